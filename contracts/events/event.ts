@@ -1,0 +1,186 @@
+/**
+ * The change events, as they are between the wire and the ledger.
+ *
+ * An event carries an entity's whole current state, or `null` for a tombstone (deleted for good). Field
+ * meanings and units stand in the Avro schemas beside this file; this is their shape in TypeScript.
+ */
+
+/** A 64-bit integer: a `number` where that is exact, else a `bigint`. Both print as the same digits. */
+export type Long = number | bigint
+
+/** Milliseconds since the Unix epoch. */
+export type TimestampMs = number
+
+export const topics = ['campaigns', 'pledges', 'api-keys'] as const
+export type Topic = (typeof topics)[number]
+
+export const eventTypes = ['campaign', 'pledge', 'api-key'] as const
+export type EventType = (typeof eventTypes)[number]
+
+export const topicOf: Readonly<Record<EventType, Topic>> = {
+  campaign: 'campaigns',
+  pledge: 'pledges',
+  'api-key': 'api-keys',
+}
+
+export const eventTypeOf: Readonly<Record<Topic, EventType>> = {
+  campaigns: 'campaign',
+  pledges: 'pledge',
+  'api-keys': 'api-key',
+}
+
+export type CampaignStatus =
+  | 'UNKNOWN'
+  | 'DRAFT'
+  | 'SUBMITTED'
+  | 'APPROVED'
+  | 'LIVE'
+  | 'FUNDED'
+  | 'FAILED'
+  | 'CANCELLED'
+  | 'SUSPENDED'
+
+export type PublicStatus = 'LIVE' | 'FUNDED' | 'FAILED' | 'CANCELLED'
+
+export interface RewardState {
+  reward_id: string
+  title: string
+  description: string
+  amount_minor: Long
+  quantity_available: Long | null
+}
+
+export interface CampaignState {
+  campaign_id: string
+  version: Long
+  changed_at: TimestampMs
+  status: CampaignStatus
+  slug: string
+  url: string
+  title: string
+  subtitle: string | null
+  category: string
+  subcategory: string | null
+  location: string | null
+  image_url: string | null
+  currency: string
+  goal_amount_minor: Long
+  campaign_type: string
+  project_type: string
+  is_staff_pick: boolean
+  has_adult_content: boolean
+  uses_ai: boolean
+  tags: string[]
+  follower_count: Long
+  launch_date: TimestampMs | null
+  end_date: TimestampMs | null
+  created_at: TimestampMs
+  creator: {
+    creator_id: string
+    name: string
+    profile_url: string
+    avatar_url: string | null
+  }
+  description: string
+  risks: string
+  rewards: RewardState[]
+}
+
+export type PledgeStatus =
+  | 'UNKNOWN'
+  | 'PENDING'
+  | 'ACTIVE'
+  | 'COLLECTED'
+  | 'CANCELLED'
+  | 'REFUNDED'
+  | 'FAILED'
+
+export interface PledgeState {
+  pledge_id: string
+  campaign_id: string
+  backer_id: string
+  version: Long
+  changed_at: TimestampMs
+  status: PledgeStatus
+  amount_minor: Long
+  platform_amount_minor: Long
+  reward_id: string | null
+}
+
+export type ApiKeyStatus = 'UNKNOWN' | 'ACTIVE' | 'REVOKED'
+
+export interface ApiKeyState {
+  key: string
+  account_id: string
+  integration: { name: string; url: string; contact_email: string }
+  secret_hash: string
+  scopes: string[]
+  status: ApiKeyStatus
+  version: Long
+  changed_at: TimestampMs
+  issued_at: TimestampMs | null
+}
+
+/** One change event. `key` is the message key; `data` null is a tombstone, which ranks after every version. */
+export type ChangeEvent =
+  | { type: 'campaign'; key: string; data: CampaignState | null }
+  | { type: 'pledge'; key: string; data: PledgeState | null }
+  | { type: 'api-key'; key: string; data: ApiKeyState | null }
+
+/** A change event that is not a tombstone, before it has its key. */
+export type StateEvent =
+  | { type: 'campaign'; data: CampaignState }
+  | { type: 'pledge'; data: PledgeState }
+  | { type: 'api-key'; data: ApiKeyState }
+
+export const publicStatuses: readonly PublicStatus[] = ['LIVE', 'FUNDED', 'FAILED', 'CANCELLED']
+
+/** Whether an anonymous visitor of the platform may see a campaign of this status. */
+export function isPublicStatus(status: CampaignStatus): status is PublicStatus {
+  switch (status) {
+    case 'LIVE':
+    case 'FUNDED':
+    case 'FAILED':
+    case 'CANCELLED':
+      return true
+    case 'UNKNOWN':
+    case 'DRAFT':
+    case 'SUBMITTED':
+    case 'APPROVED':
+    case 'SUSPENDED':
+      return false
+    default:
+      return status satisfies never
+  }
+}
+
+/** Whether a pledge of this status is part of a campaign's totals. */
+export function countsTowardsTotals(status: PledgeStatus): boolean {
+  switch (status) {
+    case 'ACTIVE':
+    case 'COLLECTED':
+      return true
+    case 'UNKNOWN':
+    case 'PENDING':
+    case 'CANCELLED':
+    case 'REFUNDED':
+    case 'FAILED':
+      return false
+    default:
+      return status satisfies never
+  }
+}
+
+/** The message key of an event that carries a state. */
+export function keyOf(event: StateEvent): string {
+  switch (event.type) {
+    case 'campaign':
+      return event.data.campaign_id
+    case 'pledge':
+      return `${event.data.campaign_id}/${event.data.pledge_id}`
+    case 'api-key':
+      return event.data.key
+    default:
+      return event satisfies never
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * What a schema cannot say: the rules that every event keeps. The same rules bind `events append` (before the log)
+ * and the projector (after it), so a value that was appended is never a reject.
+ */
+import { currencyDigits } from './currencies.ts'
+import {
+  type ApiKeyState,
+  type CampaignState,
+  type ChangeEvent,
+  isPublicStatus,
+  keyOf,
+  type Long,
+  type PledgeState,
+  type TimestampMs,
+} from './event.ts'
+
+/** A broken rule: the field's path within `data` (or `key`), and what is wrong with it. */
+export interface Fault {
+  field: string
+  reason: string
+}
+
+export const idLengthMax = 256
+
+// The range of ClickHouse's DateTime64, which stores every timestamp.
+const timestampMin = Date.UTC(1900, 0, 1)
+const timestampMax = Date.UTC(2299, 11, 31, 23, 59, 59, 999)
+
+/** The first rule that the event breaks, or `undefined`. Pure. */
+export function faultOf(event: ChangeEvent): Fault | undefined {
+  if (event.data === null) return tombstoneFault(event)
+  const fault = stateFault(event)
+  if (fault) return fault
+  const key = keyOf(event as Parameters<typeof keyOf>[0])
+  return key === event.key
+    ? undefined
+    : {
+        field: 'key',
+        reason: `is not the entity's own (${JSON.stringify(key)})`,
+      }
+}
+
+/** The two ids in a pledge's key, or `undefined` where it is not `campaign_id/pledge_id`. */
+export function pledgeIdsOf(key: string): { campaign_id: string; pledge_id: string } | undefined {
+  const slash = key.indexOf('/')
+  const campaign_id = key.slice(0, slash)
+  const pledge_id = key.slice(slash + 1)
+  return slash > 0 && isId(campaign_id) && isId(pledge_id) ? { campaign_id, pledge_id } : undefined
+}
+
+function tombstoneFault(event: ChangeEvent): Fault | undefined {
+  if (event.type === 'pledge') {
+    if (!pledgeIdsOf(event.key)) return { field: 'key', reason: 'is not campaign_id/pledge_id' }
+    return undefined
+  }
+  return isId(event.key) ? undefined : { field: 'key', reason: idReason(event.key) }
+}
+
+function stateFault(event: ChangeEvent): Fault | undefined {
+  switch (event.type) {
+    case 'campaign':
+      return event.data ? campaignFault(event.data) : undefined
+    case 'pledge':
+      return event.data ? pledgeFault(event.data) : undefined
+    case 'api-key':
+      return event.data ? apiKeyFault(event.data) : undefined
+    default:
+      return event satisfies never
+  }
+}
+
+function pledgeFault(pledge: PledgeState): Fault | undefined {
+  return (
+    idFault('pledge_id', pledge.pledge_id) ??
+    idFault('campaign_id', pledge.campaign_id) ??
+    (pledge.backer_id === '' ? { field: 'backer_id', reason: 'is empty' } : undefined) ??
+    countFault('version', pledge.version) ??
+    timestampFault('changed_at', pledge.changed_at) ??
+    countFault('amount_minor', pledge.amount_minor) ??
+    countFault('platform_amount_minor', pledge.platform_amount_minor) ??
+    (pledge.reward_id === '' ? { field: 'reward_id', reason: 'is empty (null means no reward)' } : undefined)
+  )
+}
+
+function campaignFault(campaign: CampaignState): Fault | undefined {
+  return (
+    idFault('campaign_id', campaign.campaign_id) ??
+    countFault('version', campaign.version) ??
+    timestampFault('changed_at', campaign.changed_at) ??
+    (isPublicStatus(campaign.status) && campaign.slug === ''
+      ? { field: 'slug', reason: 'is empty, and the campaign is public' }
+      : undefined) ??
+    (currencyDigits(campaign.currency) === undefined
+      ? {
+          field: 'currency',
+          reason: `${JSON.stringify(campaign.currency)} is not an ISO 4217 code`,
+        }
+      : undefined) ??
+    countFault('goal_amount_minor', campaign.goal_amount_minor) ??
+    countFault('follower_count', campaign.follower_count) ??
+    timestampFault('launch_date', campaign.launch_date) ??
+    timestampFault('end_date', campaign.end_date) ??
+    timestampFault('created_at', campaign.created_at) ??
+    (campaign.creator.creator_id === '' ? { field: 'creator.creator_id', reason: 'is empty' } : undefined) ??
+    rewardsFault(campaign)
+  )
+}
+
+function rewardsFault({ rewards }: CampaignState): Fault | undefined {
+  const seen = new Set<string>()
+  for (const [index, reward] of rewards.entries()) {
+    const at = `rewards[${index}]`
+    if (seen.has(reward.reward_id)) {
+      return {
+        field: `${at}.reward_id`,
+        reason: `${JSON.stringify(reward.reward_id)} stands twice`,
+      }
+    }
+    seen.add(reward.reward_id)
+    const fault =
+      (reward.reward_id === '' ? { field: `${at}.reward_id`, reason: 'is empty' } : undefined) ??
+      countFault(`${at}.amount_minor`, reward.amount_minor) ??
+      (reward.quantity_available === null
+        ? undefined
+        : countFault(`${at}.quantity_available`, reward.quantity_available))
+    if (fault) return fault
+  }
+  return undefined
+}
+
+function apiKeyFault(apiKey: ApiKeyState): Fault | undefined {
+  return (
+    idFault('key', apiKey.key) ??
+    idFault('account_id', apiKey.account_id) ??
+    (/^[0-9a-f]{64}$/.test(apiKey.secret_hash)
+      ? undefined
+      : { field: 'secret_hash', reason: 'is not 64 lower-case hex digits' }) ??
+    countFault('version', apiKey.version) ??
+    timestampFault('changed_at', apiKey.changed_at) ??
+    timestampFault('issued_at', apiKey.issued_at)
+  )
+}
+
+function idFault(field: string, id: string): Fault | undefined {
+  return isId(id) ? undefined : { field, reason: idReason(id) }
+}
+
+// A slash would make `campaign_id/pledge_id` ambiguous, and a tombstone has nothing but its key.
+function isId(id: string): boolean {
+  return id.length > 0 && id.length <= idLengthMax && !id.includes('/')
+}
+
+function idReason(id: string): string {
+  if (id.length === 0) return 'is empty'
+  return id.length > idLengthMax ? `is longer than ${idLengthMax} characters` : 'holds a slash'
+}
+
+function countFault(field: string, value: Long): Fault | undefined {
+  return value >= 0 ? undefined : { field, reason: `${value} is negative` }
+}
+
+function timestampFault(field: string, value: TimestampMs | null): Fault | undefined {
+  if (value === null || (value >= timestampMin && value <= timestampMax)) return undefined
+  return { field, reason: `${value} ms is outside the years 1900 to 2299` }
+}

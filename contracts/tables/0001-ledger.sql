@@ -1,0 +1,81 @@
+-- The ledger (private): the latest state of every entity, whatever the order and number of its events.
+--
+-- ReplacingMergeTree(version) keeps the row of the highest version; a tombstone is written with the version 2^64-1,
+-- which no event reaches. Read with FINAL. Any number of projectors insert, in any order, as often as they like.
+-- A campaign that is not public has its id, its version and no content; a pledge has no backer id but a keyed hash.
+--
+-- Granules are small because a fold picks scattered campaigns. Inserts are fsynced: offsets are committed after them.
+-- min_age_to_force_merge_seconds bounds how long a superseded row stays on disk, content that was withdrawn included.
+
+CREATE TABLE IF NOT EXISTS ${model}.campaign_ledger
+(
+    campaign_id        String,
+    version            UInt64,
+    is_public          Bool,
+    status             LowCardinality(String),
+    slug               String,
+    url                String,
+    title              String,
+    subtitle           Nullable(String),
+    category           LowCardinality(String),
+    subcategory        Nullable(String),
+    location           Nullable(String),
+    image_url          Nullable(String),
+    currency           LowCardinality(String),
+    currency_digits    UInt8,
+    goal_amount_minor  Int64,
+    campaign_type      LowCardinality(String),
+    project_type       LowCardinality(String),
+    is_staff_pick      Bool,
+    has_adult_content  Bool,
+    uses_ai            Bool,
+    tags               Array(String),
+    follower_count     Int64,
+    launch_date        Nullable(DateTime64(3, 'UTC')),
+    end_date           Nullable(DateTime64(3, 'UTC')),
+    created_at         DateTime64(3, 'UTC'),
+    creator_id         String,
+    creator_name       String,
+    creator_profile_url String,
+    creator_avatar_url Nullable(String),
+    description        String,
+    risks              String,
+    rewards            Array(Tuple(reward_id String, title String, description String, amount_minor Int64, quantity_available Nullable(Int64)))
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY campaign_id
+SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
+
+-- A pledge that does not count is its ids and version alone.
+CREATE TABLE IF NOT EXISTS ${model}.pledge_ledger
+(
+    campaign_id           String,
+    pledge_id             String,
+    version               UInt64,
+    counts                Bool,
+    backer_hash           UInt64 COMMENT 'First 64 bits of HMAC-SHA-256(key from the configuration, backer id)',
+    amount_minor          Int64,
+    platform_amount_minor Int64,
+    reward_id             String COMMENT 'Empty: no reward'
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY (campaign_id, pledge_id)
+SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
+
+-- The only table with a contact address. No role but the projector's reads it.
+CREATE TABLE IF NOT EXISTS ${model}.api_key_ledger
+(
+    api_key                   String,
+    version                   UInt64,
+    is_unrevoked              Bool,
+    account_id                String,
+    integration_name          String,
+    integration_url           String,
+    integration_contact_email String,
+    secret_hash               String,
+    scopes                    Array(String),
+    issued_at                 DateTime64(3, 'UTC')
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY api_key
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
