@@ -85,9 +85,9 @@ export function insertQuery({ table, columns, format }: TableInsert): string {
 }
 
 function connect(directory: string): ClickHouseClient {
-  return createClient({
-    connection: createChdbConnection({ path: directory }),
-  })
+  // chDB is typed against its own copy of the client's types, which exactOptionalPropertyTypes tells apart.
+  const connection = createChdbConnection({ path: directory }) as unknown as InjectedConnection
+  return createClient({ connection })
 }
 
 function abortable(options: CallOptions | undefined): {
