@@ -101,7 +101,9 @@ function toTablesError(cause: unknown): TablesError {
   const type = cause instanceof Error && 'type' in cause ? String(cause.type) : undefined
   // There is no network to fail here: only what the engine itself calls passing can pass.
   const retryable = type === 'TIMEOUT_EXCEEDED' || type === 'MEMORY_LIMIT_EXCEEDED'
-  return new TablesError(messageOf(cause), { retryable, type, cause })
+  // The engine's error quotes the rows that it could not take: neither they nor the chain of causes go on.
+  const [message = ''] = messageOf(cause).split('\nRow 1:', 1)
+  return new TablesError(message.replaceAll(/\s+/g, ' ').slice(0, 500), { retryable, type })
 }
 
 function messageOf(cause: unknown): string {

@@ -1,0 +1,202 @@
+/** The statements of the fold, as values. Their text stands in `sql/`; here the names and parameters go in. */
+import { readFileSync } from 'node:fs'
+import { nameDatabases } from '../shared/tables/migrate.ts'
+import type { Databases, Statement } from '../shared/tables/port.ts'
+
+/** How far each projector's batches are folded: run id of the projector -> sequence number, both as in the batch log. */
+export type Progress = Readonly<Record<string, number>>
+
+/** Who folds, and under which number of takeover. */
+export interface Tenure {
+  epoch: bigint
+  holder: string
+}
+
+/** One fold statement: which campaigns, under whose tenure, within what time. */
+export interface FoldStep {
+  tenure: Tenure
+  foldId: bigint
+  /** Share `piece` of `pieces` equal ones, by hash of the campaign id. */
+  pieces: number
+  piece: number
+  msMax: number
+}
+
+export const activeKeysMax = 3
+
+const files = {
+  foldCampaigns: readSql('fold-campaigns'),
+  foldKeys: readSql('fold-keys'),
+  restamp: readSql('restamp'),
+  appendFold: readSql('append-fold'),
+}
+
+/** The columns that a reader can see, with campaign_id; what content_hash covers. */
+const contentColumns = [
+  'campaign_id',
+  'slug',
+  'url',
+  'title',
+  'subtitle',
+  'category',
+  'subcategory',
+  'location',
+  'image_url',
+  'currency',
+  'goal_amount',
+  'pledged_amount',
+  'pledged_platform_amount',
+  'percent_funded',
+  'backer_count',
+  'pledge_count',
+  'follower_count',
+  'status',
+  'campaign_type',
+  'project_type',
+  'is_staff_pick',
+  'has_adult_content',
+  'uses_ai',
+  'tags',
+  'launch_date',
+  'end_date',
+  'created_at',
+  'creator_id',
+  'creator_name',
+  'creator_profile_url',
+  'creator_avatar_url',
+  'description',
+  'risks',
+  'rewards',
+]
+
+/** Folds the campaigns of the batches after `from` up to `to`. `platformDigits`: of the platform's currency. */
+export function foldCampaignsStatement(
+  databases: Databases,
+  step: FoldStep,
+  batches: { from: Progress; to: Progress; platformDigits: number },
+): Statement {
+  return {
+    query: fill(files.foldCampaigns, databases, step, {
+      touched: `SELECT DISTINCT arrayJoin(campaign_ids) AS campaign_id FROM ${databases.model}.batch_log
+        WHERE sequence > {from:Map(String, UInt64)}[projector] AND sequence <= {to:Map(String, UInt64)}[projector]`,
+    }),
+    query_params: {
+      ...stepParameters(step),
+      from: batches.from,
+      to: batches.to,
+      platform_digits: batches.platformDigits,
+    },
+  }
+}
+
+export function foldKeysStatement(databases: Databases, step: FoldStep): Statement {
+  const { holder, fold_id } = stepParameters(step)
+  return {
+    query: fill(files.foldKeys, databases, step),
+    query_params: { holder, fold_id, active_keys_max: activeKeysMax },
+  }
+}
+
+/** Stamps anew the rows whose fold_id lies between the two, both exclusive. */
+export function restampStatement(
+  databases: Databases,
+  step: FoldStep,
+  folds: { after: bigint; before: bigint },
+): Statement {
+  return {
+    query: fill(files.restamp, databases, step),
+    query_params: {
+      ...stepParameters(step),
+      after: folds.after.toString(),
+      before: folds.before.toString(),
+    },
+  }
+}
+
+/** Records that everything up to `folded` is in the read tables, and that no row up to `foldId` is in doubt. */
+export function appendFoldStatement(
+  databases: Databases,
+  step: FoldStep,
+  done: { folded: Progress; campaigns: number; elapsedMs: number },
+): Statement {
+  const { holder, fold_id } = stepParameters(step)
+  return {
+    query: fill(files.appendFold, databases, step),
+    query_params: {
+      holder,
+      fold_id,
+      folded: done.folded,
+      campaigns: done.campaigns,
+      elapsed_ms: Math.round(done.elapsedMs),
+    },
+  }
+}
+
+/** Batches that the read tables do not have yet, by projector. */
+export function pendingBatchesStatement(databases: Databases, folded: Progress): Statement {
+  return {
+    query: `SELECT projector, max(batch.sequence) AS sequence, sum(length(campaign_ids)) AS campaigns,
+              sum(batch.keys) AS keys, toUnixTimestamp64Milli(min(oldest_at)) AS oldestAt
+            FROM ${databases.model}.batch_log AS batch
+            WHERE batch.sequence > {folded:Map(String, UInt64)}[projector]
+            GROUP BY projector`,
+    query_params: { folded },
+  }
+}
+
+/** The progress that the fold log holds, by projector. */
+export function progressStatement(databases: Databases): Statement {
+  return {
+    query: `SELECT tupleElement(done, 1) AS projector, max(tupleElement(done, 2)) AS sequence
+            FROM ${databases.model}.fold_log ARRAY JOIN folded AS done GROUP BY projector`,
+  }
+}
+
+/** The highest fold_id that is not in doubt. */
+export function confirmedFoldStatement(databases: Databases): Statement {
+  return { query: `SELECT toString(max(fold_id)) AS foldId FROM ${databases.model}.fold_log` }
+}
+
+/** Takes the next epoch. Two that do so at once get the same; `epochHoldersStatement` tells. */
+export function takeEpochStatement(databases: Databases, holder: string): Statement {
+  return {
+    query: `INSERT INTO ${databases.model}.fold_epochs (epoch, holder)
+            SELECT max(epoch) + 1, {holder:String} FROM ${databases.model}.fold_epochs
+            SETTINGS async_insert = 0`,
+    query_params: { holder },
+  }
+}
+
+/** Who holds the latest epoch; more than one row where several took it at once. */
+export function epochHoldersStatement(databases: Databases): Statement {
+  return {
+    query: `SELECT toString(taken.epoch) AS epoch, holder FROM ${databases.model}.fold_epochs AS taken
+            WHERE taken.epoch = (SELECT max(epoch) FROM ${databases.model}.fold_epochs)`,
+  }
+}
+
+function stepParameters({ tenure, foldId, pieces, piece }: FoldStep) {
+  return { holder: tenure.holder, fold_id: foldId.toString(), pieces, piece }
+}
+
+function fill(
+  sql: string,
+  databases: Databases,
+  step: FoldStep,
+  { touched = '' }: { touched?: string } = {},
+): string {
+  const columns = contentColumns.join(', ')
+  const freshColumns = contentColumns.map(name => `fresh.${name}`).join(', ')
+  // A scalar subquery is evaluated when the statement starts; the fold's time bound covers what runs on after that.
+  const holds = `(SELECT max((epoch, holder)) FROM ${databases.model}.fold_epochs) = (${step.tenure.epoch}, {holder:String})`
+  return nameDatabases(sql, databases)
+    .replaceAll('${columns}', columns)
+    .replaceAll('${fresh_columns}', freshColumns)
+    .replaceAll('${touched}', touched)
+    .replaceAll('${holds}', holds)
+    .replaceAll('${seconds_max}', String(step.msMax / 1000))
+}
+
+function readSql(name: string): string {
+  return readFileSync(new URL(`sql/${name}.sql`, import.meta.url), 'utf8')
+}

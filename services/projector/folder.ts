@@ -1,0 +1,228 @@
+/**
+ * The folder: follows the batch log and keeps the read tables a function of the ledger.
+ *
+ * One process folds at a time. It takes an epoch, and every statement carries that epoch as a condition, so a folder
+ * that another has superseded writes nothing (sql/). Promises to pollers:
+ * - a change is visible within the commit horizon of its stamp, or it is stamped anew: a fold gets half the horizon,
+ *   is cancelled by ClickHouse beyond that, and what it may have written is stamped again in a later statement;
+ * - until the stamps of a doubtful fold are renewed, nothing else is folded and no progress is recorded.
+ * How it fails: it throws what ClickHouse said once its retries are used up; progress stays where it was recorded.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Databases, type Statement, type Tables, TablesError } from '../shared/tables/port.ts'
+import {
+  appendFoldStatement,
+  confirmedFoldStatement,
+  epochHoldersStatement,
+  type FoldStep,
+  foldCampaignsStatement,
+  foldKeysStatement,
+  type Progress,
+  pendingBatchesStatement,
+  progressStatement,
+  restampStatement,
+  type Tenure,
+  takeEpochStatement,
+} from './fold-statements.ts'
+
+export interface FolderSettings {
+  /** Commit horizon, ms: how long after its stamp a change may become visible. */
+  horizonMs: number
+  /** How long statements of an earlier holder may still run when this one takes over; 0 where they died with it. */
+  settleMs: number
+  /** Digits of the platform's currency (ISO 4217). */
+  platformDigits: number
+  /** Campaigns that one statement may look at; a fold of more is split. */
+  campaignsPerStatementMax: number
+}
+
+export interface FolderDependencies {
+  tables: Tables
+  databases: Databases
+  /** Names this run of this process; unique. */
+  holder: string
+  settings: FolderSettings
+  monotonicMs: () => number
+  random: () => number
+}
+
+export interface FoldReport {
+  campaigns: number
+  keys: number
+  elapsedMs: number
+  /** When the oldest event of the folded batches entered the log, in ms since the epoch. */
+  oldestAt: number
+  statements: number
+}
+
+export interface Folder {
+  /** Takes the next epoch and renews the stamps that an earlier holder left in doubt. */
+  takeOver(): Promise<void>
+  /** Folds all batches that are pending; `undefined` where there is none. Throws `SupersededFolder`. */
+  fold(): Promise<FoldReport | undefined>
+}
+
+/** Another process folds now. This one has written nothing since, and stops. */
+export class SupersededFolder extends Error {
+  override name = 'SupersededFolder'
+}
+
+interface PendingRow {
+  projector: string
+  sequence: number
+  campaigns: number
+  keys: number
+  oldestAt: number
+}
+
+const attemptsMax = 6
+const epochBits = 32n
+
+export function createFolder(dependencies: FolderDependencies): Folder {
+  const { tables, databases, holder, settings, monotonicMs, random } = dependencies
+  const statementMsMax = settings.horizonMs / 2
+  let tenure: Tenure | undefined
+  let progress: Record<string, number> = {}
+  let counter = 0n
+  /** No row up to this fold_id is in doubt. */
+  let confirmed = 0n
+  /** A statement did not end in time, and the stamps of what it may have written are not renewed yet. */
+  let inDoubt = false
+
+  function nextStep(pieces: number, piece: number): FoldStep {
+    if (!tenure) throw new SupersededFolder('takeOver has to come first')
+    counter++
+    const foldId = (tenure.epoch << epochBits) + counter
+    return { tenure, foldId, pieces, piece, msMax: statementMsMax }
+  }
+
+  /** Runs a statement; true where it certainly ended within its time. */
+  async function endedInTime(statement: Statement): Promise<boolean> {
+    const startedAt = monotonicMs()
+    try {
+      await tables.run(statement)
+      if (monotonicMs() - startedAt <= statementMsMax) return true
+    } catch (error) {
+      inDoubt = true
+      if (!(error instanceof TablesError && error.retryable)) throw error
+      // ClickHouse says that it ended a statement for its time; of any other failure it may not know that we gave up.
+      if (error.type !== 'TIMEOUT_EXCEEDED') await sleep(settings.horizonMs - (monotonicMs() - startedAt))
+    }
+    inDoubt = true
+    return false
+  }
+
+  /**
+   * Runs every piece of a whole in statements of their own, in smaller pieces where one takes too long.
+   * What a late statement may have written is stamped anew before the next try.
+   */
+  async function inPieces(firstPieces: number, statementOf: (step: FoldStep) => Statement): Promise<number> {
+    let statements = 0
+    for (let attempt = 1, pieces = firstPieces; attempt <= attemptsMax; attempt++, pieces *= 4) {
+      let done = 0
+      while (done < pieces && (await endedInTime(statementOf(nextStep(pieces, done))))) done++
+      statements += done
+      if (done === pieces) return statements
+      await backoff(attempt)
+      await restamp()
+    }
+    throw new TablesError(`a fold did not end within ${statementMsMax} ms, in ever smaller pieces`, {
+      retryable: true,
+    })
+  }
+
+  /** Renews the stamps of all rows in doubt, its own late tries included. */
+  async function restamp(): Promise<void> {
+    for (let attempt = 1, pieces = 1; attempt <= attemptsMax; attempt++, pieces *= 4) {
+      const before = nextStep(1, 0).foldId
+      let done = 0
+      while (
+        done < pieces &&
+        (await endedInTime(restampStatement(databases, nextStep(pieces, done), { after: confirmed, before })))
+      ) {
+        done++
+      }
+      if (done === pieces) {
+        inDoubt = false
+        return
+      }
+      await backoff(attempt)
+    }
+    throw new TablesError('rows in doubt could not be stamped anew', { retryable: true })
+  }
+
+  /** Records progress and that no row so far is in doubt. Throws where another holds the epoch by now. */
+  async function record(folded: Progress, campaigns: number, elapsedMs: number): Promise<void> {
+    const step = nextStep(1, 0)
+    await tables.run(appendFoldStatement(databases, step, { folded, campaigns, elapsedMs }))
+    const last = await readConfirmed()
+    if (last !== step.foldId) {
+      tenure = undefined
+      throw new SupersededFolder(`${holder} no longer holds the fold`)
+    }
+    confirmed = step.foldId
+    progress = { ...progress, ...folded }
+  }
+
+  async function readConfirmed(): Promise<bigint> {
+    const [row] = await tables.rows<{ foldId: string }>(confirmedFoldStatement(databases))
+    return BigInt(row?.foldId ?? '0')
+  }
+
+  /** Two that take an epoch at once get the same number; both then take another, until one is alone. */
+  async function takeEpoch(): Promise<Tenure> {
+    for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+      await tables.run(takeEpochStatement(databases, holder))
+      const holders = await tables.rows<{ epoch: string; holder: string }>(epochHoldersStatement(databases))
+      const [only] = holders
+      if (only && holders.length === 1 && only.holder === holder) return { epoch: BigInt(only.epoch), holder }
+      await backoff(attempt)
+    }
+    throw new SupersededFolder(`${holder} did not get an epoch of its own in ${attemptsMax} tries`)
+  }
+
+  async function backoff(attempt: number): Promise<void> {
+    await sleep(50 * 2 ** attempt * (0.5 + random() / 2))
+  }
+
+  return {
+    async takeOver() {
+      tenure = await takeEpoch()
+      counter = 0n
+      if (settings.settleMs > 0) await sleep(settings.settleMs)
+      confirmed = await readConfirmed()
+      const rows = await tables.rows<{ projector: string; sequence: number }>(progressStatement(databases))
+      progress = Object.fromEntries(rows.map(row => [row.projector, row.sequence]))
+      await restamp()
+      await record({}, 0, 0)
+    },
+
+    async fold() {
+      if (inDoubt) await restamp()
+      const startedAt = monotonicMs()
+      const pending = await tables.rows<PendingRow>(pendingBatchesStatement(databases, progress))
+      if (pending.length === 0) return undefined
+      const to = Object.fromEntries(pending.map(row => [row.projector, row.sequence]))
+      const from = Object.fromEntries(pending.map(row => [row.projector, progress[row.projector] ?? 0]))
+      const campaigns = sum(pending.map(row => row.campaigns))
+      const keys = sum(pending.map(row => row.keys))
+      let statements = 0
+      // Keys first: they are few, and a revoked one must die within two seconds.
+      if (keys > 0) statements += await inPieces(1, step => foldKeysStatement(databases, step))
+      if (campaigns > 0) {
+        const pieces = Math.ceil(campaigns / settings.campaignsPerStatementMax)
+        statements += await inPieces(pieces, step =>
+          foldCampaignsStatement(databases, step, { from, to, platformDigits: settings.platformDigits }),
+        )
+      }
+      const elapsedMs = monotonicMs() - startedAt
+      await record(to, campaigns, elapsedMs)
+      const oldestAt = Math.min(...pending.map(row => row.oldestAt))
+      return { campaigns, keys, elapsedMs, oldestAt, statements }
+    },
+  }
+}
+
+function sum(values: number[]): number {
+  return values.reduce((total, value) => total + value, 0)
+}
