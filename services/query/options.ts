@@ -1,0 +1,42 @@
+/** The settings of the query service's HTTP app, with their units and defaults. */
+
+export interface QueryAppOptions {
+  /** The pepper under which the secrets of API keys were hashed. */
+  pepper: string
+  /** ISO 4217 code of the platform's own currency, which `/stats` is in. */
+  platformCurrency: string
+  /** How far the watermark of a list stays behind ClickHouse's clock. The projector's setting of the same name. */
+  commitHorizonMs: number
+  listCacheMs: number
+  detailCacheMs: number
+  statsCacheMs: number
+  /** Bound on the list snapshots that are kept. One of 400,000 campaigns takes about 5 MB. */
+  snapshotBytesMax: number
+  /** Bound on one statement, in ClickHouse and on the wait for it. */
+  statementMsMax: number
+  /** For a request's headers to arrive. */
+  headersTimeoutMs: number
+  /** For a whole request to arrive. */
+  requestTimeoutMs: number
+  /** For the next request on an idle connection. */
+  keepAliveTimeoutMs: number
+  /** Connections beyond this are closed on arrival. */
+  connectionsMax: number
+  /** Which proxies' `X-Forwarded-For` is believed: none, all, or the listed addresses and ranges. */
+  trustProxy: boolean | readonly string[]
+}
+
+export const defaultQueryAppOptions: Omit<QueryAppOptions, 'pepper'> = {
+  platformCurrency: 'USD',
+  commitHorizonMs: 5000,
+  listCacheMs: 60_000,
+  detailCacheMs: 60_000,
+  statsCacheMs: 300_000,
+  snapshotBytesMax: 256 * 1024 * 1024,
+  statementMsMax: 10_000,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 15_000,
+  keepAliveTimeoutMs: 60_000,
+  connectionsMax: 4096,
+  trustProxy: false,
+}
