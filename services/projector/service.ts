@@ -1,0 +1,184 @@
+/**
+ * The projector as a service: the ingest loop and the fold beside it, wired to a log and to tables.
+ *
+ * The same assembly runs on Kafka and on the journal. It ends when its signal aborts, or by throwing when one of the
+ * two loops cannot go on; then both have ended.
+ */
+import { createSecretKey } from 'node:crypto'
+import type { Logger } from 'pino'
+import { currencyDigits } from '../../contracts/events/currencies.ts'
+import { createBell } from '../shared/bell.ts'
+import type { Config } from '../shared/config.ts'
+import type { EventReader, PartitionLag } from '../shared/event-log/port.ts'
+import type { Metrics } from '../shared/metrics.ts'
+import type { Databases, Tables } from '../shared/tables/port.ts'
+import type { Batch } from './batch.ts'
+import { createDecoder } from './decode.ts'
+import { createFolder, type FoldReport } from './folder.ts'
+import { backerHasher } from './ledger-rows.ts'
+import { type ProjectorSettings, runProjector } from './projector.ts'
+import { createRejectGate } from './reject-gate.ts'
+import { runFolder } from './run-folder.ts'
+
+export interface ProjectorServiceDependencies {
+  reader: EventReader
+  tables: Tables
+  databases: Databases
+  config: Config
+  /** 64 hex digits: the key of the backer hashes. */
+  backerKey: string
+  /** Names this run of this process; unique. */
+  run: string
+  /** How long statements of a folder before this one may still run, ms. */
+  settleMs: number
+  metrics: Metrics
+  logger: Logger
+  /** Unix ms; only for metrics and logs. */
+  now: () => number
+  monotonicMs: () => number
+  random: () => number
+}
+
+export interface ProjectorHealth {
+  /** Ms since the ingest loop turned last. */
+  turnedMsAgo: number
+  /** Why the projector stopped, where it did. */
+  failure: string | undefined
+  /** Records that were committed by this run. */
+  records: number
+  rejects: number
+}
+
+export interface ProjectorService {
+  run(signal: AbortSignal): Promise<void>
+  health(): ProjectorHealth
+  lag(): Promise<PartitionLag[]>
+}
+
+// The loop waits this long for records, and the folder for batches of other processes.
+const idleMsMax = 500
+
+export function createProjectorService(dependencies: ProjectorServiceDependencies): ProjectorService {
+  const { reader, tables, databases, config, logger, metrics, monotonicMs, random, run } = dependencies
+  const bell = createBell()
+  let turnedAt = monotonicMs()
+  let failure: string | undefined
+  let records = 0
+  let rejects = 0
+
+  const folder = createFolder({
+    tables,
+    databases,
+    holder: run,
+    settings: {
+      horizonMs: config.PLEDGEVIEW_COMMIT_HORIZON_MS,
+      settleMs: dependencies.settleMs,
+      platformDigits: currencyDigits(config.PLEDGEVIEW_PLATFORM_CURRENCY) ?? 2,
+      campaignsPerStatementMax: config.PLEDGEVIEW_FOLD_CAMPAIGNS_MAX,
+    },
+    monotonicMs,
+    random,
+  })
+
+  function onBatch(batch: Batch, { writeMs }: { writeMs: number }): void {
+    records += batch.records
+    rejects += batch.rejects.length
+    for (const [topic, accepted] of Object.entries(batch.eventsByTopic)) {
+      if (accepted > 0) metrics.events.inc({ topic, outcome: 'accepted' }, accepted)
+    }
+    for (const { record, reason } of batch.rejects) {
+      metrics.events.inc({ topic: record.topic, outcome: 'rejected' })
+      const { topic, partition, offset } = record
+      logger.warn({ topic, partition, offset, reason }, 'a record was rejected')
+    }
+    metrics.batchRecords.observe(batch.records)
+    metrics.batchSeconds.observe(writeMs / 1000)
+    logger.debug({ records: batch.records, rejects: batch.rejects.length, writeMs }, 'batch')
+    bell.ring()
+  }
+
+  function onFold(report: FoldReport): void {
+    metrics.foldSeconds.observe(report.elapsedMs / 1000)
+    metrics.foldCampaigns.observe(report.campaigns)
+    metrics.freshnessSeconds.observe(Math.max(0, dependencies.now() - report.oldestAt) / 1000)
+    logger.debug(report, 'fold')
+  }
+
+  function onRetry(stage: 'ingest' | 'fold', error: Error): void {
+    metrics.retries.inc({ stage })
+    logger.warn({ stage, error: error.message }, 'ClickHouse did not take it; trying again')
+  }
+
+  async function runBoth(signal: AbortSignal): Promise<void> {
+    const ended = new AbortController()
+    const both = AbortSignal.any([signal, ended.signal])
+    const ingest = runProjector(
+      {
+        reader,
+        tables,
+        databases,
+        decode: createDecoder(),
+        hashBacker: backerHasher(createSecretKey(dependencies.backerKey, 'hex')),
+        gate: createRejectGate({
+          shareMax: config.PLEDGEVIEW_REJECT_SHARE_MAX,
+          windowRecords: config.PLEDGEVIEW_REJECT_WINDOW_RECORDS,
+          rejectsMin: config.PLEDGEVIEW_REJECTS_MIN,
+        }),
+        projector: run,
+        settings: projectorSettings(config),
+        events: {
+          onBatch,
+          onRetry: error => onRetry('ingest', error),
+          onTurn: () => {
+            turnedAt = monotonicMs()
+          },
+        },
+        monotonicMs,
+        random,
+      },
+      both,
+    )
+    const fold = runFolder(
+      {
+        folder,
+        leads: () => reader.leads(),
+        bell,
+        idleMsMax,
+        retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
+        onFold,
+        onRetry: error => onRetry('fold', error),
+        monotonicMs,
+      },
+      both,
+    )
+    // The first that fails ends the other; its error is the one that counts.
+    await Promise.all([ingest, fold]).catch(async error => {
+      ended.abort()
+      await Promise.allSettled([ingest, fold])
+      throw error
+    })
+  }
+
+  return {
+    async run(signal) {
+      try {
+        await runBoth(signal)
+      } catch (error) {
+        failure = error instanceof Error ? error.message : String(error)
+        throw error
+      }
+    },
+    health: () => ({ turnedMsAgo: monotonicMs() - turnedAt, failure, records, rejects }),
+    lag: () => reader.lag(),
+  }
+}
+
+function projectorSettings(config: Config): ProjectorSettings {
+  return {
+    batchRecordsMax: config.PLEDGEVIEW_BATCH_RECORDS_MAX,
+    batchBytesMax: config.PLEDGEVIEW_BATCH_BYTES_MAX,
+    batchMsMax: config.PLEDGEVIEW_BATCH_MS_MAX,
+    idleMsMax,
+    retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
+  }
+}
