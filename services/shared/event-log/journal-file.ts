@@ -1,0 +1,172 @@
+/**
+ * The journal's file: opening, making and writing it. Its schema stands in journal-schema.sql.
+ *
+ * WAL with synchronous=FULL: a transaction that has committed survives a power loss, readers never wait for writers,
+ * and writers take turns. Waiting for a turn gives the event loop back, because the process may be serving HTTP.
+ */
+import { closeSync, fsyncSync, openSync, readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Topic } from '../../../contracts/events/event.ts'
+
+/** The offset of the first record of a topic. */
+export const firstOffset = 1
+
+/** The journal's only partition of each topic. */
+export const onlyPartition = 0
+
+/** The table that holds a topic's records. */
+export const recordsTable: Readonly<Record<Topic, string>> = {
+  campaigns: 'records_campaigns',
+  pledges: 'records_pledges',
+  'api-keys': 'records_api_keys',
+}
+
+const schemaVersion = 1
+// "PVEJ": tells a journal from any other SQLite file.
+const applicationId = 0x5056454a
+const pageBytes = 8192
+// SQLite blocks the thread while it waits for a lock, so it waits briefly and the rest is waited for in between.
+const lockBlockMsMax = 20
+const lockPauseMs = 5
+const lockWaitMsMax = 15_000
+const sqliteBusy = 5
+
+/**
+ * Opens the journal for reading and writing; makes it, readable by its owner alone, where there is none.
+ * Throws an `Error` where the file is something else, or of another schema version.
+ */
+export async function openJournalFile(path: string): Promise<DatabaseSync> {
+  makePrivateFile(path)
+  const db = openDatabase(path, { readOnly: false })
+  try {
+    await withLockRetry(path, () => {
+      if (readVersion(db) === 0) db.exec(`PRAGMA page_size = ${pageBytes}`)
+      db.exec('PRAGMA journal_mode = WAL')
+    })
+    db.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA journal_size_limit = 67108864')
+    await inWriteTransaction(db, path, () => prepareSchema(db, path))
+    return db
+  } catch (cause) {
+    db.close()
+    throw cause
+  }
+}
+
+/** Opens an existing journal for reading. Throws an `Error` where there is none, or it is not a journal of ours. */
+export function openJournalFileReadOnly(path: string): DatabaseSync {
+  const db = openDatabase(path, { readOnly: true })
+  try {
+    checkVersion(db, path)
+    return db
+  } catch (cause) {
+    db.close()
+    throw cause
+  }
+}
+
+/**
+ * Runs `work` in one write transaction: all of it is durable when this resolves, or none of it is done.
+ * Waits for other writers up to 15 s, then throws.
+ */
+export async function inWriteTransaction<T>(db: DatabaseSync, path: string, work: () => T): Promise<T> {
+  await withLockRetry(path, () => db.exec('BEGIN IMMEDIATE'))
+  try {
+    const result = work()
+    db.exec('COMMIT')
+    return result
+  } catch (cause) {
+    if (db.isTransaction) db.exec('ROLLBACK')
+    throw cause
+  }
+}
+
+/** The offset that the next record of the topic will get. */
+export function endOf(db: DatabaseSync, topic: Topic): number {
+  const row = db.prepare('SELECT seq FROM sqlite_sequence WHERE name = ?').get(recordsTable[topic])
+  return row === undefined ? firstOffset : Number(row.seq) + 1
+}
+
+/**
+ * Makes an empty file for its owner alone, where there is none; SQLite would let everyone read it.
+ *
+ * It only ever creates: to open an existing file and close it again would drop the locks that this process holds on
+ * it (POSIX locks belong to the process, not to the descriptor).
+ */
+export function makePrivateFile(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600))
+  } catch (cause) {
+    if (codeOf(cause) === 'EEXIST') return
+    throw new Error(`cannot make ${path}: ${messageOf(cause)}`, { cause })
+  }
+  const directory = openSync(dirname(path), 'r')
+  fsyncSync(directory)
+  closeSync(directory)
+}
+
+/** Whether SQLite failed because another connection holds a lock. */
+export function isBusy(cause: unknown): boolean {
+  // The low byte is the primary code; the rest tells why it was busy.
+  return cause instanceof Error && 'errcode' in cause && (Number(cause.errcode) & 0xff) === sqliteBusy
+}
+
+async function withLockRetry(path: string, work: () => void): Promise<void> {
+  const deadline = performance.now() + lockWaitMsMax
+  for (;;) {
+    try {
+      work()
+      return
+    } catch (cause) {
+      if (!isBusy(cause)) throw cause
+      if (performance.now() >= deadline) {
+        throw new Error(`other writers have held the journal ${path} for ${lockWaitMsMax} ms`, { cause })
+      }
+    }
+    await delay(lockPauseMs)
+  }
+}
+
+function openDatabase(path: string, { readOnly }: { readOnly: boolean }): DatabaseSync {
+  try {
+    return new DatabaseSync(path, { readOnly, timeout: lockBlockMsMax })
+  } catch (cause) {
+    throw new Error(`cannot open the journal ${path}: ${messageOf(cause)}`, { cause })
+  }
+}
+
+function prepareSchema(db: DatabaseSync, path: string): void {
+  const isNew = readVersion(db) === 0 && db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined
+  if (isNew) {
+    db.exec(readFileSync(new URL('journal-schema.sql', import.meta.url), 'utf8'))
+    db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`)
+  }
+  checkVersion(db, path)
+}
+
+function checkVersion(db: DatabaseSync, path: string): void {
+  if (readPragma(db, 'application_id') !== applicationId) throw new Error(`${path} is not a journal`)
+  const version = readVersion(db)
+  if (version === schemaVersion) return
+  const age = version > schemaVersion ? 'newer' : 'older'
+  throw new Error(
+    `the journal ${path} has schema version ${version}, made by ${age} software; this one reads ${schemaVersion}`,
+  )
+}
+
+function readVersion(db: DatabaseSync): number {
+  return readPragma(db, 'user_version')
+}
+
+function readPragma(db: DatabaseSync, name: 'application_id' | 'user_version'): number {
+  return Number(db.prepare(`PRAGMA ${name}`).get()?.[name])
+}
+
+function codeOf(cause: unknown): unknown {
+  return cause instanceof Error && 'code' in cause ? cause.code : undefined
+}
+
+function messageOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause)
+}

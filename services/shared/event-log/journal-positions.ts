@@ -1,0 +1,31 @@
+/** Where the journal's consumers stand. */
+import type { DatabaseSync } from 'node:sqlite'
+import { type Topic, topics } from '../../../contracts/events/event.ts'
+import { firstOffset, onlyPartition } from './journal-file.ts'
+import type { Position } from './port.ts'
+
+/** The offset to read next in each topic, as committed; the first one where nothing was. */
+export function readPositions(db: DatabaseSync, consumer: string): Record<Topic, number> {
+  const next: Record<Topic, number> = {
+    campaigns: firstOffset,
+    pledges: firstOffset,
+    'api-keys': firstOffset,
+  }
+  for (const row of db.prepare('SELECT topic, next FROM positions WHERE consumer = ?').all(consumer)) {
+    const topic = topics.find(known => known === row.topic)
+    if (topic) next[topic] = Number(row.next)
+  }
+  return next
+}
+
+/** Stores positions; one that is behind what is stored moves nothing. Run it inside a write transaction. */
+export function storePositions(db: DatabaseSync, consumer: string, positions: readonly Position[]): void {
+  const statement = db.prepare(
+    `INSERT INTO positions (consumer, topic, partition, next) VALUES (?, ?, ?, ?)
+     ON CONFLICT (consumer, topic, partition) DO UPDATE SET next = max(next, excluded.next)`,
+  )
+  for (const { topic, partition, next } of positions) {
+    if (partition !== onlyPartition) throw new Error(`the journal has no partition ${partition} of ${topic}`)
+    statement.run(consumer, topic, partition, next)
+  }
+}

@@ -1,0 +1,62 @@
+-- The journal: the embedded event log, one SQLite file. Schema version 1 (PRAGMA user_version).
+--
+-- A topic is one table with one partition, 0. AUTOINCREMENT keeps offsets growing for good: an offset is never given
+-- twice, whatever is deleted. The first offset is 1. Writers take turns, so offsets become visible in order.
+
+CREATE TABLE records_campaigns
+(
+    offset      INTEGER PRIMARY KEY AUTOINCREMENT,
+    appended_at INTEGER NOT NULL, -- ms since the epoch
+    key         BLOB,
+    value       BLOB              -- NULL: a tombstone
+) STRICT;
+
+CREATE TABLE records_pledges
+(
+    offset      INTEGER PRIMARY KEY AUTOINCREMENT,
+    appended_at INTEGER NOT NULL,
+    key         BLOB,
+    value       BLOB
+) STRICT;
+
+CREATE TABLE records_api_keys
+(
+    offset      INTEGER PRIMARY KEY AUTOINCREMENT,
+    appended_at INTEGER NOT NULL,
+    key         BLOB,
+    value       BLOB
+) STRICT;
+
+-- Whoever opens a consumer raises its generation, so that the one before it can commit no more.
+CREATE TABLE consumers
+(
+    name       TEXT PRIMARY KEY,
+    generation INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The offset that a consumer reads next, as far as it has committed.
+CREATE TABLE positions
+(
+    consumer  TEXT NOT NULL,
+    topic     TEXT NOT NULL,
+    partition INTEGER NOT NULL,
+    next      INTEGER NOT NULL,
+    PRIMARY KEY (consumer, topic, partition)
+) STRICT, WITHOUT ROWID;
+
+-- Records that could not be projected, with the bytes that they came with.
+CREATE TABLE rejects
+(
+    topic       TEXT NOT NULL,
+    partition   INTEGER NOT NULL,
+    offset      INTEGER NOT NULL,
+    reason      TEXT NOT NULL,
+    key         BLOB,
+    value       BLOB,
+    headers     TEXT,             -- JSON: name to base64
+    appended_at INTEGER NOT NULL,
+    rejected_at INTEGER NOT NULL,
+    PRIMARY KEY (topic, partition, offset)
+) STRICT;
+
+CREATE INDEX rejects_by_time ON rejects (rejected_at);
