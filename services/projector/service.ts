@@ -53,10 +53,14 @@ export interface ProjectorService {
   run(signal: AbortSignal): Promise<void>
   health(): ProjectorHealth
   lag(): Promise<PartitionLag[]>
+  /** Whether everything that is in the log is folded. */
+  isDrained(): Promise<boolean>
 }
 
 // The loop waits this long for records, and the folder for batches of other processes.
 const idleMsMax = 500
+// A burst of bad records is one line each up to here; all of them are in the rejects and in the metrics.
+const loggedRejectsMax = 10
 
 export function createProjectorService(dependencies: ProjectorServiceDependencies): ProjectorService {
   const { reader, tables, databases, config, logger, metrics, monotonicMs, random, run } = dependencies
@@ -65,6 +69,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   let failure: string | undefined
   let records = 0
   let rejects = 0
+  let batchesWritten = 0
+  let batchesFolded = 0
 
   const folder = createFolder({
     tables,
@@ -86,11 +92,15 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     for (const [topic, accepted] of Object.entries(batch.eventsByTopic)) {
       if (accepted > 0) metrics.events.inc({ topic, outcome: 'accepted' }, accepted)
     }
-    for (const { record, reason } of batch.rejects) {
-      metrics.events.inc({ topic: record.topic, outcome: 'rejected' })
+    for (const { record } of batch.rejects) metrics.events.inc({ topic: record.topic, outcome: 'rejected' })
+    for (const { record, reason } of batch.rejects.slice(0, loggedRejectsMax)) {
       const { topic, partition, offset } = record
-      logger.warn({ topic, partition, offset, reason }, 'a record was rejected')
+      logger.warn(
+        { topic, partition, offset, reason, ofBatch: batch.rejects.length },
+        'a record was rejected',
+      )
     }
+    batchesWritten++
     metrics.batchRecords.observe(batch.records)
     metrics.batchSeconds.observe(writeMs / 1000)
     logger.debug({ records: batch.records, rejects: batch.rejects.length, writeMs }, 'batch')
@@ -102,6 +112,14 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     metrics.foldCampaigns.observe(report.campaigns)
     metrics.freshnessSeconds.observe(Math.max(0, dependencies.now() - report.oldestAt) / 1000)
     logger.debug(report, 'fold')
+  }
+
+  /** A fold, successful or with nothing to do, covers what was written before it looked. */
+  async function countedFold(): Promise<FoldReport | undefined> {
+    const written = batchesWritten
+    const report = await folder.fold()
+    batchesFolded = written
+    return report
   }
 
   function onRetry(stage: 'ingest' | 'fold', error: Error): void {
@@ -140,7 +158,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     )
     const fold = runFolder(
       {
-        folder,
+        folder: { takeOver: folder.takeOver, fold: countedFold },
         leads: () => reader.leads(),
         bell,
         idleMsMax,
@@ -170,6 +188,10 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     },
     health: () => ({ turnedMsAgo: monotonicMs() - turnedAt, failure, records, rejects }),
     lag: () => reader.lag(),
+    async isDrained() {
+      const lag = await reader.lag()
+      return lag.every(({ committed, end }) => committed >= end) && batchesFolded === batchesWritten
+    },
   }
 }
 

@@ -1,0 +1,42 @@
+import { type Command, defaultDataDirectory, readArguments, UsageError, wholeNumber } from './command.ts'
+import { runEventsAppend } from './events-append.ts'
+
+export const eventsCommand: Command = {
+  summary: 'append FILE: validate NDJSON events and append them to the event log',
+  usage: `usage: pledgeview events append FILE [--from-line N] [--data-dir D] [--json]
+
+Validates change events, one JSON object a line, and appends them to the event log. FILE is a path, or - for stdin.
+It stops at the first bad line and names it; what stands before it is appended.
+
+  --from-line N   begin with line N (1 is the first): the way on after a line was repaired
+  --data-dir D    the embedded service's data directory (default ${defaultDataDirectory})
+  --json          print one JSON object on stdout`,
+
+  async run(args, io) {
+    const { values, positionals } = readArguments({
+      args,
+      allowPositionals: true,
+      options: {
+        'data-dir': { type: 'string', default: defaultDataDirectory },
+        'from-line': { type: 'string' },
+        json: { type: 'boolean', default: false },
+      },
+    })
+    const [verb, file, ...rest] = positionals
+    if (verb !== 'append') throw new UsageError('the events command is: events append FILE')
+    if (file === undefined || rest.length > 0)
+      throw new UsageError('events append takes one FILE, or - for stdin')
+    const fromLine = values['from-line']
+    return runEventsAppend(
+      {
+        file,
+        dataDir: values['data-dir'],
+        json: values.json,
+        ...(fromLine !== undefined && {
+          fromLine: wholeNumber('from-line', fromLine, { min: 1, max: Number.MAX_SAFE_INTEGER }),
+        }),
+      },
+      io,
+    )
+  },
+}

@@ -1,0 +1,98 @@
+/**
+ * How a command reaches the model of a data directory: through the service that runs on it, or, where none runs, by
+ * opening it for as long as the command takes.
+ */
+import { pino } from 'pino'
+import type { KeyDirectory, KeyRecord } from '../shared/api-keys.ts'
+import type { Config } from '../shared/config.ts'
+import { openJournalWriter } from '../shared/event-log/journal.ts'
+import { DataDirectoryInUse } from '../shared/event-log/journal-lock.ts'
+import type { EventWriter } from '../shared/event-log/port.ts'
+import { createMetrics } from '../shared/metrics.ts'
+import {
+  type DataDirectory,
+  readSecrets,
+  readServiceAddress,
+  type Secrets,
+  type ServiceAddress,
+} from './data-directory.ts'
+import { openEmbeddedModel } from './model.ts'
+import { type Status, statusOf } from './status.ts'
+
+export interface ModelAccess {
+  /** The process that runs on the directory, where there is one. */
+  service: ServiceAddress | undefined
+  keys: KeyDirectory
+  writer: EventWriter
+  secrets: Secrets
+  status(): Promise<Status>
+}
+
+const answerMsMax = 10_000
+
+/** Runs the work with access to the model, and lets go of it again. */
+export async function withModel<T>(
+  directory: DataDirectory,
+  config: Config,
+  work: (access: ModelAccess) => Promise<T>,
+): Promise<T> {
+  try {
+    return await withOwnModel(directory, config, work)
+  } catch (error) {
+    if (!(error instanceof DataDirectoryInUse)) throw error
+  }
+  const service = readServiceAddress(directory)
+  if (!service)
+    throw new Error(`another process holds ${directory.root}, and it is no service that could be asked`)
+  const writer = await openJournalWriter(directory.journal)
+  try {
+    const configured = { keyPepper: config.PLEDGEVIEW_KEY_PEPPER, backerKey: config.PLEDGEVIEW_BACKER_KEY }
+    return await work({
+      service,
+      keys: remoteKeys(service),
+      writer,
+      // The running service has made them already.
+      secrets: readSecrets(directory, configured, () => new Uint8Array()),
+      status: () => ask<Status>(service, '/status'),
+    })
+  } finally {
+    await writer.close()
+  }
+}
+
+async function withOwnModel<T>(
+  directory: DataDirectory,
+  config: Config,
+  work: (access: ModelAccess) => Promise<T>,
+): Promise<T> {
+  const logger = pino({ level: 'silent' })
+  const model = await openEmbeddedModel({ directory, config, metrics: createMetrics(), logger })
+  try {
+    const { keys, writer, secrets } = model
+    return await work({ service: undefined, keys, writer, secrets, status: () => statusOf(model) })
+  } finally {
+    await model.close()
+  }
+}
+
+function remoteKeys(service: ServiceAddress): KeyDirectory {
+  const keys = (query: string) =>
+    ask<{ keys: KeyRecord[] }>(service, `/keys?${query}`).then(answer => answer.keys)
+  return {
+    ofAccount: account => keys(`account=${encodeURIComponent(account)}`),
+    find: key => keys(`key=${encodeURIComponent(key)}`),
+  }
+}
+
+async function ask<T>(service: ServiceAddress, path: string): Promise<T> {
+  const response = await fetch(`${service.ops_url}${path}`, {
+    headers: { authorization: `Bearer ${service.ops_token}` },
+    signal: AbortSignal.timeout(answerMsMax),
+  }).catch((error: Error) => {
+    throw new Error(
+      `the service (process ${service.pid}) does not answer at ${service.ops_url}: ${error.message}`,
+    )
+  })
+  if (!response.ok) throw new Error(`the service answered ${path} with ${response.status}`)
+  return (await response.json()) as T
+}

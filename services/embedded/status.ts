@@ -1,0 +1,71 @@
+/** What `pledgeview status` and the ops port say of an embedded model. */
+import type { PartitionLag } from '../shared/event-log/port.ts'
+import type { EmbeddedModel } from './model.ts'
+
+export interface Status {
+  projector: {
+    state: 'running' | 'stopped'
+    failure: string | null
+    /** Of this run. */
+    records: number
+    rejects: number
+    lag: PartitionLag[]
+  }
+  fold: {
+    /** ISO 8601; null before the first. */
+    last_finished_at: string | null
+    last_elapsed_ms: number
+    pending_batches: number
+  }
+  tables: {
+    public_campaigns: number
+    known_campaigns: number
+    known_pledges: number
+    active_keys: number
+  }
+}
+
+/** Asks projector and tables. Counts of pledges are of ledger rows, superseded ones not yet merged included. */
+export async function statusOf({ projector, tables, databases }: EmbeddedModel): Promise<Status> {
+  const { model } = databases
+  const health = projector.health()
+  const [counts] = await tables.rows<Status['tables'] & Status['fold']>({
+    query: `SELECT
+        (SELECT count() FROM ${databases.views}.campaigns) AS public_campaigns,
+        (SELECT count() FROM ${model}.campaign_ledger FINAL) AS known_campaigns,
+        (SELECT count() FROM ${model}.pledge_ledger) AS known_pledges,
+        (SELECT countIf(is_active) FROM ${model}.api_keys FINAL) AS active_keys,
+        (SELECT if(count() = 0, NULL, formatDateTime(max(finished_at), '%Y-%m-%dT%H:%i:%S.%fZ')) FROM ${model}.fold_log) AS last_finished_at,
+        (SELECT argMax(elapsed_ms, fold_id) FROM ${model}.fold_log) AS last_elapsed_ms,
+        (
+            SELECT count() FROM ${model}.batch_log AS batch
+            LEFT JOIN
+            (
+                SELECT tupleElement(done, 1) AS projector, max(tupleElement(done, 2)) AS sequence
+                FROM ${model}.fold_log ARRAY JOIN folded AS done GROUP BY projector
+            ) AS folded ON folded.projector = batch.projector
+            WHERE batch.sequence > folded.sequence
+        ) AS pending_batches`,
+  })
+  if (!counts) throw new Error('the tables gave no counts')
+  return {
+    projector: {
+      state: health.failure === undefined ? 'running' : 'stopped',
+      failure: health.failure ?? null,
+      records: health.records,
+      rejects: health.rejects,
+      lag: await projector.lag(),
+    },
+    fold: {
+      last_finished_at: counts.last_finished_at,
+      last_elapsed_ms: counts.last_elapsed_ms,
+      pending_batches: counts.pending_batches,
+    },
+    tables: {
+      public_campaigns: counts.public_campaigns,
+      known_campaigns: counts.known_campaigns,
+      known_pledges: counts.known_pledges,
+      active_keys: counts.active_keys,
+    },
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * API keys as their owners and operators see them: issue, list, revoke, all through `api-keys` events.
+ *
+ * A key counts as issued only once the fold says that it is active: of keys that are issued at once, the fold picks
+ * the three oldest of an account, and what it does not pick is revoked again here. The secret exists nowhere else.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { encodeState } from '../../contracts/events/codec.ts'
+import type { ApiKeyState } from '../../contracts/events/event.ts'
+import { generateApiKey, generateSecret, hashSecret, keyPrefix, type RandomBytes } from './credentials.ts'
+import type { EventWriter } from './event-log/port.ts'
+import type { Databases, Statement } from './tables/port.ts'
+
+/** One key, as the key ledger and the fold have it. `version` as digits: it may be any 64-bit integer. */
+export interface KeyRecord {
+  key: string
+  version: string
+  account_id: string
+  name: string
+  url: string
+  contact_email: string
+  secret_hash: string
+  scopes: string[]
+  issued_at_ms: number
+  /** `waiting`: unrevoked, but the account has three older keys. */
+  status: 'active' | 'waiting' | 'revoked'
+}
+
+/** Where keys are looked up: the tables, or a running service that holds them. */
+export interface KeyDirectory {
+  ofAccount(account: string): Promise<KeyRecord[]>
+  /** By whole key, or by its first 16 characters. */
+  find(key: string): Promise<KeyRecord[]>
+}
+
+export interface KeyAdmin {
+  directory: KeyDirectory
+  writer: EventWriter
+  pepper: string
+  now: () => number
+  monotonicMs: () => number
+  randomBytes: RandomBytes
+}
+
+export interface NewKey {
+  account: string
+  name: string
+  url: string
+  email: string
+  scopes?: string[]
+}
+
+/** A key could not be issued or revoked; the message says why. */
+export class KeyError extends Error {
+  override name = 'KeyError'
+}
+
+const visibleMsMax = 15_000
+const lookMs = 50
+const settleMs = 1_000
+
+/** Issues a key and returns it with its secret once it is active. Throws `KeyError`, having revoked what it issued. */
+export async function issueKey(admin: KeyAdmin, wanted: NewKey): Promise<{ key: string; secret: string }> {
+  const key = generateApiKey(admin.randomBytes)
+  const secret = generateSecret(admin.randomBytes)
+  const state: ApiKeyState = {
+    key,
+    account_id: wanted.account,
+    integration: { name: wanted.name, url: wanted.url, contact_email: wanted.email },
+    secret_hash: hashSecret(admin.pepper, secret),
+    scopes: wanted.scopes ?? ['read:public'],
+    status: 'ACTIVE',
+    version: 1,
+    changed_at: admin.now(),
+    issued_at: admin.now(),
+  }
+  await append(admin.writer, state)
+  let record = await seen(admin, key, () => true)
+  if (record?.status === 'active') {
+    // A key that was issued a moment earlier may be folded a moment later, and then this one is not among the three.
+    await sleep(settleMs)
+    record = (await admin.directory.find(key))[0]
+    if (record?.status === 'active') return { key, secret }
+  }
+  await append(admin.writer, { ...state, status: 'REVOKED', version: 2, changed_at: admin.now() })
+  if (!record)
+    throw new KeyError(`the key was not folded within ${visibleMsMax / 1000} s, so it was revoked again`)
+  const active = (await admin.directory.ofAccount(wanted.account)).filter(other => other.status === 'active')
+  const prefixes = active.map(other => keyPrefix(other.key)).join(', ')
+  throw new KeyError(
+    `account ${wanted.account} has its three active keys already (${prefixes}); revoke one first`,
+  )
+}
+
+/** Revokes by whole key or prefix and resolves once the fold has it. Throws `KeyError` where none or several match. */
+export async function revokeKey(admin: KeyAdmin, keyOrPrefix: string): Promise<KeyRecord> {
+  const [record, second] = await admin.directory.find(keyOrPrefix)
+  if (!record) throw new KeyError(`no key ${keyOrPrefix}`)
+  if (second) throw new KeyError(`several keys begin with ${keyOrPrefix}: give the whole key`)
+  if (record.status === 'revoked') throw new KeyError(`key ${keyPrefix(record.key)} is revoked already`)
+  await append(admin.writer, {
+    key: record.key,
+    account_id: record.account_id,
+    integration: { name: record.name, url: record.url, contact_email: record.contact_email },
+    secret_hash: record.secret_hash,
+    scopes: record.scopes,
+    status: 'REVOKED',
+    version: BigInt(record.version) + 1n,
+    changed_at: admin.now(),
+    issued_at: record.issued_at_ms,
+  })
+  const revoked = await seen(admin, record.key, found => found.status === 'revoked')
+  if (!revoked)
+    throw new KeyError(`the revocation is in the log, but was not folded within ${visibleMsMax / 1000} s`)
+  return revoked
+}
+
+/** The keys of an account, oldest first. Contact addresses are in it: for operators only. */
+export function accountKeysStatement(databases: Databases, account: string): Statement {
+  return keysStatement(databases, 'ledger.account_id = {value:String}', account)
+}
+
+/** Keys that are, or begin with, the given text of at least 16 characters. */
+export function matchingKeysStatement(databases: Databases, keyOrPrefix: string): Statement {
+  const isPrefix = keyOrPrefix.length === keyPrefix(keyOrPrefix).length
+  const condition = isPrefix
+    ? 'startsWith(ledger.api_key, {value:String})'
+    : 'ledger.api_key = {value:String}'
+  return keysStatement(databases, condition, keyOrPrefix)
+}
+
+function keysStatement(databases: Databases, condition: string, value: string): Statement {
+  return {
+    // What the fold has not seen yet is no key yet: hence the inner join.
+    query: `SELECT ledger.api_key AS key, toString(ledger.version) AS version, ledger.account_id AS account_id,
+              ledger.integration_name AS name, ledger.integration_url AS url,
+              ledger.integration_contact_email AS contact_email, ledger.secret_hash AS secret_hash,
+              ledger.scopes AS scopes, toUnixTimestamp64Milli(ledger.issued_at) AS issued_at_ms,
+              multiIf(folded.is_active, 'active', ledger.is_unrevoked, 'waiting', 'revoked') AS status
+            FROM (SELECT * FROM ${databases.model}.api_key_ledger FINAL) AS ledger
+            INNER JOIN (SELECT * FROM ${databases.model}.api_keys FINAL) AS folded ON folded.api_key = ledger.api_key
+            WHERE ${condition} AND ledger.account_id != ''
+            ORDER BY ledger.issued_at, ledger.api_key LIMIT 1000`,
+    query_params: { value },
+  }
+}
+
+async function append(writer: EventWriter, state: ApiKeyState): Promise<void> {
+  const value = encodeState({ type: 'api-key', data: state })
+  await writer.append([{ topic: 'api-keys', key: Buffer.from(state.key), value }])
+}
+
+/** The key once the fold shows it and the condition holds; `undefined` when that takes too long. */
+async function seen(
+  admin: KeyAdmin,
+  key: string,
+  condition: (record: KeyRecord) => boolean,
+): Promise<KeyRecord | undefined> {
+  const deadline = admin.monotonicMs() + visibleMsMax
+  while (admin.monotonicMs() < deadline) {
+    const [record] = await admin.directory.find(key)
+    if (record && condition(record)) return record
+    await sleep(lookMs)
+  }
+  return undefined
+}
