@@ -33,6 +33,25 @@ interface StateOf {
   'api-key': ApiKeyState
 }
 
+/** avsc throws on a long above 2^53; this one reads it as a bigint and everything smaller as a number. */
+const longType = avro.types.LongType.__with({
+  fromBuffer: (bytes: Buffer): Long => {
+    const high = bytes.readInt32LE(4)
+    const isSafe = high >= -0x20_0000 && high < 0x20_0000
+    return isSafe ? high * 0x1_0000_0000 + bytes.readUInt32LE(0) : bytes.readBigInt64LE(0)
+  },
+  toBuffer: (value: Long): Buffer => {
+    const bytes = Buffer.alloc(8)
+    bytes.writeBigInt64LE(BigInt(value))
+    return bytes
+  },
+  fromJSON: Number,
+  toJSON: Number,
+  isValid: (value: unknown): boolean =>
+    typeof value === 'bigint' ? BigInt.asIntN(64, value) === value : Number.isSafeInteger(value),
+  compare: (a: Long, b: Long): number => (a < b ? -1 : a > b ? 1 : 0),
+})
+
 const types: { readonly [T in EventType]: avro.Type } = {
   campaign: compile(schemas.campaign),
   pledge: compile(schemas.pledge),
@@ -86,25 +105,6 @@ export function unframe(value: Uint8Array): { schemaId: number; avroBinary: Buff
     avroBinary: bytes.subarray(framingBytes),
   }
 }
-
-/** avsc throws on a long above 2^53; this one reads it as a bigint and everything smaller as a number. */
-const longType = avro.types.LongType.__with({
-  fromBuffer: (bytes: Buffer): Long => {
-    const high = bytes.readInt32LE(4)
-    const isSafe = high >= -0x20_0000 && high < 0x20_0000
-    return isSafe ? high * 0x1_0000_0000 + bytes.readUInt32LE(0) : bytes.readBigInt64LE(0)
-  },
-  toBuffer: (value: Long): Buffer => {
-    const bytes = Buffer.alloc(8)
-    bytes.writeBigInt64LE(BigInt(value))
-    return bytes
-  },
-  fromJSON: Number,
-  toJSON: Number,
-  isValid: (value: unknown): boolean =>
-    typeof value === 'bigint' ? BigInt.asIntN(64, value) === value : Number.isSafeInteger(value),
-  compare: (a: Long, b: Long): number => (a < b ? -1 : a > b ? 1 : 0),
-})
 
 function compile(schema: object): avro.Type {
   return avro.Type.forSchema(schema as avro.Schema, {
