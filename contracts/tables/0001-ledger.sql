@@ -53,7 +53,7 @@ CREATE TABLE IF NOT EXISTS ${model}.pledge_ledger
     pledge_id             String,
     version               UInt64,
     counts                Bool,
-    backer_hash           UInt64 COMMENT 'First 64 bits of HMAC-SHA-256(key from the configuration, backer id)',
+    backer_hash           UInt64 COMMENT 'First 64 bits of SHA3-256(key from the configuration, backer id)',
     amount_minor          Int64,
     platform_amount_minor Int64,
     reward_id             String COMMENT 'Empty: no reward'

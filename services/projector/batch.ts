@@ -14,14 +14,15 @@ import {
   pledgeColumns,
   pledgeRow,
 } from './ledger-rows.ts'
+import { createRowText, type RowText } from './row-text.ts'
 
 export interface Batch {
   assignment: string
   /** By topic and partition, the offset to read next. */
   positions: Map<string, Position>
-  campaignRows: string[]
-  pledgeRows: string[]
-  apiKeyRows: string[]
+  campaignRows: RowText
+  pledgeRows: RowText
+  apiKeyRows: RowText
   /** Campaigns whose read row may have to change. */
   campaignIds: Set<string>
   rejects: Reject[]
@@ -36,9 +37,9 @@ export function emptyBatch(assignment: string): Batch {
   return {
     assignment,
     positions: new Map(),
-    campaignRows: [],
-    pledgeRows: [],
-    apiKeyRows: [],
+    campaignRows: createRowText(),
+    pledgeRows: createRowText(),
+    apiKeyRows: createRowText(0),
     campaignIds: new Set(),
     rejects: [],
     records: 0,
@@ -74,32 +75,27 @@ export function addDelivery(
 
 /** The inserts that put the batch's rows into the ledger; none for an empty kind. */
 export function ledgerInserts(batch: Batch, databases: Databases): TableInsert[] {
-  const inserts: TableInsert[] = []
-  if (batch.campaignRows.length > 0) {
-    inserts.push({
+  const inserts: TableInsert[] = [
+    {
       table: `${databases.model}.campaign_ledger`,
       columns: campaignColumns,
       format: 'JSONCompactEachRow',
-      body: batch.campaignRows.join('\n'),
-    })
-  }
-  if (batch.pledgeRows.length > 0) {
-    inserts.push({
+      body: batch.campaignRows.text(),
+    },
+    {
       table: `${databases.model}.pledge_ledger`,
       columns: pledgeColumns,
       format: 'TSV',
-      body: batch.pledgeRows.join(''),
-    })
-  }
-  if (batch.apiKeyRows.length > 0) {
-    inserts.push({
+      body: batch.pledgeRows.text(),
+    },
+    {
       table: `${databases.model}.api_key_ledger`,
       columns: apiKeyColumns,
       format: 'JSONCompactEachRow',
-      body: batch.apiKeyRows.join('\n'),
-    })
-  }
-  return inserts
+      body: batch.apiKeyRows.text(),
+    },
+  ]
+  return inserts.filter(({ body }) => body !== '')
 }
 
 /** The batch log's row: `projector` is this run of this process, `sequence` its batches from 1 without gaps. */
@@ -129,15 +125,15 @@ export function batchLogInsert(
 function addEvent(batch: Batch, event: ChangeEvent, hashBacker: (backerId: string) => string): void {
   switch (event.type) {
     case 'pledge':
-      batch.pledgeRows.push(pledgeRow(event.key, event.data, hashBacker))
+      batch.pledgeRows.add(pledgeRow(event.key, event.data, hashBacker))
       batch.campaignIds.add(event.key.slice(0, event.key.indexOf('/')))
       return
     case 'campaign':
-      batch.campaignRows.push(campaignRow(event.key, event.data))
+      batch.campaignRows.add(`${campaignRow(event.key, event.data)}\n`)
       batch.campaignIds.add(event.key)
       return
     case 'api-key':
-      batch.apiKeyRows.push(apiKeyRow(event.key, event.data))
+      batch.apiKeyRows.add(`${apiKeyRow(event.key, event.data)}\n`)
       return
     default:
       event satisfies never

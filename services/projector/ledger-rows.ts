@@ -4,7 +4,7 @@
  * This is where private things end: a campaign that is not public becomes its id, its version and nothing else, a
  * backer becomes a keyed hash, a pledge that does not count loses even that.
  */
-import { createHmac, type KeyObject } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { currencyDigits } from '../../contracts/events/currencies.ts'
 import {
   type ApiKeyState,
@@ -158,9 +158,14 @@ export function apiKeyRow(key: string, apiKey: ApiKeyState | null): string {
   ])
 }
 
-/** The keyed hash of a backer id, as the digits of an unsigned 64-bit integer: counts backers, names none. */
-export function backerHasher(key: KeyObject): (backerId: string) => string {
-  return backerId => createHmac('sha256', key).update(backerId).digest().readBigUInt64LE(0).toString()
+/**
+ * The keyed hash of a backer id, as the digits of an unsigned 64-bit integer: it counts backers and names none.
+ *
+ * SHA3-256 over key and id, cut to 64 bits. SHA-3 is made to be keyed by a prefix (nothing can be appended to its
+ * result, as could be with SHA-256), and in one call it costs a third of an HMAC. `key`: 64 hex digits.
+ */
+export function backerHasher(key: string): (backerId: string) => string {
+  return backerId => BigInt(`0x${hash('sha3-256', key + backerId, 'hex').slice(0, 16)}`).toString()
 }
 
 const hiddenCampaignTail = [

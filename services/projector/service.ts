@@ -4,7 +4,6 @@
  * The same assembly runs on Kafka and on the journal. It ends when its signal aborts, or by throwing when one of the
  * two loops cannot go on; then both have ended.
  */
-import { createSecretKey } from 'node:crypto'
 import type { Logger } from 'pino'
 import { currencyDigits } from '../../contracts/events/currencies.ts'
 import { createBell } from '../shared/bell.ts'
@@ -136,7 +135,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         tables,
         databases,
         decode: createDecoder(),
-        hashBacker: backerHasher(createSecretKey(dependencies.backerKey, 'hex')),
+        hashBacker: backerHasher(dependencies.backerKey),
         gate: createRejectGate({
           shareMax: config.PLEDGEVIEW_REJECT_SHARE_MAX,
           windowRecords: config.PLEDGEVIEW_REJECT_WINDOW_RECORDS,
