@@ -1,0 +1,48 @@
+/**
+ * The closed registry of the API's errors: code, HTTP status, and the text that the public sees.
+ *
+ * A client branches on the code. The text is for people; it never holds anything of the request or of the fault, but
+ * for `invalid_parameter`, whose text names the parameter.
+ */
+
+interface ErrorDefinition {
+  readonly status: number
+  readonly message: string
+}
+
+const definitions = {
+  invalid_parameter: { status: 400, message: 'A query parameter is malformed.' },
+  malformed_request: {
+    status: 400,
+    message: 'The request is not well-formed HTTP, or its path is not well encoded.',
+  },
+  unauthorized: { status: 401, message: 'A valid API key and secret are required.' },
+  forbidden: { status: 403, message: 'This API key does not carry the scope read:public.' },
+  not_found: { status: 404, message: 'There is no such public resource.' },
+  method_not_allowed: { status: 405, message: 'Only GET and OPTIONS are supported here.' },
+  request_timeout: { status: 408, message: 'The request did not arrive in time.' },
+  headers_too_large: { status: 431, message: 'The request line and headers are too large.' },
+  rate_limited: { status: 429, message: 'The request limit is exceeded; please try again shortly.' },
+  internal_error: { status: 500, message: 'The service could not answer; please try again later.' },
+} as const satisfies Record<string, ErrorDefinition>
+
+export type ErrorCode = keyof typeof definitions
+
+export const errors: Readonly<Record<ErrorCode, ErrorDefinition>> = definitions
+
+export const errorCodes = Object.keys(definitions) as [ErrorCode, ...ErrorCode[]]
+
+/** The body of every error. The message is the registry's, except that `invalid_parameter` has one of its own. */
+export interface ErrorBody {
+  error: { code: ErrorCode; message: string }
+}
+
+/** The body of an error that says nothing but its code's registered text. */
+export function errorBody(code: ErrorCode): ErrorBody {
+  return { error: { code, message: errors[code].message } }
+}
+
+/** The body of `invalid_parameter`: the text names the parameter and says what it must be. */
+export function invalidParameterBody(parameter: string, rule: string): ErrorBody {
+  return { error: { code: 'invalid_parameter', message: `${parameter} ${rule}.` } }
+}

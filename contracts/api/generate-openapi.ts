@@ -1,0 +1,40 @@
+/**
+ * Writes the OpenAPI document beside this file; with `--check`, says whether the one that is there is up to date.
+ * Exits 1 when it is stale or missing.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { buildOpenApi } from './openapi.ts'
+
+const target = new URL('openapi.json', import.meta.url)
+
+/** The document's text for a program of this version. */
+export function openApiText(version: string): string {
+  return `${JSON.stringify(buildOpenApi({ version }), null, 2)}\n`
+}
+
+/** Writes or checks the document in `file`; returns the exit code and what to tell the user. */
+export function generateOpenApi(
+  file: URL,
+  { version, check }: { version: string; check: boolean },
+): { exitCode: number; message: string } {
+  const text = openApiText(version)
+  const name = fileURLToPath(file)
+  const isCurrent = existsSync(file) && readFileSync(file, 'utf8') === text
+  if (check) {
+    return isCurrent
+      ? { exitCode: 0, message: `${name} is up to date` }
+      : { exitCode: 1, message: `${name} is stale: run "npm run contracts" and commit the result` }
+  }
+  if (!isCurrent) writeFileSync(file, text)
+  return { exitCode: 0, message: `${name} ${isCurrent ? 'was up to date' : 'written'}` }
+}
+
+if (import.meta.main) {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
+  const { exitCode, message } = generateOpenApi(target, { version, check: process.argv.includes('--check') })
+  process[exitCode === 0 ? 'stdout' : 'stderr'].write(`${message}\n`)
+  process.exitCode = exitCode
+}

@@ -1,0 +1,108 @@
+/** The parts of the OpenAPI document that its operations share: headers, failures, ways to authenticate. */
+import type { ZodOpenApiHeadersObject, ZodOpenApiResponseObject } from 'zod-openapi'
+import { basePath, exposedHeaders, methods, requestHeaders } from './conventions.ts'
+import { type ErrorCode, errorBody, errorCodes, errors } from './errors.ts'
+import { invalidParameterExample } from './examples.ts'
+import { errorBodySchema } from './schemas.ts'
+
+/** The two ways to send credentials. */
+export const securitySchemes = {
+  apiKey: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-API-Key',
+    description: 'The key; goes with X-API-Secret.',
+  },
+  apiSecret: { type: 'apiKey', in: 'header', name: 'X-API-Secret', description: 'The secret of the key.' },
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description:
+      'Key and secret in one header: `Authorization: Bearer <key>:<secret>`. Instead of the two headers; where both are sent, they must agree.',
+  },
+} as const
+
+const text = (description: string, example: string) => ({
+  description,
+  schema: { type: 'string' as const, example },
+})
+const whole = (description: string, example: number) => ({
+  description,
+  schema: { type: 'integer' as const, example },
+})
+
+/** Every response header of the API. */
+export const headers = {
+  'X-Request-Id': text(
+    'Names this request; quote it when asking for support.',
+    '4f6f3d51-6d0e-4c9b-9d3c-6f1a0c1f2a77',
+  ),
+  'X-RateLimit-Limit': whole('Requests admitted within any 60 seconds.', 120),
+  'X-RateLimit-Remaining': whole('Requests that would be admitted now.', 119),
+  'X-RateLimit-Reset': whole(
+    'Unix second at which a request would be admitted; the present one when some remain.',
+    1773914130,
+  ),
+  'RateLimit-Policy': text('The same limit in the form of the IETF draft.', '"default";q=120;w=60'),
+  RateLimit: text('The same counters in the form of the IETF draft.', '"default";r=119;t=0'),
+  'Access-Control-Allow-Origin': text('Any origin may read the answers.', '*'),
+  'Access-Control-Expose-Headers': text('The headers that a browser lets a page read.', exposedHeaders),
+  'Access-Control-Allow-Methods': text('The methods that a browser may use.', methods),
+  'Access-Control-Allow-Headers': text('The headers that a browser may send.', requestHeaders),
+  ETag: text('Weak tag of the body, for If-None-Match.', 'W/"GxGnFPRtVjWwkT4VJ8h2ew"'),
+  Age: whole('Seconds since the answer was computed.', 12),
+  'Cache-Control': text('For how many seconds the same answer will be given.', 'private, max-age=48'),
+  'X-Data-As-Of': text(
+    'Every change up to this moment is in the list; the next `updated_since` of a mirror.',
+    '2026-03-19T10:15:25.123Z',
+  ),
+  Link: text('The next page, where there is one.', `<${basePath}/projects?offset=50>; rel="next"`),
+  'Retry-After': whole('Seconds to wait.', 7),
+  Allow: text('The methods that the path supports.', methods),
+} as const
+
+export type HeaderName = keyof typeof headers
+
+/** On responses of every status; on cached answers; on lists. */
+export const everyResponse = [
+  'X-Request-Id',
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'RateLimit-Policy',
+  'RateLimit',
+  'Access-Control-Allow-Origin',
+  'Access-Control-Expose-Headers',
+] as const satisfies HeaderName[]
+export const cachedResponse = [...everyResponse, 'ETag', 'Age', 'Cache-Control'] as const
+export const listResponse = [...cachedResponse, 'X-Data-As-Of', 'Link'] as const
+
+/** References to the shared headers of these names. */
+export function refer(names: readonly HeaderName[]): ZodOpenApiHeadersObject {
+  return Object.fromEntries(names.map(name => [name, { $ref: `#/components/headers/${name}` }]))
+}
+
+/** The response of each error code; the document names it by the code. */
+export const failureResponses = Object.fromEntries(errorCodes.map(code => [code, failure(code)])) as Readonly<
+  Record<ErrorCode, ZodOpenApiResponseObject>
+>
+
+function failure(code: ErrorCode): ZodOpenApiResponseObject {
+  const { status, message } = errors[code]
+  return {
+    id: code,
+    description: `${status} \`${code}\`: ${message}`,
+    headers: refer(failureHeaders(code)),
+    content: {
+      'application/json': {
+        schema: errorBodySchema,
+        example: code === 'invalid_parameter' ? invalidParameterExample : errorBody(code),
+      },
+    },
+  }
+}
+
+function failureHeaders(code: ErrorCode): HeaderName[] {
+  if (code === 'rate_limited') return [...everyResponse, 'Retry-After']
+  return code === 'method_not_allowed' ? [...everyResponse, 'Allow'] : [...everyResponse]
+}
