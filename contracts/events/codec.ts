@@ -7,8 +7,9 @@
  * Source: Avro 1.11 specification, "Schema Resolution"; Confluent wire format.
  */
 import { readFileSync } from 'node:fs'
-import avro from 'avsc'
-import type { ApiKeyState, CampaignState, EventType, Long, PledgeState, StateEvent } from './event.ts'
+import type avro from 'avsc'
+import { compileSchema } from './avro-types.ts'
+import type { ApiKeyState, CampaignState, EventType, PledgeState, StateEvent } from './event.ts'
 
 /** The fixed schema id of each event type's current schema. */
 export const schemaIds: Readonly<Record<EventType, number>> = {
@@ -33,29 +34,10 @@ interface StateOf {
   'api-key': ApiKeyState
 }
 
-/** avsc throws on a long above 2^53; this one reads it as a bigint and everything smaller as a number. */
-const longType = avro.types.LongType.__with({
-  fromBuffer: (bytes: Buffer): Long => {
-    const high = bytes.readInt32LE(4)
-    const isSafe = high >= -0x20_0000 && high < 0x20_0000
-    return isSafe ? high * 0x1_0000_0000 + bytes.readUInt32LE(0) : bytes.readBigInt64LE(0)
-  },
-  toBuffer: (value: Long): Buffer => {
-    const bytes = Buffer.alloc(8)
-    bytes.writeBigInt64LE(BigInt(value))
-    return bytes
-  },
-  fromJSON: Number,
-  toJSON: Number,
-  isValid: (value: unknown): boolean =>
-    typeof value === 'bigint' ? BigInt.asIntN(64, value) === value : Number.isSafeInteger(value),
-  compare: (a: Long, b: Long): number => (a < b ? -1 : a > b ? 1 : 0),
-})
-
 const types: { readonly [T in EventType]: avro.Type } = {
-  campaign: compile(schemas.campaign),
-  pledge: compile(schemas.pledge),
-  'api-key': compile(schemas['api-key']),
+  campaign: compileSchema(schemas.campaign),
+  pledge: compileSchema(schemas.pledge),
+  'api-key': compileSchema(schemas['api-key']),
 }
 
 const framingBytes = 5
@@ -79,7 +61,7 @@ export function encodeState(event: StateEvent): Buffer {
 /** The reader for values that a writer with this schema wrote. Throws when Avro cannot resolve it to ours. */
 export function stateReader<T extends EventType>(type: T, writerSchema: object): StateReader<StateOf[T]> {
   const reader = types[type]
-  const resolver = reader.createResolver(compile(writerSchema))
+  const resolver = reader.createResolver(compileSchema(writerSchema))
   return avroBinary => reader.fromBuffer(avroBinary, resolver) as StateOf[T]
 }
 
@@ -106,29 +88,22 @@ export function unframe(value: Uint8Array): { schemaId: number; avroBinary: Buff
   }
 }
 
-function compile(schema: object): avro.Type {
-  return avro.Type.forSchema(schema as avro.Schema, {
-    registry: {},
-    typeHook: attributes => (isLong(attributes) ? longType : undefined),
-  })
-}
-
-function isLong(schema: unknown): boolean {
-  return (
-    schema === 'long' ||
-    (typeof schema === 'object' && schema !== null && 'type' in schema && schema.type === 'long')
-  )
-}
-
+/** Names the field in the way that `faultOf` does: `rewards[2].amount_minor`. */
 function firstMismatch(type: avro.Type, value: unknown): string {
-  let message = 'does not fit the schema'
-  type.isValid(value, {
-    errorHook: path => {
-      message = `${path.join('.') || 'data'}: missing, or not of the schema's type`
-      throw new Error(message)
-    },
-  } as Parameters<avro.Type['isValid']>[1])
-  return message
+  const found: string[] = []
+  const errorHook = (path: string[], part: unknown, expected: avro.Type): void => {
+    const reason = part === undefined ? 'is missing' : `is not ${expected.branchName ?? expected.typeName}`
+    found.push(`${pathText(path)} ${reason}`)
+  }
+  type.isValid(value, { errorHook })
+  return found[0] ?? 'the state does not fit the schema'
+}
+
+function pathText(path: readonly string[]): string {
+  if (path.length === 0) return 'the state'
+  return path
+    .map((part, index) => (/^\d+$/.test(part) ? `[${part}]` : index === 0 ? part : `.${part}`))
+    .join('')
 }
 
 function readSchema(name: string): object {

@@ -1,0 +1,234 @@
+/**
+ * How a state stands in JSON, compiled from its Avro schema: strict readers that name the path of what does not fit,
+ * and the writers that go the other way.
+ *
+ * Strict, because a typing error in a nullable field would otherwise be lost without a word: unknown fields, text that
+ * is not Unicode and integers that JSON rounded are all faults. Readers work in place on what JSON.parse made, which
+ * belongs to nobody else, so a line costs little more than its parsing.
+ */
+import type { Long } from './event.ts'
+import type { Fault } from './rules.ts'
+
+export type Holder = Record<string | number, unknown>
+
+/** A fault of a reader. `isRounded`: the integer may fit once it is read exactly. */
+export interface FormFault extends Fault {
+  isRounded?: boolean
+}
+
+/** How the values of one Avro type stand in JSON. */
+export interface Form {
+  /** Checks `holder[at]` and puts the event's form in its place. The fault's path begins with `at`. */
+  read(holder: Holder, at: string | number): FormFault | undefined
+  /** The JSON form of an event's value. Throws a `RangeError` on a timestamp that no calendar has. */
+  write(value: unknown): unknown
+}
+
+type Schema = string | SchemaObject | readonly Schema[]
+
+interface SchemaObject {
+  type: Schema
+  logicalType?: string
+  fields?: readonly { name: string; type: Schema }[]
+  items?: Schema
+  symbols?: readonly string[]
+}
+
+interface FieldForm {
+  name: string
+  isNullable: boolean
+  form: Form
+}
+
+/** Compiles an Avro schema document. Throws an `Error` on a type that no event has. */
+export function compileForm(schema: object): Form {
+  return formOf(schema as SchemaObject)
+}
+
+function formOf(schema: Schema): Form {
+  if (typeof schema !== 'string' && !isUnion(schema)) {
+    const { type, logicalType, fields, items, symbols } = schema
+    if (type === 'record' && fields) return recordForm(fields.map(fieldForm))
+    if (type === 'array' && items) return arrayForm(formOf(items))
+    if (type === 'enum' && symbols) return enumForm(symbols)
+    if (type === 'long' && logicalType === 'timestamp-millis') return timestampForm
+    return formOf(type)
+  }
+  if (schema === 'string') return stringForm
+  if (schema === 'boolean') return booleanForm
+  if (schema === 'long') return longForm
+  throw new Error(`no JSON form for the Avro type ${JSON.stringify(schema)}`)
+}
+
+function fieldForm({ name, type }: { name: string; type: Schema }): FieldForm {
+  if (!isUnion(type)) return { name, isNullable: false, form: formOf(type) }
+  const [first, second, ...rest] = type
+  if (first !== 'null' || second === undefined || rest.length > 0) {
+    throw new Error(`no JSON form for the union of ${name}`)
+  }
+  return { name, isNullable: true, form: formOf(second) }
+}
+
+function isUnion(schema: Schema): schema is readonly Schema[] {
+  return Array.isArray(schema)
+}
+
+function recordForm(fields: readonly FieldForm[]): Form {
+  const names = new Set(fields.map(({ name }) => name))
+  return {
+    read(holder, at) {
+      const record = holder[at]
+      if (!isObject(record)) return notA('an object', record, at)
+      for (const { name, isNullable, form } of fields) {
+        const value = record[name]
+        if (value === undefined || value === null) {
+          if (!isNullable)
+            return under(at, { field: name, reason: value === null ? 'is null' : 'is missing' })
+          record[name] = null
+        } else {
+          const fault = form.read(record, name)
+          if (fault) return under(at, fault)
+        }
+      }
+      // Every field is there by now, so one more is a field that we do not know.
+      if (Object.keys(record).length === fields.length) return undefined
+      const unknown = Object.keys(record).find(name => !names.has(name)) ?? ''
+      return under(at, { field: nameText(unknown), reason: 'is not a field of the schema' })
+    },
+    write(value) {
+      const record = value as Holder
+      const json: Holder = {}
+      for (const { name, form } of fields) {
+        const part = record[name]
+        json[name] = part === null || part === undefined ? null : form.write(part)
+      }
+      return json
+    },
+  }
+}
+
+function arrayForm(items: Form): Form {
+  return {
+    read(holder, at) {
+      const array = holder[at]
+      if (!Array.isArray(array)) return notA('an array', array, at)
+      for (let index = 0; index < array.length; index++) {
+        const fault = items.read(array as unknown as Holder, index)
+        if (fault) return under(at, fault)
+      }
+      return undefined
+    },
+    write: value => (value as unknown[]).map(item => items.write(item)),
+  }
+}
+
+function enumForm(symbols: readonly string[]): Form {
+  const known = new Set<unknown>(symbols)
+  return {
+    read(holder, at) {
+      return known.has(holder[at]) ? undefined : notA(`one of ${symbols.join(', ')}`, holder[at], at)
+    },
+    write: value => value,
+  }
+}
+
+const stringForm: Form = {
+  read(holder, at) {
+    const value = holder[at]
+    if (typeof value !== 'string') return notA('a string', value, at)
+    if (value.isWellFormed()) return undefined
+    return { field: segment(at), reason: 'holds half a surrogate pair, which is no Unicode text' }
+  },
+  write: value => value,
+}
+
+const booleanForm: Form = {
+  read(holder, at) {
+    return typeof holder[at] === 'boolean' ? undefined : notA('true or false', holder[at], at)
+  },
+  write: value => value,
+}
+
+const longForm: Form = {
+  read(holder, at) {
+    const value = holder[at]
+    if (typeof value === 'number') {
+      if (Number.isSafeInteger(value)) return undefined
+      if (!Number.isInteger(value)) return notA('a whole number', value, at)
+      return { ...beyond64Bits(value, at), isRounded: true }
+    }
+    const exact = typeof value === 'string' && /^(0|-?[1-9]\d{0,18})$/.test(value) ? BigInt(value) : value
+    if (typeof exact !== 'bigint') return notA('a whole number', value, at)
+    if (BigInt.asIntN(64, exact) !== exact) return beyond64Bits(exact, at)
+    const rounded = Number(exact)
+    holder[at] = Number.isSafeInteger(rounded) ? rounded : exact
+    return undefined
+  },
+  // As text, because most JSON readers round such a number (RFC 7493, section 2.2).
+  write: value => (typeof value === 'bigint' ? String(value) : value),
+}
+
+const timestampForm: Form = {
+  read(holder, at) {
+    const value = holder[at]
+    const timestamp = typeof value === 'string' ? parseTimestamp(value) : undefined
+    if (timestamp === undefined) {
+      return notA('a time with its zone, as 2026-01-31T12:00:00.000Z', value, at)
+    }
+    holder[at] = timestamp
+    return undefined
+  },
+  write: value => new Date(Number(value)).toISOString(),
+}
+
+const timestampPattern =
+  /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,3})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/
+
+/** Milliseconds since the epoch of an ISO 8601 time with a zone, or `undefined` where it is none. */
+export function parseTimestamp(text: string): number | undefined {
+  if (!timestampPattern.test(text)) return undefined
+  const day = Number(text.slice(8, 10))
+  // Date.parse takes 30 February for 2 March.
+  if (day > 28 && day > daysInMonth(Number(text.slice(0, 4)), Number(text.slice(5, 7)))) return undefined
+  return Date.parse(text)
+}
+
+function daysInMonth(year: number, month: number): number {
+  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28
+  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31
+}
+
+/** Whether JSON made an object of it, an array not counted. */
+export function isObject(value: unknown): value is Holder {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** A value as a message can show it: its JSON, cut short. */
+export function shown(value: unknown): string {
+  const text = typeof value === 'bigint' ? String(value) : (JSON.stringify(value) ?? 'nothing')
+  return text.length > shownLengthMax ? `${text.slice(0, shownLengthMax)}...` : text
+}
+
+const shownLengthMax = 60
+
+/** A field's name as a path can show it, whatever was made up for it. */
+export function nameText(name: string): string {
+  return /^[\w-]{1,60}$/.test(name) ? name : shown(name)
+}
+
+function notA(what: string, value: unknown, at: string | number): FormFault {
+  return { field: segment(at), reason: `is not ${what}, but ${shown(value)}` }
+}
+
+function beyond64Bits(value: Long, at: string | number): FormFault {
+  return { field: segment(at), reason: `is beyond 64 bits: ${shown(value)}` }
+}
+
+function under(at: string | number, fault: FormFault): FormFault {
+  const dot = fault.field.startsWith('[') ? '' : '.'
+  return { ...fault, field: `${segment(at)}${dot}${fault.field}` }
+}
+
+function segment(at: string | number): string {
+  return typeof at === 'number' ? `[${at}]` : at
+}

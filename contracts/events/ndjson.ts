@@ -1,0 +1,113 @@
+/**
+ * Change events as NDJSON, one a line: what `events append` reads, and what examples are written in.
+ *
+ *     {"type":"campaign","data":{...}}
+ *     {"type":"pledge","key":"c1/p1","data":null}     a tombstone
+ *
+ * Timestamps are ISO 8601 with a zone, enums strings, nullable fields null or left out. Integers may stand as decimal
+ * strings, and those beyond 2^53 are written so. What is read here keeps the rules of `rules.ts` too. Pure.
+ */
+import { isUtf8 } from 'node:buffer'
+import { schemas } from './codec.ts'
+import { type ChangeEvent, type EventType, eventTypes, keyOf, type StateEvent } from './event.ts'
+import { compileForm, type Form, type FormFault, type Holder, isObject, nameText, shown } from './json-forms.ts'
+import { type Fault, faultOf } from './rules.ts'
+
+const forms: Readonly<Record<EventType, Form>> = {
+  campaign: compileForm(schemas.campaign),
+  pledge: compileForm(schemas.pledge),
+  'api-key': compileForm(schemas['api-key']),
+}
+
+/** An event, or what is wrong: a field's path in the line (`data.rewards[2].amount_minor`), or `line`. */
+export type ParsedLine = { event: ChangeEvent } | { fault: Fault }
+
+/** Reads one line, without its line end. Never throws. */
+export function parseEventLine(line: string | Uint8Array): ParsedLine {
+  if (typeof line !== 'string' && !isUtf8(line)) {
+    return { fault: { field: 'line', reason: 'is not valid UTF-8' } }
+  }
+  const text = typeof line === 'string' ? line : toText(line)
+  try {
+    const parsed = readLine(JSON.parse(text))
+    if (!('fault' in parsed) || !parsed.fault.isRounded) return parsed
+    // JSON.parse rounds integers beyond 2^53. Few lines have any, so only those are parsed twice.
+    return readLine(JSON.parse(text, keepInteger))
+  } catch (cause) {
+    if (cause instanceof SyntaxError) return faulty('line', `is not JSON: ${cause.message}`)
+    // Nothing else but the depth of what JSON.parse took can fail here, and no event is deep.
+    return faulty('line', 'is nested too deeply')
+  }
+}
+
+/**
+ * Writes one event, without a line end. `parseEventLine` gives the same event back.
+ * Throws a `RangeError` on a timestamp that no calendar has; an event that keeps the rules has none.
+ */
+export function formatEvent({ type, key, data }: ChangeEvent): string {
+  return JSON.stringify(data === null ? { type, key, data } : { type, data: forms[type].write(data) })
+}
+
+function readLine(line: unknown): { event: ChangeEvent } | { fault: FormFault } {
+  if (!isObject(line)) return faulty('line', `is not a JSON object, but ${shown(line)}`)
+  const type = eventTypes.find(known => known === line.type)
+  if (type === undefined) {
+    return faulty('type', line.type === undefined ? 'is missing' : notAType(line.type))
+  }
+  for (const name in line) {
+    if (name !== 'type' && name !== 'key' && name !== 'data')
+      return faulty(nameText(name), 'is not a field of an event')
+  }
+  const { key } = line
+  if (key !== undefined && (typeof key !== 'string' || !key.isWellFormed())) {
+    return faulty('key', `is not a string of Unicode text, but ${shown(key)}`)
+  }
+  return line.data === null ? readTombstone(type, key) : readState(type, line, key)
+}
+
+function readTombstone(
+  type: EventType,
+  key: string | undefined,
+): { event: ChangeEvent } | { fault: FormFault } {
+  if (key === undefined) return faulty('key', 'is missing, and data is null')
+  const event: ChangeEvent = { type, key, data: null }
+  const fault = faultOf(event)
+  return fault ? { fault } : { event }
+}
+
+function readState(
+  type: EventType,
+  line: Holder,
+  key: string | undefined,
+): { event: ChangeEvent } | { fault: FormFault } {
+  if (line.data === undefined) return faulty('data', 'is missing (null deletes the entity)')
+  const formFault = forms[type].read(line, 'data')
+  if (formFault) return { fault: formFault }
+  // The form is the type's own, so state and type belong together.
+  const state = { type, data: line.data } as StateEvent
+  const event = { ...state, key: keyOf(state) } as ChangeEvent
+  const fault = faultOf(event)
+  if (fault) return faulty(`data.${fault.field}`, fault.reason)
+  if (key !== undefined && key !== event.key) {
+    return faulty('key', `is ${shown(key)}, but the entity's own is ${shown(event.key)}`)
+  }
+  return { event }
+}
+
+// The longest integer of 64 bits has 20 characters; what is longer may stay rounded, for it is refused anyway.
+function keepInteger(_key: string, value: unknown, { source }: { source?: string } = {}): unknown {
+  const isRounded = typeof value === 'number' && !Number.isSafeInteger(value)
+  return isRounded && source !== undefined && /^-?\d{1,20}$/.test(source) ? BigInt(source) : value
+}
+
+function toText(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+}
+
+function notAType(type: unknown): string {
+  return `is not one of ${eventTypes.join(', ')}, but ${shown(type)}`
+}
+
+function faulty(field: string, reason: string): { fault: FormFault } {
+  return { fault: { field, reason } }
+}
