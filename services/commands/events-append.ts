@@ -1,0 +1,280 @@
+/**
+ * `pledgeview events append`: NDJSON events, validated line by line, into the event log.
+ *
+ * It stops at the first bad line, with everything before it appended and nothing of it, and says how to go on. Memory
+ * is bounded, whatever the input. Events that are appended a second time change nothing, so a run can be repeated.
+ */
+import { createReadStream, mkdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { encodeState } from '../../contracts/events/codec.ts'
+import { type ChangeEvent, type StateEvent, topicOf } from '../../contracts/events/event.ts'
+import { parseEventLine } from '../../contracts/events/ndjson.ts'
+import type { Fault } from '../../contracts/events/rules.ts'
+import { openJournalWriter } from '../shared/event-log/journal.ts'
+import type { EventWriter, NewRecord } from '../shared/event-log/port.ts'
+import { createProgress, grouped, megabytes } from '../shared/progress.ts'
+import { type Io, messageOf, printJson } from './command.ts'
+import { type Line, measuredBytesMax, splitLines } from './event-lines.ts'
+
+export interface AppendOptions {
+  source: AsyncIterable<Uint8Array | string>
+  writer: EventWriter
+  /** Begin with this line; 1 is the first. What stands before it is not looked at. */
+  fromLine?: number
+  onProgress?: (progress: AppendProgress) => void
+  lineBytesMax?: number
+  batchRowsMax?: number
+  batchBytesMax?: number
+}
+
+/** Lines that were read, skipped and blank ones included, and events that are durable in the log. */
+export interface AppendProgress {
+  lines: number
+  appended: number
+}
+
+/** Appending stopped. Lines before `line` are in the log, `appended` events of them by this run; nothing else is. */
+export class EventsAppendError extends Error {
+  override name = 'EventsAppendError'
+  /** The line to go on from: the bad one, or the first that could not be appended. */
+  readonly line: number
+  /** A path in the line, `line` for the whole of it, or `undefined` where the log is what failed. */
+  readonly field: string | undefined
+  readonly reason: string
+  readonly appended: number
+
+  constructor(at: { line: number; field?: string; reason: string; appended: number; cause?: unknown }) {
+    const place =
+      at.field === undefined || at.field === 'line' ? `line ${at.line}` : `line ${at.line}: ${at.field}`
+    const before = at.appended === 0 ? 'nothing was' : `${countText(at.appended, 'event')} before it were`
+    super(
+      `${place} ${at.reason}; ${before} appended. Go on with --from-line ${at.line} once it is put right.`,
+      {
+        cause: at.cause,
+      },
+    )
+    this.line = at.line
+    this.field = at.field
+    this.reason = at.reason
+    this.appended = at.appended
+  }
+}
+
+interface Batch {
+  records: NewRecord[]
+  bytes: number
+  firstLine: number
+}
+
+/** Appends the events of an NDJSON stream, a batch at a time, each all or nothing. Throws `EventsAppendError`. */
+export async function eventsAppend({
+  source,
+  writer,
+  fromLine = 1,
+  onProgress = () => undefined,
+  lineBytesMax = 1024 ** 2,
+  batchRowsMax = 2_000,
+  batchBytesMax = 4 * 1024 ** 2,
+}: AppendOptions): Promise<AppendProgress> {
+  const progress: AppendProgress = { lines: 0, appended: 0 }
+  let batch = emptyBatch()
+
+  async function flush(): Promise<void> {
+    const { records, firstLine } = batch
+    batch = emptyBatch()
+    if (records.length === 0) return
+    try {
+      await writer.append(records)
+    } catch (cause) {
+      const reason = `could not be appended: ${messageOf(cause)}`
+      throw new EventsAppendError({ line: firstLine, reason, appended: progress.appended, cause })
+    }
+    progress.appended += records.length
+    // Appending may have blocked the event loop, and reading may never wait: others get their turn here.
+    await nextTurn()
+  }
+
+  async function take(line: Line): Promise<void> {
+    progress.lines = line.number
+    if (line.number < fromLine || isBlank(line)) return
+    const read = readLine(line, lineBytesMax)
+    if ('fault' in read) {
+      await flush()
+      throw new EventsAppendError({ line: line.number, ...read.fault, appended: progress.appended })
+    }
+    const record = recordOf(read.event)
+    if (batch.records.length === 0) batch.firstLine = line.number
+    batch.records.push(record)
+    batch.bytes += (record.key?.length ?? 0) + (record.value?.length ?? 0)
+    if (batch.records.length >= batchRowsMax || batch.bytes >= batchBytesMax) await flush()
+  }
+
+  try {
+    for await (const lines of splitLines(source, lineBytesMax)) {
+      for (const line of lines) await take(line)
+      onProgress(progress)
+    }
+  } catch (cause) {
+    if (cause instanceof EventsAppendError) throw cause
+    await flush()
+    const reason = `could not be read: ${messageOf(cause)}`
+    throw new EventsAppendError({ line: progress.lines + 1, reason, appended: progress.appended, cause })
+  }
+  await flush()
+  onProgress(progress)
+  return progress
+}
+
+function emptyBatch(): Batch {
+  return { records: [], bytes: 0, firstLine: 0 }
+}
+
+function isBlank(line: Line): boolean {
+  return 'bytes' in line && line.bytes.every(byte => byte === 0x20 || byte === 0x09)
+}
+
+function readLine(line: Line, lineBytesMax: number): { event: ChangeEvent } | { fault: Fault } {
+  if ('byteCount' in line) {
+    const size =
+      line.byteCount >= measuredBytesMax ? 'more than a gigabyte' : `${grouped(line.byteCount)} bytes`
+    return { fault: { field: 'line', reason: `is ${size} long; ${grouped(lineBytesMax)} are allowed` } }
+  }
+  const read = parseEventLine(line.bytes)
+  if (line.isEnded || 'event' in read || read.fault.field !== 'line') return read
+  return {
+    fault: {
+      field: 'line',
+      reason: `is the last one, has no line end and seems cut off: it ${read.fault.reason}`,
+    },
+  }
+}
+
+function recordOf(event: ChangeEvent): NewRecord {
+  return {
+    topic: topicOf[event.type],
+    key: Buffer.from(event.key),
+    value: event.data === null ? null : encodeState(event as StateEvent),
+  }
+}
+
+export interface EventsAppendArgs {
+  /** A path, or `-` for stdin. */
+  file: string
+  dataDir: string
+  fromLine?: number
+  /** Print one JSON object on stdout. */
+  json?: boolean
+}
+
+/** Runs the command against the journal of a data directory. Resolves with the exit code: 0, or 1 on a failure. */
+export async function runEventsAppend(args: EventsAppendArgs, io: Io): Promise<number> {
+  try {
+    const input = openInput(args.file, io)
+    const writer = await openWriter(args.dataDir)
+    try {
+      printResult(await appendInput(input, writer, args, io), args, io)
+      return 0
+    } finally {
+      await writer.close()
+    }
+  } catch (cause) {
+    if (args.json) printJson(io, { error: errorObject(cause) })
+    io.stderr.write(`pledgeview: ${args.file}: ${messageOf(cause)}\n`)
+    return 1
+  }
+}
+
+type TimedResult = AppendProgress & { elapsedMs: number }
+
+async function appendInput(
+  { source, totalBytes }: Input,
+  writer: EventWriter,
+  { fromLine = 1 }: EventsAppendArgs,
+  { stderr }: Io,
+): Promise<TimedResult> {
+  const startedMs = performance.now()
+  const bar = createProgress({ stream: stderr, label: 'appending', total: totalBytes, format: megabytes })
+  const counted = countBytes(source)
+  try {
+    const result = await eventsAppend({
+      source: counted.source,
+      writer,
+      fromLine,
+      onProgress({ lines }) {
+        const perSecond = Math.round((lines * 1000) / (performance.now() - startedMs))
+        bar.update(counted.doneBytes(), `${grouped(lines)} lines  ${grouped(perSecond)}/s`)
+      },
+    })
+    return { ...result, elapsedMs: performance.now() - startedMs }
+  } finally {
+    bar.done()
+  }
+}
+
+interface Input {
+  source: AsyncIterable<Uint8Array | string>
+  totalBytes: number | undefined
+}
+
+function openInput(file: string, { stdin }: Io): Input {
+  if (file === '-') return { source: stdin, totalBytes: undefined }
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (!found) throw new Error('there is no such file')
+  if (found.isDirectory()) throw new Error('is a directory, not a file of events')
+  return {
+    source: createReadStream(file, { highWaterMark: readBytes }),
+    totalBytes: found.isFile() ? found.size : undefined,
+  }
+}
+
+const readBytes = 256 * 1024
+
+async function openWriter(dataDir: string): Promise<EventWriter> {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  } catch (cause) {
+    throw new Error(`cannot make the data directory ${dataDir}: ${messageOf(cause)}`, { cause })
+  }
+  return openJournalWriter(join(dataDir, 'journal.sqlite'))
+}
+
+function countBytes(source: Input['source']): { source: Input['source']; doneBytes: () => number } {
+  let done = 0
+  async function* counted(): AsyncGenerator<Uint8Array | string> {
+    for await (const data of source) {
+      done += data.length
+      yield data
+    }
+  }
+  return { source: counted(), doneBytes: () => done }
+}
+
+function printResult(
+  { lines, appended, elapsedMs }: TimedResult,
+  { file, fromLine = 1, json }: EventsAppendArgs,
+  io: Io,
+): void {
+  if (json) {
+    printJson(io, { appended, lines, elapsed_ms: Math.round(elapsedMs) })
+  } else if (lines === 0) {
+    io.stdout.write(`${file} is empty: nothing was appended\n`)
+  } else if (lines < fromLine) {
+    io.stdout.write(`${file} ends with line ${lines}: nothing was appended\n`)
+  } else {
+    const seconds = (elapsedMs / 1000).toFixed(1)
+    io.stdout.write(
+      `${countText(appended, 'event')} appended, of ${countText(lines, 'line')}, in ${seconds} s\n`,
+    )
+  }
+}
+
+function errorObject(cause: unknown): object {
+  if (!(cause instanceof EventsAppendError)) return { message: messageOf(cause) }
+  const { message, line, field, reason, appended } = cause
+  return { message, line, ...(field !== undefined && { field }), reason, appended, from_line: line }
+}
+
+function countText(count: number, noun: string): string {
+  return `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`
+}

@@ -1,0 +1,89 @@
+/**
+ * A progress bar for a person at a terminal: one line that is painted over again and again.
+ * Where the stream is no terminal nothing is painted, so logs and pipes stay clean.
+ */
+
+export interface Progress {
+  /** How much is done, and what else is worth saying. Call it as often as you like: it paints some times a second. */
+  update(done: number, detail?: string): void
+  /** Wipes the line, so that what is printed next stands alone. */
+  done(): void
+}
+
+export interface ProgressOptions {
+  stream: NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
+  /** What is going on, in one word. */
+  label: string
+  /** What `done` grows to; `undefined` where nobody knows, as of a pipe. */
+  total?: number | undefined
+  /** How an amount is written; digits in groups of three by default. */
+  format?: (amount: number) => string
+  /** A clock that only goes forward, in ms. */
+  now?: () => number
+}
+
+const paintMs = 100
+const barWidth = 24
+const columnsDefault = 80
+const eraseLine = '\r\x1b[K'
+
+export function createProgress({
+  stream,
+  label,
+  total,
+  format = grouped,
+  now = () => performance.now(),
+}: ProgressOptions): Progress {
+  const startedMs = now()
+  let paintedMs: number | undefined
+  return {
+    update(done, detail = '') {
+      const atMs = now()
+      if (!stream.isTTY || (paintedMs !== undefined && atMs - paintedMs < paintMs)) return
+      paintedMs = atMs
+      const text = progressText({ label, done, total, detail, elapsedMs: atMs - startedMs, format })
+      // A line that wrapped could not be painted over.
+      stream.write(eraseLine + text.slice(0, (stream.columns || columnsDefault) - 1))
+    },
+    done() {
+      if (paintedMs !== undefined) stream.write(eraseLine)
+      paintedMs = undefined
+    },
+  }
+}
+
+export interface ProgressState {
+  label: string
+  done: number
+  total: number | undefined
+  detail: string
+  elapsedMs: number
+  format: (amount: number) => string
+}
+
+/** The line: `appending [####----] 43%  177 of 411 MB  0:07 left  612,345 lines`. Pure. */
+export function progressText({ label, done, total, detail, elapsedMs, format }: ProgressState): string {
+  if (!total) return [label, ` ${format(done)}`, detail].join(' ').trimEnd()
+  const share = Math.min(Math.max(done / total, 0), 1)
+  const filled = Math.round(share * barWidth)
+  const bar = `[${'#'.repeat(filled)}${'-'.repeat(barWidth - filled)}]`
+  const amounts = `${format(done)} of ${format(total)}`
+  // An estimate from almost nothing would jump about.
+  const left = share >= 0.01 ? clock(elapsedMs / share - elapsedMs) : '-:--'
+  return `${label} ${bar} ${Math.floor(share * 100)}%  ${amounts}  ${left} left  ${detail}`.trimEnd()
+}
+
+/** Digits in groups of three, whatever the locale. */
+export function grouped(amount: number): string {
+  return String(amount).replace(/\B(?=(\d{3})+$)/g, ',')
+}
+
+/** Bytes in megabytes of 10^6. */
+export function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`
+}
+
+function clock(ms: number): string {
+  const seconds = Math.ceil(ms / 1000)
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
+}
