@@ -7,6 +7,7 @@ export default defineConfig({
     // ClickHouse runs in-process (chDB): one data directory a process, so every file gets a process of its own.
     pool: 'forks',
     maxWorkers: 2,
+    reporters: ['default', './test/support/summary-reporter.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

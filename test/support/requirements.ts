@@ -1,0 +1,26 @@
+/**
+ * What a suite needs beside Node, and what happens where it is missing: in CI the suite fails, elsewhere it is skipped
+ * with the reason, which the summary repeats.
+ */
+import { existsSync } from 'node:fs'
+import type { TestContext } from 'vitest'
+
+/** A thing that may be missing, and what to say then. */
+export interface Requirement {
+  isMet: boolean
+  reason: string
+}
+
+/** The real Kickstarter table, beside the project; it is not shipped with it. */
+export const kickstarterFolder = new URL('../../../shared/data/', import.meta.url)
+export const kickstarterTable: Requirement = {
+  isMet: existsSync(new URL('kickstarter-2018-sample.csv', kickstarterFolder)),
+  reason: 'the real Kickstarter table is not at ../shared/data',
+}
+
+/** Call first in a test, or in a `beforeEach`. */
+export function needs(context: TestContext, requirement: Requirement): void {
+  if (requirement.isMet) return
+  if (process.env.CI === 'true') throw new Error(`CI requires it: ${requirement.reason}`)
+  context.skip(requirement.reason)
+}
