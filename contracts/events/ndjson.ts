@@ -10,7 +10,15 @@
 import { isUtf8 } from 'node:buffer'
 import { schemas } from './codec.ts'
 import { type ChangeEvent, type EventType, eventTypes, keyOf, type StateEvent } from './event.ts'
-import { compileForm, type Form, type FormFault, type Holder, isObject, nameText, shown } from './json-forms.ts'
+import {
+  compileForm,
+  type Form,
+  type FormFault,
+  type Holder,
+  isObject,
+  nameText,
+  shown,
+} from './json-forms.ts'
 import { type Fault, faultOf } from './rules.ts'
 
 const forms: Readonly<Record<EventType, Form>> = {
@@ -30,9 +38,10 @@ export function parseEventLine(line: string | Uint8Array): ParsedLine {
   const text = typeof line === 'string' ? line : toText(line)
   try {
     const parsed = readLine(JSON.parse(text))
-    if (!('fault' in parsed) || !parsed.fault.isRounded) return parsed
+    if ('event' in parsed) return parsed
     // JSON.parse rounds integers beyond 2^53. Few lines have any, so only those are parsed twice.
-    return readLine(JSON.parse(text, keepInteger))
+    const exact = parsed.fault.isRounded ? readLine(JSON.parse(text, keepInteger)) : parsed
+    return 'event' in exact ? exact : faulty(exact.fault.field, exact.fault.reason)
   } catch (cause) {
     if (cause instanceof SyntaxError) return faulty('line', `is not JSON: ${cause.message}`)
     // Nothing else but the depth of what JSON.parse took can fail here, and no event is deep.

@@ -1,0 +1,194 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { compileSchema } from '../../../contracts/events/avro-types.ts'
+import {
+  currentStateReader,
+  encodeState,
+  schemas,
+  stateReader,
+  unframe,
+} from '../../../contracts/events/codec.ts'
+import type { CampaignState, PledgeState, StateEvent } from '../../../contracts/events/event.ts'
+import { stateEvent } from './event-arbitraries.ts'
+
+interface RecordSchema {
+  fields: { name: string; type: unknown; default?: unknown }[]
+}
+
+const pledge: PledgeState = {
+  pledge_id: 'p_1',
+  campaign_id: 'c_1',
+  backer_id: 'b_1',
+  version: 7,
+  changed_at: 1_790_000_000_000,
+  status: 'ACTIVE',
+  amount_minor: 2_500,
+  platform_amount_minor: 2_700,
+  reward_id: 'r_1',
+}
+
+const campaign: CampaignState = {
+  campaign_id: 'c_1',
+  version: 1,
+  changed_at: 1_790_000_000_000,
+  status: 'LIVE',
+  slug: 'a',
+  url: 'u',
+  title: 't',
+  subtitle: null,
+  category: 'c',
+  subcategory: null,
+  location: null,
+  image_url: null,
+  currency: 'EUR',
+  goal_amount_minor: 1,
+  campaign_type: 'ALL_OR_NOTHING',
+  project_type: 'COMIC',
+  is_staff_pick: false,
+  has_adult_content: false,
+  uses_ai: false,
+  tags: ['x', 'y'],
+  follower_count: 0,
+  launch_date: null,
+  end_date: null,
+  created_at: 0,
+  creator: { creator_id: 'u_1', name: 'n', profile_url: 'p', avatar_url: null },
+  description: 'd',
+  risks: 'r',
+  rewards: [{ reward_id: 'r_1', title: 't', description: 'd', amount_minor: 1, quantity_available: null }],
+}
+
+describe('the codec', () => {
+  test('gives back every state that was encoded, 64-bit integers and all of Unicode included', () => {
+    fc.assert(
+      fc.property(stateEvent, event => {
+        const unframed = unframe(encodeState(event))
+        if ('reason' in unframed) throw new Error(unframed.reason)
+        expect({ ...currentStateReader(event.type)(unframed.avroBinary) }).toEqual(event.data)
+      }),
+    )
+  })
+
+  test.each<[string, unknown]>([
+    ['title is missing', { ...campaign, title: undefined }],
+    ['status is not pledgeview.events.CampaignStatus', { ...campaign, status: 'LVE' }],
+    ['goal_amount_minor is not long', { ...campaign, goal_amount_minor: 1.5 }],
+    ['version is not long', { ...campaign, version: 2n ** 63n }],
+    [
+      'rewards[1].amount_minor is missing',
+      { ...campaign, rewards: [...campaign.rewards, { ...campaign.rewards[0], amount_minor: undefined }] },
+    ],
+    ['creator.name is not string', { ...campaign, creator: { ...campaign.creator, name: 5 } }],
+  ])('says what does not fit: %s', (message, data) => {
+    expect(() => encodeState({ type: 'campaign', data } as StateEvent)).toThrow(message)
+  })
+
+  test.each([
+    ['nothing at all', Buffer.alloc(0), '0 bytes are too short'],
+    ['four bytes', Buffer.from([0, 0, 0, 0]), '4 bytes are too short'],
+    ['no Confluent framing', Buffer.from('{"a":1}'), 'the first byte is 123'],
+  ])('refuses to unframe %s', (_name, bytes, reason) => {
+    expect(unframe(bytes)).toEqual({ reason: expect.stringContaining(reason) })
+  })
+})
+
+describe('a value with damaged bytes', () => {
+  const avroBinary = bytesOf('campaign', campaign)
+
+  test('is an error at whatever length it was cut, never a state', () => {
+    const read = currentStateReader('campaign')
+    for (let length = 0; length < avroBinary.length; length++) {
+      expect(() => read(avroBinary.subarray(0, length)), `${length} bytes`).toThrow()
+    }
+  })
+
+  test('ends in bounded work, whichever byte was changed to whatever', () => {
+    const read = currentStateReader('campaign')
+    fc.assert(
+      fc.property(
+        fc.nat(avroBinary.length - 1),
+        fc.uint8Array({ minLength: 1, maxLength: 9 }),
+        (at, damage) => {
+          const damaged = Buffer.from(avroBinary)
+          damaged.set(damage.subarray(0, damaged.length - at), at)
+          try {
+            expect(read(damaged).tags.length).toBeLessThan(damaged.length)
+          } catch (error) {
+            expect(error).toBeInstanceOf(Error)
+          }
+        },
+      ),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test.each([
+    ['two thousand million items', [0x80, 0x80, 0x80, 0x80, 0x10]],
+    ['more items than can be counted', [0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]],
+  ])('cannot claim %s, in a field that is read or one that is skipped', (_name, claim) => {
+    const schema = { type: 'record', name: 'Pledge', namespace: 'pledgeview.events' }
+    const { fields } = schemas.pledge as RecordSchema
+    for (const type of ['array', 'map']) {
+      const collection = type === 'array' ? { type, items: 'string' } : { type, values: 'string' }
+      const writer = { ...schema, fields: [{ name: 'extra', type: collection }, ...fields] }
+      const value = Buffer.concat([Buffer.from(claim), Buffer.from([0]), bytesOf('pledge', pledge)])
+      const read = stateReader('pledge', writer)
+      expect(() => read(value)).toThrow('items cannot be in')
+    }
+    const beforeTags = avroBinary.subarray(0, avroBinary.indexOf('\x04\x02x\x02y'))
+    const value = Buffer.concat([beforeTags, Buffer.from(claim)])
+    expect(() => currentStateReader('campaign')(value)).toThrow('items cannot be in')
+  })
+
+  test('is not believed where it says how many bytes to skip', () => {
+    const { fields, ...schema } = schemas.pledge as RecordSchema
+    const extra = { name: 'extra', type: { type: 'array', items: 'string' } }
+    // A block of one string that claims to be -10 bytes long: to jump there would be to go round for ever.
+    const value = Buffer.concat([Buffer.from([0x01, 0x13, 0x02, 0x61, 0x00]), bytesOf('pledge', pledge)])
+    const read = stateReader('pledge', { ...schema, fields: [extra, ...fields] })
+    expect({ ...read(value) }).toEqual(pledge)
+  })
+})
+
+describe('reading what another version of the schema wrote', () => {
+  const current = schemas.pledge as RecordSchema
+
+  test('a newer writer: an added field is passed over, an added status is unknown', () => {
+    const newer = structuredClone(current)
+    newer.fields.splice(2, 0, {
+      name: 'note',
+      type: { type: 'map', values: { type: 'array', items: 'string' } },
+    })
+    const status = newer.fields.find(({ name }) => name === 'status')?.type as { symbols: string[] }
+    status.symbols.splice(1, 0, 'DISPUTED')
+    const write = (state: object): Buffer =>
+      compileSchema(newer).toBuffer({ note: { a: ['b'], c: [] }, ...state })
+
+    const read = stateReader('pledge', newer)
+    expect({ ...read(write({ ...pledge, status: 'DISPUTED' })) }).toEqual({ ...pledge, status: 'UNKNOWN' })
+    expect({ ...read(write(pledge)) }).toEqual(pledge)
+  })
+
+  test('an older writer: a field that it lacks has its default', () => {
+    const older = { ...current, fields: current.fields.filter(({ name }) => name !== 'reward_id') }
+    const { reward_id: _, ...state } = pledge
+    const read = stateReader('pledge', older)
+    expect({ ...read(compileSchema(older).toBuffer(state)) }).toEqual({ ...pledge, reward_id: null })
+  })
+
+  test('a writer with narrower integers: they are widened', () => {
+    const narrow = structuredClone(current)
+    for (const field of narrow.fields) if (field.name === 'amount_minor') field.type = 'int'
+    const read = stateReader('pledge', narrow)
+    expect({ ...read(compileSchema(narrow).toBuffer(pledge)) }).toEqual(pledge)
+  })
+
+  test('a writer that lacks a field without default is refused when its reader is made, with the field named', () => {
+    const lacking = { ...current, fields: current.fields.filter(({ name }) => name !== 'version') }
+    expect(() => stateReader('pledge', lacking)).toThrow('version')
+  })
+})
+
+function bytesOf(type: 'campaign' | 'pledge', data: CampaignState | PledgeState): Buffer {
+  return encodeState({ type, data } as StateEvent).subarray(5)
+}

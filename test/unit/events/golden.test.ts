@@ -1,0 +1,125 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { encodeState } from '../../../contracts/events/codec.ts'
+import {
+  type ChangeEvent,
+  type EventType,
+  eventTypes,
+  type StateEvent,
+} from '../../../contracts/events/event.ts'
+import { formatEvent, parseEventLine } from '../../../contracts/events/ndjson.ts'
+import { createDecoder } from '../../../services/projector/decode.ts'
+import type { LogRecord } from '../../../services/shared/event-log/port.ts'
+
+interface GoldenEvent {
+  name: string
+  line: string
+  topic: LogRecord['topic']
+  key: string
+  /** The framed value in hex; null is a tombstone. */
+  value_hex: string | null
+}
+
+interface GoldenReject {
+  name: string
+  topic: LogRecord['topic']
+  key: string | null
+  value_hex: string | null
+  reason: string
+}
+
+const decode = createDecoder()
+
+describe.each(eventTypes)('the golden examples of type %s', type => {
+  const examples = readGolden<GoldenEvent[]>(type)
+
+  test.each(examples)('a producer that publishes these bytes is understood: $name', example => {
+    expect(decode(recordOf(example))).toEqual(eventOf(example))
+  })
+
+  test.each(examples)('its NDJSON line becomes exactly these bytes: $name', example => {
+    const event = eventOf(example)
+    expect(event.type).toBe(type)
+    expect(event.key).toBe(example.key)
+    const hex = event.data === null ? null : encodeState(event as StateEvent).toString('hex')
+    expect(hex).toBe(example.value_hex)
+  })
+
+  test.each(examples)('its NDJSON line is written exactly so: $name', example => {
+    expect(formatEvent(eventOf(example))).toBe(example.line)
+  })
+
+  test('show every nullable field both null and given, a tombstone, and a status that nobody knows', () => {
+    const states = examples.map(example => eventOf(example).data)
+    expect(states).toContain(null)
+    expect(states.map(state => state?.status)).toContain('UNKNOWN')
+    const given = states.flatMap(state => (state ? [flatten(state)] : []))
+    for (const path of nullablePaths[type]) {
+      expect(
+        given.some(state => state.get(path) === null),
+        `${path} null`,
+      ).toBe(true)
+      expect(
+        given.some(state => (state.get(path) ?? null) !== null),
+        `${path} given`,
+      ).toBe(true)
+    }
+  })
+})
+
+describe('the golden rejects', () => {
+  test.each(readGolden<GoldenReject[]>('rejects'))('are refused with a reason that helps: $name', reject => {
+    expect(decode(recordOf(reject))).toEqual({ reason: reject.reason })
+  })
+})
+
+const nullablePaths: Readonly<Record<EventType, readonly string[]>> = {
+  campaign: [
+    'subtitle',
+    'subcategory',
+    'location',
+    'image_url',
+    'launch_date',
+    'end_date',
+    'creator.avatar_url',
+    'rewards.quantity_available',
+  ],
+  pledge: ['reward_id'],
+  'api-key': ['issued_at'],
+}
+
+/** Paths without array indexes; a null that any element has wins. */
+function flatten(value: object, prefix = ''): Map<string, unknown> {
+  const flat = new Map<string, unknown>()
+  for (const [name, part] of Object.entries(value)) {
+    const path = Array.isArray(value) ? prefix : prefix === '' ? name : `${prefix}.${name}`
+    if (typeof part === 'object' && part !== null) {
+      for (const [inner, leaf] of flatten(part, path)) if (flat.get(inner) !== null) flat.set(inner, leaf)
+    } else {
+      flat.set(path, part)
+    }
+  }
+  return flat
+}
+
+function readGolden<T>(name: string): T {
+  const url = new URL(`../../../contracts/events/golden/${name}.json`, import.meta.url)
+  return JSON.parse(readFileSync(url, 'utf8')) as T
+}
+
+function eventOf({ line }: GoldenEvent): ChangeEvent {
+  const parsed = parseEventLine(line)
+  if ('fault' in parsed) throw new Error(`${parsed.fault.field} ${parsed.fault.reason}`)
+  return parsed.event
+}
+
+function recordOf({ topic, key, value_hex }: Pick<GoldenReject, 'topic' | 'key' | 'value_hex'>): LogRecord {
+  return {
+    topic,
+    partition: 0,
+    offset: 1,
+    appendedAt: 0,
+    key: key === null ? null : Buffer.from(key),
+    value: value_hex === null ? null : Buffer.from(value_hex, 'hex'),
+  }
+}
