@@ -1,0 +1,66 @@
+/** The response headers of the API, as values. Pure. Times are Unix milliseconds unless they say otherwise. */
+import { exposedHeaders, methods, requestHeaders } from '../../../contracts/api/conventions.ts'
+import type { RateDecision } from '../rate-limiter.ts'
+import type { CacheEntry } from '../response-cache.ts'
+
+export type Headers = Record<string, string>
+
+export const jsonType = 'application/json; charset=utf-8'
+
+/** On every response. Names are in lower case throughout, which is how they are looked up and merged. */
+export function commonHeaders(requestId: string): Headers {
+  return {
+    'x-request-id': requestId,
+    'access-control-allow-origin': '*',
+    'access-control-expose-headers': exposedHeaders,
+    'x-content-type-options': 'nosniff',
+  }
+}
+
+/** On a preflight. A browser may keep the answer for a day. */
+export const preflightHeaders: Headers = {
+  'access-control-allow-methods': methods,
+  'access-control-allow-headers': requestHeaders,
+  'access-control-max-age': '86400',
+  allow: methods,
+}
+
+/** The limiter's counters, as the API names them and as the IETF draft does. */
+export function rateLimitHeaders(
+  { limit, remaining, resetAt }: RateDecision,
+  { windowMs, now }: { windowMs: number; now: number },
+): Headers {
+  return {
+    'x-ratelimit-limit': String(limit),
+    'x-ratelimit-remaining': String(remaining),
+    'x-ratelimit-reset': String(resetAt),
+    'ratelimit-policy': `"default";q=${limit};w=${Math.ceil(windowMs / 1000)}`,
+    ratelimit: `"default";r=${remaining};t=${secondsUntil(resetAt, now)}`,
+  }
+}
+
+/** Whole seconds until that Unix second, at least 0. */
+export function secondsUntil(unixSecond: number, now: number): number {
+  return Math.max(0, unixSecond - Math.floor(now / 1000))
+}
+
+/** On a cached answer, whether it is sent or only confirmed (304). */
+export function cacheHeaders({ etag, asOf, link, createdAt, expiresAt }: CacheEntry, now: number): Headers {
+  const headers: Headers = {
+    'cache-control': `private, max-age=${Math.max(0, Math.floor((expiresAt - now) / 1000))}`,
+    age: String(Math.max(0, Math.floor((now - createdAt) / 1000))),
+    etag,
+    vary: 'Authorization, X-API-Key, X-API-Secret',
+  }
+  if (asOf !== null) headers['x-data-as-of'] = asOf
+  if (link !== null) headers.link = link
+  return headers
+}
+
+/** Whether one of the tags in `If-None-Match` names this entry, by the weak comparison of RFC 9110. */
+export function isNoneMatch(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false
+  if (ifNoneMatch.trim() === '*') return true
+  const opaque = etag.replace(/^W\//, '')
+  return ifNoneMatch.split(',').some(tag => tag.trim().replace(/^W\//, '') === opaque)
+}
