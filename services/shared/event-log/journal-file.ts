@@ -50,7 +50,7 @@ export async function openJournalFile(path: string): Promise<DatabaseSync> {
     return db
   } catch (cause) {
     db.close()
-    throw cause
+    throw isSqliteError(cause) ? cannotOpen(path, cause) : cause
   }
 }
 
@@ -62,7 +62,7 @@ export function openJournalFileReadOnly(path: string): DatabaseSync {
     return db
   } catch (cause) {
     db.close()
-    throw cause
+    throw isSqliteError(cause) ? cannotOpen(path, cause) : cause
   }
 }
 
@@ -109,7 +109,11 @@ export function makePrivateFile(path: string): void {
 /** Whether SQLite failed because another connection holds a lock. */
 export function isBusy(cause: unknown): boolean {
   // The low byte is the primary code; the rest tells why it was busy.
-  return cause instanceof Error && 'errcode' in cause && (Number(cause.errcode) & 0xff) === sqliteBusy
+  return isSqliteError(cause) && (cause.errcode & 0xff) === sqliteBusy
+}
+
+function isSqliteError(cause: unknown): cause is Error & { errcode: number } {
+  return cause instanceof Error && 'errcode' in cause
 }
 
 async function withLockRetry(path: string, work: () => void): Promise<void> {
@@ -132,8 +136,12 @@ function openDatabase(path: string, { readOnly }: { readOnly: boolean }): Databa
   try {
     return new DatabaseSync(path, { readOnly, timeout: lockBlockMsMax })
   } catch (cause) {
-    throw new Error(`cannot open the journal ${path}: ${messageOf(cause)}`, { cause })
+    throw cannotOpen(path, cause)
   }
+}
+
+function cannotOpen(path: string, cause: unknown): Error {
+  return new Error(`cannot open the journal ${path}: ${messageOf(cause)}`, { cause })
 }
 
 function prepareSchema(db: DatabaseSync, path: string): void {

@@ -101,9 +101,11 @@ async function readRound(
   const dry = new Set<Cursor>()
   const start = new Map(cursors.map(cursor => [cursor, cursor.next]))
   const inTurn = cursors.toSorted((a, b) => b.passedOver - a.passedOver || rank(a) - rank(b))
-  for (const share of [0.5, 1]) {
+  // First each leaves half of the room to those behind it; then what they did not need is for whoever has more.
+  for (const shareOfFirst of [0.5, 1]) {
     for (const cursor of inTurn) {
       if (dry.has(cursor)) continue
+      const share = cursor === inTurn.at(-1) ? 1 : shareOfFirst
       const part: Room = { records: Math.ceil(room.records * share), bytes: Math.ceil(room.bytes * share) }
       const used = await readOn(cursor, part, records, sliceRowsMax)
       room.records -= used.records
