@@ -222,10 +222,12 @@ function openInput(file: string, { stdin }: Io): Input {
   const found = statSync(file, { throwIfNoEntry: false })
   if (!found) throw new Error('there is no such file')
   if (found.isDirectory()) throw new Error('is a directory, not a file of events')
-  return {
-    source: createReadStream(file, { highWaterMark: readBytes }),
-    totalBytes: found.isFile() ? found.size : undefined,
-  }
+  return { source: readFile(file), totalBytes: found.isFile() ? found.size : undefined }
+}
+
+// Opened when it is first read: a stream that nobody came to read would have nobody to catch its errors.
+async function* readFile(file: string): AsyncGenerator<Buffer> {
+  yield* createReadStream(file, { highWaterMark: readBytes })
 }
 
 const readBytes = 256 * 1024

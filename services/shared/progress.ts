@@ -63,7 +63,7 @@ export interface ProgressState {
 
 /** The line: `appending [####----] 43%  177 of 411 MB  0:07 left  612,345 lines`. Pure. */
 export function progressText({ label, done, total, detail, elapsedMs, format }: ProgressState): string {
-  if (!total) return [label, ` ${format(done)}`, detail].join(' ').trimEnd()
+  if (!total) return `${label}  ${format(done)}  ${detail}`.trimEnd()
   const share = Math.min(Math.max(done / total, 0), 1)
   const filled = Math.round(share * barWidth)
   const bar = `[${'#'.repeat(filled)}${'-'.repeat(barWidth - filled)}]`
