@@ -89,10 +89,10 @@ export const startCommand: Command = {
     else io.stdout.write(keyHint)
 
     if (demo) {
-      const { writer } = service.model
       runTrickle({
-        writer,
+        writer: service.model.writer,
         seed: demo.seed,
+        loadedAt: demo.now_ms,
         now: Date.now,
         intervalMs: trickleMs,
         signal: stop.signal,
@@ -120,10 +120,17 @@ async function loadDemo(
 ): Promise<void> {
   io.stdout.write('A new data directory: loading the demo platform.\n')
   writeDemo(directory, demo)
-  const { appended } = await appendDemo({ writer: model.writer, seed: demo.seed, now: demo.now_ms })
-  const progress = createProgress({ stream: io.stderr, label: 'projecting', total: appended })
-  await model.whenDrained(waiting => progress.update(appended - waiting))
-  progress.done()
+  const making = createProgress({ stream: io.stderr, label: 'making events' })
+  const { appended } = await appendDemo({
+    writer: model.writer,
+    seed: demo.seed,
+    now: demo.now_ms,
+    onProgress: ({ events }) => making.update(events),
+  })
+  making.done()
+  const projecting = createProgress({ stream: io.stderr, label: 'projecting', total: appended })
+  await model.whenDrained(waiting => projecting.update(appended - waiting))
+  projecting.done()
   writeDemo(directory, { ...demo, is_loaded: true })
 }
 

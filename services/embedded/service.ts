@@ -9,9 +9,10 @@ import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { createQueryApp } from '../query/app.ts'
 import { createKeyRing, defaultKeyRingOptions, type KeyRing } from '../query/key-ring.ts'
-import { createMemoryRateLimiter } from '../query/memory-rate-limiter.ts'
-import { createMemoryResponseCache } from '../query/memory-response-cache.ts'
 import { defaultQueryAppOptions } from '../query/options.ts'
+import type { RateLimiter } from '../query/rate-limiter.ts'
+import { createMemoryRateLimiter } from '../query/rate-limiter-memory.ts'
+import { createMemoryResponseCache } from '../query/response-cache-memory.ts'
 import type { Config } from '../shared/config.ts'
 import { createMetrics, type Metrics } from '../shared/metrics.ts'
 import { type Check, createOpsServer } from '../shared/ops-server.ts'
@@ -37,6 +38,7 @@ export interface EmbeddedService {
 }
 
 const windowMs = 60_000
+const bucketsMax = 100_000
 const turnMsMax = 30_000
 
 /** Starts everything; both ports listen when it resolves. Throws, with nothing left open, where one thing fails. */
@@ -92,11 +94,8 @@ function queryApp(
     databases: model.databases,
     keyRing,
     limiters: {
-      keys: createMemoryRateLimiter({ limit: config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX, windowMs }, { now }),
-      addresses: createMemoryRateLimiter(
-        { limit: config.PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX, windowMs },
-        { now },
-      ),
+      keys: limiter(config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX),
+      addresses: limiter(config.PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX),
     },
     cache: createMemoryResponseCache({ bytesMax: config.PLEDGEVIEW_CACHE_BYTES_MAX, now }),
     options: {
@@ -118,6 +117,12 @@ function queryApp(
       metrics.requestSeconds.observe({ route }, elapsedMs / 1000)
     },
   })
+}
+
+function limiter(limit: number): RateLimiter {
+  // Unix time that never runs backwards: a clock that is set back must not hold windows closed.
+  const now = () => Math.floor(performance.timeOrigin + performance.now())
+  return createMemoryRateLimiter({ limit, windowMs }, { bucketsMax, now })
 }
 
 function opsServer(
