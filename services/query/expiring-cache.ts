@@ -28,7 +28,7 @@ export function createExpiringCache<Value extends object>({
 }: ExpiringCacheSettings<Value>): ExpiringCache<Value> {
   const kept = new LRUCache<string, Value>({
     maxSize: bytesMax,
-    sizeCalculation: (value, key) => bytesOf(value) + 2 * key.length + entryOverheadBytes,
+    sizeCalculation: (value, key) => Math.ceil(bytesOf(value)) + 2 * key.length + entryOverheadBytes,
   })
   const loads = new Map<string, Promise<Value>>()
 
