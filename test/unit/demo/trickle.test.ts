@@ -149,7 +149,7 @@ describe('the trickle', () => {
 
   test('a clock that stands still or goes back breaks nothing', () => {
     const trickle = demoTrickle({ ...options, eventsPerSecond: 20 })
-    const times = [hour, hour, hour, 1000, -day, hour + 1, hour + 2000]
+    const times = [hour, hour, 1_000, 2_000, 3_000, -day, hour + 1_000, hour + 2_000]
     const events = times.flatMap(time => trickle.next(loadedAt + time))
     const versions = new Map<string, number>()
     const wrong = events.filter(event => {
@@ -160,6 +160,8 @@ describe('the trickle', () => {
     })
     expect(wrong).toEqual([])
     expect(events.length).toBeGreaterThan(20)
+    const changedAt = events.map(({ data }) => data.changed_at)
+    expect(changedAt).toEqual(changedAt.toSorted((a, b) => a - b))
   })
 
   test('limited tiers are not oversold by it', () => {
