@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type ModelAccess, withModel } from '../embedded/access.ts'
-import { openDataDirectory } from '../embedded/data-directory.ts'
+import { openExistingDataDirectory } from '../embedded/data-directory.ts'
 import { issueKey, type KeyAdmin, type KeyRecord, revokeKey } from '../shared/api-keys.ts'
 import { readConfig } from '../shared/config.ts'
 import { keyPrefix, keyPrefixLength } from '../shared/credentials.ts'
@@ -94,7 +94,7 @@ async function revoke([key, ...rest]: string[], values: Values, io: Io): Promise
 }
 
 function onModel<T>(values: Values, work: (access: ModelAccess) => Promise<T>): Promise<T> {
-  return withModel(openDataDirectory(values['data-dir']), readConfig(process.env), work)
+  return withModel(openExistingDataDirectory(values['data-dir']), readConfig(process.env), work)
 }
 
 function adminOf({ keys, writer, secrets }: ModelAccess): KeyAdmin {

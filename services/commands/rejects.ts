@@ -1,5 +1,4 @@
-import { existsSync } from 'node:fs'
-import { openDataDirectory } from '../embedded/data-directory.ts'
+import { openExistingDataDirectory } from '../embedded/data-directory.ts'
 import { openJournalInspector } from '../shared/event-log/journal-inspector.ts'
 import {
   type Command,
@@ -34,8 +33,7 @@ Lists the latest rejects first. With --json each has its original key and value 
       throw new UsageError('the rejects command is: rejects list')
     }
     const limit = wholeNumber('limit', values.limit, { min: 1, max: 10_000 })
-    const { journal } = openDataDirectory(values['data-dir'])
-    if (!existsSync(journal)) throw new Error(`there is no journal in ${values['data-dir']}`)
+    const { journal } = openExistingDataDirectory(values['data-dir'])
     const inspector = openJournalInspector(journal)
     try {
       const total = inspector.rejectCount()

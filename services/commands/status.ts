@@ -1,5 +1,5 @@
 import { withModel } from '../embedded/access.ts'
-import { openDataDirectory } from '../embedded/data-directory.ts'
+import { openExistingDataDirectory } from '../embedded/data-directory.ts'
 import { readConfig } from '../shared/config.ts'
 import { openJournalInspector } from '../shared/event-log/journal-inspector.ts'
 import { type Command, defaultDataDirectory, printJson, readArguments } from './command.ts'
@@ -21,7 +21,7 @@ Asks the service that runs on the data directory; where none runs, opens the dir
         json: { type: 'boolean', default: false },
       },
     })
-    const directory = openDataDirectory(values['data-dir'])
+    const directory = openExistingDataDirectory(values['data-dir'])
     const found = await withModel(directory, readConfig(process.env), async access => ({
       service: access.service ? { pid: access.service.pid, port: access.service.port } : null,
       ...(await access.status()),

@@ -25,6 +25,14 @@ export function openDataDirectory(root: string): DataDirectory {
   return { root, journal: join(root, 'journal.sqlite'), tables: join(root, 'tables') }
 }
 
+/** The same, but only where a journal is there already: a mistyped path is no new platform. */
+export function openExistingDataDirectory(root: string): DataDirectory {
+  if (!existsSync(join(root, 'journal.sqlite'))) {
+    throw new Error(`${root} is no data directory yet: npm start or events append makes one`)
+  }
+  return openDataDirectory(root)
+}
+
 const secretsSchema = z.object({
   key_pepper: z.string().min(32),
   backer_key: z.string().regex(/^[0-9a-f]{64}$/),

@@ -94,6 +94,15 @@ describe('the journal', () => {
     await reader.close()
   })
 
+  test('ends a wait when it is aborted, not when it would have looked again', async () => {
+    const reader = await openJournalReader(path, { consumer: 'projector', lookMs: 10 * 60_000 })
+    const abort = new AbortController()
+    const waiting = reader.poll({ ...bounds, waitMsMax: 10 * 60_000 }, abort.signal)
+    setImmediate(() => abort.abort())
+    expect((await waiting).records).toEqual([])
+    await reader.close()
+  })
+
   test('never moves a position back', async () => {
     await append(recordsOf('pledges', 20))
     const reader = await openJournalReader(path, { consumer: 'projector' })
