@@ -60,7 +60,6 @@ const contentColumns = [
   'launch_date',
   'end_date',
   'created_at',
-  'creator_id',
   'creator_name',
   'creator_profile_url',
   'creator_avatar_url',

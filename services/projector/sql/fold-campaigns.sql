@@ -2,11 +2,12 @@
 --
 -- One statement, one stamp: now64 is evaluated once, when the statement starts. The row that stands in the read table
 -- is compared by content_hash, so a campaign whose visible content did not change keeps its updated_at, and a fold
--- that changes nothing writes nothing. The last condition is the fence: a folder that another has superseded
--- writes nothing either.
+-- that changes nothing writes nothing. Only the creator's id is counted and never shown: where it alone changed, the
+-- row is written under its old stamp. The last condition is the fence: a folder that another has superseded writes
+-- nothing either.
 --
 -- Touched are the campaigns of the batches since the last fold, or a share of them where all would take too long.
-INSERT INTO ${model}.campaigns (${columns}, content_hash, updated_at, fold_id, is_deleted)
+INSERT INTO ${model}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
 WITH
     touched AS
     (
@@ -34,7 +35,7 @@ WITH
     ),
     standing AS
     (
-        SELECT campaign_id, content_hash, true AS stands
+        SELECT campaign_id, creator_id, content_hash, updated_at, true AS stands
         FROM ${model}.campaigns FINAL
         WHERE campaign_id IN (SELECT campaign_id FROM touched)
     ),
@@ -84,12 +85,14 @@ WITH
     )
 SELECT
     ${fresh_columns},
+    fresh.creator_id,
     sipHash128((${fresh_columns})) AS new_hash,
-    now64(3, 'UTC'),
+    if(standing.stands AND standing.content_hash = new_hash, standing.updated_at, now64(3, 'UTC')),
     {fold_id:UInt64},
     fresh.is_deleted
 FROM fresh
 LEFT JOIN standing ON standing.campaign_id = fresh.campaign_id
-WHERE if(fresh.is_deleted, standing.stands, NOT standing.stands OR standing.content_hash != new_hash)
+WHERE if(fresh.is_deleted, standing.stands, NOT standing.stands
+        OR standing.content_hash != new_hash OR standing.creator_id != fresh.creator_id)
     AND ${holds}
 SETTINGS max_execution_time = ${seconds_max}, async_insert = 0, join_use_nulls = 0

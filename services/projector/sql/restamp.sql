@@ -1,7 +1,7 @@
 -- Stamps anew the rows of folds that nobody saw end in time: their changes may have become visible later than their
 -- updated_at promises, so a poller may have passed them. Their content stays.
-INSERT INTO ${model}.campaigns (${columns}, content_hash, updated_at, fold_id, is_deleted)
-SELECT ${columns}, content_hash, now64(3, 'UTC'), {fold_id:UInt64}, is_deleted
+INSERT INTO ${model}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
+SELECT ${columns}, creator_id, content_hash, now64(3, 'UTC'), {fold_id:UInt64}, is_deleted
 FROM ${model}.campaigns AS standing FINAL
 WHERE standing.fold_id > {after:UInt64} AND standing.fold_id < {before:UInt64}
     AND cityHash64(campaign_id) % {pieces:UInt32} = {piece:UInt32}

@@ -1,0 +1,148 @@
+/**
+ * The guarantee that everything else rests on: the read tables are a function of the events, whatever their order,
+ * number and batching, whoever folds and whenever.
+ */
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import type { Databases } from '../../../services/shared/tables/port.ts'
+import { shuffledWithNoise, worldEvents } from '../../support/arbitraries.ts'
+import { readModelOf } from '../../support/model.ts'
+import {
+  createIngest,
+  createTestFolder,
+  expectedReading,
+  type ModelTables,
+  openModelTables,
+  readViews,
+} from '../../support/model-tables.ts'
+
+/** What happens to the tables, one after the other. */
+type Step =
+  | { do: 'ingest'; projector: number; events: ChangeEvent[] }
+  | { do: 'fold' }
+  | { do: 'take over'; holder: string }
+
+describe('the read tables as a function of the events', () => {
+  let model: ModelTables
+
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+
+  afterAll(() => model.dispose())
+
+  test('any order, duplication, staleness, batching and folding of the same events gives the model’s tables', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        worldEvents().chain(events =>
+          fc.tuple(fc.constant(events), shuffledWithNoise(events).chain(stepsOf)),
+        ),
+        async ([events, steps]) => {
+          await withDatabases(model, async databases => {
+            await perform(model, databases, steps)
+            expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(events)))
+          })
+        },
+      ),
+      { numRuns: 25 },
+    )
+  })
+
+  test('a row’s stamp moves when something of it that a reader can see changed, and never else', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        worldEvents({ campaignsMax: 3, pledgesMax: 3 }).chain(events =>
+          shuffledWithNoise(events).chain(stepsOf),
+        ),
+        async steps => {
+          await withDatabases(model, async databases => {
+            let before = new Map<string, StampedRow>()
+            await perform(model, databases, steps, async () => {
+              const after = await stampedRows(model, databases)
+              for (const [id, row] of after) {
+                const old = before.get(id)
+                if (old?.visible === row.visible) expect(row.updatedAt, `stamp of ${id}`).toBe(old.updatedAt)
+                else if (old) expect(row.updatedAt, `stamp of ${id}`).toBeGreaterThan(old.updatedAt)
+              }
+              before = after
+            })
+          })
+        },
+      ),
+      { numRuns: 20 },
+    )
+  })
+})
+
+/** Cuts the events into batches of two projectors, with folds and changes of the folder between them; one fold ends it. */
+function stepsOf(events: ChangeEvent[]): fc.Arbitrary<Step[]> {
+  const cut = fc.record({
+    size: fc.integer({ min: 1, max: 30 }),
+    projector: fc.nat(1),
+    next: fc.constantFrom('fold', 'fold', 'take over', 'nothing', 'nothing'),
+  })
+  return fc.array(cut, { minLength: 1, maxLength: 20 }).map(cuts => {
+    const steps: Step[] = [{ do: 'take over', holder: 'first' }]
+    let from = 0
+    for (const { size, projector, next } of cuts) {
+      steps.push({ do: 'ingest', projector, events: events.slice(from, from + size) })
+      if (next === 'fold') steps.push({ do: 'fold' })
+      if (next === 'take over') steps.push({ do: 'take over', holder: `holder ${from}` })
+      from += size
+    }
+    return [...steps, { do: 'ingest', projector: 0, events: events.slice(from) }, { do: 'fold' }]
+  })
+}
+
+async function perform(
+  { tables }: ModelTables,
+  databases: Databases,
+  steps: readonly Step[],
+  afterFold: () => Promise<void> = async () => {},
+): Promise<void> {
+  const ingests = [createIngest(tables, databases, 'one'), createIngest(tables, databases, 'two')]
+  let { folder } = createTestFolder(tables, databases)
+  for (const step of steps) {
+    switch (step.do) {
+      case 'ingest':
+        if (step.events.length > 0) await ingests[step.projector]?.(step.events)
+        break
+      case 'fold':
+        await folder.fold()
+        await afterFold()
+        break
+      case 'take over':
+        folder = createTestFolder(tables, databases, { holder: step.holder }).folder
+        await folder.takeOver()
+        break
+      default:
+        step satisfies never
+    }
+  }
+}
+
+interface StampedRow {
+  visible: string
+  updatedAt: number
+}
+
+async function stampedRows({ tables }: ModelTables, { views }: Databases): Promise<Map<string, StampedRow>> {
+  const rows = await tables.rows<{ id: string } & StampedRow>({
+    query: `SELECT campaign_id AS id, toJSONString(tuple(* EXCEPT updated_at)) AS visible,
+              toUnixTimestamp64Milli(updated_at) AS updatedAt FROM ${views}.campaigns`,
+  })
+  return new Map(rows.map(({ id, ...row }) => [id, row]))
+}
+
+async function withDatabases(
+  model: ModelTables,
+  work: (databases: Databases) => Promise<void>,
+): Promise<void> {
+  const databases = await model.freshDatabases()
+  try {
+    await work(databases)
+  } finally {
+    await model.drop(databases)
+  }
+}

@@ -1,0 +1,302 @@
+/**
+ * The read model in a fresh in-process ClickHouse: for tests to put events in, to read exactly what the views say, and
+ * to hold that against the plain model (model.ts).
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { encodeState } from '../../contracts/events/codec.ts'
+import { currencyDigits } from '../../contracts/events/currencies.ts'
+import { type ChangeEvent, type StateEvent, topicOf } from '../../contracts/events/event.ts'
+import { addDelivery, batchLogInsert, emptyBatch, ledgerInserts } from '../../services/projector/batch.ts'
+import { createDecoder } from '../../services/projector/decode.ts'
+import { createFolder, type Folder, type FolderSettings } from '../../services/projector/folder.ts'
+import { backerHasher } from '../../services/projector/ledger-rows.ts'
+import type { LogRecord, NewRecord } from '../../services/shared/event-log/port.ts'
+import { openChdbTables } from '../../services/shared/tables/chdb.ts'
+import { migrate } from '../../services/shared/tables/migrate.ts'
+import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import type { CampaignReading, ReadModel } from './model.ts'
+
+export const backerKey = '0123456789abcdef'.repeat(4)
+/** Digits of the platform currency that the tests fold with. */
+export const platformDigits = 2
+
+export interface ModelTables {
+  tables: Tables
+  /** Two new databases, migrated. A process has one data directory, so tests differ by database. */
+  freshDatabases(): Promise<Databases>
+  drop(databases: Databases): Promise<void>
+  dispose(): Promise<void>
+}
+
+export async function openModelTables(): Promise<ModelTables> {
+  const directory = await mkdtemp(join(tmpdir(), 'pledgeview-model-'))
+  const tables = openChdbTables(directory)
+  let count = 0
+  return {
+    tables,
+    async freshDatabases() {
+      count++
+      const databases = { model: `model_${count}`, views: `views_${count}` }
+      await migrate(tables, databases)
+      return databases
+    },
+    async drop({ model, views }) {
+      await tables.run({ query: `DROP DATABASE ${views}` })
+      await tables.run({ query: `DROP DATABASE ${model}` })
+    },
+    async dispose() {
+      await tables.close()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/** The event as a producer appends it. */
+export function newRecordOf(event: ChangeEvent): NewRecord {
+  return {
+    topic: topicOf[event.type],
+    key: Buffer.from(event.key),
+    value: event.data === null ? null : encodeState(event as StateEvent),
+  }
+}
+
+/** Puts events into ledger and batch log, one call a batch, as one run of a projector does. */
+export function createIngest(
+  tables: Tables,
+  databases: Databases,
+  projector = 'test',
+): (events: readonly ChangeEvent[]) => Promise<void> {
+  const decode = createDecoder()
+  const hashBacker = backerHasher(backerKey)
+  let sequence = 0
+  return async events => {
+    const batch = emptyBatch('test')
+    const records = events.map(
+      (event, offset): LogRecord => ({ ...newRecordOf(event), partition: 0, offset, appendedAt: 1_000 }),
+    )
+    addDelivery(batch, { assignment: 'test', records, positions: [] }, decode, hashBacker)
+    if (batch.rejects.length > 0) throw new Error(`rejected: ${batch.rejects[0]?.reason}`)
+    await Promise.all(ledgerInserts(batch, databases).map(insert => tables.insert(insert)))
+    sequence++
+    await tables.insert(batchLogInsert(batch, databases, { projector, sequence }))
+  }
+}
+
+export interface TestFolder {
+  folder: Folder
+  /** Moves the folder's monotonic clock on. */
+  advance(ms: number): void
+}
+
+/** A folder whose clock stands still unless it is moved, so that no statement is late by accident. */
+export function createTestFolder(
+  tables: Tables,
+  databases: Databases,
+  { holder = 'folder', ...settings }: Partial<FolderSettings> & { holder?: string } = {},
+): TestFolder {
+  let nowMs = 0
+  const folder = createFolder({
+    tables,
+    databases,
+    holder,
+    settings: {
+      horizonMs: 60_000,
+      settleMs: 0,
+      platformDigits,
+      campaignsPerStatementMax: 20_000,
+      ...settings,
+    },
+    monotonicMs: () => nowMs,
+    random: () => 0,
+  })
+  return {
+    folder,
+    advance(ms) {
+      nowMs += ms
+    },
+  }
+}
+
+/** What the views say, without `updated_at`; numbers that may be large are digits, timestamps ms since the epoch. */
+export interface Reading {
+  campaigns: unknown[]
+  rewards: unknown[]
+  categories: unknown[]
+  totals: unknown[]
+}
+
+const plainColumns = [
+  'campaign_id',
+  'slug',
+  'url',
+  'title',
+  'subtitle',
+  'category',
+  'subcategory',
+  'location',
+  'image_url',
+  'currency',
+  'status',
+  'campaign_type',
+  'project_type',
+  'is_staff_pick',
+  'has_adult_content',
+  'uses_ai',
+  'tags',
+  'creator_name',
+  'creator_profile_url',
+  'creator_avatar_url',
+  'description',
+  'risks',
+]
+const exactColumns = [
+  'goal_amount',
+  'pledged_amount',
+  'pledged_platform_amount',
+  'percent_funded',
+  'backer_count',
+  'pledge_count',
+  'follower_count',
+]
+const timestampColumns = ['launch_date', 'end_date', 'created_at']
+const rewardColumns = `reward_id, title, description, toString(amount) AS amount_text,
+  toString(quantity_available) AS available, toString(quantity_claimed) AS claimed,
+  toString(quantity_remaining) AS remaining`
+
+export async function readViews(tables: Tables, { views }: Databases): Promise<Reading> {
+  const campaigns = await tables.rows({
+    query: `SELECT ${plainColumns.join(', ')},
+        ${exactColumns.map(name => `toString(${name}) AS ${name}_text`).join(', ')},
+        ${timestampColumns.map(name => `toString(toUnixTimestamp64Milli(${name})) AS ${name}_ms`).join(', ')},
+        arrayMap(reward -> reward.reward_id, rewards) AS reward_ids
+      FROM ${views}.campaigns ORDER BY campaign_id`,
+  })
+  const rewards = await tables.rows({
+    query: `SELECT campaign_id, currency, ${rewardColumns} FROM ${views}.rewards ORDER BY campaign_id, reward_id`,
+  })
+  const categories = await tables.rows({
+    query: `SELECT category, project_count, live_count, funded_count, pledge_count,
+        toString(pledged_platform_amount) AS pledged_platform_amount_text
+      FROM ${views}.categories ORDER BY category`,
+  })
+  const totals = await tables.rows({
+    query: `SELECT * REPLACE (toString(total_raised) AS total_raised) FROM ${views}.platform_totals`,
+  })
+  return { campaigns, rewards, categories, totals }
+}
+
+/** What `readViews` has to return for the model. */
+export function expectedReading({ campaigns, categories, platform }: ReadModel): Reading {
+  const readings = [...campaigns.values()].toSorted((a, b) =>
+    byBytes(a.campaign.campaign_id, b.campaign.campaign_id),
+  )
+  return {
+    campaigns: readings.map(campaignRow),
+    rewards: readings.flatMap(rewardRows),
+    categories: [...categories]
+      .toSorted(([a], [b]) => byBytes(a, b))
+      .map(([category, reading]) => ({
+        category,
+        project_count: reading.projectCount,
+        live_count: reading.liveCount,
+        funded_count: reading.fundedCount,
+        pledge_count: reading.pledgeCount,
+        pledged_platform_amount_text: majorText(reading.pledgedPlatformMinor, platformDigits),
+      })),
+    totals: [
+      {
+        total_raised: majorText(platform.totalRaisedMinor, platformDigits),
+        total_pledges: platform.totalPledges,
+        total_backers: platform.totalBackers,
+        total_creators: platform.totalCreators,
+        projects_total: platform.projectsTotal,
+        projects_live: platform.projectsLive,
+        projects_funded: platform.projectsFunded,
+        projects_failed: platform.projectsFailed,
+        projects_cancelled: platform.projectsCancelled,
+      },
+    ],
+  }
+}
+
+function campaignRow(reading: CampaignReading): unknown {
+  const { campaign } = reading
+  const { creator } = campaign
+  const digits = currencyDigits(campaign.currency) ?? 0
+  const goal = BigInt(campaign.goal_amount_minor)
+  return {
+    campaign_id: campaign.campaign_id,
+    slug: campaign.slug,
+    url: campaign.url,
+    title: campaign.title,
+    subtitle: campaign.subtitle,
+    category: campaign.category,
+    subcategory: campaign.subcategory,
+    location: campaign.location,
+    image_url: campaign.image_url,
+    currency: campaign.currency,
+    status: campaign.status,
+    campaign_type: campaign.campaign_type,
+    project_type: campaign.project_type,
+    is_staff_pick: campaign.is_staff_pick,
+    has_adult_content: campaign.has_adult_content,
+    uses_ai: campaign.uses_ai,
+    tags: campaign.tags,
+    creator_name: creator.name,
+    creator_profile_url: creator.profile_url,
+    creator_avatar_url: creator.avatar_url,
+    description: campaign.description,
+    risks: campaign.risks,
+    goal_amount_text: majorText(goal, digits),
+    pledged_amount_text: majorText(reading.pledgedMinor, digits),
+    pledged_platform_amount_text: majorText(reading.pledgedPlatformMinor, platformDigits),
+    percent_funded_text: percentText(reading.pledgedMinor, goal),
+    backer_count_text: String(reading.backerCount),
+    pledge_count_text: String(reading.pledgeCount),
+    follower_count_text: String(campaign.follower_count),
+    launch_date_ms: digitsOrNull(campaign.launch_date),
+    end_date_ms: digitsOrNull(campaign.end_date),
+    created_at_ms: String(campaign.created_at),
+    reward_ids: campaign.rewards.map(reward => reward.reward_id),
+  }
+}
+
+function rewardRows({ campaign, rewards }: CampaignReading): unknown[] {
+  const digits = currencyDigits(campaign.currency) ?? 0
+  return campaign.rewards
+    .map((reward, index) => ({
+      campaign_id: campaign.campaign_id,
+      currency: campaign.currency,
+      reward_id: reward.reward_id,
+      title: reward.title,
+      description: reward.description,
+      amount_text: majorText(BigInt(reward.amount_minor), digits),
+      available: digitsOrNull(reward.quantity_available),
+      claimed: String(rewards[index]?.claimed),
+      remaining: digitsOrNull(rewards[index]?.remaining ?? null),
+    }))
+    .toSorted((a, b) => byBytes(a.reward_id, b.reward_id))
+}
+
+/** 100 * pledged / goal, rounded half up to two decimals; 0 when the goal is 0. */
+export function percentText(pledged: bigint, goal: bigint): string {
+  return goal === 0n ? '0' : majorText((pledged * 20_000n + goal) / (2n * goal), 2)
+}
+
+/** A non-negative amount in major units, without trailing zeros. */
+export function majorText(minor: bigint, digits: number): string {
+  const text = String(minor).padStart(digits + 1, '0')
+  const whole = text.slice(0, text.length - digits)
+  const fraction = text.slice(text.length - digits).replace(/0+$/, '')
+  return fraction === '' || digits === 0 ? whole : `${whole}.${fraction}`
+}
+
+function digitsOrNull(value: number | bigint | null): string | null {
+  return value === null ? null : String(value)
+}
+
+function byBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b))
+}

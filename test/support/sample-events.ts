@@ -1,0 +1,100 @@
+/** Events with nothing special about them, for tests to change what they are about. */
+import type {
+  ApiKeyState,
+  CampaignState,
+  ChangeEvent,
+  PledgeState,
+  RewardState,
+} from '../../contracts/events/event.ts'
+
+export function campaignEvent(state: Partial<CampaignState> & { campaign_id: string }): ChangeEvent {
+  const data = sampleCampaign(state)
+  return { type: 'campaign', key: data.campaign_id, data }
+}
+
+export function sampleCampaign(state: Partial<CampaignState> & { campaign_id: string }): CampaignState {
+  const id = state.campaign_id
+  return {
+    version: 1,
+    changed_at: Date.UTC(2026, 0, 1),
+    status: 'LIVE',
+    slug: `slug-${id}`,
+    url: `https://crowdfunding.example/projects/${id}`,
+    title: `Title of ${id}`,
+    subtitle: 'A subtitle',
+    category: 'Games',
+    subcategory: 'Tabletop',
+    location: 'Lisbon, Portugal',
+    image_url: 'https://crowdfunding.example/image.png',
+    currency: 'EUR',
+    goal_amount_minor: 100_000,
+    campaign_type: 'ALL_OR_NOTHING',
+    project_type: 'GAME',
+    is_staff_pick: false,
+    has_adult_content: false,
+    uses_ai: false,
+    tags: ['dice', 'cards'],
+    follower_count: 3,
+    launch_date: Date.UTC(2026, 1, 1),
+    end_date: Date.UTC(2026, 2, 1),
+    created_at: Date.UTC(2025, 11, 1),
+    creator: {
+      creator_id: 'creator-1',
+      name: 'Ana',
+      profile_url: 'https://crowdfunding.example/ana',
+      avatar_url: null,
+    },
+    description: 'A description',
+    risks: 'A risk',
+    rewards: [],
+    ...state,
+  }
+}
+
+export function sampleReward(reward: Partial<RewardState> & { reward_id: string }): RewardState {
+  return {
+    title: `Tier ${reward.reward_id}`,
+    description: 'What you get',
+    amount_minor: 2_500,
+    quantity_available: null,
+    ...reward,
+  }
+}
+
+export function pledgeEvent(
+  state: Partial<PledgeState> & { campaign_id: string; pledge_id: string },
+): ChangeEvent {
+  const data: PledgeState = {
+    backer_id: `backer of ${state.pledge_id}`,
+    version: 1,
+    changed_at: Date.UTC(2026, 1, 2),
+    status: 'ACTIVE',
+    amount_minor: 1_000,
+    platform_amount_minor: 1_100,
+    reward_id: null,
+    ...state,
+  }
+  return { type: 'pledge', key: `${data.campaign_id}/${data.pledge_id}`, data }
+}
+
+export function apiKeyEvent(state: Partial<ApiKeyState> & { key: string; account_id: string }): ChangeEvent {
+  const data: ApiKeyState = {
+    integration: { name: 'Mirror', url: 'https://mirror.example', contact_email: 'owner@mirror.example' },
+    secret_hash: 'ab'.repeat(32),
+    scopes: ['read:public'],
+    status: 'ACTIVE',
+    version: 1,
+    changed_at: Date.UTC(2026, 0, 1),
+    issued_at: Date.UTC(2026, 0, 1),
+    ...state,
+  }
+  return { type: 'api-key', key: data.key, data }
+}
+
+export function campaignTombstone(campaignId: string): ChangeEvent {
+  return { type: 'campaign', key: campaignId, data: null }
+}
+
+export function pledgeTombstone(campaignId: string, pledgeId: string): ChangeEvent {
+  return { type: 'pledge', key: `${campaignId}/${pledgeId}`, data: null }
+}
