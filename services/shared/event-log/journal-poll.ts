@@ -4,27 +4,14 @@
  * API keys come first, then campaigns, then pledges, and none takes more than half of what is left while another has
  * records waiting. A topic that got nothing for want of room comes first the next time, so none waits for ever.
  */
-import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import type { Topic } from '../../../contracts/events/event.ts'
-import { onlyPartition, recordsTable } from './journal-file.ts'
+import type { Cursor } from './journal-cursor.ts'
+import { onlyPartition } from './journal-file.ts'
 import type { Delivery, LogRecord, PollBounds } from './port.ts'
 
 /** The order in which topics are read: the fewer and the more urgent first. */
 export const readingOrder = ['api-keys', 'campaigns', 'pledges'] as const satisfies readonly Topic[]
-
-/** A place in one topic. */
-export interface Cursor {
-  readonly topic: Topic
-  /** The offset to read next. */
-  next: number
-  /** In how many polls running the topic got nothing because there was no room. */
-  passedOver: number
-  /** How many of the next records there are, up to `rowsMax`, and the bytes of their keys and values. */
-  measure(rowsMax: number): { rows: number; bytes: number }
-  /** The next records, and moves behind them. */
-  read(rowsMax: number): LogRecord[]
-}
 
 export interface PollOptions {
   /** How often an empty log is looked at again, in ms. */
@@ -38,35 +25,6 @@ export interface PollOptions {
 interface Room {
   records: number
   bytes: number
-}
-
-export function openCursor(db: DatabaseSync, topic: Topic, next: number): Cursor {
-  const table = recordsTable[topic]
-  // length() reads a row's header alone, so measuring costs a tenth of reading.
-  const measure = db.prepare(
-    `SELECT count(*) AS row_count, sum(ifnull(length(key), 0) + ifnull(length(value), 0)) AS bytes
-     FROM (SELECT key, value FROM ${table} WHERE offset >= ? ORDER BY offset LIMIT ?)`,
-  )
-  const read = db.prepare(
-    `SELECT offset, appended_at, key, value FROM ${table} WHERE offset >= ? ORDER BY offset LIMIT ?`,
-  )
-  read.setReturnArrays(true)
-  return {
-    topic,
-    next,
-    passedOver: 0,
-    measure(rowsMax) {
-      const row = measure.get(this.next, rowsMax)
-      return { rows: Number(row?.row_count ?? 0), bytes: Number(row?.bytes ?? 0) }
-    },
-    read(rowsMax) {
-      const rows = read.all(this.next, rowsMax) as unknown as RecordRow[]
-      const records = rows.map(row => recordOf(topic, row))
-      const last = records.at(-1)
-      if (last) this.next = last.offset + 1
-      return records
-    },
-  }
 }
 
 /** One poll of the port. Looks at least once, whatever the wait. */
@@ -149,10 +107,4 @@ async function readOn(
 
 function rank({ topic }: Cursor): number {
   return readingOrder.indexOf(topic)
-}
-
-type RecordRow = [offset: number, appendedAt: number, key: Uint8Array | null, value: Uint8Array | null]
-
-function recordOf(topic: Topic, [offset, appendedAt, key, value]: RecordRow): LogRecord {
-  return { topic, partition: onlyPartition, offset, appendedAt, key, value }
 }

@@ -6,8 +6,9 @@
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { type Topic, topics } from '../../../contracts/events/event.ts'
+import { openCursor } from './journal-cursor.ts'
 import { endOf, inWriteTransaction, onlyPartition, openJournalFile, recordsTable } from './journal-file.ts'
-import { openCursor, pollCursors } from './journal-poll.ts'
+import { pollCursors } from './journal-poll.ts'
 import { readPositions, storePositions } from './journal-positions.ts'
 import { storeRejects } from './journal-rejects.ts'
 import { type EventReader, type EventWriter, type NewRecord, SupersededAssignment } from './port.ts'
