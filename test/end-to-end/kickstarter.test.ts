@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { kickstarterFolder, kickstarterTable, needs } from '../support/requirements.ts'
 import {
   makeDataDirectory,
@@ -186,14 +186,17 @@ interface Status {
 }
 
 async function untilDrained({ opsUrl }: ServiceProcess): Promise<void> {
-  await expect
-    .poll(
-      async () => {
-        const status = (await (await fetch(`${opsUrl}/status`)).json()) as Status
-        const waiting = status.projector.lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
-        return { waiting, pending: status.fold.pending_batches, failure: status.projector.failure }
-      },
-      { timeout: 120_000, interval: 200 },
-    )
-    .toEqual({ waiting: 0, pending: 0, failure: null })
+  await vi.waitFor(
+    async () => {
+      const status = (await (await fetch(`${opsUrl}/status`)).json()) as Status
+      const waiting = status.projector.lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
+      const pending = status.fold.pending_batches
+      expect({ waiting, pending, failure: status.projector.failure }).toEqual({
+        waiting: 0,
+        pending: 0,
+        failure: null,
+      })
+    },
+    { timeout: 120_000, interval: 200 },
+  )
 }

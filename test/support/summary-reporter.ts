@@ -11,6 +11,8 @@ export default class SummaryReporter implements Reporter {
     const reasons = new Map<string, number>()
     for (const module of modules) {
       if (module.errors().length > 0) counts.failed++
+      // A suite whose set-up failed has run none of its tests: they count as skipped, the suite as a failure.
+      for (const suite of module.children.allSuites()) if (suite.errors().length > 0) counts.failed++
       for (const test of module.children.allTests()) {
         const { state } = test.result()
         if (state === 'passed') counts.passed++
