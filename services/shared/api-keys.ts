@@ -7,7 +7,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { encodeState } from '../../contracts/events/codec.ts'
 import type { ApiKeyState } from '../../contracts/events/event.ts'
-import { generateApiKey, generateSecret, hashSecret, keyPrefix, type RandomBytes } from './credentials.ts'
+import {
+  generateApiKey,
+  generateSecret,
+  hashSecret,
+  keyPrefix,
+  keyPrefixLength,
+  type RandomBytes,
+} from './credentials.ts'
 import type { EventWriter } from './event-log/port.ts'
 import type { Databases, Statement } from './tables/port.ts'
 
@@ -120,9 +127,9 @@ export function accountKeysStatement(databases: Databases, account: string): Sta
   return keysStatement(databases, 'ledger.account_id = {value:String}', account)
 }
 
-/** Keys that are, or begin with, the given text of at least 16 characters. */
+/** The key of that name; for a text of 16 characters, the keys that begin with it. */
 export function matchingKeysStatement(databases: Databases, keyOrPrefix: string): Statement {
-  const isPrefix = keyOrPrefix.length === keyPrefix(keyOrPrefix).length
+  const isPrefix = keyOrPrefix.length === keyPrefixLength
   const condition = isPrefix
     ? 'startsWith(ledger.api_key, {value:String})'
     : 'ledger.api_key = {value:String}'
