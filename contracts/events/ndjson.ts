@@ -43,7 +43,10 @@ export function parseEventLine(line: string | Uint8Array): ParsedLine {
     const exact = parsed.fault.isRounded ? readLine(JSON.parse(text, keepInteger)) : parsed
     return 'event' in exact ? exact : faulty(exact.fault.field, exact.fault.reason)
   } catch (cause) {
-    if (cause instanceof SyntaxError) return faulty('line', `is not JSON: ${cause.message}`)
+    // The parser counts lines within the text that it was given, which is always its first.
+    const message =
+      cause instanceof SyntaxError ? cause.message.replace(/ \(line 1 column \d+\)$/, '') : undefined
+    if (message !== undefined) return faulty('line', `is not JSON: ${message}`)
     // Nothing else but the depth of what JSON.parse took can fail here, and no event is deep.
     return faulty('line', 'is nested too deeply')
   }

@@ -47,18 +47,20 @@ export class EventsAppendError extends Error {
   constructor(at: { line: number; field?: string; reason: string; appended: number; cause?: unknown }) {
     const place =
       at.field === undefined || at.field === 'line' ? `line ${at.line}` : `line ${at.line}: ${at.field}`
-    const before = at.appended === 0 ? 'nothing was' : `${countText(at.appended, 'event')} before it were`
     super(
-      `${place} ${at.reason}; ${before} appended. Go on with --from-line ${at.line} once it is put right.`,
-      {
-        cause: at.cause,
-      },
+      `${place} ${at.reason}; ${beforeText(at.appended)}. Go on with --from-line ${at.line} once it is put right.`,
+      { cause: at.cause },
     )
     this.line = at.line
     this.field = at.field
     this.reason = at.reason
     this.appended = at.appended
   }
+}
+
+function beforeText(appended: number): string {
+  if (appended === 0) return 'nothing was appended'
+  return `${countText(appended, 'event')} before it ${appended === 1 ? 'was' : 'were'} appended`
 }
 
 interface Batch {

@@ -181,9 +181,13 @@ describe('timestamps', () => {
 
 describe('a faulty line is refused with its field and a reason', () => {
   const text = 'is not a string, but'
-  test.each<[string, string, string | RegExp]>([
+  const faults: [line: string, field: string, reason: string | RegExp][] = [
     ['', 'line', /^is not JSON: /],
-    ['{"type":"pledge","data":{"pledge_id":"p', 'line', /^is not JSON: /],
+    [
+      '{"type":"pledge","data":{"pledge_id":"p',
+      'line',
+      /^is not JSON: Unterminated string in JSON at position \d+$/,
+    ],
     ['[]', 'line', 'is not a JSON object, but []'],
     ['null', 'line', 'is not a JSON object, but null'],
     ['{}', 'type', 'is missing'],
@@ -258,12 +262,17 @@ describe('a faulty line is refused with its field and a reason', () => {
       'line',
       'is nested too deeply',
     ],
-  ])('%.60s', (line, field, reason) => {
-    const parsed = parseEventLine(line)
-    expect(parsed).toEqual({
-      fault: { field, reason: typeof reason === 'string' ? reason : expect.stringMatching(reason) },
-    })
-  })
+  ]
+
+  test.each(faults.map(([line, field, reason]) => ({ line, field, reason })))(
+    '$field $reason',
+    ({ line, field, reason }) => {
+      const parsed = parseEventLine(line)
+      expect(parsed).toEqual({
+        fault: { field, reason: typeof reason === 'string' ? reason : expect.stringMatching(reason) },
+      })
+    },
+  )
 
   test('text that is not UTF-8 is refused, whatever JSON would make of it', () => {
     const line = Buffer.from(campaignLine({ title: '~' }))
