@@ -81,7 +81,10 @@ export async function openJournalReader(
   { consumer, now = Date.now, lookMs = 25, sliceRowsMax = 2_000 }: JournalReaderOptions,
 ): Promise<EventReader> {
   const db = await openJournalFile(path)
-  const generation = await inWriteTransaction(db, path, () => raiseGeneration(db, consumer))
+  const generation = await inWriteTransaction(db, path, () => raiseGeneration(db, consumer)).catch(cause => {
+    db.close()
+    throw cause
+  })
   const assignment = assignmentOf(consumer, generation)
   const committed = readPositions(db, consumer)
   const cursors = topics.map(topic => openCursor(db, topic, committed[topic]))
