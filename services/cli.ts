@@ -1,21 +1,36 @@
 #!/usr/bin/env node
-/** `pledgeview`: the commands by name. Each reads its own arguments and answers with an exit code. */
-import type { Command } from './commands/command.ts'
-import { runCommand } from './commands/command.ts'
-import { eventsCommand } from './commands/events.ts'
-import { keysCommand } from './commands/keys.ts'
-import { migrateCommand } from './commands/migrate.ts'
-import { rejectsCommand } from './commands/rejects.ts'
-import { startCommand } from './commands/start.ts'
-import { statusCommand } from './commands/status.ts'
+/**
+ * `pledgeview`: the commands by name. Each reads its own arguments and answers with an exit code.
+ *
+ * A command is loaded when it is called: appending events needs no ClickHouse in its memory.
+ */
+import { type CommandEntry, runCommand } from './commands/command.ts'
 
-const commands: Readonly<Record<string, Command>> = {
-  start: startCommand,
-  events: eventsCommand,
-  keys: keysCommand,
-  status: statusCommand,
-  rejects: rejectsCommand,
-  migrate: migrateCommand,
+const commands: Readonly<Record<string, CommandEntry>> = {
+  start: {
+    summary: 'the embedded service: projects, serves, and on a new data directory shows a demo platform',
+    load: async () => (await import('./commands/start.ts')).startCommand,
+  },
+  events: {
+    summary: 'append FILE: validate NDJSON events and append them to the event log',
+    load: async () => (await import('./commands/events.ts')).eventsCommand,
+  },
+  keys: {
+    summary: 'issue | list | revoke: the API keys of an account',
+    load: async () => (await import('./commands/keys.ts')).keysCommand,
+  },
+  status: {
+    summary: 'how far the projection is, and what it holds',
+    load: async () => (await import('./commands/status.ts')).statusCommand,
+  },
+  rejects: {
+    summary: 'list: records that could not be projected, with reason and original bytes',
+    load: async () => (await import('./commands/rejects.ts')).rejectsCommand,
+  },
+  migrate: {
+    summary: 'bring the tables up to date',
+    load: async () => (await import('./commands/migrate.ts')).migrateCommand,
+  },
 }
 
 process.exitCode = await runCommand(commands, process.argv.slice(2), {

@@ -8,9 +8,14 @@ export interface Io {
   stderr: NodeJS.WritableStream
 }
 
-export interface Command {
-  /** One line for the list of commands. */
+/** A command in the list of them, loaded when it is called. */
+export interface CommandEntry {
+  /** One line. */
   summary: string
+  load: () => Promise<Command>
+}
+
+export interface Command {
   /** The whole help, first line `usage: ...`. */
   usage: string
   /** Resolves with the exit code: 0 done, 1 failed, 2 called wrongly. */
@@ -26,7 +31,7 @@ export const defaultDataDirectory = '.pledgeview'
 
 /** Picks the command and runs it. A failure is one line on stderr, or with `--json` one object on stdout. */
 export async function runCommand(
-  commands: Readonly<Record<string, Command>>,
+  commands: Readonly<Record<string, CommandEntry>>,
   [name, ...args]: string[],
   io: Io,
 ): Promise<number> {
@@ -34,11 +39,12 @@ export async function runCommand(
     io.stdout.write(helpOf(commands))
     return name === undefined ? 2 : 0
   }
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
-  if (!command) {
+  const entry = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (!entry) {
     io.stderr.write(`pledgeview: there is no command ${JSON.stringify(name)}\n\n${helpOf(commands)}`)
     return 2
   }
+  const command = await entry.load()
   if (args.includes('--help') || args.includes('-h')) {
     io.stdout.write(`${command.usage}\n`)
     return 0
@@ -87,7 +93,7 @@ function reportFailure(error: unknown, command: Command, asJson: boolean, io: Io
   return isUsage || error instanceof ConfigError ? 2 : 1
 }
 
-function helpOf(commands: Readonly<Record<string, Command>>): string {
+function helpOf(commands: Readonly<Record<string, CommandEntry>>): string {
   const width = Math.max(...Object.keys(commands).map(name => name.length))
   const lines = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`)
   return `usage: pledgeview COMMAND [OPTIONS]\n\n${lines.join('\n')}\n\npledgeview COMMAND --help tells more.\n`

@@ -2,7 +2,6 @@ import { type Command, defaultDataDirectory, readArguments, UsageError, wholeNum
 import { runEventsAppend } from './events-append.ts'
 
 export const eventsCommand: Command = {
-  summary: 'append FILE: validate NDJSON events and append them to the event log',
   usage: `usage: pledgeview events append FILE [--from-line N] [--data-dir D] [--json]
 
 Validates change events, one JSON object a line, and appends them to the event log. FILE is a path, or - for stdin.

@@ -26,7 +26,6 @@ const options = {
 type Values = ReturnType<typeof readArguments<{ args: string[]; options: typeof options }>>['values']
 
 export const keysCommand: Command = {
-  summary: 'issue | list | revoke: the API keys of an account',
   usage: `usage: pledgeview keys issue --account A --name N --url U --email E [--scope S ...] [--json]
        pledgeview keys list --account A [--json]
        pledgeview keys revoke KEY [--json]

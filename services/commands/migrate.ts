@@ -6,7 +6,6 @@ import { defaultDatabases } from '../shared/tables/port.ts'
 import { type Command, defaultDataDirectory, printJson, readArguments } from './command.ts'
 
 export const migrateCommand: Command = {
-  summary: 'bring the tables up to date',
   usage: `usage: pledgeview migrate [--data-dir D] [--json]
 
 Runs the table definitions that have not run yet. npm start does so by itself.

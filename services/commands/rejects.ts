@@ -10,7 +10,6 @@ import {
 } from './command.ts'
 
 export const rejectsCommand: Command = {
-  summary: 'list: records that could not be projected, with reason and original bytes',
   usage: `usage: pledgeview rejects list [--limit N] [--data-dir D] [--json]
 
 Lists the latest rejects first. With --json each has its original key and value in base64.

@@ -37,7 +37,6 @@ const keyHint =
 const portBounds = { min: 0, max: 65_535 }
 
 export const startCommand: Command = {
-  summary: 'the embedded service: projects, serves, and on a new data directory shows a demo platform',
   usage: `usage: pledgeview start [--port N] [--ops-port N] [--data-dir D] [--no-demo]
 
   --port N       public API (default 8080; 0 takes a free one)

@@ -5,7 +5,6 @@ import { openJournalInspector } from '../shared/event-log/journal-inspector.ts'
 import { type Command, defaultDataDirectory, printJson, readArguments } from './command.ts'
 
 export const statusCommand: Command = {
-  summary: 'how far the projection is, and what it holds',
   usage: `usage: pledgeview status [--data-dir D] [--json]
 
 Asks the service that runs on the data directory; where none runs, opens the directory for a moment.
