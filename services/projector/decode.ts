@@ -4,6 +4,7 @@
  * Readers resolve a writer's schema to ours by Avro's rules. A schema id that nobody knows is a reject like any
  * other bad value: it names the id.
  */
+import { isUtf8 } from 'node:buffer'
 import {
   currentStateReader,
   type StateReader,
@@ -63,7 +64,10 @@ export function createDecoder(writerSchemas: WriterSchemas = () => undefined): D
     const type = eventTypeOf[record.topic]
     if (record.key === null) return { reason: 'the record has no key' }
     const key = toBuffer(record.key).toString('utf8')
-    if (record.value === null) return checked({ type, key, data: null })
+    if (record.value === null) {
+      // A state's key must be its entity's own; a tombstone has nothing else to tell that bytes were lost.
+      return isUtf8(record.key) ? checked({ type, key, data: null }) : { reason: 'the key is not UTF-8' }
+    }
     const framed = unframe(record.value)
     if ('reason' in framed) return framed
     const reader = readerOf(type, framed.schemaId)
