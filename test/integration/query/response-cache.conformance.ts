@@ -1,0 +1,121 @@
+/** The promises at the head of services/query/response-cache.ts, for every implementation. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { CacheEntry, ResponseCache } from '../../../services/query/response-cache.ts'
+
+/** An empty cache with a bound of 64 KiB, and the means to let its clock move on. */
+export interface ResponseCacheHarness {
+  cache: ResponseCache
+  /** Unix milliseconds of the cache's own clock. */
+  now(): Promise<number>
+  /** Returns when at least that much time has passed on the cache's clock. */
+  advance(ms: number): Promise<void>
+  close(): Promise<void>
+}
+
+export const bytesMax = 64 * 1024
+
+export function describeResponseCache(name: string, open: () => Promise<ResponseCacheHarness>): void {
+  describe(`response cache: ${name}`, () => {
+    let harness: ResponseCacheHarness
+    let loads: string[]
+    beforeEach(async () => {
+      harness = await open()
+      loads = []
+    })
+    afterEach(() => harness.close())
+
+    const entry = async (body: string, ttlMs = 1000): Promise<CacheEntry> => {
+      const createdAt = await harness.now()
+      const rest = {
+        etag: `W/"${body.slice(0, 8)}"`,
+        asOf: '2026-01-01T00:00:00.000Z',
+        link: '</x>; rel="next"',
+      }
+      return { body: Buffer.from(body), ...rest, createdAt, expiresAt: createdAt + ttlMs }
+    }
+    const load = (body: string, ttlMs?: number) => async () => {
+      loads.push(body)
+      return entry(body, ttlMs)
+    }
+
+    it('returns what was loaded, byte for byte, with everything that belongs to it', async () => {
+      const bytes = Buffer.from([0, 1, 2, 0xff, 0xfe, 0x80, 0x0a])
+      const loaded = { ...(await entry('x')), body: bytes, asOf: null, link: null }
+      const first = await harness.cache.get('key', async () => loaded)
+      const second = await harness.cache.get('key', load('other'))
+      for (const got of [first, second]) {
+        expect(Buffer.compare(got.body, bytes)).toBe(0)
+        expect({ ...got, body: null }).toEqual({ ...loaded, body: null })
+      }
+      expect(loads).toEqual([])
+    })
+
+    it('keeps keys apart', async () => {
+      const a = await harness.cache.get('a', load('of a'))
+      const b = await harness.cache.get('b', load('of b'))
+      expect([a.body.toString(), b.body.toString()]).toEqual(['of a', 'of b'])
+    })
+
+    it('loads once for everyone who asks while the load runs', async () => {
+      let release = () => {}
+      const gate = new Promise<void>(resolve => {
+        release = resolve
+      })
+      const waiting = Array.from({ length: 20 }, () =>
+        harness.cache.get('key', async () => {
+          await gate
+          return load('once')()
+        }),
+      )
+      release()
+      const bodies = (await Promise.all(waiting)).map(({ body }) => body.toString())
+      expect(new Set(bodies)).toEqual(new Set(['once']))
+      expect(loads).toEqual(['once'])
+    })
+
+    it('does not return an entry that has expired', async () => {
+      await harness.cache.get('key', load('first', 300))
+      await harness.advance(300)
+      const got = await harness.cache.get('key', load('second', 300))
+      expect(got.body.toString()).toBe('second')
+    })
+
+    it('returns an entry that expired before it was loaded to those who waited, and does not keep it', async () => {
+      const late = await harness.cache.get('key', load('late', 0))
+      expect(late.body.toString()).toBe('late')
+      expect((await harness.cache.get('key', load('next'))).body.toString()).toBe('next')
+    })
+
+    it('gives a failure to everyone who waited, and loads again for the next', async () => {
+      let calls = 0
+      const failing = async (): Promise<CacheEntry> => {
+        calls++
+        throw new Error('the tables are away')
+      }
+      const waiting = await Promise.allSettled([1, 2, 3].map(() => harness.cache.get('key', failing)))
+      expect(waiting.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+      expect(calls).toBe(1)
+      expect((await harness.cache.get('key', load('again'))).body.toString()).toBe('again')
+    })
+
+    it('keeps the earlier entries out of the way of a failure of another key', async () => {
+      await harness.cache.get('good', load('good'))
+      await expect(harness.cache.get('bad', () => Promise.reject(new Error('no')))).rejects.toThrow('no')
+      expect((await harness.cache.get('good', load('other'))).body.toString()).toBe('good')
+    })
+
+    it('stays within its bytes: of more than fits, the oldest are loaded again', async () => {
+      const body = 'x'.repeat(8 * 1024)
+      for (let n = 0; n < 20; n++) await harness.cache.get(`key ${n}`, load(body, 60_000))
+      loads = []
+      for (let n = 0; n < 20; n++) await harness.cache.get(`key ${19 - n}`, load(body, 60_000))
+      expect(loads.length).toBeGreaterThanOrEqual(20 - bytesMax / body.length)
+      expect(loads.length).toBeLessThan(20)
+    })
+
+    it('returns an entry that does not fit at all', async () => {
+      const body = 'x'.repeat(2 * bytesMax)
+      expect((await harness.cache.get('big', load(body))).body.length).toBe(body.length)
+    })
+  })
+}

@@ -1,0 +1,108 @@
+/** The query service's app on a port of its own, with a clock that the test moves and keys that it makes. */
+import { randomBytes } from 'node:crypto'
+import type { AddressInfo } from 'node:net'
+import { type Logger, pino } from 'pino'
+import { readScope } from '../../contracts/api/conventions.ts'
+import { createQueryApp, type QueryAppDependencies } from '../../services/query/app.ts'
+import type { ApiKey } from '../../services/query/key-ring.ts'
+import { defaultQueryAppOptions, type QueryAppOptions } from '../../services/query/options.ts'
+import { createMemoryRateLimiter } from '../../services/query/rate-limiter-memory.ts'
+import { createMemoryResponseCache } from '../../services/query/response-cache-memory.ts'
+import {
+  type Credentials,
+  generateApiKey,
+  generateSecret,
+  hashSecret,
+} from '../../services/shared/credentials.ts'
+import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+
+export const pepper = 'a pepper of the tests'
+
+export interface TestClock {
+  now(): number
+  advance(ms: number): void
+}
+
+/** A clock that stands at a moment of 2026 until it is moved. */
+export function testClock(start = Date.parse('2026-03-01T12:00:00.250Z')): TestClock {
+  let time = start
+  return {
+    now: () => time,
+    advance(ms) {
+      time += ms
+    },
+  }
+}
+
+export interface TestAppSettings {
+  tables: Pick<Tables, 'rows'>
+  databases?: Databases
+  clock?: TestClock
+  /** Requests a minute of a key, and of an address. */
+  keyLimit?: number
+  addressLimit?: number
+  options?: Partial<QueryAppOptions>
+  /** Lines of the log, as they are written. */
+  log?: string[]
+  overrides?: Partial<QueryAppDependencies>
+}
+
+export interface TestApp {
+  port: number
+  clock: TestClock
+  /** Makes a key that is active at once. */
+  issue(scopes?: readonly string[]): Credentials
+  revoke(key: string): void
+  /** GET with the credentials in two headers, and what else is given. */
+  get(path: string, credentials?: Credentials, headers?: Record<string, string>): Promise<Response>
+  close(): Promise<void>
+}
+
+/** Credentials in the two-header form. */
+export function keyHeaders({ key, secret }: Credentials): Record<string, string> {
+  return { 'X-API-Key': key, 'X-API-Secret': secret }
+}
+
+export async function startTestApp(settings: TestAppSettings): Promise<TestApp> {
+  const { tables, databases = { model: 'query_model', views: 'query_views' } } = settings
+  const clock = settings.clock ?? testClock()
+  const keys = new Map<string, ApiKey>()
+  const limiterOf = (limit: number) =>
+    createMemoryRateLimiter({ limit, windowMs: 60_000 }, { bucketsMax: 1000, now: clock.now })
+  const app = createQueryApp({
+    tables,
+    databases,
+    keyRing: { lookup: key => keys.get(key) },
+    limiters: {
+      keys: limiterOf(settings.keyLimit ?? 120),
+      addresses: limiterOf(settings.addressLimit ?? 120),
+    },
+    cache: createMemoryResponseCache({ bytesMax: 16 * 1024 * 1024, now: clock.now }),
+    options: { ...defaultQueryAppOptions, pepper, ...settings.options },
+    now: clock.now,
+    logger: logTo(settings.log ?? []),
+    ...settings.overrides,
+  })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  return {
+    port,
+    clock,
+    issue(scopes = [readScope]) {
+      const credentials = { key: generateApiKey(randomBytes), secret: generateSecret(randomBytes) }
+      const { key, secret } = credentials
+      keys.set(key, { key, secretHash: hashSecret(pepper, secret), scopes })
+      return credentials
+    },
+    revoke: key => void keys.delete(key),
+    get: (path, credentials, headers = {}) =>
+      fetch(`http://127.0.0.1:${port}/api/v1${path}`, {
+        headers: { ...(credentials && keyHeaders(credentials)), ...headers },
+      }),
+    close: () => app.close(),
+  }
+}
+
+function logTo(lines: string[]): Logger {
+  return pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
+}

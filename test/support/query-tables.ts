@@ -1,0 +1,171 @@
+/** The read tables in a fresh in-process ClickHouse, for tests that put rows in as the fold would have. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openChdbTables } from '../../services/shared/tables/chdb.ts'
+import { migrate } from '../../services/shared/tables/migrate.ts'
+import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+
+/** A row of the model's campaigns; amounts in major units, timestamps as `YYYY-MM-DD hh:mm:ss.mmm`. */
+export interface CampaignRow {
+  campaign_id: string
+  slug: string
+  url: string
+  title: string
+  subtitle: string | null
+  category: string
+  subcategory: string | null
+  location: string | null
+  image_url: string | null
+  currency: string
+  goal_amount: string
+  pledged_amount: string
+  pledged_platform_amount: string
+  percent_funded: string
+  backer_count: number
+  pledge_count: number
+  follower_count: number
+  status: string
+  campaign_type: string
+  project_type: string
+  is_staff_pick: boolean
+  has_adult_content: boolean
+  uses_ai: boolean
+  tags: string[]
+  launch_date: string | null
+  end_date: string | null
+  created_at: string
+  creator_id: string
+  creator_name: string
+  creator_profile_url: string
+  creator_avatar_url: string | null
+  description: string
+  risks: string
+  /** [reward_id, title, description, amount, available, claimed, remaining] */
+  rewards: [string, string, string, string, number | null, number, number | null][]
+  content_hash: string
+  updated_at: string
+  is_deleted: 0 | 1
+}
+
+export interface KeyRow {
+  api_key: string
+  secret_hash: string
+  scopes: string[]
+  is_active: boolean
+  is_deleted?: 0 | 1
+}
+
+export interface QueryTables {
+  tables: Tables
+  databases: Databases
+  /** Inserts rows under a fold id above all before, so that they replace earlier ones of the same id. */
+  putCampaigns(rows: readonly CampaignRow[]): Promise<void>
+  putKeys(rows: readonly KeyRow[]): Promise<void>
+  putPledges(
+    rows: readonly { campaign_id: string; pledge_id: string; backer_hash: number; counts: boolean }[],
+  ): Promise<void>
+  /** Empties the campaigns, the pledges and the keys. */
+  clear(): Promise<void>
+  close(): Promise<void>
+}
+
+/** A believable campaign; the id makes slug and texts its own. */
+export function campaignRow(id: string, fields: Partial<CampaignRow> = {}): CampaignRow {
+  return {
+    campaign_id: id,
+    slug: `slug-${id}`,
+    url: `https://crowdfunding.example/projects/${id}`,
+    title: `Title of ${id}`,
+    subtitle: null,
+    category: 'Games',
+    subcategory: null,
+    location: null,
+    image_url: null,
+    currency: 'EUR',
+    goal_amount: '1000',
+    pledged_amount: '250.5',
+    pledged_platform_amount: '275.55',
+    percent_funded: '25.05',
+    backer_count: 10,
+    pledge_count: 12,
+    follower_count: 3,
+    status: 'LIVE',
+    campaign_type: 'ALL_OR_NOTHING',
+    project_type: 'COMIC',
+    is_staff_pick: false,
+    has_adult_content: false,
+    uses_ai: false,
+    tags: [],
+    launch_date: '2026-01-01 00:00:00.000',
+    end_date: '2026-02-01 00:00:00.000',
+    created_at: '2025-12-01 10:20:30.456',
+    creator_id: `creator-${id}`,
+    creator_name: 'A Creator',
+    creator_profile_url: 'https://crowdfunding.example/creators/a',
+    creator_avatar_url: null,
+    description: 'What it is about.',
+    risks: 'What may go wrong.',
+    rewards: [],
+    content_hash: '0123456789abcdef',
+    updated_at: '2026-01-02 03:04:05.678',
+    is_deleted: 0,
+    ...fields,
+  }
+}
+
+/** Opens the only in-process ClickHouse that the test file's process may have, migrated and empty. */
+export async function openQueryTables(): Promise<QueryTables> {
+  const directory = await mkdtemp(join(tmpdir(), 'pledgeview-query-'))
+  const tables = openChdbTables(directory)
+  const databases: Databases = { model: 'query_model', views: 'query_views' }
+  await migrate(tables, databases)
+  let foldId = 0
+
+  async function put(table: string, rows: readonly object[]): Promise<void> {
+    const [first] = rows
+    if (first === undefined) return
+    await tables.insert({
+      table: `${databases.model}.${table}`,
+      columns: Object.keys(first),
+      format: 'JSONCompactEachRow',
+      body: rows.map(row => JSON.stringify(Object.values(row))).join('\n'),
+    })
+  }
+
+  return {
+    tables,
+    databases,
+    async putCampaigns(rows) {
+      foldId++
+      await put(
+        'campaigns',
+        rows.map(row => ({ ...row, fold_id: foldId })),
+      )
+    },
+    async putKeys(rows) {
+      foldId++
+      const rest = { account_id: 'account', updated_at: '2026-01-01 00:00:00.000', fold_id: foldId }
+      await put(
+        'api_keys',
+        rows.map(row => ({ is_deleted: 0, ...row, ...rest })),
+      )
+    },
+    async putPledges(rows) {
+      const rest = { version: 1, amount_minor: 1, platform_amount_minor: 1, reward_id: '' }
+      await put(
+        'pledge_ledger',
+        rows.map(row => ({ ...row, ...rest })),
+      )
+    },
+    async clear() {
+      for (const table of ['campaigns', 'pledge_ledger', 'api_keys']) {
+        await tables.run({ query: `TRUNCATE TABLE ${databases.model}.${table}` })
+      }
+    },
+    async close() {
+      await tables.close()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,144 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { errorCodes, errors } from '../../../contracts/api/errors.ts'
+import { detailBodyExample, listBodyExample, statsBodyExample } from '../../../contracts/api/examples.ts'
+import { generateOpenApi } from '../../../contracts/api/generate-openapi.ts'
+import { buildOpenApi } from '../../../contracts/api/openapi.ts'
+import { parseListQuery } from '../../../contracts/api/parameters.ts'
+import {
+  projectDetailBodySchema,
+  projectListBodySchema,
+  statsBodySchema,
+} from '../../../contracts/api/schemas.ts'
+
+type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
+
+const document = JSON.parse(JSON.stringify(buildOpenApi({ version: '0.0.0' }))) as { [name: string]: Json }
+
+function find(pointer: string): Json | undefined {
+  return pointer
+    .replace(/^#\//, '')
+    .split('/')
+    .reduce<Json | undefined>(
+      (node, name) =>
+        (node as { [name: string]: Json } | undefined)?.[name.replaceAll('~1', '/').replaceAll('~0', '~')],
+      document,
+    )
+}
+
+function walk(node: Json, visit: (node: { [name: string]: Json }) => void): void {
+  if (node === null || typeof node !== 'object') return
+  if (!Array.isArray(node)) visit(node)
+  for (const child of Object.values(node)) walk(child, visit)
+}
+
+describe('the OpenAPI document', () => {
+  it('is OpenAPI 3.1 with both ways to authenticate', () => {
+    expect(document.openapi).toBe('3.1.0')
+    expect(document.security).toEqual([{ apiKey: [], apiSecret: [] }, { bearer: [] }])
+    expect(find('#/components/securitySchemes/bearer')).toMatchObject({ type: 'http', scheme: 'bearer' })
+    expect(find('#/components/securitySchemes/apiKey')).toMatchObject({ in: 'header', name: 'X-API-Key' })
+    expect(find('#/components/securitySchemes/apiSecret')).toMatchObject({ name: 'X-API-Secret' })
+  })
+
+  it('refers to nothing that is not there', () => {
+    const missing: string[] = []
+    walk(document, node => {
+      if (typeof node.$ref === 'string' && find(node.$ref) === undefined) missing.push(node.$ref)
+    })
+    expect(missing).toEqual([])
+  })
+
+  it('has every endpoint with GET and OPTIONS and nothing else', () => {
+    const paths = document.paths as { [name: string]: { [name: string]: Json } }
+    expect(Object.keys(paths)).toEqual(['/projects', '/projects/{slug}', '/stats'])
+    for (const path of Object.values(paths)) expect(Object.keys(path)).toEqual(['get', 'options'])
+  })
+
+  it.each(errorCodes)('describes the error %s by its status', code => {
+    const response = find(`#/components/responses/${code}`) as { description: string }
+    expect(response.description).toContain(`${errors[code].status}`)
+  })
+
+  it('names the headers of every response of every status', () => {
+    const responses: Json[] = Object.values(find('#/components/responses') as { [name: string]: Json })
+    walk(document.paths ?? null, node => {
+      if (typeof node.operationId === 'string') responses.push(...Object.values(node.responses as object))
+    })
+    for (const response of responses as { headers?: object; $ref?: string }[]) {
+      if (response.$ref !== undefined) continue
+      expect(Object.keys(response.headers ?? {})).toEqual(
+        expect.arrayContaining([
+          'X-Request-Id',
+          'X-RateLimit-Limit',
+          'X-RateLimit-Remaining',
+          'X-RateLimit-Reset',
+          'Access-Control-Allow-Origin',
+        ]),
+      )
+    }
+  })
+
+  it('closes no object, because fields may be added', () => {
+    walk(document, node => expect(node).not.toHaveProperty('additionalProperties'))
+  })
+
+  it('shows examples that are whole and right', () => {
+    expect(projectListBodySchema.parse(listBodyExample)).toEqual(listBodyExample)
+    expect(projectDetailBodySchema.parse(detailBodyExample)).toEqual(detailBodyExample)
+    expect(statsBodySchema.parse(statsBodyExample)).toEqual(statsBodyExample)
+  })
+
+  it('documents parameters whose examples and defaults the service accepts', () => {
+    const parameters = find('#/paths/~1projects/get/parameters') as {
+      in: string
+      name: string
+      schema: { default?: string | number; example?: string; enum?: string[] }
+    }[]
+    const query = parameters.filter(parameter => parameter.in === 'query')
+    expect(query.map(({ name }) => name)).toEqual([
+      'limit',
+      'offset',
+      'status',
+      'category',
+      'sort',
+      'updated_since',
+    ])
+    for (const { name, schema } of query) {
+      for (const value of [schema.default, schema.example, ...(schema.enum ?? [])]) {
+        if (value === undefined) continue
+        expect(parseListQuery(`${name}=${encodeURIComponent(value)}`)).toHaveProperty('parameters')
+      }
+    }
+  })
+})
+
+describe('the checked-in OpenAPI document', () => {
+  let directory: string
+  beforeAll(() => {
+    directory = mkdtempSync(join(tmpdir(), 'pledgeview-openapi-'))
+  })
+  afterAll(() => rmSync(directory, { recursive: true }))
+
+  const root = new URL('../../../', import.meta.url)
+
+  it('is what the schemas say', () => {
+    const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string }
+    const file = new URL('contracts/api/openapi.json', root)
+    expect(generateOpenApi(file, { version, check: true })).toMatchObject({ exitCode: 0 })
+  })
+
+  it('fails the check when it is missing or stale, and passes after it was written', () => {
+    const file = pathToFileURL(join(directory, 'openapi.json'))
+    const check = () => generateOpenApi(file, { version: '1.0.0', check: true })
+    expect(check()).toMatchObject({ exitCode: 1 })
+    expect(generateOpenApi(file, { version: '1.0.0', check: false })).toMatchObject({ exitCode: 0 })
+    expect(check()).toMatchObject({ exitCode: 0 })
+    writeFileSync(file, readFileSync(file, 'utf8').replace('"pledged_amount"', '"raised_amount"'))
+    expect(check().exitCode).toBe(1)
+    expect(check().message).toContain('npm run contracts')
+  })
+})

@@ -1,0 +1,225 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  formatListQuery,
+  type ListParameters,
+  listDefaults,
+  parseListQuery,
+  readTimestamp,
+  rules,
+  sorts,
+} from '../../../contracts/api/parameters.ts'
+import { publicStatuses } from '../../../contracts/events/event.ts'
+
+function parametersOf(query: string): ListParameters {
+  const parsed = parseListQuery(query)
+  if ('fault' in parsed) throw new Error(`${parsed.fault.parameter} ${parsed.fault.rule}`)
+  return parsed.parameters
+}
+
+function faultOf(query: string) {
+  const parsed = parseListQuery(query)
+  return 'fault' in parsed ? parsed.fault : undefined
+}
+
+describe('the query of a list', () => {
+  it('has defaults for what is not given', () => {
+    expect(parametersOf('')).toEqual({
+      limit: 50,
+      offset: 0,
+      status: null,
+      category: null,
+      sort: 'newest',
+      updatedSince: null,
+    })
+  })
+
+  it('reads every parameter', () => {
+    const query =
+      'limit=7&offset=14&status=FUNDED&category=Film+%26+Video&sort=most_backed&updated_since=2026-01-02T03:04:05.678Z'
+    expect(parametersOf(query)).toEqual({
+      limit: 7,
+      offset: 14,
+      status: 'FUNDED',
+      category: 'Film & Video',
+      sort: 'most_backed',
+      updatedSince: Date.UTC(2026, 0, 2, 3, 4, 5, 678),
+    })
+  })
+
+  it.each(['1', '100', '50'])('accepts limit=%s', limit => {
+    expect(parametersOf(`limit=${limit}`).limit).toBe(Number(limit))
+  })
+
+  it.each([
+    '',
+    '0',
+    '101',
+    '-1',
+    '+5',
+    ' 5',
+    '5 ',
+    '05',
+    '1e1',
+    '0x10',
+    '5.0',
+    '١',
+    'ten',
+    'NaN',
+    '1_0',
+    '%00',
+  ])('refuses limit=%s and names it', limit => {
+    expect(faultOf(`limit=${limit}`)).toEqual({ parameter: 'limit', rule: rules.limit })
+  })
+
+  it.each(['0', '1', '9007199254740991'])('accepts offset=%s', offset => {
+    expect(parametersOf(`offset=${offset}`).offset).toBe(Number(offset))
+  })
+
+  it.each(['', '-1', '-0', '9007199254740992', '99999999999999999999', '1e3', '00'])(
+    'refuses offset=%s and names it',
+    offset => {
+      expect(faultOf(`offset=${offset}`)).toEqual({ parameter: 'offset', rule: rules.offset })
+    },
+  )
+
+  it.each(['', 'live', 'DRAFT', 'UNKNOWN', 'LIVE,FUNDED', 'SUSPENDED'])('refuses status=%s', status => {
+    expect(faultOf(`status=${status}`)?.parameter).toBe('status')
+  })
+
+  it.each(['', 'NEWEST', 'oldest', 'newest ', 'constructor'])('refuses sort=%s', sort => {
+    expect(faultOf(`sort=${sort}`)?.parameter).toBe('sort')
+  })
+
+  it('refuses an empty category rather than listing nothing, or everything', () => {
+    expect(faultOf('category=')?.parameter).toBe('category')
+  })
+
+  it.each(['limit', 'offset', 'status', 'category', 'sort', 'updated_since'])(
+    'refuses %s given twice',
+    name => {
+      const value =
+        { limit: '1', offset: '1', status: 'LIVE', category: 'a', sort: 'newest' }[name] ?? '2026-01-01'
+      expect(faultOf(`${name}=${value}&${name}=${value}`)?.parameter).toBe(name)
+      const escaped = `%${name.charCodeAt(0).toString(16)}${name.slice(1)}`
+      expect(faultOf(`${name}=${value}&${escaped}=${value}`)?.parameter).toBe(name)
+    },
+  )
+
+  it.each(['category=%E0%A4%A', 'category=%', 'status=%zz', 'limit=%C3'])(
+    'refuses broken percent-encoding: %s',
+    query => {
+      expect(faultOf(query)?.parameter).toBe(query.split('=')[0])
+    },
+  )
+
+  it('ignores parameters that it does not know, whatever they hold', () => {
+    const query =
+      'api_key=pv_live_x&api_secret=%E0%A4%A&page=2&limit[]=7&%E0%A4%A=1&Limit=9&__proto__=1&=&&constructor=2'
+    expect(parametersOf(query)).toEqual(listDefaults)
+  })
+
+  it('comes back from the text that it is written as', () => {
+    const text = fc.string({ unit: 'binary', minLength: 1 })
+    const parameters = fc.record<ListParameters>({
+      limit: fc.integer({ min: 1, max: 100 }),
+      offset: fc.maxSafeNat(),
+      status: fc.option(fc.constantFrom(...publicStatuses)),
+      category: fc.option(text),
+      sort: fc.constantFrom(...sorts),
+      updatedSince: fc.option(fc.integer({ min: Date.UTC(1900, 0), max: Date.UTC(2299, 11, 31) })),
+    })
+    fc.assert(
+      fc.property(parameters, given => {
+        expect(parametersOf(formatListQuery(given))).toEqual(given)
+      }),
+    )
+  })
+
+  it('never throws, and never lets through what the rules forbid', () => {
+    const names = fc.constantFrom('limit', 'offset', 'status', 'sort', 'updated_since', 'category', 'x')
+    const pieces = fc.array(
+      fc.tuple(names, fc.string({ unit: 'binary-ascii' })).map(([name, value]) => `${name}=${value}`),
+    )
+    fc.assert(
+      fc.property(pieces, given => {
+        const parsed = parseListQuery(given.join('&'))
+        if ('fault' in parsed) return
+        const { limit, offset } = parsed.parameters
+        expect(Number.isInteger(limit) && limit >= 1 && limit <= 100).toBe(true)
+        expect(Number.isSafeInteger(offset) && offset >= 0).toBe(true)
+      }),
+    )
+  })
+})
+
+describe('updated_since', () => {
+  it.each([
+    ['2026-01-02T03:04:05.678Z', '2026-01-02T03:04:05.678Z'],
+    ['2026-01-02T03:04:05Z', '2026-01-02T03:04:05.000Z'],
+    ['2026-01-02T03:04Z', '2026-01-02T03:04:00.000Z'],
+    ['2026-01-02T03:04:05.6Z', '2026-01-02T03:04:05.600Z'],
+    ['2026-01-02T03:04:05,678Z', '2026-01-02T03:04:05.678Z'],
+    ['2026-01-02T03:04:05.678999Z', '2026-01-02T03:04:05.678Z'],
+    ['2026-01-02T03:04:05+02:00', '2026-01-02T01:04:05.000Z'],
+    ['2026-01-02T03:04:05-05:30', '2026-01-02T08:34:05.000Z'],
+    ['2026-01-02T03:04:05+0200', '2026-01-02T01:04:05.000Z'],
+    ['2026-01-02T03:04:05+02', '2026-01-02T01:04:05.000Z'],
+    ['2026-01-02', '2026-01-02T00:00:00.000Z'],
+    ['2024-02-29', '2024-02-29T00:00:00.000Z'],
+    ['1900-01-01T00:00:00.000Z', '1900-01-01T00:00:00.000Z'],
+    ['2299-12-31T23:59:59.999Z', '2299-12-31T23:59:59.999Z'],
+  ])('reads %s', (text, instant) => {
+    const time = readTimestamp(text)
+    expect(time).toBeTypeOf('number')
+    expect(new Date(time ?? 0).toISOString()).toBe(instant)
+  })
+
+  it('reads a plus that was not percent-encoded, which arrives as a space', () => {
+    const instant = Date.UTC(2026, 0, 2, 1, 4, 5)
+    expect(parametersOf('updated_since=2026-01-02T03:04:05+02:00').updatedSince).toBe(instant)
+    expect(parametersOf('updated_since=2026-01-02T03:04:05%2B02:00').updatedSince).toBe(instant)
+  })
+
+  it.each([
+    '',
+    'yesterday',
+    '1767225600',
+    '1767225600000',
+    '2026-01-02T03:04:05',
+    '2026-01-02 03:04:05Z',
+    '2026-01-02t03:04:05z',
+    '2026-13-01',
+    '2026-00-10',
+    '2026-02-30',
+    '2025-02-29T00:00:00Z',
+    '2026-01-02T24:00:00Z',
+    '2026-01-02T23:60:00Z',
+    '2026-01-02T23:59:60Z',
+    '2026-01-02T03:04:05+24:00',
+    '2026-01-02T03:04:05+02:60',
+    '2026-01-02T03:04:05.Z',
+    '20260102T030405Z',
+    '2026-1-2',
+    '+002026-01-02',
+    '0000-01-01T00:00:00Z',
+    '1899-12-31T23:59:59.999Z',
+    '2300-01-01',
+    '2299-12-31T23:59:59.999-00:01',
+    '9999-12-31',
+    '2026-01-02T03:04:05Z\n',
+    ' 2026-01-02',
+  ])('refuses %j', text => {
+    expect(readTimestamp(text)).toBeUndefined()
+    expect(faultOf(`updated_since=${encodeURIComponent(text)}`)?.parameter).toBe('updated_since')
+  })
+
+  it('reads every instant that a timestamp of the API can hold', () => {
+    const instants = fc.integer({ min: Date.UTC(1900, 0), max: Date.UTC(2299, 11, 31, 23, 59, 59, 999) })
+    fc.assert(
+      fc.property(instants, instant => {
+        expect(readTimestamp(new Date(instant).toISOString())).toBe(instant)
+      }),
+    )
+  })
+})
