@@ -72,21 +72,26 @@ export function answerUnreadable(server: Server, dependencies: UnreadableDepende
 interface ParserError extends Error {
   code?: string
   rawPacket?: Buffer
+  /** Where in the packet the parser stopped. */
+  bytesParsed?: number
 }
 
 /** The error code for what the parser says. Pure. */
-export function codeOf({ code, rawPacket }: { code?: string; rawPacket?: Buffer }): ErrorCode {
+export function codeOf({ code, rawPacket, bytesParsed = 0 }: Omit<ParserError, keyof Error>): ErrorCode {
   if (code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request_timeout'
   // A method that the parser does not know is a method like any other that is not supported.
   const isOnlyTheMethod =
-    code === 'HPE_INVALID_METHOD' &&
-    /^[!#$%&'*+.^_`|~\w-]+ \/\S* HTTP\/1\.[01]\r?$/m.test(firstLineOf(rawPacket))
+    code === 'HPE_INVALID_METHOD' && requestLinePattern.test(lineAt(rawPacket, bytesParsed))
   return isOnlyTheMethod ? 'method_not_allowed' : 'malformed_request'
 }
 
-function firstLineOf(packet: Buffer | undefined): string {
-  return packet?.subarray(0, 4096).toString('latin1').split('\n', 1)[0] ?? ''
+const requestLinePattern = /^[!#$%&'*+.^_`|~\w-]+ \/\S* HTTP\/1\.[01]\r?$/
+
+function lineAt(packet: Buffer | undefined, place: number): string {
+  const text = packet?.toString('latin1') ?? ''
+  const start = place === 0 ? 0 : text.lastIndexOf('\n', place - 1) + 1
+  return text.slice(start).split('\n', 1)[0] ?? ''
 }
 
 async function answerConnection(
