@@ -8,7 +8,6 @@
  * - until the stamps of a doubtful fold are renewed, nothing else is folded and no progress is recorded.
  * How it fails: it throws what ClickHouse said once its retries are used up; progress stays where it was recorded.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Databases, type Statement, type Tables, TablesError } from '../shared/tables/port.ts'
 import {
   appendFoldStatement,
@@ -24,6 +23,7 @@ import {
   type Tenure,
   takeEpochStatement,
 } from './fold-statements.ts'
+import type { Sleep } from './sleep.ts'
 
 export interface FolderSettings {
   /** Commit horizon, ms: how long after its stamp a change may become visible. */
@@ -43,6 +43,7 @@ export interface FolderDependencies {
   holder: string
   settings: FolderSettings
   monotonicMs: () => number
+  sleep: Sleep
   random: () => number
 }
 
@@ -79,7 +80,7 @@ const attemptsMax = 6
 const epochBits = 32n
 
 export function createFolder(dependencies: FolderDependencies): Folder {
-  const { tables, databases, holder, settings, monotonicMs, random } = dependencies
+  const { tables, databases, holder, settings, monotonicMs, sleep, random } = dependencies
   const statementMsMax = settings.horizonMs / 2
   let tenure: Tenure | undefined
   let progress: Record<string, number> = {}

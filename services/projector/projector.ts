@@ -6,13 +6,13 @@
  * backoff, consumption is held back (at most one batch is collected meanwhile), and after `retryMsMax` it fails.
  * How it fails: it throws, and the process that runs it ends or says so; nothing is skipped.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Delivery, type EventReader, SupersededAssignment } from '../shared/event-log/port.ts'
 import { nextTurn } from '../shared/next-turn.ts'
 import { type Databases, type Tables, TablesError } from '../shared/tables/port.ts'
 import { addDelivery, type Batch, batchLogInsert, emptyBatch, ledgerInserts } from './batch.ts'
 import type { Decode } from './decode.ts'
 import { type RejectGate, TooManyRejects } from './reject-gate.ts'
+import type { Sleep } from './sleep.ts'
 
 export interface ProjectorSettings {
   batchRecordsMax: number
@@ -46,6 +46,7 @@ export interface ProjectorDependencies {
   events: ProjectorEvents
   /** Milliseconds, monotonic. */
   monotonicMs: () => number
+  sleep: Sleep
   /** 0 to 1, for the jitter of retries. */
   random: () => number
 }
@@ -138,7 +139,7 @@ async function write(
 
 /** Tries again what ClickHouse may yet take, with doubling waits up to 5 s, for at most `retryMsMax`. */
 async function retried(
-  { settings, events, monotonicMs, random }: ProjectorDependencies,
+  { settings, events, monotonicMs, sleep, random }: ProjectorDependencies,
   signal: AbortSignal,
   work: () => Promise<void>,
 ): Promise<void> {
@@ -151,7 +152,7 @@ async function retried(
       if (!isRetryable || signal.aborted || monotonicMs() - startedAt > settings.retryMsMax) throw error
       events.onRetry(error, attempt)
       const waitMs = Math.min(5_000, 100 * 2 ** Math.min(attempt, 10)) * (0.5 + random() / 2)
-      await sleep(waitMs, undefined, { signal }).catch(() => {})
+      await sleep(waitMs, signal)
     }
   }
 }

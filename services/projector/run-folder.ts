@@ -4,10 +4,10 @@
  * A fold follows as soon as there is something to fold, but never takes more than half of the time: under a backlog
  * the ingest keeps going, and each fold does more.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Bell } from '../shared/bell.ts'
 import { TablesError } from '../shared/tables/port.ts'
 import { type Folder, type FoldReport, SupersededFolder } from './folder.ts'
+import type { Sleep } from './sleep.ts'
 
 export interface FolderLoop {
   folder: Folder
@@ -21,11 +21,12 @@ export interface FolderLoop {
   onFold: (report: FoldReport) => void
   onRetry: (error: Error) => void
   monotonicMs: () => number
+  sleep: Sleep
 }
 
 /** Runs until the signal aborts. Throws what does not pass within `retryMsMax`. */
 export async function runFolder(loop: FolderLoop, signal: AbortSignal): Promise<void> {
-  const { folder, bell, monotonicMs } = loop
+  const { folder, bell, monotonicMs, sleep } = loop
   let isHolder = false
   let failingSince: number | undefined
   while (!signal.aborted) {
@@ -44,22 +45,18 @@ export async function runFolder(loop: FolderLoop, signal: AbortSignal): Promise<
         continue
       }
       loop.onFold(report)
-      await pause(Math.min(report.elapsedMs, 2_000), signal)
+      await sleep(Math.min(report.elapsedMs, 2_000), signal)
     } catch (error) {
       if (!canPass(error)) throw error
       failingSince ??= monotonicMs()
       if (monotonicMs() - failingSince > loop.retryMsMax) throw error
       if (error instanceof SupersededFolder) isHolder = false
       loop.onRetry(error)
-      await pause(1_000, signal)
+      await sleep(1_000, signal)
     }
   }
 }
 
 function canPass(error: unknown): error is Error {
   return error instanceof SupersededFolder || (error instanceof TablesError && error.retryable)
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { signal }).catch(() => {})
 }

@@ -18,6 +18,7 @@ import { backerHasher } from './ledger-rows.ts'
 import { type ProjectorSettings, runProjector } from './projector.ts'
 import { createRejectGate } from './reject-gate.ts'
 import { runFolder } from './run-folder.ts'
+import { sleep } from './sleep.ts'
 
 export interface ProjectorServiceDependencies {
   reader: EventReader
@@ -82,6 +83,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
       campaignsPerStatementMax: config.PLEDGEVIEW_FOLD_CAMPAIGNS_MAX,
     },
     monotonicMs,
+    sleep,
     random,
   })
 
@@ -151,6 +153,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
           },
         },
         monotonicMs,
+        sleep,
         random,
       },
       both,
@@ -165,6 +168,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         onFold,
         onRetry: error => onRetry('fold', error),
         monotonicMs,
+        sleep,
       },
       both,
     )

@@ -12,6 +12,7 @@ import { addDelivery, batchLogInsert, emptyBatch, ledgerInserts } from '../../se
 import { createDecoder } from '../../services/projector/decode.ts'
 import { createFolder, type Folder, type FolderSettings } from '../../services/projector/folder.ts'
 import { backerHasher } from '../../services/projector/ledger-rows.ts'
+import type { Sleep } from '../../services/projector/sleep.ts'
 import type { LogRecord, NewRecord } from '../../services/shared/event-log/port.ts'
 import { openChdbTables } from '../../services/shared/tables/chdb.ts'
 import { migrate } from '../../services/shared/tables/migrate.ts'
@@ -88,15 +89,23 @@ export interface TestFolder {
   folder: Folder
   /** Moves the folder's monotonic clock on. */
   advance(ms: number): void
+  /** How long the folder has slept, ms of its clock. */
+  sleptMs(): number
 }
 
-/** A folder whose clock stands still unless it is moved, so that no statement is late by accident. */
+/** A folder whose clock moves only when the test or a sleep moves it, so that no statement is late by accident. */
 export function createTestFolder(
   tables: Tables,
   databases: Databases,
-  { holder = 'folder', ...settings }: Partial<FolderSettings> & { holder?: string } = {},
+  {
+    holder = 'folder',
+    random = () => 0,
+    sleep = async () => {},
+    ...settings
+  }: Partial<FolderSettings> & { holder?: string; random?: () => number; sleep?: Sleep } = {},
 ): TestFolder {
   let nowMs = 0
+  let sleptMs = 0
   const folder = createFolder({
     tables,
     databases,
@@ -109,13 +118,19 @@ export function createTestFolder(
       ...settings,
     },
     monotonicMs: () => nowMs,
-    random: () => 0,
+    sleep: async ms => {
+      await sleep(ms)
+      nowMs += Math.max(ms, 0)
+      sleptMs += Math.max(ms, 0)
+    },
+    random,
   })
   return {
     folder,
     advance(ms) {
       nowMs += ms
     },
+    sleptMs: () => sleptMs,
   }
 }
 

@@ -1,0 +1,208 @@
+/** One folder at a time: whoever has been superseded writes nothing and records nothing, however late it wakes up. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import { type Folder, SupersededFolder } from '../../../services/projector/folder.ts'
+import { sleep } from '../../../services/projector/sleep.ts'
+import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
+import {
+  isCampaignFold,
+  isFoldRecord,
+  isKeyFold,
+  obstructed,
+  type TablesCall,
+} from '../../support/faulty-tables.ts'
+import { readModelOf } from '../../support/model.ts'
+import {
+  createIngest,
+  createTestFolder,
+  expectedReading,
+  type ModelTables,
+  openModelTables,
+  readViews,
+} from '../../support/model-tables.ts'
+import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/sample-events.ts'
+
+describe('the fence of the fold', () => {
+  let model: ModelTables
+  let databases: Databases
+  let ingest: (events: readonly ChangeEvent[]) => Promise<void>
+
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+
+  afterAll(() => model.dispose())
+
+  beforeEach(async () => {
+    databases = await model.freshDatabases()
+    ingest = createIngest(model.tables, databases)
+    return () => model.drop(databases)
+  })
+
+  function folderNamed(holder: string, tables: Tables = model.tables): Folder {
+    return createTestFolder(tables, databases, { holder, campaignsPerStatementMax: 1 }).folder
+  }
+
+  async function column(query: string): Promise<unknown[]> {
+    const rows = await model.tables.rows<{ value: unknown }>({ query })
+    return rows.map(({ value }) => value)
+  }
+
+  const recordsOf = (holder: string) =>
+    column(
+      `SELECT fold_id AS value FROM ${databases.model}.fold_log WHERE holder = '${holder}' AND campaigns > 0`,
+    )
+  const titles = () => column(`SELECT title AS value FROM ${databases.views}.campaigns ORDER BY value`)
+
+  test('a folder that never took over writes nothing', async () => {
+    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await expect(folderNamed('nobody').fold()).rejects.toBeInstanceOf(SupersededFolder)
+    expect(await titles()).toEqual([])
+  })
+
+  test('a superseded folder writes nothing and records nothing; the new one does', async () => {
+    const old = folderNamed('old')
+    const next = folderNamed('next')
+    await old.takeOver()
+    await next.takeOver()
+    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await expect(old.fold()).rejects.toBeInstanceOf(SupersededFolder)
+    await expect(old.fold()).rejects.toBeInstanceOf(SupersededFolder)
+    expect(await titles()).toEqual([])
+    expect(await recordsOf('old')).toEqual([])
+    expect(await next.fold()).toMatchObject({ campaigns: 1 })
+    expect(await titles()).toEqual(['Title of a'])
+  })
+
+  test('a folder that was superseded can take over again, and goes on where the others were', async () => {
+    const one = folderNamed('one')
+    const two = folderNamed('two')
+    await one.takeOver()
+    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await one.fold()
+    await two.takeOver()
+    expect(await two.fold()).toBeUndefined()
+    await ingest([campaignEvent({ campaign_id: 'b' })])
+    await two.fold()
+    await one.takeOver()
+    expect(await one.fold()).toBeUndefined()
+    await ingest([campaignEvent({ campaign_id: 'c' })])
+    expect(await one.fold()).toMatchObject({ campaigns: 1 })
+    expect(await titles()).toEqual(['Title of a', 'Title of b', 'Title of c'])
+  })
+
+  const moments: [string, (call: TablesCall) => boolean, number][] = [
+    ['before it folds the keys', isKeyFold, 1],
+    ['before its first statement over campaigns', isCampaignFold, 1],
+    ['between two statements over campaigns', isCampaignFold, 2],
+    ['before it records the fold', isFoldRecord, 1],
+  ]
+
+  test.each(moments)('a folder that sleeps %s and wakes up superseded', async (_, isMoment, nth) => {
+    let matches = 0
+    let sleeps = false
+    const next = folderNamed('next')
+    const newer = [
+      campaignEvent({ campaign_id: 'a', version: 2, title: 'newer' }),
+      campaignEvent({ campaign_id: 'b', version: 2, status: 'SUSPENDED' }),
+    ]
+    const tables = obstructed(model.tables, {
+      async before(call) {
+        if (!sleeps || !isMoment(call) || ++matches !== nth) return
+        sleeps = false
+        await next.takeOver()
+        await ingest(newer)
+        await next.fold()
+      },
+    })
+    const old = folderNamed('old', tables)
+    await old.takeOver()
+    const events = [
+      ...['a', 'b', 'c', 'd'].map(campaign_id => campaignEvent({ campaign_id })),
+      pledgeEvent({ campaign_id: 'a', pledge_id: 'p' }),
+      apiKeyEvent({ key: 'k', account_id: 'acc' }),
+    ]
+    await ingest(events)
+    sleeps = true
+    await expect(old.fold()).rejects.toBeInstanceOf(SupersededFolder)
+    expect(matches).toBeGreaterThanOrEqual(nth)
+    expect(await recordsOf('old')).toEqual([])
+    expect(await readViews(model.tables, databases)).toEqual(
+      expectedReading(readModelOf([...events, ...newer])),
+    )
+    const [newest] = await column(`SELECT max(fold_id) AS value FROM ${databases.model}.fold_log`)
+    const [written] = await column(`SELECT max(fold_id) AS value FROM ${databases.model}.campaigns`)
+    expect(Number(written)).toBeLessThan(Number(newest))
+  })
+
+  test('of two that were given one epoch, at most one writes', async () => {
+    const folder = folderNamed('m')
+    await folder.takeOver()
+    const [epoch] = await column(`SELECT max(epoch) AS value FROM ${databases.model}.fold_epochs`)
+    const alsoTaken = (holder: string) =>
+      model.tables.insert({
+        table: `${databases.model}.fold_epochs`,
+        columns: ['epoch', 'holder'],
+        format: 'TSV',
+        body: `${epoch}\t${holder}\n`,
+      })
+    await alsoTaken('a')
+    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await folder.fold()
+    expect(await titles()).toEqual(['Title of a'])
+    await alsoTaken('z')
+    await ingest([campaignEvent({ campaign_id: 'b' })])
+    await expect(folder.fold()).rejects.toBeInstanceOf(SupersededFolder)
+    expect(await titles()).toEqual(['Title of a'])
+  })
+
+  test('takers at once end with one holder, who alone can fold', async () => {
+    let seed = 1
+    const random = () => {
+      seed = (seed * 16_807) % 2_147_483_647
+      return seed / 2_147_483_647
+    }
+    const folders = ['a', 'b', 'c', 'd', 'e'].map(
+      holder => createTestFolder(model.tables, databases, { holder, random, sleep }).folder,
+    )
+    await Promise.allSettled(folders.map(folder => folder.takeOver()))
+    await ingest([campaignEvent({ campaign_id: 'a' })])
+    const folds = await Promise.allSettled(folders.map(folder => folder.fold()))
+    const failures = folds.filter(fold => fold.status === 'rejected')
+    expect(failures).toHaveLength(folders.length - 1)
+    for (const { reason } of failures) expect(reason).toBeInstanceOf(SupersededFolder)
+    const holders = await column(
+      `SELECT holder AS value FROM ${databases.model}.fold_epochs ORDER BY epoch DESC LIMIT 1 WITH TIES`,
+    )
+    expect(holders).toHaveLength(1)
+    expect(folds[['a', 'b', 'c', 'd', 'e'].indexOf(String(holders[0]))]?.status).toBe('fulfilled')
+    expect(await titles()).toEqual(['Title of a'])
+  })
+
+  test('a new holder lets statements of the one before it settle, and stamps anew what they still wrote', async () => {
+    const old = folderNamed('old')
+    await old.takeOver()
+    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await old.fold()
+    // As when the old holder's statement had begun before the take-over, while its fence was still open.
+    const landLate = () =>
+      model.tables.run({
+        query: `INSERT INTO ${databases.model}.campaigns
+                SELECT * REPLACE ('late' AS title, fold_id + 2 AS fold_id, toDateTime64('2020-01-01', 3, 'UTC') AS updated_at)
+                FROM ${databases.model}.campaigns`,
+      })
+    const next = createTestFolder(model.tables, databases, {
+      holder: 'next',
+      settleMs: 1_500,
+      sleep: async ms => {
+        if (ms === 1_500) await landLate()
+      },
+    })
+    await next.folder.takeOver()
+    const rows = await model.tables.rows<{ title: string; year: number }>({
+      query: `SELECT title, toYear(updated_at) AS year FROM ${databases.views}.campaigns`,
+    })
+    expect(rows).toMatchObject([{ title: 'late' }])
+    expect(rows[0]?.year).toBeGreaterThan(2020)
+  })
+})
