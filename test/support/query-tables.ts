@@ -41,11 +41,20 @@ export interface CampaignRow {
   creator_avatar_url: string | null
   description: string
   risks: string
-  /** [reward_id, title, description, amount, available, claimed, remaining] */
-  rewards: [string, string, string, string, number | null, number, number | null][]
+  rewards: RewardRow[]
   content_hash: string
   updated_at: string
   is_deleted: 0 | 1
+}
+
+export interface RewardRow {
+  reward_id: string
+  title: string
+  description: string
+  amount: number
+  quantity_available: number | null
+  quantity_claimed: number
+  quantity_remaining: number | null
 }
 
 export interface KeyRow {

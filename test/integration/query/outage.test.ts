@@ -1,0 +1,125 @@
+/** ClickHouse away, slow or flooded: what the API answers, and what it never says. */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { Credentials } from '../../../services/shared/credentials.ts'
+import { TablesError } from '../../../services/shared/tables/port.ts'
+import { startTestApp, type TestApp } from '../../support/query-app.ts'
+import { fakeTables, snapshotRow } from '../../support/query-fake-tables.ts'
+import { codeIn, expectEveryPromise, readResponse } from '../../support/query-shape.ts'
+
+let outage: Error | undefined
+let app: TestApp
+let valid: Credentials
+let log: string[]
+const failing = <T>(rows: T[]) => {
+  if (outage) throw outage
+  return rows
+}
+
+beforeEach(async () => {
+  outage = undefined
+  log = []
+  const whole = fakeTables()
+  const { tables } = fakeTables({
+    snapshot: () => failing([snapshotRow]),
+  })
+  app = await startTestApp({
+    log,
+    tables: {
+      rows: async (statement, call) => {
+        if (outage) throw outage
+        return (statement.query.includes('groupArray(campaign_id)') ? tables : whole.tables).rows(
+          statement,
+          call,
+        )
+      },
+    },
+  })
+  valid = app.issue()
+})
+afterEach(() => app.close())
+
+const ask = async (path: string) => {
+  const response = await readResponse(await app.get(path, valid))
+  expectEveryPromise(response)
+  return response
+}
+const paths = ['/projects', '/projects/a-slug', '/stats']
+
+describe('while ClickHouse is away', () => {
+  it('what is in the cache is served while it is young enough, and then no longer', async () => {
+    const before = await Promise.all(paths.map(ask))
+    outage = new TablesError('Code: 210. DB::NetException: connect to 10.1.2.3:8123', { retryable: true })
+    app.clock.advance(59_000)
+    const during = await Promise.all(paths.map(ask))
+    expect(during.map(({ body }) => body)).toEqual(before.map(({ body }) => body))
+    app.clock.advance(1000)
+    expect((await Promise.all(paths.map(ask))).map(({ status }) => status)).toEqual([500, 500, 200])
+    app.clock.advance(240_000)
+    expect((await ask('/stats')).status).toBe(500)
+    outage = undefined
+    expect((await Promise.all(paths.map(ask))).map(({ status }) => status)).toEqual([200, 200, 200])
+  })
+
+  it.each(paths)('%s is an internal_error that says nothing of the cause, which the log does', async path => {
+    outage = new TablesError('Code: 210. DB::NetException: connect to 10.1.2.3:8123', { retryable: true })
+    const response = await ask(path)
+    expect([response.status, codeIn(response)]).toEqual([500, 'internal_error'])
+    expect(response.body).not.toMatch(/DB::|10\.1\.2\.3|Code/)
+    expect(response.headers['cache-control']).toBe('no-store')
+    const logged = log.find(line => line.includes('request failed')) ?? ''
+    expect(logged).toContain('DB::NetException')
+    expect(JSON.parse(logged).requestId).toBe(response.headers['x-request-id'])
+  })
+
+  it('a request that is refused anyway is refused as always', async () => {
+    outage = new Error('away')
+    expect((await ask('/projects?limit=0')).status).toBe(400)
+    expect((await ask('/nowhere')).status).toBe(404)
+    expect((await app.get('/stats')).status).toBe(401)
+  })
+})
+
+describe('while ClickHouse is slow', () => {
+  let release: () => void
+  let running: number
+  beforeEach(async () => {
+    await app.close()
+    running = 0
+    const { tables } = fakeTables()
+    const held = new Promise<void>(resolve => {
+      release = resolve
+    })
+    app = await startTestApp({
+      options: { statementsMax: 2, waitingStatementsMax: 3 },
+      tables: {
+        rows: async (statement, call) => {
+          running++
+          await held
+          return tables.rows(statement, call)
+        },
+      },
+    })
+    valid = app.issue()
+  })
+
+  it('one statement runs for all who ask the same', async () => {
+    const asked = Array.from({ length: 20 }, () => ask('/stats'))
+    await vi.waitFor(() => expect(running).toBe(1))
+    release()
+    expect(new Set((await Promise.all(asked)).map(({ body }) => body)).size).toBe(1)
+    expect(running).toBe(1)
+  })
+
+  it('so many statements run at once, so many wait, and the others are refused at once', async () => {
+    const statuses: number[] = []
+    const asked = Array.from({ length: 8 }, async (_, n) => {
+      const { status } = await ask(`/projects?updated_since=2026-01-0${n + 1}`)
+      statuses.push(status)
+    })
+    await vi.waitFor(() => expect(statuses).toEqual([500, 500, 500]))
+    expect(running).toBe(2)
+    release()
+    await Promise.all(asked)
+    expect(statuses).toEqual([500, 500, 500, 200, 200, 200, 200, 200])
+  })
+})
