@@ -147,7 +147,6 @@ function serverOptions(options: QueryAppOptions): FastifyHttpOptions<RawServerDe
       // The query is read by the contract's own parser, and only where it means something.
       querystringParser: () => ({}),
     },
-    rewriteUrl: ({ url }) => originForm(url ?? '/'),
     http: {
       maxHeaderSize: headerBytesMax,
       headersTimeout: options.headersTimeoutMs,
@@ -156,13 +155,6 @@ function serverOptions(options: QueryAppOptions): FastifyHttpOptions<RawServerDe
       connectionsCheckingInterval: Math.min(1000, options.headersTimeoutMs),
     },
   }
-}
-
-// `GET http://host/path` and `OPTIONS *` are legal too; the router knows paths only.
-function originForm(url: string): string {
-  if (url.startsWith('/')) return url
-  const path = /^https?:\/\/[^/?#]*([^#]*)/i.exec(url)?.[1] ?? ''
-  return path.startsWith('/') ? path : `/${path}`
 }
 
 function frameworkErrorCode(code: string): ErrorCode {

@@ -12,7 +12,7 @@ import {
   rateLimitHeaders,
   secondsUntil,
 } from './headers.ts'
-import { refusal, refusalCodeOf } from './refusals.ts'
+import { isResource, type Routing, refusal, refusalCodeOf } from './refusals.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -68,8 +68,7 @@ export function createExchange(admissions: Admissions, now: () => number): Excha
       setLimitHeaders(reply, request.admission)
       const code = refusalCodeOf(request.admission, {
         failure: failure ?? (isWithoutHost(request) ? 'malformed_request' : undefined),
-        isRouted: !request.is404,
-        path: pathOf(request),
+        routing: routingOf(request),
       })
       if (code !== undefined) refuse(request, reply, code)
       return code !== undefined
@@ -83,16 +82,16 @@ export function createExchange(admissions: Admissions, now: () => number): Excha
   }
 }
 
-/** The path of a request without its query. */
-export function pathOf({ raw }: FastifyRequest): string {
-  return raw.url?.split(/[?#]/, 1)[0] ?? ''
-}
-
 /** The query of a request as it was sent, without the question mark; empty where there is none. */
 export function queryOf({ raw }: FastifyRequest): string {
   const url = raw.url ?? ''
   const mark = url.indexOf('?')
   return mark < 0 ? '' : url.slice(mark + 1)
+}
+
+function routingOf({ is404, raw }: FastifyRequest): Routing {
+  if (!is404) return 'found'
+  return isResource(raw.url ?? '') ? 'wrong_method' : 'unknown'
 }
 
 // RFC 9112 asks for 400 here. Node would send it itself, bare; so it is told not to look.

@@ -23,27 +23,31 @@ export function refusal(code: ErrorCode, body: ErrorBody = errorBody(code)): Ref
   }
 }
 
+/** What the router knows of a request's path and method. */
+export type Routing = 'found' | 'wrong_method' | 'unknown'
+
 /**
  * Why a request is refused before anything is read for it, or `undefined` when it may read. `failure` is what is known
- * to be wrong with it already; `isRouted` says whether the router knows path and method together: when it does not,
- * the path alone tells a wrong method from an unknown path.
+ * to be wrong with it already.
  */
 export function refusalCodeOf(
   { apiKey, decision }: Admission,
-  { failure, isRouted, path }: { failure: ErrorCode | undefined; isRouted: boolean; path: string },
+  { failure, routing }: { failure: ErrorCode | undefined; routing: Routing },
 ): ErrorCode | undefined {
   if (!decision.allowed) return 'rate_limited'
   if (failure !== undefined) return failure
-  if (!isRouted) return isResource(path) ? 'method_not_allowed' : 'not_found'
+  if (routing !== 'found') return routing === 'wrong_method' ? 'method_not_allowed' : 'not_found'
   if (apiKey === undefined) return 'unauthorized'
   return apiKey.scopes.includes(readScope) ? undefined : 'forbidden'
 }
 
-const resourcePattern = new RegExp(`^${basePath}/(?:projects|projects/[^/]+|stats)$`)
+const resourcePattern = new RegExp(
+  `^(?:https?://[^/?#]*)?${basePath}/(?:projects|projects/[^/?#]+|stats)(?:[?#]|$)`,
+)
 
-/** Whether something can be read at this path (without query), by the right method. */
-export function isResource(path: string): boolean {
-  return resourcePattern.test(path)
+/** Whether something can be read at this request target, by the right method. */
+export function isResource(target: string): boolean {
+  return resourcePattern.test(target)
 }
 
 function headersOf(code: ErrorCode): Headers {

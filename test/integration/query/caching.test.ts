@@ -94,18 +94,18 @@ describe('a snapshot', () => {
     expect(next.json.pagination.total).toBe(9)
   })
 
-  it('keeps the order of a list that is larger than a block of ClickHouse', async () => {
+  it('keeps the order of a list that is larger than a block of ClickHouse, ties included', async () => {
     await store().tables.run({
       query: `INSERT INTO ${store().databases.model}.campaigns
         (campaign_id, slug, status, category, launch_date, created_at, updated_at, fold_id, is_deleted)
         SELECT concat('c', toString(number)), concat('s', toString(number)), 'LIVE', 'Games',
-          toDateTime64('2000-01-01 00:00:00', 3, 'UTC') + toIntervalSecond((number * 7919) % 150000),
+          toDateTime64('2000-01-01 00:00:00', 3, 'UTC') + toIntervalSecond((number * 7919) % 1000),
           now64(3), now64(3), 1, 0
         FROM numbers(150000) SETTINGS async_insert = 0`,
     })
     const expected = Array.from({ length: 150_000 }, (_, n) => ({
       id: `c${n}`,
-      launch: (n * 7919) % 150_000,
+      launch: (n * 7919) % 1000,
     }))
       .sort((a, b) => b.launch - a.launch || (a.id < b.id ? -1 : 1))
       .map(({ id }) => id)

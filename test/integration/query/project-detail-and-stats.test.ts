@@ -42,6 +42,12 @@ describe('GET /projects/{slug}', () => {
     expect((await ask(`/projects/${encodeURIComponent(slug)}`)).json.data.slug).toBe(slug)
   })
 
+  it('finds a campaign by a slug of some thousand characters', async () => {
+    const slug = 'long-'.repeat(1000)
+    await store().putCampaigns([campaignRow('c1', { slug })])
+    expect((await ask(`/projects/${slug}`)).json.data.id).toBe('c1')
+  })
+
   it('ignores every query parameter', async () => {
     await store().putCampaigns([campaignRow('c1')])
     await ask('/projects/slug-c1?limit=0&status=nonsense&limit=1')

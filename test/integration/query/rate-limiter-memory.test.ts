@@ -24,8 +24,11 @@ function mostWithinWindow(admitted: readonly number[]): number {
 describe('rate limiter in memory', () => {
   it('never admits more than the limit within any window, for any hits and any number of buckets', async () => {
     const steps = fc.array(
-      fc.record({ bucket: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'), wait: fc.nat({ max: 60 }) }),
-      { maxLength: 200 },
+      fc.record({
+        bucket: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
+        wait: fc.oneof(fc.constant(0), fc.nat({ max: 60 })),
+      }),
+      { maxLength: 200, size: 'max' },
     )
     await fc.assert(
       fc.asyncProperty(steps, fc.integer({ min: 1, max: 8 }), async (hits, bucketsMax) => {
@@ -82,6 +85,16 @@ describe('rate limiter in memory', () => {
     clock.advance(101)
     expect(await limiter.hit('c')).toMatchObject({ allowed: true, remaining: 2 })
     expect(await limiter.hit('f')).toMatchObject({ allowed: true, remaining: 2 })
+  })
+
+  it('counts what a bucket was admitted without room against it when it gets room', async () => {
+    const clock = testClock(0)
+    const limiter = createMemoryRateLimiter(settings, { bucketsMax: 1, now: clock.now })
+    await limiter.hit('a')
+    clock.advance(90)
+    for (let hit = 0; hit < 3; hit++) expect((await limiter.hit('b')).allowed).toBe(true)
+    clock.advance(11)
+    expect((await limiter.hit('b')).allowed).toBe(false)
   })
 
   it('remembers more hits than its first ring holds', async () => {

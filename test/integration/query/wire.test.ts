@@ -175,6 +175,12 @@ const cases: Case[] = [
   },
   { name: 'an expectation that nobody meets', bytes: () => get('/stats', 'Expect: miracles'), status: 200 },
   {
+    name: 'POST to an absolute target',
+    bytes: () => lines('POST http://x/api/v1/stats HTTP/1.1', 'Host: x', 'Content-Length: 0'),
+    status: 405,
+    code: 'method_not_allowed',
+  },
+  {
     name: 'POST to an unknown path',
     bytes: () => get('/nowhere', 'Content-Length: 0').replace('GET', 'POST'),
     status: 404,

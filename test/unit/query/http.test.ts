@@ -127,8 +127,7 @@ describe('why a request is refused', () => {
   const stranger: Admission = { ...valid, apiKey: undefined }
   const asked: Parameters<typeof refusalCodeOf>[1] = {
     failure: undefined,
-    isRouted: true,
-    path: '/api/v1/stats',
+    routing: 'found',
   }
 
   it('lets a valid key with the scope read', () => {
@@ -143,22 +142,30 @@ describe('why a request is refused', () => {
       {},
       'forbidden',
     ],
-    ['an unknown path', stranger, { isRouted: false, path: '/api/v1/statistics' }, 'not_found'],
-    ['a wrong method', stranger, { isRouted: false }, 'method_not_allowed'],
+    ['an unknown path', stranger, { routing: 'unknown' }, 'not_found'],
+    ['a wrong method', stranger, { routing: 'wrong_method' }, 'method_not_allowed'],
     ['a malformed request', valid, { failure: 'malformed_request' }, 'malformed_request'],
     [
       'no place left',
       { ...valid, decision: { ...decision, allowed: false } },
-      { isRouted: false },
+      { routing: 'unknown' },
       'rate_limited',
     ],
   ])('%s', (_, admission, also, code) => {
     expect(refusalCodeOf(admission, { ...asked, ...also })).toBe(code)
   })
 
-  it('knows the paths of the API', () => {
-    for (const path of ['/projects', '/projects/x', '/projects/%E0', '/stats']) {
+  it('knows the paths of the API, whatever follows them and whatever form the target has', () => {
+    for (const path of [
+      '/projects',
+      '/projects/x',
+      '/projects/%E0',
+      '/stats',
+      '/stats?x=/',
+      '/projects/x?a#b',
+    ]) {
       expect(isResource(`/api/v1${path}`)).toBe(true)
+      expect(isResource(`http://host:80/api/v1${path}`)).toBe(true)
     }
     for (const path of [
       '/',
