@@ -3,25 +3,13 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openServerTables, type ServerSettings } from '../../services/shared/tables/clickhouse-server.ts'
+import { openServerTables } from '../../services/shared/tables/clickhouse-server.ts'
 import { migrate, readMigrations } from '../../services/shared/tables/migrate.ts'
 import { defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
-import { type ClickHouseDoor, startClickHouseDoor } from '../support/clickhouse-door.ts'
+import { type ClickHouseDoor, settingsFor, startClickHouseDoor } from '../support/clickhouse-door.ts'
 import { answers, startMisbehavingServer } from '../support/misbehaving-server.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
 import { describeTables } from './tables.conformance.ts'
-
-function settingsFor(door: Pick<ClickHouseDoor, 'url' | 'user' | 'password'>): ServerSettings {
-  return {
-    url: door.url,
-    user: door.user,
-    password: door.password,
-    compression: false,
-    requestMsMax: 10_000,
-    connectionsMax: 12,
-    idleConnectionMsMax: 2_500,
-  }
-}
 
 describe.each([
   ['plain', false],

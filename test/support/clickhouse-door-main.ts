@@ -41,6 +41,8 @@ const engine = openDoorEngine(values.directory, values['config-file'])
 const server = createServer(
   { maxHeaderSize: urlBytesMax, keepAliveTimeout: keepAliveMs },
   (request, response) => {
+    // A connection that was busy when the server closed is closed as soon as it has its answer.
+    response.once('close', () => setImmediate(() => server.listening || server.closeIdleConnections()))
     handle(engine, credentials, request, response).catch(error => response.destroy(error))
   },
 )
@@ -53,9 +55,10 @@ if (values['exit-with-stdin']) process.stdin.resume().once('end', stop)
 process.once('SIGTERM', stop).once('SIGINT', stop)
 
 async function stop(): Promise<void> {
+  const closed = once(server, 'close')
   server.close()
+  await closed
   await engine.close()
-  server.closeAllConnections()
   process.exit(0)
 }
 

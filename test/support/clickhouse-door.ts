@@ -5,6 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import type { ServerSettings } from '../../services/shared/tables/clickhouse-server.ts'
 
 export interface DoorOptions {
   /** Data directory that stays; without one, a fresh one that `stop` removes. */
@@ -28,6 +29,19 @@ export interface ClickHouseDoor {
   stop(): Promise<void>
   /** kill -9; the data directory stays until `stop`. */
   kill(): Promise<void>
+}
+
+/** What it takes to open the tables behind a door, or behind anything else at a URL. */
+export function settingsFor(door: Pick<ClickHouseDoor, 'url' | 'user' | 'password'>): ServerSettings {
+  return {
+    url: door.url,
+    user: door.user,
+    password: door.password,
+    compression: false,
+    requestMsMax: 10_000,
+    connectionsMax: 12,
+    idleConnectionMsMax: 2_500,
+  }
 }
 
 const main = new URL('clickhouse-door-main.ts', import.meta.url).pathname

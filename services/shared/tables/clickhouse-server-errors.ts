@@ -106,8 +106,12 @@ export function connectionError(cause: unknown, server: string): TablesError {
   })
 }
 
-/** Whether the connection failed at once, by being refused or cut, so that asking again costs no time. */
-export function isCutConnection(cause: unknown): boolean {
+/**
+ * Whether a read is worth sending again at once: its connection was refused or cut, or it met a replica that is behind,
+ * and the next one may not be.
+ */
+export function isWorthAnotherRead(cause: unknown): boolean {
+  if (cause instanceof TablesError) return cause.type === 'REPLICA_IS_NOT_IN_QUORUM'
   const code = codeOf(cause)
   return !isSilence(cause) && code !== undefined && passingCodes.has(code)
 }

@@ -2,10 +2,10 @@
  * Tables on a ClickHouse server, over HTTP.
  *
  * Promises of its own, beside those of the port:
- * - reads are asked again when their connection was refused or cut, at most twice; what writes is not. An insert whose
+ * - reads are sent again when their connection was refused or cut, at most twice; what writes is not. An insert whose
  *   answer got lost may have happened: its caller repeats it, which changes nothing, since the ledger keeps one row per
- *   entity and version, and a batch in the log twice is folded once. A fold whose answer got lost has to be known as
- *   such by its caller;
+ *   entity and version, and a batch that is in the log twice is folded once. A fold whose answer got lost is another
+ *   matter, so its caller has to learn of it;
  * - a `TablesError` has a `type` only where ClickHouse itself answered (clickhouse-server-errors.ts);
  * - a success is one: ClickHouse holds the answer back until the statement has ended, so no error hides behind a 200.
  *
@@ -21,7 +21,12 @@ import {
   createClient,
 } from '@clickhouse/client'
 import { bindParameters } from './bind-parameters.ts'
-import { answerError, connectionError, holdsException, isCutConnection } from './clickhouse-server-errors.ts'
+import {
+  answerError,
+  connectionError,
+  holdsException,
+  isWorthAnotherRead,
+} from './clickhouse-server-errors.ts'
 import { type CallOptions, type Statement, type TableInsert, type Tables, TablesError } from './port.ts'
 
 export interface ServerSettings {
@@ -95,9 +100,10 @@ export function openServerTables(
         return await answerOf(client, request)
       } catch (cause) {
         if (signal?.aborted) throw abandoned()
-        if (cause instanceof TablesError) throw cause
         const isOver = attempt === attemptsMax || monotonicMs() >= deadline
-        if (isOver || !isCutConnection(cause)) throw connectionError(cause, url.host)
+        if (isOver || !isWorthAnotherRead(cause)) {
+          throw cause instanceof TablesError ? cause : connectionError(cause, url.host)
+        }
         await sleep(50 * attempt * (0.5 + random()), undefined, { signal }).catch(() => {})
       }
     }

@@ -1,37 +1,51 @@
 /** Brings the tables up to date: runs the numbered SQL files of `contracts/tables` that have not run yet. */
 import { readdirSync, readFileSync } from 'node:fs'
+import { type Replicated, replicatedForms } from './clickhouse-server-replicated.ts'
 import type { Databases, Tables } from './port.ts'
 
-interface Migration {
+export interface SqlFile {
   number: number
   name: string
   statements: string[]
 }
 
+export interface MigrateOptions {
+  /** Makes the tables replicated and sharded, on every server of a cluster. Once chosen it cannot be changed. */
+  replicated?: Replicated | undefined
+}
+
 const directory = new URL('../../../contracts/tables/', import.meta.url)
+
+// What there has to be before the first file can run: the databases, and the log of the files that have.
+const foundation = [
+  'CREATE DATABASE IF NOT EXISTS ${model}',
+  'CREATE DATABASE IF NOT EXISTS ${views}',
+  `CREATE TABLE IF NOT EXISTS \${model}.migrations
+   (number UInt32, name String, applied_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC'))
+ENGINE = MergeTree
+ORDER BY number
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`,
+]
 
 /**
  * Applies what is missing, in order, and returns the names of what it applied.
  * A file's statements can all run again, so a migration that was cut off is repeated whole.
  */
-export async function migrate(tables: Tables, databases: Databases): Promise<string[]> {
-  await tables.run({
-    query: `CREATE DATABASE IF NOT EXISTS ${databases.model}`,
-  })
-  await tables.run({
-    query: `CREATE DATABASE IF NOT EXISTS ${databases.views}`,
-  })
+export async function migrate(
+  tables: Tables,
+  databases: Databases,
+  options: MigrateOptions = {},
+): Promise<string[]> {
+  for (const query of foundation.flatMap(statement => forms(statement, databases, options))) {
+    await tables.run({ query })
+  }
   const log = `${databases.model}.migrations`
-  await tables.run({
-    query: `CREATE TABLE IF NOT EXISTS ${log} (number UInt32, name String, applied_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC'))
-            ENGINE = MergeTree ORDER BY number SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`,
-  })
   const rows = await tables.rows<{ number: number }>({
     query: `SELECT DISTINCT number FROM ${log}`,
   })
   const done = new Set(rows.map(row => row.number))
   const applied: string[] = []
-  for (const migration of readMigrations(databases)) {
+  for (const migration of readMigrations(databases, options)) {
     if (done.has(migration.number)) continue
     for (const query of migration.statements) await tables.run({ query })
     await tables.insert({
@@ -46,20 +60,32 @@ export async function migrate(tables: Tables, databases: Databases): Promise<str
 }
 
 /** The migrations in order, with the database names filled in. */
-export function readMigrations(databases: Databases): Migration[] {
-  return readdirSync(directory)
+export function readMigrations(databases: Databases, options: MigrateOptions = {}): SqlFile[] {
+  return readSqlFiles(directory, databases, options)
+}
+
+/** The numbered SQL files of a folder in order, in the form that the options ask for, with the database names filled in. */
+export function readSqlFiles(folder: URL, databases: Databases, options: MigrateOptions): SqlFile[] {
+  return readdirSync(folder)
     .filter(name => /^\d{4}-.*\.sql$/.test(name))
     .sort()
     .map(name => ({
       number: Number(name.slice(0, 4)),
       name,
-      statements: splitStatements(nameDatabases(readFileSync(new URL(name, directory), 'utf8'), databases)),
+      statements: splitStatements(readFileSync(new URL(name, folder), 'utf8')).flatMap(statement =>
+        forms(statement, databases, options),
+      ),
     }))
 }
 
 /** Fills `${model}` and `${views}` in SQL text. */
 export function nameDatabases(sql: string, databases: Databases): string {
   return sql.replaceAll('${model}', databases.model).replaceAll('${views}', databases.views)
+}
+
+function forms(statement: string, databases: Databases, { replicated }: MigrateOptions): string[] {
+  const statements = replicated ? replicatedForms(statement, replicated) : [statement]
+  return statements.map(form => nameDatabases(form, databases))
 }
 
 // A statement ends with a semicolon at the end of a line; the files keep to that.

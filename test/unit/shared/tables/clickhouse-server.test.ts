@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import {
   openServerTables,
   type ServerSettings,
@@ -196,11 +196,29 @@ describe('an error of ClickHouse', () => {
     expect(error.message).toContain('row 3')
   })
 
-  test('is not asked for twice, even of a read that might succeed later', async () => {
+  test('that says that a replica is behind is a reason to read again, perhaps from another', async () => {
+    const { server, tables } = await against([
+      fails(289, 'REPLICA_IS_NOT_IN_QUORUM', 'Replica does not have part'),
+      answers('{"n":1}\n'),
+    ])
+    expect(await tables.rows({ query: 'SELECT n' })).toEqual([{ n: 1 }])
+    expect(server.requests).toHaveLength(2)
+  })
+
+  test('is otherwise not asked for twice, even of a read that might succeed later', async () => {
     const { server, tables } = await against([fails(202, 'TOO_MANY_SIMULTANEOUS_QUERIES', 'Too many')])
     await failureOf(tables.rows({ query: 'SELECT 1' }))
     expect(server.requests).toHaveLength(1)
   })
+})
+
+test('what fails is thrown, and nothing of it is printed', async () => {
+  const print = (['error', 'warn', 'info', 'debug', 'log'] as const).map(name => vi.spyOn(console, name))
+  const message = 'value mind@private.example'
+  const { tables } = await against([fails(53, 'TYPE_MISMATCH', message, 400), cuts, cutsHalfway])
+  for (let n = 0; n < 3; n++) await failureOf(tables.insert(insert))
+  for (const printed of print) expect(printed).not.toHaveBeenCalled()
+  vi.restoreAllMocks()
 })
 
 describe('a caller that stops waiting', () => {
