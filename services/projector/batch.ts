@@ -112,7 +112,7 @@ export function batchLogInsert(
     batch.rejects.length,
     batch.eventsByTopic['api-keys'],
     [...batch.campaignIds],
-    new Date(batch.oldestAt).toISOString().replace('T', ' ').replace('Z', ''),
+    storableTime(batch.oldestAt),
   ]
   return {
     table: `${databases.model}.batch_log`,
@@ -120,6 +120,15 @@ export function batchLogInsert(
     format: 'JSONCompactEachRow',
     body: JSON.stringify(row),
   }
+}
+
+/**
+ * The nearest time that ClickHouse can store. Producers set the times of a log, so any number may come, and a batch
+ * that only moves positions on has no oldest record at all.
+ */
+function storableTime(ms: number): string {
+  const nearest = Math.min(Math.max(ms, Date.UTC(1900, 0, 1)), Date.UTC(2299, 11, 31))
+  return new Date(nearest).toISOString().replace('T', ' ').replace('Z', '')
 }
 
 function addEvent(batch: Batch, event: ChangeEvent, hashBacker: (backerId: string) => string): void {

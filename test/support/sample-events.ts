@@ -6,6 +6,28 @@ import type {
   PledgeState,
   RewardState,
 } from '../../contracts/events/event.ts'
+import type { NewRecord } from '../../services/shared/event-log/port.ts'
+
+/** A public campaign with a tier and pledges, one that is not public, and an API key. */
+export function smallWorld(): ChangeEvent[] {
+  return [
+    campaignEvent({
+      campaign_id: 'a',
+      rewards: [sampleReward({ reward_id: 'r', quantity_available: 5 })],
+    }),
+    campaignEvent({ campaign_id: 'b', status: 'DRAFT' }),
+    pledgeEvent({ campaign_id: 'a', pledge_id: 'p', reward_id: 'r' }),
+    pledgeEvent({ campaign_id: 'a', pledge_id: 'q' }),
+    apiKeyEvent({ key: 'k', account_id: 'acc' }),
+  ]
+}
+
+/** What no decoder takes for an event. */
+export const noEvent: NewRecord = {
+  topic: 'pledges',
+  key: Buffer.from('a/p'),
+  value: Buffer.from([9, 8, 7, 0, 255]),
+}
 
 export function campaignEvent(state: Partial<CampaignState> & { campaign_id: string }): ChangeEvent {
   const data = sampleCampaign(state)

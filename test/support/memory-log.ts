@@ -1,0 +1,127 @@
+/** An event log in memory with several partitions, whose assignment a test can change: what the journal never does. */
+import { setTimeout } from 'node:timers/promises'
+import type { Topic } from '../../contracts/events/event.ts'
+import {
+  type Delivery,
+  type EventReader,
+  type LogRecord,
+  type NewRecord,
+  type Position,
+  type Reject,
+  SupersededAssignment,
+} from '../../services/shared/event-log/port.ts'
+
+export interface MemoryLog {
+  reader: EventReader
+  append(records: readonly NewRecord[], to?: { partition?: number; appendedAt?: number }): void
+  /** As a compacted or aborted stretch of a log: the partition moves on, and there is nothing to read. */
+  skip(topic: Topic, partition: number, count: number): void
+  /** Hands the partitions to a new assignment, which reads on from what was committed. */
+  reassign(): void
+  /** By `topic/partition`. */
+  committed(): Record<string, number>
+  /** Every commit that was taken, in order. */
+  readonly commits: { assignment: string; positions: readonly Position[] }[]
+  /** How many commits were refused because their assignment was superseded. */
+  refusedCommits(): number
+  readonly rejects: Reject[]
+  /** Records that were delivered, again or for the first time. */
+  delivered(): number
+}
+
+interface Partition {
+  topic: Topic
+  partition: number
+  records: (LogRecord | undefined)[]
+  next: number
+  committed: number
+}
+
+export function createMemoryLog(): MemoryLog {
+  const partitions = new Map<string, Partition>()
+  const commits: MemoryLog['commits'] = []
+  const rejects: Reject[] = []
+  let generation = 1
+  let delivered = 0
+  let refused = 0
+
+  function partitionOf(topic: Topic, partition: number): Partition {
+    const name = `${topic}/${partition}`
+    const known = partitions.get(name) ?? { topic, partition, records: [], next: 0, committed: 0 }
+    partitions.set(name, known)
+    return known
+  }
+
+  function take(recordsMax: number): Delivery {
+    const records: LogRecord[] = []
+    const positions: Position[] = []
+    for (const partition of partitions.values()) {
+      const from = partition.next
+      while (partition.next < partition.records.length && records.length < recordsMax) {
+        const record = partition.records[partition.next]
+        if (record) records.push(record)
+        partition.next++
+      }
+      if (partition.next > from) {
+        positions.push({ topic: partition.topic, partition: partition.partition, next: partition.next })
+      }
+    }
+    delivered += records.length
+    return { records, positions, assignment: String(generation) }
+  }
+
+  const reader: EventReader = {
+    async poll({ recordsMax, waitMsMax }, signal) {
+      const deadline = performance.now() + waitMsMax
+      for (;;) {
+        const delivery = take(signal.aborted ? 0 : recordsMax)
+        const waitMs = Math.min(5, deadline - performance.now())
+        if (delivery.positions.length > 0 || waitMs <= 0 || signal.aborted) return delivery
+        await setTimeout(waitMs, undefined, { signal }).catch(() => {})
+      }
+    },
+    async commit(assignment, positions) {
+      if (assignment !== String(generation)) {
+        refused++
+        throw new SupersededAssignment(`${assignment} is not ${generation}`)
+      }
+      commits.push({ assignment, positions })
+      for (const { topic, partition, next } of positions) partitionOf(topic, partition).committed = next
+    },
+    async reject(more) {
+      rejects.push(...more)
+    },
+    async lag() {
+      return [...partitions.values()].map(({ topic, partition, committed, records }) => ({
+        topic,
+        partition,
+        committed,
+        end: records.length,
+      }))
+    },
+    leads: () => true,
+    async close() {},
+  }
+
+  return {
+    reader,
+    append(records, { partition = 0, appendedAt = 1_000 } = {}) {
+      for (const record of records) {
+        const { records: kept } = partitionOf(record.topic, partition)
+        kept.push({ ...record, partition, offset: kept.length, appendedAt })
+      }
+    },
+    skip(topic, partition, count) {
+      partitionOf(topic, partition).records.push(...Array.from({ length: count }, () => undefined))
+    },
+    reassign() {
+      generation++
+      for (const partition of partitions.values()) partition.next = partition.committed
+    },
+    committed: () => Object.fromEntries([...partitions].map(([name, { committed }]) => [name, committed])),
+    commits,
+    refusedCommits: () => refused,
+    rejects,
+    delivered: () => delivered,
+  }
+}
