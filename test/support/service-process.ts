@@ -31,10 +31,14 @@ export function makeDataDirectory(): { path: string; remove(): void } {
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-/** Starts the service on free ports and resolves once it says that it serves. Rejects where it ends before. */
+/**
+ * Starts the service on free ports and resolves once it says that it serves, or, with `sign`, once it has said that.
+ * Rejects where it ends before.
+ */
 export async function startServiceProcess(
   args: readonly string[],
   environment: Record<string, string> = {},
+  sign = ' (ops: ',
 ): Promise<ServiceProcess> {
   const child = spawn(process.execPath, [cli, 'start', '--port', '0', '--ops-port', '0', ...args], {
     env: { ...process.env, ...environment },
@@ -46,6 +50,7 @@ export async function startServiceProcess(
       output += data.toString()
       const found = /serves (\S+) \(ops: (\S+)\)/.exec(output)
       if (found?.[1] && found[2]) resolve({ apiUrl: found[1], opsUrl: found[2] })
+      else if (output.includes(sign)) resolve({ apiUrl: '', opsUrl: '' })
     }
     child.stdout.on('data', onData)
     child.stderr.on('data', onData)

@@ -1,0 +1,109 @@
+/** API keys from the command line to the API: issue, list, revoke, and the bound on active keys. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import {
+  makeDataDirectory,
+  runCli,
+  type ServiceProcess,
+  startServiceProcess,
+} from '../support/service-process.ts'
+
+const directory = makeDataDirectory()
+let service: ServiceProcess
+
+interface Issued {
+  key: string
+  secret: string
+}
+
+describe('API keys', () => {
+  beforeAll(async () => {
+    service = await startServiceProcess(['--no-demo', '--data-dir', directory.path])
+  })
+
+  afterAll(async () => {
+    await service.stop()
+    directory.remove()
+  })
+
+  test('an issued key opens the API, and its secret is nowhere in the list', async () => {
+    const { key, secret } = await issue('first')
+    await vi.waitFor(async () => expect(await statusWith(key, secret)).toBe(200), { timeout: 5_000 })
+    const listed = await keys('list', '--account', 'first', '--json')
+    expect(listed.code).toBe(0)
+    expect(listed.stdout).not.toContain(secret)
+    expect(JSON.parse(listed.stdout)).toMatchObject({
+      keys: [{ key_prefix: key.slice(0, 16), status: 'active' }],
+    })
+  })
+
+  test('a revoked key is refused within two seconds', async () => {
+    const { key, secret } = await issue('revoked')
+    await vi.waitFor(async () => expect(await statusWith(key, secret)).toBe(200), { timeout: 5_000 })
+    const revoked = await keys('revoke', key.slice(0, 16), '--json')
+    expect(revoked.code, revoked.stderr).toBe(0)
+    await vi.waitFor(async () => expect(await statusWith(key, secret)).toBe(401), { timeout: 2_000 })
+    expect((await keys('revoke', key)).code).toBe(1)
+  })
+
+  test('of five keys that are issued at once, three become active, and the other two say why they did not', async () => {
+    const results = await Promise.all(Array.from({ length: 5 }, () => keys(...issueArguments('crowd'))))
+    expect(results.map(result => result.code).sort()).toEqual([0, 0, 0, 1, 1])
+    for (const { code, stdout } of results) {
+      const answer = JSON.parse(stdout)
+      expect(answer).toEqual(
+        code === 0
+          ? { key: expect.stringMatching(/^pv_live_/), secret: expect.any(String) }
+          : { error: { message: expect.stringContaining('three active keys') } },
+      )
+    }
+    const listed = JSON.parse((await keys('list', '--account', 'crowd', '--json')).stdout)
+    const statuses = listed.keys.map((key: { status: string }) => key.status).sort()
+    expect(statuses).toEqual(['active', 'active', 'active', 'revoked', 'revoked'])
+  })
+
+  test('keys can be issued while no service runs, and open the API afterwards', async () => {
+    await service.stop()
+    const { key, secret } = await issue('offline')
+    service = await startServiceProcess(['--no-demo', '--data-dir', directory.path])
+    expect(await statusWith(key, secret)).toBe(200)
+  })
+
+  test('an argument that is missing or wrong is named, and the exit code is 2', async () => {
+    const missing = await keys('issue', '--account', 'a', '--name', 'n', '--url', 'https://example.com')
+    expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('--email is missing') })
+    const unknown = await keys('revoke', 'pv_live_0123456789')
+    expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('no key') })
+  })
+})
+
+function keys(...args: string[]) {
+  return runCli(['keys', ...args, '--data-dir', directory.path])
+}
+
+function issueArguments(account: string): string[] {
+  const who = [
+    '--account',
+    account,
+    '--name',
+    'n',
+    '--url',
+    'https://example.com',
+    '--email',
+    'a@example.com',
+  ]
+  return ['issue', ...who, '--json']
+}
+
+async function issue(account: string): Promise<Issued> {
+  const { code, stdout, stderr } = await keys(...issueArguments(account))
+  expect(code, stderr).toBe(0)
+  return JSON.parse(stdout) as Issued
+}
+
+async function statusWith(key: string, secret: string): Promise<number> {
+  const response = await fetch(`${service.apiUrl}/stats`, {
+    headers: { authorization: `Bearer ${key}:${secret}` },
+  })
+  await response.arrayBuffer()
+  return response.status
+}

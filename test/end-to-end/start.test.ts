@@ -1,0 +1,111 @@
+/** `npm start` as a stranger meets it: the demo platform, the printed curl lines, stopping, killing and going on. */
+import { once } from 'node:events'
+import { afterAll, describe, expect, test, vi } from 'vitest'
+import {
+  makeDataDirectory,
+  runCli,
+  type ServiceProcess,
+  startServiceProcess,
+} from '../support/service-process.ts'
+
+const directory = makeDataDirectory()
+let service: ServiceProcess | undefined
+
+interface Stats {
+  projects_total: number
+  total_pledges: number
+}
+
+describe('npm start', () => {
+  afterAll(async () => {
+    await service?.stop('SIGKILL')
+    directory.remove()
+  })
+
+  test('killed while it loads the demo, it loads all of it at the next start', async () => {
+    const first = await startServiceProcess(['--data-dir', directory.path], {}, 'loading the demo platform')
+    first.child.kill('SIGKILL')
+    await once(first.child, 'exit')
+    service = await startServiceProcess(['--data-dir', directory.path])
+    await vi.waitFor(() => expect(service?.output()).toContain('Ctrl-C stops'), { timeout: 30_000 })
+    const stats = await dataOf<Stats>('stats')
+    expect(stats.projects_total).toBeGreaterThan(300)
+    expect(stats.total_pledges).toBeGreaterThan(10_000)
+  })
+
+  test('the printed curl lines answer, and no campaign that is not public is among the answers', async () => {
+    const { data } = await curl<{ data: { status: string }[] }>('projects')
+    expect(data.length).toBeGreaterThan(0)
+    expect(new Set(data.map(project => project.status))).toEqual(new Set(['LIVE']))
+  })
+
+  test('the numbers move while it runs', async () => {
+    const moved = async () => (await status()).projector.records
+    const before = await moved()
+    await vi.waitFor(async () => expect(await moved()).toBeGreaterThan(before), { timeout: 20_000 })
+  })
+
+  test('interrupted, it ends within five seconds with exit code 0, and the next start goes on', async () => {
+    const before = await status()
+    const timer = setTimeout(() => service?.child.kill('SIGKILL'), 5_000)
+    expect(await service?.stop('SIGINT')).toBe(0)
+    clearTimeout(timer)
+    service = await startServiceProcess(['--data-dir', directory.path])
+    const after = await status()
+    expect(after.tables.public_campaigns).toBeGreaterThanOrEqual(before.tables.public_campaigns - 5)
+    for (const [index, lag] of after.projector.lag.entries()) {
+      expect(lag.committed).toBeGreaterThanOrEqual(before.projector.lag[index]?.committed ?? 0)
+    }
+    expect(service.output()).not.toContain('A new data directory')
+  })
+
+  test('a second service on the same directory is refused, and says why', async () => {
+    const second = await runCli(['start', '--port', '0', '--ops-port', '0', '--data-dir', directory.path])
+    expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining('in use by another process') })
+  })
+
+  test('a port that is taken is named', async () => {
+    const other = makeDataDirectory()
+    const port = new URL(service?.apiUrl ?? '').port
+    const second = await runCli([
+      'start',
+      '--no-demo',
+      '--port',
+      port,
+      '--ops-port',
+      '0',
+      '--data-dir',
+      other.path,
+    ])
+    other.remove()
+    expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining(port) })
+  })
+})
+
+interface Status {
+  projector: { records: number; lag: { committed: number }[] }
+  tables: { public_campaigns: number }
+}
+
+async function status(): Promise<Status> {
+  return (await (await fetch(`${service?.opsUrl}/status`)).json()) as Status
+}
+
+/** Runs the printed curl line of that resource, read as its words. */
+async function curl<T>(resource: string): Promise<T> {
+  const line =
+    service
+      ?.output()
+      .split('\n')
+      .find(text => text.includes('curl') && text.includes(`/${resource}`)) ?? ''
+  const words = [...line.matchAll(/'([^']*)'/g)].map(([, word = '']) => word)
+  const url = words.pop() ?? ''
+  const headers = Object.fromEntries(words.map(word => word.split(': ') as [string, string]))
+  const response = await fetch(url, { headers })
+  expect(response.status).toBe(200)
+  return (await response.json()) as T
+}
+
+async function dataOf<T>(resource: string): Promise<T> {
+  return (await curl<{ data: T }>(resource)).data
+}
