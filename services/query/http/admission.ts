@@ -6,11 +6,12 @@
  * never keeps out a good one from there. A preflight takes none; it carries no credentials and runs nothing.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Credentials, keyPrefix, verifySecret } from '../../shared/credentials.ts'
+import { type Credentials, keyPrefix } from '../../shared/credentials.ts'
 import type { ApiKey, KeyRing } from '../key-ring.ts'
 import type { RateDecision, RateLimiter, RateLimiters } from '../rate-limiter.ts'
 import { addressBucket } from './address-bucket.ts'
 import { presentedCredentials } from './presented-credentials.ts'
+import { createSecretVerifier } from './secret-verifier.ts'
 
 export interface Admission {
   /** The key, when the credentials are valid. */
@@ -47,11 +48,13 @@ export interface Admissions {
 }
 
 export function createAdmissions({ keyRing, limiters, pepper, now }: AdmissionDependencies): Admissions {
+  const verify = createSecretVerifier(pepper)
+
   function identify(headers: IncomingHttpHeaders): Pick<Admission, 'apiKey' | 'keyPrefix'> {
     const { key, secret }: Credentials = presentedCredentials(headers) ?? { key: '', secret: '' }
     const known = keyRing.lookup(key)
-    // The hash is computed and compared for an unknown key too: the time of a refusal must not tell which keys exist.
-    const isValid = verifySecret(pepper, secret, known?.secretHash)
+    // Also for an unknown key: the time of a refusal must not tell which keys exist.
+    const isValid = verify(known, secret)
     return { apiKey: isValid ? known : undefined, keyPrefix: known && keyPrefix(known.key) }
   }
 

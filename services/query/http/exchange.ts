@@ -6,6 +6,7 @@ import type { Admission, Admissions } from './admission.ts'
 import {
   cacheHeaders,
   commonHeaders,
+  type Headers,
   isNoneMatch,
   jsonType,
   preflightHeaders,
@@ -36,36 +37,33 @@ export interface Exchange {
 
 /** `now` is in Unix milliseconds. */
 export function createExchange(admissions: Admissions, now: () => number): Exchange {
-  function setLimitHeaders(reply: FastifyReply, admission: Admission): void {
-    reply.headers(rateLimitHeaders(admission.decision, { windowMs: admission.windowMs, now: now() }))
+  /** What every response has, of this request's. */
+  function headersOf(request: FastifyRequest, time: number): Headers {
+    const { decision, windowMs } = request.admission ?? admissions.unknown()
+    return { ...commonHeaders(request.id), ...rateLimitHeaders(decision, { windowMs, now: time }) }
   }
 
   function refuse(request: FastifyRequest, reply: FastifyReply, code: ErrorCode, body?: ErrorBody) {
-    if (request.admission === null) {
-      request.admission = admissions.unknown()
-      setLimitHeaders(reply, request.admission)
-    }
+    const time = now()
     const answer = refusal(code, body)
-    if (code === 'rate_limited') {
-      reply.header('retry-after', String(secondsUntil(request.admission.decision.resetAt, now())))
+    reply.code(answer.status).headers(headersOf(request, time)).headers(answer.headers)
+    if (code === 'rate_limited' && request.admission !== null) {
+      reply.header('retry-after', String(secondsUntil(request.admission.decision.resetAt, time)))
     }
-    return reply.code(answer.status).headers(answer.headers).send(answer.body)
+    return reply.send(answer.body)
   }
 
   return {
     refuse,
 
     async receive(request, reply, failure) {
-      reply.headers(commonHeaders(request.id))
       const requester = { headers: request.headers, address: request.ip }
       if (request.method === 'OPTIONS') {
         request.admission = await admissions.peek(requester)
-        setLimitHeaders(reply, request.admission)
-        reply.code(204).headers(preflightHeaders).send()
+        reply.code(204).headers(headersOf(request, now())).headers(preflightHeaders).send()
         return true
       }
       request.admission = await admissions.admit(requester)
-      setLimitHeaders(reply, request.admission)
       const code = refusalCodeOf(request.admission, {
         failure: failure ?? (isWithoutHost(request) ? 'malformed_request' : undefined),
         routing: routingOf(request),
@@ -75,11 +73,26 @@ export function createExchange(admissions: Admissions, now: () => number): Excha
     },
 
     send(request, reply, entry) {
-      reply.headers(cacheHeaders(entry, now()))
-      if (isNoneMatch(request.headers['if-none-match'], entry.etag)) return reply.code(304).send()
-      return reply.header('content-type', jsonType).send(entry.body)
+      const time = now()
+      const headers = { ...headersOf(request, time), ...cacheHeaders(entry, time) }
+      if (isNoneMatch(request.headers['if-none-match'], entry.etag)) {
+        return reply.code(304).headers(headers).send()
+      }
+      // This is what nearly every request comes to. The bytes are finished and no hook wants them, so they go to Node
+      // as they are, past what Fastify does for a body that it does not know.
+      reply.raw.writeHead(200, flatHeaders(headers, entry.body.length))
+      reply.hijack()
+      reply.raw.end(entry.body)
+      return reply
     },
   }
+}
+
+// Node takes names and values in one array, and then looks nothing up.
+function flatHeaders(headers: Headers, length: number): string[] {
+  const flat = ['content-type', jsonType, 'content-length', String(length)]
+  for (const name in headers) flat.push(name, headers[name] ?? '')
+  return flat
 }
 
 /** The query of a request as it was sent, without the question mark; empty where there is none. */
