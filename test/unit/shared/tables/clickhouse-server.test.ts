@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import {
@@ -68,6 +69,12 @@ async function failureOf(done: Promise<unknown>): Promise<TablesError> {
   expect(everyTextOf(error)).not.toContain(password)
   expect(everyTextOf(error)).not.toContain('private.example')
   return error as TablesError
+}
+
+async function expectAbandoned(done: Promise<unknown>): Promise<void> {
+  const error = await failureOf(done)
+  expect(error).toMatchObject({ retryable: false, type: undefined })
+  expect(error.message).toContain('no longer waits')
 }
 
 /** All that a log could print of an error: messages, stacks and the chain of causes. */
@@ -173,10 +180,13 @@ describe('an error of ClickHouse', () => {
         response.end(exceptionText(241, 'MEMORY_LIMIT_EXCEEDED', 'Memory limit exceeded'))
       },
     ])
-    expect(await failureOf(tables.run({ query: 'INSERT INTO a SELECT 1' }))).toMatchObject({
-      retryable: true,
-      type: 'MEMORY_LIMIT_EXCEEDED',
-    })
+    for (const done of [
+      tables.run({ query: 'INSERT INTO a SELECT 1' }),
+      tables.insert(insert),
+      tables.rows({ query: 'SELECT 1' }),
+    ]) {
+      expect(await failureOf(done)).toMatchObject({ retryable: true, type: 'MEMORY_LIMIT_EXCEEDED' })
+    }
   })
 
   test('counts where only the body tells', async () => {
@@ -222,29 +232,29 @@ test('what fails is thrown, and nothing of it is printed', async () => {
 })
 
 describe('a caller that stops waiting', () => {
-  test.each([
-    ['for an answer', isSilent],
-    ['in the middle of an answer', stopsHalfway],
-  ])('%s is let go at once, and its connection is closed', async (_, behaviour) => {
-    let abort = new AbortController()
-    const { server, tables } = await against([
-      response => {
-        behaviour(response)
-        abort.abort()
-      },
-    ])
-    for (const send of [
-      (signal: AbortSignal) => tables.rows({ query: 'SELECT 1' }, { signal }),
-      (signal: AbortSignal) => tables.run({ query: 'SELECT 1' }, { signal }),
-      (signal: AbortSignal) => tables.insert(insert, { signal }),
-    ]) {
-      abort = new AbortController()
-      const error = await failureOf(send(abort.signal))
-      expect(error).toMatchObject({ retryable: false })
-      expect(error.message).toContain('no longer waits')
-    }
+  const ways: [string, (tables: Tables, signal: AbortSignal) => Promise<unknown>][] = [
+    ['rows', (tables, signal) => tables.rows({ query: 'SELECT 1' }, { signal })],
+    ['a statement', (tables, signal) => tables.run({ query: 'SELECT 1' }, { signal })],
+    ['an insert', (tables, signal) => tables.insert(insert, { signal })],
+  ]
+
+  test.each(ways)('for %s is let go at once, and its connection is closed', async (_, send) => {
+    const abort = new AbortController()
+    const { server, tables } = await against([() => abort.abort()])
+    await expectAbandoned(send(tables, abort.signal))
     await server.whenNoneIsOpen()
-    expect(server.requests).toHaveLength(3)
+    expect(server.requests).toHaveLength(1)
+  })
+
+  test.each(ways)('for %s in the middle of the answer is let go too', async (_, send) => {
+    const abort = new AbortController()
+    const { server, tables } = await against([stopsHalfway])
+    // The headers are there, and the client has begun to wait for the rest.
+    const onHeaders = (): unknown => setImmediate(() => abort.abort())
+    subscribe('http.client.response.finish', onHeaders)
+    await expectAbandoned(send(tables, abort.signal))
+    unsubscribe('http.client.response.finish', onHeaders)
+    await server.whenNoneIsOpen()
   })
 
   test('before its statement was sent leaves it unsent', async () => {
