@@ -15,7 +15,8 @@ describe('the verifier of secrets', () => {
         const verify = createSecretVerifier('pepper')
         const keys: Record<string, ApiKey> = { first: keyOf('right'), second: keyOf('Right') }
         for (const [name, secret] of asked) {
-          const expected = { first: 'right', second: 'Right' }[name] === secret
+          const right: Record<string, string> = { first: 'right', second: 'Right' }
+          const expected = right[name] === secret
           expect(verify(keys[name], secret)).toBe(expected)
         }
       }),
