@@ -70,7 +70,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   let records = 0
   let rejects = 0
   let batchesWritten = 0
-  let batchesFolded = 0
+  // Unknown until the first fold: a run that was killed may have left batches that it committed and did not fold.
+  let batchesFolded: number | undefined
 
   const folder = createFolder({
     tables,
@@ -147,7 +148,11 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         settings: projectorSettings(config),
         events: {
           onBatch,
-          onRetry: error => onRetry('ingest', error),
+          onRetry: error => {
+            // A loop that waits for ClickHouse moves; to end the process would not bring ClickHouse back.
+            turnedAt = monotonicMs()
+            onRetry('ingest', error)
+          },
           onTurn: () => {
             turnedAt = monotonicMs()
           },

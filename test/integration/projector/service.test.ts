@@ -1,0 +1,226 @@
+/** The projector as a whole, over a journal and in-process ClickHouse. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
+import { readConfig } from '../../../services/shared/config.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal.ts'
+import { openJournalInspector } from '../../../services/shared/event-log/journal-inspector.ts'
+import type { EventReader, EventWriter } from '../../../services/shared/event-log/port.ts'
+import { createMetrics, type Metrics } from '../../../services/shared/metrics.ts'
+import { type Databases, type Tables, TablesError } from '../../../services/shared/tables/port.ts'
+import { isCampaignFold, lostConnection, obstructed } from '../../support/faulty-tables.ts'
+import { startIngest } from '../../support/ingest-loop.ts'
+import { readModelOf } from '../../support/model.ts'
+import {
+  backerKey,
+  expectedReading,
+  type ModelTables,
+  newRecordOf,
+  openModelTables,
+  readViews,
+} from '../../support/model-tables.ts'
+import { apiKeyEvent, campaignEvent, noEvent, pledgeEvent, smallWorld } from '../../support/sample-events.ts'
+
+describe('the projector', () => {
+  let model: ModelTables
+  let databases: Databases
+  let directory: string
+  let journal: string
+  let writer: EventWriter
+  let reader: EventReader
+  let metrics: Metrics
+  let stops: (() => Promise<void>)[]
+  let runs = 0
+
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+
+  afterAll(() => model.dispose())
+
+  beforeEach(async () => {
+    databases = await model.freshDatabases()
+    directory = await mkdtemp(join(tmpdir(), 'pledgeview-projector-'))
+    journal = join(directory, 'journal.sqlite')
+    writer = await openJournalWriter(journal)
+    reader = await openJournalReader(journal, { consumer: 'projector' })
+    metrics = createMetrics()
+    stops = []
+  })
+
+  afterEach(async () => {
+    for (const stop of stops) await stop()
+    await reader.close()
+    await writer.close()
+    await model.drop(databases)
+    await rm(directory, { recursive: true, force: true })
+  })
+
+  function start({
+    tables = model.tables,
+    settings = {},
+    monotonicMs = () => performance.now(),
+  }: {
+    tables?: Tables
+    settings?: Record<string, string>
+    monotonicMs?: () => number
+  }): { service: ProjectorService; done: Promise<void>; stop: () => Promise<void> } {
+    runs++
+    const service = createProjectorService({
+      reader,
+      tables,
+      databases,
+      config: readConfig({ PLEDGEVIEW_COMMIT_HORIZON_MS: '60000', ...settings }),
+      backerKey,
+      run: `run-${runs}`,
+      settleMs: 0,
+      metrics,
+      logger: pino({ level: 'silent' }),
+      now: Date.now,
+      monotonicMs,
+      random: () => 0,
+    })
+    const abort = new AbortController()
+    const done = service.run(abort.signal)
+    done.catch(() => {})
+    const stop = async (): Promise<void> => {
+      abort.abort()
+      await done.catch(() => {})
+    }
+    stops.push(stop)
+    return { service, done, stop }
+  }
+
+  async function drained(service: ProjectorService): Promise<void> {
+    await vi.waitFor(async () => expect(await service.isDrained()).toBe(true), 20_000)
+  }
+
+  test('folds what is appended, while it runs and after it starts again', async () => {
+    const world = smallWorld()
+    await writer.append(world.map(newRecordOf))
+    const first = start({})
+    await drained(first.service)
+    expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(world)))
+    const later = pledgeEvent({ campaign_id: 'a', pledge_id: 'later' })
+    await writer.append([newRecordOf(later)])
+    await drained(first.service)
+    expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf([...world, later])))
+    await first.stop()
+    await expect(first.done).resolves.toBeUndefined()
+    const latest = campaignEvent({ campaign_id: 'b', version: 2 })
+    await writer.append([newRecordOf(latest)])
+    const second = start({})
+    await drained(second.service)
+    expect(await readViews(model.tables, databases)).toEqual(
+      expectedReading(readModelOf([...world, later, latest])),
+    )
+    expect(second.service.health()).toMatchObject({ failure: undefined, records: 1, rejects: 0 })
+  })
+
+  test('is not drained before it has folded what a run before it committed and did not fold', async () => {
+    const world = smallWorld()
+    await writer.append(world.map(newRecordOf))
+    const killed = startIngest({ reader, tables: model.tables, databases })
+    await vi.waitFor(async () => {
+      for (const { committed, end } of await reader.lag()) expect(committed).toBe(end)
+    }, 10_000)
+    await killed.stop()
+    expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf([])))
+    const { service } = start({})
+    await drained(service)
+    expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(world)))
+  })
+
+  test('stops both loops and says why where too much is rejected, with the offsets before it', async () => {
+    await writer.append([...smallWorld().map(newRecordOf), noEvent, noEvent])
+    const { service, done } = start({
+      settings: { PLEDGEVIEW_REJECTS_MIN: '1', PLEDGEVIEW_REJECT_SHARE_MAX: '0.1' },
+    })
+    await expect(done).rejects.toThrow('Too many')
+    expect(service.health().failure).toContain('Too many')
+    expect(await service.isDrained()).toBe(false)
+    const inspector = openJournalInspector(journal)
+    expect(inspector.rejectCount()).toBe(0)
+    inspector.close()
+  })
+
+  test('stops both loops where the fold cannot go on', async () => {
+    const tables = obstructed(model.tables, {
+      before(call) {
+        if (isCampaignFold(call)) throw new TablesError('no such column', { retryable: false })
+      },
+    })
+    await writer.append(smallWorld().map(newRecordOf))
+    const { service, done } = start({ tables })
+    await expect(done).rejects.toThrow('no such column')
+    expect(service.health().failure).toBe('no such column')
+    await writer.append([newRecordOf(campaignEvent({ campaign_id: 'later' }))])
+    const [campaigns] = await service.lag()
+    expect(campaigns).toMatchObject({ committed: 3, end: 4 })
+  })
+
+  test('keeps rejects in the journal with their bytes, and counts them', async () => {
+    await writer.append([...smallWorld().map(newRecordOf), noEvent])
+    const { service } = start({})
+    await drained(service)
+    expect(service.health()).toMatchObject({ records: 6, rejects: 1 })
+    const inspector = openJournalInspector(journal)
+    const [reject, ...others] = inspector.rejects({ limit: 10 })
+    inspector.close()
+    expect(others).toEqual([])
+    expect(reject?.record.topic).toBe('pledges')
+    expect(Buffer.from(reject?.record.value ?? [])).toEqual(noEvent.value)
+    const text = await metrics.registry.metrics()
+    expect(text).toContain('pledgeview_events_total{topic="pledges",outcome="rejected"} 1')
+    expect(text).toContain('pledgeview_events_total{topic="campaigns",outcome="accepted"} 2')
+  })
+
+  test('counts as moving while it waits for ClickHouse', async () => {
+    let nowMs = 0
+    let failures = 0
+    const tables = obstructed(model.tables, {
+      before({ kind }) {
+        if (kind !== 'insert' || failures >= 4) return
+        failures++
+        nowMs += 10_000
+        throw lostConnection()
+      },
+    })
+    await writer.append([newRecordOf(campaignEvent({ campaign_id: 'a' }))])
+    const { service } = start({
+      tables,
+      monotonicMs: () => nowMs,
+      settings: { PLEDGEVIEW_RETRY_MS_MAX: '600000', PLEDGEVIEW_BATCH_RECORDS_MAX: '1' },
+    })
+    await vi.waitFor(() => expect(failures).toBe(4), 10_000)
+    expect(service.health().turnedMsAgo).toBeLessThanOrEqual(10_000)
+    expect(service.health().failure).toBeUndefined()
+    await drained(service)
+  })
+
+  test('a revoked key is inactive in the table as soon as its event is folded, backlog or not', async () => {
+    const backlog = Array.from({ length: 20_000 }, (_, n) =>
+      pledgeEvent({ campaign_id: 'a', pledge_id: `p${n}` }),
+    )
+    await writer.append([
+      ...[campaignEvent({ campaign_id: 'a' }), apiKeyEvent({ key: 'k', account_id: 'acc' })].map(newRecordOf),
+      ...backlog.map(newRecordOf),
+      newRecordOf(apiKeyEvent({ key: 'k', account_id: 'acc', version: 2, status: 'REVOKED' })),
+    ])
+    const { service } = start({
+      settings: { PLEDGEVIEW_BATCH_RECORDS_MAX: '100', PLEDGEVIEW_BATCH_MS_MAX: '1' },
+    })
+    const isActive = async (): Promise<unknown> => {
+      const [row] = await model.tables.rows<{ is_active: boolean }>({
+        query: `SELECT is_active FROM ${databases.model}.api_keys FINAL`,
+      })
+      return row?.is_active
+    }
+    await vi.waitFor(async () => expect(await isActive()).toBe(false), 20_000)
+    const pledges = (await service.lag()).find(({ topic }) => topic === 'pledges')
+    expect(pledges?.committed).toBeLessThan(pledges?.end ?? 0)
+  })
+})
