@@ -1,0 +1,251 @@
+/**
+ * One real Kafka broker (KRaft, broker and controller in one process) on free loopback ports, in a directory of its own.
+ *
+ * It has a listener for each way in that a test may want: plain, behind a proxy, with passwords, and with passwords
+ * over TLS.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { loadKafkajs } from '../../../services/shared/event-log/kafka-library.ts'
+import { type Certificate, makeCertificate } from './certificate.ts'
+import { classPath, type KafkaVersion } from './jars.ts'
+import { startProxy, type TcpProxy } from './proxy.ts'
+
+/** The user of the listeners that ask for one, by every mechanism. */
+export const kafkaUser = { username: 'pledgeview', password: 'correct horse' }
+
+export interface KafkaBroker {
+  version: KafkaVersion
+  /** host:port, without credentials. */
+  address: string
+  /** The same through a proxy that tests can hold or cut. */
+  proxied: { address: string; proxy: TcpProxy }
+  /** SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512) without TLS. */
+  saslAddress: string
+  /** SASL over TLS, under a certificate that `certificate` verifies. */
+  tlsAddress: string
+  certificate: Certificate
+  /** Ends the process, SIGKILL by default, and keeps its data and its ports. */
+  halt(signal?: NodeJS.Signals): Promise<void>
+  /** Starts it again after `halt`; resolves when it answers. */
+  resume(): Promise<void>
+  /** Ends it and removes its data. */
+  stop(): Promise<void>
+}
+
+interface Ports {
+  plain: number
+  proxied: number
+  proxy: number
+  sasl: number
+  tls: number
+  controller: number
+}
+
+const startMsMax = 60_000
+const stopMsMax = 20_000
+const java = [
+  '-Xms128m',
+  '-Xmx384m',
+  '-XX:+UseSerialGC',
+  '-XX:TieredStopAtLevel=1',
+  '-Djava.awt.headless=true',
+]
+
+/**
+ * Starts a broker whose jars `kafkaJars` has fetched; resolves when it answers. `overrides` are broker properties.
+ * Rejects with the end of its log where it does not start.
+ */
+export async function startKafka(
+  version: KafkaVersion,
+  overrides: Readonly<Record<string, string>> = {},
+): Promise<KafkaBroker> {
+  const directory = mkdtempSync(join(tmpdir(), 'kafka-'))
+  const ports = await freePorts()
+  const certificate = await makeCertificate(directory)
+  const properties = join(directory, 'server.properties')
+  writeFileSync(
+    properties,
+    propertiesText({ ...brokerProperties(directory, ports, certificate), ...overrides }),
+  )
+  await format(version, directory, properties)
+  let broker = await launch(version, directory, properties, ports.plain)
+  const proxy = await startProxy({ port: ports.proxy, targetPort: ports.proxied })
+  return {
+    version,
+    address: loopback(ports.plain),
+    proxied: { address: loopback(ports.proxy), proxy },
+    saslAddress: loopback(ports.sasl),
+    tlsAddress: loopback(ports.tls),
+    certificate,
+    halt: (signal = 'SIGKILL') => end(broker, signal),
+    async resume() {
+      broker = await launch(version, directory, properties, ports.plain)
+    },
+    async stop() {
+      await proxy.close()
+      await end(broker, 'SIGTERM')
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+function brokerProperties(
+  directory: string,
+  ports: Ports,
+  { keyStore }: Certificate,
+): Record<string, string> {
+  const plainLogin = 'org.apache.kafka.common.security.plain.PlainLoginModule'
+  const scramLogin = 'org.apache.kafka.common.security.scram.ScramLoginModule'
+  const perMechanism = ['sasl', 'tls'].flatMap(listener => [
+    [
+      `listener.name.${listener}.plain.sasl.jaas.config`,
+      `${plainLogin} required user_${kafkaUser.username}="${kafkaUser.password}";`,
+    ],
+    [`listener.name.${listener}.scram-sha-256.sasl.jaas.config`, `${scramLogin} required;`],
+    [`listener.name.${listener}.scram-sha-512.sasl.jaas.config`, `${scramLogin} required;`],
+  ])
+  return {
+    'process.roles': 'broker,controller',
+    'node.id': '1',
+    'controller.quorum.voters': `1@${loopback(ports.controller)}`,
+    'controller.listener.names': 'CONTROLLER',
+    'inter.broker.listener.name': 'PLAIN',
+    'listener.security.protocol.map':
+      'CONTROLLER:PLAINTEXT,PLAIN:PLAINTEXT,PROXIED:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SASL_SSL',
+    listeners: [
+      `CONTROLLER://${loopback(ports.controller)}`,
+      `PLAIN://${loopback(ports.plain)}`,
+      `PROXIED://${loopback(ports.proxied)}`,
+      `SASL://${loopback(ports.sasl)}`,
+      `TLS://${loopback(ports.tls)}`,
+    ].join(','),
+    'advertised.listeners': [
+      `PLAIN://${loopback(ports.plain)}`,
+      `PROXIED://${loopback(ports.proxy)}`,
+      `SASL://${loopback(ports.sasl)}`,
+      `TLS://localhost:${ports.tls}`,
+    ].join(','),
+    'sasl.enabled.mechanisms': 'PLAIN,SCRAM-SHA-256,SCRAM-SHA-512',
+    ...Object.fromEntries(perMechanism),
+    'ssl.keystore.type': 'PEM',
+    'ssl.keystore.location': keyStore,
+    'log.dirs': join(directory, 'data'),
+    // One broker: everything that is replicated elsewhere has one copy here.
+    'offsets.topic.replication.factor': '1',
+    'offsets.topic.num.partitions': '1',
+    'transaction.state.log.replication.factor': '1',
+    'transaction.state.log.num.partitions': '1',
+    'transaction.state.log.min.isr': '1',
+    'auto.create.topics.enable': 'false',
+    // A killed broker is forgotten soon, so that it can come back.
+    'broker.session.timeout.ms': '1500',
+    'broker.heartbeat.interval.ms': '300',
+    // A group forms at once instead of waiting for more members.
+    'group.initial.rebalance.delay.ms': '0',
+    'group.min.session.timeout.ms': '1000',
+    // The cleaner looks often, so that tests of compaction need not wait.
+    'log.cleaner.backoff.ms': '100',
+    'log.retention.check.interval.ms': '500',
+    'log.initial.task.delay.ms': '100',
+  }
+}
+
+async function format(version: KafkaVersion, directory: string, properties: string): Promise<void> {
+  const users = ['SCRAM-SHA-256', 'SCRAM-SHA-512'].flatMap(mechanism => [
+    '--add-scram',
+    `${mechanism}=[name=${kafkaUser.username},password=${kafkaUser.password}]`,
+  ])
+  const child = spawnJava(version, directory, [
+    'kafka.tools.StorageTool',
+    ...['format', '--cluster-id', 'AAAAAAAAAAAAAAAAAAAAAA', '--config', properties, ...users],
+  ])
+  const [code] = await once(child, 'exit')
+  if (code !== 0) throw new Error(`Kafka's storage could not be formatted:\n${logTail(directory)}`)
+}
+
+async function launch(
+  version: KafkaVersion,
+  directory: string,
+  properties: string,
+  port: number,
+): Promise<ChildProcess> {
+  const child = spawnJava(version, directory, ['kafka.Kafka', properties])
+  const deadline = performance.now() + startMsMax
+  while (!(await answers(port))) {
+    if (child.exitCode !== null || performance.now() > deadline) {
+      child.kill('SIGKILL')
+      throw new Error(`Kafka ${version} did not start:\n${logTail(directory)}`)
+    }
+    await delay(100)
+  }
+  return child
+}
+
+/** Whether the broker knows itself: its port is open a little before that. */
+async function answers(port: number): Promise<boolean> {
+  const { Kafka, logLevel } = loadKafkajs()
+  const kafka = new Kafka({
+    brokers: [loopback(port)],
+    logLevel: logLevel.NOTHING,
+    retry: { retries: 0 },
+  })
+  const admin = kafka.admin()
+  try {
+    await admin.connect()
+    return (await admin.describeCluster()).brokers.length === 1
+  } catch {
+    return false
+  } finally {
+    await admin.disconnect()
+  }
+}
+
+async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exit = once(child, 'exit')
+  child.kill(signal)
+  const timer = setTimeout(() => child.kill('SIGKILL'), stopMsMax)
+  await exit
+  clearTimeout(timer)
+}
+
+function spawnJava(version: KafkaVersion, directory: string, args: readonly string[]): ChildProcess {
+  const log = openSync(join(directory, 'output.log'), 'a')
+  try {
+    return spawn('java', [...java, '-cp', classPath(version), ...args], { stdio: ['ignore', log, log] })
+  } finally {
+    closeSync(log)
+  }
+}
+
+function logTail(directory: string): string {
+  return readFileSync(join(directory, 'output.log'), 'utf8').split('\n').slice(-40).join('\n')
+}
+
+function propertiesText(properties: Readonly<Record<string, string>>): string {
+  return Object.entries(properties)
+    .map(([name, value]) => `${name}=${value}\n`)
+    .join('')
+}
+
+async function freePorts(): Promise<Ports> {
+  const servers = Array.from({ length: 6 }, () => createServer().listen(0, '127.0.0.1'))
+  await Promise.all(servers.map(server => once(server, 'listening')))
+  const numbers = servers.map(server => {
+    const address = server.address()
+    return typeof address === 'object' && address ? address.port : 0
+  })
+  await Promise.all(servers.map(server => once(server.close(), 'close')))
+  const [plain = 0, proxied = 0, proxy = 0, sasl = 0, tls = 0, controller = 0] = numbers
+  return { plain, proxied, proxy, sasl, tls, controller }
+}
+
+function loopback(port: number): string {
+  return `127.0.0.1:${port}`
+}

@@ -1,0 +1,67 @@
+/**
+ * Kafka's jars, from Maven Central through pom.xml, kept in node_modules/.cache: what a test needs to run a real broker.
+ *
+ * Whether they can be had is a requirement like any other: without Java, Maven or the network a suite says so.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import type { Requirement } from '../requirements.ts'
+
+/** The brokers that the tests run on: the last of the line with ZooKeeper's heritage, and the newest. */
+export const kafkaVersions = ['3.9.2', '4.4.0'] as const
+export type KafkaVersion = (typeof kafkaVersions)[number]
+
+const pom = new URL('pom.xml', import.meta.url).pathname
+const cacheFolder = new URL('../../../node_modules/.cache/pledgeview/', import.meta.url).pathname
+const fetchMsMax = 240_000
+
+/** Fetches the jars where they are not there yet. Never rejects: what is missing is the requirement's reason. */
+export async function kafkaJars(version: KafkaVersion): Promise<Requirement> {
+  try {
+    await run('java', ['-version'])
+    await fetchJars(version)
+    return { isMet: true, reason: '' }
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    return { isMet: false, reason: `Kafka ${version} cannot be run: ${reason}` }
+  }
+}
+
+/** The class path of a version that `kafkaJars` has fetched. */
+export function classPath(version: KafkaVersion): string {
+  return `${jarFolder(version)}/*`
+}
+
+async function fetchJars(version: KafkaVersion): Promise<void> {
+  if (existsSync(jarFolder(version))) return
+  mkdirSync(cacheFolder, { recursive: true })
+  // Filled apart and moved in one step, so that a broken download, or another run's, is never taken for a whole one.
+  const part = mkdtempSync(join(cacheFolder, 'part-'))
+  try {
+    await run('mvn', [
+      ...['--batch-mode', '--quiet', '--file', pom, 'dependency:copy-dependencies'],
+      ...[`-Dkafka.version=${version}`, '-DincludeScope=runtime', `-DoutputDirectory=${part}`],
+    ])
+    if (!existsSync(jarFolder(version))) renameSync(part, jarFolder(version))
+  } finally {
+    rmSync(part, { recursive: true, force: true })
+  }
+}
+
+function jarFolder(version: KafkaVersion): string {
+  return join(cacheFolder, `kafka-${version}`)
+}
+
+async function run(program: string, args: readonly string[]): Promise<void> {
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: fetchMsMax })
+  const exit = once(child, 'exit').catch(cause => {
+    throw new Error(`${program} cannot be started`, { cause })
+  })
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), exit])
+  if (code === 0) return
+  const firstError = `${stdout}\n${stderr}`.split('\n').find(line => line.trim() !== '') ?? 'no output'
+  throw new Error(`${program} ended with ${code}: ${firstError}`)
+}

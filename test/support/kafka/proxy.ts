@@ -1,0 +1,75 @@
+/** A TCP proxy between a client and a service, for what a network does to them: nothing gets through, or all is cut. */
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+
+export interface TcpProxy {
+  /** From now on what the service answers does not arrive, though it gets what it is sent. */
+  holdAnswers(): void
+  /** What was held arrives, and all goes on. */
+  release(): void
+  /** Cuts every connection; what was held is lost. */
+  cut(): void
+  close(): Promise<void>
+}
+
+interface Pair {
+  client: Socket
+  service: Socket
+}
+
+export async function startProxy({
+  port,
+  targetPort,
+}: {
+  port: number
+  targetPort: number
+}): Promise<TcpProxy> {
+  const pairs = new Set<Pair>()
+  let isHolding = false
+
+  const server = createServer(client => {
+    const service = connect(targetPort, '127.0.0.1')
+    const pair: Pair = { client, service }
+    pairs.add(pair)
+    const drop = (): void => {
+      pairs.delete(pair)
+      client.destroy()
+      service.destroy()
+    }
+    for (const socket of [client, service]) socket.on('error', drop).on('close', drop)
+    client.pipe(service)
+    service.pipe(client)
+    if (isHolding) hold(pair)
+  })
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+
+  function hold({ service, client }: Pair): void {
+    service.unpipe(client)
+    service.pause()
+  }
+
+  function cut(): void {
+    for (const { client, service } of pairs) {
+      client.destroy()
+      service.destroy()
+    }
+  }
+
+  return {
+    holdAnswers() {
+      isHolding = true
+      for (const pair of pairs) hold(pair)
+    },
+    release() {
+      isHolding = false
+      for (const { service, client } of pairs) service.pipe(client)
+    },
+    cut,
+    async close() {
+      cut()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}

@@ -1,0 +1,76 @@
+/** Topics for a test of its own, and what is in a topic, seen without the code under test. */
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { EventEmitter } from 'node:stream'
+import type { Admin, KafkaMessage } from 'kafkajs'
+import pino from 'pino'
+import { topics } from '../../../contracts/events/event.ts'
+import {
+  createKafka,
+  type KafkaSettings,
+  rejectTopicName,
+  topicName,
+} from '../../../services/shared/event-log/kafka-client.ts'
+import { createTopics } from '../../../services/shared/event-log/kafka-topics.ts'
+
+export const silent = pino({ level: 'silent' })
+
+/** Settings of a test that nobody else shares topics or groups with. */
+export function settingsFor(address: string): KafkaSettings {
+  return { brokers: [address], clientId: 'pledgeview-test', topicPrefix: `${randomUUID()}.` }
+}
+
+/** Makes the topics of these settings. They are not compacted, so that a test may also append records without a key. */
+export async function makeTopics(
+  settings: KafkaSettings,
+  { partitions = 3, config = {} }: { partitions?: number; config?: Readonly<Record<string, string>> } = {},
+): Promise<void> {
+  const configEntries = Object.entries(config).map(([name, value]) => ({ name, value }))
+  const created = namesOf(settings).map(topic => ({ topic, numPartitions: partitions, configEntries }))
+  await withAdmin(settings, admin => createTopics(admin, created))
+}
+
+export async function removeTopics(settings: KafkaSettings): Promise<void> {
+  await withAdmin(settings, admin => admin.deleteTopics({ topics: namesOf(settings) }))
+}
+
+export async function withAdmin<T>(settings: KafkaSettings, work: (admin: Admin) => Promise<T>): Promise<T> {
+  const admin = createKafka(settings, silent).admin()
+  await admin.connect()
+  try {
+    return await work(admin)
+  } finally {
+    await admin.disconnect()
+  }
+}
+
+/** All messages that a topic holds at this moment, with their partitions. */
+export async function readTopic(
+  settings: KafkaSettings,
+  name: string,
+): Promise<(KafkaMessage & { partition: number })[]> {
+  const ranges = await withAdmin(settings, admin => admin.fetchTopicOffsets(name))
+  const count = ranges.reduce((sum, { low, high }) => sum + Number(high) - Number(low), 0)
+  const messages: (KafkaMessage & { partition: number })[] = []
+  if (count === 0) return messages
+  const consumer = createKafka(settings, silent).consumer({ groupId: randomUUID(), maxWaitTimeInMs: 50 })
+  const progress = new EventEmitter()
+  await consumer.connect()
+  try {
+    await consumer.subscribe({ topics: [name], fromBeginning: true })
+    await consumer.run({
+      eachMessage: async ({ partition, message }) => {
+        messages.push({ ...message, partition })
+        progress.emit('message')
+      },
+    })
+    while (messages.length < count) await once(progress, 'message')
+    return messages
+  } finally {
+    await consumer.disconnect()
+  }
+}
+
+function namesOf(settings: KafkaSettings): string[] {
+  return [...topics.map(topic => topicName(settings, topic)), rejectTopicName(settings)]
+}
