@@ -1,0 +1,107 @@
+/**
+ * How Pledgeview reaches a Kafka cluster: addresses, credentials, names of topics, and the client made of them.
+ *
+ * Nothing here retries without a bound. A broker that is away is waited for about 20 s; whoever needs it longer says so.
+ */
+import type * as Kafkajs from 'kafkajs'
+import type { Logger } from 'pino'
+import { type Topic, topics } from '../../../contracts/events/event.ts'
+import { loadKafkajs } from './kafka-library.ts'
+
+export interface KafkaSettings {
+  /** host:port of some of the cluster's brokers. */
+  brokers: readonly string[]
+  /** Names this program in the brokers' logs and quotas. */
+  clientId: string
+  /** Stands before the name of every topic; may be empty. */
+  topicPrefix: string
+  /** TLS where it is given; its own fields are optional. */
+  tls?: KafkaTls
+  sasl?: KafkaSasl
+}
+
+/** PEM texts. Without `ca` the certificates that Node trusts are trusted; `cert` and `key` name this client. */
+export interface KafkaTls {
+  ca?: string
+  cert?: string
+  key?: string
+}
+
+export interface KafkaSasl {
+  mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
+  username: string
+  password: string
+}
+
+/** The retries of every request that has no bound of its own: 0.2 s doubling up to 5 s. */
+export const requestRetry: Kafkajs.RetryOptions = {
+  initialRetryTime: 200,
+  multiplier: 2,
+  factor: 0.2,
+  maxRetryTime: 5_000,
+  retries: 8,
+}
+
+const connectMsMax = 5_000
+const silenceMsMax = 15_000
+
+/** A client of the cluster; connects to nothing yet. */
+export function createKafka({ brokers, clientId, tls, sasl }: KafkaSettings, logger: Logger): Kafkajs.Kafka {
+  const { Kafka, logLevel } = loadKafkajs()
+  return new Kafka({
+    brokers: [...brokers],
+    clientId,
+    connectionTimeout: connectMsMax,
+    authenticationTimeout: silenceMsMax,
+    requestTimeout: silenceMsMax,
+    retry: requestRetry,
+    logLevel: logLevel.INFO,
+    logCreator: () => entry => writeLog(logger, entry),
+    ...(tls && { ssl: { ...tls } }),
+    ...(sasl && { sasl: saslOptions(sasl) }),
+  })
+}
+
+/** A topic's name in the cluster. */
+export function topicName({ topicPrefix }: Pick<KafkaSettings, 'topicPrefix'>, topic: Topic): string {
+  return `${topicPrefix}${topic}`
+}
+
+/** The name of the topic that keeps the rejects. */
+export function rejectTopicName({ topicPrefix }: Pick<KafkaSettings, 'topicPrefix'>): string {
+  return `${topicPrefix}rejects`
+}
+
+/** Which of the topics has this name in the cluster. Throws where none has. */
+export function topicOfName(settings: Pick<KafkaSettings, 'topicPrefix'>, name: string): Topic {
+  const topic = topics.find(known => topicName(settings, known) === name)
+  if (!topic) throw new Error(`${name} is none of the topics`)
+  return topic
+}
+
+/** A view on the same bytes, as kafkajs wants it. */
+export function toBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
+
+function saslOptions({ mechanism, username, password }: KafkaSasl): Kafkajs.SASLOptions {
+  // Spelled out, because a union of mechanisms is not one of the options that kafkajs types.
+  switch (mechanism) {
+    case 'plain':
+      return { mechanism, username, password }
+    case 'scram-sha-256':
+      return { mechanism, username, password }
+    case 'scram-sha-512':
+      return { mechanism, username, password }
+    default:
+      return mechanism satisfies never
+  }
+}
+
+/** What kafkajs calls an error it mostly tries again, so it is a warning here; the rest is for who looks closely. */
+function writeLog(logger: Logger, { label, namespace, log }: Kafkajs.LogEntry): void {
+  const { message, broker, error } = log
+  const line = { kafkajs: namespace, ...(broker && { broker }), ...(error && { error: String(error) }) }
+  if (label === 'ERROR') logger.warn(line, message)
+  else logger.debug(line, message)
+}

@@ -1,0 +1,60 @@
+/** Which partition a record belongs to: the one that Kafka's Java clients choose, so that all producers agree. */
+import type { ICustomPartitioner, Message } from 'kafkajs'
+
+const seed = 0x9747b28c
+const multiplier = 0x5bd1e995
+const shift = 24
+
+/** The partition of a key, of so many. */
+export function partitionOf(key: Uint8Array, partitions: number): number {
+  return (murmur2(key) & 0x7fffffff) % partitions
+}
+
+/** MurmurHash2, 32 bits signed, as in Kafka's `Utils.murmur2`. */
+export function murmur2(bytes: Uint8Array): number {
+  const { length } = bytes
+  let hash = seed ^ length
+  const wordsEnd = length & ~3
+  for (let at = 0; at < wordsEnd; at += 4) {
+    let word = byteAt(bytes, at) | (byteAt(bytes, at + 1) << 8)
+    word |= (byteAt(bytes, at + 2) << 16) | (byteAt(bytes, at + 3) << 24)
+    word = Math.imul(word, multiplier)
+    word = Math.imul(word ^ (word >>> shift), multiplier)
+    hash = Math.imul(hash, multiplier) ^ word
+  }
+  const rest = length - wordsEnd
+  if (rest === 3) hash ^= byteAt(bytes, wordsEnd + 2) << 16
+  if (rest >= 2) hash ^= byteAt(bytes, wordsEnd + 1) << 8
+  if (rest >= 1) hash = Math.imul(hash ^ byteAt(bytes, wordsEnd), multiplier)
+  hash = Math.imul(hash ^ (hash >>> 13), multiplier)
+  return hash ^ (hash >>> 15)
+}
+
+function byteAt(bytes: Uint8Array, index: number): number {
+  return bytes[index] ?? 0
+}
+
+/** A partitioner by the record's key. */
+export const createPartitioner = partitionerBy(({ key }) => (key == null ? undefined : Buffer.from(key)))
+
+/**
+ * A partitioner that gives a message its partition once, by what `keyOf` takes from it; without that they go round.
+ *
+ * kafkajs asks again for all messages when it repeats a request to one of several brokers; were a message given another
+ * partition then, it could belong to a broker that has answered already, and be lost.
+ */
+export function partitionerBy(keyOf: (message: Message) => Buffer | undefined): ICustomPartitioner {
+  return () => {
+    const given = new WeakMap<Message, number>()
+    let turn = 0
+    return ({ partitionMetadata, message }) => {
+      const known = given.get(message)
+      if (known !== undefined) return known
+      const key = keyOf(message)
+      const count = partitionMetadata.length
+      const partition = key === undefined ? turn++ % count : partitionOf(key, count)
+      given.set(message, partition)
+      return partition
+    }
+  }
+}

@@ -1,0 +1,41 @@
+/** Appending to the event log on Kafka: what a producer confirmed is in the log, on all replicas in sync. */
+import type { Logger } from 'pino'
+import { createKafka, type KafkaSettings, toBuffer, topicName } from './kafka-client.ts'
+import type { Compression } from './kafka-codecs.ts'
+import { createPartitioner } from './kafka-partition.ts'
+import { type OutgoingMessage, openProducer } from './kafka-producer.ts'
+import type { EventWriter, NewRecord } from './port.ts'
+
+export interface KafkaWriterSettings extends KafkaSettings {
+  /** LZ4 unless it is given. */
+  compression?: Compression
+}
+
+/**
+ * Connects a writer to topics that exist. Throws where the cluster cannot be reached.
+ *
+ * `append` is carried out in the order of the calls. Where it rejects, a first part of the records may be in the log,
+ * and the writer can be used on; records that are appended again change nothing but the log's length.
+ */
+export async function openKafkaWriter(
+  settings: KafkaWriterSettings,
+  { logger }: { logger: Logger },
+): Promise<EventWriter> {
+  const { compression = 'lz4' } = settings
+  const producer = await openProducer({
+    kafka: createKafka(settings, logger),
+    compression,
+    createPartitioner,
+  })
+  return {
+    append: records => producer.send(records.map(record => outgoing(settings, record))),
+    close: () => producer.close(),
+  }
+}
+
+function outgoing(settings: KafkaSettings, { topic, key, value }: NewRecord): OutgoingMessage {
+  return {
+    topic: topicName(settings, topic),
+    message: { key: key && toBuffer(key), value: value && toBuffer(value) },
+  }
+}
