@@ -22,6 +22,8 @@ export interface LogRecord extends NewRecord {
   offset: number
   appendedAt: number
   headers?: Readonly<Record<string, Uint8Array>>
+  /** Every value of the headers that came more than once; `headers` has their last. */
+  repeatedHeaders?: Readonly<Record<string, readonly Uint8Array[]>>
 }
 
 /** The offset to read next in a partition. */

@@ -1,0 +1,122 @@
+/**
+ * What was fetched and not yet taken: a queue for each partition.
+ *
+ * Partitions share what is taken equally, so that a backlog in one does not hold up the others.
+ */
+import type { Topic } from '../../../contracts/events/event.ts'
+import type { LogRecord, PollBounds, Position } from './port.ts'
+
+export interface FetchBuffer {
+  /** Records of one partition, in order, right behind those that it was given before. */
+  add(records: readonly LogRecord[]): void
+  /** The next records, up to the bounds, and the positions behind them. A first record always fits. */
+  take(bounds: Pick<PollBounds, 'recordsMax' | 'bytesMax'>): { records: LogRecord[]; positions: Position[] }
+  /** What is held of a topic, or of all. Bytes are those of keys and values. */
+  held(topic?: Topic): Size
+}
+
+export interface Size {
+  records: number
+  bytes: number
+}
+
+interface Queue {
+  topic: Topic
+  chunks: (readonly LogRecord[])[]
+  /** How many records of the first chunk are gone. */
+  taken: number
+  held: Size
+}
+
+export function createFetchBuffer(): FetchBuffer {
+  const queues = new Map<string, Queue>()
+  let turn = 0
+
+  function queueOf({ topic, partition }: LogRecord): Queue {
+    const name = `${topic}/${partition}`
+    const known = queues.get(name)
+    if (known) return known
+    const queue: Queue = { topic, chunks: [], taken: 0, held: { records: 0, bytes: 0 } }
+    queues.set(name, queue)
+    return queue
+  }
+
+  return {
+    add(records) {
+      const [first] = records
+      if (!first) return
+      const { chunks, held } = queueOf(first)
+      chunks.push(records)
+      held.records += records.length
+      for (const record of records) held.bytes += bytesOf(record)
+    },
+
+    take({ recordsMax, bytesMax }) {
+      const waiting = rotated([...queues.values()], turn++).filter(({ held }) => held.records > 0)
+      const room: Size = { records: recordsMax, bytes: bytesMax }
+      const parts = waiting.map((): LogRecord[] => [])
+      // First each gets its equal share; then what some did not need is for those that have more.
+      for (const isShared of [true, false]) {
+        for (const [index, queue] of waiting.entries()) {
+          const sharers = isShared ? waiting.length - index : 1
+          const share: Size = { records: Math.ceil(room.records / sharers), bytes: room.bytes / sharers }
+          const isFirst = parts.every(part => part.length === 0)
+          takeFrom(queue, share, room, isFirst, parts[index] ?? [])
+        }
+      }
+      return { records: parts.flat(), positions: parts.flatMap(positionBehind) }
+    },
+
+    held(topic) {
+      const size: Size = { records: 0, bytes: 0 }
+      for (const queue of queues.values()) {
+        if (topic !== undefined && queue.topic !== topic) continue
+        size.records += queue.held.records
+        size.bytes += queue.held.bytes
+      }
+      return size
+    },
+  }
+}
+
+/** Takes what fits into the share, and that from the room. */
+function takeFrom(queue: Queue, share: Size, room: Size, isFirst: boolean, part: LogRecord[]): void {
+  const used: Size = { records: 0, bytes: 0 }
+  while (used.records < share.records) {
+    const record = queue.chunks[0]?.[queue.taken]
+    if (!record) break
+    const bytes = bytesOf(record)
+    const mustFit = isFirst && used.records === 0
+    if (!mustFit && used.bytes + bytes > share.bytes) break
+    part.push(record)
+    used.records++
+    used.bytes += bytes
+    advance(queue)
+  }
+  for (const size of [queue.held, room]) {
+    size.records -= used.records
+    size.bytes -= used.bytes
+  }
+}
+
+function advance(queue: Queue): void {
+  queue.taken++
+  if (queue.taken < (queue.chunks[0]?.length ?? 0)) return
+  queue.chunks.shift()
+  queue.taken = 0
+}
+
+function positionBehind(part: readonly LogRecord[]): Position[] {
+  const last = part.at(-1)
+  return last ? [{ topic: last.topic, partition: last.partition, next: last.offset + 1 }] : []
+}
+
+/** Whoever came first last time comes last now, so that a tight bound starves none. */
+function rotated<T>(items: readonly T[], turn: number): T[] {
+  const start = items.length === 0 ? 0 : turn % items.length
+  return [...items.slice(start), ...items.slice(0, start)]
+}
+
+function bytesOf({ key, value }: LogRecord): number {
+  return (key?.length ?? 0) + (value?.length ?? 0)
+}

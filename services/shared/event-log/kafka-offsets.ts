@@ -1,0 +1,119 @@
+/**
+ * Where a consumer group stands in its partitions, and whether it can go on from there.
+ *
+ * kafkajs skips over what a group has missed, without a word: here it is an error, because records that were deleted
+ * before they were projected are missing from the read tables for good.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Admin } from 'kafkajs'
+import { type Topic, topics } from '../../../contracts/events/event.ts'
+import { type KafkaSettings, topicName } from './kafka-client.ts'
+
+export interface TopicPartition {
+  topic: Topic
+  partition: number
+}
+
+/** What a partition holds: the offset of its first record, and the one that its next record will get. */
+export interface OffsetRange {
+  low: number
+  high: number
+}
+
+/** The offset to read next, where the group has committed one. */
+export type CommittedOffset = number | undefined
+
+/** Records are missing between where the group stands and what the log holds. */
+export class OffsetOutOfRange extends Error {
+  override name = 'OffsetOutOfRange'
+}
+
+interface Cluster {
+  admin: Admin
+  names: Pick<KafkaSettings, 'topicPrefix'>
+}
+
+// A new leader may not know yet how far its partition goes: then a committed offset seems to be above the end.
+const endChecksMax = 10
+const endCheckPauseMs = 500
+// What commits without a record of ours ever read: kafkajs does, when it starts again at the beginning by itself.
+const noOffset = -1
+
+/** The ranges of all partitions, by `partitionName`. */
+export async function readRanges({ admin, names }: Cluster): Promise<Map<string, OffsetRange>> {
+  const byTopic = await Promise.all(
+    topics.map(async topic => {
+      const partitions = await admin.fetchTopicOffsets(topicName(names, topic))
+      return partitions.map(({ partition, low, high }): [string, OffsetRange] => [
+        partitionName({ topic, partition }),
+        { low: Number(low), high: Number(high) },
+      ])
+    }),
+  )
+  return new Map(byTopic.flat())
+}
+
+/**
+ * The offsets from which a group reads on in these partitions; the first record's where it has committed none.
+ * Throws `OffsetOutOfRange` where records between there and the log are missing.
+ */
+export async function readStarts(
+  cluster: Cluster,
+  groupId: string,
+  partitions: readonly TopicPartition[],
+): Promise<Map<string, number>> {
+  const committed = await readCommitted(cluster, groupId)
+  for (let check = 1; ; check++) {
+    const ranges = await readRanges(cluster)
+    const faults: string[] = []
+    const starts = new Map<string, number>()
+    let isAboveEnd = false
+    for (const at of partitions) {
+      const name = partitionName(at)
+      const range = ranges.get(name)
+      if (!range) throw new Error(`the log has no partition ${name}`)
+      const offset = committed.get(name)
+      const fault = rangeFault(offset, range)
+      if (fault) faults.push(`${name}: ${fault}`)
+      if (offset !== undefined && offset > range.high) isAboveEnd = true
+      starts.set(name, offset ?? range.low)
+    }
+    if (faults.length === 0) return starts
+    if (!isAboveEnd || check === endChecksMax) throw outOfRange(groupId, faults)
+    await sleep(endCheckPauseMs)
+  }
+}
+
+/** What is wrong with reading on from an offset, or `undefined`. */
+export function rangeFault(offset: CommittedOffset, { low, high }: OffsetRange): string | undefined {
+  if (offset === undefined) return undefined
+  if (offset < 0) return `its position was given up for the special offset ${offset}`
+  if (offset < low) return `the group stands at ${offset}, and the records before ${low} are deleted`
+  if (offset > high) return `the group stands at ${offset}, and the log ends at ${high}: it was made anew`
+  return undefined
+}
+
+export function outOfRange(groupId: string, faults: readonly string[]): OffsetOutOfRange {
+  return new OffsetOutOfRange(
+    `the group ${groupId} cannot go on without leaving records out. ${faults.join('; ')}. Rebuild the read model, or ` +
+      "set the group's offsets by hand if what is missing may be missing",
+  )
+}
+
+export function partitionName({ topic, partition }: TopicPartition): string {
+  return `${topic}/${partition}`
+}
+
+async function readCommitted({ admin, names }: Cluster, groupId: string): Promise<Map<string, number>> {
+  const byName = new Map(topics.map(topic => [topicName(names, topic), topic]))
+  const offsets = await admin.fetchOffsets({ groupId, topics: [...byName.keys()] })
+  const committed = new Map<string, number>()
+  for (const { topic: name, partitions } of offsets) {
+    const topic = byName.get(name)
+    if (!topic) continue
+    for (const { partition, offset } of partitions) {
+      if (Number(offset) !== noOffset) committed.set(partitionName({ topic, partition }), Number(offset))
+    }
+  }
+  return committed
+}

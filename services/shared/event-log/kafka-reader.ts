@@ -1,0 +1,160 @@
+/**
+ * Reading the event log on Kafka: the port's pull over kafkajs's push.
+ *
+ * A member of the group fetches into a bounded buffer and sends heartbeats by itself, so a caller may take its time over
+ * a batch: up to `callerMsMax`, after which the reader gives its partitions to others and fails. Positions are
+ * committed under the assignment that they were fetched under, or not at all.
+ *
+ * How it fails: the cluster is away for longer than `outageMsMax`, records are missing (`OffsetOutOfRange`), or
+ * kafkajs stopped. Then `poll` and `commit` throw the reason, for good, and the process has to end.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { committedThrough } from './kafka-assignment.ts'
+import { createKafka, type KafkaSettings } from './kafka-client.ts'
+import { createMembership } from './kafka-membership.ts'
+import { partitionName } from './kafka-offsets.ts'
+import { openProducer, type Producer } from './kafka-producer.ts'
+import { createRejectPartitioner, sendRejects } from './kafka-rejects.ts'
+import type { EventReader } from './port.ts'
+
+export interface KafkaReaderSettings extends KafkaSettings {
+  /** The consumer group: whose positions these are. One that never committed reads from the start. */
+  groupId: string
+  /** The group forgets a reader that it has not heard of for so long, ms. Default 10,000. */
+  sessionMs?: number
+  /** How often the group hears of the reader, ms; below a third of `sessionMs`. Default 1,000. */
+  heartbeatMs?: number
+  /** What is fetched ahead, at most; one fetch of a broker may go over it. Defaults 120,000 and 48 MiB. */
+  bufferRecordsMax?: number
+  bufferBytesMax?: number
+  /** How long the caller may be away between its calls before the reader gives up, ms. Default 300,000. */
+  callerMsMax?: number
+  /** How long the cluster may be away before the reader gives up, ms. Default 120,000. */
+  outageMsMax?: number
+}
+
+export interface KafkaReaderDependencies {
+  logger: Logger
+  /** Milliseconds, monotonic. */
+  monotonicMs?: () => number
+}
+
+export interface KafkaReader extends EventReader {
+  /** What is fetched and not taken. Bytes are those of keys and values. */
+  buffered(): { records: number; bytes: number }
+}
+
+const defaults = {
+  sessionMs: 10_000,
+  heartbeatMs: 1_000,
+  bufferRecordsMax: 120_000,
+  bufferBytesMax: 48 * 1024 ** 2,
+  callerMsMax: 300_000,
+  outageMsMax: 120_000,
+}
+
+const lagWaitMsMax = 10_000
+const closeMsMax = 10_000
+
+/**
+ * Joins the group; resolves when the reader knows its partitions and where it reads on in them. Throws where the cluster
+ * cannot be reached, a topic is missing, or records are (`OffsetOutOfRange`).
+ */
+export async function openKafkaReader(
+  settings: KafkaReaderSettings,
+  { logger, monotonicMs = () => performance.now() }: KafkaReaderDependencies,
+): Promise<KafkaReader> {
+  const membership = createMembership({ ...defaults, ...settings }, { logger, monotonicMs })
+  const rejects = createRejectProducer(settings, logger)
+
+  async function close(): Promise<void> {
+    await inTime(Promise.all([membership.close(), rejects.close()]), logger)
+  }
+
+  await membership.start().catch(async cause => {
+    await close()
+    throw cause
+  })
+
+  return {
+    poll: (bounds, signal) =>
+      membership.during(async () => {
+        const deadline = monotonicMs() + bounds.waitMsMax
+        for (;;) {
+          membership.check()
+          const delivery = membership.take(bounds)
+          const leftMs = deadline - monotonicMs()
+          if (delivery.records.length > 0 || leftMs <= 0 || signal.aborted) return delivery
+          await membership.change(leftMs, signal)
+        }
+      }),
+
+    commit: (assignment, positions) => membership.during(() => membership.commit(assignment, positions)),
+
+    reject: found =>
+      membership.during(async () => {
+        if (found.length > 0) await sendRejects(await rejects.get(), settings, found)
+      }),
+
+    async lag() {
+      const { partitions, buffer } = await membership.reading(lagWaitMsMax)
+      const ranges = await membership.ranges()
+      return [...partitions.values()].map(held => {
+        const { topic, partition } = held
+        const committed = committedThrough(held, buffer.held(topic).records === 0)
+        return { topic, partition, committed, end: ranges.get(partitionName(held))?.high ?? committed }
+      })
+    },
+
+    leads: () => {
+      const { isReading, partitions } = membership.present()
+      const holdsFirst = partitions.has(partitionName({ topic: 'campaigns', partition: 0 }))
+      return isReading && holdsFirst && membership.isMember()
+    },
+
+    buffered: () => membership.present().buffer.held(),
+    close,
+  }
+}
+
+/** Most readers never reject anything, so the producer is connected for the first one that does. */
+function createRejectProducer(settings: KafkaSettings, logger: Logger) {
+  let opened: Promise<Producer> | undefined
+  return {
+    async get(): Promise<Producer> {
+      opened ??= openProducer({
+        kafka: createKafka(settings, logger),
+        // What any client of Kafka reads.
+        compression: 'gzip',
+        createPartitioner: createRejectPartitioner,
+      })
+      try {
+        return await opened
+      } catch (cause) {
+        opened = undefined
+        throw cause
+      }
+    },
+    async close(): Promise<void> {
+      const producer = await opened?.catch(() => undefined)
+      await producer?.close()
+    },
+  }
+}
+
+/** Waits for a farewell, but not for ever: a group forgets a member that says none. */
+async function inTime(farewell: Promise<unknown>, logger: Logger): Promise<void> {
+  const over = new AbortController()
+  const late = sleep(closeMsMax, undefined, { signal: over.signal }).then(() => {
+    throw new Error(`it took longer than ${closeMsMax} ms`)
+  })
+  try {
+    await Promise.race([farewell, late])
+  } catch (cause) {
+    logger.warn({ error: String(cause) }, 'the Kafka cluster was not left in order')
+  } finally {
+    over.abort()
+    late.catch(() => undefined)
+  }
+}

@@ -1,0 +1,150 @@
+/** The topics that Pledgeview needs: made where that is allowed, else compared with what it needs. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Admin, ITopicConfig } from 'kafkajs'
+import type { Logger } from 'pino'
+import { topics } from '../../../contracts/events/event.ts'
+import { createKafka, type KafkaSettings, rejectTopicName, topicName } from './kafka-client.ts'
+import { loadKafkajs } from './kafka-library.ts'
+
+export interface TopicSettings extends KafkaSettings {
+  partitions: number
+  /** How many brokers hold each partition. */
+  replication: number
+  /** How long rejects are kept, ms. */
+  rejectRetentionMs: number
+}
+
+/** A topic is missing or is not what it has to be. The message has a line for each fault. */
+export class TopicsDiffer extends Error {
+  override name = 'TopicsDiffer'
+}
+
+interface WantedTopic {
+  name: string
+  partitions: number
+  replication: number
+  /** Every one of these is compared. */
+  config: Readonly<Record<string, string>>
+  /** Only for a topic that is made. */
+  initialConfig: Readonly<Record<string, string>>
+}
+
+// A projector that is away for longer than this may never learn of a deletion that was compacted away meanwhile.
+const tombstoneRetentionMs = 7 * 24 * 3_600_000
+// A reject is its record and more, so its topic takes more than the others' default of 1 MiB.
+const rejectBytesMax = 4 * 1024 ** 2
+const looksMax = 300
+const lookPauseMs = 100
+
+/**
+ * Checks the topics, after making those that are missing where `create` says so. Resolves with the names that it made.
+ * Throws `TopicsDiffer`, naming every difference; an existing topic is never changed.
+ */
+export async function ensureTopics(
+  settings: TopicSettings,
+  { create, logger }: { create: boolean; logger: Logger },
+): Promise<string[]> {
+  const wanted = wantedTopics(settings)
+  const admin = createKafka(settings, logger).admin()
+  await admin.connect()
+  try {
+    const existing = new Set(await admin.listTopics())
+    const missing = wanted.filter(({ name }) => !existing.has(name))
+    if (create) await createTopics(admin, missing.map(newTopic))
+    const present = create ? wanted : wanted.filter(({ name }) => existing.has(name))
+    const faults = create ? [] : missing.map(({ name }) => `the topic ${name} is missing`)
+    faults.push(...(await differences(admin, present)))
+    if (faults.length > 0) throw new TopicsDiffer(faults.join('\n'))
+    return create ? missing.map(({ name }) => name) : []
+  } finally {
+    await admin.disconnect()
+  }
+}
+
+/**
+ * Makes topics that may be there already, and waits until the broker at hand knows them. kafkajs's own waiting takes
+ * one for missing that the controller has made and that broker has not heard of.
+ */
+export async function createTopics(admin: Admin, created: readonly ITopicConfig[]): Promise<void> {
+  if (created.length === 0) return
+  await admin.createTopics({ topics: [...created], waitForLeaders: false })
+  for (let look = 1; !(await haveLeaders(admin, created)); look++) {
+    if (look === looksMax) throw new Error('the topics were made, and no broker leads them yet')
+    await sleep(lookPauseMs)
+  }
+}
+
+async function haveLeaders(admin: Admin, created: readonly ITopicConfig[]): Promise<boolean> {
+  const known = new Set(await admin.listTopics())
+  if (!created.every(({ topic }) => known.has(topic))) return false
+  const { topics: found } = await admin.fetchTopicMetadata({ topics: created.map(({ topic }) => topic) })
+  return found.every(
+    ({ partitions }) => partitions.length > 0 && partitions.every(({ leader }) => leader >= 0),
+  )
+}
+
+function wantedTopics(settings: TopicSettings): WantedTopic[] {
+  const { partitions, replication, rejectRetentionMs } = settings
+  return [
+    ...topics.map(topic => ({
+      name: topicName(settings, topic),
+      partitions,
+      replication,
+      // Deletion by age or size would take states that no later event repeats.
+      config: { 'cleanup.policy': 'compact' },
+      initialConfig: { 'delete.retention.ms': String(tombstoneRetentionMs) },
+    })),
+    {
+      name: rejectTopicName(settings),
+      partitions,
+      replication,
+      config: { 'cleanup.policy': 'delete' },
+      initialConfig: {
+        'retention.ms': String(rejectRetentionMs),
+        'max.message.bytes': String(rejectBytesMax),
+      },
+    },
+  ]
+}
+
+function newTopic({ name, partitions, replication, config, initialConfig }: WantedTopic): ITopicConfig {
+  const entries = Object.entries({ ...config, ...initialConfig })
+  return {
+    topic: name,
+    numPartitions: partitions,
+    replicationFactor: replication,
+    configEntries: entries.map(([entry, value]) => ({ name: entry, value })),
+  }
+}
+
+async function differences(admin: Admin, wanted: readonly WantedTopic[]): Promise<string[]> {
+  if (wanted.length === 0) return []
+  const names = wanted.map(({ name }) => name)
+  const { ConfigResourceTypes } = loadKafkajs()
+  const [{ topics: found }, { resources }] = await Promise.all([
+    admin.fetchTopicMetadata({ topics: names }),
+    admin.describeConfigs({
+      includeSynonyms: false,
+      resources: names.map(name => ({ type: ConfigResourceTypes.TOPIC, name })),
+    }),
+  ])
+  return wanted.flatMap(topic => {
+    const partitions = found.find(({ name }) => name === topic.name)?.partitions ?? []
+    const entries = resources.find(({ resourceName }) => resourceName === topic.name)?.configEntries ?? []
+    const configs = Object.fromEntries(
+      entries.map(({ configName, configValue }) => [configName, configValue]),
+    )
+    const facts: [what: string, is: unknown, wanted: unknown][] = [
+      ['partitions', partitions.length, topic.partitions],
+      ['replicas', Math.min(...partitions.map(({ replicas }) => replicas.length)), topic.replication],
+      ...Object.entries(topic.config).map(([name, value]): [string, unknown, unknown] => [
+        name,
+        configs[name],
+        value,
+      ]),
+    ]
+    return facts
+      .filter(([, is, expected]) => is !== expected)
+      .map(([what, is, expected]) => `the topic ${topic.name} has ${what} ${is} instead of ${expected}`)
+  })
+}
