@@ -6,19 +6,23 @@
  *
  * LOG is JSON: how to open the log.
  */
+import pino from 'pino'
 import { openJournalWriter } from '../../services/shared/event-log/journal.ts'
 import { lockDataDirectory } from '../../services/shared/event-log/journal-lock.ts'
+import { type KafkaWriterSettings, openKafkaWriter } from '../../services/shared/event-log/kafka-writer.ts'
 import type { EventWriter, NewRecord } from '../../services/shared/event-log/port.ts'
 
 /** How a child process reaches the log under test. */
-export type LogAddress = { kind: 'journal'; path: string }
+export type LogAddress = { kind: 'journal'; path: string } | { kind: 'kafka'; settings: KafkaWriterSettings }
 
 function openWriter(address: LogAddress): Promise<EventWriter> {
   switch (address.kind) {
     case 'journal':
       return openJournalWriter(address.path)
+    case 'kafka':
+      return openKafkaWriter(address.settings, { logger: pino({ level: 'silent' }) })
     default:
-      return address.kind satisfies never
+      return address satisfies never
   }
 }
 
