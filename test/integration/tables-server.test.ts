@@ -59,7 +59,7 @@ describe('ClickHouse over HTTP', () => {
   })
 
   test('keeps a statement that works for longer than it may be silent', async () => {
-    const impatient = openServerTables({ ...settingsFor(door), requestMsMax: 300 })
+    const impatient = openServerTables({ ...settingsFor(door), silenceMsMax: 300 })
     await impatient.run({ query: 'CREATE TABLE slow (n UInt8) ENGINE = MergeTree ORDER BY n' })
     await impatient.run({ query: 'INSERT INTO slow SELECT sleep(1) SETTINGS async_insert = 0' })
     const late = impatient.run({ query: 'SELECT throwIf(sleep(1) = 0)' })

@@ -38,7 +38,7 @@ export function settingsFor(door: Pick<ClickHouseDoor, 'url' | 'user' | 'passwor
     user: door.user,
     password: door.password,
     compression: false,
-    requestMsMax: 10_000,
+    silenceMsMax: 10_000,
     connectionsMax: 12,
     idleConnectionMsMax: 2_500,
   }

@@ -7,9 +7,9 @@
  *   entity and version, and a batch that is in the log twice is folded once. A fold whose answer got lost is another
  *   matter, so its caller has to learn of it;
  * - a `TablesError` has a `type` only where ClickHouse itself answered (clickhouse-server-errors.ts);
- * - a success is one: ClickHouse holds the answer back until the statement has ended, so no error hides behind a 200.
+ * - what resolves has succeeded: ClickHouse keeps its answer until the statement has ended, so no error follows a 200.
  *
- * `requestMsMax` bounds silence, not work: while a statement runs, ClickHouse sends headers that say how far it is.
+ * `silenceMsMax` bounds silence, not work: while a statement runs, ClickHouse sends headers that say how far it is.
  */
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -39,7 +39,7 @@ export interface ServerSettings {
   /** gzip of inserted rows and of results: worth its processor time on a slow network only. */
   compression: boolean
   /** How long the server may be silent before a request is given up, ms. */
-  requestMsMax: number
+  silenceMsMax: number
   /** Connections that are open at once; statements beyond them wait. */
   connectionsMax: number
   /** How long an idle connection is kept, ms; below what the server and any balancer before it keep theirs. */
@@ -92,7 +92,7 @@ export function openServerTables(
 
   async function attempts(request: Request, attemptsMax: number): Promise<string> {
     const { signal } = request
-    const deadline = monotonicMs() + settings.requestMsMax
+    const deadline = monotonicMs() + settings.silenceMsMax
     for (let attempt = 1; ; attempt++) {
       // The client does not notice a signal that was aborted before.
       if (signal?.aborted) throw abandoned()
@@ -124,7 +124,7 @@ export function openServerTables(
     async run(statement, { signal } = {}) {
       const answer = await send({
         ...parametersOf(statement),
-        settings: { ...common, ...progressSettings(settings.requestMsMax) },
+        settings: { ...common, ...progressSettings(settings.silenceMsMax) },
         signal,
       })
       // A lost failure is a lost fold, so this looks again at what no answer of success has.
@@ -187,7 +187,7 @@ function connect(settings: ServerSettings, url: URL): ClickHouseClient {
     username: settings.user,
     password: settings.password,
     application: 'pledgeview',
-    request_timeout: settings.requestMsMax,
+    request_timeout: settings.silenceMsMax,
     max_open_connections: settings.connectionsMax,
     max_response_headers_size: answerHeaderBytesMax,
     compression: { request: compression && { codec: 'gzip', level: 1 }, response: compression },
@@ -222,10 +222,10 @@ const readSettings: ClickHouseSettings = {
 }
 
 // Uncompressed: servers are known to forget the encoding's header once progress headers have gone out.
-function progressSettings(requestMsMax: number): ClickHouseSettings {
+function progressSettings(silenceMsMax: number): ClickHouseSettings {
   return {
     send_progress_in_http_headers: 1,
-    http_headers_progress_interval_ms: String(Math.ceil(requestMsMax / 3)),
+    http_headers_progress_interval_ms: String(Math.ceil(silenceMsMax / 3)),
     enable_http_compression: 0,
   }
 }

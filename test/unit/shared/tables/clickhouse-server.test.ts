@@ -1,11 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { gzipSync } from 'node:zlib'
-import { afterEach, describe, expect, test, vi } from 'vitest'
-import {
-  openServerTables,
-  type ServerSettings,
-} from '../../../../services/shared/tables/clickhouse-server.ts'
-import { type TableInsert, type Tables, TablesError } from '../../../../services/shared/tables/port.ts'
+import { describe, expect, test, vi } from 'vitest'
+import type { Tables } from '../../../../services/shared/tables/port.ts'
 import {
   answers,
   type Behaviour,
@@ -14,74 +10,10 @@ import {
   exceptionText,
   fails,
   isSilent,
-  type MisbehavingServer,
   startMisbehavingServer,
   stopsHalfway,
 } from '../../../support/misbehaving-server.ts'
-
-const user = 'pledgeview'
-const password = 'a-password-of-its-own'
-const insert: TableInsert = {
-  table: 'model.pledge_ledger',
-  columns: ['a', 'b'],
-  format: 'TSV',
-  body: '1\tmind@private.example\n',
-}
-const closers: (() => Promise<void>)[] = []
-
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
-
-function open(url: string, settings: Partial<ServerSettings> = {}): Tables {
-  const tables = openServerTables(
-    {
-      url,
-      user,
-      password,
-      compression: false,
-      requestMsMax: 5_000,
-      connectionsMax: 4,
-      idleConnectionMsMax: 1_000,
-      ...settings,
-    },
-    { random: () => 0 },
-  )
-  closers.push(() => tables.close())
-  return tables
-}
-
-async function against(
-  behaviours: readonly [Behaviour, ...Behaviour[]],
-  settings: Partial<ServerSettings> = {},
-): Promise<{ server: MisbehavingServer; tables: Tables }> {
-  const server = await startMisbehavingServer(behaviours)
-  closers.push(() => server.close())
-  return { server, tables: open(server.url, settings) }
-}
-
-async function failureOf(done: Promise<unknown>): Promise<TablesError> {
-  const error = await done.then(
-    () => undefined,
-    (cause: unknown) => cause,
-  )
-  expect(error).toBeInstanceOf(TablesError)
-  expect(everyTextOf(error)).not.toContain(password)
-  expect(everyTextOf(error)).not.toContain('private.example')
-  return error as TablesError
-}
-
-async function expectAbandoned(done: Promise<unknown>): Promise<void> {
-  const error = await failureOf(done)
-  expect(error).toMatchObject({ retryable: false, type: undefined })
-  expect(error.message).toContain('no longer waits')
-}
-
-/** All that a log could print of an error: messages, stacks and the chain of causes. */
-function everyTextOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  return `${error.stack} ${JSON.stringify(error)} ${everyTextOf(error.cause)}`
-}
+import { against, expectAbandoned, failureOf, insert, open } from './against-server.ts'
 
 describe('a request that got no whole answer', () => {
   const unknown: [string, Behaviour][] = [
@@ -100,7 +32,7 @@ describe('a request that got no whole answer', () => {
         (tables: Tables) => tables.run({ query: 'INSERT INTO a SELECT 1' }),
         (tables: Tables) => tables.insert(insert),
       ]) {
-        const { tables } = await against([behaviour], { requestMsMax: 100 })
+        const { tables } = await against([behaviour], { silenceMsMax: 100 })
         expect(await failureOf(send(tables))).toMatchObject({ retryable: true, type: undefined })
       }
     },
@@ -262,141 +194,6 @@ describe('a caller that stops waiting', () => {
     await failureOf(tables.insert(insert, { signal: AbortSignal.abort() }))
     expect(server.requests).toHaveLength(0)
   })
-})
-
-describe('connections', () => {
-  test('are never more than allowed, and the others wait', async () => {
-    const held: (() => void)[] = []
-    const { server, tables } = await against(
-      [
-        response => {
-          held.push(() => response.end('{"n":1}\n'))
-          // Both places are taken, so nothing else can come before one of the two is answered.
-          if (held.length >= 2) held.shift()?.()
-          if (server.requests.length === 8) for (const answer of held) answer()
-        },
-      ],
-      { connectionsMax: 2 },
-    )
-    await Promise.all(Array.from({ length: 8 }, () => tables.rows({ query: 'SELECT 1' })))
-    expect(server.connections.openMost).toBe(2)
-  })
-
-  test('are used again, and closed by us once they have idled long enough', async () => {
-    const { server, tables } = await against([answers('{"n":1}\n')], { idleConnectionMsMax: 100 })
-    await tables.rows({ query: 'SELECT 1' })
-    await tables.run({ query: 'SELECT 1' })
-    expect(server.connections.opened).toBe(1)
-    await server.whenNoneIsOpen()
-    expect(await tables.rows({ query: 'SELECT 1' })).toEqual([{ n: 1 }])
-    expect(server.connections.opened).toBe(2)
-  })
-
-  test('that cannot be had are refused, beyond a thousand that wait', async () => {
-    const { tables } = await against([isSilent], { connectionsMax: 1, requestMsMax: 60_000 })
-    const abort = new AbortController()
-    const waiting = Array.from({ length: 1_001 }, () =>
-      tables.rows({ query: 'SELECT 1' }, { signal: abort.signal }),
-    )
-    const error = await failureOf(tables.rows({ query: 'SELECT 1' }))
-    expect(error).toMatchObject({ retryable: true })
-    abort.abort()
-    expect((await Promise.allSettled(waiting)).every(({ status }) => status === 'rejected')).toBe(true)
-  })
-
-  test('are closed only when the statements that run have ended', async () => {
-    const { server, tables } = await against([
-      response => {
-        closed = tables.close().then(() => ended.push('closed'))
-        response.end('{"n":1}\n')
-      },
-    ])
-    const ended: string[] = []
-    let closed: Promise<unknown> = Promise.resolve()
-    await tables.rows({ query: 'SELECT 1' }).then(() => ended.push('answered'))
-    await closed
-    expect(ended).toEqual(['answered', 'closed'])
-    await server.whenNoneIsOpen()
-  })
-})
-
-describe('what is sent', () => {
-  test('carries the credentials in a header, and nowhere else', async () => {
-    const { server, tables } = await against([answers('')])
-    await tables.insert(insert)
-    const [request] = server.requests
-    expect(request?.headers.authorization).toBe(
-      `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`,
-    )
-    expect(request?.parameters.toString()).not.toContain(password)
-  })
-
-  test('of a read cannot write, and ends when nobody waits for it', async () => {
-    const { server, tables } = await against([answers('')])
-    await tables.rows({ query: 'SELECT 1' })
-    expect(server.requests[0]?.parameters.get('readonly')).toBe('2')
-    expect(server.requests[0]?.parameters.get('cancel_http_readonly_queries_on_client_close')).toBe('1')
-  })
-
-  test('asks for the answer when the statement has ended, and for signs of life before', async () => {
-    const { server, tables } = await against([answers('')], { requestMsMax: 30_000 })
-    await tables.run({ query: 'INSERT INTO a SELECT 1' })
-    await tables.insert(insert)
-    await tables.rows({ query: 'SELECT 1' })
-    expect(server.requests.map(({ parameters }) => parameters.get('wait_end_of_query'))).toEqual([
-      '1',
-      '1',
-      '1',
-    ])
-    expect(server.requests[0]?.parameters.get('send_progress_in_http_headers')).toBe('1')
-    expect(Number(server.requests[0]?.parameters.get('http_headers_progress_interval_ms'))).toBe(10_000)
-  })
-
-  test('carries the settings that every statement is to have', async () => {
-    const { server, tables } = await against([answers('')], {
-      statementSettings: { insert_quorum: 'auto', select_sequential_consistency: 1 },
-    })
-    await tables.run({ query: 'SELECT 1' })
-    await tables.insert(insert)
-    await tables.rows({ query: 'SELECT 1' })
-    for (const { parameters } of server.requests) {
-      expect(parameters.get('insert_quorum')).toBe('auto')
-      expect(parameters.get('select_sequential_consistency')).toBe('1')
-    }
-  })
-
-  test('has parameters in the URL while they are few, and in the text when they are many', async () => {
-    const { server, tables } = await against([answers('')])
-    const query = 'SELECT {ids:Array(String)}'
-    await tables.rows({ query, query_params: { ids: ['a'] } })
-    const ids = Array.from({ length: 100 }, (_, n) => `${n}`.padStart(256, 'x'))
-    await tables.rows({ query, query_params: { ids } })
-    const [few, many] = server.requests
-    expect(few?.parameters.get('param_ids')).toBe("['a']")
-    expect(few?.body).toBe(query)
-    expect(many?.parameters.has('param_ids')).toBe(false)
-    expect(many?.body).toContain(ids.at(-1))
-  })
-
-  test('is compressed where that is wanted', async () => {
-    const { server, tables } = await against([answers('')], { compression: true })
-    await tables.insert(insert)
-    await tables.rows({ query: 'SELECT 1' })
-    expect(server.requests[0]?.headers['content-encoding']).toBe('gzip')
-    expect(server.requests[1]?.headers['accept-encoding']).toBe('gzip')
-    expect(server.requests[1]?.parameters.get('enable_http_compression')).toBe('1')
-  })
-})
-
-test.each([
-  'not a url',
-  'ftp://127.0.0.1:8123',
-  `http://${user}:${password}@127.0.0.1:8123`,
-  'http://127.0.0.1:8123/database',
-  'http://127.0.0.1:8123/?request_timeout=1',
-])('a URL that is more or less than a server is refused and not quoted (%#)', url => {
-  expect(() => open(url)).toThrow(TypeError)
-  expect(() => open(url)).not.toThrow(password)
 })
 
 function cutsChunk(response: Parameters<Behaviour>[0]): void {
