@@ -5,19 +5,19 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { encodeState } from '../../contracts/events/codec.ts'
 import { currencyDigits } from '../../contracts/events/currencies.ts'
-import { type ChangeEvent, type StateEvent, topicOf } from '../../contracts/events/event.ts'
+import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { addDelivery, batchLogInsert, emptyBatch, ledgerInserts } from '../../services/projector/batch.ts'
 import { createDecoder } from '../../services/projector/decode.ts'
 import { createFolder, type Folder, type FolderSettings } from '../../services/projector/folder.ts'
 import { backerHasher } from '../../services/projector/ledger-rows.ts'
 import type { Sleep } from '../../services/projector/sleep.ts'
-import type { LogRecord, NewRecord } from '../../services/shared/event-log/port.ts'
+import type { LogRecord } from '../../services/shared/event-log/port.ts'
 import { openChdbTables } from '../../services/shared/tables/chdb.ts'
 import { migrate } from '../../services/shared/tables/migrate.ts'
 import type { Databases, Tables } from '../../services/shared/tables/port.ts'
 import type { CampaignReading, ReadModel } from './model.ts'
+import { newRecordOf } from './sample-events.ts'
 
 export const backerKey = '0123456789abcdef'.repeat(4)
 /** Digits of the platform currency that the tests fold with. */
@@ -51,15 +51,6 @@ export async function openModelTables(): Promise<ModelTables> {
       await tables.close()
       await rm(directory, { recursive: true, force: true })
     },
-  }
-}
-
-/** The event as a producer appends it. */
-export function newRecordOf(event: ChangeEvent): NewRecord {
-  return {
-    topic: topicOf[event.type],
-    key: Buffer.from(event.key),
-    value: event.data === null ? null : encodeState(event as StateEvent),
   }
 }
 

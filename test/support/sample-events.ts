@@ -1,10 +1,13 @@
 /** Events with nothing special about them, for tests to change what they are about. */
-import type {
-  ApiKeyState,
-  CampaignState,
-  ChangeEvent,
-  PledgeState,
-  RewardState,
+import { encodeState } from '../../contracts/events/codec.ts'
+import {
+  type ApiKeyState,
+  type CampaignState,
+  type ChangeEvent,
+  type PledgeState,
+  type RewardState,
+  type StateEvent,
+  topicOf,
 } from '../../contracts/events/event.ts'
 import type { NewRecord } from '../../services/shared/event-log/port.ts'
 
@@ -20,6 +23,15 @@ export function smallWorld(): ChangeEvent[] {
     pledgeEvent({ campaign_id: 'a', pledge_id: 'q' }),
     apiKeyEvent({ key: 'k', account_id: 'acc' }),
   ]
+}
+
+/** The event as a producer appends it. */
+export function newRecordOf(event: ChangeEvent): NewRecord {
+  return {
+    topic: topicOf[event.type],
+    key: Buffer.from(event.key),
+    value: event.data === null ? null : encodeState(event as StateEvent),
+  }
 }
 
 /** What no decoder takes for an event. */

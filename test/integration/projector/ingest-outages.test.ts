@@ -11,11 +11,10 @@ import {
   createTestFolder,
   expectedReading,
   type ModelTables,
-  newRecordOf,
   openModelTables,
   readViews,
 } from '../../support/model-tables.ts'
-import { noEvent, pledgeEvent, smallWorld } from '../../support/sample-events.ts'
+import { newRecordOf, noEvent, pledgeEvent, smallWorld } from '../../support/sample-events.ts'
 
 const world = smallWorld()
 const worldEnds = { 'campaigns/0': 2, 'pledges/0': 2, 'api-keys/0': 1 }

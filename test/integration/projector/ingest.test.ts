@@ -12,11 +12,17 @@ import {
   createTestFolder,
   expectedReading,
   type ModelTables,
-  newRecordOf,
   openModelTables,
   readViews,
 } from '../../support/model-tables.ts'
-import { campaignEvent, noEvent, pledgeEvent, sampleReward, smallWorld } from '../../support/sample-events.ts'
+import {
+  campaignEvent,
+  newRecordOf,
+  noEvent,
+  pledgeEvent,
+  sampleReward,
+  smallWorld,
+} from '../../support/sample-events.ts'
 
 const world = smallWorld()
 const worldEnds = { 'campaigns/0': 2, 'pledges/0': 2, 'api-keys/0': 1 }

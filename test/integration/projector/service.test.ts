@@ -18,11 +18,17 @@ import {
   backerKey,
   expectedReading,
   type ModelTables,
-  newRecordOf,
   openModelTables,
   readViews,
 } from '../../support/model-tables.ts'
-import { apiKeyEvent, campaignEvent, noEvent, pledgeEvent, smallWorld } from '../../support/sample-events.ts'
+import {
+  apiKeyEvent,
+  campaignEvent,
+  newRecordOf,
+  noEvent,
+  pledgeEvent,
+  smallWorld,
+} from '../../support/sample-events.ts'
 
 describe('the projector', () => {
   let model: ModelTables
