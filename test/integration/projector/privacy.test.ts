@@ -1,0 +1,258 @@
+/**
+ * Nothing private in any table. Worlds full of recognisable private values are projected; then every row of every
+ * table of both databases is searched, superseded rows included, and everything that was logged.
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { CampaignState, ChangeEvent } from '../../../contracts/events/event.ts'
+import { createProjectorService } from '../../../services/projector/service.ts'
+import { readConfig } from '../../../services/shared/config.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal.ts'
+import type { EventReader, EventWriter, NewRecord } from '../../../services/shared/event-log/port.ts'
+import { createMetrics } from '../../../services/shared/metrics.ts'
+import type { Databases } from '../../../services/shared/tables/port.ts'
+import { backerKey, type ModelTables, openModelTables } from '../../support/model-tables.ts'
+import {
+  apiKeyEvent,
+  campaignEvent,
+  campaignTombstone,
+  newRecordOf,
+  pledgeEvent,
+  pledgeTombstone,
+  sampleReward,
+} from '../../support/sample-events.ts'
+
+describe('private values', () => {
+  let model: ModelTables
+  let databases: Databases
+  let directory: string
+  let writer: EventWriter
+  let reader: EventReader
+  let stop: () => Promise<void>
+  let logged: string
+  let isDrained: () => Promise<boolean>
+
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+
+  afterAll(() => model.dispose())
+
+  beforeEach(async () => {
+    databases = await model.freshDatabases()
+    directory = await mkdtemp(join(tmpdir(), 'pledgeview-privacy-'))
+    const journal = join(directory, 'journal.sqlite')
+    writer = await openJournalWriter(journal)
+    reader = await openJournalReader(journal, { consumer: 'projector' })
+    logged = ''
+    const logger = pino({ level: 'trace' }, { write: line => (logged += line) })
+    const abort = new AbortController()
+    const service = createProjectorService({
+      reader,
+      tables: model.tables,
+      databases,
+      config: readConfig({ PLEDGEVIEW_COMMIT_HORIZON_MS: '60000' }),
+      backerKey,
+      run: 'run',
+      settleMs: 0,
+      metrics: createMetrics(),
+      logger,
+      now: Date.now,
+      monotonicMs: () => performance.now(),
+      random: () => 0,
+    })
+    isDrained = service.isDrained
+    const done = service.run(abort.signal)
+    stop = async () => {
+      abort.abort()
+      await done
+    }
+  })
+
+  afterEach(async () => {
+    await stop()
+    await reader.close()
+    await writer.close()
+    await model.drop(databases)
+    await rm(directory, { recursive: true, force: true })
+  })
+
+  async function project(events: readonly ChangeEvent[], more: readonly NewRecord[] = []): Promise<void> {
+    await writer.append([...events.map(newRecordOf), ...more])
+    await vi.waitFor(async () => expect(await isDrained()).toBe(true), 20_000)
+  }
+
+  async function tablesOf(database: string): Promise<string[]> {
+    const rows = await model.tables.rows<{ name: string }>({
+      query: 'SELECT name FROM system.tables WHERE database = {database:String} ORDER BY name',
+      query_params: { database },
+    })
+    return rows.map(({ name }) => name)
+  }
+
+  /** The tables and views that hold the text in any column of any row, as `database.table`. */
+  async function placesOf(text: string): Promise<string[]> {
+    const places: string[] = []
+    for (const database of [databases.model, databases.views]) {
+      for (const table of await tablesOf(database)) {
+        const [row] = await model.tables.rows<{ rows: number }>({
+          query: `SELECT countIf(position(toJSONString(tuple(*)), {text:String}) > 0) AS rows FROM ${database}.${table}`,
+          query_params: { text },
+        })
+        if (row && row.rows > 0) places.push(`${database === databases.model ? 'model' : 'views'}.${table}`)
+      }
+    }
+    return places
+  }
+
+  /** What ClickHouse does by itself within the hour that the tables set. */
+  async function mergeAll(): Promise<void> {
+    const engines = await model.tables.rows<{ name: string }>({
+      query: "SELECT name FROM system.tables WHERE database = {model:String} AND engine LIKE '%MergeTree'",
+      query_params: { model: databases.model },
+    })
+    for (const { name } of engines) {
+      await model.tables.run({ query: `OPTIMIZE TABLE ${databases.model}.${name} FINAL` })
+    }
+  }
+
+  function stateFull(text: string): Omit<CampaignState, 'campaign_id' | 'version' | 'status'> {
+    const { campaign_id, version, status, ...rest } = campaignEvent({
+      campaign_id: 'x',
+      slug: `${text}-slug`,
+      url: `https://${text}.example`,
+      title: text,
+      subtitle: text,
+      category: text,
+      subcategory: text,
+      location: text,
+      image_url: text,
+      campaign_type: text,
+      project_type: text,
+      tags: [text],
+      creator: { creator_id: `${text}-id`, name: text, profile_url: text, avatar_url: text },
+      description: text,
+      risks: text,
+      rewards: [sampleReward({ reward_id: text, title: text, description: text })],
+    }).data as CampaignState
+    return rest
+  }
+
+  test('a search finds what is public, so that finding nothing means something', async () => {
+    await project([campaignEvent({ ...stateFull('SHOWN'), campaign_id: 'a' })])
+    expect(await placesOf('SHOWN')).toEqual([
+      'model.campaign_ledger',
+      'model.campaigns',
+      'views.campaigns',
+      'views.categories',
+      'views.rewards',
+    ])
+  })
+
+  test('backer ids are in no table and in no log line, whatever became of the pledges', async () => {
+    const statuses = ['UNKNOWN', 'PENDING', 'ACTIVE', 'COLLECTED', 'CANCELLED', 'REFUNDED', 'FAILED'] as const
+    await project(
+      [
+        campaignEvent({ campaign_id: 'a' }),
+        campaignEvent({ campaign_id: 'hidden', status: 'DRAFT' }),
+        ...['a', 'hidden', 'unknown'].flatMap(campaign_id =>
+          statuses.map(status =>
+            pledgeEvent({ campaign_id, pledge_id: status, status, backer_id: `BACKER-${status}` }),
+          ),
+        ),
+        pledgeEvent({ campaign_id: 'a', pledge_id: 'deleted', backer_id: 'BACKER-deleted' }),
+        pledgeTombstone('a', 'deleted'),
+      ],
+      [
+        // Rejects: what is wrong with them is told, what is in them is not.
+        newRecordOf(
+          pledgeEvent({ campaign_id: 'a', pledge_id: 'r', backer_id: 'BACKER-rejected', amount_minor: -1 }),
+        ),
+        { topic: 'pledges', key: Buffer.from('a/s'), value: Buffer.from('BACKER-garbage') },
+      ],
+    )
+    expect(await placesOf('BACKER')).toEqual([])
+    expect(logged).toContain('a record was rejected')
+    expect(logged).not.toContain('BACKER')
+  })
+
+  test('of a pledge that no longer counts not even the hash of its backer is left', async () => {
+    await project([campaignEvent({ campaign_id: 'a' }), pledgeEvent({ campaign_id: 'a', pledge_id: 'p' })])
+    await project([pledgeEvent({ campaign_id: 'a', pledge_id: 'p', version: 2, status: 'REFUNDED' })])
+    await mergeAll()
+    expect(
+      await model.tables.rows({
+        query: `SELECT backer_hash, amount_minor FROM ${databases.model}.pledge_ledger`,
+      }),
+    ).toEqual([{ backer_hash: 0, amount_minor: 0 }])
+  })
+
+  test('texts of campaigns that are not public are in no table', async () => {
+    const statuses = ['UNKNOWN', 'DRAFT', 'SUBMITTED', 'APPROVED', 'SUSPENDED'] as const
+    await project([
+      campaignEvent({ campaign_id: 'shown' }),
+      ...statuses.map(status =>
+        campaignEvent({ ...stateFull(`UNLAUNCHED-${status}`), campaign_id: status, status }),
+      ),
+      ...statuses.map(status => pledgeEvent({ campaign_id: status, pledge_id: 'p', reward_id: 'tier' })),
+    ])
+    expect(await placesOf('UNLAUNCHED')).toEqual([])
+    expect(logged).not.toContain('UNLAUNCHED')
+  })
+
+  test.each([
+    [
+      'suspended',
+      campaignEvent({ ...stateFull('AFTER'), campaign_id: 'a', version: 2, status: 'SUSPENDED' }),
+    ],
+    ['deleted', campaignTombstone('a')],
+  ])(
+    'texts of a campaign that was %s leave the views at once, and every table with the next merge',
+    async (_, event) => {
+      await project([
+        campaignEvent({ ...stateFull('WITHDRAWN'), campaign_id: 'a' }),
+        pledgeEvent({ campaign_id: 'a', pledge_id: 'p' }),
+      ])
+      await project([event])
+      const places = await placesOf('WITHDRAWN')
+      expect(places.filter(place => place.startsWith('views.'))).toEqual([])
+      await mergeAll()
+      expect(await placesOf('WITHDRAWN')).toEqual([])
+      expect(await placesOf('AFTER')).toEqual([])
+    },
+  )
+
+  test('an earlier text of a public campaign leaves with the next merge too', async () => {
+    await project([campaignEvent({ ...stateFull('EARLIER'), campaign_id: 'a' })])
+    await project([campaignEvent({ campaign_id: 'a', version: 2 })])
+    await mergeAll()
+    expect(await placesOf('EARLIER')).toEqual([])
+  })
+
+  test('creators’ ids are not in the views', async () => {
+    const { creator } = stateFull('x')
+    await project([campaignEvent({ campaign_id: 'a', creator: { ...creator, creator_id: 'CREATOR-ID' } })])
+    expect(await placesOf('CREATOR-ID')).toEqual(['model.campaign_ledger', 'model.campaigns'])
+  })
+
+  test('contact addresses are in the key ledger and nowhere else, and leave it with the key', async () => {
+    const integration = {
+      name: 'INTEGRATION',
+      url: 'https://INTEGRATION.example',
+      contact_email: 'CONTACT@x.example',
+    }
+    await project([
+      apiKeyEvent({ key: 'k1', account_id: 'acc', integration }),
+      apiKeyEvent({ key: 'k2', account_id: 'acc', integration, status: 'REVOKED' }),
+    ])
+    expect(await placesOf('CONTACT')).toEqual(['model.api_key_ledger'])
+    expect(await placesOf('INTEGRATION')).toEqual(['model.api_key_ledger'])
+    await project(['k1', 'k2'].map(key => ({ type: 'api-key', key, data: null }) as const))
+    await mergeAll()
+    expect(await placesOf('CONTACT')).toEqual([])
+    expect(logged).not.toMatch(/CONTACT|INTEGRATION/)
+  })
+})
