@@ -6,10 +6,10 @@ import type { Admission, Admissions } from './admission.ts'
 import {
   cacheHeaders,
   commonHeaders,
-  type Headers,
   isNoneMatch,
   jsonType,
   preflightHeaders,
+  type ResponseHeaders,
   rateLimitHeaders,
   secondsUntil,
 } from './headers.ts'
@@ -38,7 +38,7 @@ export interface Exchange {
 /** `now` is in Unix milliseconds. */
 export function createExchange(admissions: Admissions, now: () => number): Exchange {
   /** What every response has, of this request's. */
-  function headersOf(request: FastifyRequest, time: number): Headers {
+  function headersOf(request: FastifyRequest, time: number): ResponseHeaders {
     const { decision, windowMs } = request.admission ?? admissions.unknown()
     return { ...commonHeaders(request.id), ...rateLimitHeaders(decision, { windowMs, now: time }) }
   }
@@ -89,7 +89,7 @@ export function createExchange(admissions: Admissions, now: () => number): Excha
 }
 
 // Node takes names and values in one array, and then looks nothing up.
-function flatHeaders(headers: Headers, length: number): string[] {
+function flatHeaders(headers: ResponseHeaders, length: number): string[] {
   const flat = ['content-type', jsonType, 'content-length', String(length)]
   for (const name in headers) flat.push(name, headers[name] ?? '')
   return flat

@@ -3,12 +3,12 @@ import { exposedHeaders, methods, requestHeaders } from '../../../contracts/api/
 import type { RateDecision } from '../rate-limiter.ts'
 import type { CacheEntry } from '../response-cache.ts'
 
-export type Headers = Record<string, string>
+export type ResponseHeaders = Record<string, string>
 
 export const jsonType = 'application/json; charset=utf-8'
 
 /** On every response. Names are in lower case throughout, which is how they are looked up and merged. */
-export function commonHeaders(requestId: string): Headers {
+export function commonHeaders(requestId: string): ResponseHeaders {
   return {
     'x-request-id': requestId,
     'access-control-allow-origin': '*',
@@ -18,7 +18,7 @@ export function commonHeaders(requestId: string): Headers {
 }
 
 /** On a preflight. A browser may keep the answer for a day. */
-export const preflightHeaders: Headers = {
+export const preflightHeaders: ResponseHeaders = {
   'access-control-allow-methods': methods,
   'access-control-allow-headers': requestHeaders,
   'access-control-max-age': '86400',
@@ -29,7 +29,7 @@ export const preflightHeaders: Headers = {
 export function rateLimitHeaders(
   { limit, remaining, resetAt }: RateDecision,
   { windowMs, now }: { windowMs: number; now: number },
-): Headers {
+): ResponseHeaders {
   return {
     'x-ratelimit-limit': String(limit),
     'x-ratelimit-remaining': String(remaining),
@@ -45,8 +45,11 @@ export function secondsUntil(unixSecond: number, now: number): number {
 }
 
 /** On a cached answer, whether it is sent or only confirmed (304). */
-export function cacheHeaders({ etag, asOf, link, createdAt, expiresAt }: CacheEntry, now: number): Headers {
-  const headers: Headers = {
+export function cacheHeaders(
+  { etag, asOf, link, createdAt, expiresAt }: CacheEntry,
+  now: number,
+): ResponseHeaders {
+  const headers: ResponseHeaders = {
     'cache-control': `private, max-age=${Math.max(0, Math.floor((expiresAt - now) / 1000))}`,
     age: String(Math.max(0, Math.floor((now - createdAt) / 1000))),
     etag,

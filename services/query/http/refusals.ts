@@ -3,13 +3,13 @@ import { basePath, methods, readScope } from '../../../contracts/api/conventions
 import { type ErrorBody, type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
 import { errorBodySchema } from '../../../contracts/api/schemas.ts'
 import type { Admission } from './admission.ts'
-import { type Headers, jsonType } from './headers.ts'
+import { jsonType, type ResponseHeaders } from './headers.ts'
 
 /** An error as it is sent, but for the headers that every response has. */
 export interface Refusal {
   code: ErrorCode
   status: number
-  headers: Headers
+  headers: ResponseHeaders
   body: string
 }
 
@@ -50,7 +50,7 @@ export function isResource(target: string): boolean {
   return resourcePattern.test(target)
 }
 
-function headersOf(code: ErrorCode): Headers {
+function headersOf(code: ErrorCode): ResponseHeaders {
   switch (code) {
     case 'unauthorized':
       return { 'www-authenticate': 'Bearer realm="api"' }

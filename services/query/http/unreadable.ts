@@ -6,7 +6,7 @@ import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } 
 import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../../../contracts/api/errors.ts'
 import type { Admission, Admissions } from './admission.ts'
-import { commonHeaders, type Headers, rateLimitHeaders } from './headers.ts'
+import { commonHeaders, type ResponseHeaders, rateLimitHeaders } from './headers.ts'
 import { type Refusal, refusal } from './refusals.ts'
 
 export interface UnreadableDependencies {
@@ -113,7 +113,7 @@ async function answerConnection(
   }
   // What cannot be read is told so even when the bucket is empty: the connection ends here anyway.
   const answer = refusal(code)
-  const headers: Headers = {
+  const headers: ResponseHeaders = {
     ...commonHeaders(requestId),
     ...rateLimitHeaders(admission.decision, { windowMs: admission.windowMs, now: now() }),
     ...answer.headers,
@@ -124,7 +124,7 @@ async function answerConnection(
   onDone({ requestId, code, status: answer.status, elapsedMs: now() - startedAt })
 }
 
-function serialise({ status, body }: Refusal, headers: Headers): string {
+function serialise({ status, body }: Refusal, headers: ResponseHeaders): string {
   const lines = Object.entries({ ...headers, 'content-length': String(Buffer.byteLength(body)) })
   return [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

@@ -164,6 +164,25 @@ describe('the rate limit', () => {
     expect(accepted.headers['x-ratelimit-remaining']).toBe('119')
   })
 
+  it('tells addresses behind a trusted proxy apart, and believes nobody else', async () => {
+    const remaining = async (trustProxy: boolean | string[], forwarded: string) => {
+      const behind = await startTestApp({
+        tables: fakeTables().tables,
+        addressLimit: 10,
+        options: { trustProxy },
+      })
+      await behind.get('/stats', undefined, { 'X-Forwarded-For': '203.0.113.1' })
+      const second = await behind.get('/stats', undefined, { 'X-Forwarded-For': forwarded })
+      await behind.close()
+      return second.headers.get('x-ratelimit-remaining')
+    }
+    expect(await remaining(true, '203.0.113.2')).toBe('9')
+    expect(await remaining(['127.0.0.0/8'], '203.0.113.2')).toBe('9')
+    expect(await remaining(true, '203.0.113.1')).toBe('8')
+    expect(await remaining(false, '203.0.113.2')).toBe('8')
+    expect(await remaining(['192.0.2.0/24'], '203.0.113.2')).toBe('8')
+  })
+
   it('answers unknown paths and wrong methods to anyone, out of the bucket of the address', async () => {
     expect((await ask({}, '/nowhere')).status).toBe(404)
     const response = await fetch(`http://127.0.0.1:${app.port}/api/v1/stats`, { method: 'DELETE' })

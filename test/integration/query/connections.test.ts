@@ -1,10 +1,41 @@
-/** Connections that do not do their part are bounded in time and number. */
+/** What happens to connections: closed with care, bounded in time and number. */
 import { connect } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { startTestApp, type TestApp } from '../../support/query-app.ts'
 import { fakeTables } from '../../support/query-fake-tables.ts'
 import { exchangeRaw } from '../../support/query-raw.ts'
 import { codeIn, expectEveryPromise } from '../../support/query-shape.ts'
+
+describe('a request in progress when the app closes', () => {
+  it('is answered as always, and its connection is closed', async () => {
+    let release = () => {}
+    let isAsked = false
+    const held = new Promise<void>(resolve => {
+      release = resolve
+    })
+    const { tables } = fakeTables()
+    const app = await startTestApp({
+      tables: {
+        rows: async statement => {
+          isAsked = true
+          await held
+          return tables.rows(statement)
+        },
+      },
+    })
+    const { key, secret } = app.issue()
+    const request = `GET /api/v1/stats HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}:${secret}\r\n\r\n`
+    const exchange = exchangeRaw(app.port, request)
+    await vi.waitFor(() => expect(isAsked).toBe(true))
+    const closed = app.close()
+    release()
+    const [response] = await exchange
+    await closed
+    if (response === undefined) throw new Error('no answer')
+    expect(response.status).toBe(200)
+    expectEveryPromise(response)
+  })
+})
 
 describe('a connection that does not do its part', () => {
   let slow: TestApp
