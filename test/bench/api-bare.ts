@@ -1,0 +1,28 @@
+/** The ceiling of the API: Fastify with routes that do nothing but send given bytes. */
+import Fastify from 'fastify'
+import type { ServerAnswer } from './api-service.ts'
+import { benchInput, createBusyMeter, serveBench } from './bench-process.ts'
+
+export interface BareInput {
+  routes: { path: string; status: number; body: string }[]
+}
+
+export interface BareReady {
+  url: string
+}
+
+const app = Fastify({ logger: false })
+for (const { path, status, body } of benchInput<BareInput>().routes) {
+  const bytes = Buffer.from(body)
+  app.get(path, (_request, reply) => {
+    if (status === 304) return reply.code(304).send()
+    return reply.header('content-type', 'application/json; charset=utf-8').send(bytes)
+  })
+}
+const ready: BareReady = { url: await app.listen({ host: '127.0.0.1', port: 0 }) }
+const busy = createBusyMeter()
+serveBench({
+  ready,
+  answer: async (): Promise<ServerAnswer> => ({ busy: busy() }),
+  close: () => app.close(),
+})

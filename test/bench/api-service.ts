@@ -1,0 +1,72 @@
+/** The embedded service as `npm start` runs it, with demo events, a key and room for any number of requests. */
+import { randomBytes } from 'node:crypto'
+import { pino } from 'pino'
+import { appendDemo } from '../../services/demo/load-demo.ts'
+import { openDataDirectory } from '../../services/embedded/data-directory.ts'
+import { startEmbeddedService } from '../../services/embedded/service.ts'
+import { issueKey } from '../../services/shared/api-keys.ts'
+import { readConfig } from '../../services/shared/config.ts'
+import { benchInput, createBusyMeter, serveBench } from './bench-process.ts'
+
+export interface ApiServiceInput {
+  directory: string
+}
+
+export interface ApiServiceReady {
+  apiUrl: string
+  headers: Record<string, string>
+}
+
+/** Asked of a server between two loads. */
+export interface ServerRequest {
+  /** Whether each request is to be logged from now on; it is not when `npm start` runs on a terminal. */
+  log: boolean
+}
+
+export interface ServerAnswer {
+  /** How busy its event loop was since it was asked last, 0 to 1. */
+  busy: number
+}
+
+const seed = 'bench'
+
+const logger = pino({ level: 'warn' }, pino.destination({ dest: '/dev/null', sync: true }))
+const service = await startEmbeddedService({
+  directory: openDataDirectory(benchInput<ApiServiceInput>().directory),
+  config: readConfig({
+    PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '100000000',
+    // Nothing is to expire between two rounds: cached answers are what is measured.
+    PLEDGEVIEW_CACHE_MS: '3600000',
+  }),
+  port: 0,
+  opsPort: 0,
+  logger,
+})
+const { model } = service
+await appendDemo({ writer: model.writer, seed, now: Date.now() })
+await model.whenDrained()
+const { key, secret } = await issueKey(
+  {
+    directory: model.keys,
+    writer: model.writer,
+    pepper: model.secrets.keyPepper,
+    now: Date.now,
+    monotonicMs: () => performance.now(),
+    randomBytes,
+  },
+  { account: 'bench', name: 'Bench', url: 'https://example.com', email: 'bench@example.com' },
+)
+
+const ready: ApiServiceReady = {
+  apiUrl: service.apiUrl,
+  headers: { 'x-api-key': key, 'x-api-secret': secret },
+}
+const busy = createBusyMeter()
+serveBench({
+  ready,
+  async answer({ log }: ServerRequest): Promise<ServerAnswer> {
+    logger.level = log ? 'info' : 'warn'
+    return { busy: busy() }
+  },
+  close: () => service.close(),
+})

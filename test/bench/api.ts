@@ -1,0 +1,143 @@
+/**
+ * The API on cached answers: the service as it is run, with authentication and rate limiter, beside bare Fastify
+ * routes in a process of their own that send the same bytes.
+ */
+import type { BareInput, BareReady } from './api-bare.ts'
+import type { ApiServiceInput, ApiServiceReady, ServerAnswer, ServerRequest } from './api-service.ts'
+import { type BenchProcess, startBenchProcess } from './bench-process.ts'
+import type { LoadRequest, LoadResult } from './load.ts'
+import { type BenchReport, type Figure, figureOf } from './report.ts'
+import { ratioOfPairs, summarize } from './samples.ts'
+import type { Workspace } from './workspace.ts'
+
+const rounds = 5
+const loadMs = 1_500
+const warmUpMs = 1_000
+const connections = 10
+const startMsMax = 60_000
+const ratioMin = 0.6
+
+/** One thing to ask for, of the service and of its ceiling. */
+interface Subject {
+  name: string
+  path: string
+  headers: Record<string, string>
+  status: number
+  body: string
+  log: boolean
+  isTargeted: boolean
+}
+
+interface Measured {
+  subject: Subject
+  service: Load[]
+  bare: Load[]
+}
+
+type Load = LoadResult & ServerAnswer
+
+type Service = BenchProcess<ApiServiceReady>
+
+export async function benchApi(workspace: Workspace): Promise<BenchReport> {
+  const input: ApiServiceInput = { directory: workspace.directory('api') }
+  const service: Service = await startBenchProcess({ script: 'api-service.ts', input, msMax: startMsMax })
+  try {
+    const subjects = await findSubjects(service.ready)
+    return report(await measureAll(service, subjects), subjects)
+  } finally {
+    await service.end()
+  }
+}
+
+/** Asks for each thing once, which puts it into the cache and tells which bytes the ceiling has to send. */
+async function findSubjects({ apiUrl, headers }: ApiServiceReady): Promise<Subject[]> {
+  const listPath = '/projects?limit=50'
+  const list = await get(apiUrl + listPath, headers)
+  const first = (JSON.parse(list.body) as { data: { slug: string }[] }).data[0]
+  if (!first) throw new Error('the demo platform has no campaigns')
+  const detailPath = `/projects/${first.slug}`
+  const detail = await get(apiUrl + detailPath, headers)
+  const page = { path: listPath, headers, status: 200, body: list.body, log: false, isTargeted: false }
+  return [
+    { ...page, name: 'list page of 50', isTargeted: true },
+    { ...page, name: 'list page of 50, requests logged', log: true },
+    { ...page, name: '304', status: 304, body: '', headers: { ...headers, 'if-none-match': list.etag } },
+    { ...page, name: 'detail', path: detailPath, body: detail.body },
+  ]
+}
+
+async function get(url: string, headers: Record<string, string>): Promise<{ body: string; etag: string }> {
+  const response = await fetch(url, { headers, signal: AbortSignal.timeout(10_000) })
+  if (response.status !== 200) throw new Error(`${url} answered ${response.status}`)
+  return { body: await response.text(), etag: response.headers.get('etag') ?? '' }
+}
+
+async function measureAll(service: Service, subjects: readonly Subject[]): Promise<Measured[]> {
+  const routes = subjects.map(({ status, body }, index) => ({ path: `/${index}`, status, body }))
+  const input: BareInput = { routes }
+  const bare = await startBenchProcess<BareReady>({ script: 'api-bare.ts', input, msMax: startMsMax })
+  const load = await startBenchProcess({ script: 'load.ts', input: {}, msMax: startMsMax })
+  const measured = subjects.map((subject): Measured => ({ subject, service: [], bare: [] }))
+
+  async function run(index: number, ms: number): Promise<{ service: Load; bare: Load }> {
+    const { path, headers, status, log } = subjects[index] as Subject
+    const ofBare = { url: `${bare.ready.url}/${index}`, headers: {}, status, connections, ms }
+    const ofService = { url: service.ready.apiUrl + path, headers, status, connections, ms }
+    return {
+      bare: await loadOn(bare, load, ofBare, { log }),
+      service: await loadOn(service, load, ofService, { log }),
+    }
+  }
+
+  try {
+    for (const index of subjects.keys()) await run(index, warmUpMs)
+    for (let round = 0; round < rounds; round++) {
+      for (const [index, { service, bare }] of measured.entries()) {
+        const result = await run(index, loadMs)
+        service.push(result.service)
+        bare.push(result.bare)
+      }
+    }
+    return measured
+  } finally {
+    await load.end()
+    await bare.end()
+  }
+}
+
+async function loadOn(
+  server: BenchProcess<unknown>,
+  load: BenchProcess<unknown>,
+  request: LoadRequest,
+  asked: ServerRequest,
+): Promise<Load> {
+  await server.ask<ServerAnswer>(asked)
+  const result = await load.ask<LoadResult>(request)
+  return { ...result, ...(await server.ask<ServerAnswer>(asked)) }
+}
+
+function report(measured: Measured[], subjects: Subject[]): BenchReport {
+  const pageBytes = Buffer.byteLength(subjects[0]?.body ?? '')
+  return {
+    bench: 'api',
+    notes: [
+      `Cached answers over HTTP on ${connections} connections without pipelining; a list page is ${pageBytes} bytes.`,
+      `${rounds} times in turns with a bare Fastify route that sends the same bytes; the load is a third process.`,
+    ],
+    figures: measured.flatMap(figuresOf),
+  }
+}
+
+function figuresOf({ subject: { name, isTargeted }, service, bare }: Measured): Figure[] {
+  const rates = (loads: Load[]) => loads.map(({ requestsPerSecond }) => requestsPerSecond)
+  const busy = (loads: Load[]) => summarize(loads.map(load => load.busy * 100))
+  const ratio = ratioOfPairs(rates(service), rates(bare))
+  return [
+    figureOf(name, 'requests/s', summarize(rates(service))),
+    figureOf(`${name}, bare`, 'requests/s', summarize(rates(bare))),
+    figureOf(`${name}, ratio`, '', ratio, isTargeted ? { atLeast: ratioMin } : undefined),
+    // Where a server was not busy all the time, something else was the limit, and the ratio says little.
+    figureOf(`${name}, event loop busy`, '%', busy(service)),
+    figureOf(`${name}, bare, event loop busy`, '%', busy(bare)),
+  ]
+}

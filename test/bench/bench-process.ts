@@ -1,0 +1,136 @@
+/**
+ * Parts of a bench in processes of their own: ClickHouse runs in-process, one data directory a process, and a server
+ * must not share its core with the load that is put on it.
+ *
+ * A process speaks once when it is ready, and then only when it is asked. Nothing outlives the bench: a process ends
+ * when the channel to it closes, and is killed when that takes too long.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+
+export interface BenchProcess<Ready> {
+  ready: Ready
+  /** Sends a request and resolves with its answer. Rejects where the process ends or is silent for too long. */
+  ask<Answer>(request: object): Promise<Answer>
+  end(): Promise<void>
+}
+
+export interface BenchProcessOptions {
+  /** File name beside this one. */
+  script: string
+  /** Handed over as JSON. */
+  input: object
+  /** How long it may take to be ready, and to answer. */
+  msMax: number
+}
+
+const endMsMax = 15_000
+const packageFile = new URL('../../package.json', import.meta.url)
+
+/** Starts a process with the Node flags of `npm start`, so that what is measured is what is run. */
+export async function startBenchProcess<Ready>(options: BenchProcessOptions): Promise<BenchProcess<Ready>> {
+  const { script, input, msMax } = options
+  const child = fork(new URL(script, import.meta.url), [JSON.stringify(input)], {
+    execArgv: startFlags(readFileSync(packageFile, 'utf8')),
+    serialization: 'advanced',
+    // The bench's own stdout may be JSON.
+    stdio: ['ignore', 2, 2, 'ipc'],
+  })
+  try {
+    return {
+      ready: await nextMessage<Ready>(child, script, msMax),
+      ask<Answer>(request: object) {
+        const answer = nextMessage<Answer>(child, script, msMax)
+        child.send(request)
+        return answer
+      },
+      end: () => endProcess(child),
+    }
+  } catch (error) {
+    await endProcess(child)
+    throw error
+  }
+}
+
+/** Starts a process that has one result, and ends it. */
+export async function runBenchProcess<Result>(options: BenchProcessOptions): Promise<Result> {
+  const { ready, end } = await startBenchProcess<Result>(options)
+  await end()
+  return ready
+}
+
+/** The process's side: what it was started with. */
+export function benchInput<Input>(): Input {
+  return JSON.parse(process.argv[2] ?? '{}') as Input
+}
+
+/** The process's side: says that it is ready, answers requests, and closes when nobody listens any more. */
+export function serveBench({
+  ready,
+  answer,
+  close,
+}: {
+  ready: object
+  answer?: (request: never) => Promise<object>
+  close?: () => Promise<void>
+}): void {
+  process.once('disconnect', async () => {
+    await close?.()
+    process.exit()
+  })
+  process.on('message', async request => {
+    process.send?.(await answer?.(request as never))
+  })
+  process.send?.(ready)
+}
+
+/** The share of the time, 0 to 1, that this process's event loop was busy since it was asked last. */
+export function createBusyMeter(): () => number {
+  let last = performance.eventLoopUtilization()
+  return () => {
+    const present = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(present, last)
+    last = present
+    return utilization
+  }
+}
+
+/** The flags between `node` and the script in the package's start script. */
+export function startFlags(packageJson: string): string[] {
+  const { scripts } = JSON.parse(packageJson) as { scripts: { start: string } }
+  const words = scripts.start.split(' ').slice(1)
+  return words.slice(
+    0,
+    words.findIndex(word => !word.startsWith('-')),
+  )
+}
+
+function nextMessage<T>(child: ChildProcess, script: string, msMax: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(
+      () => settle(() => reject(new Error(`${script} is silent for ${msMax} ms`))),
+      msMax,
+    )
+    const onMessage = (message: unknown) => settle(() => resolve(message as T))
+    const onExit = (code: number | null, signal: string | null) =>
+      settle(() => reject(new Error(`${script} ended before it answered (${code ?? signal})`)))
+    child.once('message', onMessage)
+    child.once('exit', onExit)
+    function settle(how: () => void): void {
+      clearTimeout(timer)
+      child.off('message', onMessage)
+      child.off('exit', onExit)
+      how()
+    }
+  })
+}
+
+async function endProcess(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exited = once(child, 'exit')
+  const timer = setTimeout(() => child.kill('SIGKILL'), endMsMax)
+  if (child.connected) child.disconnect()
+  await exited
+  clearTimeout(timer)
+}

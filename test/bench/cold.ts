@@ -1,0 +1,83 @@
+/**
+ * Cold answers: how long one client waits for what no cache has, at 400 k campaigns and 10 M pledges, over HTTP and one
+ * request at a time.
+ */
+import { startBenchProcess } from './bench-process.ts'
+import { coldPaths, seededRandom } from './cold-requests.ts'
+import type { ColdAnswer, ColdInput, ColdReady } from './cold-service.ts'
+import { type BenchReport, type Figure, figureOf, type Target } from './report.ts'
+import { quantile, summarize } from './samples.ts'
+import type { Workspace } from './workspace.ts'
+
+const campaigns = 400_000
+const pledges = 10_000_000
+const categories = 15
+const requests = 100
+const wholeLists = 20
+const statsRequests = 10
+const warmUps = 3
+const startMsMax = 240_000
+const answerMsMax = 30_000
+const seed = 20_180_101
+
+export async function benchCold(workspace: Workspace): Promise<BenchReport> {
+  const input: ColdInput = { directory: workspace.directory('cold'), campaigns, pledges }
+  const service = await startBenchProcess<ColdReady>({ script: 'cold-service.ts', input, msMax: startMsMax })
+  try {
+    const { loadSeconds, foldSeconds, foldStatements } = service.ready
+    const answered = await measure(service.ready)
+    const { peakBytes } = await service.ask<ColdAnswer>({})
+    return {
+      bench: 'cold',
+      notes: [
+        `${campaigns} campaigns with 5 tiers each and ${pledges} pledges; answers that nothing has cached, over HTTP,`,
+        'one at a time. The figure is the median, the spread that of all requests.',
+      ],
+      figures: [
+        { name: 'ledger loaded', value: loadSeconds, unit: 's' },
+        { name: `folded whole, in ${foldStatements} statements`, value: foldSeconds, unit: 's' },
+        ...answered,
+        { name: 'peak memory', value: peakBytes / 1e6, unit: 'MB' },
+      ],
+    }
+  } finally {
+    await service.end()
+  }
+}
+
+async function measure(ready: ColdReady): Promise<Figure[]> {
+  const paths = coldPaths({ campaigns, categories, count: requests + warmUps }, seededRandom(seed))
+  const stats = Array.from({ length: statsRequests + warmUps }, () => '/stats')
+  return [
+    ...(await timed(ready, 'list', paths.lists, { atMost: 50 })),
+    ...(await timed(ready, 'list of all campaigns', paths.wholeLists.slice(0, wholeLists + warmUps))),
+    ...(await timed(ready, 'further page of a list', paths.pages)),
+    ...(await timed(ready, 'detail', paths.details, { atMost: 10 })),
+    ...(await timed(ready, 'stats', stats, { atMost: 1_000 })),
+  ]
+}
+
+/** The median and the 99th percentile, ms; the target is the median's. */
+async function timed(
+  ready: ColdReady,
+  name: string,
+  paths: readonly string[],
+  target?: Target,
+): Promise<Figure[]> {
+  const samples: number[] = []
+  for (const path of paths) samples.push(await millisecondsOf(ready, path))
+  const measured = samples.slice(warmUps)
+  return [
+    figureOf(`${name}, p50`, 'ms', summarize(measured), target),
+    { name: `${name}, p99`, value: quantile(measured, 0.99), unit: 'ms' },
+  ]
+}
+
+async function millisecondsOf({ apiUrl, headers }: ColdReady, path: string): Promise<number> {
+  const startedMs = performance.now()
+  const response = await fetch(apiUrl + path, { headers, signal: AbortSignal.timeout(answerMsMax) })
+  await response.arrayBuffer()
+  const elapsedMs = performance.now() - startedMs
+  if (response.status !== 200) throw new Error(`${path} answered ${response.status}`)
+  return elapsedMs
+}

@@ -1,0 +1,60 @@
+/**
+ * Ingest: how fast the projector takes a whole history, beside the ceiling of the same journal read in the same slices
+ * and decoded by the same rules, with no hashing, no rows and no ClickHouse.
+ */
+import { copyFileSync } from 'node:fs'
+import { openDataDirectory } from '../../services/embedded/data-directory.ts'
+import { runBenchProcess } from './bench-process.ts'
+import { type PreparedJournal, prepareJournal } from './ingest-journal.ts'
+import type { IngestRunInput, IngestRunResult } from './ingest-run.ts'
+import { type BenchReport, type Figure, figureOf } from './report.ts'
+import { ratioOfPairs, summarize } from './samples.ts'
+import type { Workspace } from './workspace.ts'
+
+const pairs = 5
+const runMsMax = 120_000
+
+/** Runs the pairs, ceiling first. Every pair has a fresh data directory, which both read. */
+export async function benchIngest(workspace: Workspace): Promise<BenchReport> {
+  const journal = await prepareJournal(workspace)
+  const ceilings: IngestRunResult[] = []
+  const ours: IngestRunResult[] = []
+  for (let pair = 0; pair < pairs; pair++) {
+    const directory = workspace.directory('ingest')
+    copyFileSync(journal.path, openDataDirectory(directory).journal)
+    ceilings.push(await run({ kind: 'ceiling', directory }, journal))
+    ours.push(await run({ kind: 'projector', directory }, journal))
+    workspace.discard(directory)
+  }
+  return {
+    bench: 'ingest',
+    notes: [
+      `${journal.events} events of ${journal.source}, from the journal to folded read tables, in a process of its own,`,
+      `${pairs} times in turns with the ceiling: the same journal only read and decoded.`,
+    ],
+    figures: figures(journal, ceilings, ours),
+  }
+}
+
+async function run(input: IngestRunInput, { events }: PreparedJournal): Promise<IngestRunResult> {
+  const result = await runBenchProcess<IngestRunResult>({ script: 'ingest-run.ts', input, msMax: runMsMax })
+  if (result.records !== events) throw new Error(`${input.kind} saw ${result.records} of ${events} records`)
+  return result
+}
+
+function figures(journal: PreparedJournal, ceilings: IngestRunResult[], ours: IngestRunResult[]): Figure[] {
+  const rate = ({ records, seconds }: IngestRunResult) => records / seconds
+  const seconds = summarize(ours.map(result => result.seconds))
+  const peakMb = summarize(ours.map(result => result.peakBytes / 1e6))
+  const ratio = ratioOfPairs(ours.map(rate), ceilings.map(rate))
+  return [
+    { name: 'events append', value: journal.events / journal.appendSeconds, unit: 'events/s' },
+    figureOf('ceiling', 'events/s', summarize(ceilings.map(rate))),
+    figureOf('projector', 'events/s', summarize(ours.map(rate))),
+    figureOf('projector / ceiling', '', ratio, { atLeast: 0.5 }),
+    // The time is promised for the real table only.
+    figureOf('whole history', 's', seconds, journal.isWholeTable ? { atMost: 25 } : undefined),
+    figureOf('start, tables made', 's', summarize(ours.map(result => result.startSeconds))),
+    { ...figureOf('peak memory', 'MB', peakMb), value: peakMb.max, target: { atMost: 1_500 } },
+  ]
+}

@@ -1,0 +1,94 @@
+/**
+ * The load: a process of its own that asks one server for one thing over and over, on several connections.
+ *
+ * It looks at the head of each response and counts the bytes of its body. A general load generator parses and keeps
+ * more than that, and with pages of 50 KB would itself be what is measured.
+ */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { serveBench } from './bench-process.ts'
+import { createResponseCounter } from './response-counter.ts'
+
+export interface LoadRequest {
+  url: string
+  headers: Record<string, string>
+  /** The only status that counts as an answer. */
+  status: number
+  connections: number
+  ms: number
+}
+
+export interface LoadResult {
+  requestsPerSecond: number
+}
+
+const chunkBytes = 256 * 1024
+
+serveBench({ ready: {}, answer: load })
+
+/** Throws on any other status, and on a connection that breaks. */
+async function load({ url, headers, status, connections, ms }: LoadRequest): Promise<LoadResult> {
+  const target = new URL(url)
+  const request = requestText(target, headers)
+  const failed = new AbortController()
+  let answers = 0
+  const sockets = Array.from({ length: connections }, () =>
+    openConnection(target, {
+      status,
+      onAnswer(socket) {
+        answers++
+        socket.write(request)
+      },
+      onFailure: error => failed.abort(error),
+    }),
+  )
+  try {
+    await Promise.all(sockets.map(socket => once(socket, 'connect', { signal: failed.signal })))
+    const startedMs = performance.now()
+    for (const socket of sockets) socket.write(request)
+    // It polls and never sleeps: waking it would cost the server that it waits for, and the slower one more than the other.
+    while (performance.now() - startedMs < ms && !failed.signal.aborted) await nextTurn()
+    failed.signal.throwIfAborted()
+    return { requestsPerSecond: (answers * 1000) / (performance.now() - startedMs) }
+  } catch (error) {
+    throw failed.signal.reason ?? error
+  } finally {
+    for (const socket of sockets) socket.destroy()
+  }
+}
+
+interface ConnectionOptions {
+  status: number
+  onAnswer: (socket: Socket) => void
+  onFailure: (error: Error) => void
+}
+
+function openConnection(target: URL, { status, onAnswer, onFailure }: ConnectionOptions): Socket {
+  const counter = createResponseCounter(status)
+  const socket = connect({
+    host: target.hostname,
+    port: Number(target.port),
+    noDelay: true,
+    onread: {
+      buffer: Buffer.allocUnsafe(chunkBytes),
+      callback(bytes, buffer) {
+        try {
+          // One request is under way at a time, so one response at most ends here.
+          if (counter.take(Buffer.from(buffer.buffer, buffer.byteOffset, bytes))) onAnswer(socket)
+        } catch (error) {
+          onFailure(error instanceof Error ? error : new Error(String(error)))
+        }
+        return true
+      },
+    },
+  })
+  socket.on('error', onFailure)
+  socket.on('end', () => onFailure(new Error(`${target} closed a connection`)))
+  return socket
+}
+
+function requestText({ host, pathname, search }: URL, headers: Record<string, string>): string {
+  const lines = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `GET ${pathname}${search} HTTP/1.1\r\n${lines.join('')}\r\n`
+}

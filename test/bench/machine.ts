@@ -1,0 +1,41 @@
+/** The machine under the bench: a figure means nothing without it. */
+import { readFileSync } from 'node:fs'
+import { cpus, loadavg, totalmem } from 'node:os'
+
+export interface Machine {
+  cpu: string
+  cores: number
+  memoryBytes: number
+  node: string
+  clickhouse: string
+  /** Processes that wanted to run in the last minute, on average; what else the machine was doing. */
+  load: number
+}
+
+export function describeMachine(clickhouse: string): Machine {
+  const cores = cpus()
+  return {
+    cpu: cores[0]?.model ?? 'unknown',
+    cores: cores.length,
+    memoryBytes: totalmem(),
+    node: process.version,
+    clickhouse,
+    load: loadavg()[0] ?? 0,
+  }
+}
+
+export function machineText({ cpu, cores, memoryBytes, node, clickhouse, load }: Machine): string {
+  const memory = `${(memoryBytes / 2 ** 30).toFixed(1)} GiB`
+  return `${cpu}, ${cores} cores, ${memory}; Node ${node}, ClickHouse ${clickhouse} in-process; load before: ${load.toFixed(2)}\n`
+}
+
+/** The most memory that this process ever had resident, in bytes. */
+export function peakMemoryBytes(): number {
+  try {
+    const kib = /VmHWM:\s+(\d+) kB/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]
+    if (kib !== undefined) return Number(kib) * 1024
+  } catch {
+    // Only Linux has /proc.
+  }
+  return process.resourceUsage().maxRSS * 1024
+}

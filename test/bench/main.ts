@@ -1,0 +1,70 @@
+/**
+ * `npm run bench [-- ingest|api|cold ...] [--json]`: figures beside the targets of the design.
+ *
+ * Speed is a figure and not a test: the exit code is 0 unless a bench could not be run.
+ */
+import { parseArgs } from 'node:util'
+import { benchApi } from './api.ts'
+import { runBenchProcess } from './bench-process.ts'
+import { benchCold } from './cold.ts'
+import { benchIngest } from './ingest.ts'
+import { describeMachine, machineText } from './machine.ts'
+import { type BenchReport, reportObject, reportText } from './report.ts'
+import { createWorkspace, type Workspace } from './workspace.ts'
+
+const benches: Readonly<Record<string, (workspace: Workspace) => Promise<BenchReport>>> = {
+  ingest: benchIngest,
+  api: benchApi,
+  cold: benchCold,
+}
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { json: { type: 'boolean', default: false } },
+})
+const unknown = positionals.filter(name => !Object.hasOwn(benches, name))
+if (unknown.length > 0) {
+  process.stderr.write(
+    `there is no bench ${unknown.join(', ')}; there are: ${Object.keys(benches).join(', ')}\n`,
+  )
+  process.exit(2)
+}
+
+const workspace = createWorkspace()
+process.once('SIGINT', () => {
+  workspace.remove()
+  process.exit(130)
+})
+try {
+  process.exitCode = await run()
+} finally {
+  workspace.remove()
+}
+
+async function run(): Promise<number> {
+  const { version } = await runBenchProcess<{ version: string }>({
+    script: 'clickhouse-version.ts',
+    input: { directory: workspace.directory('version') },
+    msMax: 30_000,
+  })
+  const machine = describeMachine(version)
+  if (!values.json) process.stdout.write(`${machineText(machine)}\n`)
+  const reports: BenchReport[] = []
+  const failures: { bench: string; message: string }[] = []
+  for (const [name, bench] of Object.entries(benches)) {
+    if (positionals.length > 0 && !positionals.includes(name)) continue
+    try {
+      const report = await bench(workspace)
+      reports.push(report)
+      if (!values.json) process.stdout.write(`${reportText(report)}\n`)
+    } catch (error) {
+      const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
+      failures.push({ bench: name, message })
+      process.stderr.write(`${name} could not be run: ${message}\n`)
+    }
+  }
+  if (values.json) {
+    process.stdout.write(`${JSON.stringify({ machine, benches: reports.map(reportObject), failures })}\n`)
+  }
+  return failures.length > 0 ? 1 : 0
+}

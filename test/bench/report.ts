@@ -1,0 +1,81 @@
+/** What a bench says: figures beside their targets, as text for a person and as JSON. Pure. */
+import { grouped } from '../../services/shared/progress.ts'
+import type { Summary } from './samples.ts'
+
+/** What a figure should be. A target is a promise of the design, not a test: a missed one is printed, no more. */
+export type Target = { atLeast: number } | { atMost: number }
+
+export interface Figure {
+  name: string
+  /** The figure itself: a median, unless its name says what else. */
+  value: number
+  unit: string
+  /** Least and greatest sample, and how many there were. */
+  spread?: Omit<Summary, 'median'>
+  target?: Target
+}
+
+export interface BenchReport {
+  bench: string
+  /** What was measured, in a sentence or two. */
+  notes: string[]
+  figures: Figure[]
+}
+
+/** A figure from samples: their median, with the spread. */
+export function figureOf(
+  name: string,
+  unit: string,
+  { median, ...spread }: Summary,
+  target?: Target,
+): Figure {
+  return { name, value: median, unit, spread, ...(target && { target }) }
+}
+
+export function isMet({ value, target }: Figure): boolean | undefined {
+  if (!target) return undefined
+  return 'atLeast' in target ? value >= target.atLeast : value <= target.atMost
+}
+
+/** The report with `met` beside every target, for `--json`. */
+export function reportObject(report: BenchReport): object {
+  return {
+    ...report,
+    figures: report.figures.map(figure => {
+      const met = isMet(figure)
+      return met === undefined ? figure : { ...figure, met }
+    }),
+  }
+}
+
+/** The report as lines: name, value, spread, target, verdict. */
+export function reportText({ bench, notes, figures }: BenchReport): string {
+  const rows = figures.map(figure => [
+    figure.name,
+    `${numberText(figure.value)} ${figure.unit}`.trimEnd(),
+    spreadText(figure),
+    targetText(figure),
+  ])
+  const widths = [0, 1, 2].map(column => Math.max(...rows.map(row => row[column]?.length ?? 0)))
+  const lines = rows.map(row =>
+    `  ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')}`.trimEnd(),
+  )
+  return [bench, ...notes.map(note => `  ${note}`), '', ...lines, ''].join('\n')
+}
+
+function spreadText({ spread }: Figure): string {
+  return spread ? `${numberText(spread.min)} .. ${numberText(spread.max)} (${spread.samples})` : ''
+}
+
+function targetText(figure: Figure): string {
+  const { target } = figure
+  if (!target) return ''
+  const bound = 'atLeast' in target ? `>= ${numberText(target.atLeast)}` : `<= ${numberText(target.atMost)}`
+  return `${isMet(figure) ? 'met' : 'missed'} (target ${bound})`
+}
+
+/** Three digits that count: 0.612, 9.41, 25, 131,400. */
+function numberText(value: number): string {
+  if (value >= 100 || value === 0 || Number.isInteger(value)) return grouped(Math.round(value))
+  return value.toFixed(value >= 10 ? 1 : value >= 1 ? 2 : 3)
+}
