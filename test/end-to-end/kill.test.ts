@@ -1,0 +1,229 @@
+/**
+ * A kill -9 at any moment repeats work and changes nothing in its outcome: the projector of a data directory is killed
+ * again and again, while another process appends to the journal.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { ChangeEvent } from '../../contracts/events/event.ts'
+import { openDataDirectory } from '../../services/embedded/data-directory.ts'
+import { openJournalWriter } from '../../services/shared/event-log/journal.ts'
+import { openJournalInspector } from '../../services/shared/event-log/journal-inspector.ts'
+import type { EventWriter, NewRecord } from '../../services/shared/event-log/port.ts'
+import { openChdbTables } from '../../services/shared/tables/chdb.ts'
+import { defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
+import { shuffledWithNoise, worldEvents } from '../support/arbitraries.ts'
+import { readModelOf } from '../support/model.ts'
+import { expectedReading, readViews } from '../support/model-tables.ts'
+import { apiKeyEvent, newRecordOf } from '../support/sample-events.ts'
+
+const script = fileURLToPath(new URL('../support/projector-child.ts', import.meta.url))
+const seed = 20_180_101
+// Some are killed while they open, most a moment after they have got something done.
+const killsWhileOpening = 4
+const killsAtWork = 9
+const worlds = 120
+const { model, views } = defaultDatabases
+
+describe('a projector that is killed at any moment', () => {
+  const { events, records, rejects } = whatHappens()
+  let root: string
+  let tables: Tables
+
+  /** Kills a dozen projectors while the journal grows, lets the last one finish, and opens what they left. */
+  beforeAll(async () => {
+    root = await mkdtemp(join(tmpdir(), 'pledgeview-kill-'))
+    const directory = openDataDirectory(root)
+    let hasEnded = false
+    const writer = await openJournalWriter(directory.journal)
+    const appending = appendInPortions(writer, records, () => hasEnded)
+    for (const moment of momentsToKill()) {
+      const before = committedIn(directory.journal)
+      const child = startProjector(root)
+      const exit = once(child, 'exit')
+      if (moment.at === 'work') {
+        const moved = () => expect(committedIn(directory.journal)).not.toEqual(before)
+        await Promise.race([vi.waitFor(moved, { timeout: 30_000, interval: 10 }), exit])
+      }
+      await Promise.race([delay(moment.afterMs), exit])
+      expect(child.exitCode, 'a projector ended by itself').toBe(null)
+      child.kill('SIGKILL')
+      await exit
+    }
+    hasEnded = true
+    await appending
+    const last = startProjector(root)
+    await once(last, 'message')
+    last.send('finish')
+    const [code] = await once(last, 'exit')
+    expect(code).toBe(0)
+    tables = openChdbTables(directory.tables)
+  }, 90_000)
+
+  afterAll(async () => {
+    await tables.close()
+    await rm(root, { recursive: true, force: true })
+  })
+
+  async function column(query: string): Promise<unknown[]> {
+    const rows = await tables.rows<{ value: unknown }>({ query })
+    return rows.map(({ value }) => value)
+  }
+
+  test('ends with the tables that the events say, and all of the journal read', async () => {
+    expect(await readViews(tables, defaultDatabases)).toEqual(expectedReading(readModelOf(events)))
+    const inspector = openJournalInspector(join(root, 'journal.sqlite'))
+    expect(inspector.positions('projector')).toEqual(inspector.ends())
+    inspector.close()
+  })
+
+  test('ends with the active keys that the events say', async () => {
+    const active = await column(
+      `SELECT api_key AS value FROM ${model}.api_keys FINAL WHERE is_active ORDER BY value`,
+    )
+    expect(active).toEqual(['key-1', 'key-2', 'key-3'])
+  })
+
+  test('ends with every reject, once each, with its bytes', () => {
+    const inspector = openJournalInspector(join(root, 'journal.sqlite'))
+    const kept = inspector.rejects({ limit: rejects.length + 10 })
+    inspector.close()
+    const texts = kept.map(({ record }) => Buffer.from(record.value ?? []).toString())
+    expect(texts.toSorted()).toEqual(rejects.toSorted())
+  })
+
+  test('took an epoch of its own in each life that came so far, and folded under no other', async () => {
+    const holders = await column(`SELECT epoch AS value FROM ${model}.fold_epochs ORDER BY taken_at, epoch`)
+    expect(holders).toEqual(holders.map((_, index) => index + 1))
+    expect(holders.length).toBeGreaterThan(killsAtWork / 2)
+    const foreign = await column(
+      `SELECT fold_id AS value FROM ${model}.fold_log AS fold
+       LEFT JOIN ${model}.fold_epochs AS taken ON taken.epoch = bitShiftRight(fold.fold_id, 32)
+       WHERE taken.holder != fold.holder`,
+    )
+    expect(foreign).toEqual([])
+    const inOrder = await column(
+      `SELECT fold_id AS value FROM ${model}.fold_log ORDER BY finished_at, fold_id`,
+    )
+    expect(inOrder).toEqual(inOrder.toSorted((a, b) => Number(a) - Number(b)))
+  })
+
+  test('left no gap in the numbers of any life’s batches', async () => {
+    const gaps = await column(
+      `SELECT projector AS value FROM ${model}.batch_log GROUP BY projector
+       HAVING uniqExact(sequence) != max(sequence) OR min(sequence) != 1`,
+    )
+    expect(gaps).toEqual([])
+    const lives = await column(`SELECT uniqExact(projector) AS value FROM ${model}.batch_log`)
+    expect(lives[0]).toBeGreaterThanOrEqual(killsAtWork)
+  })
+
+  test('left rows of confirmed folds alone', async () => {
+    const doubtful = await column(
+      `SELECT campaign_id AS value FROM ${model}.campaigns FINAL
+       WHERE fold_id > (SELECT max(fold_id) FROM ${model}.fold_log)`,
+    )
+    expect(doubtful).toEqual([])
+    expect(await column(`SELECT count() > 50 AS value FROM ${views}.campaigns`)).toEqual([1])
+  })
+})
+
+/** In a random order, the same in every run. */
+function momentsToKill(): { at: 'opening' | 'work'; afterMs: number }[] {
+  const moment = (at: 'opening' | 'work', max: number) =>
+    fc.record({ at: fc.constant(at), afterMs: fc.integer({ min: 0, max }) })
+  const all = fc
+    .tuple(
+      fc.array(moment('opening', 1_000), { minLength: killsWhileOpening, maxLength: killsWhileOpening }),
+      fc.array(moment('work', 250), { minLength: killsAtWork, maxLength: killsAtWork }),
+    )
+    .chain(([opening, work]) =>
+      fc.shuffledSubarray([...opening, ...work], { minLength: opening.length + work.length }),
+    )
+  return fc.sample(all, { numRuns: 1, seed })[0] ?? []
+}
+
+/** The offsets that the projector has committed so far. */
+function committedIn(journal: string): Record<string, number> {
+  const inspector = openJournalInspector(journal)
+  try {
+    return inspector.positions('projector')
+  } finally {
+    inspector.close()
+  }
+}
+
+function startProjector(root: string): ChildProcess {
+  return fork(script, [root], {
+    // Small batches, so that a life has many of them and a kill falls between any two steps.
+    env: {
+      PATH: process.env.PATH,
+      PLEDGEVIEW_BATCH_RECORDS_MAX: '60',
+      PLEDGEVIEW_BATCH_MS_MAX: '5',
+      PLEDGEVIEW_REJECT_SHARE_MAX: '1',
+      PLEDGEVIEW_COMMIT_HORIZON_MS: '20000',
+    },
+  })
+}
+
+/** Appends portions of the records at a pace that fills the projectors' lives; the rest at once when they are over. */
+async function appendInPortions(
+  writer: EventWriter,
+  records: readonly NewRecord[],
+  hasEnded: () => boolean,
+): Promise<void> {
+  const size = Math.ceil(records.length / 250)
+  for (let from = 0; from < records.length; from += size) {
+    await writer.append(records.slice(from, from + size))
+    if (!hasEnded()) await delay(50)
+  }
+  await writer.close()
+}
+
+/** Many small worlds side by side, shuffled, with noise, keys, and records that are no events. */
+function whatHappens(): { events: ChangeEvent[]; records: NewRecord[]; rejects: string[] } {
+  const events = fc
+    .sample(worldEvents({ versionsMax: 3 }), { numRuns: worlds, seed })
+    .flatMap((world, index) => world.map(event => inWorld(event, index)))
+  const [noisy = []] = fc.sample(shuffledWithNoise(events), { numRuns: 1, seed })
+  const keys = [5, 4, 3, 2, 1].map(day =>
+    apiKeyEvent({ key: `key-${day}`, account_id: 'acc', issued_at: Date.UTC(2026, 0, day) }),
+  )
+  const rejects = Array.from({ length: 60 }, (_, n) => `no event ${n}`)
+  const records = [
+    ...[...noisy, ...keys].map(newRecordOf),
+    ...rejects.map(
+      (text): NewRecord => ({ topic: 'pledges', key: Buffer.from('a/p'), value: Buffer.from(text) }),
+    ),
+  ]
+  const [mixed = []] = fc.sample(fc.shuffledSubarray(records, { minLength: records.length }), {
+    numRuns: 1,
+    seed,
+  })
+  return { events, records: mixed, rejects }
+}
+
+function inWorld(event: ChangeEvent, index: number): ChangeEvent {
+  const key = `w${index}-${event.key}`
+  if (event.data === null) return { ...event, key }
+  switch (event.type) {
+    case 'campaign':
+      return { type: 'campaign', key, data: { ...event.data, campaign_id: key } }
+    case 'pledge':
+      return {
+        type: 'pledge',
+        key,
+        data: { ...event.data, campaign_id: `w${index}-${event.data.campaign_id}` },
+      }
+    case 'api-key':
+      return event
+    default:
+      return event satisfies never
+  }
+}
