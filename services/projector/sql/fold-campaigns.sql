@@ -14,7 +14,9 @@ WITH
         SELECT campaign_id FROM (${touched})
         WHERE cityHash64(campaign_id) % {pieces:UInt32} = {piece:UInt32}
     ),
-    -- Sums are 128 bits wide: ten million pledges of 2^63-1 still fit. uniqExact counts a backer once.
+    -- Sums are 128 bits wide: ten million pledges of 2^63-1 still fit. uniqExact counts a backer once. Pledges of hidden
+    -- campaigns are summed too: to leave them out, the ledger would be read twice, and a campaign that is published
+    -- between the two would show without its pledges.
     totals AS
     (
         SELECT
@@ -25,12 +27,7 @@ WITH
             count() AS pledge_count,
             sumMap([reward_id], [toUInt64(1)]) AS claimed
         FROM ${model}.pledge_ledger FINAL
-        WHERE counts
-            AND campaign_id IN
-            (
-                SELECT campaign_id FROM ${model}.campaign_ledger FINAL
-                WHERE is_public AND campaign_id IN (SELECT campaign_id FROM touched)
-            )
+        WHERE counts AND campaign_id IN (SELECT campaign_id FROM touched)
         GROUP BY campaign_id
     ),
     standing AS
