@@ -5,6 +5,7 @@
 -- fold_id = epoch * 2^32 + counter only grows, so a late row of a superseded folder never wins.
 -- updated_at is ClickHouse's clock when the fold's statement started; a row whose content_hash comes out the same is
 -- not written again and keeps it.
+-- Granules and compressed blocks are small because a page and a detail read scattered rows by id.
 
 CREATE TABLE IF NOT EXISTS ${model}.campaigns
 (
@@ -57,7 +58,7 @@ CREATE TABLE IF NOT EXISTS ${model}.campaigns
 )
 ENGINE = ReplacingMergeTree(fold_id, is_deleted)
 ORDER BY campaign_id
-SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
+SETTINGS index_granularity = 128, min_compress_block_size = 4096, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
 
 -- What authentication needs of a key, and no more. Of an account's unrevoked keys the three oldest are active.
 CREATE TABLE IF NOT EXISTS ${model}.api_keys

@@ -7,7 +7,6 @@
 
 import { randomBytes } from 'node:crypto'
 import closeWithGrace from 'close-with-grace'
-import { pino } from 'pino'
 import { appendDemo, runTrickle } from '../demo/load-demo.ts'
 import {
   type DataDirectory,
@@ -19,6 +18,7 @@ import {
 import { type EmbeddedService, startEmbeddedService } from '../embedded/service.ts'
 import { issueKey } from '../shared/api-keys.ts'
 import { readConfig } from '../shared/config.ts'
+import { createLogger } from '../shared/logger.ts'
 import { createProgress } from '../shared/progress.ts'
 import {
   type Command,
@@ -62,7 +62,7 @@ export const startCommand: Command = {
       PLEDGEVIEW_LOG_LEVEL: process.stderr.isTTY ? 'warn' : 'info',
       ...process.env,
     })
-    const logger = pino({ level: config.PLEDGEVIEW_LOG_LEVEL }, pino.destination({ dest: 2, sync: true }))
+    const logger = createLogger(config.PLEDGEVIEW_LOG_LEVEL)
     const directory = openDataDirectory(values['data-dir'])
     const service = await startEmbeddedService({ directory, config, ...ports, logger })
 
