@@ -6,7 +6,7 @@
  */
 import { type Level, type Logger, pino } from 'pino'
 
-const bufferedBytes = 16_384
+const bufferedBytes = 8_192
 const flushMs = 250
 
 export function createLogger(level: Level | 'silent'): Logger {
