@@ -1,7 +1,7 @@
 /**
  * How Pledgeview reaches a Kafka cluster: addresses, credentials, names of topics, and the client made of them.
  *
- * Nothing here retries without a bound. A broker that is away is waited for about 20 s; whoever needs it longer says so.
+ * Nothing here retries without a bound.
  */
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
@@ -18,6 +18,8 @@ export interface KafkaSettings {
   /** TLS where it is given; its own fields are optional. */
   tls?: KafkaTls
   sasl?: KafkaSasl
+  /** How often a request is repeated while the cluster is away, 1 at least. Default 8: about 20 s. */
+  retriesMax?: number
 }
 
 /** PEM texts. Without `ca` the certificates that Node trusts are trusted; `cert` and `key` name this client. */
@@ -33,20 +35,17 @@ export interface KafkaSasl {
   password: string
 }
 
-/** The retries of every request that has no bound of its own: 0.2 s doubling up to 5 s. */
-export const requestRetry: Kafkajs.RetryOptions = {
-  initialRetryTime: 200,
-  multiplier: 2,
-  factor: 0.2,
-  maxRetryTime: 5_000,
-  retries: 8,
+/** The retries of every request: after 0.2 s, doubling up to 5 s. */
+export function requestRetry({ retriesMax = 8 }: Pick<KafkaSettings, 'retriesMax'>): Kafkajs.RetryOptions {
+  return { initialRetryTime: 200, multiplier: 2, factor: 0.2, maxRetryTime: 5_000, retries: retriesMax }
 }
 
 const connectMsMax = 5_000
 const silenceMsMax = 15_000
 
 /** A client of the cluster; connects to nothing yet. */
-export function createKafka({ brokers, clientId, tls, sasl }: KafkaSettings, logger: Logger): Kafkajs.Kafka {
+export function createKafka(settings: KafkaSettings, logger: Logger): Kafkajs.Kafka {
+  const { brokers, clientId, tls, sasl } = settings
   const { Kafka, logLevel } = loadKafkajs()
   return new Kafka({
     brokers: [...brokers],
@@ -54,7 +53,7 @@ export function createKafka({ brokers, clientId, tls, sasl }: KafkaSettings, log
     connectionTimeout: connectMsMax,
     authenticationTimeout: silenceMsMax,
     requestTimeout: silenceMsMax,
-    retry: requestRetry,
+    retry: requestRetry(settings),
     logLevel: logLevel.INFO,
     logCreator: () => entry => writeLog(logger, entry),
     ...(tls && { ssl: { ...tls } }),

@@ -78,7 +78,7 @@ export interface MemberDependencies {
 export function createMember({ kafka, settings, events, logger, monotonicMs }: MemberDependencies): Member {
   const consumer = kafka.consumer(consumerConfig(settings))
   let commitOnce: Kafkajs.EachBatchPayload['commitOffsetsIfNecessary'] | undefined
-  let crashes: { since: number; last: number } | undefined
+  const mayRestart = createRestartPolicy(settings, monotonicMs)
   let restart: NodeJS.Timeout | undefined
   let isClosing = false
 
@@ -106,11 +106,7 @@ export function createMember({ kafka, settings, events, logger, monotonicMs }: M
   function onCrash(error: Error): void {
     events.onLeave()
     if (isClosing) return
-    // Crashes that follow one another are one outage, though the member comes back for a moment in between.
-    const now = monotonicMs()
-    const isSameOutage = crashes !== undefined && now - crashes.last <= settings.outageMsMax
-    crashes = { since: isSameOutage && crashes ? crashes.since : now, last: now }
-    if (!isOutage(error) || now - crashes.since > settings.outageMsMax) {
+    if (!mayRestart(error)) {
       events.onFailure(new Error(`the Kafka consumer stopped: ${error.message}`, { cause: error }))
       return
     }
@@ -162,7 +158,23 @@ export function createMember({ kafka, settings, events, logger, monotonicMs }: M
   }
 }
 
-function consumerConfig({ groupId, sessionMs, heartbeatMs }: MemberSettings): Kafkajs.ConsumerConfig {
+/** Crashes that follow one another are one outage, though the member comes back for a moment in between. */
+function createRestartPolicy(
+  { outageMsMax }: MemberSettings,
+  monotonicMs: () => number,
+): (error: Error) => boolean {
+  let since = Number.NEGATIVE_INFINITY
+  let last = Number.NEGATIVE_INFINITY
+  return error => {
+    const now = monotonicMs()
+    if (now - last > outageMsMax) since = now
+    last = now
+    return isOutage(error) && now - since <= outageMsMax
+  }
+}
+
+function consumerConfig(settings: MemberSettings): Kafkajs.ConsumerConfig {
+  const { groupId, sessionMs, heartbeatMs } = settings
   return {
     groupId,
     sessionTimeout: sessionMs,
@@ -174,7 +186,7 @@ function consumerConfig({ groupId, sessionMs, heartbeatMs }: MemberSettings): Ka
     maxWaitTimeInMs: fetchWaitMsMax,
     minBytes: 1,
     allowAutoTopicCreation: false,
-    retry: { ...requestRetry, restartOnFailure: async () => false },
+    retry: { ...requestRetry(settings), restartOnFailure: async () => false },
   }
 }
 

@@ -36,7 +36,8 @@ interface Cluster {
 // A new leader may not know yet how far its partition goes: then a committed offset seems to be above the end.
 const endChecksMax = 10
 const endCheckPauseMs = 500
-// What commits without a record of ours ever read: kafkajs does, when it starts again at the beginning by itself.
+// Where a group has committed nothing. Other negative offsets are kafkajs's doing: it commits one when it gives up a
+// position that is out of range, which must not look like a new group.
 const noOffset = -1
 
 /** The ranges of all partitions, by `partitionName`. */
@@ -89,7 +90,7 @@ export function rangeFault(offset: CommittedOffset, { low, high }: OffsetRange):
   if (offset === undefined) return undefined
   if (offset < 0) return `its position was given up for the special offset ${offset}`
   if (offset < low) return `the group stands at ${offset}, and the records before ${low} are deleted`
-  if (offset > high) return `the group stands at ${offset}, and the log ends at ${high}: it was made anew`
+  if (offset > high) return `the group stands at ${offset}, and the log ends at ${high}`
   return undefined
 }
 

@@ -7,6 +7,8 @@
  * given up, and another one, with numbers of its own, goes on.
  */
 import type * as Kafkajs from 'kafkajs'
+import type { Logger } from 'pino'
+import { createKafka, type KafkaSettings, requestRetry } from './kafka-client.ts'
 import { type Compression, compressionType } from './kafka-codecs.ts'
 import { loadKafkajs } from './kafka-library.ts'
 
@@ -24,23 +26,22 @@ export interface Producer {
 }
 
 export interface ProducerOptions {
-  kafka: Kafkajs.Kafka
   compression: Compression
   createPartitioner: Kafkajs.ICustomPartitioner
+  logger: Logger
 }
 
 // A request becomes one record batch a partition, which a broker refuses above 1 MiB by default.
 const requestBytesMax = 700_000
 const requestMessagesMax = 2_000
 const messageBytesExtra = 64
-const retry: Kafkajs.RetryOptions = { initialRetryTime: 100, maxRetryTime: 5_000, multiplier: 2, retries: 10 }
 
 /** Connects a producer. Throws where the cluster cannot be reached. */
-export async function openProducer({
-  kafka,
-  compression,
-  createPartitioner,
-}: ProducerOptions): Promise<Producer> {
+export async function openProducer(
+  settings: KafkaSettings,
+  { compression, createPartitioner, logger }: ProducerOptions,
+): Promise<Producer> {
+  const kafka = createKafka(settings, logger)
   const type = compressionType(loadKafkajs(), compression)
   let present: Kafkajs.Producer | undefined = await connect()
   let last: Promise<unknown> = Promise.resolve()
@@ -50,7 +51,7 @@ export async function openProducer({
       idempotent: true,
       allowAutoTopicCreation: false,
       createPartitioner,
-      retry,
+      retry: requestRetry(settings),
     })
     try {
       await producer.connect()

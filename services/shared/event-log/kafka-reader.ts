@@ -11,7 +11,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { committedThrough } from './kafka-assignment.ts'
-import { createKafka, type KafkaSettings } from './kafka-client.ts'
+import type { KafkaSettings } from './kafka-client.ts'
 import { createMembership } from './kafka-membership.ts'
 import { partitionName } from './kafka-offsets.ts'
 import { openProducer, type Producer } from './kafka-producer.ts'
@@ -123,8 +123,8 @@ function createRejectProducer(settings: KafkaSettings, logger: Logger) {
   let opened: Promise<Producer> | undefined
   return {
     async get(): Promise<Producer> {
-      opened ??= openProducer({
-        kafka: createKafka(settings, logger),
+      opened ??= openProducer(settings, {
+        logger,
         // What any client of Kafka reads.
         compression: 'gzip',
         createPartitioner: createRejectPartitioner,

@@ -1,6 +1,6 @@
 /** Appending to the event log on Kafka: what a producer confirmed is in the log, on all replicas in sync. */
 import type { Logger } from 'pino'
-import { createKafka, type KafkaSettings, toBuffer, topicName } from './kafka-client.ts'
+import { type KafkaSettings, toBuffer, topicName } from './kafka-client.ts'
 import type { Compression } from './kafka-codecs.ts'
 import { createPartitioner } from './kafka-partition.ts'
 import { type OutgoingMessage, openProducer } from './kafka-producer.ts'
@@ -22,11 +22,7 @@ export async function openKafkaWriter(
   { logger }: { logger: Logger },
 ): Promise<EventWriter> {
   const { compression = 'lz4' } = settings
-  const producer = await openProducer({
-    kafka: createKafka(settings, logger),
-    compression,
-    createPartitioner,
-  })
+  const producer = await openProducer(settings, { compression, createPartitioner, logger })
   return {
     append: records => producer.send(records.map(record => outgoing(settings, record))),
     close: () => producer.close(),
