@@ -30,6 +30,8 @@ export interface KafkaBroker {
   /** SASL over TLS, under a certificate that `certificate` verifies. */
   tlsAddress: string
   certificate: Certificate
+  /** Where the broker keeps a topic's partitions, a folder each. */
+  dataDirectory: string
   /** Ends the process, SIGKILL by default, and keeps its data and its ports. */
   halt(signal?: NodeJS.Signals): Promise<void>
   /** Starts it again after `halt`; resolves when it answers. */
@@ -83,6 +85,7 @@ export async function startKafka(
     saslAddress: loopback(ports.sasl),
     tlsAddress: loopback(ports.tls),
     certificate,
+    dataDirectory: dataDirectoryOf(directory),
     halt: (signal = 'SIGKILL') => end(broker, signal),
     async resume() {
       broker = await launch(version, directory, properties, ports.plain)
@@ -135,7 +138,7 @@ function brokerProperties(
     ...Object.fromEntries(perMechanism),
     'ssl.keystore.type': 'PEM',
     'ssl.keystore.location': keyStore,
-    'log.dirs': join(directory, 'data'),
+    'log.dirs': dataDirectoryOf(directory),
     // One broker: everything that is replicated elsewhere has one copy here.
     'offsets.topic.replication.factor': '1',
     'offsets.topic.num.partitions': '1',
@@ -226,6 +229,10 @@ function spawnJava(version: KafkaVersion, directory: string, args: readonly stri
 
 function logTail(directory: string): string {
   return readFileSync(join(directory, 'output.log'), 'utf8').split('\n').slice(-40).join('\n')
+}
+
+function dataDirectoryOf(directory: string): string {
+  return join(directory, 'data')
 }
 
 function propertiesText(properties: Readonly<Record<string, string>>): string {

@@ -7,7 +7,7 @@ export interface TcpProxy {
   holdAnswers(): void
   /** What was held arrives, and all goes on. */
   release(): void
-  /** Cuts every connection; what was held is lost. */
+  /** Cuts every connection, what was held is lost, and takes no other until `release`. */
   cut(): void
   close(): Promise<void>
 }
@@ -26,8 +26,13 @@ export async function startProxy({
 }): Promise<TcpProxy> {
   const pairs = new Set<Pair>()
   let isHolding = false
+  let isCut = false
 
   const server = createServer(client => {
+    if (isCut) {
+      client.destroy()
+      return
+    }
     const service = connect(targetPort, '127.0.0.1')
     const pair: Pair = { client, service }
     pairs.add(pair)
@@ -50,6 +55,7 @@ export async function startProxy({
   }
 
   function cut(): void {
+    isCut = true
     for (const { client, service } of pairs) {
       client.destroy()
       service.destroy()
@@ -63,6 +69,7 @@ export async function startProxy({
     },
     release() {
       isHolding = false
+      isCut = false
       for (const { service, client } of pairs) service.pipe(client)
     },
     cut,

@@ -1,0 +1,122 @@
+/** Suites that run on every Kafka that is supported, each with a broker of its own, and close what they open. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest'
+import type { KafkaReaderSettings } from '../../../services/shared/event-log/kafka-reader.ts'
+import { type KafkaReader, openKafkaReader } from '../../../services/shared/event-log/kafka-reader.ts'
+import type { KafkaWriterSettings } from '../../../services/shared/event-log/kafka-writer.ts'
+import { openKafkaWriter } from '../../../services/shared/event-log/kafka-writer.ts'
+import type {
+  Delivery,
+  EventReader,
+  EventWriter,
+  LogRecord,
+  NewRecord,
+} from '../../../services/shared/event-log/port.ts'
+import { needs, type Requirement } from '../requirements.ts'
+import { type KafkaBroker, startKafka } from './broker.ts'
+import { kafkaJars, kafkaVersions } from './jars.ts'
+import { silent } from './topics.ts'
+
+export interface KafkaSuite {
+  /** The broker of this suite; it is there inside hooks and tests. */
+  broker(): KafkaBroker
+  openWriter(settings: KafkaWriterSettings): Promise<EventWriter>
+  /** A reader of the group `projector`, with short times unless they are given. */
+  openReader(settings: Omit<KafkaReaderSettings, 'groupId'>): Promise<KafkaReader>
+}
+
+/** Describes a suite for each version. What was opened through it is closed after each test. */
+export function describeKafka(name: string, define: (suite: KafkaSuite) => void): void {
+  describe.each(kafkaVersions)(`${name} on Kafka %s`, version => {
+    let requirement: Requirement
+    let started: KafkaBroker | undefined
+    let opened: { close(): Promise<void> }[] = []
+
+    beforeAll(async () => {
+      requirement = await kafkaJars(version)
+      if (requirement.isMet) started = await startKafka(version)
+    }, 300_000)
+
+    beforeEach(context => needs(context, requirement))
+
+    afterEach(async () => {
+      await Promise.all(opened.map(part => part.close()))
+      opened = []
+    })
+
+    afterAll(() => started?.stop())
+
+    function kept<T extends { close(): Promise<void> }>(part: T): T {
+      opened.push(part)
+      return part
+    }
+
+    define({
+      broker() {
+        if (!started) throw new Error('the broker is not there yet')
+        return started
+      },
+      openWriter: async settings => kept(await openKafkaWriter(settings, { logger: silent })),
+      openReader: async settings =>
+        kept(await openKafkaReader({ ...short, ...groupOf(settings), ...settings }, { logger: silent })),
+    })
+  })
+}
+
+/** The group of the readers of these settings. */
+export function groupOf({ topicPrefix }: { topicPrefix: string }): { groupId: string } {
+  return { groupId: `${topicPrefix}projector` }
+}
+
+/** How soon the group forgets a reader of a test, ms. */
+export const sessionMs = 2_000
+const short = { sessionMs, heartbeatMs: 100 }
+
+const never = new AbortController().signal
+export const generous = { recordsMax: 10_000, bytesMax: 64 * 1024 ** 2, waitMsMax: 20_000 }
+
+/** Pledges of many keys, whose values are these numbers. */
+export function numbered(from: number, count: number, bytes = 0): NewRecord[] {
+  return Array.from({ length: count }, (_, index) => ({
+    topic: 'pledges',
+    key: Buffer.from(`c_1/p_${from + index}`),
+    value: Buffer.from(String(from + index).padEnd(bytes)),
+  }))
+}
+
+export function numbersOf(records: readonly LogRecord[]): number[] {
+  return records.map(({ value }) => Number(Buffer.from(value ?? []).toString())).toSorted((a, b) => a - b)
+}
+
+export function range(from: number, to: number): number[] {
+  return Array.from({ length: to - from }, (_, index) => from + index)
+}
+
+/** Polls until so many records have come. Throws where none comes in time. */
+export async function deliveriesOf(
+  reader: EventReader,
+  count: number,
+  bounds = generous,
+): Promise<Delivery[]> {
+  const deliveries: Delivery[] = []
+  for (let left = count; left > 0; ) {
+    const delivery = await reader.poll(bounds, never)
+    if (delivery.records.length === 0) throw new Error(`${left} of ${count} records never came`)
+    left -= delivery.records.length
+    deliveries.push(delivery)
+  }
+  return deliveries
+}
+
+export async function recordsOf(reader: EventReader, count: number, bounds = generous): Promise<LogRecord[]> {
+  return (await deliveriesOf(reader, count, bounds)).flatMap(({ records }) => records)
+}
+
+export async function commitAll(reader: EventReader, deliveries: readonly Delivery[]): Promise<void> {
+  for (const { assignment, positions } of deliveries) await reader.commit(assignment, positions)
+}
+
+/** Waits until something holds; the test's own timeout is the bound. */
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await delay(20)
+}
