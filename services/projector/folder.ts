@@ -114,42 +114,45 @@ export function createFolder(dependencies: FolderDependencies): Folder {
   }
 
   /**
-   * Runs every piece of a whole in statements of their own, in smaller pieces where one takes too long.
-   * What a late statement may have written is stamped anew before the next try.
+   * Runs a whole in pieces, a statement each. A piece that did not end in time is run again in smaller ones, once
+   * `afterFailure` is done; what has ended stays done. A piece that fails in every size fails the whole.
    */
-  async function inPieces(firstPieces: number, statementOf: (step: FoldStep) => Statement): Promise<number> {
+  async function inPieces(
+    { pieces, splitInto }: { pieces: number; splitInto: number },
+    statementOf: (step: FoldStep) => Statement,
+    afterFailure: () => Promise<void>,
+  ): Promise<number> {
+    const left = Array.from({ length: pieces }, (_, piece) => ({ pieces, piece, failures: 0 }))
     let statements = 0
-    for (let attempt = 1, pieces = firstPieces; attempt <= attemptsMax; attempt++, pieces *= 4) {
-      let done = 0
-      while (done < pieces && (await endedInTime(statementOf(nextStep(pieces, done))))) done++
-      statements += done
-      if (done === pieces) return statements
-      await backoff(attempt)
-      await restamp()
+    for (let next = left.pop(); next; next = left.pop()) {
+      if (await endedInTime(statementOf(nextStep(next.pieces, next.piece)))) {
+        statements++
+        continue
+      }
+      const failures = next.failures + 1
+      if (failures === attemptsMax) {
+        throw new TablesError(`a fold did not end within ${statementMsMax} ms, in ever smaller pieces`, {
+          retryable: true,
+        })
+      }
+      await backoff(failures)
+      await afterFailure()
+      for (let part = 0; part < splitInto; part++) {
+        // What is p modulo n is one of p, p + n, p + 2n ... modulo a multiple of n.
+        left.push({ pieces: next.pieces * splitInto, piece: next.piece + part * next.pieces, failures })
+      }
     }
-    throw new TablesError(`a fold did not end within ${statementMsMax} ms, in ever smaller pieces`, {
-      retryable: true,
-    })
+    return statements
   }
 
-  /** Renews the stamps of all rows in doubt, its own late tries included. */
+  /** Renews the stamps of all rows in doubt, those of its own late tries included. */
   async function restamp(): Promise<void> {
-    for (let attempt = 1, pieces = 1; attempt <= attemptsMax; attempt++, pieces *= 4) {
-      const before = nextStep(1, 0).foldId
-      let done = 0
-      while (
-        done < pieces &&
-        (await endedInTime(restampStatement(databases, nextStep(pieces, done), { after: confirmed, before })))
-      ) {
-        done++
-      }
-      if (done === pieces) {
-        inDoubt = false
-        return
-      }
-      await backoff(attempt)
-    }
-    throw new TablesError('rows in doubt could not be stamped anew', { retryable: true })
+    await inPieces(
+      { pieces: 1, splitInto: 4 },
+      step => restampStatement(databases, step, { after: confirmed, before: step.foldId }),
+      async () => {},
+    )
+    inDoubt = false
   }
 
   /** Records progress and that no row so far is in doubt. Throws where another holds the epoch by now. */
@@ -209,11 +212,17 @@ export function createFolder(dependencies: FolderDependencies): Folder {
       const keys = sum(pending.map(row => row.keys))
       let statements = 0
       // Keys first: they are few, and a revoked one must die within two seconds.
-      if (keys > 0) statements += await inPieces(1, step => foldKeysStatement(databases, step))
+      if (keys > 0) {
+        const whole = { pieces: 1, splitInto: 1 }
+        statements += await inPieces(whole, step => foldKeysStatement(databases, step), restamp)
+      }
       if (campaigns > 0) {
         const pieces = Math.ceil(campaigns / settings.campaignsPerStatementMax)
-        statements += await inPieces(pieces, step =>
-          foldCampaignsStatement(databases, step, { from, to, platformDigits: settings.platformDigits }),
+        const batches = { from, to, platformDigits: settings.platformDigits }
+        statements += await inPieces(
+          { pieces, splitInto: 4 },
+          step => foldCampaignsStatement(databases, step, batches),
+          restamp,
         )
       }
       const elapsedMs = monotonicMs() - startedAt
