@@ -263,12 +263,14 @@ describeKafka('a group', ({ broker, openReader, openWriter }) => {
 
   async function deleteBefore(offset: number): Promise<void> {
     const topic = topicName(settings, 'pledges')
-    await withAdmin(settings, admin =>
-      admin.deleteTopicRecords({
+    await withAdmin(settings, async admin => {
+      // kafkajs finds the partition's broker only in a topic that it has been asked about.
+      await admin.fetchTopicOffsets(topic)
+      await admin.deleteTopicRecords({
         topic,
         partitions: [{ partition: pledgePartition, offset: String(offset) }],
-      }),
-    )
+      })
+    })
   }
 })
 
