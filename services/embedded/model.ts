@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { createProjectorService, type ProjectorService } from '../projector/service.ts'
 import { accountKeysStatement, type KeyDirectory, matchingKeysStatement } from '../shared/api-keys.ts'
+import { lagRecords } from '../shared/checks.ts'
 import type { Config } from '../shared/config.ts'
 import { openJournalReader, openJournalWriter } from '../shared/event-log/journal.ts'
 import { lockDataDirectory } from '../shared/event-log/journal-lock.ts'
@@ -128,8 +129,7 @@ async function whenDrained(
     const { failure } = projector.health()
     if (failure !== undefined) throw new Error(failure)
     if (await projector.isDrained()) return
-    const lag = await projector.lag()
-    onProgress(lag.reduce((sum, { committed, end }) => sum + end - committed, 0))
+    onProgress(lagRecords(await projector.lag()))
     await sleep(25)
   }
 }
