@@ -66,10 +66,14 @@ const visibleMsMax = 15_000
 const lookMs = 50
 const settleMs = 1_000
 
-/** Issues a key and returns it with its secret once it is active. Throws `KeyError`, having revoked what it issued. */
+/**
+ * Issues a key and returns it with its secret once it is active. Throws `KeyError` where it does not become so, or what
+ * the directory threw; what was issued is revoked again then, since nobody has its secret.
+ */
 export async function issueKey(admin: KeyAdmin, wanted: NewKey): Promise<{ key: string; secret: string }> {
   const key = generateApiKey(admin.randomBytes)
   const secret = generateSecret(admin.randomBytes)
+  const issuedAt = admin.now()
   const state: ApiKeyState = {
     key,
     account_id: wanted.account,
@@ -78,25 +82,38 @@ export async function issueKey(admin: KeyAdmin, wanted: NewKey): Promise<{ key: 
     scopes: wanted.scopes ?? ['read:public'],
     status: 'ACTIVE',
     version: 1,
-    changed_at: admin.now(),
-    issued_at: admin.now(),
+    changed_at: issuedAt,
+    issued_at: issuedAt,
   }
   await append(admin.writer, state)
-  let record = await seen(admin, key, () => true)
-  if (record?.status === 'active') {
-    // A key that was issued a moment earlier may be folded a moment later, and then this one is not among the three.
-    await sleep(settleMs)
-    record = (await admin.directory.find(key))[0]
+  try {
+    const record = await settled(admin, key)
     if (record?.status === 'active') return { key, secret }
+    throw new KeyError(await whyNotActive(admin, wanted.account, record))
+  } catch (error) {
+    await append(admin.writer, { ...state, status: 'REVOKED', version: 2, changed_at: admin.now() })
+    throw error
   }
-  await append(admin.writer, { ...state, status: 'REVOKED', version: 2, changed_at: admin.now() })
-  if (!record)
-    throw new KeyError(`the key was not folded within ${visibleMsMax / 1000} s, so it was revoked again`)
-  const active = (await admin.directory.ofAccount(wanted.account)).filter(other => other.status === 'active')
+}
+
+/** The key as the fold has it, once no key that was issued before it can still change that. */
+async function settled(admin: KeyAdmin, key: string): Promise<KeyRecord | undefined> {
+  const record = await seen(admin, key, () => true)
+  if (record?.status !== 'active') return record
+  // A key that was issued a moment earlier may be folded a moment later, and then this one is not among the three.
+  await sleep(settleMs)
+  return (await admin.directory.find(key))[0]
+}
+
+async function whyNotActive(
+  admin: KeyAdmin,
+  account: string,
+  record: KeyRecord | undefined,
+): Promise<string> {
+  if (!record) return `the key was not folded within ${visibleMsMax / 1000} s, so it was revoked again`
+  const active = (await admin.directory.ofAccount(account)).filter(other => other.status === 'active')
   const prefixes = active.map(other => keyPrefix(other.key)).join(', ')
-  throw new KeyError(
-    `account ${wanted.account} has its three active keys already (${prefixes}); revoke one first`,
-  )
+  return `account ${account} has its three active keys already (${prefixes}); revoke one first`
 }
 
 /** Revokes by whole key or prefix and resolves once the fold has it. Throws `KeyError` where none or several match. */
