@@ -1,7 +1,7 @@
 /** The ceiling of the API: Fastify with routes that do nothing but send given bytes. */
 import Fastify from 'fastify'
 import type { ServerAnswer } from './api-service.ts'
-import { benchInput, createBusyMeter, serveBench } from './bench-process.ts'
+import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
 
 export interface BareInput {
   routes: { path: string; status: number; body: string }[]
@@ -20,9 +20,9 @@ for (const { path, status, body } of benchInput<BareInput>().routes) {
   })
 }
 const ready: BareReady = { url: await app.listen({ host: '127.0.0.1', port: 0 }) }
-const busy = createBusyMeter()
+const cpuMs = createCpuMeter()
 serveBench({
   ready,
-  answer: async (): Promise<ServerAnswer> => ({ busy: busy() }),
+  answer: async (): Promise<ServerAnswer> => ({ cpuMs: cpuMs() }),
   close: () => app.close(),
 })

@@ -6,7 +6,7 @@ import { openDataDirectory } from '../../services/embedded/data-directory.ts'
 import { startEmbeddedService } from '../../services/embedded/service.ts'
 import { issueKey } from '../../services/shared/api-keys.ts'
 import { readConfig } from '../../services/shared/config.ts'
-import { benchInput, createBusyMeter, serveBench } from './bench-process.ts'
+import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
 
 export interface ApiServiceInput {
   directory: string
@@ -24,8 +24,8 @@ export interface ServerRequest {
 }
 
 export interface ServerAnswer {
-  /** How busy its event loop was since it was asked last, 0 to 1. */
-  busy: number
+  /** Processor time that its event loop has taken since it was asked last, ms. */
+  cpuMs: number
 }
 
 const seed = 'bench'
@@ -61,12 +61,12 @@ const ready: ApiServiceReady = {
   apiUrl: service.apiUrl,
   headers: { 'x-api-key': key, 'x-api-secret': secret },
 }
-const busy = createBusyMeter()
+const cpuMs = createCpuMeter()
 serveBench({
   ready,
   async answer({ log }: ServerRequest): Promise<ServerAnswer> {
     logger.level = log ? 'info' : 'warn'
-    return { busy: busy() }
+    return { cpuMs: cpuMs() }
   },
   close: () => service.close(),
 })

@@ -129,15 +129,15 @@ function report(measured: Measured[], subjects: Subject[]): BenchReport {
 }
 
 function figuresOf({ subject: { name, isTargeted }, service, bare }: Measured): Figure[] {
-  const rates = (loads: Load[]) => loads.map(({ requestsPerSecond }) => requestsPerSecond)
-  const busy = (loads: Load[]) => summarize(loads.map(load => load.busy * 100))
+  const rates = (loads: Load[]) => loads.map(({ requests, seconds }) => requests / seconds)
+  // What else the machine does takes time away from a server, but costs it none of its own.
+  const cost = (loads: Load[]) => summarize(loads.map(({ cpuMs, requests }) => (cpuMs * 1000) / requests))
   const ratio = ratioOfPairs(rates(service), rates(bare))
   return [
     figureOf(name, 'requests/s', summarize(rates(service))),
     figureOf(`${name}, bare`, 'requests/s', summarize(rates(bare))),
     figureOf(`${name}, ratio`, '', ratio, isTargeted ? { atLeast: ratioMin } : undefined),
-    // Where a server was not busy all the time, something else was the limit, and the ratio says little.
-    figureOf(`${name}, event loop busy`, '%', busy(service)),
-    figureOf(`${name}, bare, event loop busy`, '%', busy(bare)),
+    figureOf(`${name}, CPU a request`, 'us', cost(service)),
+    figureOf(`${name}, bare, CPU a request`, 'us', cost(bare)),
   ]
 }

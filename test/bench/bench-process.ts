@@ -85,14 +85,13 @@ export function serveBench({
   process.send?.(ready)
 }
 
-/** The share of the time, 0 to 1, that this process's event loop was busy since it was asked last. */
-export function createBusyMeter(): () => number {
-  let last = performance.eventLoopUtilization()
+/** The processor time, ms, that the calling thread has taken since it asked last. The event loop runs on one thread. */
+export function createCpuMeter(): () => number {
+  let last = process.threadCpuUsage()
   return () => {
-    const present = performance.eventLoopUtilization()
-    const { utilization } = performance.eventLoopUtilization(present, last)
-    last = present
-    return utilization
+    const { user, system } = process.threadCpuUsage(last)
+    last = process.threadCpuUsage()
+    return (user + system) / 1000
   }
 }
 

@@ -10,7 +10,7 @@ import { createDecoder } from '../../services/projector/decode.ts'
 import { readConfig } from '../../services/shared/config.ts'
 import { openJournalReader } from '../../services/shared/event-log/journal.ts'
 import { createMetrics } from '../../services/shared/metrics.ts'
-import { benchInput, serveBench } from './bench-process.ts'
+import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
 import { peakMemoryBytes } from './machine.ts'
 
 export interface IngestRunInput {
@@ -22,6 +22,8 @@ export interface IngestRunInput {
 export interface IngestRunResult {
   records: number
   seconds: number
+  /** Processor time of the thread that reads and decodes; ClickHouse has threads of its own. */
+  cpuSeconds: number
   peakBytes: number
   /** From the start of the process to the first poll. */
   startSeconds: number
@@ -40,13 +42,15 @@ async function project(root: string): Promise<IngestRunResult> {
     metrics: createMetrics(),
     logger: pino({ level: 'silent' }),
   })
+  const cpuMs = createCpuMeter()
   const startedMs = performance.now()
   await model.whenDrained()
   const seconds = (performance.now() - startedMs) / 1000
+  const cpuSeconds = cpuMs() / 1000
   const { records, rejects } = model.projector.health()
   await model.close()
   if (rejects > 0) throw new Error(`${rejects} records were rejected`)
-  return { records, seconds, peakBytes: peakMemoryBytes(), startSeconds: startedMs / 1000 }
+  return { records, seconds, cpuSeconds, peakBytes: peakMemoryBytes(), startSeconds: startedMs / 1000 }
 }
 
 async function readAndDecode(root: string): Promise<IngestRunResult> {
@@ -58,6 +62,7 @@ async function readAndDecode(root: string): Promise<IngestRunResult> {
   }
   const reader = await openJournalReader(openDataDirectory(root).journal, { consumer: 'ceiling' })
   const decode = createDecoder()
+  const cpuMs = createCpuMeter()
   const startedMs = performance.now()
   let records = 0
   for (;;) {
@@ -71,6 +76,7 @@ async function readAndDecode(root: string): Promise<IngestRunResult> {
     await nextTurn()
   }
   const seconds = (performance.now() - startedMs) / 1000
+  const cpuSeconds = cpuMs() / 1000
   await reader.close()
-  return { records, seconds, peakBytes: peakMemoryBytes(), startSeconds: startedMs / 1000 }
+  return { records, seconds, cpuSeconds, peakBytes: peakMemoryBytes(), startSeconds: startedMs / 1000 }
 }

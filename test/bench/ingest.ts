@@ -54,6 +54,8 @@ function figures(journal: PreparedJournal, ceilings: IngestRunResult[], ours: In
     figureOf('projector / ceiling', '', ratio, { atLeast: 0.5 }),
     // The time is promised for the real table only.
     figureOf('whole history', 's', seconds, journal.isWholeTable ? { atMost: 25 } : undefined),
+    figureOf('main thread CPU', 's', summarize(ours.map(result => result.cpuSeconds))),
+    figureOf('ceiling, main thread CPU', 's', summarize(ceilings.map(result => result.cpuSeconds))),
     figureOf('start, tables made', 's', summarize(ours.map(result => result.startSeconds))),
     { ...figureOf('peak memory', 'MB', peakMb), value: peakMb.max, target: { atMost: 1_500 } },
   ]

@@ -20,7 +20,8 @@ export interface LoadRequest {
 }
 
 export interface LoadResult {
-  requestsPerSecond: number
+  requests: number
+  seconds: number
 }
 
 const chunkBytes = 256 * 1024
@@ -50,7 +51,7 @@ async function load({ url, headers, status, connections, ms }: LoadRequest): Pro
     // It polls and never sleeps: waking it would cost the server that it waits for, and the slower one more than the other.
     while (performance.now() - startedMs < ms && !failed.signal.aborted) await nextTurn()
     failed.signal.throwIfAborted()
-    return { requestsPerSecond: (answers * 1000) / (performance.now() - startedMs) }
+    return { requests: answers, seconds: (performance.now() - startedMs) / 1000 }
   } catch (error) {
     throw failed.signal.reason ?? error
   } finally {
