@@ -20,8 +20,7 @@ import {
 import { campaignEvent } from '../../support/sample-events.ts'
 
 const horizonMs = 800
-const campaigns = 12
-const rounds = 24
+const rounds = 20
 
 /** What becomes of one statement that writes campaigns. */
 interface Fate {
@@ -72,7 +71,8 @@ describe('a poller', () => {
     const ingest = createIngest(model.tables, databases)
     try {
       for (let round = 1; round <= rounds; round++) {
-        const changed = [round % campaigns, (round * 7) % campaigns]
+        // Each changes once or twice: a change that was missed is not made good by a later one.
+        const changed = [round, (round * 7) % rounds]
         await ingest(
           changed.map(n => campaignEvent({ campaign_id: `c${n}`, version: round, title: `title ${round}` })),
         )
@@ -88,9 +88,9 @@ describe('a poller', () => {
     await delay(horizonMs)
     await poller.poll()
     expect(poller.mirror).toEqual(await titles(model.tables, databases))
-    expect(poller.mirror.size).toBe(campaigns)
+    expect(poller.mirror.size).toBe(rounds + 1)
     // It asked for changes, and did not fetch everything each time.
-    expect(poller.fetched()).toBeLessThan((poller.polls() * campaigns) / 2)
+    expect(poller.fetched()).toBeLessThan((poller.polls() * rounds) / 2)
   })
 })
 
@@ -104,7 +104,7 @@ function fates(): () => Fate {
     { weight: 2, arbitrary: late },
     { weight: 1, arbitrary: lost },
   )
-  const drawn = fc.sample(fate, { numRuns: 24, seed: 11 })
+  const drawn = fc.sample(fate, { numRuns: 20, seed: 11 })
   return () => drawn.shift() ?? { visibleAfterMs: 0, isLost: false }
 }
 
