@@ -3,6 +3,7 @@
  * opening it for as long as the command takes.
  */
 import { pino } from 'pino'
+import { type Status, statusOf } from '../projector/status.ts'
 import type { KeyDirectory, KeyRecord } from '../shared/api-keys.ts'
 import type { Config } from '../shared/config.ts'
 import { openJournalWriter } from '../shared/event-log/journal.ts'
@@ -17,7 +18,6 @@ import {
   type ServiceAddress,
 } from './data-directory.ts'
 import { openEmbeddedModel } from './model.ts'
-import { type Status, statusOf } from './status.ts'
 
 export interface ModelAccess {
   /** The process that runs on the directory, where there is one. */

@@ -7,6 +7,7 @@
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import { statusOf } from '../projector/status.ts'
 import { memoryCache, memoryLimiters, type QueryService, startQueryService } from '../query/service.ts'
 import { keysCheck, lagCheck, loopCheck, projectorCheck, tablesCheck } from '../shared/checks.ts'
 import type { Config } from '../shared/config.ts'
@@ -14,7 +15,6 @@ import { createMetrics, type Metrics } from '../shared/metrics.ts'
 import { createOpsServer } from '../shared/ops-server.ts'
 import { type DataDirectory, removeServiceAddress, writeServiceAddress } from './data-directory.ts'
 import { type EmbeddedModel, openEmbeddedModel } from './model.ts'
-import { statusOf } from './status.ts'
 
 export interface EmbeddedServiceOptions {
   directory: DataDirectory

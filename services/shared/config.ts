@@ -28,6 +28,16 @@ const flag = (fallback: boolean) =>
     .transform(text => text === 'true')
     .default(fallback)
 
+const list = z
+  .string()
+  .transform(text => text.split(',').map(part => part.trim()))
+  .pipe(z.array(z.string().min(1, 'has an empty part')).min(1))
+
+const webAddress = z.url({ protocol: /^https?$/, error: 'is no http or https address' })
+
+/** A name that stands in SQL text as it is. */
+const identifier = z.string().regex(/^[A-Za-z_]\w{0,62}$/, 'is no plain identifier')
+
 /** 256 bits as 64 hex digits. */
 const key = z
   .string()
@@ -64,13 +74,62 @@ const settingsSchema = z
     PLEDGEVIEW_CACHE_BYTES_MAX: count(268_435_456, { min: 1_048_576 }),
     PLEDGEVIEW_CONNECTIONS_MAX: count(4_096),
     PLEDGEVIEW_TRUST_PROXY: flag(false),
+    PLEDGEVIEW_PORT: count(8_080, { min: 0, max: 65_535 }),
+    PLEDGEVIEW_OPS_PORT: count(9_090, { min: 0, max: 65_535 }),
+    PLEDGEVIEW_KAFKA_BROKERS: list.optional(),
+    PLEDGEVIEW_KAFKA_CLIENT_ID: z.string().default('pledgeview'),
+    PLEDGEVIEW_KAFKA_GROUP: z.string().default('pledgeview-projector'),
+    PLEDGEVIEW_KAFKA_TOPIC_PREFIX: z
+      .string()
+      .regex(/^[\w.-]*$/, 'holds a character that no topic has')
+      .default(''),
+    PLEDGEVIEW_KAFKA_TLS: flag(false),
+    PLEDGEVIEW_KAFKA_TLS_CA_FILE: z.string().optional(),
+    PLEDGEVIEW_KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
+    PLEDGEVIEW_KAFKA_SASL_USERNAME: z.string().optional(),
+    PLEDGEVIEW_KAFKA_SASL_PASSWORD: z.string().optional(),
+    PLEDGEVIEW_KAFKA_CREATE_TOPICS: flag(true),
+    PLEDGEVIEW_KAFKA_PARTITIONS: count(6, { max: 10_000 }),
+    PLEDGEVIEW_KAFKA_REPLICATION: count(1, { max: 15 }),
+    PLEDGEVIEW_KAFKA_REJECT_RETENTION_MS: count(2_592_000_000),
+    PLEDGEVIEW_CLICKHOUSE_URL: webAddress.optional(),
+    PLEDGEVIEW_CLICKHOUSE_USER: z.string().default('default'),
+    PLEDGEVIEW_CLICKHOUSE_PASSWORD: z.string().default(''),
+    PLEDGEVIEW_CLICKHOUSE_CA_FILE: z.string().optional(),
+    PLEDGEVIEW_CLICKHOUSE_COMPRESSION: flag(false),
+    PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX: count(30_000),
+    PLEDGEVIEW_CLICKHOUSE_IDLE_MS_MAX: count(2_000),
+    PLEDGEVIEW_CLICKHOUSE_CONNECTIONS_MAX: count(16),
+    PLEDGEVIEW_CLICKHOUSE_CLUSTER: z.string().optional(),
+    PLEDGEVIEW_DATABASE: identifier.default('pledgeview'),
+    PLEDGEVIEW_VIEWS_DATABASE: identifier.default('crowdfunding'),
   })
   .refine(settings => settings.PLEDGEVIEW_BATCH_MS_MAX <= settings.PLEDGEVIEW_RETRY_MS_MAX, {
     path: ['PLEDGEVIEW_BATCH_MS_MAX'],
     message: 'is longer than PLEDGEVIEW_RETRY_MS_MAX',
   })
+  .refine(settings => isSaslWhole(settings), {
+    path: ['PLEDGEVIEW_KAFKA_SASL_MECHANISM'],
+    message: 'needs PLEDGEVIEW_KAFKA_SASL_USERNAME and PLEDGEVIEW_KAFKA_SASL_PASSWORD, and they need it',
+  })
+
+function isSaslWhole(settings: {
+  PLEDGEVIEW_KAFKA_SASL_MECHANISM?: string | undefined
+  PLEDGEVIEW_KAFKA_SASL_USERNAME?: string | undefined
+  PLEDGEVIEW_KAFKA_SASL_PASSWORD?: string | undefined
+}): boolean {
+  const parts = [
+    settings.PLEDGEVIEW_KAFKA_SASL_MECHANISM,
+    settings.PLEDGEVIEW_KAFKA_SASL_USERNAME,
+    settings.PLEDGEVIEW_KAFKA_SASL_PASSWORD,
+  ]
+  return parts.every(part => part === undefined) || parts.every(part => part !== undefined)
+}
 
 export type Config = Readonly<z.output<typeof settingsSchema>>
+
+// Addresses of services for the tests; the program does not know them.
+const testPrefix = 'PLEDGEVIEW_TEST_'
 
 /** The names of all settings, for the check against the commented example. */
 export const settingNames: readonly string[] = Object.keys(settingsSchema.shape)
@@ -83,7 +142,9 @@ export class ConfigError extends Error {
 /** Reads the settings. An empty value counts as not set. Throws `ConfigError` with every fault at once. */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const faults: string[] = []
-  const given = Object.entries(environment).filter(([name, value]) => name.startsWith('PLEDGEVIEW_') && value)
+  const given = Object.entries(environment).filter(
+    ([name, value]) => name.startsWith('PLEDGEVIEW_') && !name.startsWith(testPrefix) && value,
+  )
   for (const [name] of given)
     if (!settingNames.includes(name)) faults.push(`${name}: there is no such setting`)
   const result = settingsSchema.safeParse(Object.fromEntries(given))

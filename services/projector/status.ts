@@ -1,6 +1,7 @@
-/** What `pledgeview status` and the ops port say of an embedded model. */
+/** What `pledgeview status` and the ops port say of a projector and its tables. */
 import type { PartitionLag } from '../shared/event-log/port.ts'
-import type { EmbeddedModel } from './model.ts'
+import type { Databases, Tables } from '../shared/tables/port.ts'
+import type { ProjectorService } from './service.ts'
 
 export interface Status {
   projector: {
@@ -26,7 +27,15 @@ export interface Status {
 }
 
 /** Asks projector and tables. Counts of pledges are of ledger rows, superseded ones not yet merged included. */
-export async function statusOf({ projector, tables, databases }: EmbeddedModel): Promise<Status> {
+export async function statusOf({
+  projector,
+  tables,
+  databases,
+}: {
+  projector: ProjectorService
+  tables: Tables
+  databases: Databases
+}): Promise<Status> {
   const { model } = databases
   const health = projector.health()
   const [counts] = await tables.rows<Status['tables'] & Status['fold']>({

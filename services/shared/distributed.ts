@@ -1,0 +1,88 @@
+/** What the distributed processes and commands are told of Kafka and ClickHouse, from the configuration. */
+import { readFileSync } from 'node:fs'
+import { type Config, ConfigError } from './config.ts'
+import type { KafkaSettings } from './event-log/kafka-client.ts'
+import type { TopicSettings } from './event-log/kafka-topics.ts'
+import type { ServerSettings } from './tables/clickhouse-server.ts'
+import { type Replicated, replicatedSettings } from './tables/clickhouse-server-replicated.ts'
+import type { Databases } from './tables/port.ts'
+
+/** Whether a command that could be either is distributed. */
+export function isDistributed(config: Config): boolean {
+  return config.PLEDGEVIEW_KAFKA_BROKERS !== undefined
+}
+
+/** The settings, each of which is there. Throws `ConfigError`, naming every one that is not. */
+export function required<Name extends keyof Config>(
+  config: Config,
+  names: readonly Name[],
+): { [N in Name]: NonNullable<Config[N]> } {
+  const missing = names.filter(name => config[name] === undefined)
+  if (missing.length > 0) {
+    throw new ConfigError(`wrong settings:\n  ${missing.map(name => `${name}: has to be set`).join('\n  ')}`)
+  }
+  return config as { [N in Name]: NonNullable<Config[N]> }
+}
+
+export function kafkaSettings(config: Config): KafkaSettings {
+  const { PLEDGEVIEW_KAFKA_BROKERS: brokers } = required(config, ['PLEDGEVIEW_KAFKA_BROKERS'])
+  const mechanism = config.PLEDGEVIEW_KAFKA_SASL_MECHANISM
+  return {
+    brokers,
+    clientId: config.PLEDGEVIEW_KAFKA_CLIENT_ID,
+    topicPrefix: config.PLEDGEVIEW_KAFKA_TOPIC_PREFIX,
+    ...(config.PLEDGEVIEW_KAFKA_TLS && { tls: certificate('ca', config.PLEDGEVIEW_KAFKA_TLS_CA_FILE) }),
+    ...(mechanism && {
+      sasl: {
+        mechanism,
+        username: config.PLEDGEVIEW_KAFKA_SASL_USERNAME ?? '',
+        password: config.PLEDGEVIEW_KAFKA_SASL_PASSWORD ?? '',
+      },
+    }),
+  }
+}
+
+export function topicSettings(config: Config): TopicSettings {
+  return {
+    ...kafkaSettings(config),
+    partitions: config.PLEDGEVIEW_KAFKA_PARTITIONS,
+    replication: config.PLEDGEVIEW_KAFKA_REPLICATION,
+    rejectRetentionMs: config.PLEDGEVIEW_KAFKA_REJECT_RETENTION_MS,
+  }
+}
+
+export function serverSettings(config: Config): ServerSettings {
+  const { PLEDGEVIEW_CLICKHOUSE_URL: url } = required(config, ['PLEDGEVIEW_CLICKHOUSE_URL'])
+  return {
+    url,
+    user: config.PLEDGEVIEW_CLICKHOUSE_USER,
+    password: config.PLEDGEVIEW_CLICKHOUSE_PASSWORD,
+    compression: config.PLEDGEVIEW_CLICKHOUSE_COMPRESSION,
+    silenceMsMax: config.PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX,
+    connectionsMax: config.PLEDGEVIEW_CLICKHOUSE_CONNECTIONS_MAX,
+    idleConnectionMsMax: config.PLEDGEVIEW_CLICKHOUSE_IDLE_MS_MAX,
+    ...certificate('caCertificate', config.PLEDGEVIEW_CLICKHOUSE_CA_FILE),
+    ...(config.PLEDGEVIEW_CLICKHOUSE_CLUSTER !== undefined && { statementSettings: replicatedSettings }),
+  }
+}
+
+export function databasesOf(config: Config): Databases {
+  return { model: config.PLEDGEVIEW_DATABASE, views: config.PLEDGEVIEW_VIEWS_DATABASE }
+}
+
+/** The cluster that the tables are replicated on, where there is one; as an option of `migrate`. */
+export function replicationOf(config: Config): { replicated?: Replicated } {
+  const cluster = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
+  return cluster === undefined ? {} : { replicated: { cluster } }
+}
+
+function certificate<Name extends string>(name: Name, path: string | undefined): { [N in Name]?: string } {
+  if (path === undefined) return {}
+  try {
+    return { [name]: readFileSync(path, 'utf8') } as { [N in Name]?: string }
+  } catch (error) {
+    throw new ConfigError(
+      `the certificate ${path} cannot be read: ${error instanceof Error ? error.message : error}`,
+    )
+  }
+}
