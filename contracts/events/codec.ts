@@ -1,7 +1,8 @@
 /**
  * The wire form of event values: Confluent framing (byte 0, 4-byte schema id, Avro binary).
  *
- * Without a schema registry the ids are fixed here and never reused. Reading resolves a writer's schema against
+ * Without a schema registry the ids are fixed here and never reused; with one, all ids are the registry's, which knows
+ * nothing of these and may give them to other schemas. Reading resolves a writer's schema against
  * ours by Avro's rules, so a producer may be older or newer than this program.
  *
  * Source: Avro 1.11 specification, "Schema Resolution"; Confluent wire format.
@@ -11,8 +12,11 @@ import type avro from 'avsc'
 import { compileSchema } from './avro-types.ts'
 import type { ApiKeyState, CampaignState, EventType, PledgeState, StateEvent } from './event.ts'
 
+/** A schema id for each event type. */
+export type SchemaIds = Readonly<Record<EventType, number>>
+
 /** The fixed schema id of each event type's current schema. */
-export const schemaIds: Readonly<Record<EventType, number>> = {
+export const schemaIds: SchemaIds = {
   campaign: 1,
   pledge: 2,
   'api-key': 3,
@@ -42,20 +46,28 @@ const types: { readonly [T in EventType]: avro.Type } = {
 
 const framingBytes = 5
 
-/** Frames and encodes one state. Throws an `Error` that names the field when the state does not fit the schema. */
-export function encodeState(event: StateEvent): Buffer {
-  const type = types[event.type]
-  let avroBinary: Buffer
-  try {
-    avroBinary = type.toBuffer(event.data)
-  } catch {
-    throw new Error(firstMismatch(type, event.data))
+/** Encodes one state and frames it. Throws an `Error` that names the field when the state does not fit the schema. */
+export type StateEncoder = (event: StateEvent) => Buffer
+
+/** The encoder that frames with the fixed ids. */
+export const encodeState: StateEncoder = createStateEncoder(schemaIds)
+
+/** The encoder that frames with these ids: those of the current schemas in a registry. */
+export function createStateEncoder(ids: SchemaIds): StateEncoder {
+  return event => {
+    const type = types[event.type]
+    let avroBinary: Buffer
+    try {
+      avroBinary = type.toBuffer(event.data)
+    } catch {
+      throw new Error(firstMismatch(type, event.data))
+    }
+    const framed = Buffer.allocUnsafe(framingBytes + avroBinary.length)
+    framed[0] = 0
+    framed.writeUInt32BE(ids[event.type], 1)
+    avroBinary.copy(framed, framingBytes)
+    return framed
   }
-  const framed = Buffer.allocUnsafe(framingBytes + avroBinary.length)
-  framed[0] = 0
-  framed.writeUInt32BE(schemaIds[event.type], 1)
-  avroBinary.copy(framed, framingBytes)
-  return framed
 }
 
 /** The reader for values that a writer with this schema wrote. Throws when Avro cannot resolve it to ours. */

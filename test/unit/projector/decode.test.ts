@@ -90,7 +90,7 @@ describe('decoding what another version of the schema wrote', () => {
   test('takes defaults for fields that it lacks, and leaves out those that it has more', () => {
     const older = { ...pledgeSchema, fields: fields.filter(({ name }) => name !== 'reward_id') }
     const newer = { ...pledgeSchema, fields: [...fields, { name: 'note', type: 'string', default: '' }] }
-    const decode = createDecoder(id => (id === 100 ? older : id === 101 ? newer : undefined))
+    const decode = createDecoder(id => ({ schema: id === 100 ? older : newer }))
     const avroBinary = Buffer.from(newRecordOf(pledge).value ?? []).subarray(5)
     // The last field is the reward: one byte for null, which the older schema does not write.
     expect(fields.at(-1)?.name).toBe('reward_id')
@@ -105,7 +105,7 @@ describe('decoding what another version of the schema wrote', () => {
         ? { name: 'status', type: { type: 'enum', name: 'PledgeStatus', symbols: ['NEWLY_INVENTED'] } }
         : field,
     )
-    const decode = createDecoder(() => ({ ...pledgeSchema, fields: widened }))
+    const decode = createDecoder(() => ({ schema: { ...pledgeSchema, fields: widened } }))
     const written = encodeState({
       ...(pledge as Extract<StateEvent, { type: 'pledge' }>),
       data: { ...(pledge.data as Extract<StateEvent, { type: 'pledge' }>['data']), status: 'UNKNOWN' },
@@ -116,7 +116,7 @@ describe('decoding what another version of the schema wrote', () => {
   })
 
   test('a schema that cannot be read as ours is a reject that names it, each time', () => {
-    const decode = createDecoder(() => ({ ...pledgeSchema, fields: fields.slice(1) }))
+    const decode = createDecoder(() => ({ schema: { ...pledgeSchema, fields: fields.slice(1) } }))
     const record = recordOf(pledge, { value: framed(100, Buffer.from([1, 2, 3])) })
     for (let i = 0; i < 2; i++) {
       expect(decode(record)).toEqual({
