@@ -1,16 +1,19 @@
 /**
- * The projector's loop: consume -> decode -> collect -> ledger -> batch log -> commit.
+ * The projector's loop: consume -> learn schemas -> decode -> collect -> ledger -> batch log -> commit.
  *
  * Promises: offsets are committed only after ClickHouse has confirmed the rows and the log keeps the rejects, so a
  * kill at any point only repeats work, and repeated work changes nothing. ClickHouse away: the batch is retried with
- * backoff, consumption is held back (at most one batch is collected meanwhile), and after `retryMsMax` it fails.
+ * backoff, consumption is held back (at most one batch is collected meanwhile), and after `retryMsMax` it fails. A schema
+ * registry away: the same, for the records whose schemas it would have to tell; what came before them is written.
  * How it fails: it throws, and the process that runs it ends or says so; nothing is skipped.
  */
 import { type Delivery, type EventReader, SupersededAssignment } from '../shared/event-log/port.ts'
 import { nextTurn } from '../shared/next-turn.ts'
+import type { SchemaRegistry } from '../shared/schema-registry.ts'
+import { SchemaRegistryError } from '../shared/schema-registry-answers.ts'
 import { type Databases, type Tables, TablesError } from '../shared/tables/port.ts'
 import { addDelivery, type Batch, batchLogInsert, emptyBatch, ledgerInserts } from './batch.ts'
-import type { Decode } from './decode.ts'
+import { type Decode, schemaIdsOf } from './decode.ts'
 import { type RejectGate, TooManyRejects } from './reject-gate.ts'
 import type { Sleep } from './sleep.ts'
 
@@ -21,7 +24,7 @@ export interface ProjectorSettings {
   batchMsMax: number
   /** How long one wait for records lasts; an idle loop turns this often. */
   idleMsMax: number
-  /** How long a batch is retried before the projector gives up. */
+  /** How long a batch, or a question to the schema registry, is retried before the projector gives up. */
   retryMsMax: number
 }
 
@@ -38,6 +41,8 @@ export interface ProjectorDependencies {
   tables: Tables
   databases: Databases
   decode: Decode
+  /** Where `decode` has its schemas from, unless they are the fixed ones. */
+  schemaRegistry?: Pick<SchemaRegistry, 'known' | 'learn'> | undefined
   hashBacker: (backerId: string) => string
   gate: RejectGate
   /** Names this run of this process in the batch log. */
@@ -56,7 +61,8 @@ const sliceRecordsMax = 2_000
 
 /**
  * Runs until the signal aborts; resolves once what was collected is written and committed.
- * Throws `TooManyRejects`, or the last error of a batch that could not be written in time.
+ * Throws `TooManyRejects`, or the last error of a batch that could not be written, or of schemas that could not be
+ * learned, in time.
  */
 export async function runProjector(dependencies: ProjectorDependencies, signal: AbortSignal): Promise<void> {
   const { events, gate, monotonicMs } = dependencies
@@ -85,14 +91,19 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
   }
 }
 
-/** Collects until a bound is reached; a delivery of a newer assignment waits for the next batch. */
+/**
+ * Collects until a bound is reached. A delivery of a newer assignment waits for the next batch, and so does one whose
+ * schemas have to be learned first: a registry that is away must not hold up what is collected already.
+ */
 async function collect(
-  { reader, decode, hashBacker, settings, monotonicMs }: ProjectorDependencies,
+  dependencies: ProjectorDependencies,
   signal: AbortSignal,
   carried: Delivery | undefined,
 ): Promise<{ batch: Batch; carried: Delivery | undefined }> {
+  const { reader, decode, hashBacker, settings, monotonicMs } = dependencies
   let delivery = carried ?? (await reader.poll(pollBounds(settings, 0, 0, settings.idleMsMax), signal))
   const batch = emptyBatch(delivery.assignment)
+  if (!(await learnSchemas(dependencies, delivery, signal))) return { batch, carried: undefined }
   const deadline = monotonicMs() + settings.batchMsMax
   for (;;) {
     addDelivery(batch, delivery, decode, hashBacker)
@@ -101,7 +112,30 @@ async function collect(
     if (isFull || waitMs <= 0 || batch.records === 0 || signal.aborted) return { batch, carried: undefined }
     await nextTurn()
     delivery = await reader.poll(pollBounds(settings, batch.records, batch.bytes, waitMs), signal)
-    if (delivery.assignment !== batch.assignment) return { batch, carried: delivery }
+    const isOfBatch = delivery.assignment === batch.assignment && isDecodable(dependencies, delivery)
+    if (!isOfBatch) return { batch, carried: delivery }
+  }
+}
+
+function isDecodable({ schemaRegistry }: ProjectorDependencies, { records }: Delivery): boolean {
+  return !schemaRegistry || [...schemaIdsOf(records)].every(id => schemaRegistry.known(id) !== undefined)
+}
+
+/** Makes a delivery decodable. Resolves with false where the signal aborted before the registry told its schemas. */
+async function learnSchemas(
+  dependencies: ProjectorDependencies,
+  { records }: Delivery,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { schemaRegistry } = dependencies
+  if (!schemaRegistry) return true
+  const schemaIds = schemaIdsOf(records)
+  try {
+    await retried(dependencies, signal, () => schemaRegistry.learn(schemaIds, signal))
+    return true
+  } catch (error) {
+    if (signal.aborted && error instanceof SchemaRegistryError) return false
+    throw error
   }
 }
 
@@ -137,7 +171,7 @@ async function write(
   events.onBatch(batch, { collectMs, writeMs: monotonicMs() - startedAt })
 }
 
-/** Tries again what ClickHouse may yet take, with doubling waits up to 5 s, for at most `retryMsMax`. */
+/** Tries again what may yet succeed, with doubling waits up to 5 s, for at most `retryMsMax`. */
 async function retried(
   { settings, events, monotonicMs, sleep, random }: ProjectorDependencies,
   signal: AbortSignal,
@@ -148,8 +182,9 @@ async function retried(
     try {
       return await work()
     } catch (error) {
-      const isRetryable = error instanceof TablesError && error.retryable
-      if (!isRetryable || signal.aborted || monotonicMs() - startedAt > settings.retryMsMax) throw error
+      const isOutage = error instanceof TablesError || error instanceof SchemaRegistryError
+      if (!isOutage || !error.retryable || signal.aborted || monotonicMs() - startedAt > settings.retryMsMax)
+        throw error
       events.onRetry(error, attempt)
       const waitMs = Math.min(5_000, 100 * 2 ** Math.min(attempt, 10)) * (0.5 + random() / 2)
       await sleep(waitMs, signal)

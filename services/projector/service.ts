@@ -10,6 +10,8 @@ import { createBell } from '../shared/bell.ts'
 import type { Config } from '../shared/config.ts'
 import type { EventReader, PartitionLag } from '../shared/event-log/port.ts'
 import type { Metrics } from '../shared/metrics.ts'
+import type { SchemaRegistry } from '../shared/schema-registry.ts'
+import { SchemaRegistryError } from '../shared/schema-registry-answers.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import type { Batch } from './batch.ts'
 import { createDecoder } from './decode.ts'
@@ -25,6 +27,8 @@ export interface ProjectorServiceDependencies {
   tables: Tables
   databases: Databases
   config: Config
+  /** Tells what schema ids stand for; without it they are the fixed ones. */
+  schemaRegistry?: SchemaRegistry | undefined
   /** 64 hex digits: the key of the backer hashes. */
   backerKey: string
   /** Names this run of this process; unique. */
@@ -63,7 +67,8 @@ const idleMsMax = 500
 const loggedRejectsMax = 10
 
 export function createProjectorService(dependencies: ProjectorServiceDependencies): ProjectorService {
-  const { reader, tables, databases, config, logger, metrics, monotonicMs, random, run } = dependencies
+  const { reader, tables, databases, config, logger, metrics, monotonicMs, random, run, schemaRegistry } =
+    dependencies
   const bell = createBell()
   let turnedAt = monotonicMs()
   let failure: string | undefined
@@ -124,9 +129,10 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     return report
   }
 
-  function onRetry(stage: 'ingest' | 'fold', error: Error): void {
+  function onRetry(stage: 'schemas' | 'ingest' | 'fold', error: Error): void {
     metrics.retries.inc({ stage })
-    logger.warn({ stage, error: error.message }, 'ClickHouse did not take it; trying again')
+    const failed = stage === 'schemas' ? 'the schema registry did not tell' : 'ClickHouse did not take it'
+    logger.warn({ stage, error: error.message }, `${failed}; trying again`)
   }
 
   async function runBoth(signal: AbortSignal): Promise<void> {
@@ -137,7 +143,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         reader,
         tables,
         databases,
-        decode: createDecoder(),
+        decode: createDecoder(schemaRegistry?.known),
+        schemaRegistry,
         hashBacker: backerHasher(dependencies.backerKey),
         gate: createRejectGate({
           shareMax: config.PLEDGEVIEW_REJECT_SHARE_MAX,
@@ -149,9 +156,9 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         events: {
           onBatch,
           onRetry: error => {
-            // A loop that waits for ClickHouse moves; to end the process would not bring ClickHouse back.
+            // A loop that waits for another service moves; to end the process would not bring that service back.
             turnedAt = monotonicMs()
-            onRetry('ingest', error)
+            onRetry(error instanceof SchemaRegistryError ? 'schemas' : 'ingest', error)
           },
           onTurn: () => {
             turnedAt = monotonicMs()

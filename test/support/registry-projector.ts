@@ -1,0 +1,109 @@
+/** The projector as a service whose schemas come from a registry, and producers that register theirs there. */
+import { pino } from 'pino'
+import { expect, vi } from 'vitest'
+import { compileSchema } from '../../contracts/events/avro-types.ts'
+import { type EventType, keyOf, type StateEvent, type Topic, topicOf } from '../../contracts/events/event.ts'
+import { createProjectorService, type ProjectorService } from '../../services/projector/service.ts'
+import { readConfig } from '../../services/shared/config.ts'
+import type { EventReader, NewRecord } from '../../services/shared/event-log/port.ts'
+import { createMetrics } from '../../services/shared/metrics.ts'
+import type { SchemaRegistry } from '../../services/shared/schema-registry.ts'
+import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import { backerKey } from './model-tables.ts'
+
+export interface RunningProjector {
+  service: ProjectorService
+  done: Promise<void>
+  /** Aborts it and resolves, or rejects, with it. */
+  stop(): Promise<void>
+  /** How often the registry was asked again. */
+  schemaRetries(): Promise<number>
+  /** Resolves when everything in the log is folded. */
+  drained(): Promise<void>
+}
+
+export function startProjector({
+  settings = {},
+  monotonicMs = () => performance.now(),
+  ...dependencies
+}: {
+  reader: EventReader
+  tables: Tables
+  databases: Databases
+  schemaRegistry: SchemaRegistry
+  settings?: Record<string, string>
+  monotonicMs?: () => number
+}): RunningProjector {
+  const metrics = createMetrics()
+  const service = createProjectorService({
+    ...dependencies,
+    config: readConfig({ PLEDGEVIEW_COMMIT_HORIZON_MS: '60000', PLEDGEVIEW_BATCH_MS_MAX: '20', ...settings }),
+    backerKey,
+    run: 'test',
+    settleMs: 0,
+    metrics,
+    logger: pino({ level: 'silent' }),
+    now: Date.now,
+    monotonicMs,
+    random: () => 0,
+  })
+  const abort = new AbortController()
+  const done = service.run(abort.signal)
+  // A test awaits it in its own time; until then a failure must not count as unhandled.
+  done.catch(() => {})
+  return {
+    service,
+    done,
+    async stop() {
+      abort.abort()
+      await done
+    },
+    async schemaRetries() {
+      const { values } = await metrics.retries.get()
+      return values.find(({ labels }) => labels.stage === 'schemas')?.value ?? 0
+    },
+    async drained() {
+      await vi.waitFor(async () => expect(await service.isDrained()).toBe(true), 20_000)
+    },
+  }
+}
+
+/** A state as a producer of another version has it: without fields of ours, with others, with symbols of its own. */
+export interface ForeignState {
+  type: EventType
+  key: string
+  data: object
+}
+
+/** A producer with schemas of its own: it registers them and frames its values with the ids that it got. */
+export async function openProducer(
+  registry: SchemaRegistry,
+  {
+    schemas,
+    topicName,
+  }: { schemas: Readonly<Record<EventType, object>>; topicName: (topic: Topic) => string },
+): Promise<(state: ForeignState) => NewRecord> {
+  const idOf = (type: EventType): Promise<number> =>
+    registry.register(`${topicName(topicOf[type])}-value`, schemas[type])
+  const ids = {
+    campaign: await idOf('campaign'),
+    pledge: await idOf('pledge'),
+    'api-key': await idOf('api-key'),
+  }
+  const types = {
+    campaign: compileSchema(schemas.campaign),
+    pledge: compileSchema(schemas.pledge),
+    'api-key': compileSchema(schemas['api-key']),
+  }
+  return ({ type, key, data }) => {
+    const framing = Buffer.alloc(5)
+    framing.writeUInt32BE(ids[type], 1)
+    const value = Buffer.concat([framing, types[type].toBuffer(data)])
+    return { topic: topicOf[type], key: Buffer.from(key), value }
+  }
+}
+
+/** One of our own states, for a producer of any version. */
+export function stateOf(event: StateEvent): ForeignState {
+  return { type: event.type, key: keyOf(event), data: event.data }
+}
