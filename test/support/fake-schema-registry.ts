@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { compileSchema } from '../../contracts/events/avro-types.ts'
 
 export interface StoredSchema {
   schema: string
@@ -56,6 +57,7 @@ export async function startFakeSchemaRegistry({
   }
 
   function register(subject: string, stored: StoredSchema): Reply {
+    if (!isValid(stored)) return { status: 422, body: { error_code: 42201, message: 'Invalid schema' } }
     const versions = subjects.get(subject) ?? []
     const id = idOf(stored, byId.keys()) ?? Math.max(firstId - 1, ...byId.keys()) + 1
     byId.set(id, stored)
@@ -129,6 +131,17 @@ function answer(response: ServerResponse, status: number, body: string): true {
   response.writeHead(status, { 'content-type': 'application/vnd.schemaregistry.v1+json' })
   response.end(body)
   return true
+}
+
+// Of schemas that are not Avro, or not whole, it is not the tests' business whether they are valid.
+function isValid({ schema, schemaType, references }: StoredSchema): boolean {
+  if (schemaType !== undefined || references !== undefined) return true
+  try {
+    compileSchema(JSON.parse(schema) as object)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function notFound(error_code: number, message: string): Reply {

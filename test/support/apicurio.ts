@@ -1,0 +1,115 @@
+/**
+ * A real schema registry that nobody here wrote: Apicurio Registry, which speaks Confluent's API beside its own, from
+ * Maven Central and in memory. Of its lines this is the last that runs on Java 17.
+ *
+ * Whether it can be had is a requirement like any other: without Java, Maven or the network a suite says so.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
+import type { Requirement } from './requirements.ts'
+
+const version = '2.6.13.Final'
+const artifact = `io.apicurio:apicurio-registry-app:${version}:tar.gz:all`
+const unpackGoal = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack'
+const cacheFolder = new URL('../../node_modules/.cache/pledgeview/', import.meta.url).pathname
+const folder = join(cacheFolder, `apicurio-registry-${version}`)
+const fetchMsMax = 240_000
+const startMsMax = 60_000
+const saidLinesMax = 40
+
+export interface Apicurio {
+  /** Where it speaks Confluent's API. */
+  url: string
+  close(): Promise<void>
+}
+
+/** Fetches it where it is not there yet. Never rejects: what is missing is the requirement's reason. */
+export async function apicurioRegistry(): Promise<Requirement> {
+  try {
+    await run('java', ['-version'])
+    await fetchRegistry()
+    return { isMet: true, reason: '' }
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    return { isMet: false, reason: `Apicurio Registry ${version} cannot be run: ${reason}` }
+  }
+}
+
+/** Starts it, empty, on a free loopback port. Rejects with what it said where it does not start. */
+export async function startApicurio(): Promise<Apicurio> {
+  const child = spawn(
+    'java',
+    [
+      ...['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'],
+      ...['-Dquarkus.http.host=127.0.0.1', '-Dquarkus.http.port=0'],
+      ...['-jar', join(folder, `apicurio-registry-app-${version}-runner.jar`)],
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  )
+  const address = await listening(child).catch(async cause => {
+    await end(child)
+    throw cause
+  })
+  return { url: `${address}/apis/ccompat/v7`, close: () => end(child) }
+}
+
+/** The address that it says it listens on, once it does. */
+async function listening(child: ChildProcess): Promise<string> {
+  const said: string[] = []
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const late = setTimeout(() => reject(new Error(`not listening after ${startMsMax} ms`)), startMsMax)
+  for (const output of [child.stdout, child.stderr]) {
+    if (!output) continue
+    // Read to its end, long after the address: a full pipe would stop it.
+    createInterface(output).on('line', line => {
+      said.push(line)
+      if (said.length > saidLinesMax) said.shift()
+      const [, address] = /Listening on: (http:\S+)/.exec(line) ?? []
+      if (address !== undefined) resolve(address)
+    })
+  }
+  child.on('exit', code => reject(new Error(`ended with ${code}`)))
+  try {
+    return await promise
+  } catch (cause) {
+    throw new Error(`Apicurio Registry did not start:\n${said.join('\n')}`, { cause })
+  } finally {
+    clearTimeout(late)
+  }
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exit = once(child, 'exit')
+  // It keeps nothing that a farewell would save.
+  child.kill('SIGKILL')
+  await exit
+}
+
+async function fetchRegistry(): Promise<void> {
+  if (existsSync(folder)) return
+  mkdirSync(cacheFolder, { recursive: true })
+  // Filled apart and moved in one step, so that a broken download, or another run's, is never taken for a whole one.
+  const part = mkdtempSync(join(cacheFolder, 'part-'))
+  try {
+    await run('mvn', ['--batch-mode', unpackGoal, `-Dartifact=${artifact}`, `-DoutputDirectory=${part}`])
+    if (!existsSync(folder)) renameSync(part, folder)
+  } finally {
+    rmSync(part, { recursive: true, force: true })
+  }
+}
+
+async function run(program: string, args: readonly string[]): Promise<void> {
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: fetchMsMax })
+  const exit = once(child, 'exit').catch(cause => {
+    throw new Error(`${program} cannot be started`, { cause })
+  })
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), exit])
+  if (code === 0) return
+  const error = `${stdout}\n${stderr}`.split('\n').find(line => line.includes('ERROR')) ?? 'no output'
+  throw new Error(`${program} ended with ${code}: ${error}`)
+}
