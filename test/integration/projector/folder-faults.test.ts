@@ -63,7 +63,7 @@ describe('a fold with faults', () => {
         expect(rows.map(({ foldId }) => foldId).filter(foldId => doubted.has(foldId))).toEqual([])
         await model.drop(own)
       }),
-      { numRuns: 8 },
+      { numRuns: 5 },
     )
   })
 })

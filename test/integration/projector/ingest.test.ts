@@ -86,6 +86,21 @@ describe('the ingest loop', () => {
     expect(await foldedReading()).toEqual(expectedReading(readModelOf(world)))
   })
 
+  test('the folder is told of a batch once all of its ledger rows are in, and no sooner', async () => {
+    const log = createMemoryLog()
+    log.append(recordsOf(world))
+    const rowsThen: number[][] = []
+    const tables = obstructed(model.tables, {
+      async before({ text }) {
+        if (text.endsWith('batch_log')) rowsThen.push(await ledgerRows())
+      },
+    })
+    const running = start({ reader: log.reader, tables })
+    await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), 10_000)
+    await running.stop()
+    expect(rowsThen).toEqual([[2, 2, 1, 0]])
+  })
+
   test('a batch of nothing but rejects moves the offsets on', async () => {
     const log = createMemoryLog()
     log.append([noEvent, noEvent])
