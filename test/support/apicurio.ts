@@ -30,6 +30,7 @@ export interface Apicurio {
 /** Fetches it where it is not there yet. Never rejects: what is missing is the requirement's reason. */
 export async function apicurioRegistry(): Promise<Requirement> {
   try {
+    mkdirSync(cacheFolder, { recursive: true })
     await run('java', ['-version'])
     await fetchRegistry()
     return { isMet: true, reason: '' }
@@ -92,19 +93,21 @@ async function end(child: ChildProcess): Promise<void> {
 
 async function fetchRegistry(): Promise<void> {
   if (existsSync(folder)) return
-  mkdirSync(cacheFolder, { recursive: true })
   // Filled apart and moved in one step, so that a broken download, or another run's, is never taken for a whole one.
-  const part = mkdtempSync(join(cacheFolder, 'part-'))
+  const work = mkdtempSync(join(cacheFolder, 'part-'))
+  const part = join(work, 'registry')
   try {
-    await run('mvn', ['--batch-mode', unpackGoal, `-Dartifact=${artifact}`, `-DoutputDirectory=${part}`])
+    const parameters = [`-Dartifact=${artifact}`, `-DoutputDirectory=${part}`]
+    // Run in the folder that goes away: without a project the goal leaves its marks where it stands.
+    await run('mvn', ['--batch-mode', unpackGoal, ...parameters], work)
     if (!existsSync(folder)) renameSync(part, folder)
   } finally {
-    rmSync(part, { recursive: true, force: true })
+    rmSync(work, { recursive: true, force: true })
   }
 }
 
-async function run(program: string, args: readonly string[]): Promise<void> {
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: fetchMsMax })
+async function run(program: string, args: readonly string[], cwd = cacheFolder): Promise<void> {
+  const child = spawn(program, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'], timeout: fetchMsMax })
   const exit = once(child, 'exit').catch(cause => {
     throw new Error(`${program} cannot be started`, { cause })
   })

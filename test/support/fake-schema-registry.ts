@@ -5,6 +5,7 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { compileSchema } from '../../contracts/events/avro-types.ts'
+import { SchemaRegistryError } from '../../services/shared/schema-registry-answers.ts'
 
 export interface StoredSchema {
   schema: string
@@ -120,6 +121,16 @@ export async function startFakeSchemaRegistry({
       await once(server, 'close')
     },
   }
+}
+
+/** The registry's failure that the work ends with. */
+export async function failureOf(work: Promise<unknown>): Promise<SchemaRegistryError> {
+  const error = await work.then(
+    () => undefined,
+    (cause: unknown) => cause,
+  )
+  if (!(error instanceof SchemaRegistryError)) throw new Error(`not a failure of the registry: ${error}`)
+  return error
 }
 
 /** A misbehaviour: this answer to everything. */

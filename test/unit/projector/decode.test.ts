@@ -126,6 +126,36 @@ describe('decoding what another version of the schema wrote', () => {
   })
 })
 
+describe('decoding by the schemas of a registry', () => {
+  const avroBinary = newRecordOf(pledge).value?.subarray(5) ?? Buffer.alloc(0)
+
+  test('takes no fixed id for its own schema', () => {
+    expect(createDecoder(() => undefined)(recordOf(pledge))).toEqual({
+      reason: 'schema id 2 is unknown for a pledge',
+    })
+  })
+
+  test('passes the reason on that it is given, for as long as it is given', () => {
+    let isThere = false
+    const decode = createDecoder(() => (isThere ? { schema: schemas.pledge } : { reason: 'is not there' }))
+    const record = recordOf(pledge, { value: framed(7, avroBinary) })
+    expect(decode(record)).toEqual({ reason: 'schema id 7 is not there' })
+    isThere = true
+    expect(decode(record)).toEqual(pledge)
+  })
+
+  test('asks once for what a schema is, unless a thousand others came between', () => {
+    const asked: number[] = []
+    const decode = createDecoder(id => {
+      asked.push(id)
+      return { schema: { type: 'string' } }
+    })
+    const ids = Array.from({ length: 1_001 }, (_, n) => n)
+    for (const id of [...ids, 1_000, 500, 0]) decode(recordOf(pledge, { value: framed(id, avroBinary) }))
+    expect(asked).toEqual([...ids, 0])
+  })
+})
+
 function framed(schemaId: number, avroBinary: Uint8Array): Buffer {
   const head = Buffer.alloc(5)
   head.writeUInt32BE(schemaId, 1)

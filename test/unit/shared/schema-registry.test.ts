@@ -1,18 +1,20 @@
-/** The schema registry's client against one that fails: what it asks, what it believes, what it keeps, what it tells. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+/** The schema registry's client against one that fails: what it asks, what it believes, what it keeps. */
 import type { ServerResponse } from 'node:http'
-import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createSchemaRegistry, type SchemaRegistry } from '../../../services/shared/schema-registry.ts'
-import { SchemaRegistryError } from '../../../services/shared/schema-registry-answers.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { schemas } from '../../../contracts/events/codec.ts'
+import { eventTypes } from '../../../contracts/events/event.ts'
+import {
+  createSchemaRegistry,
+  registerSchemas,
+  type SchemaRegistry,
+  type SchemaRegistrySettings,
+} from '../../../services/shared/schema-registry.ts'
 import {
   alwaysAnswers,
   type FakeSchemaRegistry,
+  failureOf,
   startFakeSchemaRegistry,
 } from '../../support/fake-schema-registry.ts'
-import { makeCertificate } from '../../support/kafka/certificate.ts'
 
 const stored = { schema: '{"type":"string"}' }
 const told = { schema: { type: 'string' } }
@@ -27,7 +29,7 @@ beforeEach(async () => {
 })
 
 /** A client whose clock only the test and its own pauses move. */
-function open(settings: Partial<Parameters<typeof createSchemaRegistry>[0]> = {}): SchemaRegistry {
+function open(settings: Partial<SchemaRegistrySettings> = {}): SchemaRegistry {
   return createSchemaRegistry(
     { url: fake.url, ...settings },
     {
@@ -41,15 +43,6 @@ function open(settings: Partial<Parameters<typeof createSchemaRegistry>[0]> = {}
 
 function ids(count: number): Set<number> {
   return new Set(Array.from({ length: count }, (_, n) => n + 1))
-}
-
-async function failureOf(work: Promise<unknown>): Promise<SchemaRegistryError> {
-  const error = await work.then(
-    () => undefined,
-    (cause: unknown) => cause,
-  )
-  if (!(error instanceof SchemaRegistryError)) throw new Error(`not a failure of the registry: ${error}`)
-  return error
 }
 
 describe('what an id stands for', () => {
@@ -159,130 +152,28 @@ describe('the bounds', () => {
     expect(fake.calls.length - asked).toBeLessThanOrEqual(36)
     expect([...ids(40)].map(registry.known)).toEqual(Array(40).fill(told))
   })
-
-  test('a registry that is silent is given up, before its answer and in the middle of it', async () => {
-    const registry = open({ requestMsMax: 50 })
-    fake.misbehave(() => true)
-    const silent = await failureOf(registry.learn(new Set([7])))
-    expect(silent).toMatchObject({ retryable: true, message: expect.stringContaining('within 50 ms') })
-    fake.misbehave(response => {
-      response.writeHead(200)
-      return response.write('{"schema":')
-    })
-    expect((await failureOf(registry.learn(new Set([7])))).message).toContain('within 50 ms')
-  })
-
-  test('an answer without end is not read to the end', async () => {
-    const registry = open()
-    fake.misbehave(response => {
-      response.writeHead(200)
-      const more = (): void => {
-        if (!response.destroyed) response.write(' '.repeat(1_000_000), more)
-      }
-      more()
-      return true
-    })
-    expect((await failureOf(registry.learn(new Set([7])))).message).toContain('longer than')
-  })
-
-  test('an aborted call ends at once', async () => {
-    const registry = open()
-    const abort = new AbortController()
-    fake.misbehave(() => true)
-    const learning = failureOf(registry.learn(new Set([7]), abort.signal))
-    await vi.waitFor(() => expect(fake.calls).toHaveLength(1))
-    abort.abort()
-    expect((await learning).message).not.toContain('within')
-    await failureOf(registry.learn(new Set([7]), abort.signal))
-    expect(fake.calls).toHaveLength(1)
-  })
-
-  test('a registry that is not there is a failure that may pass', async () => {
-    const registry = open({ url: `http://127.0.0.1:${await freePort()}` })
-    const failure = await failureOf(registry.learn(new Set([7])))
-    expect(failure).toMatchObject({ retryable: true, message: expect.stringContaining('ECONNREFUSED') })
-  })
 })
 
-describe('the way to the registry', () => {
-  const secret = 'pässwörd:with a colon'
-  const closers: (() => Promise<unknown>)[] = []
-
-  afterEach(async () => {
-    for (const close of closers.splice(0)) await close()
-  })
-
-  test('takes its credentials along, to this registry only, and tells nobody', async () => {
-    const registry = open({ user: 'reader', password: secret })
-    const encoded = Buffer.from(`reader:${secret}`).toString('base64')
-    const elsewhere = await startFakeSchemaRegistry()
-    closers.push(elsewhere.close)
-    fake.misbehave(response => {
-      response.writeHead(307, { location: `${elsewhere.url}/schemas/ids/7` }).end()
-      return true
+describe('the id of a schema', () => {
+  test('is looked up before it is registered, so that who may not register needs not to', async () => {
+    const id = await open().register('pledges-value', told.schema)
+    fake.misbehave((response, call) => call.endsWith('/versions') && alwaysAnswers(403)(response, call))
+    expect(await open().register('pledges-value', told.schema)).toBe(id)
+    expect(await failureOf(open().register('campaigns-value', told.schema))).toMatchObject({
+      retryable: false,
+      message: expect.stringMatching(/campaigns-value: it refuses the credentials/),
     })
-    const failures = [await failureOf(registry.learn(new Set([7])))]
-    expect(fake.headers().authorization).toBe(`Basic ${encoded}`)
-    expect(elsewhere.calls).toEqual([])
-    for (const status of [401, 403, 500]) {
-      fake.misbehave(alwaysAnswers(status, 'no'))
-      failures.push(await failureOf(registry.learn(new Set([7]))))
-    }
-    fake.misbehave(response => Boolean(response.destroy()))
-    failures.push(await failureOf(registry.learn(new Set([7]))))
-    for (const failure of failures) {
-      const texts = `${failure.stack} ${JSON.stringify(failure)} ${failure.cause}`
-      expect(texts).not.toContain(secret)
-      expect(texts).not.toContain(encoded)
-    }
   })
 
-  test('has no credentials where none are given', async () => {
-    await open().learn(new Set([7]))
-    expect(fake.headers().authorization).toBeUndefined()
-  })
-
-  test('may lead through a path', async () => {
-    const nested = await startFakeSchemaRegistry({ path: '/apis/ccompat/v7' })
-    closers.push(nested.close)
-    nested.put(7, stored)
-    for (const url of [nested.url, `${nested.url}/`]) {
-      const registry = open({ url })
-      await registry.learn(new Set([7]))
-      expect(registry.known(7)).toEqual(told)
-    }
-  })
-
-  test('is verified: a certificate is trusted by the authority that is given, and by no other', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'pledgeview-registry-'))
-    closers.push(() => rm(directory, { recursive: true }))
-    const { ca, keyStore } = await makeCertificate(directory)
-    const pem = await readFile(keyStore, 'utf8')
-    const secure = await startFakeSchemaRegistry({ tls: { key: pem, cert: pem } })
-    closers.push(secure.close)
-    secure.put(7, stored)
-    const trusting = open({ url: secure.url, caCertificate: ca })
-    await trusting.learn(new Set([7]))
-    expect(trusting.known(7)).toEqual(told)
-    expect((await failureOf(open({ url: secure.url }).learn(new Set([7])))).message).toContain('SELF_SIGNED')
-  })
-
-  test.each([
-    'registry:8081',
-    'ftp://registry',
-    'http://user:password@registry',
-    'http://registry?a=b',
-    'http://registry/#a',
-  ])('is not %s', url => {
-    expect(() => open({ url })).toThrow(TypeError)
-    expect(() => open({ url })).not.toThrow('password@')
+  test('is that of the event type, under the name that the topic has in the cluster', async () => {
+    const ids = await registerSchemas(open(), topic => `stage.${topic}`)
+    expect(fake.calls.filter(call => call.endsWith('/versions'))).toEqual([
+      'POST /subjects/stage.campaigns-value/versions',
+      'POST /subjects/stage.pledges-value/versions',
+      'POST /subjects/stage.api-keys-value/versions',
+    ])
+    const registry = open()
+    await registry.learn(new Set(Object.values(ids)))
+    for (const type of eventTypes) expect(registry.known(ids[type])).toEqual({ schema: schemas[type] })
   })
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  const address = server.address()
-  await new Promise(resolve => server.close(resolve))
-  return typeof address === 'object' && address ? address.port : 0
-}
