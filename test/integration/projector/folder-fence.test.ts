@@ -65,10 +65,11 @@ describe('the fence of the fold', () => {
     const next = folderNamed('next')
     await old.takeOver()
     await next.takeOver()
-    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await ingest([campaignEvent({ campaign_id: 'a' }), apiKeyEvent({ key: 'k', account_id: 'acc' })])
     await expect(old.fold()).rejects.toBeInstanceOf(SupersededFolder)
     await expect(old.fold()).rejects.toBeInstanceOf(SupersededFolder)
     expect(await titles()).toEqual([])
+    expect(await column(`SELECT api_key AS value FROM ${databases.model}.api_keys`)).toEqual([])
     expect(await recordsOf('old')).toEqual([])
     expect(await next.fold()).toMatchObject({ campaigns: 1 })
     expect(await titles()).toEqual(['Title of a'])
@@ -154,6 +155,29 @@ describe('the fence of the fold', () => {
     await ingest([campaignEvent({ campaign_id: 'b' })])
     await expect(folder.fold()).rejects.toBeInstanceOf(SupersededFolder)
     expect(await titles()).toEqual(['Title of a'])
+  })
+
+  test('who was given an epoch together with another takes the next one', async () => {
+    let isFirst = true
+    const tables = obstructed(model.tables, {
+      async after({ kind, text }) {
+        if (!isFirst || kind !== 'run' || !text.includes('fold_epochs (epoch, holder)')) return
+        isFirst = false
+        await model.tables.run({
+          query: `INSERT INTO ${databases.model}.fold_epochs (epoch, holder)
+                  SELECT max(epoch), 'rival' FROM ${databases.model}.fold_epochs`,
+        })
+      },
+    })
+    await folderNamed('a', tables).takeOver()
+    const epochs = await column(
+      `SELECT (epoch, holder) AS value FROM ${databases.model}.fold_epochs ORDER BY value`,
+    )
+    expect(epochs).toEqual([
+      [1, 'a'],
+      [1, 'rival'],
+      [2, 'a'],
+    ])
   })
 
   test('takers at once end with one holder, who alone can fold', async () => {

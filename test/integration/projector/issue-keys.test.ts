@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { keyDirectory } from '../../../services/embedded/model.ts'
 import { createProjectorService } from '../../../services/projector/service.ts'
 import {
   issueKey,
   type KeyAdmin,
   type KeyDirectory,
   KeyError,
+  keyDirectory,
   type NewKey,
   revokeKey,
 } from '../../../services/shared/api-keys.ts'

@@ -189,7 +189,7 @@ describe('the projector', () => {
     let failures = 0
     const tables = obstructed(model.tables, {
       before({ kind }) {
-        if (kind !== 'insert' || failures >= 4) return
+        if (kind !== 'insert' || failures >= 6) return
         failures++
         nowMs += 10_000
         throw lostConnection()
@@ -201,7 +201,7 @@ describe('the projector', () => {
       monotonicMs: () => nowMs,
       settings: { PLEDGEVIEW_RETRY_MS_MAX: '600000', PLEDGEVIEW_BATCH_RECORDS_MAX: '1' },
     })
-    await vi.waitFor(() => expect(failures).toBe(4), 10_000)
+    await vi.waitFor(() => expect(failures).toBe(6), 10_000)
     expect(service.health().turnedMsAgo).toBeLessThanOrEqual(10_000)
     expect(service.health().failure).toBeUndefined()
     await drained(service)
