@@ -11,6 +11,14 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'the embedded service: projects, serves, and on a new data directory shows a demo platform',
     load: async () => (await import('./commands/start.ts')).startCommand,
   },
+  projector: {
+    summary: 'project from Kafka into a ClickHouse server (distributed)',
+    load: async () => (await import('./commands/projector.ts')).projectorCommand,
+  },
+  query: {
+    summary: 'serve the API from a ClickHouse server (distributed)',
+    load: async () => (await import('./commands/query.ts')).queryCommand,
+  },
   events: {
     summary: 'append FILE: validate NDJSON events and append them to the event log',
     load: async () => (await import('./commands/events.ts')).eventsCommand,
@@ -28,7 +36,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./commands/rejects.ts')).rejectsCommand,
   },
   migrate: {
-    summary: 'bring the tables up to date',
+    summary: 'bring the tables up to date, and distributed also the topics and roles',
     load: async () => (await import('./commands/migrate.ts')).migrateCommand,
   },
 }

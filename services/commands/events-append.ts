@@ -7,7 +7,7 @@
 import { createReadStream, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { encodeState } from '../../contracts/events/codec.ts'
+import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
 import { type ChangeEvent, type StateEvent, topicOf } from '../../contracts/events/event.ts'
 import { parseEventLine } from '../../contracts/events/ndjson.ts'
 import type { Fault } from '../../contracts/events/rules.ts'
@@ -20,6 +20,8 @@ import { type Line, measuredBytesMax, splitLines } from './event-lines.ts'
 export interface AppendOptions {
   source: AsyncIterable<Uint8Array | string>
   writer: EventWriter
+  /** Frames with the ids that the log's readers resolve; the fixed ones by default. */
+  encode?: StateEncoder
   /** Begin with this line; 1 is the first. What stands before it is not looked at. */
   fromLine?: number
   onProgress?: (progress: AppendProgress) => void
@@ -73,6 +75,7 @@ interface Batch {
 export async function eventsAppend({
   source,
   writer,
+  encode = encodeState,
   fromLine = 1,
   onProgress = () => undefined,
   lineBytesMax = 1024 ** 2,
@@ -105,7 +108,7 @@ export async function eventsAppend({
       await flush()
       throw new EventsAppendError({ line: line.number, ...read.fault, appended: progress.appended })
     }
-    const record = recordOf(read.event)
+    const record = recordOf(read.event, encode)
     if (batch.records.length === 0) batch.firstLine = line.number
     batch.records.push(record)
     batch.bytes += (record.key?.length ?? 0) + (record.value?.length ?? 0)
@@ -152,11 +155,11 @@ function readLine(line: Line, lineBytesMax: number): { event: ChangeEvent } | { 
   }
 }
 
-function recordOf(event: ChangeEvent): NewRecord {
+function recordOf(event: ChangeEvent, encode: StateEncoder): NewRecord {
   return {
     topic: topicOf[event.type],
     key: Buffer.from(event.key),
-    value: event.data === null ? null : encodeState(event as StateEvent),
+    value: event.data === null ? null : encode(event as StateEvent),
   }
 }
 
@@ -169,16 +172,26 @@ export interface EventsAppendArgs {
   json?: boolean
 }
 
-/** Runs the command against the journal of a data directory. Resolves with the exit code: 0, or 1 on a failure. */
-export async function runEventsAppend(args: EventsAppendArgs, io: Io): Promise<number> {
+/** An event log that is open for appending, and how its values are framed. */
+export interface AppendTarget {
+  writer: EventWriter
+  encode: StateEncoder
+}
+
+/** Runs the command, against the journal unless told otherwise. Resolves with the exit code: 0, or 1 on a failure. */
+export async function runEventsAppend(
+  args: EventsAppendArgs,
+  io: Io,
+  openTarget: () => Promise<AppendTarget> = () => openJournalTarget(args.dataDir),
+): Promise<number> {
   try {
     const input = openInput(args.file, io)
-    const writer = await openWriter(args.dataDir)
+    const target = await openTarget()
     try {
-      printResult(await appendInput(input, writer, args, io), args, io)
+      printResult(await appendInput(input, target, args, io), args, io)
       return 0
     } finally {
-      await writer.close()
+      await target.writer.close()
     }
   } catch (cause) {
     if (args.json) printJson(io, { error: errorObject(cause) })
@@ -191,7 +204,7 @@ type TimedResult = AppendProgress & { elapsedMs: number }
 
 async function appendInput(
   { source, totalBytes }: Input,
-  writer: EventWriter,
+  { writer, encode }: AppendTarget,
   { fromLine = 1 }: EventsAppendArgs,
   { stderr }: Io,
 ): Promise<TimedResult> {
@@ -202,6 +215,7 @@ async function appendInput(
     const result = await eventsAppend({
       source: counted.source,
       writer,
+      encode,
       fromLine,
       onProgress({ lines }) {
         const perSecond = Math.round((lines * 1000) / (performance.now() - startedMs))
@@ -234,13 +248,13 @@ async function* readFile(file: string): AsyncGenerator<Buffer> {
 
 const readBytes = 256 * 1024
 
-async function openWriter(dataDir: string): Promise<EventWriter> {
+async function openJournalTarget(dataDir: string): Promise<AppendTarget> {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   } catch (cause) {
     throw new Error(`cannot make the data directory ${dataDir}: ${messageOf(cause)}`, { cause })
   }
-  return openJournalWriter(join(dataDir, 'journal.sqlite'))
+  return { writer: await openJournalWriter(join(dataDir, 'journal.sqlite')), encode: encodeState }
 }
 
 function countBytes(source: Input['source']): { source: Input['source']; doneBytes: () => number } {

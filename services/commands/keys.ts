@@ -1,9 +1,20 @@
 import { randomBytes } from 'node:crypto'
-import { type ModelAccess, withModel } from '../embedded/access.ts'
+import { withModel } from '../embedded/access.ts'
 import { openExistingDataDirectory } from '../embedded/data-directory.ts'
-import { issueKey, type KeyAdmin, type KeyRecord, revokeKey } from '../shared/api-keys.ts'
-import { readConfig } from '../shared/config.ts'
+import { issueKey, type KeyAdmin, type KeyRecord, keyDirectory, revokeKey } from '../shared/api-keys.ts'
+import { type Config, readConfig } from '../shared/config.ts'
 import { keyPrefix, keyPrefixLength } from '../shared/credentials.ts'
+import {
+  databasesOf,
+  isDistributed,
+  kafkaSettings,
+  required,
+  serverSettings,
+  stateEncoderOf,
+} from '../shared/distributed.ts'
+import { openKafkaWriter } from '../shared/event-log/kafka-writer.ts'
+import { createLogger } from '../shared/logger.ts'
+import { openServerTables } from '../shared/tables/clickhouse-server.ts'
 import {
   type Command,
   defaultDataDirectory,
@@ -14,7 +25,7 @@ import {
 } from './command.ts'
 
 const options = {
-  'data-dir': { type: 'string', default: defaultDataDirectory },
+  'data-dir': { type: 'string' },
   json: { type: 'boolean', default: false },
   account: { type: 'string' },
   name: { type: 'string' },
@@ -31,7 +42,8 @@ export const keysCommand: Command = {
        pledgeview keys revoke KEY [--json]
 
 An account has at most three active keys. The secret is printed once, by issue, and stored only as a hash: a lost
-secret means revoking the key and issuing another. KEY is a whole key or its first ${keyPrefixLength} characters.
+secret means revoking the key and issuing another. Distributed where PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is
+not given. KEY is a whole key or its first ${keyPrefixLength} characters.
 
   --scope S      default read:public, without which the API answers 403
   --data-dir D   the embedded service's data directory (default ${defaultDataDirectory})
@@ -63,7 +75,7 @@ async function issue(values: Values, io: Io): Promise<number> {
     email: requireEmail(values.email),
     ...(values.scope && { scopes: values.scope }),
   }
-  const issued = await onModel(values, access => issueKey(adminOf(access), wanted))
+  const issued = await withAdmin(values, admin => issueKey(admin, wanted))
   if (values.json) printJson(io, issued)
   else {
     io.stdout.write(`key     ${issued.key}\nsecret  ${issued.secret}\n`)
@@ -74,7 +86,7 @@ async function issue(values: Values, io: Io): Promise<number> {
 
 async function list(values: Values, io: Io): Promise<number> {
   const account = requireId('account', values.account)
-  const keys = await onModel(values, access => access.keys.ofAccount(account))
+  const keys = await withAdmin(values, admin => admin.directory.ofAccount(account))
   if (values.json) printJson(io, { account, keys: keys.map(shown) })
   else if (keys.length === 0) io.stdout.write(`account ${account} has no keys\n`)
   else
@@ -86,26 +98,46 @@ async function list(values: Values, io: Io): Promise<number> {
 async function revoke([key, ...rest]: string[], values: Values, io: Io): Promise<number> {
   if (key === undefined || rest.length > 0) throw new UsageError('keys revoke takes one KEY')
   if (key.length < keyPrefixLength) throw new UsageError(`a KEY has at least ${keyPrefixLength} characters`)
-  const revoked = await onModel(values, access => revokeKey(adminOf(access), key))
+  const revoked = await withAdmin(values, admin => revokeKey(admin, key))
   if (values.json) printJson(io, { revoked: shown(revoked) })
   else io.stdout.write(`revoked ${keyPrefix(revoked.key)} (${revoked.name})\n`)
   return 0
 }
 
-function onModel<T>(values: Values, work: (access: ModelAccess) => Promise<T>): Promise<T> {
-  return withModel(openExistingDataDirectory(values['data-dir']), readConfig(process.env), work)
+/** Runs the work on the embedded model, or distributed on Kafka and the ClickHouse server. */
+async function withAdmin<T>(values: Values, work: (admin: KeyAdmin) => Promise<T>): Promise<T> {
+  const config = readConfig(process.env)
+  const root = values['data-dir']
+  if (root === undefined && isDistributed(config)) return withDistributedAdmin(config, work)
+  const directory = openExistingDataDirectory(root ?? defaultDataDirectory)
+  return withModel(directory, config, ({ keys, writer, secrets }) =>
+    work({ ...clocks, directory: keys, writer, pepper: secrets.keyPepper }),
+  )
 }
 
-function adminOf({ keys, writer, secrets }: ModelAccess): KeyAdmin {
-  return {
-    directory: keys,
-    writer,
-    pepper: secrets.keyPepper,
-    now: Date.now,
-    monotonicMs: () => performance.now(),
-    randomBytes,
+async function withDistributedAdmin<T>(config: Config, work: (admin: KeyAdmin) => Promise<T>): Promise<T> {
+  const { PLEDGEVIEW_KEY_PEPPER: pepper } = required(config, ['PLEDGEVIEW_KEY_PEPPER'])
+  const tables = openServerTables(serverSettings(config))
+  try {
+    const encode = await stateEncoderOf(config)
+    const writer = await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') })
+    try {
+      return await work({
+        ...clocks,
+        directory: keyDirectory(tables, databasesOf(config)),
+        writer,
+        encode,
+        pepper,
+      })
+    } finally {
+      await writer.close()
+    }
+  } finally {
+    await tables.close()
   }
 }
+
+const clocks = { now: Date.now, monotonicMs: () => performance.now(), randomBytes }
 
 /** What an operator sees of a key: no hash, and the key by its first characters. */
 function shown(key: KeyRecord) {

@@ -7,7 +7,8 @@ import { type Command, defaultDataDirectory, printJson, readArguments } from './
 export const statusCommand: Command = {
   usage: `usage: pledgeview status [--data-dir D] [--json]
 
-Asks the service that runs on the data directory; where none runs, opens the directory for a moment.
+Asks the service that runs on the data directory; where none runs, opens the directory for a moment. A distributed
+projector tells its own at /status of its ops port.
 
   --data-dir D   the embedded service's data directory (default ${defaultDataDirectory})
   --json         print one JSON object on stdout`,

@@ -7,7 +7,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { createProjectorService, type ProjectorService } from '../projector/service.ts'
-import { accountKeysStatement, type KeyDirectory, matchingKeysStatement } from '../shared/api-keys.ts'
+import { type KeyDirectory, keyDirectory } from '../shared/api-keys.ts'
 import { lagRecords } from '../shared/checks.ts'
 import type { Config } from '../shared/config.ts'
 import { openJournalReader, openJournalWriter } from '../shared/event-log/journal.ts'
@@ -110,14 +110,6 @@ export async function openEmbeddedModel({
   } catch (error) {
     await close()
     throw error
-  }
-}
-
-/** The keys as the tables have them. */
-export function keyDirectory(tables: Tables, databases: Databases): KeyDirectory {
-  return {
-    ofAccount: account => tables.rows(accountKeysStatement(databases, account)),
-    find: key => tables.rows(matchingKeysStatement(databases, key)),
   }
 }
 

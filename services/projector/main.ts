@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { lagCheck, loopCheck, projectorCheck, tablesCheck } from '../shared/checks.ts'
 import type { Config } from '../shared/config.ts'
-import { databasesOf, kafkaSettings, required, serverSettings } from '../shared/distributed.ts'
+import { databasesOf, kafkaSettings, registryOf, required, serverSettings } from '../shared/distributed.ts'
 import { openKafkaReader } from '../shared/event-log/kafka-reader.ts'
 import { createMetrics } from '../shared/metrics.ts'
 import { createOpsServer } from '../shared/ops-server.ts'
@@ -43,6 +43,7 @@ export async function runProjectorProcess({
     databases: databasesOf(config),
     config,
     backerKey,
+    schemaRegistry: registryOf(config),
     run: `projector-${randomUUID()}`,
     // A fold of the folder before this one may run for half the horizon; it has ended after a whole one.
     settleMs: config.PLEDGEVIEW_COMMIT_HORIZON_MS,

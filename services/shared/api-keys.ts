@@ -5,7 +5,7 @@
  * the three oldest of an account, and what it does not pick is revoked again here. The secret exists nowhere else.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { encodeState } from '../../contracts/events/codec.ts'
+import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
 import type { ApiKeyState } from '../../contracts/events/event.ts'
 import {
   generateApiKey,
@@ -16,7 +16,7 @@ import {
   type RandomBytes,
 } from './credentials.ts'
 import type { EventWriter } from './event-log/port.ts'
-import type { Databases, Statement } from './tables/port.ts'
+import type { Databases, Statement, Tables } from './tables/port.ts'
 
 /** One key, as the key ledger and the fold have it. `version` as digits: it may be any 64-bit integer. */
 export interface KeyRecord {
@@ -40,9 +40,19 @@ export interface KeyDirectory {
   find(key: string): Promise<KeyRecord[]>
 }
 
+/** The keys as the tables have them. */
+export function keyDirectory(tables: Pick<Tables, 'rows'>, databases: Databases): KeyDirectory {
+  return {
+    ofAccount: account => tables.rows(accountKeysStatement(databases, account)),
+    find: key => tables.rows(matchingKeysStatement(databases, key)),
+  }
+}
+
 export interface KeyAdmin {
   directory: KeyDirectory
   writer: EventWriter
+  /** Frames with the ids that the log's readers resolve; the fixed ones by default. */
+  encode?: StateEncoder
   pepper: string
   now: () => number
   monotonicMs: () => number
@@ -85,13 +95,13 @@ export async function issueKey(admin: KeyAdmin, wanted: NewKey): Promise<{ key: 
     changed_at: issuedAt,
     issued_at: issuedAt,
   }
-  await append(admin.writer, state)
+  await append(admin, state)
   try {
     const record = await settled(admin, key)
     if (record?.status === 'active') return { key, secret }
     throw new KeyError(await whyNotActive(admin, wanted.account, record))
   } catch (error) {
-    await append(admin.writer, { ...state, status: 'REVOKED', version: 2, changed_at: admin.now() })
+    await append(admin, { ...state, status: 'REVOKED', version: 2, changed_at: admin.now() })
     throw error
   }
 }
@@ -122,7 +132,7 @@ export async function revokeKey(admin: KeyAdmin, keyOrPrefix: string): Promise<K
   if (!record) throw new KeyError(`no key ${keyOrPrefix}`)
   if (second) throw new KeyError(`several keys begin with ${keyOrPrefix}: give the whole key`)
   if (record.status === 'revoked') throw new KeyError(`key ${keyPrefix(record.key)} is revoked already`)
-  await append(admin.writer, {
+  await append(admin, {
     key: record.key,
     account_id: record.account_id,
     integration: { name: record.name, url: record.url, contact_email: record.contact_email },
@@ -169,8 +179,8 @@ function keysStatement(databases: Databases, condition: string, value: string): 
   }
 }
 
-async function append(writer: EventWriter, state: ApiKeyState): Promise<void> {
-  const value = encodeState({ type: 'api-key', data: state })
+async function append({ writer, encode = encodeState }: KeyAdmin, state: ApiKeyState): Promise<void> {
+  const value = encode({ type: 'api-key', data: state })
   await writer.append([{ topic: 'api-keys', key: Buffer.from(state.key), value }])
 }
 

@@ -101,6 +101,10 @@ const settingsSchema = z
     PLEDGEVIEW_CLICKHOUSE_IDLE_MS_MAX: count(2_000),
     PLEDGEVIEW_CLICKHOUSE_CONNECTIONS_MAX: count(16),
     PLEDGEVIEW_CLICKHOUSE_CLUSTER: z.string().optional(),
+    PLEDGEVIEW_SCHEMA_REGISTRY_URL: webAddress.optional(),
+    PLEDGEVIEW_SCHEMA_REGISTRY_USER: z.string().optional(),
+    PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD: z.string().optional(),
+    PLEDGEVIEW_SCHEMA_REGISTRY_CA_FILE: z.string().optional(),
     PLEDGEVIEW_DATABASE: identifier.default('pledgeview'),
     PLEDGEVIEW_VIEWS_DATABASE: identifier.default('crowdfunding'),
   })

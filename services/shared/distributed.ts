@@ -1,8 +1,10 @@
 /** What the distributed processes and commands are told of Kafka and ClickHouse, from the configuration. */
 import { readFileSync } from 'node:fs'
+import { createStateEncoder, encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
 import { type Config, ConfigError } from './config.ts'
-import type { KafkaSettings } from './event-log/kafka-client.ts'
+import { type KafkaSettings, topicName } from './event-log/kafka-client.ts'
 import type { TopicSettings } from './event-log/kafka-topics.ts'
+import { createSchemaRegistry, registerSchemas, type SchemaRegistry } from './schema-registry.ts'
 import type { ServerSettings } from './tables/clickhouse-server.ts'
 import { type Replicated, replicatedSettings } from './tables/clickhouse-server-replicated.ts'
 import type { Databases } from './tables/port.ts'
@@ -64,6 +66,25 @@ export function serverSettings(config: Config): ServerSettings {
     ...certificate('caCertificate', config.PLEDGEVIEW_CLICKHOUSE_CA_FILE),
     ...(config.PLEDGEVIEW_CLICKHOUSE_CLUSTER !== undefined && { statementSettings: replicatedSettings }),
   }
+}
+
+/** The schema registry, where one is configured. */
+export function registryOf(config: Config): SchemaRegistry | undefined {
+  const url = config.PLEDGEVIEW_SCHEMA_REGISTRY_URL
+  if (url === undefined) return undefined
+  return createSchemaRegistry({
+    url,
+    user: config.PLEDGEVIEW_SCHEMA_REGISTRY_USER,
+    password: config.PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD,
+    ...certificate('caCertificate', config.PLEDGEVIEW_SCHEMA_REGISTRY_CA_FILE),
+  })
+}
+
+/** How values are framed: with the registry's ids, registering our schemas where need be, or with the fixed ones. */
+export async function stateEncoderOf(config: Config): Promise<StateEncoder> {
+  const registry = registryOf(config)
+  if (!registry) return encodeState
+  return createStateEncoder(await registerSchemas(registry, topic => topicName(kafkaSettings(config), topic)))
 }
 
 export function databasesOf(config: Config): Databases {

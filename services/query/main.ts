@@ -1,0 +1,64 @@
+/** The query service as a process of its own, on a ClickHouse server. */
+
+import type { Logger } from 'pino'
+import { keysCheck, tablesCheck } from '../shared/checks.ts'
+import type { Config } from '../shared/config.ts'
+import { databasesOf, required, serverSettings } from '../shared/distributed.ts'
+import { createMetrics } from '../shared/metrics.ts'
+import { createOpsServer } from '../shared/ops-server.ts'
+import { openServerTables } from '../shared/tables/clickhouse-server.ts'
+import { memoryCache, memoryLimiters, startQueryService } from './service.ts'
+
+export interface ProcessDependencies {
+  config: Config
+  logger: Logger
+  /** Ends the process cleanly. */
+  signal: AbortSignal
+  onReady: (urls: { apiUrl: string; opsUrl: string }) => void
+}
+
+/** Serves until the signal aborts, then lets running requests finish. Throws where it cannot start. */
+export async function runQueryProcess({
+  config,
+  logger,
+  signal,
+  onReady,
+}: ProcessDependencies): Promise<void> {
+  const { PLEDGEVIEW_KEY_PEPPER: keyPepper } = required(config, [
+    'PLEDGEVIEW_CLICKHOUSE_URL',
+    'PLEDGEVIEW_KEY_PEPPER',
+  ])
+  const metrics = createMetrics()
+  const tables = openServerTables(serverSettings(config))
+  const query = await startQueryService({
+    tables,
+    databases: databasesOf(config),
+    config,
+    keyPepper,
+    limiters: memoryLimiters(config),
+    cache: memoryCache(config),
+    metrics,
+    logger,
+  })
+  const ops = createOpsServer({
+    health: () => ({ process: { ok: true, detail: 'runs' } }),
+    readiness: async () => ({ keys: keysCheck(query.keyRing.isReady()), tables: await tablesCheck(tables) }),
+    status: async () => ({
+      service: 'query',
+      keys: query.keyRing.isReady() ? 'followed' : 'not read lately',
+    }),
+    metrics,
+    beforeScrape: async () => {},
+  })
+  try {
+    const apiUrl = await query.app.listen({ host: config.PLEDGEVIEW_HOST, port: config.PLEDGEVIEW_PORT })
+    const opsUrl = await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: config.PLEDGEVIEW_OPS_PORT })
+    onReady({ apiUrl: `${apiUrl}/api/v1`, opsUrl })
+    if (!signal.aborted)
+      await new Promise(resolve => signal.addEventListener('abort', resolve, { once: true }))
+  } finally {
+    await ops.close()
+    await query.close()
+    await tables.close()
+  }
+}
