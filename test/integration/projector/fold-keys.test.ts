@@ -180,7 +180,8 @@ describe('active keys', () => {
         const active = (await activeKeys()).filter(name => name.startsWith(`${run}:`))
         expect(active).toEqual(expected.toSorted())
       }),
-      { numRuns: 15 },
+      // A busy machine tries fewer, and does not fail for it.
+      { numRuns: 15, interruptAfterTimeLimit: 20_000 },
     )
   })
 

@@ -63,7 +63,8 @@ describe('a fold with faults', () => {
         expect(rows.map(({ foldId }) => foldId).filter(foldId => doubted.has(foldId))).toEqual([])
         await model.drop(own)
       }),
-      { numRuns: 5 },
+      // A busy machine tries fewer, and does not fail for it.
+      { numRuns: 5, interruptAfterTimeLimit: 20_000 },
     )
   })
 })
