@@ -30,7 +30,7 @@ export function createMetrics() {
     }),
     retries: new Counter({
       name: 'pledgeview_retries_total',
-      help: 'Batches and folds that ClickHouse did not take at once, by stage (ingest, fold)',
+      help: 'What had to be tried again, by stage (schemas, ingest, fold)',
       labelNames: ['stage'] as const,
       registers,
     }),
