@@ -9,7 +9,7 @@
  */
 import type { Logger } from 'pino'
 import { type Topic, topics } from '../../../contracts/events/event.ts'
-import { createFetchBuffer, type FetchBuffer } from './kafka-buffer.ts'
+import { addSize, createFetchBuffer, type FetchBuffer, type Size } from './kafka-buffer.ts'
 import type { Member, MemberEvents } from './kafka-consumer.ts'
 import {
   type OffsetRange,
@@ -28,7 +28,7 @@ export interface Assignment {
   readonly buffer: FetchBuffer
   /** Whether the positions are known, so that it is read. */
   isReading: boolean
-  /** Topics that are not fetched because the buffer has its fill of them. */
+  /** Topics of which the buffer has its fill. */
   readonly fullTopics: Set<Topic>
 }
 
@@ -43,6 +43,10 @@ export interface HeldPartition extends TopicPartition {
   isInDoubt: boolean
   /** It was, and kafkajs was sent back: until the next record its word counts for offsets that hold none. */
   wasInDoubt: boolean
+  /** The buffer has its fill of it. */
+  isFull: boolean
+  /** It is not fetched, because the buffer has its fill of it or of its topic. */
+  isHeldBack: boolean
 }
 
 export interface Assignments extends Pick<MemberEvents, 'onJoin' | 'onLeave' | 'onMessages' | 'onNothing'> {
@@ -57,7 +61,7 @@ export interface AssignmentDependencies {
   member: () => Member
   readStarts: (partitions: readonly TopicPartition[]) => Promise<Map<string, number>>
   readRanges: () => Promise<Map<string, OffsetRange>>
-  /** A topic is not fetched while the buffer holds a third of these of it. */
+  /** A topic is not fetched while the buffer holds a third of these of it, nor a partition of more than its share. */
   bufferRecordsMax: number
   bufferBytesMax: number
   /** There is something to take, or the assignment changed. */
@@ -70,6 +74,13 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
   const { onChange, onFailure, logger } = dependencies
   let joins = 0
   let present = emptyAssignment('none')
+
+  /** What fails for an assignment that is gone fails for whoever has the partitions now. */
+  function follow(assignment: Assignment, work: Promise<void>): void {
+    work.catch((cause: Error) => {
+      if (assignment === present) onFailure(cause)
+    })
+  }
 
   async function begin(assignment: Assignment): Promise<void> {
     const held = [...assignment.partitions.values()]
@@ -112,7 +123,7 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
       joins++
       present = emptyAssignment(`${memberId}/${joins}/${partitions.map(partitionName).sort()}`, partitions)
       dependencies.member().pause(partitions)
-      begin(present).catch(onFailure)
+      follow(present, begin(present))
       onChange()
     },
 
@@ -125,13 +136,13 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
       const partition = present.isReading ? present.partitions.get(partitionName(at)) : undefined
       if (!partition || partition.isInDoubt) return false
       if (from !== partition.fetched) {
-        realign(present, partition).catch(onFailure)
+        follow(present, realign(present, partition))
         return false
       }
       partition.fetched = next
       partition.wasInDoubt = false
       present.buffer.add(messages.map(message => toLogRecord(at.topic, at.partition, message)))
-      holdBack(present, at.topic, dependencies)
+      regulate(present, dependencies)
       onChange()
       return true
     },
@@ -149,7 +160,7 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
         const held = present.partitions.get(partitionName({ topic, partition }))
         if (held) held.taken = next
       }
-      letFlow(present, dependencies)
+      regulate(present, dependencies)
       return { ...taken, assignment: present.name }
     },
   }
@@ -171,42 +182,51 @@ export function noteCommitted({ partitions }: Assignment, positions: readonly Po
   }
 }
 
-/** Stops fetching a topic that has its fill of the buffer; the others go on. */
-function holdBack(
+/**
+ * Holds back what the buffer has its fill of, and fetches it again when half of that is taken.
+ *
+ * Each topic has a third, so that a backlog of pledges holds up no key, and each of its partitions an equal part of
+ * that: a broker fills an answer in a fixed order, and would leave out the last ones as long as the first have more.
+ */
+function regulate(
   { buffer, partitions, fullTopics }: Assignment,
-  topic: Topic,
-  { member, bufferRecordsMax, bufferBytesMax }: AssignmentDependencies,
+  dependencies: AssignmentDependencies,
 ): void {
-  const { records, bytes } = buffer.held(topic)
-  const isFull = records >= bufferRecordsMax / topics.length || bytes >= bufferBytesMax / topics.length
-  if (!isFull || fullTopics.has(topic)) return
-  fullTopics.add(topic)
-  member().pause(ofTopic(partitions, topic))
-}
-
-/** Fetches a topic again when half of its part of the buffer is free. */
-function letFlow(
-  { buffer, partitions, fullTopics }: Assignment,
-  { member, bufferRecordsMax, bufferBytesMax }: AssignmentDependencies,
-): void {
-  for (const topic of fullTopics) {
-    const { records, bytes } = buffer.held(topic)
-    const isHalfFree =
-      records <= bufferRecordsMax / topics.length / 2 && bytes <= bufferBytesMax / topics.length / 2
-    if (!isHalfFree) continue
-    fullTopics.delete(topic)
-    member().resume(ofTopic(partitions, topic))
+  const { member, bufferRecordsMax, bufferBytesMax } = dependencies
+  const third: Size = { records: bufferRecordsMax / topics.length, bytes: bufferBytesMax / topics.length }
+  const changed: HeldPartition[] = []
+  for (const [topic, ofTopic] of Map.groupBy(partitions.values(), held => held.topic)) {
+    const held: Size = { records: 0, bytes: 0 }
+    for (const partition of ofTopic) addSize(held, buffer.held(partition))
+    const isTopicFull = isFull(held, third, fullTopics.has(topic))
+    if (isTopicFull) fullTopics.add(topic)
+    else fullTopics.delete(topic)
+    const share: Size = { records: third.records / ofTopic.length, bytes: third.bytes / ofTopic.length }
+    for (const partition of ofTopic) {
+      partition.isFull = isFull(buffer.held(partition), share, partition.isFull)
+      const isHeldBack = isTopicFull || partition.isFull
+      if (isHeldBack !== partition.isHeldBack) changed.push(partition)
+      partition.isHeldBack = isHeldBack
+    }
   }
+  const [held, free] = [changed.filter(at => at.isHeldBack), changed.filter(at => !at.isHeldBack)]
+  if (held.length > 0) member().pause(held)
+  if (free.length > 0) member().resume(free)
 }
 
-function ofTopic(partitions: ReadonlyMap<string, HeldPartition>, topic: Topic): HeldPartition[] {
-  return [...partitions.values()].filter(partition => partition.topic === topic)
+/** What was full stays so until half of it is taken. */
+function isFull({ records, bytes }: Size, bound: Size, wasFull: boolean): boolean {
+  if (wasFull) return records > bound.records / 2 || bytes > bound.bytes / 2
+  return records >= bound.records || bytes >= bound.bytes
 }
 
 function emptyAssignment(name: string, partitions: readonly TopicPartition[] = []): Assignment {
   const held = partitions.map(({ topic, partition }): [string, HeldPartition] => [
     partitionName({ topic, partition }),
-    { topic, partition, fetched: 0, taken: 0, committed: 0, isInDoubt: false, wasInDoubt: false },
+    {
+      ...{ topic, partition, fetched: 0, taken: 0, committed: 0 },
+      ...{ isInDoubt: false, wasInDoubt: false, isFull: false, isHeldBack: false },
+    },
   ])
   return {
     name,

@@ -3,7 +3,7 @@
  *
  * Partitions share what is taken equally, so that a backlog in one does not hold up the others.
  */
-import type { Topic } from '../../../contracts/events/event.ts'
+import { partitionName, type TopicPartition } from './kafka-offsets.ts'
 import type { LogRecord, PollBounds, Position } from './port.ts'
 
 export interface FetchBuffer {
@@ -11,8 +11,8 @@ export interface FetchBuffer {
   add(records: readonly LogRecord[]): void
   /** The next records, up to the bounds, and the positions behind them. A first record always fits. */
   take(bounds: Pick<PollBounds, 'recordsMax' | 'bytesMax'>): { records: LogRecord[]; positions: Position[] }
-  /** What is held of a topic, or of all. Bytes are those of keys and values. */
-  held(topic?: Topic): Size
+  /** What is held of a partition, or of all. Bytes are those of keys and values. */
+  held(at?: TopicPartition): Size
 }
 
 export interface Size {
@@ -21,7 +21,6 @@ export interface Size {
 }
 
 interface Queue {
-  topic: Topic
   chunks: (readonly LogRecord[])[]
   /** How many records of the first chunk are gone. */
   taken: number
@@ -32,11 +31,11 @@ export function createFetchBuffer(): FetchBuffer {
   const queues = new Map<string, Queue>()
   let turn = 0
 
-  function queueOf({ topic, partition }: LogRecord): Queue {
-    const name = `${topic}/${partition}`
+  function queueOf(at: TopicPartition): Queue {
+    const name = partitionName(at)
     const known = queues.get(name)
     if (known) return known
-    const queue: Queue = { topic, chunks: [], taken: 0, held: { records: 0, bytes: 0 } }
+    const queue: Queue = { chunks: [], taken: 0, held: { records: 0, bytes: 0 } }
     queues.set(name, queue)
     return queue
   }
@@ -67,16 +66,19 @@ export function createFetchBuffer(): FetchBuffer {
       return { records: parts.flat(), positions: parts.flatMap(positionBehind) }
     },
 
-    held(topic) {
+    held(at) {
       const size: Size = { records: 0, bytes: 0 }
-      for (const queue of queues.values()) {
-        if (topic !== undefined && queue.topic !== topic) continue
-        size.records += queue.held.records
-        size.bytes += queue.held.bytes
-      }
+      const asked = at ? [queues.get(partitionName(at))] : queues.values()
+      for (const queue of asked) addSize(size, queue?.held)
       return size
     },
   }
+}
+
+/** Adds to the first. */
+export function addSize(to: Size, size: Size | undefined): void {
+  to.records += size?.records ?? 0
+  to.bytes += size?.bytes ?? 0
 }
 
 /** Takes what fits into the share, and that from the room. */

@@ -7,7 +7,7 @@
  */
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
-import { topics } from '../../../contracts/events/event.ts'
+import type { Topic } from '../../../contracts/events/event.ts'
 import { type KafkaSettings, requestRetry, topicName, topicOfName } from './kafka-client.ts'
 import type { TopicPartition } from './kafka-offsets.ts'
 import type { Position } from './port.ts'
@@ -57,9 +57,14 @@ export interface MemberSettings extends KafkaSettings {
   outageMsMax: number
 }
 
-/** The most that one fetch of one broker brings, and the most of one partition in it, before decompression. */
-export const fetchBytesMax = 4 * 1024 ** 2
-const partitionFetchBytesMax = 1024 ** 2
+/**
+ * The most that one fetch of one broker brings, before decompression, unless its first batch alone is larger. Small,
+ * because kafkajs makes several objects of each record before it hands over the first.
+ */
+export const fetchBytesMax = 1024 ** 2
+const partitionFetchBytesMax = 256 * 1024
+// A broker fills its answer in this order: the fewer and the more urgent first.
+const fetchOrder = ['api-keys', 'campaigns', 'pledges'] as const satisfies readonly Topic[]
 // How long a broker waits for records to come; also how soon a partition that is resumed is fetched again.
 const fetchWaitMsMax = 100
 const rebalanceMsMax = 60_000
@@ -136,7 +141,7 @@ export function createMember({ kafka, settings, events, logger, monotonicMs }: M
     async start() {
       await consumer.connect()
       await consumer.subscribe({
-        topics: topics.map(topic => topicName(settings, topic)),
+        topics: fetchOrder.map(topic => topicName(settings, topic)),
         // What kafkajs does where a group has no offsets; it is told where to read before it comes to that.
         fromBeginning: true,
       })

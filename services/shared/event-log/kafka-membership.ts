@@ -40,7 +40,6 @@ export interface Membership {
 
 // A join waits for the other members, which may be writing a batch.
 const joinMsMax = 90_000
-const attemptsMax = 40
 const attemptPauseMs = 500
 // How often a wait looks whether the cluster is still there.
 const lookMsMax = 1_000
@@ -73,6 +72,20 @@ export function createMembership(
     logger.error({ error: error.message }, 'the reader gives up its partitions')
     assignments.onLeave()
     member.close().catch(cause => logger.warn({ error: String(cause) }, 'the group was not left in order'))
+  }
+
+  /** Tries again while the cluster is away, for as long as it may be. */
+  async function persistently<T>(work: () => Promise<T>): Promise<T> {
+    const deadline = monotonicMs() + settings.outageMsMax
+    for (;;) {
+      vitals.check()
+      try {
+        return await work()
+      } catch (cause) {
+        if (!isOutage(cause) || monotonicMs() > deadline) throw cause
+      }
+      await sleep(attemptPauseMs)
+    }
   }
 
   async function change(msMax: number, signal: AbortSignal): Promise<void> {
@@ -109,7 +122,8 @@ export function createMembership(
     reading,
 
     async commit(name, positions) {
-      for (let attempt = 1; ; attempt++) {
+      const deadline = monotonicMs() + settings.outageMsMax
+      for (;;) {
         vitals.check()
         // A generation is only as good as the moment: it is looked at again before each attempt.
         const assignment = assignments.present()
@@ -122,7 +136,7 @@ export function createMembership(
           return
         } catch (cause) {
           if (isFenced(cause)) throw superseded(name, assignments.present(), cause)
-          if (attempt === attemptsMax || !isOutage(cause)) throw cause
+          if (!isOutage(cause) || monotonicMs() > deadline) throw cause
         }
         await sleep(attemptPauseMs)
       }
@@ -156,16 +170,4 @@ const fencedTypes = new Set(['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'REBALAN
 
 function superseded(name: string, present: Assignment, cause?: unknown): SupersededAssignment {
   return new SupersededAssignment(`the assignment ${name} is superseded by ${present.name}`, { cause })
-}
-
-/** Tries again while the cluster is away, for about the time that a broker takes to come back. */
-async function persistently<T>(work: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await work()
-    } catch (cause) {
-      if (attempt === attemptsMax || !isOutage(cause)) throw cause
-    }
-    await sleep(attemptPauseMs)
-  }
 }

@@ -25,7 +25,7 @@ export interface KafkaReaderSettings extends KafkaSettings {
   sessionMs?: number
   /** How often the group hears of the reader, ms; below a third of `sessionMs`. Default 1,000. */
   heartbeatMs?: number
-  /** What is fetched ahead, at most; one fetch of a broker may go over it. Defaults 120,000 and 48 MiB. */
+  /** What is fetched ahead, at most; one fetch of a broker may go over it. Defaults 90,000 and 32 MiB. */
   bufferRecordsMax?: number
   bufferBytesMax?: number
   /** How long the caller may be away between its calls before the reader gives up, ms. Default 300,000. */
@@ -48,8 +48,8 @@ export interface KafkaReader extends EventReader {
 const defaults = {
   sessionMs: 10_000,
   heartbeatMs: 1_000,
-  bufferRecordsMax: 120_000,
-  bufferBytesMax: 48 * 1024 ** 2,
+  bufferRecordsMax: 90_000,
+  bufferBytesMax: 32 * 1024 ** 2,
   callerMsMax: 300_000,
   outageMsMax: 120_000,
 }
@@ -102,7 +102,7 @@ export async function openKafkaReader(
       const ranges = await membership.ranges()
       return [...partitions.values()].map(held => {
         const { topic, partition } = held
-        const committed = committedThrough(held, buffer.held(topic).records === 0)
+        const committed = committedThrough(held, buffer.held(held).records === 0)
         return { topic, partition, committed, end: ranges.get(partitionName(held))?.high ?? committed }
       })
     },

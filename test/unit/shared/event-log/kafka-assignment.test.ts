@@ -1,0 +1,172 @@
+/**
+ * What kafkajs may do between a join and the next, in orders that one broker cannot be brought to produce: with several
+ * brokers a fetch of an earlier assignment can end in a later one.
+ */
+import type { KafkaMessage } from 'kafkajs'
+import pino from 'pino'
+import { beforeEach, expect, test } from 'vitest'
+import {
+  type Assignments,
+  createAssignments,
+} from '../../../../services/shared/event-log/kafka-assignment.ts'
+import {
+  OffsetOutOfRange,
+  type OffsetRange,
+  partitionName,
+  type TopicPartition,
+} from '../../../../services/shared/event-log/kafka-offsets.ts'
+import type { PollBounds } from '../../../../services/shared/event-log/port.ts'
+
+const at = { topic: 'pledges', partition: 0 } as const
+const generous: PollBounds = { recordsMax: 1_000, bytesMax: 1_000_000, waitMsMax: 0 }
+
+let calls: string[]
+let failures: Error[]
+let range: OffsetRange
+let knowStarts: (starts: Map<string, number>) => void
+let assignments: Assignments
+
+beforeEach(() => {
+  calls = []
+  failures = []
+  range = { low: 0, high: 1_000 }
+  assignments = createAssignments({
+    groupId: 'projector',
+    member: () => ({
+      start: async () => undefined,
+      pause: paused => calls.push(`pause ${paused.map(partitionName)}`),
+      resume: resumed => calls.push(`resume ${resumed.map(partitionName)}`),
+      seek: (_at, offset) => calls.push(`seek ${offset}`),
+      commit: async () => undefined,
+      close: async () => undefined,
+    }),
+    readStarts: () =>
+      new Promise(resolve => {
+        knowStarts = resolve
+      }),
+    readRanges: async () => new Map([['pledges/0', range]]),
+    bufferRecordsMax: 300,
+    bufferBytesMax: 300_000,
+    onChange: () => undefined,
+    onFailure: error => failures.push(error),
+    logger: pino({ level: 'silent' }),
+  })
+})
+
+test('nothing is fetched or taken before it is known where the group stands', async () => {
+  assignments.onJoin('member', [at])
+  expect(calls).toEqual(['pause pledges/0'])
+  expect(assignments.onMessages(at, 0, messages(0, 5), 5)).toBe(false)
+  await startAt(40)
+  expect(calls).toEqual(['pause pledges/0', 'seek 40', 'resume pledges/0'])
+  expect(assignments.onMessages(at, 40, messages(40, 5), 45)).toBe(true)
+  expect(offsets()).toEqual([40, 41, 42, 43, 44])
+})
+
+test('a batch of an earlier assignment is refused, and kafkajs is sent back to where the partition is', async () => {
+  await joinAt(40)
+  expect(assignments.onMessages(at, 40, messages(40, 20), 60)).toBe(true)
+  await joinAt(40)
+  // It was fetched before the join, behind what was dropped with it: taken, it would leave out 40 to 59.
+  expect(assignments.onMessages(at, 60, messages(60, 20), 80)).toBe(false)
+  await settled()
+  expect(calls.at(-1)).toBe('seek 40')
+  expect(assignments.onMessages(at, 40, messages(40, 40), 80)).toBe(true)
+  expect(offsets()).toEqual(Array.from({ length: 40 }, (_, index) => 40 + index))
+})
+
+test('a batch from before is refused too: kafkajs jumped to the start of a log that was made anew', async () => {
+  await joinAt(40)
+  range = { low: 0, high: 10 }
+  expect(assignments.onMessages(at, 0, messages(0, 10), 10)).toBe(false)
+  await settled()
+  expect(failures).toEqual([expect.any(OffsetOutOfRange)])
+})
+
+test('positions that are learnt after another join change nothing', async () => {
+  assignments.onJoin('member', [at])
+  const knowLate = knowStarts
+  assignments.onJoin('member', [])
+  knowLate(new Map([['pledges/0', 40]]))
+  await settled()
+  expect(calls).not.toContain('seek 40')
+  expect(assignments.present().partitions.size).toBe(0)
+})
+
+test('each join has a name of its own, though the partitions are the same', async () => {
+  await joinAt(40)
+  const { assignment } = assignments.take(generous)
+  await joinAt(40)
+  expect(assignments.take(generous).assignment).not.toBe(assignment)
+  assignments.onLeave()
+  expect(assignments.take(generous)).toMatchObject({ records: [], positions: [], assignment: 'none/2' })
+})
+
+test('offsets without a record move a partition on where they follow on what it has', async () => {
+  await joinAt(40)
+  assignments.onNothing(at, 40, 50)
+  expect(assignments.onMessages(at, 50, messages(50, 1), 51)).toBe(true)
+})
+
+test('offsets without a record that begin further on are believed only after kafkajs was sent back', async () => {
+  await joinAt(40)
+  assignments.onNothing(at, 45, 50)
+  expect(assignments.onMessages(at, 50, messages(50, 1), 51)).toBe(false)
+  await settled()
+  expect(calls.at(-1)).toBe('seek 40')
+  assignments.onNothing(at, 45, 50)
+  expect(assignments.onMessages(at, 50, messages(50, 1), 51)).toBe(true)
+})
+
+test('a partition is not fetched while its share of the buffer is full, and again when half of that is free', async () => {
+  await joinAt(0)
+  assignments.onMessages(at, 0, messages(0, 100), 100)
+  expect(calls.at(-1)).toBe('pause pledges/0')
+  assignments.take({ ...generous, recordsMax: 49 })
+  expect(calls.at(-1)).toBe('pause pledges/0')
+  assignments.take({ ...generous, recordsMax: 1 })
+  expect(calls.at(-1)).toBe('resume pledges/0')
+})
+
+test('a backlog in one partition leaves the others their turn, and their topic its bound', async () => {
+  const partitions = [0, 1, 2, 3].map(partition => ({ topic: 'pledges' as const, partition }))
+  assignments.onJoin('member', partitions)
+  await startAt(0, partitions)
+  assignments.onMessages({ ...at, partition: 1 }, 0, messages(0, 30), 30)
+  expect(calls.at(-1)).toBe('pause pledges/1')
+  assignments.onMessages({ ...at, partition: 2 }, 0, messages(0, 70), 70)
+  expect(calls.at(-1)).toBe('pause pledges/0,pledges/2,pledges/3')
+  assignments.take({ ...generous, recordsMax: 50 })
+  // Half is free now, but more of the last one than its share: the others come first.
+  expect(calls.at(-1)).toBe('resume pledges/0,pledges/1,pledges/3')
+})
+
+async function joinAt(offset: number): Promise<void> {
+  assignments.onJoin('member', [at])
+  await startAt(offset)
+}
+
+async function startAt(offset: number, partitions: readonly TopicPartition[] = [at]): Promise<void> {
+  knowStarts(new Map(partitions.map(partition => [partitionName(partition), offset])))
+  await settled()
+}
+
+/** Lets promises that are due go on. */
+function settled(): Promise<void> {
+  return new Promise(resolve => setImmediate(resolve))
+}
+
+function offsets(): number[] {
+  return assignments.take(generous).records.map(({ offset }) => offset)
+}
+
+function messages(from: number, count: number): KafkaMessage[] {
+  return Array.from({ length: count }, (_, index) => ({
+    key: Buffer.from('k'),
+    value: Buffer.from('v'),
+    timestamp: '0',
+    attributes: 0,
+    offset: String(from + index),
+    headers: {},
+  }))
+}
