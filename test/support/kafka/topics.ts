@@ -1,7 +1,7 @@
 /** Topics for a test of its own, and what is in a topic, seen without the code under test. */
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { EventEmitter } from 'node:stream'
+
+import { EventEmitter, once } from 'node:events'
 import type { Admin, KafkaMessage } from 'kafkajs'
 import pino from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
