@@ -1,7 +1,8 @@
 -- What projectors did, and how far the fold has followed them (private).
 --
 -- A projector appends one row to the batch log once the batch's ledger rows are in; its sequence numbers have no gap.
--- The folder reads on from the last number that the fold log has for each projector.
+-- The folder reads on from the last number that the fold log has for each projector. A batch that no folder sees for a
+-- month is forgotten unfolded; after a year without any fold, the next folder stamps every row anew.
 
 CREATE TABLE IF NOT EXISTS ${model}.batch_log
 (
@@ -17,7 +18,7 @@ CREATE TABLE IF NOT EXISTS ${model}.batch_log
 )
 ENGINE = MergeTree
 ORDER BY (projector, sequence)
-TTL toDateTime(appended_at) + INTERVAL 7 DAY
+TTL toDateTime(appended_at) + INTERVAL 30 DAY
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 
 -- One row a finished fold. A fold that has no row here may have written rows: they are stamped anew.
@@ -32,7 +33,7 @@ CREATE TABLE IF NOT EXISTS ${model}.fold_log
 )
 ENGINE = MergeTree
 ORDER BY fold_id
-TTL toDateTime(finished_at) + INTERVAL 30 DAY
+TTL toDateTime(finished_at) + INTERVAL 365 DAY
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 
 -- Who may fold: the holder of the highest epoch. Every fold statement carries this as a condition.
