@@ -8,8 +8,8 @@ export interface Machine {
   memoryBytes: number
   node: string
   clickhouse: string
-  /** Processes that wanted to run in the last minute, on average; what else the machine was doing. */
-  load: number
+  /** Processes that wanted to run in the last minute, on average, before the bench added its own. */
+  loadBefore: number
 }
 
 export function describeMachine(clickhouse: string): Machine {
@@ -20,13 +20,18 @@ export function describeMachine(clickhouse: string): Machine {
     memoryBytes: totalmem(),
     node: process.version,
     clickhouse,
-    load: loadavg()[0] ?? 0,
+    loadBefore: loadavg()[0] ?? 0,
   }
 }
 
-export function machineText({ cpu, cores, memoryBytes, node, clickhouse, load }: Machine): string {
+export function machineText({ cpu, cores, memoryBytes, node, clickhouse, loadBefore }: Machine): string {
   const memory = `${(memoryBytes / 2 ** 30).toFixed(1)} GiB`
-  return `${cpu}, ${cores} cores, ${memory}; Node ${node}, ClickHouse ${clickhouse} in-process; load before: ${load.toFixed(2)}\n`
+  const load = `load before: ${loadBefore.toFixed(2)}`
+  const isBusy = loadBefore > cores / 2
+  const warning = isBusy
+    ? '\nOther work is running: rates and times are worse than they would be without it.'
+    : ''
+  return `${cpu}, ${cores} cores, ${memory}; Node ${node}, ClickHouse ${clickhouse} in-process; ${load}${warning}\n`
 }
 
 /** The most memory that this process ever had resident, in bytes. */
