@@ -26,6 +26,7 @@ export interface BenchProcessOptions {
 }
 
 const endMsMax = 15_000
+const running = new Set<ChildProcess>()
 const packageFile = new URL('../../package.json', import.meta.url)
 
 /** Starts a process with the Node flags of `npm start`, so that what is measured is what is run. */
@@ -37,6 +38,8 @@ export async function startBenchProcess<Ready>(options: BenchProcessOptions): Pr
     // The bench's own stdout may be JSON.
     stdio: ['ignore', 2, 2, 'ipc'],
   })
+  running.add(child)
+  child.once('exit', () => running.delete(child))
   try {
     return {
       ready: await nextMessage<Ready>(child, script, msMax),
@@ -60,8 +63,16 @@ export async function runBenchProcess<Result>(options: BenchProcessOptions): Pro
   return ready
 }
 
-/** The process's side: what it was started with. */
+/** Ends at once whatever still runs, for a bench that is interrupted. */
+export async function killBenchProcesses(): Promise<void> {
+  const exits = [...running].map(child => once(child, 'exit'))
+  for (const child of running) child.kill('SIGKILL')
+  await Promise.all(exits)
+}
+
+/** The process's side: what it was started with. From here on it ends with the bench, whatever it is at. */
 export function benchInput<Input>(): Input {
+  process.once('disconnect', endAbandoned)
   return JSON.parse(process.argv[2] ?? '{}') as Input
 }
 
@@ -75,6 +86,7 @@ export function serveBench({
   answer?: (request: never) => Promise<object>
   close?: () => Promise<void>
 }): void {
+  process.off('disconnect', endAbandoned)
   process.once('disconnect', async () => {
     await close?.()
     process.exit()
@@ -103,6 +115,11 @@ export function startFlags(packageJson: string): string[] {
     0,
     words.findIndex(word => !word.startsWith('-')),
   )
+}
+
+// ClickHouse would let an exit wait for the statement that is running.
+function endAbandoned(): void {
+  process.kill(process.pid, 'SIGKILL')
 }
 
 function nextMessage<T>(child: ChildProcess, script: string, msMax: number): Promise<T> {

@@ -3,9 +3,10 @@
  *
  * Speed is a figure and not a test: the exit code is 0 unless a bench could not be run.
  */
+import { constants } from 'node:os'
 import { parseArgs } from 'node:util'
 import { benchApi } from './api.ts'
-import { runBenchProcess } from './bench-process.ts'
+import { killBenchProcesses, runBenchProcess } from './bench-process.ts'
 import { benchCold } from './cold.ts'
 import { benchIngest } from './ingest.ts'
 import { describeMachine, machineText } from './machine.ts'
@@ -31,10 +32,13 @@ if (unknown.length > 0) {
 }
 
 const workspace = createWorkspace()
-process.once('SIGINT', () => {
-  workspace.remove()
-  process.exit(130)
-})
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, async () => {
+    await killBenchProcesses()
+    workspace.remove()
+    process.exit(128 + constants.signals[signal])
+  })
+}
 try {
   process.exitCode = await run()
 } finally {
