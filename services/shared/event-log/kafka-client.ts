@@ -104,3 +104,23 @@ function writeLog(logger: Logger, { label, namespace, log }: Kafkajs.LogEntry): 
   if (label === 'ERROR') logger.warn(line, message)
   else logger.debug(line, message)
 }
+
+/** Whether the cluster, and not what it holds or what is done with it, is what failed. */
+export function isOutage(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  if (outageNames.has(error.name)) return true
+  if (error.name === 'KafkaJSProtocolError' && 'retriable' in error && error.retriable === true) return true
+  return isOutage(error.cause)
+}
+
+const outageNames = new Set([
+  'KafkaJSConnectionError',
+  'KafkaJSConnectionClosedError',
+  'KafkaJSRequestTimeoutError',
+  'KafkaJSLockTimeout',
+  'KafkaJSBrokerNotFound',
+  'KafkaJSNoBrokerAvailableError',
+  'KafkaJSGroupCoordinatorNotFound',
+  'KafkaJSMetadataNotLoaded',
+  'KafkaJSTopicMetadataNotLoaded',
+])

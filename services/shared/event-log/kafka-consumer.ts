@@ -8,7 +8,7 @@
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
 import type { Topic } from '../../../contracts/events/event.ts'
-import { type KafkaSettings, requestRetry, topicName, topicOfName } from './kafka-client.ts'
+import { isOutage, type KafkaSettings, requestRetry, topicName, topicOfName } from './kafka-client.ts'
 import type { TopicPartition } from './kafka-offsets.ts'
 import type { Position } from './port.ts'
 
@@ -93,6 +93,7 @@ export function createMember({ kafka, settings, events, logger, monotonicMs }: M
     async eachBatch({ batch, resolveOffset, commitOffsetsIfNecessary }) {
       // Unlike `consumer.commitOffsets` it does not try again under whatever generation there is by then.
       commitOnce = commitOffsetsIfNecessary
+      // Resolving moves the next fetch and nothing else: a join begins again at what is committed.
       if (handle(batch)) resolveOffset(lastOf(batch.messages).offset)
     },
   }
@@ -194,26 +195,6 @@ function consumerConfig(settings: MemberSettings): Kafkajs.ConsumerConfig {
     retry: { ...requestRetry(settings), restartOnFailure: async () => false },
   }
 }
-
-/** Whether the cluster, and not what it holds or what is done with it, is what failed. */
-export function isOutage(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
-  if (outageNames.has(error.name)) return true
-  if (error.name === 'KafkaJSProtocolError' && 'retriable' in error && error.retriable === true) return true
-  return isOutage(error.cause)
-}
-
-const outageNames = new Set([
-  'KafkaJSConnectionError',
-  'KafkaJSConnectionClosedError',
-  'KafkaJSRequestTimeoutError',
-  'KafkaJSLockTimeout',
-  'KafkaJSBrokerNotFound',
-  'KafkaJSNoBrokerAvailableError',
-  'KafkaJSGroupCoordinatorNotFound',
-  'KafkaJSMetadataNotLoaded',
-  'KafkaJSTopicMetadataNotLoaded',
-])
 
 /** From which offset a batch was fetched: kafkajs knows it and does not say so in its types. */
 function fetchedOffset(batch: Kafkajs.Batch & { fetchedOffset?: string }): number {

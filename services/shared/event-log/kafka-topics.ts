@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Admin, ITopicConfig } from 'kafkajs'
 import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
-import { createKafka, type KafkaSettings, rejectTopicName, topicName } from './kafka-client.ts'
+import { createKafka, isOutage, type KafkaSettings, rejectTopicName, topicName } from './kafka-client.ts'
 import { loadKafkajs } from './kafka-library.ts'
 
 export interface TopicSettings extends KafkaSettings {
@@ -62,25 +62,29 @@ export async function ensureTopics(
 }
 
 /**
- * Makes topics that may be there already, and waits until the broker at hand knows them. kafkajs's own waiting takes
- * one for missing that the controller has made and that broker has not heard of.
+ * Makes topics that may be there already, and waits until their partitions answer. kafkajs's own waiting takes a topic
+ * for missing that the controller has made and the broker at hand has not heard of.
  */
 export async function createTopics(admin: Admin, created: readonly ITopicConfig[]): Promise<void> {
   if (created.length === 0) return
   await admin.createTopics({ topics: [...created], waitForLeaders: false })
-  for (let look = 1; !(await haveLeaders(admin, created)); look++) {
-    if (look === looksMax) throw new Error('the topics were made, and no broker leads them yet')
+  for (let look = 1; !(await doAnswer(admin, created)); look++) {
+    if (look === looksMax) throw new Error('the topics were made, and not all of their partitions answer')
     await sleep(lookPauseMs)
   }
 }
 
-async function haveLeaders(admin: Admin, created: readonly ITopicConfig[]): Promise<boolean> {
+async function doAnswer(admin: Admin, created: readonly ITopicConfig[]): Promise<boolean> {
   const known = new Set(await admin.listTopics())
   if (!created.every(({ topic }) => known.has(topic))) return false
-  const { topics: found } = await admin.fetchTopicMetadata({ topics: created.map(({ topic }) => topic) })
-  return found.every(
-    ({ partitions }) => partitions.length > 0 && partitions.every(({ leader }) => leader >= 0),
-  )
+  try {
+    await Promise.all(created.map(({ topic }) => admin.fetchTopicOffsets(topic)))
+    return true
+  } catch (cause) {
+    // A broker may say that it leads a partition shortly before it does.
+    if (isOutage(cause)) return false
+    throw cause
+  }
 }
 
 function wantedTopics(settings: TopicSettings): WantedTopic[] {
