@@ -7,7 +7,7 @@ import { readReject } from '../../services/shared/event-log/kafka-rejects.ts'
 import { openKafkaWriter } from '../../services/shared/event-log/kafka-writer.ts'
 import type { Reject } from '../../services/shared/event-log/port.ts'
 import { type KafkaBroker, startKafka } from '../support/kafka/broker.ts'
-import { kafkaJars, kafkaVersions } from '../support/kafka/jars.ts'
+import { kafkaRequirement, kafkaVersions } from '../support/kafka/jars.ts'
 import { makeTopics, readTopic, removeTopics, settingsFor, silent } from '../support/kafka/topics.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
 import { describeEventLog, type LogUnderTest } from './event-log.conformance.ts'
@@ -22,7 +22,7 @@ describe.each(kafkaVersions)('Kafka %s', version => {
   let broker: KafkaBroker
 
   beforeAll(async () => {
-    requirement = await kafkaJars(version)
+    requirement = await kafkaRequirement(version)
     if (requirement.isMet) broker = await startKafka(version)
   }, 300_000)
 

@@ -60,7 +60,7 @@ const java = [
 ]
 
 /**
- * Starts a broker whose jars `kafkaJars` has fetched; resolves when it answers. `overrides` are broker properties.
+ * Starts a broker whose jars `kafkaRequirement` has fetched; resolves when it answers. `overrides` are broker properties.
  * Rejects with the end of its log where it does not start.
  */
 export async function startKafka(
@@ -179,6 +179,10 @@ async function launch(
   port: number,
 ): Promise<ChildProcess> {
   const child = spawnJava(version, directory, ['kafka.Kafka', properties])
+  // A test run that ends early leaves no broker behind.
+  const kill = () => child.kill('SIGKILL')
+  process.once('exit', kill)
+  child.once('exit', () => process.off('exit', kill))
   const deadline = performance.now() + startMsMax
   while (!(await answers(port))) {
     if (child.exitCode !== null || performance.now() > deadline) {

@@ -19,9 +19,10 @@ const cacheFolder = new URL('../../../node_modules/.cache/pledgeview/', import.m
 const fetchMsMax = 240_000
 
 /** Fetches the jars where they are not there yet. Never rejects: what is missing is the requirement's reason. */
-export async function kafkaJars(version: KafkaVersion): Promise<Requirement> {
+export async function kafkaRequirement(version: KafkaVersion): Promise<Requirement> {
   try {
     await run('java', ['-version'])
+    await run('openssl', ['version'])
     await fetchJars(version)
     return { isMet: true, reason: '' }
   } catch (cause) {
@@ -30,7 +31,7 @@ export async function kafkaJars(version: KafkaVersion): Promise<Requirement> {
   }
 }
 
-/** The class path of a version that `kafkaJars` has fetched. */
+/** The class path of a version that `kafkaRequirement` has fetched. */
 export function classPath(version: KafkaVersion): string {
   return `${jarFolder(version)}/*`
 }

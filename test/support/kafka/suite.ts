@@ -14,7 +14,7 @@ import type {
 } from '../../../services/shared/event-log/port.ts'
 import { needs, type Requirement } from '../requirements.ts'
 import { type KafkaBroker, startKafka } from './broker.ts'
-import { kafkaJars, kafkaVersions } from './jars.ts'
+import { kafkaRequirement, kafkaVersions } from './jars.ts'
 import { silent } from './topics.ts'
 
 export interface KafkaSuite {
@@ -33,7 +33,7 @@ export function describeKafka(name: string, define: (suite: KafkaSuite) => void)
     let opened: { close(): Promise<void> }[] = []
 
     beforeAll(async () => {
-      requirement = await kafkaJars(version)
+      requirement = await kafkaRequirement(version)
       if (requirement.isMet) started = await startKafka(version)
     }, 300_000)
 
