@@ -12,7 +12,7 @@ import { basePath } from '../../contracts/api/conventions.ts'
 import { type ErrorCode, invalidParameterBody } from '../../contracts/api/errors.ts'
 import { parseListQuery } from '../../contracts/api/parameters.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
-import { type CampaignLists, createSqlCampaignLists, listKey } from './campaign-lists.ts'
+import { type CampaignLists, createSqlCampaignLists, listKey, type SnapshotCache } from './campaign-lists.ts'
 import { type CampaignReader, createCampaignReader, NotFoundError } from './campaign-reader.ts'
 import { createGate } from './gate.ts'
 import { createAdmissions } from './http/admission.ts'
@@ -30,6 +30,8 @@ export interface QueryAppDependencies {
   keyRing: Pick<KeyRing, 'lookup'>
   limiters: RateLimiters
   cache: ResponseCache
+  /** Where the snapshots of lists are kept. Default: in memory. */
+  snapshots?: SnapshotCache
   options: QueryAppOptions
   /** Unix milliseconds. */
   now: () => number
@@ -49,7 +51,7 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
   const { databases, keyRing, limiters, cache, options, now, logger, onRequestDone } = dependencies
   const newRequestId = dependencies.newRequestId ?? (() => randomUUID())
   const tables = gatedTables(dependencies.tables, options)
-  const lists = dependencies.lists ?? createSqlCampaignLists({ tables, databases, options, now })
+  const lists = dependencies.lists ?? createSqlCampaignLists({ ...dependencies, tables })
   const reader = createCampaignReader({ tables, databases, lists, options, now })
   const admissions = createAdmissions({ keyRing, limiters, pepper: options.pepper, now })
   const exchange = createExchange(admissions, now)

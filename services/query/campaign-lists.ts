@@ -6,7 +6,7 @@
  * tell by their `asOf`.
  */
 import type { Databases, Tables } from '../shared/tables/port.ts'
-import { createExpiringCache } from './expiring-cache.ts'
+import { createExpiringCache, type ExpiringCache } from './expiring-cache.ts'
 import { presentTimestamp } from './present.ts'
 import type { SnapshotRow } from './rows.ts'
 import { idSeparator, type ListQuery, snapshotStatement } from './statements.ts'
@@ -38,6 +38,8 @@ export interface SqlCampaignListsDependencies {
   }
   /** Unix milliseconds. */
   now: () => number
+  /** Where snapshots are kept. Default: in memory. */
+  snapshots?: SnapshotCache
 }
 
 /** All ids of a query in one string, and where in it every `checkpointStep`-th id begins, as far as pages needed it. */
@@ -46,17 +48,32 @@ export interface Snapshot extends Omit<ListPage, 'ids'> {
   checkpoints: number[]
 }
 
+/** Snapshots by the keys of their lists. */
+export type SnapshotCache = ExpiringCache<Snapshot>
+
 const checkpointStep = 256
 
-/** Lists that are computed by ClickHouse and kept in memory for the cache period. */
-export function createSqlCampaignLists(dependencies: SqlCampaignListsDependencies): CampaignLists {
-  const { tables, databases, options, now } = dependencies
-  const snapshots = createExpiringCache<Snapshot>({
-    bytesMax: options.snapshotBytesMax,
+/** Makes an empty cache of at most `bytesMax`, for a service that is one process. `now` is in Unix milliseconds. */
+export function createMemorySnapshotCache({
+  bytesMax,
+  now,
+}: {
+  bytesMax: number
+  now: () => number
+}): SnapshotCache {
+  return createExpiringCache<Snapshot>({
+    bytesMax,
     bytesOf: ({ joinedIds, total }) => 2 * joinedIds.length + (8 * total) / checkpointStep,
     expiresAt: snapshot => snapshot.expiresAt,
     now,
   })
+}
+
+/** Lists that are computed by ClickHouse and kept for the cache period. */
+export function createSqlCampaignLists(dependencies: SqlCampaignListsDependencies): CampaignLists {
+  const { tables, databases, options, now } = dependencies
+  const snapshots =
+    dependencies.snapshots ?? createMemorySnapshotCache({ bytesMax: options.snapshotBytesMax, now })
 
   async function load(query: ListQuery): Promise<Snapshot> {
     const createdAt = now()

@@ -5,7 +5,7 @@
  * - an entry is never returned at or after its `expiresAt`, except to those who waited for that very load;
  * - while one load of a key runs, every other caller of that key in this process waits for it instead of loading;
  * - a failed load is not kept: each of its waiters gets the error, and the next caller loads again;
- * - what is kept is bounded in bytes; an entry that does not fit is returned and not kept.
+ * - what the process keeps is bounded in bytes; an entry that does not fit is returned and not kept there.
  */
 
 /** One finished answer. Times are Unix milliseconds. */
