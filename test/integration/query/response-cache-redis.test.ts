@@ -1,0 +1,228 @@
+/** The response cache over Redis: what processes share, who loads, and what happens when a loader or Redis is away. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { CacheEntry } from '../../../services/query/response-cache.ts'
+import { openRedis, redisService, type TestRedis } from '../../support/redis.ts'
+import { entryOf, openCache, type TestCache, type TestCacheSettings } from '../../support/redis-caches.ts'
+import { needs } from '../../support/requirements.ts'
+import { bytesMax, describeResponseCache } from './response-cache.conformance.ts'
+
+let redis: TestRedis
+let prefixes = 0
+
+beforeEach(context => needs(context, redisService))
+beforeAll(async () => {
+  if (redisService.isMet) redis = await openRedis()
+})
+afterAll(() => redis?.close())
+
+describeResponseCache('Redis', async () => {
+  const { cache, connection } = await openCache(redis, { bytesMax })
+  return {
+    cache,
+    now: async () => Date.now(),
+    advance: untilPast,
+    close: async () => connection.close(),
+  }
+})
+
+/** Two processes' caches, in which nothing is kept but what they share. */
+async function openTwo(settings: TestCacheSettings = {}, other: TestCacheSettings = {}) {
+  const keyPrefix = `test:${process.pid}:${Date.now()}:${prefixes++}:`
+  const a = await openCache(redis, { keyPrefix, ...settings })
+  const b = await openCache(redis, { keyPrefix, ...settings, ...other })
+  return {
+    keyPrefix,
+    a,
+    b,
+    close() {
+      for (const { connection } of [a, b]) connection.close()
+    },
+  }
+}
+
+/** A load that ends when the test says so. */
+function openLoad(load: () => CacheEntry) {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  let isRunning = false
+  return {
+    load: async () => {
+      isRunning = true
+      await promise
+      return load()
+    },
+    untilRunning: () => vi.waitUntil(() => isRunning, { interval: 2 }),
+    isRunning: () => isRunning,
+    end: resolve,
+    fail: (error: Error) => reject(error),
+  }
+}
+
+const never = () => Promise.reject(new Error('this should not have been loaded'))
+const bodyOf = ({ body }: CacheEntry) => body.toString()
+const open = async ({ cache, now }: TestCache, body: string, ttlMs?: number) =>
+  bodyOf(await cache.get('key', async () => entryOf(body, now, ttlMs)))
+
+async function untilPast(ms: number): Promise<void> {
+  const until = Date.now() + ms
+  while (Date.now() < until) await delay(until - Date.now())
+}
+
+describe('the response cache of several processes over one Redis', () => {
+  it('answers with the same bytes and the same headers in every process', async () => {
+    const { a, b, close } = await openTwo()
+    const body = Buffer.from([0, 0xff, 0x80, 0x0a, 0x56])
+    const loaded = {
+      ...entryOf('x', a.now),
+      body,
+      asOf: '2026-01-01T00:00:00.000Z',
+      link: '</x>; rel="next"',
+    }
+    const first = await a.cache.get('key', async () => loaded)
+    const second = await b.cache.get('key', never)
+    for (const got of [first, second]) {
+      expect(Buffer.compare(got.body, body)).toBe(0)
+      const { etag, asOf, link } = loaded
+      expect(got).toMatchObject({ etag, asOf, link })
+    }
+    close()
+  })
+
+  it('loads once for all processes that ask at the same time', async () => {
+    const { a, b, close } = await openTwo()
+    const load = openLoad(() => entryOf('once', a.now))
+    const first = a.cache.get('key', load.load)
+    await load.untilRunning()
+    const others = [b.cache.get('key', never), b.cache.get('key', never)]
+    load.end()
+    expect((await Promise.all([first, ...others])).map(bodyOf)).toEqual(['once', 'once', 'once'])
+    close()
+  })
+
+  it('lets the next process load when a load has failed, and gives the failure to nobody else', async () => {
+    const { a, b, close } = await openTwo()
+    const load = openLoad(() => entryOf('never', a.now))
+    const first = a.cache.get('key', load.load)
+    await load.untilRunning()
+    const second = open(b, 'second')
+    load.fail(new Error('the tables are away'))
+    await expect(first).rejects.toThrow('the tables are away')
+    expect(await second).toBe('second')
+    expect(await open(a, 'third')).toBe('second')
+    close()
+  })
+
+  it('leaves no lock behind where a load has failed', async () => {
+    const { keyPrefix, a, close } = await openTwo()
+    await expect(a.cache.get('key', never)).rejects.toThrow()
+    expect(await redis.client.keys(`${keyPrefix}*`)).toEqual([])
+    close()
+  })
+
+  it('lets another process load when the lock of a loader that died has run out', async () => {
+    const { a, b, close } = await openTwo({ lockMs: 300 })
+    const dead = openLoad(() => entryOf('dead', a.now))
+    void a.cache.get('key', dead.load)
+    await dead.untilRunning()
+    a.connection.close()
+    expect(await open(b, 'alive')).toBe('alive')
+    close()
+  })
+
+  it("lets another process load when a slow loader's lock has run out, and both give what was stored first", async () => {
+    const { a, b, close } = await openTwo({ lockMs: 100 })
+    const slow = openLoad(() => entryOf('slow', a.now))
+    const first = a.cache.get('key', slow.load)
+    await slow.untilRunning()
+    expect(await open(b, 'quick')).toBe('quick')
+    slow.end()
+    expect(bodyOf(await first)).toBe('quick')
+    expect(await open(a, 'other')).toBe('quick')
+    close()
+  })
+
+  it('makes nobody wait for longer than two locks last, whoever holds them', async () => {
+    const { keyPrefix, a, b, close } = await openTwo({ lockMs: 100 })
+    const dead = openLoad(() => entryOf('dead', a.now))
+    void a.cache.get('key', dead.load)
+    await dead.untilRunning()
+    const [place = ''] = await redis.client.keys(`${keyPrefix}*`)
+    await redis.client.set(place, 'L of somebody who never lets go')
+    expect(await open(b, 'alive')).toBe('alive')
+    close()
+  })
+
+  it('does not give back a lock that has passed to another', async () => {
+    const { a, b, close } = await openTwo({ lockMs: 300 })
+    const failing = openLoad(() => entryOf('never', a.now))
+    const running = openLoad(() => entryOf('stored', b.now))
+    const first = a.cache.get('key', failing.load)
+    await failing.untilRunning()
+    const second = b.cache.get('key', running.load)
+    await running.untilRunning()
+    failing.fail(new Error('no'))
+    await expect(first).rejects.toThrow('no')
+    const third = openLoad(() => entryOf('third', a.now))
+    const waiting = a.cache.get('key', third.load)
+    running.end()
+    expect(bodyOf(await second)).toBe('stored')
+    expect(bodyOf(await waiting)).toBe('stored')
+    expect(third.isRunning()).toBe(false)
+    close()
+  })
+
+  it.each([-600_000, 600_000])(
+    'ends an entry when it has to where the other clock is %i ms off',
+    async offMs => {
+      const { a, b, close } = await openTwo({}, { now: () => Date.now() + offMs })
+      const loaded = entryOf('first', a.now, 500)
+      await a.cache.get('key', async () => loaded)
+      await untilPast(100)
+      const got = await b.cache.get('key', never)
+      // By the other clock, but as old and with as little left as it is.
+      expect(got.createdAt - offMs).toBeLessThanOrEqual(loaded.createdAt + 5)
+      expect(got.createdAt - offMs).toBeGreaterThan(loaded.createdAt - 400)
+      expect(got.expiresAt - offMs).toBeLessThanOrEqual(loaded.expiresAt + 5)
+      await vi.waitUntil(() => Date.now() >= loaded.expiresAt + 5)
+      expect(await open(b, 'second')).toBe('second')
+      expect(await open(a, 'third')).toBe('second')
+      close()
+    },
+  )
+
+  it('finds in Redis what it has no room for itself', async () => {
+    const { a, close } = await openTwo({ bytesMax: 1024 })
+    await open(a, 'x'.repeat(4096))
+    expect(bodyOf(await a.cache.get('key', never))).toBe('x'.repeat(4096))
+    close()
+  })
+
+  it('keeps to itself what is too large for Redis, and makes nobody wait for it', async () => {
+    const { keyPrefix, a, b, close } = await openTwo({ valueBytesMax: 1024 })
+    expect(await open(a, 'a'.repeat(2048))).toBe('a'.repeat(2048))
+    expect(await redis.client.keys(`${keyPrefix}*`)).toEqual([])
+    expect(bodyOf(await a.cache.get('key', never))).toBe('a'.repeat(2048))
+    expect(await open(b, 'b'.repeat(2048))).toBe('b'.repeat(2048))
+    close()
+  })
+
+  it('counts what it cannot read as not there', async () => {
+    const { keyPrefix, a, b, close } = await openTwo()
+    await open(a, 'stored')
+    const [place = ''] = await redis.client.keys(`${keyPrefix}*`)
+    await redis.client.set(place, 'V of something else', 'KEEPTTL')
+    expect(await open(b, 'own')).toBe('own')
+    close()
+  })
+
+  it('leaves nothing in Redis for longer than it lasts, and no word of what was asked', async () => {
+    const { keyPrefix, a, close } = await openTwo()
+    await a.cache.get('project a-very-private-slug', async () => entryOf('x', a.now, 2000))
+    const keys = await redis.client.keys(`${keyPrefix}*`)
+    expect(keys).toHaveLength(1)
+    expect(keys[0]).not.toContain('slug')
+    expect(await redis.client.pttl(keys[0] ?? '')).toBeGreaterThan(0)
+    expect(await redis.client.pttl(keys[0] ?? '')).toBeLessThanOrEqual(2000)
+    close()
+  })
+})

@@ -1,0 +1,86 @@
+/** Snapshots of lists over Redis: the pages of one query come from one snapshot, whichever process answers them. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type CampaignLists, createSqlCampaignLists } from '../../../services/query/campaign-lists.ts'
+import { createRedisSnapshotCache } from '../../../services/query/snapshot-cache-redis.ts'
+import type { ListQuery } from '../../../services/query/statements.ts'
+import { newPrefix, openRedis, redisService, type TestRedis } from '../../support/redis.ts'
+import { redisCacheDependencies, type TestCacheSettings } from '../../support/redis-caches.ts'
+import { needs } from '../../support/requirements.ts'
+
+let redis: TestRedis
+const closers: (() => void)[] = []
+
+beforeEach(context => needs(context, redisService))
+beforeAll(async () => {
+  if (redisService.isMet) redis = await openRedis()
+})
+afterAll(async () => {
+  for (const close of closers.splice(0)) close()
+  await redis?.close()
+})
+
+const newest: ListQuery = { status: null, category: null, sort: 'newest', updatedSince: null }
+
+/** The lists of one process, which finds these ids when it has to look. */
+async function openLists(ids: readonly string[], settings: TestCacheSettings): Promise<CampaignLists> {
+  const dependencies = await redisCacheDependencies(redis, settings)
+  closers.push(() => dependencies.connection.close())
+  const row = { ids: ids.join('/'), total: ids.length, as_of: '2026-03-01 12:00:00.000' }
+  return createSqlCampaignLists({
+    tables: { rows: async <Row>() => [row] as Row[] },
+    databases: { model: 'm', views: 'v' },
+    options: {
+      commitHorizonMs: 5000,
+      listCacheMs: 60_000,
+      snapshotBytesMax: 1_000_000,
+      statementMsMax: 1000,
+    },
+    now: Date.now,
+    snapshots: createRedisSnapshotCache(dependencies),
+  })
+}
+
+const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, n) => `${prefix}${n}`)
+
+describe('the snapshots of several processes over one Redis', () => {
+  it('give all pages of one query from one snapshot, with one total and one as-of', async () => {
+    const keyPrefix = newPrefix()
+    const a = await openLists(numbered('a', 10), { keyPrefix })
+    const b = await openLists(numbered('b', 7), { keyPrefix })
+    const first = await a.page(newest, { limit: 4, offset: 0 })
+    const second = await b.page(newest, { limit: 4, offset: 4 })
+    const third = await a.page(newest, { limit: 4, offset: 8 })
+    expect([first, second, third].flatMap(({ ids }) => ids)).toEqual(numbered('a', 10))
+    expect([second.total, second.asOf]).toEqual([first.total, first.asOf])
+    expect(second.expiresAt).toBeLessThanOrEqual(first.createdAt + 60_000)
+  })
+
+  it('are one for each query', async () => {
+    const keyPrefix = newPrefix()
+    const a = await openLists(['a'], { keyPrefix })
+    const b = await openLists(['b'], { keyPrefix })
+    await a.page(newest, { limit: 1, offset: 0 })
+    expect((await b.page({ ...newest, status: 'LIVE' }, { limit: 1, offset: 0 })).ids).toEqual(['b'])
+  })
+
+  it('are compressed where they are large, and hold whatever an id may hold', async () => {
+    const keyPrefix = newPrefix()
+    const ids = numbered('campagne-éß漢🎲-', 20_000)
+    const a = await openLists(ids, { keyPrefix })
+    const b = await openLists([], { keyPrefix })
+    await a.page(newest, { limit: 1, offset: 0 })
+    expect((await b.page(newest, { limit: 100, offset: 19_950 })).ids).toEqual(ids.slice(19_950))
+    const [place = ''] = await redis.client.keys(`${keyPrefix}*`)
+    expect(await redis.client.strlen(place)).toBeLessThan(Buffer.byteLength(ids.join('/')) / 3)
+  })
+
+  it('stay in the process where they are too large for Redis', async () => {
+    const keyPrefix = newPrefix()
+    const a = await openLists(numbered('a', 500), { keyPrefix, valueBytesMax: 1024 })
+    const b = await openLists(numbered('b', 500), { keyPrefix, valueBytesMax: 1024 })
+    expect((await a.page(newest, { limit: 1, offset: 0 })).ids).toEqual(['a0'])
+    expect((await b.page(newest, { limit: 1, offset: 0 })).ids).toEqual(['b0'])
+    expect(await redis.client.keys(`${keyPrefix}*`)).toEqual([])
+    expect((await a.page(newest, { limit: 1, offset: 1 })).ids).toEqual(['a1'])
+  })
+})

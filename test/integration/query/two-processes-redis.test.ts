@@ -1,0 +1,162 @@
+/** The API of two query processes over one Redis, on the wire: one limit, one answer, and what a client sees of a fault. */
+import { randomBytes, randomUUID } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { readScope } from '../../../contracts/api/conventions.ts'
+import type { ApiKey } from '../../../services/query/key-ring.ts'
+import { createRedisRateLimiter, type RedisRateLimiter } from '../../../services/query/rate-limiter-redis.ts'
+import { createRedisResponseCache } from '../../../services/query/response-cache-redis.ts'
+import { createRedisSnapshotCache } from '../../../services/query/snapshot-cache-redis.ts'
+import {
+  type Credentials,
+  generateApiKey,
+  generateSecret,
+  hashSecret,
+} from '../../../services/shared/credentials.ts'
+import type { RedisConnection } from '../../../services/shared/redis.ts'
+import { keyHeaders, pepper, startTestApp, type TestApp } from '../../support/query-app.ts'
+import { detailRow, fakeTables } from '../../support/query-fake-tables.ts'
+import { connectTo, newPrefix, type RedisProcess, redisProgram, startRedis } from '../../support/redis.ts'
+import { untilAlone, untilShared } from '../../support/redis-limiters.ts'
+import { needs } from '../../support/requirements.ts'
+
+interface QueryProcess {
+  app: TestApp
+  limiter: RedisRateLimiter
+  connections: RedisConnection[]
+}
+
+let redis: RedisProcess
+let credentials: Credentials
+let key: ApiKey
+let processes: [QueryProcess, QueryProcess]
+
+beforeEach(async context => {
+  needs(context, redisProgram)
+  redis = await startRedis()
+  credentials = { key: generateApiKey(randomBytes), secret: generateSecret(randomBytes) }
+  const { secret } = credentials
+  key = { key: credentials.key, secretHash: hashSecret(pepper, secret), scopes: [readScope] }
+  const keyPrefix = newPrefix()
+  processes = [await openProcess('a', keyPrefix), await openProcess('b', keyPrefix)]
+})
+afterEach(async () => {
+  for (const { app, connections } of processes ?? []) {
+    await app.close()
+    for (const connection of connections) connection.close()
+  }
+  await redis?.close()
+})
+
+/** A process over tables of its own, of ten campaigns with this name: whose answer it is can be told. */
+async function openProcess(name: string, keyPrefix: string): Promise<QueryProcess> {
+  const ids = Array.from({ length: 10 }, (_, n) => `${name}${n}`)
+  const { tables } = fakeTables({
+    snapshot: () => [{ ids: ids.join('/'), total: ids.length, as_of: '2026-03-01 11:59:55.000' }],
+    projects: ({ query_params }) => {
+      const wanted = query_params?.ids as string[]
+      return wanted.map(id => ({ ...detailRow, campaign_id: id, title: `as ${name} has it` }))
+    },
+    detail: () => [{ ...detailRow, title: `as ${name} has it` }],
+  })
+  const [limits, answers] = [connectTo(redis, { deadlineMs: 1000 }), connectTo(redis, { deadlineMs: 1000 })]
+  const settings = { limit: 120, windowMs: 60_000 }
+  const limiterOf = (kind: string) =>
+    createRedisRateLimiter(settings, {
+      connection: limits,
+      keyPrefix: `${keyPrefix}${kind}:`,
+      instance: randomBytes(4).toString('hex'),
+      bucketsMax: 1000,
+      now: () => performance.now(),
+    })
+  const keys = limiterOf('keys')
+  const bytesMax = 16 * 1024 * 1024
+  const sharing = {
+    ...{ connection: answers, keyPrefix, bytesMax, valueBytesMax: bytesMax },
+    ...{ now: Date.now, newToken: randomUUID },
+  }
+  const app = await startTestApp({
+    tables,
+    clock: { now: Date.now, advance: () => undefined },
+    overrides: {
+      keyRing: { lookup: named => (named === key.key ? key : undefined) },
+      limiters: { keys, addresses: limiterOf('addresses') },
+      cache: createRedisResponseCache(sharing),
+      snapshots: createRedisSnapshotCache(sharing),
+    },
+  })
+  await untilShared([keys])
+  await answers.whenUp(10_000)
+  return { app, limiter: keys, connections: [limits, answers] }
+}
+
+const get = (n: number, path: string) =>
+  fetch(`http://127.0.0.1:${processes[n % 2 === 0 ? 0 : 1].app.port}/api/v1${path}`, {
+    headers: keyHeaders(credentials),
+  })
+
+async function statuses(requests: readonly Promise<Response>[]): Promise<Record<number, number>> {
+  const counts: Record<number, number> = {}
+  for (const response of await Promise.all(requests)) {
+    await response.arrayBuffer()
+    counts[response.status] = (counts[response.status] ?? 0) + 1
+  }
+  return counts
+}
+
+describe('two query processes over one Redis', () => {
+  it('admit exactly 120 of 500 simultaneous requests on one key', async () => {
+    const requests = Array.from({ length: 500 }, (_, n) => get(n, '/projects'))
+    expect(await statuses(requests)).toEqual({ 200: 120, 429: 380 })
+  })
+
+  it('answer with the same bytes, tag and watermark for a cache period', async () => {
+    for (const path of ['/projects?limit=3', '/projects/a-slug', '/stats']) {
+      const answers = await Promise.all([0, 1, 2, 3].map(n => get(n, path)))
+      const bodies = await Promise.all(answers.map(answer => answer.text()))
+      expect(new Set(bodies).size).toBe(1)
+      for (const header of ['etag', 'x-data-as-of', 'link']) {
+        expect(new Set(answers.map(({ headers }) => headers.get(header))).size).toBe(1)
+      }
+    }
+  })
+
+  it('confirm to a client what it has from the other', async () => {
+    const first = await get(0, '/projects')
+    const confirmed = await fetch(`http://127.0.0.1:${processes[1].app.port}/api/v1/projects`, {
+      headers: { ...keyHeaders(credentials), 'If-None-Match': first.headers.get('etag') ?? '' },
+    })
+    expect(confirmed.status).toBe(304)
+  })
+
+  it('serve the pages of one list from one snapshot, whichever is asked for which page', async () => {
+    const pages = []
+    for (const n of [0, 1, 2, 3]) pages.push(await get(n, `/projects?limit=3&offset=${3 * n}`))
+    const bodies = (await Promise.all(pages.map(page => page.json()))) as { data: { id: string }[] }[]
+    const ids = bodies.flatMap(({ data }) => data.map(({ id }) => id))
+    expect(ids).toEqual(Array.from({ length: 10 }, (_, n) => `a${n}`))
+  })
+
+  it('go on answering while Redis is killed and started again, and never above the limit of each', async () => {
+    const before = Array.from({ length: 40 }, (_, n) => get(n, '/projects'))
+    expect(await statuses(before)).toEqual({ 200: 40 })
+    const during = Array.from({ length: 40 }, (_, n) => get(n, '/projects/a-slug'))
+    await redis.kill()
+    expect(await statuses(during)).toEqual({ 200: 40 })
+    const limiters = processes.map(({ limiter }) => limiter)
+    await untilAlone(limiters)
+    expect(await statuses(Array.from({ length: 20 }, (_, n) => get(n, '/stats')))).toEqual({ 200: 20 })
+    await redis.restart()
+    await untilShared(limiters)
+    // A hundred were admitted by both together, with Redis and without.
+    const after = await statuses(Array.from({ length: 60 }, (_, n) => get(n, '/projects')))
+    expect(after).toEqual({ 200: 20, 429: 40 })
+  })
+
+  it('go on answering while Redis has stopped', async () => {
+    redis.pause()
+    const paths = ['/projects', '/projects/a-slug', '/stats', '/projects?sort=most_backed']
+    const requests = paths.flatMap(path => [get(0, path), get(1, path)])
+    expect(await statuses(requests)).toEqual({ 200: 8 })
+    redis.resume()
+  })
+})
