@@ -24,7 +24,7 @@ export interface PreparedJournal {
 }
 
 // About as many events as the real table has.
-const demoCampaigns = 12_000
+const demoCampaigns = 4_000
 const demoSeed = 'bench'
 const demoNow = Date.UTC(2026, 0, 1)
 const linesPerWrite = 1_000
