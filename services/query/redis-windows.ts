@@ -48,7 +48,7 @@ export function createRedisWindows(
   { limit, windowMs }: RateLimiterSettings,
   { connection, keyPrefix, instance, now }: RedisWindowsDependencies,
 ): RedisWindows {
-  const script = readScript(new URL('rate-limiter-redis.lua', import.meta.url))
+  const script = readScript(new URL('redis-windows.lua', import.meta.url))
   let aheadMs = 0
 
   function ask(bucket: string, id: string, told: readonly number[] = []): Promise<RedisWindowState> {
