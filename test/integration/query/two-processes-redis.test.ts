@@ -1,29 +1,28 @@
 /** The API of two query processes over one Redis, on the wire: one limit, one answer, and what a client sees of a fault. */
 import { randomBytes, randomUUID } from 'node:crypto'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { pino } from 'pino'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { readScope } from '../../../contracts/api/conventions.ts'
 import type { ApiKey } from '../../../services/query/key-ring.ts'
-import { createRedisRateLimiter, type RedisRateLimiter } from '../../../services/query/rate-limiter-redis.ts'
-import { createRedisResponseCache } from '../../../services/query/response-cache-redis.ts'
-import { createRedisSnapshotCache } from '../../../services/query/snapshot-cache-redis.ts'
+import { openRedisParts, type RedisParts } from '../../../services/query/redis-parts.ts'
 import {
   type Credentials,
   generateApiKey,
   generateSecret,
   hashSecret,
 } from '../../../services/shared/credentials.ts'
-import type { RedisConnection } from '../../../services/shared/redis.ts'
 import { keyHeaders, pepper, startTestApp, type TestApp } from '../../support/query-app.ts'
 import { detailRow, fakeTables } from '../../support/query-fake-tables.ts'
-import { connectTo, newPrefix, type RedisProcess, redisProgram, startRedis } from '../../support/redis.ts'
-import { untilAlone, untilShared } from '../../support/redis-limiters.ts'
+import { newPrefix, type RedisProcess, redisProgram, startRedis } from '../../support/redis.ts'
 import { needs } from '../../support/requirements.ts'
 
 interface QueryProcess {
   app: TestApp
-  limiter: RedisRateLimiter
-  connections: RedisConnection[]
+  parts: RedisParts
 }
+
+const sharedDetail = 'limits are shared, caches are shared'
+const aloneDetail = "limits are this process's own, caches are this process's own"
 
 let redis: RedisProcess
 let credentials: Credentials
@@ -38,11 +37,13 @@ beforeEach(async context => {
   key = { key: credentials.key, secretHash: hashSecret(pepper, secret), scopes: [readScope] }
   const keyPrefix = newPrefix()
   processes = [await openProcess('a', keyPrefix), await openProcess('b', keyPrefix)]
+  for (const { parts } of processes) expect(await parts.whenUp(10_000)).toBe(true)
+  await untilThey('share')
 })
 afterEach(async () => {
-  for (const { app, connections } of processes ?? []) {
+  for (const { app, parts } of processes ?? []) {
     await app.close()
-    for (const connection of connections) connection.close()
+    parts.close()
   }
   await redis?.close()
 })
@@ -58,35 +59,47 @@ async function openProcess(name: string, keyPrefix: string): Promise<QueryProces
     },
     detail: () => [{ ...detailRow, title: `as ${name} has it` }],
   })
-  const [limits, answers] = [connectTo(redis, { deadlineMs: 1000 }), connectTo(redis, { deadlineMs: 1000 })]
-  const settings = { limit: 120, windowMs: 60_000 }
-  const limiterOf = (kind: string) =>
-    createRedisRateLimiter(settings, {
-      connection: limits,
-      keyPrefix: `${keyPrefix}${kind}:`,
-      instance: randomBytes(4).toString('hex'),
+  const parts = openRedisParts(
+    {
+      url: redis.url,
+      keyPrefix,
+      reconnectMsMax: 100,
+      limitMsMax: 1000,
+      cacheMsMax: 1000,
+      keys: { limit: 120, windowMs: 60_000 },
+      addresses: { limit: 60, windowMs: 60_000 },
       bucketsMax: 1000,
-      now: () => performance.now(),
-    })
-  const keys = limiterOf('keys')
-  const bytesMax = 16 * 1024 * 1024
-  const sharing = {
-    ...{ connection: answers, keyPrefix, bytesMax, valueBytesMax: bytesMax },
-    ...{ now: Date.now, newToken: randomUUID },
-  }
+      cacheBytesMax: 16 * 1024 * 1024,
+    },
+    {
+      logger: pino({ level: 'silent' }),
+      now: Date.now,
+      monotonicNow: () => performance.now(),
+      random: Math.random,
+      newToken: randomUUID,
+    },
+  )
+  const { limiters, cache, snapshots } = parts
   const app = await startTestApp({
     tables,
     clock: { now: Date.now, advance: () => undefined },
     overrides: {
       keyRing: { lookup: named => (named === key.key ? key : undefined) },
-      limiters: { keys, addresses: limiterOf('addresses') },
-      cache: createRedisResponseCache(sharing),
-      snapshots: createRedisSnapshotCache(sharing),
+      limiters,
+      cache,
+      snapshots,
     },
   })
-  await untilShared([keys])
-  await answers.whenUp(10_000)
-  return { app, limiter: keys, connections: [limits, answers] }
+  return { app, parts }
+}
+
+/** Resolves when every process says of its parts what is expected of them. */
+async function untilThey(expected: 'share' | 'do not share'): Promise<void> {
+  const detail = expected === 'share' ? sharedDetail : aloneDetail
+  await vi.waitFor(
+    () => expect(processes.map(({ parts }) => parts.check().detail)).toEqual([detail, detail]),
+    { timeout: 10_000, interval: 5 },
+  )
 }
 
 const get = (n: number, path: string) =>
@@ -142,11 +155,10 @@ describe('two query processes over one Redis', () => {
     const during = Array.from({ length: 40 }, (_, n) => get(n, '/projects/a-slug'))
     await redis.kill()
     expect(await statuses(during)).toEqual({ 200: 40 })
-    const limiters = processes.map(({ limiter }) => limiter)
-    await untilAlone(limiters)
+    await untilThey('do not share')
     expect(await statuses(Array.from({ length: 20 }, (_, n) => get(n, '/stats')))).toEqual({ 200: 20 })
     await redis.restart()
-    await untilShared(limiters)
+    await untilThey('share')
     // A hundred were admitted by both together, with Redis and without.
     const after = await statuses(Array.from({ length: 60 }, (_, n) => get(n, '/projects')))
     expect(after).toEqual({ 200: 20, 429: 40 })
