@@ -35,10 +35,10 @@ test('a key goes to the partition that the default partitioner of kafkajs choose
 test('a record without a key keeps its partition, however often kafkajs asks, and the next gets another', () => {
   const partitioner = createPartitioner()
   const ask = (message: Message) => partitioner({ topic: 't', partitionMetadata: partitions(3), message })
-  const messages = Array.from({ length: 6 }, (): Message => ({ key: null, value: Buffer.from('x') }))
+  const messages = Array.from({ length: 5 }, (): Message => ({ key: null, value: Buffer.from('x') }))
   const first = messages.map(ask)
   expect(messages.map(ask)).toEqual(first)
-  expect(first).toEqual([0, 1, 2, 0, 1, 2])
+  expect(first).toEqual([0, 1, 2, 0, 1])
 })
 
 function partitions(count: number): PartitionMetadata[] {
