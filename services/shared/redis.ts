@@ -98,7 +98,10 @@ export function createRedisConnection(
   redis.on('error', error => {
     lastError = error
   })
-  redis.on('close', () => state.goAway(lastError ?? new Error('the connection was closed')))
+  const lose = () => state.goAway(lastError ?? new Error('the connection was closed'))
+  redis.on('close', lose)
+  // Also where no connection can even be tried, as with a certificate that is none.
+  redis.on('end', lose)
   redis.on('ready', greet)
 
   /** Asks a new connection who it has reached and what time it is there; it is up when both are known. */

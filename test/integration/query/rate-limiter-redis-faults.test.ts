@@ -28,7 +28,7 @@ afterEach(async () => {
 
 const minute = 60_000
 
-async function open<Count extends 1 | 2>(count: Count, limit: number, windowMs = minute, deadlineMs = 200) {
+async function open<Count extends 1 | 2>(count: Count, limit: number, windowMs = minute, deadlineMs = 1000) {
   const opened = await openLimiters(redis, count, { limit, windowMs }, { deadlineMs })
   closers.push(opened.close)
   return opened
@@ -165,7 +165,7 @@ describe('the limiter after Redis came back', () => {
     closers.push(() => proxy.close())
     const settings = { limit: 10, windowMs: minute }
     const url = `redis://127.0.0.1:${port}`
-    const { limiters, keyOf, close } = await openLimiters({ url }, 1, settings, { deadlineMs: 200 })
+    const { limiters, keyOf, close } = await openLimiters({ url }, 1, settings, { deadlineMs: 1000 })
     closers.push(close)
     const [limiter] = limiters
     proxy.holdAnswers()

@@ -206,6 +206,8 @@ describe('a connection to Redis', () => {
     expect(await trusting.run(client => client.ping())).toBe('PONG')
     const doubting = connect({ url })
     expect(await doubting.whenUp(500)).toBe(false)
+    connect({ url, tls: { ca: 'no certificate', cert: 'none', key: 'none' } })
+    await vi.waitUntil(() => log.filter(({ msg }) => msg === 'Redis is away').length === 2)
     await secure.close()
     rmSync(directory, { recursive: true })
   })

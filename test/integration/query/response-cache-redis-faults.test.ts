@@ -20,7 +20,7 @@ afterEach(async () => {
 })
 
 async function open(settings: TestCacheSettings = {}): Promise<TestCache> {
-  const opened = await openCache(redis, { keyPrefix, deadlineMs: 200, ...settings })
+  const opened = await openCache(redis, { keyPrefix, deadlineMs: 1000, ...settings })
   caches.push(opened)
   return opened
 }
