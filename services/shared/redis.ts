@@ -88,30 +88,22 @@ export function createRedisConnection(
   const state = createRedisState({ now, logger: logger.child({ redis: name }), onChange })
   let clock: ClockReading = { sentAt: 0, receivedAt: 0, time: 0 }
   let attempts = 0
-  let lastError: unknown
   let heart: NodeJS.Timeout | undefined
 
-  const redis = new Redis(settings.url, {
-    ...optionsOf(settings),
-    retryStrategy: () => pauseMs(attempts++, reconnectMsMax, random()),
+  const redis = openClient(settings, {
+    pauseMs: () => pauseMs(attempts++, reconnectMsMax, random()),
+    ready: greet,
+    lost: state.goAway,
   })
-  redis.on('error', error => {
-    lastError = error
-  })
-  const lose = () => state.goAway(lastError ?? new Error('the connection was closed'))
-  redis.on('close', lose)
-  // Also where no connection can even be tried, as with a certificate that is none.
-  redis.on('end', lose)
-  redis.on('ready', greet)
 
   /** Asks a new connection who it has reached and what time it is there; it is up when both are known. */
   async function greet(): Promise<void> {
     try {
-      const questions = Promise.all([redis.info('server'), readClock(redis, now)])
+      // Some services let nobody ask for the first. Then every connection counts as one to another server.
+      const questions = Promise.all([redis.info('server').catch(() => ''), readClock(redis, now)])
       const [info, reading] = await withDeadline(questions, deadlineMs)
       if (redis.status !== 'ready') return
       clock = reading
-      lastError = undefined
       state.comeUp(/^run_id:(\w+)/m.exec(info)?.[1])
       clearTimeout(heart)
       heart = setTimeout(beat, heartbeatMs).unref()
@@ -142,7 +134,6 @@ export function createRedisConnection(
 
   /** Gives the connection up; its close starts the next attempt. */
   function drop(error: unknown): void {
-    lastError = error
     state.goAway(error)
     // While an attempt is under way already, this would end it for good.
     if (redis.status === 'ready') redis.disconnect(true)
@@ -177,6 +168,30 @@ async function readClock(redis: Redis, now: () => number): Promise<ClockReading>
 
 function timeAt({ sentAt, receivedAt, time }: ClockReading, now: number): RedisTime {
   return { earliest: time + now - receivedAt, latest: time + now - sentAt }
+}
+
+interface ClientEvents {
+  /** For the next attempt to connect to wait. */
+  pauseMs: () => number
+  ready: () => void
+  lost: (error: unknown) => void
+}
+
+function openClient(settings: RedisSettings, { pauseMs, ready, lost }: ClientEvents): Redis {
+  const redis = new Redis(settings.url, { ...optionsOf(settings), retryStrategy: pauseMs })
+  let lastError: unknown
+  const lose = () => lost(lastError ?? new Error('the connection was closed'))
+  redis.on('error', error => {
+    lastError = error
+  })
+  redis.on('close', lose)
+  // Also where no connection can even be tried, as with a certificate that is none.
+  redis.on('end', lose)
+  redis.on('ready', () => {
+    lastError = undefined
+    ready()
+  })
+  return redis
 }
 
 function optionsOf({ name, deadlineMs, tls }: RedisSettings) {

@@ -149,6 +149,16 @@ describe('a connection to Redis', () => {
     expect(other).not.toBe(first)
   })
 
+  it('takes every connection for one to another server where it may not ask which it is', async () => {
+    await redis.client.acl('SETUSER', 'service', 'on', '>secret', '~*', '+@all', '-info')
+    const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined)
+    const connection = await connected({ url: redis.url.replace('redis://', 'redis://service:secret@') })
+    warn.mockRestore()
+    const servers: (string | undefined)[] = []
+    connection.onUp(server => servers.push(server))
+    expect(servers).toEqual([undefined])
+  })
+
   it('knows the time of Redis within bounds that are no wider than a round trip', async () => {
     const connection = await connected()
     const before = await redisNow(redis)
