@@ -69,6 +69,10 @@ export async function startRedis(...options: string[]): Promise<RedisProcess> {
   // A server that a test has killed is no news.
   client.on('error', () => undefined)
 
+  // A run that is broken off closes nothing.
+  const killAtExit = () => void child.kill('SIGKILL')
+  process.on('exit', killAtExit)
+
   async function kill(): Promise<void> {
     if (child.exitCode !== null || child.signalCode !== null) return
     const exit = once(child, 'exit')
@@ -89,6 +93,7 @@ export async function startRedis(...options: string[]): Promise<RedisProcess> {
     async close() {
       client.disconnect()
       await kill()
+      process.off('exit', killAtExit)
       rmSync(directory, { recursive: true, force: true })
     },
   }
