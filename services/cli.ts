@@ -41,6 +41,12 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   },
 }
 
+// Whoever reads our output may stop early, as `head` does.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0)
+  throw error
+})
+
 process.exitCode = await runCommand(commands, process.argv.slice(2), {
   stdin: process.stdin,
   stdout: process.stdout,

@@ -9,7 +9,12 @@ import { publicStatuses } from '../events/event.ts'
 import { errorCodes } from './errors.ts'
 
 const amount = z.number().nonnegative()
-const count = z.int().nonnegative()
+// Not z.int(), which stops at 2^53-1: a platform may say more, and one such number must not take its page away.
+const count = z
+  .number()
+  .nonnegative()
+  .refine(Number.isInteger)
+  .meta({ override: { type: 'integer' } })
 
 const timestamp = z.iso.datetime({ precision: 3 }).meta({
   description: 'A moment in UTC: ISO 8601 with milliseconds and a trailing Z.',

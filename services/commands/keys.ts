@@ -110,7 +110,7 @@ async function withAdmin<T>(values: Values, work: (admin: KeyAdmin) => Promise<T
   const root = values['data-dir']
   if (root === undefined && isDistributed(config)) return withDistributedAdmin(config, work)
   const directory = openExistingDataDirectory(root ?? defaultDataDirectory)
-  return withModel(directory, config, ({ keys, writer, secrets }) =>
+  return withModel(directory, config, { isCaughtUp: true }, ({ keys, writer, secrets }) =>
     work({ ...clocks, directory: keys, writer, pepper: secrets.keyPepper }),
   )
 }

@@ -32,8 +32,6 @@ import {
 const demoSeed = 20_180_101
 const trickleMs = 1_000
 const closeMsMax = 5_000
-const keyHint =
-  'For a key: npm run --silent pledgeview -- keys issue --account me --name Me --url https://example.com --email me@example.com\n'
 const portBounds = { min: 0, max: 65_535 }
 
 export const startCommand: Command = {
@@ -76,30 +74,49 @@ export const startCommand: Command = {
       })
     })
     service.model.stopped.then(error => {
-      if (error)
-        io.stderr.write(`\nThe projector stopped: ${error.message}\nThe API goes on serving what is there.\n`)
+      if (error) io.stderr.write(stoppedText(error))
     })
 
-    const demo = values['no-demo'] ? undefined : await demoOf(service, directory)
-    const isNew = demo !== undefined && !demo.is_loaded
-    if (isNew) await loadDemo(service, directory, demo, io)
-    io.stdout.write(`Pledgeview serves ${service.apiUrl} (ops: ${service.opsUrl})\n`)
-    if (isNew) await showDemo(service, io)
-    else io.stdout.write(keyHint)
-
-    if (demo) {
-      runTrickle({
-        writer: service.model.writer,
-        seed: demo.seed,
-        loadedAt: demo.now_ms,
-        now: Date.now,
-        intervalMs: trickleMs,
-        signal: stop.signal,
-      }).catch((error: unknown) => logger.error({ error: messageOf(error) }, 'the demo trickle ended'))
+    try {
+      const demo = values['no-demo'] ? undefined : await demoOf(service, directory)
+      const isNew = demo !== undefined && !demo.is_loaded
+      if (isNew) await loadDemo(service, directory, demo, io)
+      io.stdout.write(`Pledgeview serves ${service.apiUrl} (ops: ${service.opsUrl})\n`)
+      if (isNew) await showDemo(service, io)
+      else io.stdout.write(keyHint(values['data-dir']))
+      if (demo) {
+        runTrickle({
+          writer: service.model.writer,
+          seed: demo.seed,
+          loadedAt: demo.now_ms,
+          now: Date.now,
+          intervalMs: trickleMs,
+          signal: stop.signal,
+        }).catch((error: unknown) => logger.error({ error: messageOf(error) }, 'the demo trickle ended'))
+      }
+    } catch (error) {
+      // Interrupted on the way: what failed is what the closing took away.
+      if (!stop.signal.aborted) {
+        await service.close()
+        throw error
+      }
     }
     await closed
     return 0
   },
+}
+
+function stoppedText(error: Error): string {
+  return `
+The projector stopped: ${error.message}
+The API goes on serving what is there. A key that is revoked meanwhile stays valid until the projector runs again.
+`
+}
+
+function keyHint(dataDirectory: string): string {
+  const where = dataDirectory === defaultDataDirectory ? '' : ` --data-dir ${dataDirectory}`
+  const who = '--account me --name Me --url https://example.com --email me@example.com'
+  return `For a key: npm run --silent pledgeview -- keys issue ${who}${where}\n`
 }
 
 /** The demo of the directory: the one that it has, a new one where its journal is empty, else none. */
@@ -117,7 +134,7 @@ async function loadDemo(
   demo: Demo,
   io: Io,
 ): Promise<void> {
-  io.stdout.write('A new data directory: loading the demo platform.\n')
+  io.stdout.write('Loading the demo platform.\n')
   writeDemo(directory, demo)
   const making = createProgress({ stream: io.stderr, label: 'making events' })
   const { appended } = await appendDemo({
@@ -128,7 +145,7 @@ async function loadDemo(
   })
   making.done()
   const projecting = createProgress({ stream: io.stderr, label: 'projecting', total: appended })
-  await model.whenDrained(waiting => projecting.update(appended - waiting))
+  await model.whenDrained(waiting => projecting.update(Math.max(0, appended - waiting)))
   projecting.done()
   writeDemo(directory, { ...demo, is_loaded: true })
 }

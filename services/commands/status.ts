@@ -22,10 +22,15 @@ projector tells its own at /status of its ops port.
       },
     })
     const directory = openExistingDataDirectory(values['data-dir'])
-    const found = await withModel(directory, readConfig(process.env), async access => ({
-      service: access.service ? { pid: access.service.pid, port: access.service.port } : null,
-      ...(await access.status()),
-    }))
+    const found = await withModel(
+      directory,
+      readConfig(process.env),
+      { isCaughtUp: false },
+      async access => ({
+        service: access.service ? { pid: access.service.pid, port: access.service.port } : null,
+        ...(await access.status()),
+      }),
+    )
     const inspector = openJournalInspector(directory.journal)
     const status = { ...found, rejects: { total: inspector.rejectCount() } }
     inspector.close()

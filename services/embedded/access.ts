@@ -2,6 +2,7 @@
  * How a command reaches the model of a data directory: through the service that runs on it, or, where none runs, by
  * opening it for as long as the command takes.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { type Status, statusOf } from '../projector/status.ts'
 import type { KeyDirectory, KeyRecord } from '../shared/api-keys.ts'
@@ -12,6 +13,7 @@ import type { EventWriter } from '../shared/event-log/port.ts'
 import { createMetrics } from '../shared/metrics.ts'
 import {
   type DataDirectory,
+  holdIdentity,
   readSecrets,
   readServiceAddress,
   type Secrets,
@@ -29,32 +31,49 @@ export interface ModelAccess {
 }
 
 const answerMsMax = 10_000
+const lockMsMax = 30_000
+const lookMs = 100
 
-/** Runs the work with access to the model, and lets go of it again. */
+/**
+ * Runs the work with access to the model, and lets go of it again. Another command that holds the directory for a
+ * moment is waited for. `isCaughtUp` asks for everything that is in the journal to be folded before the work.
+ */
 export async function withModel<T>(
   directory: DataDirectory,
   config: Config,
+  { isCaughtUp }: { isCaughtUp: boolean },
   work: (access: ModelAccess) => Promise<T>,
 ): Promise<T> {
-  try {
-    return await withOwnModel(directory, config, work)
-  } catch (error) {
-    if (!(error instanceof DataDirectoryInUse)) throw error
+  const deadline = performance.now() + lockMsMax
+  for (;;) {
+    try {
+      return await withOwnModel(directory, config, isCaughtUp, work)
+    } catch (error) {
+      if (!(error instanceof DataDirectoryInUse)) throw error
+    }
+    const service = readServiceAddress(directory)
+    if (service && isAlive(service)) return withService(directory, config, service, work)
+    if (performance.now() > deadline) {
+      throw new Error(`another process holds ${directory.root}, and it is no service that could be asked`)
+    }
+    await sleep(lookMs)
   }
-  const service = readServiceAddress(directory)
-  if (!service)
-    throw new Error(`another process holds ${directory.root}, and it is no service that could be asked`)
+}
+
+async function withService<T>(
+  directory: DataDirectory,
+  config: Config,
+  service: ServiceAddress,
+  work: (access: ModelAccess) => Promise<T>,
+): Promise<T> {
+  const configured = { keyPepper: config.PLEDGEVIEW_KEY_PEPPER, backerKey: config.PLEDGEVIEW_BACKER_KEY }
+  // The running service has made them already.
+  const secrets = readSecrets(directory, configured, () => new Uint8Array())
+  holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
   const writer = await openJournalWriter(directory.journal)
   try {
-    const configured = { keyPepper: config.PLEDGEVIEW_KEY_PEPPER, backerKey: config.PLEDGEVIEW_BACKER_KEY }
-    return await work({
-      service,
-      keys: remoteKeys(service),
-      writer,
-      // The running service has made them already.
-      secrets: readSecrets(directory, configured, () => new Uint8Array()),
-      status: () => ask<Status>(service, '/status'),
-    })
+    const status = () => ask<Status>(service, '/status')
+    return await work({ service, keys: remoteKeys(service), writer, secrets, status })
   } finally {
     await writer.close()
   }
@@ -63,15 +82,27 @@ export async function withModel<T>(
 async function withOwnModel<T>(
   directory: DataDirectory,
   config: Config,
+  isCaughtUp: boolean,
   work: (access: ModelAccess) => Promise<T>,
 ): Promise<T> {
   const logger = pino({ level: 'silent' })
   const model = await openEmbeddedModel({ directory, config, metrics: createMetrics(), logger })
   try {
+    if (isCaughtUp) await model.whenDrained()
     const { keys, writer, secrets } = model
     return await work({ service: undefined, keys, writer, secrets, status: () => statusOf(model) })
   } finally {
     await model.close()
+  }
+}
+
+/** Whether the process is there. One that was killed leaves its address behind. */
+function isAlive({ pid }: ServiceAddress): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
   }
 }
 

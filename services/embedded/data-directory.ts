@@ -4,10 +4,12 @@
  *     journal.sqlite   the event log; other processes may append to it
  *     tables/          ClickHouse's data, for one process at a time
  *     secrets.json     pepper and backer key, made once (mode 0600)
+ *     identity.json    fingerprints of the secrets and the currency that it began with
  *     service.json     how to reach the process that runs on it (mode 0600), while one does
  *     demo.json        the demo platform that was loaded, where one was
  *     lock.sqlite      held by the process that runs on it; the kernel lets go of it when the process dies
  */
+import { hash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -64,6 +66,45 @@ export function readSecrets(
     keyPepper: configured.keyPepper ?? kept.data.key_pepper,
     backerKey: configured.backerKey ?? kept.data.backer_key,
   }
+}
+
+const identitySchema = z.object({
+  key_pepper: z.string(),
+  backer_key: z.string(),
+  platform_currency: z.string(),
+})
+
+/**
+ * Holds the directory to the secrets and the currency that it began with: under another backer key every backer would
+ * count twice, under another pepper no secret would be right, and sums in two currencies mean nothing. What is kept are
+ * fingerprints. Throws, naming the setting that differs.
+ */
+export function holdIdentity(directory: DataDirectory, secrets: Secrets, platformCurrency: string): void {
+  const path = join(directory.root, 'identity.json')
+  const identity = {
+    key_pepper: fingerprint(secrets.keyPepper),
+    backer_key: fingerprint(secrets.backerKey),
+    platform_currency: platformCurrency,
+  }
+  if (!existsSync(path)) {
+    writePrivately(path, identity)
+    return
+  }
+  const kept = identitySchema.safeParse(readJson(path))
+  if (!kept.success) throw new Error(`${path} cannot be read as one`)
+  const settings = {
+    key_pepper: 'PLEDGEVIEW_KEY_PEPPER',
+    backer_key: 'PLEDGEVIEW_BACKER_KEY',
+    platform_currency: 'PLEDGEVIEW_PLATFORM_CURRENCY',
+  } as const
+  for (const name of ['key_pepper', 'backer_key', 'platform_currency'] as const) {
+    if (kept.data[name] === identity[name]) continue
+    throw new Error(`${settings[name]} is not what ${directory.root} began with; set it as it was then`)
+  }
+}
+
+function fingerprint(secret: string): string {
+  return hash('sha256', `pledgeview ${secret}`, 'hex').slice(0, 16)
 }
 
 const serviceSchema = z.object({ pid: z.int(), port: z.int(), ops_url: z.string(), ops_token: z.string() })

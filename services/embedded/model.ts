@@ -17,7 +17,7 @@ import type { Metrics } from '../shared/metrics.ts'
 import { openChdbTables } from '../shared/tables/chdb.ts'
 import { migrate } from '../shared/tables/migrate.ts'
 import { type Databases, defaultDatabases, type Tables } from '../shared/tables/port.ts'
-import { type DataDirectory, readSecrets, type Secrets } from './data-directory.ts'
+import { type DataDirectory, holdIdentity, readSecrets, type Secrets } from './data-directory.ts'
 
 export interface EmbeddedModel {
   tables: Tables
@@ -62,6 +62,7 @@ export async function openEmbeddedModel({
       { keyPepper: config.PLEDGEVIEW_KEY_PEPPER, backerKey: config.PLEDGEVIEW_BACKER_KEY },
       randomBytes,
     )
+    holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
     const databases = defaultDatabases
     const tables = openChdbTables(directory.tables)
     closers.push(() => tables.close())

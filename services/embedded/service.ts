@@ -8,8 +8,9 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { statusOf } from '../projector/status.ts'
-import { memoryCache, memoryLimiters, type QueryService, startQueryService } from '../query/service.ts'
+import { memoryParts, type QueryService, startQueryService } from '../query/service.ts'
 import { keysCheck, lagCheck, loopCheck, projectorCheck, tablesCheck } from '../shared/checks.ts'
+import { closeServer } from '../shared/close-server.ts'
 import type { Config } from '../shared/config.ts'
 import { createMetrics, type Metrics } from '../shared/metrics.ts'
 import { createOpsServer } from '../shared/ops-server.ts'
@@ -51,8 +52,7 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
       databases,
       config,
       keyPepper: model.secrets.keyPepper,
-      limiters: memoryLimiters(config),
-      cache: memoryCache(config),
+      parts: memoryParts(config),
       metrics,
       logger,
     })
@@ -60,7 +60,7 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
     const apiUrl = await query.app.listen({ host: config.PLEDGEVIEW_HOST, port: options.port })
     const token = randomBytes(32).toString('hex')
     const ops = opsServer(model, query, config, metrics, token)
-    closers.push(() => ops.close())
+    closers.push(() => closeServer(ops))
     const opsUrl = await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: options.opsPort })
 
     const port = Number(new URL(apiUrl).port)

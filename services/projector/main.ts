@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { lagCheck, loopCheck, projectorCheck, tablesCheck } from '../shared/checks.ts'
+import { closeServer } from '../shared/close-server.ts'
 import type { Config } from '../shared/config.ts'
 import { databasesOf, kafkaSettings, registryOf, required, serverSettings } from '../shared/distributed.ts'
 import { openKafkaReader } from '../shared/event-log/kafka-reader.ts'
@@ -74,7 +75,7 @@ export async function runProjectorProcess({
     })
     await projector.run(signal)
   } finally {
-    await ops.close()
+    await closeServer(ops)
     await reader.close()
     await tables.close()
   }

@@ -70,6 +70,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   const { reader, tables, databases, config, logger, metrics, monotonicMs, random, run, schemaRegistry } =
     dependencies
   const bell = createBell()
+  // Ends the folder's pause: a key that was revoked must not wait for campaigns to have their turn.
+  const keysBell = createBell()
   let turnedAt = monotonicMs()
   let failure: string | undefined
   let records = 0
@@ -108,6 +110,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
       )
     }
     batchesWritten++
+    if (batch.eventsByTopic['api-keys'] > 0) keysBell.ring()
     metrics.batchRecords.observe(batch.records)
     metrics.batchSeconds.observe(writeMs / 1000)
     logger.debug({ records: batch.records, rejects: batch.rejects.length, writeMs }, 'batch')
@@ -180,7 +183,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         onFold,
         onRetry: error => onRetry('fold', error),
         monotonicMs,
-        sleep,
+        sleep: (ms, until = both) => keysBell.wait(ms, until),
       },
       both,
     )

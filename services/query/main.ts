@@ -1,13 +1,14 @@
-/** The query service as a process of its own, on a ClickHouse server. */
+/** The query service as a process of its own, on a ClickHouse server. Several share limits and caches through Redis. */
 
 import type { Logger } from 'pino'
 import { keysCheck, tablesCheck } from '../shared/checks.ts'
+import { closeServer } from '../shared/close-server.ts'
 import type { Config } from '../shared/config.ts'
 import { databasesOf, required, serverSettings } from '../shared/distributed.ts'
 import { createMetrics } from '../shared/metrics.ts'
 import { createOpsServer } from '../shared/ops-server.ts'
 import { openServerTables } from '../shared/tables/clickhouse-server.ts'
-import { memoryCache, memoryLimiters, startQueryService } from './service.ts'
+import { memoryParts, redisParts, startQueryService } from './service.ts'
 
 export interface ProcessDependencies {
   config: Config
@@ -30,19 +31,24 @@ export async function runQueryProcess({
   ])
   const metrics = createMetrics()
   const tables = openServerTables(serverSettings(config))
+  const redisUrl = config.PLEDGEVIEW_REDIS_URL
+  const parts = redisUrl ? redisParts(redisUrl, config, metrics, logger) : memoryParts(config)
   const query = await startQueryService({
     tables,
     databases: databasesOf(config),
     config,
     keyPepper,
-    limiters: memoryLimiters(config),
-    cache: memoryCache(config),
+    parts,
     metrics,
     logger,
   })
   const ops = createOpsServer({
     health: () => ({ process: { ok: true, detail: 'runs' } }),
-    readiness: async () => ({ keys: keysCheck(query.keyRing.isReady()), tables: await tablesCheck(tables) }),
+    readiness: async () => ({
+      keys: keysCheck(query.keyRing.isReady()),
+      tables: await tablesCheck(tables),
+      limits: parts.check(),
+    }),
     status: async () => ({
       service: 'query',
       keys: query.keyRing.isReady() ? 'followed' : 'not read lately',
@@ -57,7 +63,7 @@ export async function runQueryProcess({
     if (!signal.aborted)
       await new Promise(resolve => signal.addEventListener('abort', resolve, { once: true }))
   } finally {
-    await ops.close()
+    await closeServer(ops)
     await query.close()
     await tables.close()
   }

@@ -3,16 +3,21 @@
  *
  * The same assembly answers in the embedded process and in processes of its own; what differs comes in.
  */
+import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import { closeServer } from '../shared/close-server.ts'
 import type { Config } from '../shared/config.ts'
 import type { Metrics } from '../shared/metrics.ts'
+import type { Check } from '../shared/ops-server.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { createQueryApp } from './app.ts'
+import type { SnapshotCache } from './campaign-lists.ts'
 import { createKeyRing, defaultKeyRingOptions, type KeyRing } from './key-ring.ts'
 import { defaultQueryAppOptions } from './options.ts'
 import type { RateLimiter, RateLimiters } from './rate-limiter.ts'
 import { createMemoryRateLimiter } from './rate-limiter-memory.ts'
+import { openRedisParts } from './redis-parts.ts'
 import type { ResponseCache } from './response-cache.ts'
 import { createMemoryResponseCache } from './response-cache-memory.ts'
 
@@ -22,8 +27,7 @@ export interface QueryServiceDependencies {
   config: Config
   /** The pepper under which the secrets of API keys were hashed. */
   keyPepper: string
-  limiters: RateLimiters
-  cache: ResponseCache
+  parts: QueryParts
   metrics: Metrics
   logger: Logger
 }
@@ -40,7 +44,7 @@ const bucketsMax = 100_000
 
 /** Loads the keys and makes the app. */
 export async function startQueryService(dependencies: QueryServiceDependencies): Promise<QueryService> {
-  const { tables, databases, config, metrics, logger } = dependencies
+  const { tables, databases, config, parts, metrics, logger } = dependencies
   const keyRing = createKeyRing({
     tables,
     databases,
@@ -53,8 +57,9 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
     tables,
     databases,
     keyRing,
-    limiters: dependencies.limiters,
-    cache: dependencies.cache,
+    limiters: parts.limiters,
+    cache: parts.cache,
+    ...(parts.snapshots && { snapshots: parts.snapshots }),
     options: {
       ...defaultQueryAppOptions,
       pepper: dependencies.keyPepper,
@@ -78,23 +83,56 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
     app,
     keyRing,
     async close() {
-      await app.close()
+      await closeServer(app)
       await keyRing.close()
+      parts.close()
     },
   }
 }
 
-/** The limiters of a service that is one process. */
-export function memoryLimiters(config: Config): RateLimiters {
+/** What the service limits and caches with: alone in its process, or shared with others. */
+export interface QueryParts {
+  limiters: RateLimiters
+  cache: ResponseCache
+  snapshots?: SnapshotCache
+  /** What an operator is told. */
+  check(): Check
+  close(): void
+}
+
+/** The parts of a service that is one process. */
+export function memoryParts(config: Config): QueryParts {
   return {
-    keys: memoryLimiter(config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX),
-    addresses: memoryLimiter(config.PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX),
+    limiters: {
+      keys: memoryLimiter(config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX),
+      addresses: memoryLimiter(config.PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX),
+    },
+    cache: createMemoryResponseCache({ bytesMax: config.PLEDGEVIEW_CACHE_BYTES_MAX, now: Date.now }),
+    check: () => ({ ok: true, detail: 'in this process' }),
+    close: () => {},
   }
 }
 
-/** The cache of a service that is one process. */
-export function memoryCache(config: Config): ResponseCache {
-  return createMemoryResponseCache({ bytesMax: config.PLEDGEVIEW_CACHE_BYTES_MAX, now: Date.now })
+/** The parts of services that share a Redis. They start, and go on, without it. */
+export function redisParts(url: string, config: Config, metrics: Metrics, logger: Logger): QueryParts {
+  return openRedisParts(
+    {
+      url,
+      keyPrefix: config.PLEDGEVIEW_REDIS_PREFIX,
+      keys: { limit: config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX, windowMs },
+      addresses: { limit: config.PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX, windowMs },
+      bucketsMax,
+      cacheBytesMax: config.PLEDGEVIEW_CACHE_BYTES_MAX,
+    },
+    {
+      logger,
+      now: Date.now,
+      monotonicNow: () => performance.now(),
+      random: Math.random,
+      newToken: randomUUID,
+      onChange: (connection, isUp) => metrics.redisUp.set({ connection }, isUp ? 1 : 0),
+    },
+  )
 }
 
 function memoryLimiter(limit: number): RateLimiter {

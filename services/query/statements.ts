@@ -171,14 +171,17 @@ SETTINGS ${timeBound(msMax)}`,
   }
 }
 
+const isRunning = "status = 'LIVE' AND ifNull(end_date > now64(3, 'UTC'), 0)"
+
 function order(sort: Sort): string {
   switch (sort) {
     case 'newest':
       return 'launch_date DESC NULLS LAST'
     case 'ending_soon':
-      // Both halves go by the distance from now: the running by what is left, the ended by what has passed.
-      return `end_date IS NULL, ifNull(end_date <= now64(3, 'UTC'), 1),
-        abs(dateDiff('millisecond', now64(3, 'UTC'), ifNull(end_date, now64(3, 'UTC'))))`
+      // The running by end up, then the rest by end down. A campaign that was cancelled does not run, whatever its end
+      // date says.
+      return `end_date IS NULL, NOT (${isRunning}),
+        if(${isRunning}, 1, -1) * toUnixTimestamp64Milli(ifNull(end_date, now64(3, 'UTC')))`
     case 'most_funded':
       return 'pledged_platform_amount DESC'
     case 'most_backed':

@@ -101,6 +101,11 @@ const settingsSchema = z
     PLEDGEVIEW_CLICKHOUSE_IDLE_MS_MAX: count(2_000),
     PLEDGEVIEW_CLICKHOUSE_CONNECTIONS_MAX: count(16),
     PLEDGEVIEW_CLICKHOUSE_CLUSTER: z.string().optional(),
+    PLEDGEVIEW_REDIS_URL: z
+      .string()
+      .regex(/^rediss?:\/\/\S+$/, 'is no redis:// or rediss:// address')
+      .optional(),
+    PLEDGEVIEW_REDIS_PREFIX: z.string().default('pledgeview:'),
     PLEDGEVIEW_SCHEMA_REGISTRY_URL: webAddress.optional(),
     PLEDGEVIEW_SCHEMA_REGISTRY_USER: z.string().optional(),
     PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD: z.string().optional(),

@@ -58,6 +58,12 @@ export function createMetrics() {
       labelNames: ['topic', 'partition'] as const,
       registers,
     }),
+    redisUp: new Gauge({
+      name: 'pledgeview_redis_up',
+      help: 'Whether Redis is reached, by connection (limits, caches): 1 or 0',
+      labelNames: ['connection'] as const,
+      registers,
+    }),
     requests: new Counter({
       name: 'pledgeview_http_requests_total',
       help: 'Requests of the public API, by method, route and status',

@@ -105,11 +105,16 @@ describe('the real Kickstarter table, with five percent of noise', () => {
 
   test('every reward tier is claimed as often as in the table', async () => {
     const differing: string[] = []
-    for (const { slug, claimed } of Object.values(truth.campaigns)) {
-      const { data } = await get<{ data: { rewards: Reward[] } }>(`/projects/${encodeURIComponent(slug)}`)
-      const answered = Object.fromEntries(data.rewards.map(r => [r.reward_id, r.quantity_claimed]))
-      if (JSON.stringify(answered) !== JSON.stringify(claimed)) differing.push(slug)
+    const waiting = Object.values(truth.campaigns)
+    const ask = async () => {
+      for (let campaign = waiting.pop(); campaign; campaign = waiting.pop()) {
+        const { slug, claimed } = campaign
+        const { data } = await get<{ data: { rewards: Reward[] } }>(`/projects/${encodeURIComponent(slug)}`)
+        const answered = Object.fromEntries(data.rewards.map(r => [r.reward_id, r.quantity_claimed]))
+        if (JSON.stringify(answered) !== JSON.stringify(claimed)) differing.push(slug)
+      }
     }
+    await Promise.all(Array.from({ length: 8 }, ask))
     expect(differing).toEqual([])
   }, 240_000)
 

@@ -23,7 +23,7 @@ describe('npm start', () => {
   })
 
   test('killed while it loads the demo, it loads all of it at the next start', async () => {
-    const first = await startServiceProcess(['--data-dir', directory.path], {}, 'loading the demo platform')
+    const first = await startServiceProcess(['--data-dir', directory.path], {}, 'Loading the demo platform')
     first.child.kill('SIGKILL')
     await once(first.child, 'exit')
     service = await startServiceProcess(['--data-dir', directory.path])
@@ -56,7 +56,7 @@ describe('npm start', () => {
     for (const [index, lag] of after.projector.lag.entries()) {
       expect(lag.committed).toBeGreaterThanOrEqual(before.projector.lag[index]?.committed ?? 0)
     }
-    expect(service.output()).not.toContain('A new data directory')
+    expect(service.output()).not.toContain('Loading the demo')
   })
 
   test('a second service on the same directory is refused, and says why', async () => {

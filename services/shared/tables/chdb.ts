@@ -12,6 +12,13 @@ import { type CallOptions, type Statement, type TableInsert, type Tables, Tables
 
 type InjectedConnection = NonNullable<ClickHouseClientConfigOptions['connection']>
 
+// What the engine itself calls passing. A disk that is full may be given room.
+const passingErrors: ReadonlySet<string> = new Set([
+  'TIMEOUT_EXCEEDED',
+  'MEMORY_LIMIT_EXCEEDED',
+  'NOT_ENOUGH_SPACE',
+])
+
 // Threads of the process's pool that are left to files, sockets and hashes when every lane is busy.
 const spareThreads = 4
 
@@ -126,8 +133,8 @@ function abandoned(): TablesError {
 function toTablesError(cause: unknown, message = messageOf(cause)): TablesError {
   // chDB throws the error class of its own copy of the client, so it is told by its shape.
   const type = cause instanceof Error && 'type' in cause ? String(cause.type) : undefined
-  // There is no network to fail here: only what the engine itself calls passing can pass.
-  const retryable = type === 'TIMEOUT_EXCEEDED' || type === 'MEMORY_LIMIT_EXCEEDED'
+  // There is no network to fail here.
+  const retryable = type !== undefined && passingErrors.has(type)
   return new TablesError(message.replaceAll(/\s+/g, ' ').slice(0, 500), { retryable, type })
 }
 
