@@ -5,7 +5,10 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { openChdbTables } from '../../services/shared/tables/chdb.ts'
+import { defaultDatabases } from '../../services/shared/tables/port.ts'
 import { kickstarterFolder, kickstarterTable, needs } from '../support/requirements.ts'
 import {
   makeDataDirectory,
@@ -103,18 +106,17 @@ describe('the real Kickstarter table, with five percent of noise', () => {
     expect(truth.hidden.filter(slug => slugs.has(slug))).toEqual([])
   })
 
-  test('every reward tier is claimed as often as in the table', async () => {
+  test('the tiers of every tenth campaign are answered as often claimed as in the table', async () => {
     const differing: string[] = []
-    const waiting = Object.values(truth.campaigns)
+    const waiting = Object.values(truth.campaigns).filter((_, index) => index % 10 === 0)
     const ask = async () => {
       for (let campaign = waiting.pop(); campaign; campaign = waiting.pop()) {
         const { slug, claimed } = campaign
         const { data } = await get<{ data: { rewards: Reward[] } }>(`/projects/${encodeURIComponent(slug)}`)
-        const answered = Object.fromEntries(data.rewards.map(r => [r.reward_id, r.quantity_claimed]))
-        if (JSON.stringify(answered) !== JSON.stringify(claimed)) differing.push(slug)
+        if (!isClaimed(data.rewards, claimed)) differing.push(slug)
       }
     }
-    await Promise.all(Array.from({ length: 8 }, ask))
+    await Promise.all(Array.from({ length: 4 }, ask))
     expect(differing).toEqual([])
   }, 240_000)
 
@@ -146,7 +148,27 @@ describe('the real Kickstarter table, with five percent of noise', () => {
     console.log(`peak memory of the service: ${Math.round(peakMb)} MB`)
     expect(peakMb).toBeLessThan(1_500)
   })
+
+  test("the data teams' view has every tier claimed as often as in the table, and no hidden campaign", async () => {
+    await service?.stop()
+    const tables = openChdbTables(join(directory.path, 'tables'))
+    const rows = await tables.rows<Reward & { campaign_id: string }>({
+      query: `SELECT campaign_id, reward_id, quantity_claimed FROM ${defaultDatabases.views}.rewards`,
+    })
+    await tables.close()
+    const rewards = Map.groupBy(rows, row => row.campaign_id)
+    expect(rewards.size).toBe(Object.keys(truth.campaigns).length)
+    const differing = Object.entries(truth.campaigns).filter(
+      ([id, { claimed }]) => !isClaimed(rewards.get(id) ?? [], claimed),
+    )
+    expect(differing.slice(0, 3)).toEqual([])
+  })
 })
+
+function isClaimed(rewards: readonly Reward[], claimed: TruthCampaign['claimed']): boolean {
+  const counts = Object.fromEntries(rewards.map(reward => [reward.reward_id, reward.quantity_claimed]))
+  return isDeepStrictEqual(counts, claimed)
+}
 
 function pick({ total_raised, ...rest }: Omit<Truth['totals'], 'categories'>) {
   return {
