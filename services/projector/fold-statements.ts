@@ -16,7 +16,7 @@ export interface Tenure {
 export interface FoldStep {
   tenure: Tenure
   foldId: bigint
-  /** Share `piece` of `pieces` equal ones, by hash of the campaign id. */
+  /** Share `piece` of `pieces` equal ranges: of the touched ids in order, or to stamp anew of the ids' hashes. */
   pieces: number
   piece: number
   msMax: number

@@ -138,8 +138,8 @@ export function createFolder(dependencies: FolderDependencies): Folder {
       await backoff(failures)
       await afterFailure()
       for (let part = 0; part < splitInto; part++) {
-        // What is p modulo n is one of p, p + n, p + 2n ... modulo a multiple of n.
-        left.push({ pieces: next.pieces * splitInto, piece: next.piece + part * next.pieces, failures })
+        // Pieces are ranges, so the parts of one lie side by side.
+        left.push({ pieces: next.pieces * splitInto, piece: next.piece * splitInto + part, failures })
       }
     }
     return statements

@@ -6,13 +6,20 @@
 -- row is written under its old stamp. The last condition is the fence: a folder that another has superseded writes
 -- nothing either.
 --
--- Touched are the campaigns of the batches since the last fold, or a share of them where all would take too long.
+-- Touched are the campaigns of the batches since the last fold, or a share of them where all would take too long. A
+-- share is a range of ids, because the ledgers lie in that order: a piece then reads its part of the pledges, where a
+-- piece by hash would find its campaigns all over them and read nearly all.
 INSERT INTO ${model}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
 WITH
+    -- First and last id of the piece; an empty piece has them the wrong way round.
+    (
+        SELECT (ids[intDiv(length(ids) * {piece:UInt32}, {pieces:UInt32}) + 1],
+            ids[intDiv(length(ids) * ({piece:UInt32} + 1), {pieces:UInt32})])
+        FROM (SELECT arraySort(groupArray(campaign_id)) AS ids FROM (${touched}))
+    ) AS bounds,
     touched AS
     (
-        SELECT campaign_id FROM (${touched})
-        WHERE cityHash64(campaign_id) % {pieces:UInt32} = {piece:UInt32}
+        SELECT campaign_id FROM (${touched}) WHERE campaign_id BETWEEN bounds.1 AND bounds.2
     ),
     -- Sums are 128 bits wide: ten million pledges of 2^63-1 still fit. uniqExact counts a backer once. Pledges of hidden
     -- campaigns are summed too: to leave them out, the ledger would be read twice, and a campaign that is published
