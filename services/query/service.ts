@@ -13,6 +13,7 @@ import type { Check } from '../shared/ops-server.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { createQueryApp } from './app.ts'
 import type { SnapshotCache } from './campaign-lists.ts'
+import type { RequestDone } from './http/request-log.ts'
 import { createKeyRing, defaultKeyRingOptions, type KeyRing } from './key-ring.ts'
 import { defaultQueryAppOptions } from './options.ts'
 import type { RateLimiter, RateLimiters } from './rate-limiter.ts'
@@ -41,6 +42,7 @@ export interface QueryService {
 
 const windowMs = 60_000
 const bucketsMax = 100_000
+const metersMax = 1_000
 
 /** Loads the keys and makes the app. */
 export async function startQueryService(dependencies: QueryServiceDependencies): Promise<QueryService> {
@@ -74,10 +76,7 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
     },
     now: Date.now,
     logger,
-    onRequestDone: ({ method, route, status, elapsedMs }) => {
-      metrics.requests.inc({ method, route, status })
-      metrics.requestSeconds.observe({ route }, elapsedMs / 1000)
-    },
+    onRequestDone: requestMeter(metrics),
   })
   return {
     app,
@@ -87,6 +86,24 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
       await keyRing.close()
       parts.close()
     },
+  }
+}
+
+/** Counts requests. A metric is looked up by its labels once, not for every request: that is what counting costs. */
+function requestMeter({ requests, requestSeconds }: Metrics): (done: RequestDone) => void {
+  const meters = new Map<string, { count: () => void; observe: (seconds: number) => void }>()
+  return ({ method, route, status, elapsedMs }) => {
+    const name = `${method} ${route} ${status}`
+    let meter = meters.get(name)
+    if (!meter) {
+      const counter = requests.labels(method, route, String(status))
+      const histogram = requestSeconds.labels(route)
+      meter = { count: () => counter.inc(), observe: seconds => histogram.observe(seconds) }
+      // Methods are the clients' choice: whoever makes them up must not fill the memory.
+      if (meters.size < metersMax) meters.set(name, meter)
+    }
+    meter.count()
+    meter.observe(elapsedMs / 1000)
   }
 }
 

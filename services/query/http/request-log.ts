@@ -22,20 +22,24 @@ export function reportRequest(
   elapsedMs: number,
   { logger, onRequestDone }: { logger: Logger; onRequestDone: ((done: RequestDone) => void) | undefined },
 ): void {
-  const { method, admission, understood } = request
+  const { method } = request
   const route = request.routeOptions.url ?? 'unknown'
   const status = reply.statusCode
-  logger.info(
-    {
-      requestId: request.id,
-      method,
-      route,
-      ...(understood !== null && { parameters: understood }),
-      status,
-      ms: Math.round(elapsedMs * 10) / 10,
-      ...(admission?.keyPrefix !== undefined && { key: admission.keyPrefix }),
-    },
-    'request',
-  )
+  // Making the line costs more than the answer of a cached page: not for nobody.
+  if (logger.isLevelEnabled('info')) {
+    const { admission, understood } = request
+    logger.info(
+      {
+        requestId: request.id,
+        method,
+        route,
+        ...(understood !== null && { parameters: understood }),
+        status,
+        ms: Math.round(elapsedMs * 10) / 10,
+        ...(admission?.keyPrefix !== undefined && { key: admission.keyPrefix }),
+      },
+      'request',
+    )
+  }
   onRequestDone?.({ method, route, status, elapsedMs })
 }
