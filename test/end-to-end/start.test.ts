@@ -1,5 +1,6 @@
 /** `npm start` as a stranger meets it: the demo platform, the printed curl lines, stopping, killing and going on. */
 import { once } from 'node:events'
+import { connect } from 'node:net'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import {
   makeDataDirectory,
@@ -45,11 +46,17 @@ describe('npm start', () => {
     await vi.waitFor(async () => expect(await moved()).toBeGreaterThan(before), { timeout: 20_000 })
   })
 
-  test('interrupted, it ends within five seconds with exit code 0, and the next start goes on', async () => {
+  test('interrupted with half a request open, it ends within five seconds with exit code 0, and the next start goes on', async () => {
     const before = await status()
+    const { hostname, port } = new URL(service?.apiUrl ?? '')
+    const stalled = connect(Number(port), hostname)
+    stalled.on('error', () => {})
+    await once(stalled, 'connect')
+    stalled.write('GET /api/v1/stats HTTP/1.1\r\n')
     const timer = setTimeout(() => service?.child.kill('SIGKILL'), 5_000)
     expect(await service?.stop('SIGINT')).toBe(0)
     clearTimeout(timer)
+    stalled.destroy()
     service = await startServiceProcess(['--data-dir', directory.path])
     const after = await status()
     expect(after.tables.public_campaigns).toBeGreaterThanOrEqual(before.tables.public_campaigns - 5)

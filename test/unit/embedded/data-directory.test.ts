@@ -1,0 +1,65 @@
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import {
+  type DataDirectory,
+  holdIdentity,
+  openDataDirectory,
+  openExistingDataDirectory,
+  readSecrets,
+} from '../../../services/embedded/data-directory.ts'
+import { makeDataDirectory } from '../../support/service-process.ts'
+
+const made = { keyPepper: 'a'.repeat(64), backerKey: 'b'.repeat(64) }
+
+describe('a data directory', () => {
+  let temporary: ReturnType<typeof makeDataDirectory>
+  let directory: DataDirectory
+
+  beforeEach(() => {
+    temporary = makeDataDirectory()
+    directory = openDataDirectory(temporary.path)
+  })
+
+  afterEach(() => temporary.remove())
+
+  test('keeps to the secrets and the currency that it began with, and names the setting that differs', () => {
+    holdIdentity(directory, made, 'USD')
+    expect(() => holdIdentity(directory, made, 'USD')).not.toThrow()
+    const other = 'c'.repeat(64)
+    expect(() => holdIdentity(directory, { ...made, keyPepper: other }, 'USD')).toThrow(
+      'PLEDGEVIEW_KEY_PEPPER',
+    )
+    expect(() => holdIdentity(directory, { ...made, backerKey: other }, 'USD')).toThrow(
+      'PLEDGEVIEW_BACKER_KEY',
+    )
+    expect(() => holdIdentity(directory, made, 'EUR')).toThrow('PLEDGEVIEW_PLATFORM_CURRENCY')
+  })
+
+  test('keeps no secret in its identity, and shows neither file to anybody else', () => {
+    const secrets = readSecrets(directory, { keyPepper: undefined, backerKey: undefined }, count =>
+      new Uint8Array(count).fill(7),
+    )
+    holdIdentity(directory, secrets, 'USD')
+    const identity = readFileSync(join(directory.root, 'identity.json'), 'utf8')
+    expect(identity).not.toContain(secrets.keyPepper)
+    expect(identity).not.toContain(secrets.backerKey)
+    for (const name of ['identity.json', 'secrets.json']) {
+      expect(statSync(join(directory.root, name)).mode & 0o077).toBe(0)
+    }
+  })
+
+  test('makes its secrets once, and those of the configuration go before them', () => {
+    const none = { keyPepper: undefined, backerKey: undefined }
+    const first = readSecrets(directory, none, count => new Uint8Array(count).fill(7))
+    expect(readSecrets(directory, none, count => new Uint8Array(count).fill(8))).toEqual(first)
+    expect(readSecrets(directory, { ...none, keyPepper: made.keyPepper }, () => new Uint8Array())).toEqual({
+      ...first,
+      keyPepper: made.keyPepper,
+    })
+  })
+
+  test('is not taken for one where there is no journal', () => {
+    expect(() => openExistingDataDirectory(temporary.path)).toThrow('is no data directory yet')
+  })
+})
