@@ -114,6 +114,20 @@ describe('GET /projects', () => {
     expect(await idsOf('?sort=ending_soon')).toEqual(['b', 'f', 'a', 'd', 'c', 'g', 'e'])
   })
 
+  it('does not take a cancelled campaign for a running one, whatever its end date says', async () => {
+    await store().putCampaigns([
+      campaignRow('cancelled', { status: 'CANCELLED', end_date: '2290-01-01 00:00:00.000' }),
+      campaignRow('running', { status: 'LIVE', end_date: '2299-01-01 00:00:00.000' }),
+      campaignRow('ended', { status: 'FUNDED', end_date: '2020-01-01 00:00:00.000' }),
+    ])
+    expect(await idsOf('?sort=ending_soon')).toEqual(['running', 'cancelled', 'ended'])
+  })
+
+  it('shows a count above 2^53-1 rather than losing the page that it is on', async () => {
+    await store().putCampaigns([campaignRow('popular', { follower_count: 2 ** 53 }), campaignRow('plain')])
+    expect(await idsOf('?sort=newest')).toEqual(expect.arrayContaining(['popular', 'plain']))
+  })
+
   it('sorts by money in the platform currency, not in the own one, and by backers', async () => {
     await store().putCampaigns([
       campaignRow('a', { pledged_amount: '900000', pledged_platform_amount: '10.01', backer_count: 5 }),
