@@ -1,6 +1,6 @@
 import { type Config, readConfig } from '../shared/config.ts'
 import { isDistributed, kafkaSettings, stateEncoderOf } from '../shared/distributed.ts'
-import { openKafkaWriter } from '../shared/event-log/kafka-writer.ts'
+import { openKafkaWriter } from '../shared/event-log/kafka/writer.ts'
 import { createLogger } from '../shared/logger.ts'
 import { type Command, defaultDataDirectory, readArguments, UsageError, wholeNumber } from './command.ts'
 import { type AppendTarget, runEventsAppend } from './events-append.ts'

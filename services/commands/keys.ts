@@ -12,7 +12,7 @@ import {
   serverSettings,
   stateEncoderOf,
 } from '../shared/distributed.ts'
-import { openKafkaWriter } from '../shared/event-log/kafka-writer.ts'
+import { openKafkaWriter } from '../shared/event-log/kafka/writer.ts'
 import { createLogger } from '../shared/logger.ts'
 import { openServerTables } from '../shared/tables/clickhouse-server.ts'
 import {

@@ -7,8 +7,8 @@ import {
   serverSettings,
   topicSettings,
 } from '../shared/distributed.ts'
-import { lockDataDirectory } from '../shared/event-log/journal-lock.ts'
-import { ensureTopics } from '../shared/event-log/kafka-topics.ts'
+import { lockDataDirectory } from '../shared/event-log/journal/lock.ts'
+import { ensureTopics } from '../shared/event-log/kafka/topics.ts'
 import { createLogger } from '../shared/logger.ts'
 import { openChdbTables } from '../shared/tables/chdb.ts'
 import { openServerTables } from '../shared/tables/clickhouse-server.ts'

@@ -1,5 +1,5 @@
 import { openExistingDataDirectory } from '../embedded/data-directory.ts'
-import { openJournalInspector } from '../shared/event-log/journal-inspector.ts'
+import { openJournalInspector } from '../shared/event-log/journal/inspector.ts'
 import {
   type Command,
   defaultDataDirectory,

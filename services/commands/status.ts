@@ -1,7 +1,7 @@
 import { withModel } from '../embedded/access.ts'
 import { openExistingDataDirectory } from '../embedded/data-directory.ts'
 import { readConfig } from '../shared/config.ts'
-import { openJournalInspector } from '../shared/event-log/journal-inspector.ts'
+import { openJournalInspector } from '../shared/event-log/journal/inspector.ts'
 import { type Command, defaultDataDirectory, printJson, readArguments } from './command.ts'
 
 export const statusCommand: Command = {

@@ -5,7 +5,7 @@ import { lagCheck, loopCheck, projectorCheck, tablesCheck } from '../shared/chec
 import { closeServer } from '../shared/close-server.ts'
 import type { Config } from '../shared/config.ts'
 import { databasesOf, kafkaSettings, registryOf, required, serverSettings } from '../shared/distributed.ts'
-import { openKafkaReader } from '../shared/event-log/kafka-reader.ts'
+import { openKafkaReader } from '../shared/event-log/kafka/reader.ts'
 import { createMetrics } from '../shared/metrics.ts'
 import { createOpsServer } from '../shared/ops-server.ts'
 import { openServerTables } from '../shared/tables/clickhouse-server.ts'

@@ -7,9 +7,9 @@
  * LOG is JSON: how to open the log.
  */
 import pino from 'pino'
-import { openJournalWriter } from '../../services/shared/event-log/journal.ts'
-import { lockDataDirectory } from '../../services/shared/event-log/journal-lock.ts'
-import { type KafkaWriterSettings, openKafkaWriter } from '../../services/shared/event-log/kafka-writer.ts'
+import { openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
+import { lockDataDirectory } from '../../services/shared/event-log/journal/lock.ts'
+import { type KafkaWriterSettings, openKafkaWriter } from '../../services/shared/event-log/kafka/writer.ts'
 import type { EventWriter, NewRecord } from '../../services/shared/event-log/port.ts'
 
 /** How a child process reaches the log under test. */

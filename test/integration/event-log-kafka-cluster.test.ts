@@ -6,8 +6,8 @@ import {
   type KafkaSasl,
   type KafkaSettings,
   topicName,
-} from '../../services/shared/event-log/kafka-client.ts'
-import { createTopics, ensureTopics, TopicsDiffer } from '../../services/shared/event-log/kafka-topics.ts'
+} from '../../services/shared/event-log/kafka/client.ts'
+import { createTopics, ensureTopics, TopicsDiffer } from '../../services/shared/event-log/kafka/topics.ts'
 import { kafkaUser } from '../support/kafka/broker.ts'
 import {
   commitAll,

@@ -1,9 +1,9 @@
 /** Readers of one group on Kafka: slow callers, rebalances, hand-overs, and positions that the log no longer has. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type KafkaSettings, topicName } from '../../services/shared/event-log/kafka-client.ts'
-import { OffsetOutOfRange } from '../../services/shared/event-log/kafka-offsets.ts'
-import { partitionOf } from '../../services/shared/event-log/kafka-partition.ts'
+import { type KafkaSettings, topicName } from '../../services/shared/event-log/kafka/client.ts'
+import { OffsetOutOfRange } from '../../services/shared/event-log/kafka/offsets.ts'
+import { partitionOf } from '../../services/shared/event-log/kafka/partition.ts'
 import { type EventReader, SupersededAssignment } from '../../services/shared/event-log/port.ts'
 import {
   commitAll,

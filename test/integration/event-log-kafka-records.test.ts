@@ -6,11 +6,11 @@ import {
   type KafkaSettings,
   rejectTopicName,
   topicName,
-} from '../../services/shared/event-log/kafka-client.ts'
-import { compressions } from '../../services/shared/event-log/kafka-codecs.ts'
-import { fetchBytesMax } from '../../services/shared/event-log/kafka-consumer.ts'
-import { partitionOf } from '../../services/shared/event-log/kafka-partition.ts'
-import { readReject, rejectHeaders } from '../../services/shared/event-log/kafka-rejects.ts'
+} from '../../services/shared/event-log/kafka/client.ts'
+import { compressions } from '../../services/shared/event-log/kafka/codecs.ts'
+import { fetchBytesMax } from '../../services/shared/event-log/kafka/consumer.ts'
+import { partitionOf } from '../../services/shared/event-log/kafka/partition.ts'
+import { readReject, rejectHeaders } from '../../services/shared/event-log/kafka/rejects.ts'
 import type { LogRecord } from '../../services/shared/event-log/port.ts'
 import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
 import {

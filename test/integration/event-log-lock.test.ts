@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { lockDataDirectory } from '../../services/shared/event-log/journal-lock.ts'
+import { lockDataDirectory } from '../../services/shared/event-log/journal/lock.ts'
 import { startChild } from './event-log-process.ts'
 
 let parent: string

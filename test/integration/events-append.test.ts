@@ -10,7 +10,7 @@ import {
   runEventsAppend,
 } from '../../services/commands/events-append.ts'
 import { createDecoder } from '../../services/projector/decode.ts'
-import { openJournalReader, openJournalWriter } from '../../services/shared/event-log/journal.ts'
+import { openJournalReader, openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
 
 const batchRows = 10
 let directory: string

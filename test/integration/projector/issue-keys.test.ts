@@ -17,7 +17,7 @@ import {
 } from '../../../services/shared/api-keys.ts'
 import { readConfig } from '../../../services/shared/config.ts'
 import { keyPrefix, verifySecret } from '../../../services/shared/credentials.ts'
-import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
 import type { EventReader, EventWriter } from '../../../services/shared/event-log/port.ts'
 import { createMetrics } from '../../../services/shared/metrics.ts'
 import type { Databases } from '../../../services/shared/tables/port.ts'

@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import type { CampaignState, ChangeEvent } from '../../../contracts/events/event.ts'
 import { createProjectorService } from '../../../services/projector/service.ts'
 import { readConfig } from '../../../services/shared/config.ts'
-import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
 import type { EventReader, EventWriter, NewRecord } from '../../../services/shared/event-log/port.ts'
 import { createMetrics } from '../../../services/shared/metrics.ts'
 import type { Databases } from '../../../services/shared/tables/port.ts'

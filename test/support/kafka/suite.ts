@@ -1,10 +1,10 @@
 /** Suites that run on every Kafka that is supported, each with a broker of its own, and close what they open. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest'
-import type { KafkaReaderSettings } from '../../../services/shared/event-log/kafka-reader.ts'
-import { type KafkaReader, openKafkaReader } from '../../../services/shared/event-log/kafka-reader.ts'
-import type { KafkaWriterSettings } from '../../../services/shared/event-log/kafka-writer.ts'
-import { openKafkaWriter } from '../../../services/shared/event-log/kafka-writer.ts'
+import type { KafkaReaderSettings } from '../../../services/shared/event-log/kafka/reader.ts'
+import { type KafkaReader, openKafkaReader } from '../../../services/shared/event-log/kafka/reader.ts'
+import type { KafkaWriterSettings } from '../../../services/shared/event-log/kafka/writer.ts'
+import { openKafkaWriter } from '../../../services/shared/event-log/kafka/writer.ts'
 import type {
   Delivery,
   EventReader,

@@ -10,8 +10,8 @@ import {
   type KafkaSettings,
   rejectTopicName,
   topicName,
-} from '../../../services/shared/event-log/kafka-client.ts'
-import { createTopics } from '../../../services/shared/event-log/kafka-topics.ts'
+} from '../../../services/shared/event-log/kafka/client.ts'
+import { createTopics } from '../../../services/shared/event-log/kafka/topics.ts'
 
 export const silent = pino({ level: 'silent' })
 

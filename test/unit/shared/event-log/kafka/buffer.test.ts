@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { topics } from '../../../../contracts/events/event.ts'
-import { createFetchBuffer } from '../../../../services/shared/event-log/kafka-buffer.ts'
-import type { LogRecord } from '../../../../services/shared/event-log/port.ts'
+import { topics } from '../../../../../contracts/events/event.ts'
+import { createFetchBuffer } from '../../../../../services/shared/event-log/kafka/buffer.ts'
+import type { LogRecord } from '../../../../../services/shared/event-log/port.ts'
 
 type Step =
   | { kind: 'add'; topic: number; partition: number; sizes: number[] }

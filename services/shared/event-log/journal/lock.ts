@@ -6,7 +6,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { isBusy, makePrivateFile } from './journal-file.ts'
+import { isBusy, makePrivateFile } from './file.ts'
 
 export interface DataDirectoryLock {
   release(): void

@@ -8,9 +8,9 @@
  */
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
-import { createKafka, type KafkaSettings, requestRetry } from './kafka-client.ts'
-import { type Compression, compressionType } from './kafka-codecs.ts'
-import { loadKafkajs } from './kafka-library.ts'
+import { createKafka, type KafkaSettings, requestRetry } from './client.ts'
+import { type Compression, compressionType } from './codecs.ts'
+import { loadKafkajs } from './library.ts'
 
 export interface OutgoingMessage {
   /** The topic's name in the cluster. */

@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Admin, ITopicConfig } from 'kafkajs'
 import type { Logger } from 'pino'
-import { topics } from '../../../contracts/events/event.ts'
-import { createKafka, isOutage, type KafkaSettings, rejectTopicName, topicName } from './kafka-client.ts'
-import { loadKafkajs } from './kafka-library.ts'
+import { topics } from '../../../../contracts/events/event.ts'
+import { createKafka, isOutage, type KafkaSettings, rejectTopicName, topicName } from './client.ts'
+import { loadKafkajs } from './library.ts'
 
 export interface TopicSettings extends KafkaSettings {
   partitions: number

@@ -3,8 +3,9 @@
  *
  * Partitions share what is taken equally, so that a backlog in one does not hold up the others.
  */
-import { partitionName, type TopicPartition } from './kafka-offsets.ts'
-import type { LogRecord, PollBounds, Position } from './port.ts'
+
+import type { LogRecord, PollBounds, Position } from '../port.ts'
+import { partitionName, type TopicPartition } from './offsets.ts'
 
 export interface FetchBuffer {
   /** Records of one partition, in order, right behind those that it was given before. */

@@ -10,13 +10,13 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { committedThrough } from './kafka-assignment.ts'
-import type { KafkaSettings } from './kafka-client.ts'
-import { createMembership } from './kafka-membership.ts'
-import { partitionName } from './kafka-offsets.ts'
-import { openProducer, type Producer } from './kafka-producer.ts'
-import { createRejectPartitioner, sendRejects } from './kafka-rejects.ts'
-import type { EventReader } from './port.ts'
+import type { EventReader } from '../port.ts'
+import { committedThrough } from './assignment.ts'
+import type { KafkaSettings } from './client.ts'
+import { createMembership } from './membership.ts'
+import { partitionName } from './offsets.ts'
+import { openProducer, type Producer } from './producer.ts'
+import { createRejectPartitioner, sendRejects } from './rejects.ts'
 
 export interface KafkaReaderSettings extends KafkaSettings {
   /** The consumer group: whose positions these are. One that never committed reads from the start. */

@@ -1,8 +1,8 @@
 /** Where the journal's consumers stand. */
 import type { DatabaseSync } from 'node:sqlite'
-import { type Topic, topics } from '../../../contracts/events/event.ts'
-import { firstOffset, onlyPartition } from './journal-file.ts'
-import type { Position } from './port.ts'
+import { type Topic, topics } from '../../../../contracts/events/event.ts'
+import type { Position } from '../port.ts'
+import { firstOffset, onlyPartition } from './file.ts'
 
 /** The offset to read next in each topic, as committed; the first one where nothing was. */
 export function readPositions(db: DatabaseSync, consumer: string): Record<Topic, number> {

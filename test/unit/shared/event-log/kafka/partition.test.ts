@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import type { Message, PartitionMetadata } from 'kafkajs'
 import { expect, test } from 'vitest'
-import { loadKafkajs } from '../../../../services/shared/event-log/kafka-library.ts'
+import { loadKafkajs } from '../../../../../services/shared/event-log/kafka/library.ts'
 import {
   createPartitioner,
   murmur2,
   partitionOf,
-} from '../../../../services/shared/event-log/kafka-partition.ts'
+} from '../../../../../services/shared/event-log/kafka/partition.ts'
 
 // From the tests of Kafka's own Java clients.
 test.each([

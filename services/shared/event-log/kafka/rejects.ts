@@ -6,11 +6,11 @@
  * counts: a reader keeps one of each.
  */
 import type { KafkaMessage, Message } from 'kafkajs'
-import { type KafkaSettings, rejectTopicName, toBuffer, topicName, topicOfName } from './kafka-client.ts'
-import { partitionerBy } from './kafka-partition.ts'
-import type { Producer } from './kafka-producer.ts'
-import { readHeaders, writeHeaders } from './kafka-record.ts'
-import type { Reject } from './port.ts'
+import type { Reject } from '../port.ts'
+import { type KafkaSettings, rejectTopicName, toBuffer, topicName, topicOfName } from './client.ts'
+import { partitionerBy } from './partition.ts'
+import type { Producer } from './producer.ts'
+import { readHeaders, writeHeaders } from './record.ts'
 
 /** The headers that a reject has beside those that its record came with. All are text. */
 export const rejectHeaders = {

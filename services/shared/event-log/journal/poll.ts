@@ -5,10 +5,10 @@
  * records waiting. A topic that got nothing for want of room comes first the next time, so none waits for ever.
  */
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
-import type { Topic } from '../../../contracts/events/event.ts'
-import type { Cursor } from './journal-cursor.ts'
-import { onlyPartition } from './journal-file.ts'
-import type { Delivery, LogRecord, PollBounds } from './port.ts'
+import type { Topic } from '../../../../contracts/events/event.ts'
+import type { Delivery, LogRecord, PollBounds } from '../port.ts'
+import type { Cursor } from './cursor.ts'
+import { onlyPartition } from './file.ts'
 
 /** The order in which topics are read: the fewer and the more urgent first. */
 export const readingOrder = ['api-keys', 'campaigns', 'pledges'] as const satisfies readonly Topic[]

@@ -8,14 +8,14 @@ import { beforeEach, expect, test } from 'vitest'
 import {
   type Assignments,
   createAssignments,
-} from '../../../../services/shared/event-log/kafka-assignment.ts'
+} from '../../../../../services/shared/event-log/kafka/assignment.ts'
 import {
   OffsetOutOfRange,
   type OffsetRange,
   partitionName,
   type TopicPartition,
-} from '../../../../services/shared/event-log/kafka-offsets.ts'
-import type { PollBounds } from '../../../../services/shared/event-log/port.ts'
+} from '../../../../../services/shared/event-log/kafka/offsets.ts'
+import type { PollBounds } from '../../../../../services/shared/event-log/port.ts'
 
 const at = { topic: 'pledges', partition: 0 } as const
 const generous: PollBounds = { recordsMax: 1_000, bytesMax: 1_000_000, waitMsMax: 0 }

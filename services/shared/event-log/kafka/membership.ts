@@ -3,13 +3,13 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { type Bell, createBell } from '../bell.ts'
-import { type Assignment, createAssignments, noteCommitted } from './kafka-assignment.ts'
-import { createKafka, isOutage } from './kafka-client.ts'
-import { createMember, type MemberSettings } from './kafka-consumer.ts'
-import { type OffsetRange, partitionName, readRanges, readStarts } from './kafka-offsets.ts'
-import { createVitals } from './kafka-vitals.ts'
-import { type Delivery, type PollBounds, type Position, SupersededAssignment } from './port.ts'
+import { type Bell, createBell } from '../../bell.ts'
+import { type Delivery, type PollBounds, type Position, SupersededAssignment } from '../port.ts'
+import { type Assignment, createAssignments, noteCommitted } from './assignment.ts'
+import { createKafka, isOutage } from './client.ts'
+import { createMember, type MemberSettings } from './consumer.ts'
+import { type OffsetRange, partitionName, readRanges, readStarts } from './offsets.ts'
+import { createVitals } from './vitals.ts'
 
 export interface MembershipSettings extends MemberSettings {
   bufferRecordsMax: number

@@ -1,5 +1,5 @@
 /**
- * The journal's file: opening, making and writing it. Its schema stands in journal-schema.sql.
+ * The journal's file: opening, making and writing it. Its schema stands in schema.sql.
  *
  * WAL with synchronous=FULL: a transaction that has committed survives a power loss, readers never wait for writers,
  * and writers take turns. Waiting for a turn gives the event loop back, because the process may be serving HTTP.
@@ -8,7 +8,7 @@ import { closeSync, fsyncSync, openSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Topic } from '../../../contracts/events/event.ts'
+import type { Topic } from '../../../../contracts/events/event.ts'
 
 /** The offset of the first record of a topic. */
 export const firstOffset = 1
@@ -147,7 +147,7 @@ function cannotOpen(path: string, cause: unknown): Error {
 function prepareSchema(db: DatabaseSync, path: string): void {
   const isNew = readVersion(db) === 0 && db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined
   if (isNew) {
-    db.exec(readFileSync(new URL('journal-schema.sql', import.meta.url), 'utf8'))
+    db.exec(readFileSync(new URL('./schema.sql', import.meta.url), 'utf8'))
     db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`)
   }
   checkVersion(db, path)

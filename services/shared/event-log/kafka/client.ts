@@ -5,8 +5,8 @@
  */
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
-import { type Topic, topics } from '../../../contracts/events/event.ts'
-import { loadKafkajs } from './kafka-library.ts'
+import { type Topic, topics } from '../../../../contracts/events/event.ts'
+import { loadKafkajs } from './library.ts'
 
 export interface KafkaSettings {
   /** host:port of some of the cluster's brokers. */

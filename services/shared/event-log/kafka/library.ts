@@ -12,7 +12,7 @@
  */
 import { createRequire } from 'node:module'
 import type * as Kafkajs from 'kafkajs'
-import { registerCodecs } from './kafka-codecs.ts'
+import { registerCodecs } from './codecs.ts'
 
 const require = createRequire(import.meta.url)
 

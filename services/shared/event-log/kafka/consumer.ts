@@ -7,10 +7,10 @@
  */
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
-import type { Topic } from '../../../contracts/events/event.ts'
-import { isOutage, type KafkaSettings, requestRetry, topicName, topicOfName } from './kafka-client.ts'
-import type { TopicPartition } from './kafka-offsets.ts'
-import type { Position } from './port.ts'
+import type { Topic } from '../../../../contracts/events/event.ts'
+import type { Position } from '../port.ts'
+import { isOutage, type KafkaSettings, requestRetry, topicName, topicOfName } from './client.ts'
+import type { TopicPartition } from './offsets.ts'
 
 /** What a member is told. Nothing here may wait: it runs inside kafkajs's loop, which also sends the heartbeats. */
 export interface MemberEvents {

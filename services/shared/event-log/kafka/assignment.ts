@@ -8,18 +8,12 @@
  * still hands over what it fetched before, and after an offset out of range it jumps.
  */
 import type { Logger } from 'pino'
-import { type Topic, topics } from '../../../contracts/events/event.ts'
-import { addSize, createFetchBuffer, type FetchBuffer, type Size } from './kafka-buffer.ts'
-import type { Member, MemberEvents } from './kafka-consumer.ts'
-import {
-  type OffsetRange,
-  outOfRange,
-  partitionName,
-  rangeFault,
-  type TopicPartition,
-} from './kafka-offsets.ts'
-import { toLogRecord } from './kafka-record.ts'
-import type { Delivery, PollBounds, Position } from './port.ts'
+import { type Topic, topics } from '../../../../contracts/events/event.ts'
+import type { Delivery, PollBounds, Position } from '../port.ts'
+import { addSize, createFetchBuffer, type FetchBuffer, type Size } from './buffer.ts'
+import type { Member, MemberEvents } from './consumer.ts'
+import { type OffsetRange, outOfRange, partitionName, rangeFault, type TopicPartition } from './offsets.ts'
+import { toLogRecord } from './record.ts'
 
 export interface Assignment {
   /** Names it among all that any reader of the group ever had. */

@@ -1,10 +1,10 @@
 /** Appending to the event log on Kafka: what a producer confirmed is in the log, on all replicas in sync. */
 import type { Logger } from 'pino'
-import { type KafkaSettings, toBuffer, topicName } from './kafka-client.ts'
-import type { Compression } from './kafka-codecs.ts'
-import { createPartitioner } from './kafka-partition.ts'
-import { type OutgoingMessage, openProducer } from './kafka-producer.ts'
-import type { EventWriter, NewRecord } from './port.ts'
+import type { EventWriter, NewRecord } from '../port.ts'
+import { type KafkaSettings, toBuffer, topicName } from './client.ts'
+import type { Compression } from './codecs.ts'
+import { createPartitioner } from './partition.ts'
+import { type OutgoingMessage, openProducer } from './producer.ts'
 
 export interface KafkaWriterSettings extends KafkaSettings {
   /** LZ4 unless it is given. */

@@ -6,9 +6,9 @@
  * a record that is kept keeps the buffer of its slice.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import type { Topic } from '../../../contracts/events/event.ts'
-import { onlyPartition, recordsTable } from './journal-file.ts'
-import type { LogRecord } from './port.ts'
+import type { Topic } from '../../../../contracts/events/event.ts'
+import type { LogRecord } from '../port.ts'
+import { onlyPartition, recordsTable } from './file.ts'
 
 export interface Cursor {
   readonly topic: Topic

@@ -6,8 +6,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Admin } from 'kafkajs'
-import { type Topic, topics } from '../../../contracts/events/event.ts'
-import { type KafkaSettings, topicName } from './kafka-client.ts'
+import { type Topic, topics } from '../../../../contracts/events/event.ts'
+import { type KafkaSettings, topicName } from './client.ts'
 
 export interface TopicPartition {
   topic: Topic

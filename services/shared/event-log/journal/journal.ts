@@ -5,13 +5,13 @@
  * before. Each topic has one partition, 0, and a position of its own, so a backlog of pledges does not hold up a key.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { type Topic, topics } from '../../../contracts/events/event.ts'
-import { openCursor } from './journal-cursor.ts'
-import { endOf, inWriteTransaction, onlyPartition, openJournalFile, recordsTable } from './journal-file.ts'
-import { pollCursors } from './journal-poll.ts'
-import { readPositions, storePositions } from './journal-positions.ts'
-import { storeRejects } from './journal-rejects.ts'
-import { type EventReader, type EventWriter, type NewRecord, SupersededAssignment } from './port.ts'
+import { type Topic, topics } from '../../../../contracts/events/event.ts'
+import { type EventReader, type EventWriter, type NewRecord, SupersededAssignment } from '../port.ts'
+import { openCursor } from './cursor.ts'
+import { endOf, inWriteTransaction, onlyPartition, openJournalFile, recordsTable } from './file.ts'
+import { pollCursors } from './poll.ts'
+import { readPositions, storePositions } from './positions.ts'
+import { storeRejects } from './rejects.ts'
 
 export interface JournalWriterOptions {
   /** The log's clock, in ms since the epoch. */
