@@ -8,13 +8,15 @@ import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 
 const cli = new URL('../../services/cli.ts', import.meta.url).pathname
+// A process that runs for long says much; a test only ever looks at its end.
+const outputLengthMax = 1_000_000
 
 export interface ServiceProcess {
-  /** `http://127.0.0.1:port/api/v1` */
+  /** `http://127.0.0.1:port/api/v1`; empty where it serves no API. */
   apiUrl: string
   opsUrl: string
   child: ChildProcess
-  /** What it printed on stdout and stderr so far. */
+  /** The end of what it has printed on stdout and stderr. */
   output(): string
   /** Interrupts it and resolves with its exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
@@ -32,39 +34,37 @@ export function makeDataDirectory(): { path: string; remove(): void } {
 }
 
 /**
- * Starts the service on free ports and resolves once it says that it serves, or, with `sign`, once it has said that.
- * Rejects where it ends before.
+ * Starts a command of the program that runs until it is interrupted, and resolves once it has said that it is ready, or,
+ * with `sign`, once it has said that. Rejects with what it said where it ends before.
  */
-export async function startServiceProcess(
+export async function startProcess(
   args: readonly string[],
-  environment: Record<string, string> = {},
+  environment: Readonly<Record<string, string>> = {},
   sign = ' (ops: ',
 ): Promise<ServiceProcess> {
-  const child = spawn(process.execPath, [cli, 'start', '--port', '0', '--ops-port', '0', ...args], {
+  const child = spawn(process.execPath, [cli, ...args], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''
-  const urls = new Promise<{ apiUrl: string; opsUrl: string }>((resolve, reject) => {
+  await new Promise<void>((resolve, reject) => {
     const onData = (data: Buffer) => {
-      output += data.toString()
-      const found = /serves (\S+) \(ops: (\S+)\)/.exec(output)
-      if (found?.[1] && found[2]) resolve({ apiUrl: found[1], opsUrl: found[2] })
-      else if (output.includes(sign)) resolve({ apiUrl: '', opsUrl: '' })
+      output = (output + data.toString()).slice(-outputLengthMax)
+      if (output.includes(sign)) resolve()
     }
     child.stdout.on('data', onData)
     child.stderr.on('data', onData)
-    child.on('exit', code => reject(new Error(`the service ended with ${code} before it served:\n${output}`)))
+    child.on('exit', code => reject(new Error(`${args[0]} ended with ${code} before it ran:\n${output}`)))
     child.on('error', reject)
   })
-  const { apiUrl, opsUrl } = await urls
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null
   return {
-    apiUrl,
-    opsUrl,
+    apiUrl: /serves (\S+)/.exec(output)?.[1] ?? '',
+    opsUrl: / \(ops: (\S+)\)/.exec(output)?.[1] ?? '',
     child,
     output: () => output,
     async stop(signal = 'SIGINT') {
-      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
+      if (hasEnded()) return child.exitCode
       child.kill(signal)
       await once(child, 'exit')
       return child.exitCode
@@ -72,9 +72,25 @@ export async function startServiceProcess(
   }
 }
 
+/** Starts the embedded service on free ports; see `startProcess`. */
+export function startServiceProcess(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+  sign?: string,
+): Promise<ServiceProcess> {
+  return startProcess(['start', '--port', '0', '--ops-port', '0', ...args], environment, sign)
+}
+
 /** Runs one command to its end. */
-export async function runCli(args: readonly string[], stdin?: Readable | string): Promise<CommandResult> {
-  const child = spawn(process.execPath, [cli, ...args], { stdio: ['pipe', 'pipe', 'pipe'] })
+export async function runCli(
+  args: readonly string[],
+  stdin?: Readable | string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<CommandResult> {
+  const child = spawn(process.execPath, [cli, ...args], {
+    env: { ...process.env, ...environment },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
   // A command that stops early closes its stdin; what still comes has nowhere to go.
   child.stdin.on('error', () => {})
   if (typeof stdin === 'string' || stdin === undefined) child.stdin.end(stdin ?? '')

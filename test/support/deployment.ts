@@ -1,0 +1,61 @@
+/** The distributed form on services that are there already: the processes and commands of the program, and nothing else. */
+import { randomBytes } from 'node:crypto'
+import type { Readable } from 'node:stream'
+import { type CommandResult, runCli, type ServiceProcess, startProcess } from './service-process.ts'
+
+/** Where the services are. Without Redis each query process limits and caches alone. */
+export interface Addresses {
+  /** host:port */
+  kafka: string
+  clickHouse: string
+  redis?: string
+  schemaRegistry?: string
+}
+
+export interface Deployment {
+  /** What processes and commands find in their environment. */
+  environment: Readonly<Record<string, string>>
+  startProjector(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>
+  startQuery(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>
+  /** Runs a command to its end. */
+  command(args: readonly string[], stdin?: Readable | string): Promise<CommandResult>
+  /** Interrupts every process that still runs. */
+  stop(): Promise<void>
+}
+
+/** Brings topics and tables up to date and starts no process yet. Throws with what `migrate` said where it fails. */
+export async function deploy(
+  addresses: Addresses,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Deployment> {
+  const secret = () => randomBytes(32).toString('hex')
+  const environment = {
+    PLEDGEVIEW_KAFKA_BROKERS: addresses.kafka,
+    PLEDGEVIEW_CLICKHOUSE_URL: addresses.clickHouse,
+    PLEDGEVIEW_REDIS_URL: addresses.redis ?? '',
+    PLEDGEVIEW_SCHEMA_REGISTRY_URL: addresses.schemaRegistry ?? '',
+    PLEDGEVIEW_KEY_PEPPER: secret(),
+    PLEDGEVIEW_BACKER_KEY: secret(),
+    PLEDGEVIEW_PORT: '0',
+    PLEDGEVIEW_OPS_PORT: '0',
+    ...settings,
+  }
+  const processes: ServiceProcess[] = []
+  async function start(command: string, more: Readonly<Record<string, string>> = {}) {
+    const started = await startProcess([command], { ...environment, ...more })
+    processes.push(started)
+    return started
+  }
+  const deployment: Deployment = {
+    environment,
+    startProjector: more => start('projector', more),
+    startQuery: more => start('query', more),
+    command: (args, stdin) => runCli(args, stdin, environment),
+    async stop() {
+      await Promise.all(processes.map(started => started.stop()))
+    },
+  }
+  const migrated = await deployment.command(['migrate'])
+  if (migrated.code !== 0) throw new Error(`the deployment could not be migrated: ${migrated.stderr}`)
+  return deployment
+}
