@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { lagCheck, loopCheck, projectorCheck, tablesCheck } from '../shared/checks.ts'
 import { closeServer } from '../shared/close-server.ts'
 import type { Config } from '../shared/config.ts'
-import { databasesOf, kafkaSettings, registryOf, required, serverSettings } from '../shared/distributed.ts'
+import { databasesOf, readerSettings, registryOf, required, serverSettings } from '../shared/distributed.ts'
 import { openKafkaReader } from '../shared/event-log/kafka/reader.ts'
 import { createMetrics } from '../shared/metrics.ts'
 import { createOpsServer } from '../shared/ops-server.ts'
@@ -34,10 +34,7 @@ export async function runProjectorProcess({
   ])
   const metrics = createMetrics()
   const tables = openServerTables(serverSettings(config))
-  const reader = await openKafkaReader(
-    { ...kafkaSettings(config), groupId: config.PLEDGEVIEW_KAFKA_GROUP },
-    { logger },
-  )
+  const reader = await openKafkaReader(readerSettings(config), { logger })
   const projector = createProjectorService({
     reader,
     tables,

@@ -3,7 +3,7 @@ import type { PartitionLag } from '../shared/event-log/port.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import type { ProjectorService } from './service.ts'
 
-export interface Status {
+export interface Status extends TablesStatus {
   projector: {
     state: 'running' | 'stopped'
     failure: string | null
@@ -12,6 +12,10 @@ export interface Status {
     rejects: number
     lag: PartitionLag[]
   }
+}
+
+/** What the tables themselves tell. */
+export interface TablesStatus {
   fold: {
     /** ISO 8601; null before the first. */
     last_finished_at: string | null
@@ -26,7 +30,7 @@ export interface Status {
   }
 }
 
-/** Asks projector and tables. Counts of pledges are of ledger rows, superseded ones not yet merged included. */
+/** Asks projector and tables. */
 export async function statusOf({
   projector,
   tables,
@@ -36,9 +40,23 @@ export async function statusOf({
   tables: Tables
   databases: Databases
 }): Promise<Status> {
+  const { failure, records, rejects } = projector.health()
+  return {
+    projector: {
+      state: failure === undefined ? 'running' : 'stopped',
+      failure: failure ?? null,
+      records,
+      rejects,
+      lag: await projector.lag(),
+    },
+    ...(await tablesStatus(tables, databases)),
+  }
+}
+
+/** Counts of pledges are of ledger rows, superseded ones not yet merged included. */
+export async function tablesStatus(tables: Tables, databases: Databases): Promise<TablesStatus> {
   const { model } = databases
-  const health = projector.health()
-  const [counts] = await tables.rows<Status['tables'] & Status['fold']>({
+  const [counts] = await tables.rows<TablesStatus['tables'] & TablesStatus['fold']>({
     query: `SELECT
         (SELECT count() FROM ${databases.views}.campaigns) AS public_campaigns,
         (SELECT count() FROM ${model}.campaign_ledger FINAL) AS known_campaigns,
@@ -58,13 +76,6 @@ export async function statusOf({
   })
   if (!counts) throw new Error('the tables gave no counts')
   return {
-    projector: {
-      state: health.failure === undefined ? 'running' : 'stopped',
-      failure: health.failure ?? null,
-      records: health.records,
-      rejects: health.rejects,
-      lag: await projector.lag(),
-    },
     fold: {
       last_finished_at: counts.last_finished_at,
       last_elapsed_ms: counts.last_elapsed_ms,

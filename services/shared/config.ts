@@ -79,6 +79,8 @@ const settingsSchema = z
     PLEDGEVIEW_KAFKA_BROKERS: list.optional(),
     PLEDGEVIEW_KAFKA_CLIENT_ID: z.string().default('pledgeview'),
     PLEDGEVIEW_KAFKA_GROUP: z.string().default('pledgeview-projector'),
+    PLEDGEVIEW_KAFKA_SESSION_MS: count(10_000, { min: 1_000, max: 1_800_000 }),
+    PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX: count(120_000),
     PLEDGEVIEW_KAFKA_TOPIC_PREFIX: z
       .string()
       .regex(/^[\w.-]*$/, 'holds a character that no topic has')
@@ -116,6 +118,10 @@ const settingsSchema = z
   .refine(settings => settings.PLEDGEVIEW_BATCH_MS_MAX <= settings.PLEDGEVIEW_RETRY_MS_MAX, {
     path: ['PLEDGEVIEW_BATCH_MS_MAX'],
     message: 'is longer than PLEDGEVIEW_RETRY_MS_MAX',
+  })
+  .refine(settings => settings.PLEDGEVIEW_KAFKA_SESSION_MS < settings.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX, {
+    path: ['PLEDGEVIEW_KAFKA_SESSION_MS'],
+    message: 'is not shorter than PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX',
   })
   .refine(settings => isSaslWhole(settings), {
     path: ['PLEDGEVIEW_KAFKA_SASL_MECHANISM'],

@@ -3,11 +3,14 @@ import { readFileSync } from 'node:fs'
 import { createStateEncoder, encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
 import { type Config, ConfigError } from './config.ts'
 import { type KafkaSettings, topicName } from './event-log/kafka/client.ts'
+import type { KafkaReaderSettings } from './event-log/kafka/reader.ts'
 import type { TopicSettings } from './event-log/kafka/topics.ts'
 import { createSchemaRegistry, registerSchemas, type SchemaRegistry } from './schema-registry.ts'
 import type { ServerSettings } from './tables/clickhouse-server.ts'
 import { type Replicated, replicatedSettings } from './tables/clickhouse-server-replicated.ts'
 import type { Databases } from './tables/port.ts'
+
+const writeMsMax = 240_000
 
 /** Whether a command that could be either is distributed. */
 export function isDistributed(config: Config): boolean {
@@ -41,6 +44,20 @@ export function kafkaSettings(config: Config): KafkaSettings {
         password: config.PLEDGEVIEW_KAFKA_SASL_PASSWORD ?? '',
       },
     }),
+  }
+}
+
+/** The projectors' membership in their group. */
+export function readerSettings(config: Config): KafkaReaderSettings {
+  const sessionMs = config.PLEDGEVIEW_KAFKA_SESSION_MS
+  return {
+    ...kafkaSettings(config),
+    groupId: config.PLEDGEVIEW_KAFKA_GROUP,
+    sessionMs,
+    heartbeatMs: sessionMs / 10,
+    outageMsMax: config.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX,
+    // The loop is away for as long as a batch is retried, and then for its last statement.
+    callerMsMax: config.PLEDGEVIEW_RETRY_MS_MAX + writeMsMax,
   }
 }
 

@@ -18,7 +18,11 @@ export interface Deployment {
   startProjector(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>
   startQuery(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>
   /** Runs a command to its end. */
-  command(args: readonly string[], stdin?: Readable | string): Promise<CommandResult>
+  command(
+    args: readonly string[],
+    stdin?: Readable | string,
+    settings?: Readonly<Record<string, string>>,
+  ): Promise<CommandResult>
   /** Interrupts every process that still runs. */
   stop(): Promise<void>
 }
@@ -50,7 +54,7 @@ export async function deploy(
     environment,
     startProjector: more => start('projector', more),
     startQuery: more => start('query', more),
-    command: (args, stdin) => runCli(args, stdin, environment),
+    command: (args, stdin, more) => runCli(args, stdin, { ...environment, ...more }),
     async stop() {
       await Promise.all(processes.map(started => started.stop()))
     },

@@ -64,6 +64,11 @@ export interface Reject {
   reason: string
 }
 
+/** A reject as the log keeps it. `rejectedAt` is in ms since the epoch. */
+export interface StoredReject extends Reject {
+  rejectedAt: number
+}
+
 export interface EventWriter {
   /** Appends in order, all or nothing for the journal; resolves once durable. */
   append(records: readonly NewRecord[]): Promise<void>

@@ -38,6 +38,9 @@ describe('the configuration', () => {
     expect(() => readConfig({ PLEDGEVIEW_BATCH_MS_MAX: '5000', PLEDGEVIEW_RETRY_MS_MAX: '1000' })).toThrow(
       'PLEDGEVIEW_BATCH_MS_MAX',
     )
+    expect(() =>
+      readConfig({ PLEDGEVIEW_KAFKA_SESSION_MS: '9000', PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX: '9000' }),
+    ).toThrow('PLEDGEVIEW_KAFKA_SESSION_MS')
   })
 
   test('a wrong secret is not repeated in the message', () => {

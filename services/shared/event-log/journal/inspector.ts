@@ -1,9 +1,9 @@
 /** Looks into a journal without being one of its consumers: for `status`, `rejects` and the ops pages. */
 import type { Topic } from '../../../../contracts/events/event.ts'
-import type { LogRecord } from '../port.ts'
+import type { LogRecord, StoredReject } from '../port.ts'
 import { endOf, openJournalFileReadOnly } from './file.ts'
 import { readPositions } from './positions.ts'
-import { countRejects, findReject, listRejects, type RejectQuery, type StoredReject } from './rejects.ts'
+import { countRejects, findReject, listRejects, type RejectQuery } from './rejects.ts'
 
 export interface JournalInspector {
   /** The offset that the next record of each topic will get. */

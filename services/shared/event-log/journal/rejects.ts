@@ -1,12 +1,7 @@
 /** The journal's rejects: records that could not be projected, kept with the bytes that they came with. */
 import type { DatabaseSync } from 'node:sqlite'
 import { type Topic, topics } from '../../../../contracts/events/event.ts'
-import type { LogRecord, Reject } from '../port.ts'
-
-/** A reject as it is kept. `rejectedAt` is in ms since the epoch. */
-export interface StoredReject extends Reject {
-  rejectedAt: number
-}
+import type { LogRecord, Reject, StoredReject } from '../port.ts'
 
 export interface RejectQuery {
   topic?: Topic

@@ -97,13 +97,27 @@ function saslOptions({ mechanism, username, password }: KafkaSasl): Kafkajs.SASL
   }
 }
 
-/** What kafkajs calls an error it mostly tries again, so it is a warning here; the rest is for who looks closely. */
+/**
+ * What kafkajs calls an error it mostly tries again, so it is a warning here; the rest is for who looks closely. So is
+ * what happens whenever a group changes or is new, which it says for every single request.
+ */
 function writeLog(logger: Logger, { label, namespace, log }: Kafkajs.LogEntry): void {
   const { message, broker, error } = log
   const line = { kafkajs: namespace, ...(broker && { broker }), ...(error && { error: String(error) }) }
-  if (label === 'ERROR') logger.warn(line, message)
+  if (label === 'ERROR' && !isOrdinary(String(error ?? message))) logger.warn(line, message)
   else logger.debug(line, message)
 }
+
+function isOrdinary(text: string): boolean {
+  return ordinaryErrors.some(part => text.includes(part))
+}
+
+// In the words of kafkajs for REBALANCE_IN_PROGRESS, GROUP_COORDINATOR_NOT_AVAILABLE and MEMBER_ID_REQUIRED.
+const ordinaryErrors = [
+  'The group is rebalancing, so a rejoin is needed',
+  'The group coordinator is not available',
+  'The group member needs to have a valid member id',
+]
 
 /** Whether the cluster, and not what it holds or what is done with it, is what failed. */
 export function isOutage(error: unknown): boolean {

@@ -15,7 +15,7 @@ export interface TopicPartition {
 }
 
 /** What a partition holds: the offset of its first record, and the one that its next record will get. */
-export interface OffsetRange {
+export interface OffsetRange extends TopicPartition {
   low: number
   high: number
 }
@@ -47,7 +47,7 @@ export async function readRanges({ admin, names }: Cluster): Promise<Map<string,
       const partitions = await admin.fetchTopicOffsets(topicName(names, topic))
       return partitions.map(({ partition, low, high }): [string, OffsetRange] => [
         partitionName({ topic, partition }),
-        { low: Number(low), high: Number(high) },
+        { topic, partition, low: Number(low), high: Number(high) },
       ])
     }),
   )
@@ -86,7 +86,10 @@ export async function readStarts(
 }
 
 /** What is wrong with reading on from an offset, or `undefined`. */
-export function rangeFault(offset: CommittedOffset, { low, high }: OffsetRange): string | undefined {
+export function rangeFault(
+  offset: CommittedOffset,
+  { low, high }: Pick<OffsetRange, 'low' | 'high'>,
+): string | undefined {
   if (offset === undefined) return undefined
   if (offset < 0) return `its position was given up for the special offset ${offset}`
   if (offset < low) return `the group stands at ${offset}, and the records before ${low} are deleted`
@@ -105,7 +108,11 @@ export function partitionName({ topic, partition }: TopicPartition): string {
   return `${topic}/${partition}`
 }
 
-async function readCommitted({ admin, names }: Cluster, groupId: string): Promise<Map<string, number>> {
+/** The offsets that a group has committed, by `partitionName`. */
+export async function readCommitted(
+  { admin, names }: Cluster,
+  groupId: string,
+): Promise<Map<string, number>> {
   const byName = new Map(topics.map(topic => [topicName(names, topic), topic]))
   const offsets = await admin.fetchOffsets({ groupId, topics: [...byName.keys()] })
   const committed = new Map<string, number>()

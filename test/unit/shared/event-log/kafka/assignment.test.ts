@@ -29,7 +29,7 @@ let assignments: Assignments
 beforeEach(() => {
   calls = []
   failures = []
-  range = { low: 0, high: 1_000 }
+  range = { ...at, low: 0, high: 1_000 }
   assignments = createAssignments({
     groupId: 'projector',
     member: () => ({
@@ -77,7 +77,7 @@ test('a batch of an earlier assignment is refused, and kafkajs is sent back to w
 
 test('a batch from before is refused too: kafkajs jumped to the start of a log that was made anew', async () => {
   await joinAt(40)
-  range = { low: 0, high: 10 }
+  range = { ...at, low: 0, high: 10 }
   expect(assignments.onMessages(at, 0, messages(0, 10), 10)).toBe(false)
   await settled()
   expect(failures).toEqual([expect.any(OffsetOutOfRange)])
