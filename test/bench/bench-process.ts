@@ -17,23 +17,25 @@ export interface BenchProcess<Ready> {
 }
 
 export interface BenchProcessOptions {
-  /** File name beside this one. */
+  /** Path of a file, beside or below this one. */
   script: string
   /** Handed over as JSON. */
   input: object
   /** How long it may take to be ready, and to answer. */
   msMax: number
+  /** Flags of Node. Default: those of `npm start`, so that what is measured is what is run. */
+  flags?: readonly string[]
 }
 
 const endMsMax = 15_000
 const running = new Set<ChildProcess>()
 const packageFile = new URL('../../package.json', import.meta.url)
 
-/** Starts a process with the Node flags of `npm start`, so that what is measured is what is run. */
+/** Starts a process, and resolves once it is ready. */
 export async function startBenchProcess<Ready>(options: BenchProcessOptions): Promise<BenchProcess<Ready>> {
-  const { script, input, msMax } = options
+  const { script, input, msMax, flags = startFlags(readFileSync(packageFile, 'utf8')) } = options
   const child = fork(new URL(script, import.meta.url), [JSON.stringify(input)], {
-    execArgv: startFlags(readFileSync(packageFile, 'utf8')),
+    execArgv: [...flags],
     serialization: 'advanced',
     // The bench's own stdout may be JSON.
     stdio: ['ignore', 2, 2, 'ipc'],

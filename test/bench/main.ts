@@ -1,5 +1,8 @@
 /**
- * `npm run bench [-- ingest|api|cold ...] [--json]`: figures beside the targets of the design.
+ * `npm run bench [-- ingest|api|cold|kafka ...] [--json]`: figures beside the targets of the design.
+ *
+ * Without a name the embedded benches run. `kafka` is three of them (kafka-ingest, kafka-freshness, kafka-memory), which
+ * need Java and Maven and take minutes.
  *
  * Speed is a figure and not a test: the exit code is 0 unless a bench could not be run.
  */
@@ -9,24 +12,28 @@ import { benchApi } from './api.ts'
 import { killBenchProcesses, runBenchProcess } from './bench-process.ts'
 import { benchCold } from './cold.ts'
 import { benchIngest } from './ingest.ts'
+import { benchKafkaIngest } from './kafka/ingest.ts'
 import { describeMachine, machineText } from './machine.ts'
 import { type BenchReport, reportObject, reportText } from './report.ts'
 import { createWorkspace, type Workspace } from './workspace.ts'
 
-const benches: Readonly<Record<string, (workspace: Workspace) => Promise<BenchReport>>> = {
-  ingest: benchIngest,
-  api: benchApi,
-  cold: benchCold,
+type Bench = (workspace: Workspace) => Promise<BenchReport>
+
+const embedded: Readonly<Record<string, Bench>> = { ingest: benchIngest, api: benchApi, cold: benchCold }
+const kafka: Readonly<Record<string, Bench>> = {
+  'kafka-ingest': benchKafkaIngest,
 }
+const benches = { ...embedded, ...kafka }
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { json: { type: 'boolean', default: false } },
 })
-const unknown = positionals.filter(name => !Object.hasOwn(benches, name))
+const names = positionals.length === 0 ? Object.keys(embedded) : positionals.flatMap(benchNames)
+const unknown = names.filter(name => !Object.hasOwn(benches, name))
 if (unknown.length > 0) {
   process.stderr.write(
-    `there is no bench ${unknown.join(', ')}; there are: ${Object.keys(benches).join(', ')}\n`,
+    `there is no bench ${unknown.join(', ')}; there are: ${[...Object.keys(benches), 'kafka'].join(', ')}\n`,
   )
   process.exit(2)
 }
@@ -56,7 +63,7 @@ async function run(): Promise<number> {
   const reports: BenchReport[] = []
   const failures: { bench: string; message: string }[] = []
   for (const [name, bench] of Object.entries(benches)) {
-    if (positionals.length > 0 && !positionals.includes(name)) continue
+    if (!names.includes(name)) continue
     try {
       const report = await bench(workspace)
       reports.push(report)
@@ -71,4 +78,8 @@ async function run(): Promise<number> {
     process.stdout.write(`${JSON.stringify({ machine, benches: reports.map(reportObject), failures })}\n`)
   }
   return failures.length > 0 ? 1 : 0
+}
+
+function benchNames(name: string): string[] {
+  return name === 'kafka' ? Object.keys(kafka) : [name]
 }

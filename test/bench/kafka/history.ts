@@ -1,0 +1,47 @@
+/** The history that every ingest run reads from the topics: the demo platform's, framed with the registry's ids. */
+import { keyOf, topicOf } from '../../../contracts/events/event.ts'
+import { demoEvents } from '../../../services/demo/platform.ts'
+import type { Config } from '../../../services/shared/config.ts'
+import { kafkaSettings, stateEncoderOf } from '../../../services/shared/distributed.ts'
+import { openKafkaWriter } from '../../../services/shared/event-log/kafka/writer.ts'
+import type { NewRecord } from '../../../services/shared/event-log/port.ts'
+import { logger } from './services.ts'
+
+export interface AppendedHistory {
+  events: number
+  /** Time in the writer alone, without making and encoding the events, s. */
+  appendSeconds: number
+}
+
+const seed = 'bench'
+const now = Date.UTC(2026, 0, 1)
+// As `events append` does it.
+const recordsPerAppend = 2_000
+
+/** Appends the whole history of so many campaigns, some 300 events each. */
+export async function appendHistory(config: Config, campaigns: number): Promise<AppendedHistory> {
+  const encode = await stateEncoderOf(config)
+  const writer = await openKafkaWriter({ ...kafkaSettings(config), compression: 'lz4' }, { logger })
+  let records: NewRecord[] = []
+  let events = 0
+  let appendSeconds = 0
+
+  async function flush(): Promise<void> {
+    const startedMs = performance.now()
+    await writer.append(records)
+    appendSeconds += (performance.now() - startedMs) / 1000
+    events += records.length
+    records = []
+  }
+
+  try {
+    for (const event of demoEvents({ seed, now, campaigns })) {
+      records.push({ topic: topicOf[event.type], key: Buffer.from(keyOf(event)), value: encode(event) })
+      if (records.length === recordsPerAppend) await flush()
+    }
+    await flush()
+    return { events, appendSeconds }
+  } finally {
+    await writer.close()
+  }
+}

@@ -1,0 +1,55 @@
+/** The ceiling of the Kafka ingest: the projector's reader and its decoder, and nothing behind them. */
+import { createDecoder, schemaIdsOf } from '../../../services/projector/decode.ts'
+import { readConfig } from '../../../services/shared/config.ts'
+import { kafkaSettings, registryOf } from '../../../services/shared/distributed.ts'
+import { openKafkaReader } from '../../../services/shared/event-log/kafka/reader.ts'
+import { benchInput, serveBench } from '../bench-process.ts'
+import { logger } from './services.ts'
+
+export interface CeilingInput {
+  environment: Readonly<Record<string, string>>
+  groupId: string
+  records: number
+}
+
+export interface CeilingResult {
+  seconds: number
+  /** Of all threads: Kafka's compression is undone on others than the main one. */
+  cpuSeconds: number
+}
+
+// What the projector asks of one poll.
+const sliceRecordsMax = 2_000
+const pollMsMax = 30_000
+
+const { environment, groupId, records } = benchInput<CeilingInput>()
+serveBench({ ready: await readAndDecode() })
+
+async function readAndDecode(): Promise<CeilingResult> {
+  const config = readConfig(environment)
+  const registry = registryOf(config)
+  const decode = createDecoder(registry?.known)
+  const bounds = {
+    recordsMax: sliceRecordsMax,
+    bytesMax: config.PLEDGEVIEW_BATCH_BYTES_MAX,
+    waitMsMax: pollMsMax,
+  }
+  const { signal } = new AbortController()
+  const reader = await openKafkaReader({ ...kafkaSettings(config), groupId }, { logger })
+  const cpu = process.cpuUsage()
+  const startedMs = performance.now()
+  for (let left = records; left > 0; ) {
+    const delivery = await reader.poll(bounds, signal)
+    if (delivery.records.length === 0) throw new Error(`${left} of ${records} records never came`)
+    await registry?.learn(schemaIdsOf(delivery.records))
+    for (const record of delivery.records) {
+      if ('reason' in decode(record))
+        throw new Error(`offset ${record.offset} of ${record.topic} is a reject`)
+    }
+    left -= delivery.records.length
+  }
+  const seconds = (performance.now() - startedMs) / 1000
+  const { user, system } = process.cpuUsage(cpu)
+  await reader.close()
+  return { seconds, cpuSeconds: (user + system) / 1e6 }
+}

@@ -1,0 +1,96 @@
+/**
+ * What the Kafka benches run on: a broker, ClickHouse as chDB behind the HTTP door, Redis, maybe a schema registry, all of
+ * the bench's own, and processes of the program on them.
+ *
+ * Nothing outlives the bench, and nothing is left of it: what it starts keeps its data in the workspace.
+ */
+import type { Admin } from 'kafkajs'
+import { pino } from 'pino'
+import { createKafka } from '../../../services/shared/event-log/kafka/client.ts'
+import { openServerTables } from '../../../services/shared/tables/clickhouse-server.ts'
+import type { Tables } from '../../../services/shared/tables/port.ts'
+import { settingsFor } from '../../support/clickhouse-door.ts'
+import { type Deployment, deploy } from '../../support/deployment.ts'
+import type { ServiceProcess } from '../../support/service-process.ts'
+import { type LocalServiceOptions, localServices, startLocalServices } from '../../support/stack.ts'
+import type { Workspace } from '../workspace.ts'
+
+export interface KafkaServices {
+  admin: Admin
+  /** The tables behind the door, for the bench itself. */
+  tables: Tables
+  /** Process id of the ClickHouse stand-in. */
+  clickHousePid: number
+  brokers: string
+  schemaRegistryUrl: string
+  /** A deployment with topics and databases named after `name`, unless settings say otherwise. */
+  deploy(name: string, settings?: Readonly<Record<string, string>>): Promise<Deployment>
+}
+
+export const logger = pino({ level: 'silent' })
+
+/** Starts the services, runs the work on them and ends them. Throws with the reason where they cannot be had. */
+export async function withKafkaServices<T>(
+  workspace: Workspace,
+  options: LocalServiceOptions,
+  work: (services: KafkaServices) => Promise<T>,
+): Promise<T> {
+  process.env.TMPDIR = workspace.directory('services')
+  const requirement = await localServices(options)
+  if (!requirement.isMet) throw new Error(requirement.reason)
+  const local = await startLocalServices(options)
+  const { addresses } = local
+  const tables = openServerTables(settingsFor(local.clickHouse))
+  const kafka = { brokers: [addresses.kafka], clientId: 'pledgeview-bench', topicPrefix: '' }
+  const admin = createKafka(kafka, logger).admin()
+  const deployments: Deployment[] = []
+  try {
+    await admin.connect()
+    return await work({
+      admin,
+      tables,
+      clickHousePid: pidOf(local.clickHouse),
+      brokers: addresses.kafka,
+      schemaRegistryUrl: addresses.schemaRegistry ?? '',
+      async deploy(name, settings = {}) {
+        const deployment = await deploy(addresses, {
+          PLEDGEVIEW_KAFKA_TOPIC_PREFIX: `${name}.`,
+          PLEDGEVIEW_KAFKA_GROUP: name,
+          PLEDGEVIEW_DATABASE: name,
+          PLEDGEVIEW_VIEWS_DATABASE: `${name}_views`,
+          ...settings,
+        })
+        deployments.push(deployment)
+        return deployment
+      },
+    })
+  } finally {
+    await Promise.all(deployments.map(deployment => deployment.stop()))
+    await admin.disconnect()
+    await tables.close()
+    await local.stop()
+  }
+}
+
+/** A projector of the deployment, which ends with the bench even where that is broken off. */
+export async function startProjector(
+  { startProjector: start }: Deployment,
+  settings?: Readonly<Record<string, string>>,
+): Promise<ServiceProcess> {
+  const projector = await start(settings)
+  const killAtExit = () => void projector.child.kill('SIGKILL')
+  process.once('exit', killAtExit)
+  projector.child.once('exit', () => process.off('exit', killAtExit))
+  return projector
+}
+
+/** The process id of something that was started. */
+export function pidOf({ child }: Pick<ServiceProcess, 'child'>): number {
+  if (child.pid === undefined) throw new Error('the process was not started')
+  return child.pid
+}
+
+/** Drops the databases of a run, so that merging what it left takes no time of the next. */
+export async function dropDatabases(tables: Tables, names: readonly string[]): Promise<void> {
+  for (const name of names) await tables.run({ query: `DROP DATABASE IF EXISTS ${name} SYNC` })
+}
