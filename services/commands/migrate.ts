@@ -1,12 +1,6 @@
 import { openDataDirectory } from '../embedded/data-directory.ts'
 import { type Config, readConfig } from '../shared/config.ts'
-import {
-  databasesOf,
-  isDistributed,
-  replicationOf,
-  serverSettings,
-  topicSettings,
-} from '../shared/distributed.ts'
+import { definitionsOf, isDistributed, serverSettings, topicSettings } from '../shared/distributed.ts'
 import { lockDataDirectory } from '../shared/event-log/journal/lock.ts'
 import { ensureTopics } from '../shared/event-log/kafka/topics.ts'
 import { createLogger } from '../shared/logger.ts'
@@ -73,8 +67,9 @@ async function migrateDistributed(config: Config): Promise<Done> {
   })
   const tables = openServerTables(serverSettings(config))
   try {
-    const applied = await migrate(tables, databasesOf(config), replicationOf(config))
-    const { refused } = await createRoles(tables, databasesOf(config), replicationOf(config))
+    const { databases, options } = definitionsOf(config)
+    const applied = await migrate(tables, databases, options)
+    const { refused } = await createRoles(tables, databases, options)
     return { applied, topics, roles_refused: refused ?? null }
   } finally {
     await tables.close()

@@ -2,7 +2,13 @@ import { withModel } from '../embedded/access.ts'
 import { openExistingDataDirectory, type ServiceAddress } from '../embedded/data-directory.ts'
 import { type TablesStatus, tablesStatus } from '../projector/status.ts'
 import { type Config, readConfig } from '../shared/config.ts'
-import { databasesOf, isDistributed, readerSettings, serverSettings } from '../shared/distributed.ts'
+import {
+  databasesOf,
+  isDistributed,
+  readerSettings,
+  serverSettings,
+  shardsOf,
+} from '../shared/distributed.ts'
 import { openJournalInspector } from '../shared/event-log/journal/inspector.ts'
 import { openKafkaInspector } from '../shared/event-log/kafka/inspector.ts'
 import type { PartitionLag } from '../shared/event-log/port.ts'
@@ -72,13 +78,14 @@ function shownService(service: ServiceAddress | undefined): { pid: number; port:
 
 async function distributedStatus(config: Config): Promise<Found> {
   const tables = openServerTables(serverSettings(config))
+  const shards = await shardsOf(config)
   try {
     const inspector = await openKafkaInspector(readerSettings(config), { logger: createLogger('error') })
     try {
       const [{ members, lag }, total, ofTables] = await Promise.all([
         inspector.group(),
         inspector.rejectCount(),
-        tablesStatus(tables, databasesOf(config)),
+        tablesStatus({ tables, databases: databasesOf(config), ...shards }),
       ])
       return {
         heading: [['projectors', String(members)]],
@@ -88,6 +95,7 @@ async function distributedStatus(config: Config): Promise<Found> {
       await inspector.close()
     }
   } finally {
+    await shards?.close()
     await tables.close()
   }
 }

@@ -4,7 +4,14 @@ import type { Logger } from 'pino'
 import { lagCheck, loopCheck, projectorCheck, tablesCheck } from '../shared/checks.ts'
 import { closeServer } from '../shared/close-server.ts'
 import type { Config } from '../shared/config.ts'
-import { databasesOf, readerSettings, registryOf, required, serverSettings } from '../shared/distributed.ts'
+import {
+  databasesOf,
+  readerSettings,
+  registryOf,
+  required,
+  serverSettings,
+  shardsOf,
+} from '../shared/distributed.ts'
 import { openKafkaReader } from '../shared/event-log/kafka/reader.ts'
 import { createMetrics } from '../shared/metrics.ts'
 import { createOpsServer } from '../shared/ops-server.ts'
@@ -33,12 +40,15 @@ export async function runProjectorProcess({
     'PLEDGEVIEW_BACKER_KEY',
   ])
   const metrics = createMetrics()
+  const databases = databasesOf(config)
   const tables = openServerTables(serverSettings(config))
+  const shards = await shardsOf(config)
   const reader = await openKafkaReader(readerSettings(config), { logger })
   const projector = createProjectorService({
     reader,
     tables,
-    databases: databasesOf(config),
+    databases,
+    ...(shards && { shards: shards.shards }),
     config,
     backerKey,
     schemaRegistry: registryOf(config),
@@ -58,7 +68,7 @@ export async function runProjectorProcess({
       lag: lagCheck(await projector.lag(), config.PLEDGEVIEW_LAG_RECORDS_MAX),
       tables: await tablesCheck(tables),
     }),
-    status: () => statusOf({ projector, tables, databases: databasesOf(config) }),
+    status: () => statusOf({ projector, tables, databases, ...shards }),
     metrics,
     beforeScrape: async () => {
       for (const { topic, partition, committed, end } of await projector.lag()) {
@@ -74,6 +84,7 @@ export async function runProjectorProcess({
   } finally {
     await closeServer(ops)
     await reader.close()
+    await shards?.close()
     await tables.close()
   }
 }

@@ -6,26 +6,27 @@
  */
 import type { Logger } from 'pino'
 import { currencyDigits } from '../../contracts/events/currencies.ts'
-import { createBell } from '../shared/bell.ts'
 import type { Config } from '../shared/config.ts'
 import type { EventReader, PartitionLag } from '../shared/event-log/port.ts'
 import type { Metrics } from '../shared/metrics.ts'
 import type { SchemaRegistry } from '../shared/schema-registry.ts'
 import { SchemaRegistryError } from '../shared/schema-registry-answers.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
+import type { Databases, Shard, Tables } from '../shared/tables/port.ts'
 import type { Batch } from './batch.ts'
 import { createDecoder } from './decode.ts'
-import { createFolder, type FoldReport } from './folder.ts'
+import type { FoldReport } from './folder.ts'
+import { createFolding, untilFirstFails } from './folding.ts'
 import { backerHasher } from './ledger-rows.ts'
 import { type ProjectorSettings, runProjector } from './projector.ts'
 import { createRejectGate } from './reject-gate.ts'
-import { runFolder } from './run-folder.ts'
 import { sleep } from './sleep.ts'
 
 export interface ProjectorServiceDependencies {
   reader: EventReader
   tables: Tables
   databases: Databases
+  /** Where the folders work, on a cluster: one for each shard. Default: on the tables themselves. */
+  shards?: readonly Shard[]
   config: Config
   /** Tells what schema ids stand for; without it they are the fixed ones. */
   schemaRegistry?: SchemaRegistry | undefined
@@ -69,20 +70,13 @@ const loggedRejectsMax = 10
 export function createProjectorService(dependencies: ProjectorServiceDependencies): ProjectorService {
   const { reader, tables, databases, config, logger, metrics, monotonicMs, random, run, schemaRegistry } =
     dependencies
-  const bell = createBell()
-  // Ends the folder's pause: a key that was revoked must not wait for campaigns to have their turn.
-  const keysBell = createBell()
   let turnedAt = monotonicMs()
   let failure: string | undefined
   let records = 0
   let rejects = 0
-  let batchesWritten = 0
-  // Unknown until the first fold: a run that was killed may have left batches that it committed and did not fold.
-  let batchesFolded: number | undefined
 
-  const folder = createFolder({
-    tables,
-    databases,
+  const folding = createFolding({
+    shards: dependencies.shards ?? [{ tables, databases }],
     holder: run,
     settings: {
       horizonMs: config.PLEDGEVIEW_COMMIT_HORIZON_MS,
@@ -90,8 +84,12 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
       platformDigits: currencyDigits(config.PLEDGEVIEW_PLATFORM_CURRENCY) ?? 2,
       campaignsPerStatementMax: config.PLEDGEVIEW_FOLD_CAMPAIGNS_MAX,
     },
+    leads: () => reader.leads(),
+    idleMsMax,
+    retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
+    onFold,
+    onRetry: error => onRetry('fold', error),
     monotonicMs,
-    sleep,
     random,
   })
 
@@ -109,12 +107,10 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         'a record was rejected',
       )
     }
-    batchesWritten++
-    if (batch.eventsByTopic['api-keys'] > 0) keysBell.ring()
     metrics.batchRecords.observe(batch.records)
     metrics.batchSeconds.observe(writeMs / 1000)
     logger.debug({ records: batch.records, rejects: batch.rejects.length, writeMs }, 'batch')
-    bell.ring()
+    folding.noteBatch({ hasKeys: batch.eventsByTopic['api-keys'] > 0 })
   }
 
   function onFold(report: FoldReport): void {
@@ -124,24 +120,14 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     logger.debug(report, 'fold')
   }
 
-  /** A fold, successful or with nothing to do, covers what was written before it looked. */
-  async function countedFold(): Promise<FoldReport | undefined> {
-    const written = batchesWritten
-    const report = await folder.fold()
-    batchesFolded = written
-    return report
-  }
-
   function onRetry(stage: 'schemas' | 'ingest' | 'fold', error: Error): void {
     metrics.retries.inc({ stage })
     const failed = stage === 'schemas' ? 'the schema registry did not tell' : 'ClickHouse did not take it'
     logger.warn({ stage, error: error.message }, `${failed}; trying again`)
   }
 
-  async function runBoth(signal: AbortSignal): Promise<void> {
-    const ended = new AbortController()
-    const both = AbortSignal.any([signal, ended.signal])
-    const ingest = runProjector(
+  function ingest(signal: AbortSignal): Promise<void> {
+    return runProjector(
       {
         reader,
         tables,
@@ -171,34 +157,14 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         sleep,
         random,
       },
-      both,
+      signal,
     )
-    const fold = runFolder(
-      {
-        folder: { takeOver: folder.takeOver, fold: countedFold },
-        leads: () => reader.leads(),
-        bell,
-        idleMsMax,
-        retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
-        onFold,
-        onRetry: error => onRetry('fold', error),
-        monotonicMs,
-        sleep: (ms, until = both) => keysBell.wait(ms, until),
-      },
-      both,
-    )
-    // The first that fails ends the other; its error is the one that counts.
-    await Promise.all([ingest, fold]).catch(async error => {
-      ended.abort()
-      await Promise.allSettled([ingest, fold])
-      throw error
-    })
   }
 
   return {
     async run(signal) {
       try {
-        await runBoth(signal)
+        await untilFirstFails([ingest, folding.run], signal)
       } catch (error) {
         failure = error instanceof Error ? error.message : String(error)
         throw error
@@ -208,7 +174,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     lag: () => reader.lag(),
     async isDrained() {
       const lag = await reader.lag()
-      return lag.every(({ committed, end }) => committed >= end) && batchesFolded === batchesWritten
+      return lag.every(({ committed, end }) => committed >= end) && folding.isDone()
     },
   }
 }

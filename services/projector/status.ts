@@ -1,6 +1,6 @@
 /** What `pledgeview status` and the ops port say of a projector and its tables. */
 import type { PartitionLag } from '../shared/event-log/port.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
+import type { Databases, Shard, Tables } from '../shared/tables/port.ts'
 import type { ProjectorService } from './service.ts'
 
 export interface Status extends TablesStatus {
@@ -16,30 +16,38 @@ export interface Status extends TablesStatus {
 
 /** What the tables themselves tell. */
 export interface TablesStatus {
-  fold: {
-    /** ISO 8601; null before the first. */
-    last_finished_at: string | null
-    last_elapsed_ms: number
-    pending_batches: number
-  }
-  tables: {
-    public_campaigns: number
-    known_campaigns: number
-    known_pledges: number
-    active_keys: number
-  }
+  /** On a cluster, of the shard that is the furthest behind. */
+  fold: FoldStatus
+  tables: TableCounts
+}
+
+interface FoldStatus {
+  /** ISO 8601; null before the first. */
+  last_finished_at: string | null
+  last_elapsed_ms: number
+  pending_batches: number
+}
+
+interface TableCounts {
+  public_campaigns: number
+  known_campaigns: number
+  /** Ledger rows, superseded ones that are not merged yet included. */
+  known_pledges: number
+  active_keys: number
+}
+
+/** Which tables are asked. `shards`: where the folders work, where that is not on the tables themselves. */
+export interface StatusTables {
+  tables: Tables
+  databases: Databases
+  shards?: readonly Shard[]
 }
 
 /** Asks projector and tables. */
 export async function statusOf({
   projector,
-  tables,
-  databases,
-}: {
-  projector: ProjectorService
-  tables: Tables
-  databases: Databases
-}): Promise<Status> {
+  ...asked
+}: StatusTables & { projector: ProjectorService }): Promise<Status> {
   const { failure, records, rejects } = projector.health()
   return {
     projector: {
@@ -49,19 +57,35 @@ export async function statusOf({
       rejects,
       lag: await projector.lag(),
     },
-    ...(await tablesStatus(tables, databases)),
+    ...(await tablesStatus(asked)),
   }
 }
 
-/** Counts of pledges are of ledger rows, superseded ones not yet merged included. */
-export async function tablesStatus(tables: Tables, databases: Databases): Promise<TablesStatus> {
-  const { model } = databases
-  const [counts] = await tables.rows<TablesStatus['tables'] & TablesStatus['fold']>({
+export async function tablesStatus({ tables, databases, shards }: StatusTables): Promise<TablesStatus> {
+  const [counts, ...folds] = await Promise.all([
+    readCounts(tables, databases),
+    ...(shards ?? [{ tables, databases }]).map(readFold),
+  ])
+  const [furthestBehind] = folds.toSorted((a, b) => b.pending_batches - a.pending_batches)
+  if (!furthestBehind) throw new Error('there is no shard')
+  return { fold: furthestBehind, tables: counts }
+}
+
+async function readCounts(tables: Tables, { model, views }: Databases): Promise<TableCounts> {
+  const [counts] = await tables.rows<TableCounts>({
     query: `SELECT
-        (SELECT count() FROM ${databases.views}.campaigns) AS public_campaigns,
+        (SELECT count() FROM ${views}.campaigns) AS public_campaigns,
         (SELECT count() FROM ${model}.campaign_ledger FINAL) AS known_campaigns,
         (SELECT count() FROM ${model}.pledge_ledger) AS known_pledges,
-        (SELECT countIf(is_active) FROM ${model}.api_keys FINAL) AS active_keys,
+        (SELECT countIf(is_active) FROM ${model}.api_keys FINAL) AS active_keys`,
+  })
+  if (!counts) throw new Error('the tables gave no counts')
+  return counts
+}
+
+async function readFold({ tables, databases: { model } }: Shard): Promise<FoldStatus> {
+  const [fold] = await tables.rows<FoldStatus>({
+    query: `SELECT
         (SELECT if(count() = 0, NULL, formatDateTime(max(finished_at), '%Y-%m-%dT%H:%i:%S.%fZ')) FROM ${model}.fold_log) AS last_finished_at,
         (SELECT argMax(elapsed_ms, fold_id) FROM ${model}.fold_log) AS last_elapsed_ms,
         (
@@ -74,18 +98,6 @@ export async function tablesStatus(tables: Tables, databases: Databases): Promis
             WHERE batch.sequence > folded.sequence
         ) AS pending_batches`,
   })
-  if (!counts) throw new Error('the tables gave no counts')
-  return {
-    fold: {
-      last_finished_at: counts.last_finished_at,
-      last_elapsed_ms: counts.last_elapsed_ms,
-      pending_batches: counts.pending_batches,
-    },
-    tables: {
-      public_campaigns: counts.public_campaigns,
-      known_campaigns: counts.known_campaigns,
-      known_pledges: counts.known_pledges,
-      active_keys: counts.active_keys,
-    },
-  }
+  if (!fold) throw new Error('the fold log gave no answer')
+  return fold
 }

@@ -103,6 +103,7 @@ const settingsSchema = z
     PLEDGEVIEW_CLICKHOUSE_IDLE_MS_MAX: count(2_000),
     PLEDGEVIEW_CLICKHOUSE_CONNECTIONS_MAX: count(16),
     PLEDGEVIEW_CLICKHOUSE_CLUSTER: z.string().optional(),
+    PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: list.pipe(z.array(webAddress)).optional(),
     PLEDGEVIEW_REDIS_URL: z
       .string()
       .regex(/^rediss?:\/\/\S+$/, 'is no redis:// or rediss:// address')
@@ -123,6 +124,14 @@ const settingsSchema = z
     path: ['PLEDGEVIEW_KAFKA_SESSION_MS'],
     message: 'is not shorter than PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX',
   })
+  .refine(
+    ({ PLEDGEVIEW_CLICKHOUSE_CLUSTER: cluster, PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: urls }) =>
+      (cluster === undefined) === (urls === undefined),
+    {
+      path: ['PLEDGEVIEW_CLICKHOUSE_SHARD_URLS'],
+      message: 'needs PLEDGEVIEW_CLICKHOUSE_CLUSTER, and it needs it',
+    },
+  )
   .refine(settings => isSaslWhole(settings), {
     path: ['PLEDGEVIEW_KAFKA_SASL_MECHANISM'],
     message: 'needs PLEDGEVIEW_KAFKA_SASL_USERNAME and PLEDGEVIEW_KAFKA_SASL_PASSWORD, and they need it',

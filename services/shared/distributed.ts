@@ -7,7 +7,12 @@ import type { KafkaReaderSettings } from './event-log/kafka/reader.ts'
 import type { TopicSettings } from './event-log/kafka/topics.ts'
 import { createSchemaRegistry, registerSchemas, type SchemaRegistry } from './schema-registry.ts'
 import type { ServerSettings } from './tables/clickhouse-server.ts'
-import { type Replicated, replicatedSettings } from './tables/clickhouse-server-replicated.ts'
+import {
+  distributedDatabases,
+  type Replicated,
+  replicatedSettings,
+} from './tables/clickhouse-server-replicated.ts'
+import { checkShards, openShards, type Shards } from './tables/clickhouse-server-shards.ts'
 import type { Databases } from './tables/port.ts'
 
 const writeMsMax = 240_000
@@ -104,14 +109,43 @@ export async function stateEncoderOf(config: Config): Promise<StateEncoder> {
   return createStateEncoder(await registerSchemas(registry, topic => topicName(kafkaSettings(config), topic)))
 }
 
+/** Where projectors insert and the query service reads: on a cluster, the whole tables over all shards. */
 export function databasesOf(config: Config): Databases {
-  return { model: config.PLEDGEVIEW_DATABASE, views: config.PLEDGEVIEW_VIEWS_DATABASE }
+  const databases = namedDatabases(config)
+  return config.PLEDGEVIEW_CLICKHOUSE_CLUSTER === undefined ? databases : distributedDatabases(databases)
 }
 
-/** The cluster that the tables are replicated on, where there is one; as an option of `migrate`. */
-export function replicationOf(config: Config): { replicated?: Replicated } {
+/** What `migrate` makes the tables of: their databases and, where there is one, the cluster they are replicated on. */
+export function definitionsOf(config: Config): {
+  databases: Databases
+  options: { replicated?: Replicated }
+} {
   const cluster = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
-  return cluster === undefined ? {} : { replicated: { cluster } }
+  return {
+    databases: namedDatabases(config),
+    options: cluster === undefined ? {} : { replicated: { cluster } },
+  }
+}
+
+/**
+ * The shards of the cluster, where there is one and its shards are as they are configured; else nothing.
+ * Throws `ShardsDiffer`, or what ClickHouse said.
+ */
+export async function shardsOf(config: Config): Promise<Shards | undefined> {
+  const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: cluster, PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: urls } = config
+  if (cluster === undefined || urls === undefined) return undefined
+  const shards = openShards(serverSettings(config), urls, namedDatabases(config))
+  try {
+    await checkShards(shards, cluster)
+    return shards
+  } catch (error) {
+    await shards.close()
+    throw error
+  }
+}
+
+function namedDatabases(config: Config): Databases {
+  return { model: config.PLEDGEVIEW_DATABASE, views: config.PLEDGEVIEW_VIEWS_DATABASE }
 }
 
 function certificate<Name extends string>(name: Name, path: string | undefined): { [N in Name]?: string } {

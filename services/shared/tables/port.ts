@@ -44,6 +44,12 @@ export interface Databases {
   views: string
 }
 
+/** Where one folder works: tables, and the names of their databases. On a cluster, a shard's own part of them. */
+export interface Shard {
+  tables: Tables
+  databases: Databases
+}
+
 export const defaultDatabases: Databases = {
   model: 'pledgeview',
   views: 'crowdfunding',
