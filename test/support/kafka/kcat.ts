@@ -1,7 +1,7 @@
 /** kcat, a Kafka client that shares no code with ours. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { text } from 'node:stream/consumers'
+import { buffer, text } from 'node:stream/consumers'
 import type { Requirement } from '../requirements.ts'
 
 export const kcatProgram: Requirement = {
@@ -9,14 +9,19 @@ export const kcatProgram: Requirement = {
   reason: 'kcat is not installed (apt-get install kcat)',
 }
 
-/** Runs kcat to its end, and returns what it printed. Throws where it failed. */
+/** Runs kcat to its end, and returns what it printed, as text. Throws where it failed. */
 export async function kcat(args: readonly string[], stdin = ''): Promise<string> {
+  return (await kcatBytes(args, stdin)).toString()
+}
+
+/** The same as the bytes that it printed: values of messages are not text. */
+export async function kcatBytes(args: readonly string[], stdin = ''): Promise<Buffer> {
   const child = spawn('kcat', args, { stdio: ['pipe', 'pipe', 'pipe'] })
   // Where it ends early its exit code says more than the broken pipe.
   child.stdin.on('error', () => undefined)
   child.stdin.end(stdin)
   const [stdout, stderr, [code]] = await Promise.all([
-    text(child.stdout),
+    buffer(child.stdout),
     text(child.stderr),
     once(child, 'exit'),
   ])

@@ -1,0 +1,186 @@
+/**
+ * The log as others see it: kcat, a Kafka client that nobody here wrote, reads what `events append` wrote and what the
+ * projector refused, and writes what it refuses.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { encodeState } from '../../contracts/events/codec.ts'
+import { type StateEvent, topics } from '../../contracts/events/event.ts'
+import { formatEvent } from '../../contracts/events/ndjson.ts'
+import { rejectTopicName, topicName } from '../../services/shared/event-log/kafka/client.ts'
+import { rejectHeaders } from '../../services/shared/event-log/kafka/rejects.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { kcat, kcatBytes, kcatProgram } from '../support/kafka/kcat.ts'
+import { projectionStatus, untilDrained } from '../support/kickstarter.ts'
+import { needs, type Requirement } from '../support/requirements.ts'
+import { campaignEvent, pledgeEvent, pledgeTombstone } from '../support/sample-events.ts'
+import { makeDataDirectory, type ServiceProcess } from '../support/service-process.ts'
+import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
+
+const names = { topicPrefix: 'shop.' }
+const directory = makeDataDirectory()
+
+/** A message as kcat prints it; its bytes are hex, and what is null is null. */
+interface Seen {
+  key: string | null
+  value: string | null
+  headers: string[]
+}
+
+interface Golden {
+  topic: (typeof topics)[number]
+  key: string
+  line: string
+  value_hex: string
+}
+
+const golden = ['campaign', 'pledge', 'api-key'].flatMap(
+  name =>
+    JSON.parse(
+      readFileSync(new URL(`../../contracts/events/golden/${name}.json`, import.meta.url), 'utf8'),
+    ) as Golden[],
+)
+const pledgeEvents = Array.from({ length: 5_000 }, (_, n) =>
+  pledgeEvent({ campaign_id: `c${n % 50}`, pledge_id: `p${n}` }),
+)
+
+let requirement: Requirement
+let services: LocalServices
+let deployment: Deployment
+let projector: ServiceProcess
+
+describe('kcat', () => {
+  beforeAll(async () => {
+    requirement = kcatProgram.isMet ? await localServices() : kcatProgram
+    if (!requirement.isMet) return
+    services = await startLocalServices()
+    deployment = await deploy(services.addresses, {
+      PLEDGEVIEW_KAFKA_TOPIC_PREFIX: names.topicPrefix,
+      PLEDGEVIEW_REJECT_SHARE_MAX: '1',
+    })
+    projector = await deployment.startProjector()
+  }, 300_000)
+
+  beforeEach(context => needs(context, requirement))
+
+  afterAll(async () => {
+    await deployment?.stop()
+    await services?.stop()
+    directory.remove()
+  })
+
+  test('reads every event that was appended once, under its key, framed and encoded as the contract says', async () => {
+    const events = [
+      campaignEvent({ campaign_id: 'c0' }),
+      ...pledgeEvents,
+      pledgeTombstone('c0', 'p0'),
+      pledgeTombstone('c0', 'never seen'),
+    ]
+    const lines = [...golden.map(({ line }) => line), ...events.map(formatEvent)]
+    const { code, stdout, stderr } = await deployment.command(
+      ['events', 'append', '-', '--json'],
+      `${lines.join('\n')}\n`,
+    )
+    expect(code, stderr).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ appended: lines.length })
+
+    const expected = {
+      campaigns: messagesOf('campaigns', events.slice(0, 1)),
+      pledges: messagesOf('pledges', events.slice(1)),
+      'api-keys': messagesOf('api-keys', []),
+    }
+    const framing = { campaigns: '0000000001', pledges: '0000000002', 'api-keys': '0000000003' }
+    for (const topic of topics) {
+      const seen = await messagesIn(topicName(names, topic))
+      expect(seen.map(inOneLine).sort()).toEqual(expected[topic].map(inOneLine).sort())
+      for (const { value } of seen) if (value !== null) expect(value.slice(0, 10)).toBe(framing[topic])
+    }
+  })
+
+  test('reads what was refused: original key, bytes and headers, where it stood, and why', async () => {
+    const topic = topicName(names, 'pledges')
+    const [first] = golden.filter(message => message.topic === 'pledges')
+    const poison = [
+      { key: 'c1/p1', bytes: Buffer.from([9, 8, 10, 0, 255]), reason: 'the first byte is 9, not 0' },
+      {
+        key: 'c1/p2',
+        bytes: Buffer.from([0, 0, 0, 3, 231, 1]),
+        reason: 'schema id 999 is unknown for a pledge',
+      },
+      { key: 'c1/p3', bytes: Buffer.from(first?.value_hex ?? '', 'hex'), reason: 'key ' },
+    ]
+    const given = ['-H', 'trace=a b', '-H', 'trace=c', '-H', 'source=shop']
+    for (const { key, bytes } of poison) {
+      const file = join(directory.path, 'value')
+      writeFileSync(file, bytes)
+      await kcat([...address(topic), '-P', '-p', '4', '-k', key, ...given, file])
+    }
+    await untilDrained(projector)
+    expect((await projectionStatus(projector)).projector.rejects).toBe(poison.length)
+
+    const rejects = new Map((await messagesIn(rejectTopicName(names))).map(seen => [seen.key, seen]))
+    expect(rejects.size).toBe(poison.length)
+    const offsets: number[] = []
+    for (const { key, bytes, reason } of poison) {
+      const reject = rejects.get(key)
+      expect(reject?.value).toBe(bytes.toString('hex'))
+      const headers = reject?.headers ?? []
+      expect(headers.filter(header => !header.startsWith('pledgeview-'))).toEqual([
+        ...['trace=a b', 'trace=c', 'source=shop'],
+      ])
+      const ours = new Map(headers.map(header => header.split(/=(.*)/s, 2) as [string, string]))
+      expect(ours.get(rejectHeaders.topic)).toBe(topic)
+      expect(ours.get(rejectHeaders.partition)).toBe('4')
+      expect(ours.get(rejectHeaders.reason)).toContain(reason)
+      expect(Number(ours.get(rejectHeaders.appendedAt))).toBeGreaterThan(Date.now() - 600_000)
+      offsets.push(Number(ours.get(rejectHeaders.offset)))
+    }
+    const [start = 0] = offsets
+    expect(offsets).toEqual([start, start + 1, start + 2])
+  })
+})
+
+function messagesOf(topic: Golden['topic'], events: readonly ReturnType<typeof campaignEvent>[]): Seen[] {
+  const fromGolden = golden
+    .filter(message => message.topic === topic)
+    .map(({ key, value_hex }) => ({ key, value: value_hex, headers: [] }))
+  const fromEvents = events.map(event => ({
+    key: event.key,
+    value: event.data === null ? null : encodeState(event as StateEvent).toString('hex'),
+    headers: [],
+  }))
+  return [...fromGolden, ...fromEvents]
+}
+
+function inOneLine({ key, value, headers }: Seen): string {
+  return JSON.stringify([key, value, headers])
+}
+
+function address(topic: string): string[] {
+  return ['-b', services.addresses.kafka, '-t', topic]
+}
+
+// A header's own text may hold commas.
+const betweenHeaders = /,(?=[\w-]+=)/
+
+/** All that a topic holds. Lengths stand before what they measure, so that any bytes can be told apart. */
+async function messagesIn(topic: string): Promise<Seen[]> {
+  const output = await kcatBytes([...address(topic), '-C', '-e', '-q', '-f', '%K %S %h\n%k%s'])
+  const messages: Seen[] = []
+  for (let at = 0; at < output.length; ) {
+    const lineEnd = output.indexOf('\n', at)
+    const [, keyLength, valueLength, headers = ''] =
+      /^(-?\d+) (-?\d+) (.*)$/.exec(output.toString('utf8', at, lineEnd)) ?? []
+    const take = (length: number) => {
+      const bytes = output.subarray(at, at + Math.max(0, length))
+      at += bytes.length
+      return length < 0 ? null : bytes
+    }
+    at = lineEnd + 1
+    const key = take(Number(keyLength))?.toString() ?? null
+    const value = take(Number(valueLength))?.toString('hex') ?? null
+    messages.push({ key, value, headers: headers === '' ? [] : headers.split(betweenHeaders) })
+  }
+  return messages
+}
