@@ -16,7 +16,8 @@ const version = '2.6.13.Final'
 const artifact = `io.apicurio:apicurio-registry-app:${version}:tar.gz:all`
 const unpackGoal = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack'
 const cacheFolder = new URL('../../node_modules/.cache/pledgeview/', import.meta.url).pathname
-const folder = join(cacheFolder, `apicurio-registry-${version}`)
+/** Where `apicurioRegistry` puts it. */
+export const apicurioFolder = join(cacheFolder, `apicurio-registry-${version}`)
 const fetchMsMax = 240_000
 const startMsMax = 60_000
 const saidLinesMax = 40
@@ -47,7 +48,7 @@ export async function startApicurio(): Promise<Apicurio> {
     [
       ...['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'],
       ...['-Dquarkus.http.host=127.0.0.1', '-Dquarkus.http.port=0'],
-      ...['-jar', join(folder, `apicurio-registry-app-${version}-runner.jar`)],
+      ...['-jar', join(apicurioFolder, `apicurio-registry-app-${version}-runner.jar`)],
     ],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   )
@@ -92,7 +93,7 @@ async function end(child: ChildProcess): Promise<void> {
 }
 
 async function fetchRegistry(): Promise<void> {
-  if (existsSync(folder)) return
+  if (existsSync(apicurioFolder)) return
   // Filled apart and moved in one step, so that a broken download, or another run's, is never taken for a whole one.
   const work = mkdtempSync(join(cacheFolder, 'part-'))
   const part = join(work, 'registry')
@@ -100,7 +101,7 @@ async function fetchRegistry(): Promise<void> {
     const parameters = [`-Dartifact=${artifact}`, `-DoutputDirectory=${part}`]
     // Run in the folder that goes away: without a project the goal leaves its marks where it stands.
     await run('mvn', ['--batch-mode', unpackGoal, ...parameters], work)
-    if (!existsSync(folder)) renameSync(part, folder)
+    if (!existsSync(apicurioFolder)) renameSync(part, apicurioFolder)
   } finally {
     rmSync(work, { recursive: true, force: true })
   }

@@ -52,7 +52,8 @@ async function fetchJars(version: KafkaVersion): Promise<void> {
   }
 }
 
-function jarFolder(version: KafkaVersion): string {
+/** The folder of the jars of a version that `kafkaRequirement` has fetched. */
+export function jarFolder(version: KafkaVersion): string {
   return join(cacheFolder, `kafka-${version}`)
 }
 

@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config'
+
+// Apart from `npm test`: it builds images and brings up a whole deployment, which takes minutes.
+export default defineConfig({
+  test: {
+    root: new URL('../..', import.meta.url).pathname,
+    include: ['test/compose/**/*.spec.ts'],
+    reporters: ['default', './test/support/summary-reporter.ts'],
+    disableConsoleIntercept: true,
+    testTimeout: 180_000,
+    // Images may have to be downloaded or built.
+    hookTimeout: 1_800_000,
+  },
+})
