@@ -2,7 +2,6 @@
  * The cold bench's server: a platform of the size that the targets are about, put straight into the ledger, folded by
  * the projector's own folder, and served by the query service's own app.
  */
-import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
 import { createFolder } from '../../services/projector/folder.ts'
@@ -14,10 +13,11 @@ import { createMemoryResponseCache } from '../../services/query/response-cache-m
 import { readConfig } from '../../services/shared/config.ts'
 import { hashSecret } from '../../services/shared/credentials.ts'
 import { openChdbTables } from '../../services/shared/tables/chdb.ts'
-import { migrate, nameDatabases } from '../../services/shared/tables/migrate.ts'
+import { migrate } from '../../services/shared/tables/migrate.ts'
 import { defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
 import { benchInput, serveBench } from './bench-process.ts'
 import { peakMemoryBytes } from './machine.ts'
+import { loadPlatform } from './platform.ts'
 
 export interface ColdInput {
   directory: string
@@ -47,7 +47,7 @@ const pepper = 'bench'
 
 const tables = openChdbTables(directory)
 await migrate(tables, databases)
-const loadSeconds = await secondsOf(loadLedger)
+const loadSeconds = await secondsOf(() => loadPlatform(tables, databases, { campaigns, pledges }))
 const folded = await fold()
 await mergesEnded(tables)
 
@@ -67,14 +67,6 @@ serveBench({
     await tables.close()
   },
 })
-
-async function loadLedger(): Promise<void> {
-  const counts = { campaigns, pledges, backers: Math.ceil(pledges / 3), campaigns_per_batch: 50_000 }
-  for (const name of ['cold-campaigns', 'cold-pledges', 'cold-batches']) {
-    const sql = readFileSync(new URL(`${name}.sql`, import.meta.url), 'utf8')
-    await tables.run({ query: nameDatabases(sql, databases), query_params: counts })
-  }
-}
 
 /** The fold with the projector's defaults. */
 async function fold(): Promise<{ foldSeconds: number; foldStatements: number }> {

@@ -12,7 +12,9 @@ import { benchApi } from './api.ts'
 import { killBenchProcesses, runBenchProcess } from './bench-process.ts'
 import { benchCold } from './cold.ts'
 import { benchIngest } from './ingest.ts'
+import { benchKafkaFreshness } from './kafka/freshness.ts'
 import { benchKafkaIngest } from './kafka/ingest.ts'
+import { benchKafkaMemory } from './kafka/memory.ts'
 import { describeMachine, machineText } from './machine.ts'
 import { type BenchReport, reportObject, reportText } from './report.ts'
 import { createWorkspace, type Workspace } from './workspace.ts'
@@ -22,6 +24,8 @@ type Bench = (workspace: Workspace) => Promise<BenchReport>
 const embedded: Readonly<Record<string, Bench>> = { ingest: benchIngest, api: benchApi, cold: benchCold }
 const kafka: Readonly<Record<string, Bench>> = {
   'kafka-ingest': benchKafkaIngest,
+  'kafka-freshness': benchKafkaFreshness,
+  'kafka-memory': benchKafkaMemory,
 }
 const benches = { ...embedded, ...kafka }
 

@@ -1,0 +1,187 @@
+/**
+ * Freshness: how long after its append a change can be read, at a steady rate of events, through two projectors.
+ *
+ * End to end: a reader asks the data teams' view over and over, and a pledge is visible once an answer that has it is
+ * there. From two moments: when the log acknowledged the append, and when the event was to be sent. The second
+ * includes what a slow producer would hide (coordinated omission).
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { readConfig } from '../../../services/shared/config.ts'
+import { databasesOf } from '../../../services/shared/distributed.ts'
+import type { Tables } from '../../../services/shared/tables/port.ts'
+import { type BenchProcess, startBenchProcess } from '../bench-process.ts'
+import { campaignIdOf, loadPlatform } from '../platform.ts'
+import { type BenchReport, type Figure, figureOf, type Target } from '../report.ts'
+import { quantile, summarize } from '../samples.ts'
+import type { Workspace } from '../workspace.ts'
+import { until } from './group.ts'
+import { loadNote } from './load-note.ts'
+import { createSightings, marksPerCampaign, type Sightings } from './marks.ts'
+import { type KafkaServices, startProjector, withKafkaServices } from './services.ts'
+import type { ProducerAnswer, ProducerInput, ProducerRequest } from './steady-producer.ts'
+
+const platform = { campaigns: 100_000, pledges: 2_500_000 }
+const perSecond = 2_000
+const warmUpSeconds = 5
+const seconds = 30
+const projectors = 2
+// Between an answer and the next question; what becomes visible meanwhile is seen that much later.
+const lookPauseMs = 50
+const lastSeenMsMax = 60_000
+const produceMsMax = 180_000
+
+const warmUps = warmUpSeconds * perSecond
+const pledges = warmUps + seconds * perSecond
+// As few as have room for all pledges: each has one about every second, so every fold has work all over the platform.
+const campaigns = Math.ceil(pledges / marksPerCampaign)
+const stride = Math.floor(platform.campaigns / campaigns)
+
+interface Measured {
+  sinceAcknowledgedMs: number[]
+  sinceDueMs: number[]
+  lookMs: number[]
+  /** Of each fold while the load ran, ms. */
+  foldMs: number[]
+}
+
+export async function benchKafkaFreshness(workspace: Workspace): Promise<BenchReport> {
+  return withKafkaServices(workspace, {}, async services => report(await measure(services)))
+}
+
+async function measure(services: KafkaServices): Promise<Measured> {
+  const deployment = await services.deploy('freshness')
+  const { environment } = deployment
+  const databases = databasesOf(readConfig(environment))
+  await loadPlatform(services.tables, databases, platform)
+  for (let index = 0; index < projectors; index++) await startProjector(deployment)
+  const numbers = Array.from({ length: campaigns }, (_, index) => index * stride)
+  const input: ProducerInput = { environment, campaigns: numbers }
+  const producer = await startBenchProcess({
+    script: 'kafka/steady-producer.ts',
+    input,
+    msMax: produceMsMax,
+  })
+  try {
+    const reader = await createReader(services, databases.views, numbers)
+    await load(producer, reader, { first: 0, count: warmUps, perSecond })
+    reader.lookMs.length = 0
+    const rest = { first: warmUps, count: pledges - warmUps, perSecond }
+    const { dueAtMs, acknowledgedAtMs } = await load(producer, reader, rest)
+    const seenAtMs = reader.sightings.seenAtMs.subarray(rest.first)
+    return {
+      foldMs: await foldTimes(services.tables, databases.model, dueAtMs[0] ?? 0),
+      sinceAcknowledgedMs: differences(seenAtMs, acknowledgedAtMs),
+      sinceDueMs: differences(seenAtMs, dueAtMs),
+      lookMs: reader.lookMs,
+    }
+  } finally {
+    await producer.end()
+  }
+}
+
+interface Reader {
+  sightings: Sightings
+  /** How long each answer took, ms. */
+  lookMs: number[]
+  look(): Promise<void>
+}
+
+/** Reads the sums of the campaigns that changed since now, which is before the load. Waits until all of them are there. */
+async function createReader(
+  { tables }: KafkaServices,
+  views: string,
+  numbers: readonly number[],
+): Promise<Reader> {
+  const index = new Map(numbers.map((number, at) => [campaignIdOf(number), at]))
+  await until('the platform is folded', async () => {
+    const query = `SELECT count() AS campaigns FROM ${views}.campaigns`
+    const [row] = await tables.rows<{ campaigns: number }>({ query })
+    return row?.campaigns === platform.campaigns
+  })
+  const before = new Map((await sums('true')).map(({ id, sum }) => [id, sum]))
+  const [clock] = await tables.rows<{ now: string }>({ query: "SELECT toString(now64(3, 'UTC')) AS now" })
+  const sightings = createSightings(pledges, numbers.length)
+  const lookMs: number[] = []
+
+  function sums(condition: string): Promise<{ id: string; sum: number }[]> {
+    const query = `SELECT campaign_id AS id, toInt64(pledged_platform_amount * 100) AS sum
+      FROM ${views}.campaigns WHERE ${condition}`
+    return tables.rows({ query })
+  }
+
+  return {
+    sightings,
+    lookMs,
+    async look() {
+      const startedMs = performance.now()
+      const rows = await sums(`updated_at >= toDateTime64('${clock?.now}', 3, 'UTC')`)
+      lookMs.push(performance.now() - startedMs)
+      const atMs = performance.timeOrigin + performance.now()
+      for (const { id, sum } of rows) {
+        const campaign = index.get(id)
+        if (campaign !== undefined) sightings.note(campaign, sum - (before.get(id) ?? 0), atMs)
+      }
+    },
+  }
+}
+
+/** Has a part of the load produced, and looks until all of it is seen. */
+async function load(
+  producer: BenchProcess<unknown>,
+  { look, sightings }: Reader,
+  request: ProducerRequest,
+): Promise<ProducerAnswer> {
+  let isProduced = false
+  const produced = producer.ask<ProducerAnswer>(request).finally(() => {
+    isProduced = true
+  })
+  // It is awaited at the end; until then a failure must not count as unhandled.
+  produced.catch(() => {})
+  let deadline = Number.POSITIVE_INFINITY
+  while (sightings.seen < request.first + request.count) {
+    await look()
+    if (isProduced) deadline = Math.min(deadline, performance.now() + lastSeenMsMax)
+    if (performance.now() > deadline) throw new Error(`only ${sightings.seen} pledges became visible`)
+    await delay(lookPauseMs)
+  }
+  return produced
+}
+
+async function foldTimes(tables: Tables, model: string, sinceMs: number): Promise<number[]> {
+  const rows = await tables.rows<{ ms: number }>({
+    query: `SELECT elapsed_ms AS ms FROM ${model}.fold_log
+      WHERE campaigns > 0 AND finished_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')`,
+    query_params: { since: Math.floor(sinceMs) },
+  })
+  return rows.map(({ ms }) => ms)
+}
+
+function differences(ends: Float64Array, starts: Float64Array): number[] {
+  return Array.from(ends, (end, index) => end - (starts[index] ?? Number.NaN))
+}
+
+function report({ sinceAcknowledgedMs, sinceDueMs, lookMs, foldMs }: Measured): BenchReport {
+  return {
+    bench: 'kafka-freshness',
+    notes: [
+      `${perSecond} pledges/s for ${seconds} s, all over ${campaigns} campaigns of a platform of ${platform.campaigns} campaigns and`,
+      `${platform.pledges} pledges; ${projectors} projectors. From append to an answer of the view crowdfunding.campaigns that has the`,
+      `pledge, for every pledge; a reader that asks again ${lookPauseMs} ms after each answer. The API's caches (60 s) come on top.`,
+      loadNote(),
+    ],
+    figures: [
+      ...quantiles('from acknowledged append to visible', sinceAcknowledgedMs, { atMost: 2_000 }),
+      ...quantiles('from intended append to visible', sinceDueMs, { atMost: 2_000 }),
+      figureOf('one fold', 'ms', summarize(foldMs)),
+      figureOf("the reader's question itself", 'ms', summarize(lookMs)),
+    ],
+  }
+}
+
+/** The target is the 99th percentile's. */
+function quantiles(name: string, samples: number[], target: Target): Figure[] {
+  return [
+    figureOf(`${name}, p50`, 'ms', summarize(samples)),
+    { name: `${name}, p99`, value: quantile(samples, 0.99), unit: 'ms', target },
+  ]
+}
