@@ -1,6 +1,6 @@
 /** What happens to connections: closed with care, bounded in time and number. */
 import { connect } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startTestApp, type TestApp } from '../../support/query-app.ts'
 import { fakeTables } from '../../support/query-fake-tables.ts'
 import { exchangeRaw } from '../../support/query-raw.ts'
@@ -26,7 +26,7 @@ describe('a request in progress when the app closes', () => {
     const { key, secret } = app.issue()
     const request = `GET /api/v1/stats HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}:${secret}\r\n\r\n`
     const exchange = exchangeRaw(app.port, request)
-    await vi.waitFor(() => expect(isAsked).toBe(true))
+    await expect.poll(() => isAsked).toBe(true)
     const closed = app.close()
     release()
     const [response] = await exchange

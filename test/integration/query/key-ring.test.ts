@@ -94,7 +94,7 @@ describe('the key ring', () => {
       keyRow('deleted', { is_deleted: 1 }),
       keyRow('changed', { scopes: [] }),
     ])
-    await vi.waitFor(() => expect(ring.lookup('issued')).toBeDefined())
+    await expect.poll(() => ring.lookup('issued')).toBeDefined()
     expect(ring.lookup('revoked')).toBeUndefined()
     expect(ring.lookup('deleted')).toBeUndefined()
     expect(ring.lookup('changed')?.scopes).toEqual([])
@@ -131,7 +131,7 @@ describe('the key ring', () => {
         SELECT 'late', 'account', '${hashSecret('pepper', 'late')}', [], true, now64(3), 0, 0
         SETTINGS async_insert = 0`,
     })
-    await vi.waitFor(() => expect(ring.lookup('late')).toBeDefined())
+    await expect.poll(() => ring.lookup('late')).toBeDefined()
   })
 
   it('loads the keys only when they have changed, and now and then all the same', async () => {
@@ -141,7 +141,7 @@ describe('the key ring', () => {
     await polled(5)
     expect(loads()).toBe(1)
     clock.advance(defaultKeyRingOptions.reloadMsMax)
-    await vi.waitFor(() => expect(loads()).toBe(2))
+    await expect.poll(() => loads()).toBe(2)
   })
 
   it('trusts the last known keys for a bounded time while the tables are away, and says that it is not ready', async () => {
@@ -159,7 +159,7 @@ describe('the key ring', () => {
     expect(() => ring.lookup('nobody')).toThrow(KeysUnavailableError)
     expect(errors).toContain(outage)
     outage = undefined
-    await vi.waitFor(() => expect(ring.isReady()).toBe(true))
+    await expect.poll(() => ring.isReady()).toBe(true)
     expect(ring.lookup('a')).toBeDefined()
   })
 
@@ -171,7 +171,7 @@ describe('the key ring', () => {
     expect(ring.isReady()).toBe(false)
     expect(() => ring.lookup('a')).toThrow(KeysUnavailableError)
     outage = undefined
-    await vi.waitFor(() => expect(ring.lookup('a')).toBeDefined())
+    await expect.poll(() => ring.lookup('a')).toBeDefined()
   })
 
   it('gives up on a look that takes too long, and looks again', async () => {
@@ -194,7 +194,7 @@ describe('the key ring', () => {
     await ring.start()
     expect(ring.isReady()).toBe(false)
     expect(errors).toHaveLength(1)
-    await vi.waitFor(() => expect(ring.isReady()).toBe(true))
+    await expect.poll(() => ring.isReady()).toBe(true)
   })
 
   it('asks nothing any more once it is closed', async () => {

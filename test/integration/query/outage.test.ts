@@ -1,5 +1,5 @@
 /** ClickHouse away, slow or flooded: what the API answers, and what it never says. */
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Credentials } from '../../../services/shared/credentials.ts'
 import { TablesError } from '../../../services/shared/tables/port.ts'
 import { startTestApp, type TestApp } from '../../support/query-app.ts'
@@ -104,7 +104,7 @@ describe('while ClickHouse is slow', () => {
 
   it('one statement runs for all who ask the same', async () => {
     const asked = Array.from({ length: 20 }, () => ask('/stats'))
-    await vi.waitFor(() => expect(running).toBe(1))
+    await expect.poll(() => running).toBe(1)
     release()
     expect(new Set((await Promise.all(asked)).map(({ body }) => body)).size).toBe(1)
     expect(running).toBe(1)
@@ -116,7 +116,7 @@ describe('while ClickHouse is slow', () => {
       const { status } = await ask(`/projects?updated_since=2026-01-0${n + 1}`)
       statuses.push(status)
     })
-    await vi.waitFor(() => expect(statuses).toEqual([500, 500, 500]))
+    await expect.poll(() => statuses).toEqual([500, 500, 500])
     expect(running).toBe(2)
     release()
     await Promise.all(asked)

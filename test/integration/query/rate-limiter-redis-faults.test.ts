@@ -22,7 +22,7 @@ beforeEach(async context => {
   redis = await startRedis()
 })
 afterEach(async () => {
-  for (const close of closers.splice(0)) await close()
+  for (const close of closers.splice(0).reverse()) await close()
   await redis?.close()
 })
 
@@ -174,8 +174,9 @@ describe('the limiter after Redis came back', () => {
     expect(await admittedOf(limiter, 2)).toBe(2)
     proxy.release()
     await untilShared(limiters)
-    expect(await redis.client.zcard(keyOf('a'))).toBe(6)
     expect(await admittedOf(limiter, 20)).toBe(4)
+    // Asked last: what Redis is told goes before the hits on their connection, and another may overtake it.
+    expect(await redis.client.zcard(keyOf('a'))).toBe(10)
   })
 
   it('has told of every bucket that was hit meanwhile, also of those hit while it was telling', async () => {
@@ -215,7 +216,7 @@ describe('the limiter after Redis came back', () => {
     for (let fault = 0; fault < 3; fault++) {
       await untilShared(limiters)
       redis.pause()
-      await vi.waitFor(() => expect(limiter.isShared()).toBe(false), { interval: 5 })
+      await expect.poll(() => limiter.isShared()).toBe(false)
       redis.resume()
       await untilShared(limiters)
       await kill(limiters)

@@ -201,7 +201,7 @@ describe('a connection to Redis', () => {
     connection.close()
     await expect(connection.run(client => client.ping())).rejects.toBeInstanceOf(RedisAwayError)
     const names = async () => String(await redis.client.client('LIST'))
-    await vi.waitFor(async () => expect(await names()).not.toContain('name=test'))
+    await expect.poll(() => names()).not.toContain('name=test')
     expect(await connection.whenUp(300)).toBe(false)
   })
 

@@ -1,5 +1,5 @@
 /** The log names what happened and never what must not be written down. */
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { RequestDone } from '../../../services/query/http/request-log.ts'
 import type { Credentials } from '../../../services/shared/credentials.ts'
 import { keyHeaders, startTestApp, type TestApp } from '../../support/query-app.ts'
@@ -23,7 +23,7 @@ beforeEach(async () => {
 afterEach(() => app.close())
 
 async function logged(count = 1): Promise<Record<string, unknown>[]> {
-  await vi.waitFor(() => expect(log).toHaveLength(count))
+  await expect.poll(() => log).toHaveLength(count)
   return log.map(line => JSON.parse(line))
 }
 

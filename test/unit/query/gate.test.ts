@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createGate, OverloadedError } from '../../../services/query/gate.ts'
 
 /** Work that runs until it is told to end. */
@@ -27,10 +27,10 @@ describe('the gate before ClickHouse', () => {
     expect(works.map(work => work.isRunning())).toEqual([true, true, false, false])
     works[1]?.end()
     await results[1]
-    await vi.waitFor(() => expect(works.map(work => work.isRunning())).toEqual([true, true, true, false]))
+    await expect.poll(() => works.map(work => work.isRunning())).toEqual([true, true, true, false])
     works[0]?.end(new Error('failed'))
     await expect(results[0]).rejects.toThrow('failed')
-    await vi.waitFor(() => expect(works[3]?.isRunning()).toBe(true))
+    await expect.poll(() => works[3]?.isRunning()).toBe(true)
     for (const work of works) work.end()
     expect(await Promise.all(results.slice(1))).toEqual(['done', 'done', 'done'])
   })

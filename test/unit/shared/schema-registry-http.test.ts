@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   createSchemaRegistry,
   type SchemaRegistry,
@@ -63,7 +63,7 @@ describe('a registry that fails', () => {
     const abort = new AbortController()
     fake.misbehave(() => true)
     const learning = failureOf(registry.learn(new Set([7]), abort.signal))
-    await vi.waitFor(() => expect(fake.calls).toHaveLength(1))
+    await expect.poll(() => fake.calls).toHaveLength(1)
     abort.abort()
     expect((await learning).message).not.toContain('within')
     await failureOf(registry.learn(new Set([7]), abort.signal))
