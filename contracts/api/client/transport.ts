@@ -1,0 +1,146 @@
+/**
+ * Requests with credentials, pacing, a bound on each attempt, and retries bounded in count and time.
+ *
+ * Tried again is what may end otherwise the next time: no answer, 429, 5xx. Everything else of 400 and above is final.
+ */
+import { type ErrorCode, errorCodes } from '../errors.ts'
+import { ClientError, isRetryable } from './errors.ts'
+import { createPacer, wholeNumber } from './pacer.ts'
+import type { Surroundings } from './surroundings.ts'
+
+export interface TransportOptions {
+  /** Up to and including `/api/v1`. */
+  baseUrl: string
+  key: string
+  secret: string
+  /** For one attempt, from the first byte sent to the last received, in milliseconds. */
+  attemptMsMax: number
+  /** Attempts at one request, the first included. */
+  attemptsMax: number
+  /** From the first failure of a request to its last attempt, in milliseconds. */
+  retryMsMax: number
+}
+
+export interface Answer {
+  /** 200, or 304 where an entity tag was given. */
+  status: number
+  headers: Headers
+  text: string
+  /** Unix milliseconds, when the attempt that was answered went out. */
+  sentAt: number
+}
+
+export interface Transport {
+  /** GET of a path below the base, its query included. Rejects with `ClientError` or the signal's reason. */
+  get(
+    path: string,
+    options?: { etag?: string | undefined; signal?: AbortSignal | undefined },
+  ): Promise<Answer>
+}
+
+const backoffMsMin = 500
+const backoffMsMax = 30_000
+
+export function createTransport(options: TransportOptions, surroundings: Surroundings): Transport {
+  const { key, secret, attemptMsMax, attemptsMax, retryMsMax } = options
+  const { now, random, sleep } = surroundings
+  const base = options.baseUrl.replace(/\/+$/, '')
+  // This form rather than two headers of the API's own: fetch drops it when a redirect leads to another origin.
+  const authorization = `Bearer ${key}:${secret}`
+  const pacer = createPacer(surroundings)
+
+  async function attempt(path: string, etag: string | undefined, signal: AbortSignal): Promise<Answer> {
+    const sentAt = now()
+    const response = await surroundings.fetch(`${base}${path}`, {
+      headers: { authorization, ...(etag !== undefined && { 'if-none-match': etag }) },
+      // The client keeps to the cache period by itself; a second cache would only hide the age of what it gets.
+      cache: 'no-store',
+      signal,
+    })
+    pacer.learn(response.headers)
+    return { status: response.status, headers: response.headers, text: await response.text(), sentAt }
+  }
+
+  async function tryOnce(path: string, etag: string | undefined, signal: AbortSignal | undefined) {
+    const bound = boundedSignal(attemptMsMax, signal)
+    let answer: Answer
+    try {
+      answer = await attempt(path, etag, bound.signal)
+    } catch (cause) {
+      signal?.throwIfAborted()
+      const message = bound.signal.aborted ? `no answer within ${attemptMsMax} ms` : 'the request failed'
+      throw new ClientError({ code: 'network_failure', message, cause })
+    } finally {
+      bound.release()
+    }
+    if (answer.status === 200 || (answer.status === 304 && etag !== undefined)) return answer
+    throw errorOf(answer)
+  }
+
+  // A random part of a span that doubles, so that clients that failed together do not come back together.
+  function backoffMs(failures: number): number {
+    return random() * Math.min(backoffMsMax, backoffMsMin * 2 ** failures)
+  }
+
+  return {
+    async get(path, { etag, signal } = {}) {
+      let firstFailureAt: number | undefined
+      for (let failures = 0; ; ) {
+        signal?.throwIfAborted()
+        await pacer.admit(signal)
+        try {
+          return await tryOnce(path, etag, signal)
+        } catch (error) {
+          if (!(error instanceof ClientError) || !isRetryable(error)) throw error
+          firstFailureAt ??= now()
+          const waitMs = (error.retryAfterMs ?? 0) + backoffMs(++failures)
+          if (failures >= attemptsMax || now() + waitMs - firstFailureAt > retryMsMax) throw error
+          await sleep(waitMs, signal)
+        }
+      }
+    },
+  }
+}
+
+/** A signal that aborts with the given one or after so many milliseconds. `release` it, or it stays with the given one. */
+function boundedSignal(msMax: number, signal: AbortSignal | undefined) {
+  const controller = new AbortController()
+  const follow = () => controller.abort(signal?.reason)
+  const timer = setTimeout(() => controller.abort(), msMax)
+  signal?.addEventListener('abort', follow, { once: true })
+  return {
+    signal: controller.signal,
+    release() {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', follow)
+    },
+  }
+}
+
+function errorOf({ status, headers, text }: Answer): ClientError {
+  const retryAfter = wholeNumber(headers.get('retry-after'))
+  const rest = {
+    status,
+    requestId: headers.get('x-request-id'),
+    retryAfterMs: retryAfter === null ? null : retryAfter * 1000,
+  }
+  const { code, message } = errorIn(text)
+  if (isErrorCode(code)) return new ClientError({ code, message: `${code}: ${message}`, ...rest })
+  return new ClientError({
+    code: 'unexpected_response',
+    message: `status ${status} without an error of this API`,
+    ...rest,
+  })
+}
+
+function errorIn(text: string): { code?: unknown; message?: unknown } {
+  try {
+    return JSON.parse(text)?.error ?? {}
+  } catch {
+    return {}
+  }
+}
+
+function isErrorCode(code: unknown): code is ErrorCode {
+  return errorCodes.some(known => known === code)
+}

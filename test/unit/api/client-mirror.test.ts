@@ -1,0 +1,257 @@
+/** mirror() and reconcile() against a model of the service: whatever moves, fails or is killed, nothing is lost. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Change, type Client, createClient, type WatermarkStore } from '../../../contracts/api/client.ts'
+import type { Project, ProjectListBody } from '../../../contracts/api/schemas.ts'
+import { baseUrl, createServiceModel, type Happening, horizonMs, type ServiceModel } from './client-model.ts'
+
+const minuteMs = 60_000
+const worldMs = 20 * minuteMs
+
+interface World {
+  happenings: Happening[]
+  latenciesMs: number[]
+  evictions: number[]
+  /** Of each ten requests. */
+  processes: number[]
+  /** By the number of the request. */
+  faults: [number, 'network' | 'internal_error'][]
+  pageSize: number
+}
+
+const campaign = fc.record({
+  title: fc.constantFrom('a', 'b', 'c'),
+  category: fc.constantFrom('Games', 'Film'),
+  launchDay: fc.nat(20),
+})
+const id = fc.nat(39).map(number => `c${number}`)
+const founding = fc
+  .uniqueArray(id, { minLength: 10, maxLength: 40 })
+  .chain(ids =>
+    fc.tuple(...ids.map(id => campaign.map(state => ({ at: -minuteMs, visibleAfterMs: 0, id, state })))),
+  )
+const change = fc.record({
+  // Full seconds now and then, so that stamps meet each other and the watermarks.
+  at: fc.oneof(
+    fc.nat(worldMs),
+    fc.nat(worldMs / 5000).map(step => step * 5000),
+  ),
+  visibleAfterMs: fc.nat(horizonMs),
+  id,
+  state: fc.option(campaign, { freq: 3 }),
+})
+const world: fc.Arbitrary<World> = fc.record({
+  happenings: fc
+    .tuple(founding, fc.array(change, { minLength: 20, maxLength: 120 }))
+    .map(([first, then]) => inOrder([...first, ...then])),
+  latenciesMs: fc.array(fc.oneof(fc.nat(200), fc.nat(3000)), { minLength: 1, maxLength: 20 }),
+  evictions: fc.array(fc.nat(300), { maxLength: 20 }),
+  processes: fc.array(fc.nat(1), { minLength: 1, maxLength: 10 }),
+  faults: fc.array(fc.tuple(fc.nat(300), fc.constantFrom('network' as const, 'internal_error' as const)), {
+    maxLength: 30,
+  }),
+  pageSize: fc.integer({ min: 1, max: 7 }),
+})
+
+// The changes of one campaign become visible in the order of their stamps, as one writer makes them.
+function inOrder(happenings: Happening[]): Happening[] {
+  const freeFrom = new Map<string, number>()
+  return happenings
+    .toSorted((a, b) => a.at - b.at)
+    .map(happening => {
+      const visibleAt = Math.max(
+        happening.at + happening.visibleAfterMs,
+        freeFrom.get(happening.id) ?? -Infinity,
+      )
+      freeFrom.set(happening.id, visibleAt)
+      return { ...happening, visibleAfterMs: visibleAt - happening.at }
+    })
+}
+
+function modelOf({ happenings, latenciesMs, evictions, processes, faults }: World): ServiceModel {
+  const faultOf = new Map(faults)
+  return createServiceModel({
+    happenings,
+    latencyMs: request => latenciesMs[request % latenciesMs.length] ?? 0,
+    evicts: request => evictions.includes(request),
+    process: request => processes[Math.floor(request / 10) % processes.length] ?? 0,
+    fault: request => faultOf.get(request),
+  })
+}
+
+function clientOf(model: ServiceModel): Client {
+  const { fetch, now, sleep } = model
+  return createClient({
+    baseUrl,
+    key: 'k',
+    secret: 's',
+    attemptsMax: 10,
+    retryMsMax: 60 * minuteMs,
+    surroundings: { fetch, now, sleep, random: () => 0.5 },
+  })
+}
+
+/** A consumer's copy. */
+function createCopy() {
+  const projects = new Map<string, Project>()
+  return {
+    projects,
+    apply(change: Change): void {
+      if (change.type === 'upsert') projects.set(change.project.id, change.project)
+      else projects.delete(change.id)
+    },
+  }
+}
+
+function memoryStore(watermark: string | null = null): WatermarkStore & { watermark: string | null } {
+  const store = {
+    watermark,
+    load: () => store.watermark,
+    save(given: string) {
+      store.watermark = given
+    },
+  }
+  return store
+}
+
+/** Runs until the time is over, which is the only error that may come. */
+async function untilOver(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+  await expect(work()).rejects.toThrow('the time is over')
+  expect(signal.aborted).toBe(true)
+}
+
+/** Ids whose copy is missing or differs from what a reader sees, and ids that no reader sees. */
+function differences(model: ServiceModel, copy: Map<string, Project>) {
+  const text = (project: Project | undefined) => JSON.stringify({ ...project, days_remaining: 0 })
+  const current = model.publicCampaigns()
+  return {
+    lost: [...current].filter(([id, project]) => text(copy.get(id)) !== text(project)).map(([id]) => id),
+    gone: [...copy.keys()].filter(id => !current.has(id)),
+  }
+}
+
+describe('a mirror', () => {
+  it('loses no change, whatever moves between pages, fails, or becomes visible late', async () => {
+    await fc.assert(
+      fc.asyncProperty(world, async world => {
+        const model = modelOf(world)
+        const copy = createCopy()
+        const signal = model.endAt(worldMs + 10 * minuteMs)
+        await untilOver(signal, async () => {
+          for await (const change of clientOf(model).mirror({ pageSize: world.pageSize, signal }))
+            copy.apply(change)
+        })
+        expect(differences(model, copy.projects).lost).toEqual([])
+      }),
+      { numRuns: 400 },
+    )
+  })
+
+  it('loses no change when its consumer is killed at any change and begins again', async () => {
+    const kills = fc.array(fc.nat(60), { minLength: 1, maxLength: 10 })
+    await fc.assert(
+      fc.asyncProperty(world, kills, async (world, kills) => {
+        const model = modelOf(world)
+        const copy = createCopy()
+        const store = memoryStore()
+        const signal = model.endAt(worldMs + 10 * minuteMs)
+        await untilOver(signal, async () => {
+          for (const kill of [...kills, Infinity]) {
+            let taken = 0
+            for await (const change of clientOf(model).mirror({ pageSize: world.pageSize, store, signal })) {
+              // Killed before this one is put into the copy.
+              if (taken++ >= kill) break
+              copy.apply(change)
+            }
+          }
+        })
+        expect(differences(model, copy.projects).lost).toEqual([])
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it('that reconciles ends as exactly what is public', async () => {
+    await fc.assert(
+      fc.asyncProperty(world, async world => {
+        const model = modelOf(world)
+        const copy = createCopy()
+        const signal = model.endAt(worldMs + 30 * minuteMs)
+        const reconcile = { everyMs: 5 * minuteMs, held: () => copy.projects.keys() }
+        await untilOver(signal, async () => {
+          for await (const change of clientOf(model).mirror({
+            pageSize: world.pageSize,
+            reconcile,
+            signal,
+          })) {
+            copy.apply(change)
+          }
+        })
+        expect(differences(model, copy.projects)).toEqual({ lost: [], gone: [] })
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it('has something to withstand: a walk that just goes on over a crossing does lose changes here', async () => {
+    const lossy = fc.sample(world, { seed: 1, numRuns: 400 }).map(async world => {
+      const model = modelOf({ ...world, faults: [] })
+      const copy = createCopy()
+      await untilOver(model.endAt(worldMs + 10 * minuteMs), () =>
+        naiveLoop(model, copy.projects, world.pageSize),
+      )
+      return differences(model, copy.projects).lost.length > 0
+    })
+    expect((await Promise.all(lossy)).filter(Boolean).length).toBeGreaterThan(0)
+  })
+})
+
+// The loop of the README in a few lines.
+async function naiveLoop(model: ServiceModel, copy: Map<string, Project>, limit: number): Promise<void> {
+  const signal = model.endAt(worldMs + 10 * minuteMs)
+  for (let since = ''; ; ) {
+    let next: string | null = null
+    for (let offset = 0, hasMore = true; hasMore; offset += limit) {
+      const response = await model.fetch(`${baseUrl}/projects?limit=${limit}&offset=${offset}${since}`)
+      if (response.status !== 200) {
+        await model.sleep(1000, signal)
+        offset -= limit
+        continue
+      }
+      next ??= response.headers.get('x-data-as-of')
+      const { data, pagination } = (await response.json()) as ProjectListBody
+      for (const project of data) copy.set(project.id, project)
+      hasMore = pagination.has_more
+    }
+    since = `&updated_since=${next}`
+    await model.sleep(minuteMs, signal)
+  }
+}
+
+describe('reconcile', () => {
+  it('tells of no removal that is only an artefact of the walk', async () => {
+    await fc.assert(
+      fc.asyncProperty(world, async world => {
+        const held = new Set(Array.from({ length: 40 }, (_, n) => `c${n}`))
+        const model = modelOf(world)
+        // Nobody leaves or comes back, so that whoever is public at the start is so at the end.
+        const staying = modelOf({
+          ...world,
+          happenings: world.happenings.filter(({ at, state }) => at < 0 || state),
+        })
+        for (const run of [model, staying]) {
+          const removed: string[] = []
+          const atStart = run.publicCampaigns()
+          for await (const change of clientOf(run).reconcile({ held, pageSize: world.pageSize })) {
+            if (change.type === 'removed') removed.push(change.id)
+            else removed.splice(0, removed.length, ...removed.filter(id => id !== change.project.id))
+          }
+          if (run === staying) expect(removed.filter(id => atStart.has(id))).toEqual([])
+          const left = new Set(world.happenings.filter(({ state }) => !state).map(({ id }) => id))
+          expect(removed.filter(id => atStart.has(id) && !left.has(id))).toEqual([])
+        }
+      }),
+      { numRuns: 200 },
+    )
+  })
+})

@@ -1,0 +1,196 @@
+/**
+ * The service as a client sees it, over a small platform in a world of its own time: snapshots for a cache period, rows read
+ * when their page is, stamps that become visible late but within the horizon, a rate limit, and failures.
+ *
+ * Time passes only while somebody sleeps or waits for an answer, so that a year takes a moment and every run of a seed
+ * is the same.
+ */
+import { basePath } from '../../../contracts/api/conventions.ts'
+import { type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
+import { parseListQuery } from '../../../contracts/api/parameters.ts'
+import type { Project } from '../../../contracts/api/schemas.ts'
+import { presentProject } from '../../../services/query/present.ts'
+import { createMemoryRateLimiter } from '../../../services/query/rate-limiter-memory.ts'
+import type { ListQuery } from '../../../services/query/statements.ts'
+import { detailRow } from '../../support/query-fake-tables.ts'
+
+export const horizonMs = 5000
+export const cacheMs = 60_000
+export const startsAt = Date.parse('2026-03-01T12:00:00.250Z')
+export const baseUrl = `https://api.example${basePath}`
+
+/** What happens to one campaign of the platform. */
+export interface Happening {
+  /** Milliseconds from the start to the stamp. */
+  at: number
+  /** From the stamp until a reader can see it; within the horizon. */
+  visibleAfterMs: number
+  id: string
+  /** The campaign's state from then on; null: it is not public. */
+  state: CampaignState | null
+}
+
+export interface CampaignState {
+  title: string
+  category: string
+  /** Days of 2026 after the first. */
+  launchDay: number
+}
+
+export interface ModelSettings {
+  happenings: readonly Happening[]
+  /** Of a request, by its number. */
+  latencyMs?: (request: number) => number
+  /** What a request ends in instead of an answer, by its number. */
+  fault?: (request: number) => 'network' | ErrorCode | undefined
+  /** Whether the kept snapshots are lost before a request, by its number. */
+  evicts?: (request: number) => boolean
+  /** Which process answers a request, by its number: each has snapshots of its own, as without Redis. */
+  process?: (request: number) => number
+  requestsPerMinute?: number
+}
+
+export interface ServiceModel {
+  now(): number
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+  fetch: typeof fetch
+  /** Paths and queries below the base, in order. */
+  requests: string[]
+  /** Aborts at this moment, in milliseconds from the start. */
+  endAt(ms: number): AbortSignal
+  /** What a reader sees now, by id. */
+  publicCampaigns(): Map<string, Project>
+}
+
+interface Visible {
+  state: CampaignState
+  updatedAt: number
+}
+
+interface Snapshot {
+  ids: string[]
+  createdAt: number
+  pages: Map<string, string>
+}
+
+export function createServiceModel(settings: ModelSettings): ServiceModel {
+  const { latencyMs = () => 0, fault = () => undefined, evicts = () => false, process = () => 0 } = settings
+  const timeline = settings.happenings
+    .map(happening => ({ ...happening, stamp: startsAt + happening.at }))
+    .sort((a, b) => a.stamp + a.visibleAfterMs - (b.stamp + b.visibleAfterMs))
+  const visible = new Map<string, Visible>()
+  const snapshots = new Map<string, Snapshot>()
+  const requests: string[] = []
+  const alarms: { at: number; controller: AbortController }[] = []
+  let time = startsAt
+  let happened = 0
+  const limiter = createMemoryRateLimiter(
+    { limit: settings.requestsPerMinute ?? 120, windowMs: 60_000 },
+    { bucketsMax: 1, now: () => time },
+  )
+
+  function advance(ms: number): void {
+    time += ms
+    for (; ; happened++) {
+      const next = timeline[happened]
+      if (next === undefined || next.stamp + next.visibleAfterMs > time) break
+      if (next.state) visible.set(next.id, { state: next.state, updatedAt: next.stamp })
+      else visible.delete(next.id)
+    }
+    for (const { at, controller } of alarms) {
+      if (time >= at) controller.abort(new Error('the time is over'))
+    }
+  }
+  advance(0)
+
+  function projectOf(id: string, { state }: Visible): Project {
+    const { title, category, launchDay } = state
+    const launch = new Date(Date.UTC(2026, 0, 1 + launchDay)).toISOString().replace('T', ' ').slice(0, -1)
+    return presentProject({ ...detailRow, campaign_id: id, title, category, launch_date: launch }, time)
+  }
+
+  function idsOf({ category, updatedSince }: ListQuery): string[] {
+    return [...visible]
+      .filter(([, { state, updatedAt }]) => {
+        return (category === null || state.category === category) && updatedAt >= (updatedSince ?? 0)
+      })
+      .sort(
+        ([a, { state: left }], [b, { state: right }]) => right.launchDay - left.launchDay || (a < b ? -1 : 1),
+      )
+      .map(([id]) => id)
+  }
+
+  function list(path: string, process: number): Response {
+    const parsed = parseListQuery(path.split('?')[1] ?? '')
+    if ('fault' in parsed) return refusal('invalid_parameter')
+    const { limit, offset, ...query } = parsed.parameters
+    const key = JSON.stringify([process, query])
+    let snapshot = snapshots.get(key)
+    if (!snapshot || time >= snapshot.createdAt + cacheMs) {
+      snapshot = { ids: idsOf(query), createdAt: time, pages: new Map() }
+      snapshots.set(key, snapshot)
+    }
+    const { ids, createdAt, pages } = snapshot
+    const body = pages.get(path) ?? JSON.stringify(pageOf(ids, limit, offset))
+    pages.set(path, body)
+    return answer(body, createdAt, { 'x-data-as-of': new Date(createdAt - horizonMs).toISOString() })
+  }
+
+  function pageOf(ids: readonly string[], limit: number, offset: number): object {
+    const data = ids.slice(offset, offset + limit).flatMap(id => {
+      const found = visible.get(id)
+      return found ? [projectOf(id, found)] : []
+    })
+    return { data, pagination: { total: ids.length, limit, offset, has_more: offset + limit < ids.length } }
+  }
+
+  function answer(body: string, createdAt: number, more: Record<string, string> = {}): Response {
+    const headers = {
+      'cache-control': `private, max-age=${Math.floor((createdAt + cacheMs - time) / 1000)}`,
+      age: String(Math.floor((time - createdAt) / 1000)),
+      ...more,
+    }
+    return new Response(body, { headers })
+  }
+
+  return {
+    now: () => time,
+    requests,
+    publicCampaigns: () => new Map([...visible].map(([id, found]) => [id, projectOf(id, found)])),
+
+    async sleep(ms, signal) {
+      signal?.throwIfAborted()
+      advance(ms)
+      signal?.throwIfAborted()
+    },
+
+    endAt(ms) {
+      const controller = new AbortController()
+      alarms.push({ at: startsAt + ms, controller })
+      return controller.signal
+    },
+
+    async fetch(input) {
+      const path = String(input).slice(baseUrl.length)
+      const number = requests.push(path) - 1
+      if (evicts(number)) snapshots.clear()
+      // The answer is made half way.
+      advance(Math.floor(latencyMs(number) / 2))
+      const decision = await limiter.hit('key')
+      const failure = decision.allowed ? fault(number) : 'rate_limited'
+      if (failure === 'network') throw new TypeError('the connection was lost')
+      const response = failure === undefined ? list(path, process(number)) : refusal(failure)
+      response.headers.set('x-ratelimit-remaining', String(decision.remaining))
+      response.headers.set('x-ratelimit-reset', String(decision.resetAt))
+      if (failure === 'rate_limited') {
+        response.headers.set('retry-after', String(Math.max(1, decision.resetAt - Math.floor(time / 1000))))
+      }
+      advance(Math.ceil(latencyMs(number) / 2))
+      return response
+    },
+  }
+}
+
+function refusal(code: ErrorCode): Response {
+  return Response.json(errorBody(code), { status: errors[code].status })
+}
