@@ -19,6 +19,7 @@ import type { EventWriter, NewRecord } from '../../services/shared/event-log/por
 import { openChdbTables } from '../../services/shared/tables/chdb.ts'
 import { defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
 import { shuffledWithNoise, worldEvents } from '../support/arbitraries.ts'
+import { activeKeys, column, foldFaults, livesWithBatches, noFoldFaults } from '../support/fold-records.ts'
 import { readModelOf } from '../support/model.ts'
 import { expectedReading, readViews } from '../support/model-tables.ts'
 import { apiKeyEvent, newRecordOf } from '../support/sample-events.ts'
@@ -71,11 +72,6 @@ describe('a projector that is killed at any moment', () => {
     await rm(root, { recursive: true, force: true })
   })
 
-  async function column(query: string): Promise<unknown[]> {
-    const rows = await tables.rows<{ value: unknown }>({ query })
-    return rows.map(({ value }) => value)
-  }
-
   test('ends with the tables that the events say, and all of the journal read', async () => {
     expect(await readViews(tables, defaultDatabases)).toEqual(expectedReading(readModelOf(events)))
     const inspector = openJournalInspector(join(root, 'journal.sqlite'))
@@ -84,9 +80,7 @@ describe('a projector that is killed at any moment', () => {
   })
 
   test('ends with the active keys that the events say', async () => {
-    const active = await column(
-      `SELECT api_key AS value FROM ${model}.api_keys FINAL WHERE is_active ORDER BY value`,
-    )
+    const active = await activeKeys(tables, defaultDatabases)
     expect(active).toEqual(['key-1', 'key-2', 'key-3'])
   })
 
@@ -98,39 +92,24 @@ describe('a projector that is killed at any moment', () => {
     expect(texts.toSorted()).toEqual(rejects.toSorted())
   })
 
-  test('took an epoch of its own in each life that came so far, and folded under no other', async () => {
-    const holders = await column(`SELECT epoch AS value FROM ${model}.fold_epochs ORDER BY taken_at, epoch`)
-    expect(holders).toEqual(holders.map((_, index) => index + 1))
-    expect(holders.length).toBeGreaterThan(killsAtWork / 2)
-    const foreign = await column(
-      `SELECT fold_id AS value FROM ${model}.fold_log AS fold
-       LEFT JOIN ${model}.fold_epochs AS taken ON taken.epoch = bitShiftRight(fold.fold_id, 32)
-       WHERE taken.holder != fold.holder`,
+  test('took an epoch of its own in each life that came so far, folded under no other, and left no gap or doubt', async () => {
+    expect(await foldFaults(tables, defaultDatabases)).toEqual(noFoldFaults)
+    const epochs = await column(
+      tables,
+      `SELECT epoch AS value FROM ${model}.fold_epochs ORDER BY taken_at, epoch`,
     )
-    expect(foreign).toEqual([])
+    expect(epochs).toEqual(epochs.map((_, index) => index + 1))
+    expect(epochs.length).toBeGreaterThan(killsAtWork / 2)
+    expect(await livesWithBatches(tables, defaultDatabases)).toBeGreaterThanOrEqual(killsAtWork)
+    expect(await column(tables, `SELECT count() > 50 AS value FROM ${views}.campaigns`)).toEqual([1])
+  })
+
+  test('finished its folds in their order', async () => {
     const inOrder = await column(
+      tables,
       `SELECT fold_id AS value FROM ${model}.fold_log ORDER BY finished_at, fold_id`,
     )
     expect(inOrder).toEqual(inOrder.toSorted((a, b) => Number(a) - Number(b)))
-  })
-
-  test('left no gap in the numbers of any life’s batches', async () => {
-    const gaps = await column(
-      `SELECT projector AS value FROM ${model}.batch_log GROUP BY projector
-       HAVING uniqExact(sequence) != max(sequence) OR min(sequence) != 1`,
-    )
-    expect(gaps).toEqual([])
-    const lives = await column(`SELECT uniqExact(projector) AS value FROM ${model}.batch_log`)
-    expect(lives[0]).toBeGreaterThanOrEqual(killsAtWork)
-  })
-
-  test('left rows of confirmed folds alone', async () => {
-    const doubtful = await column(
-      `SELECT campaign_id AS value FROM ${model}.campaigns FINAL
-       WHERE fold_id > (SELECT max(fold_id) FROM ${model}.fold_log)`,
-    )
-    expect(doubtful).toEqual([])
-    expect(await column(`SELECT count() > 50 AS value FROM ${views}.campaigns`)).toEqual([1])
   })
 })
 

@@ -33,21 +33,24 @@ export function makeDataDirectory(): { path: string; remove(): void } {
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-/**
- * Starts a command of the program that runs until it is interrupted, and resolves once it has said that it is ready, or,
- * with `sign`, once it has said that. Rejects with what it said where it ends before.
- */
-export async function startProcess(
+/** A command of the program that has been started and may not run yet. */
+export interface LaunchedProcess extends Pick<ServiceProcess, 'child' | 'output'> {
+  /** Resolves once it has said its sign. Rejects with what it said where it ends before. */
+  started: Promise<ServiceProcess>
+}
+
+/** Starts a command of the program that runs until it is interrupted; see `startProcess`. */
+export function launchProcess(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
   sign = ' (ops: ',
-): Promise<ServiceProcess> {
+): LaunchedProcess {
   const child = spawn(process.execPath, [cli, ...args], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''
-  await new Promise<void>((resolve, reject) => {
+  const saidSign = new Promise<void>((resolve, reject) => {
     const onData = (data: Buffer) => {
       output = (output + data.toString()).slice(-outputLengthMax)
       if (output.includes(sign)) resolve()
@@ -58,18 +61,31 @@ export async function startProcess(
     child.on('error', reject)
   })
   const hasEnded = () => child.exitCode !== null || child.signalCode !== null
-  return {
+  const started = saidSign.then(() => ({
     apiUrl: /serves (\S+)/.exec(output)?.[1] ?? '',
     opsUrl: / \(ops: (\S+)\)/.exec(output)?.[1] ?? '',
     child,
     output: () => output,
-    async stop(signal = 'SIGINT') {
+    async stop(signal: NodeJS.Signals = 'SIGINT') {
       if (hasEnded()) return child.exitCode
       child.kill(signal)
       await once(child, 'exit')
       return child.exitCode
     },
-  }
+  }))
+  return { child, output: () => output, started }
+}
+
+/**
+ * Starts a command of the program that runs until it is interrupted, and resolves once it has said that it is ready, or,
+ * with `sign`, once it has said that. Rejects with what it said where it ends before.
+ */
+export function startProcess(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+  sign?: string,
+): Promise<ServiceProcess> {
+  return launchProcess(args, environment, sign).started
 }
 
 /** Starts the embedded service on free ports; see `startProcess`. */

@@ -1,0 +1,142 @@
+/** Projectors that are killed, joined, and stopped. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'vitest'
+import { isPublicStatus } from '../../contracts/events/event.ts'
+import { intBetween, pick } from '../../services/demo/random.ts'
+import { defaultDatabases } from '../../services/shared/tables/port.ts'
+import type { CampaignHistory } from '../support/faults/campaign-histories.ts'
+import type { Place } from '../support/faults/projectors.ts'
+import type { Figures, Stage } from '../support/faults/stage.ts'
+import { createBarrier, epochOf } from '../support/faults/tables-proxy.ts'
+import { isCampaignFold, type TablesCall } from '../support/faulty-tables.ts'
+import { column, livesWithBatches } from '../support/fold-records.ts'
+import { batchesIn, latestEpoch, shownTitle, until, untilItMoves } from './watch.ts'
+
+const { model } = defaultDatabases
+// Some are killed while they open, most a moment after something got done.
+const killsWhileOpening = 5
+const killsAtWork = 16
+
+/** kill -9 at random points, one of two, which is started again at once. */
+export async function killProjectors({ places, random, tables }: Stage): Promise<Figures> {
+  const next = random('kills')
+  const livesBefore = await livesWithBatches(tables, defaultDatabases)
+  const moments = [
+    ...Array.from({ length: killsWhileOpening }, () => ({ at: 'opening', order: next() })),
+    ...Array.from({ length: killsAtWork }, () => ({ at: 'work', order: next() })),
+  ].toSorted((a, b) => a.order - b.order)
+  let place = places[0]
+  for (const { at } of moments) {
+    if (at === 'work') {
+      place = pick(next, places)
+      const written = await batchesIn(tables)
+      await until(async () => (await batchesIn(tables)) > written)
+      await delay(intBetween(next, 0, 250))
+    } else {
+      // The one that was started last is still at it.
+      await delay(intBetween(next, 0, 1_000))
+    }
+    await place.kill()
+    place.start()
+  }
+  await Promise.all(places.map(one => one.ready()))
+  const lives = (await livesWithBatches(tables, defaultDatabases)) - livesBefore
+  expect(lives).toBeGreaterThan(killsAtWork / 3)
+  return { kills: moments.length, 'lives with batches': lives }
+}
+
+/** The group goes on to another generation while a batch is on its way into ClickHouse. */
+export async function rebalanceDuringFlush({ proxy, tables, newPlace }: Stage): Promise<Figures> {
+  const barrier = createBarrier()
+  const isFlush = ({ kind, text }: TablesCall) => kind === 'insert' && text.includes('.pledge_ledger ')
+  const release = proxy.obstruct({ before: call => (isFlush(call) ? barrier.wait(call) : undefined) })
+  await barrier.reached
+  const third = newPlace()
+  // It is ready once it has partitions, so by then the group has gone on.
+  await third.ready()
+  release()
+  barrier.open()
+  await untilItMoves(tables)
+  expect(await third.stop()).toBe(0)
+  return { joins: 1 }
+}
+
+/** The leading projector stands still with a fold on its way, until the other leads; then both go on. */
+export async function stallFolder({ proxy, traffic, tables, places, settled }: Stage): Promise<Figures> {
+  await settled()
+  await traffic.pause()
+  const history = publicHistory(() => traffic.newHistory())
+  const say = (state: number) =>
+    traffic.say([{ type: 'campaign', key: history.id, data: history.states.at(state) ?? null }])
+  const holdFolds = (isOne: (epoch: number | undefined) => boolean) => {
+    const barrier = createBarrier()
+    const release = proxy.obstruct({
+      before: call => (isCampaignFold(call) && isOne(epochOf(call)) ? barrier.wait(call) : undefined),
+    })
+    return {
+      reached: barrier.reached,
+      release() {
+        release()
+        barrier.open()
+      },
+    }
+  }
+  const old = await latestEpoch(tables)
+  const leader = await leaderOf(places)
+  const stalled = holdFolds(epoch => epoch === old)
+  await say(0)
+  const held = await stalled.reached
+  leader.child().kill('SIGSTOP')
+  await until(async () => (await latestEpoch(tables)) > old)
+  await until(async () => (await shownTitle(tables, history.id)) !== undefined)
+  const title = await shownTitle(tables, history.id)
+  // Now there is something to fold again, and only the statement of the one that stood still can fold it.
+  const present = holdFolds(epoch => epoch !== old)
+  await say(-1)
+  await present.reached
+  const answered = Promise.withResolvers<void>()
+  const watch = proxy.obstruct({ after: call => void (call === held && answered.resolve()) })
+  stalled.release()
+  await answered.promise
+  watch()
+  leader.child().kill('SIGCONT')
+  expect(await shownTitle(tables, history.id)).toBe(title)
+  await expectNothingFrom(held, old)
+  present.release()
+  await until(async () => (await shownTitle(tables, history.id)) !== title)
+  traffic.resume()
+  await untilItMoves(tables)
+  await expectNothingFrom(held, old)
+  return { stalls: 1, 'epochs taken': (await latestEpoch(tables)) - old }
+
+  /** Neither the statement that was held nor a later one under its epoch has left a row. */
+  async function expectNothingFrom({ query_params }: TablesCall, epoch: number): Promise<void> {
+    const late = `fold_id >= ${query_params.fold_id} AND bitShiftRight(fold_id, 32) = ${epoch}`
+    for (const table of ['campaigns', 'api_keys', 'fold_log']) {
+      const rows = await column(tables, `SELECT fold_id AS value FROM ${model}.${table} WHERE ${late}`)
+      expect(rows, `rows of a superseded folder in ${table}`).toEqual([])
+    }
+  }
+}
+
+/** One that is public in its first state and in its last. */
+function publicHistory(newHistory: () => CampaignHistory): CampaignHistory {
+  for (;;) {
+    const history = newHistory()
+    const [first, last] = [history.states.at(0), history.states.at(-1)]
+    if (first && last && isPublicStatus(first.status) && isPublicStatus(last.status)) return history
+  }
+}
+
+/** The projector that holds partition 0 of `campaigns`. */
+async function leaderOf(places: readonly Place[]): Promise<Place> {
+  for (const place of places) {
+    const { opsUrl } = await place.ready()
+    const status = (await (await fetch(`${opsUrl}/status`)).json()) as {
+      projector: { lag: { topic: string; partition: number }[] }
+    }
+    if (status.projector.lag.some(({ topic, partition }) => topic === 'campaigns' && partition === 0))
+      return place
+  }
+  throw new Error('no projector leads')
+}

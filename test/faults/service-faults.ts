@@ -1,0 +1,121 @@
+/** Kafka, ClickHouse and Redis, away and back. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'vitest'
+import { intBetween } from '../../services/demo/random.ts'
+import {
+  cacheMs,
+  type Figures,
+  horizonMs,
+  type Stage,
+  sessionMs,
+  silenceMs,
+} from '../support/faults/stage.ts'
+import { isCampaignFold, isRestamp } from '../support/faulty-tables.ts'
+import { keyHeaders } from '../support/query-app.ts'
+import { until, untilItMoves } from './watch.ts'
+
+const lateAnswers = 2
+const stopsOfFolds = 4
+
+export async function killBroker({ services, tables }: Stage): Promise<Figures> {
+  await services.kafka.halt()
+  await delay(2 * sessionMs)
+  await services.kafka.resume()
+  await untilItMoves(tables)
+  return { kills: 1 }
+}
+
+/** Killed, and then silent, each for longer than the session, and for longer than a statement is waited for. */
+export async function takeClickHouseAway(stage: Stage): Promise<Figures> {
+  await stage.withoutClickHouse(async () => {
+    await stage.killClickHouse()
+    await delay(2 * sessionMs)
+    await stage.restartClickHouse()
+  })
+  await untilItMoves(stage.tables)
+  await stopClickHouse(stage, silenceMs + sessionMs)
+  await untilItMoves(stage.tables)
+  return { kills: 1, stops: 1 }
+}
+
+/** Killed, started again empty, and silent, while a client asks for more than its limit. */
+export async function takeRedisAway(stage: Stage): Promise<Figures> {
+  const { services, traffic, keys, apiUrls, client } = stage
+  const { credentials, event } = keys.issue('thirsty')
+  const headers = keyHeaders(credentials)
+  await traffic.say([event])
+  for (const url of apiUrls) {
+    await until(
+      async () => (await client.ask(`${url}/stats`, [200, 401], { headers }))?.response.status === 200,
+    )
+  }
+  const admitted: number[] = []
+  const drink = async () => {
+    const urls = Array.from({ length: 80 }, (_, n) => `${apiUrls[n % apiUrls.length]}/stats`)
+    const asked = await Promise.all(urls.map(url => client.ask(url, [200, 429], { headers })))
+    admitted.push(asked.filter(one => one?.response.status === 200).length)
+  }
+  const areShared = async () => {
+    const details = await Promise.all(
+      stage.queries.map(async ({ opsUrl }) => (await fetch(`${opsUrl}/readyz`)).text()),
+    )
+    return details.every(text => text.includes('limits are shared, caches are shared'))
+  }
+  await drink()
+  await services.redis.kill()
+  await drink()
+  await services.redis.restart()
+  await until(areShared)
+  await drink()
+  services.redis.pause()
+  await drink()
+  await delay(2 * cacheMs)
+  services.redis.resume()
+  await until(areShared)
+  await drink()
+  // Each process alone keeps to the limit, and so do both together once they share what they have counted.
+  const sum = admitted.reduce((total, count) => total + count, 0)
+  expect(sum).toBeGreaterThan(110)
+  expect(sum).toBeLessThanOrEqual(2 * 120)
+  expect(admitted.at(-1)).toBe(0)
+  return { kills: 1, stops: 1, 'admitted of 400 for one key': sum }
+}
+
+/** Folds that end beyond the commit horizon: by their answer, and by themselves. */
+export async function slowClickHouseDown(stage: Stage): Promise<Figures> {
+  const { proxy, random } = stage
+  const next = random('slow')
+  const before = proxy.count(isRestamp)
+  let late = 0
+  const release = proxy.obstruct({
+    async after(call) {
+      if (!isCampaignFold(call) || late === lateAnswers) return
+      late++
+      await delay(1.2 * horizonMs)
+    },
+  })
+  await until(() => late === lateAnswers)
+  release()
+  for (let stop = 0; stop < stopsOfFolds; stop++) {
+    const arrived = Promise.withResolvers<void>()
+    const watch = proxy.obstruct({ before: call => void (isCampaignFold(call) && arrived.resolve()) })
+    await arrived.promise
+    watch()
+    // A moment later it runs, with its stamp on it.
+    await delay(intBetween(next, 2, 40))
+    await stopClickHouse(stage, 1.2 * horizonMs)
+  }
+  await untilItMoves(stage.tables)
+  const restamps = proxy.count(isRestamp) - before
+  expect(restamps).toBeGreaterThanOrEqual(lateAnswers)
+  return { 'late answers': late, stops: stopsOfFolds, restamps }
+}
+
+/** It takes connections, and answers nothing. */
+function stopClickHouse(stage: Stage, ms: number): Promise<void> {
+  return stage.withoutClickHouse(async () => {
+    stage.signalClickHouse('SIGSTOP')
+    await delay(ms)
+    stage.signalClickHouse('SIGCONT')
+  })
+}

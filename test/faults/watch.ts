@@ -1,0 +1,43 @@
+/** What a fault looks at while it is played. */
+import { expect, vi } from 'vitest'
+import { defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
+import { column } from '../support/fold-records.ts'
+
+const { model, views } = defaultDatabases
+const holdsMsMax = 60_000
+
+/** Polls until something holds. Throws after a minute. */
+export async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
+  await vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: holdsMsMax, interval: 20 })
+}
+
+/** How many batches were ever written. */
+export function batchesIn(tables: Tables): Promise<number> {
+  return numberOf(tables, `SELECT count() AS value FROM ${model}.batch_log`)
+}
+
+/** The highest epoch that a folder has taken. */
+export function latestEpoch(tables: Tables): Promise<number> {
+  return numberOf(tables, `SELECT max(epoch) AS value FROM ${model}.fold_epochs`)
+}
+
+/** Resolves when a batch was written and a fold was finished from now on. */
+export async function untilItMoves(tables: Tables): Promise<void> {
+  const folds = () => numberOf(tables, `SELECT count() AS value FROM ${model}.fold_log`)
+  const [written, folded] = [await batchesIn(tables), await folds()]
+  await until(async () => (await batchesIn(tables)) > written && (await folds()) > folded)
+}
+
+/** The title that the campaign is shown with; `undefined` where it is not shown. */
+export async function shownTitle(tables: Tables, id: string): Promise<unknown> {
+  const [title] = await column(
+    tables,
+    `SELECT title AS value FROM ${views}.campaigns WHERE campaign_id = '${id}'`,
+  )
+  return title
+}
+
+async function numberOf(tables: Tables, query: string): Promise<number> {
+  const [value] = await column(tables, query)
+  return Number(value)
+}

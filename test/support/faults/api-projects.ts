@@ -1,0 +1,79 @@
+/** What the API has to show of the plain model's campaigns. */
+import type { Project, Reward } from '../../../contracts/api/schemas.ts'
+import { currencyDigits } from '../../../contracts/events/currencies.ts'
+import type { CampaignReading } from '../model.ts'
+import { majorText, percentText } from '../model-tables.ts'
+
+/** The fields of a campaign that no clock moves. */
+export type TimelessProject = Omit<Project, 'days_remaining'>
+
+export function timeless<P extends Project>({ days_remaining: _, ...project }: P): Omit<P, 'days_remaining'> {
+  return project
+}
+
+/** The campaign as lists show it. */
+export function expectedProject({ campaign, pledgedMinor, backerCount }: CampaignReading): TimelessProject {
+  const digits = currencyDigits(campaign.currency) ?? 0
+  const { campaign_id, creator, follower_count, goal_amount_minor } = campaign
+  return {
+    id: campaign_id,
+    slug: campaign.slug,
+    url: campaign.url,
+    title: campaign.title,
+    subtitle: campaign.subtitle,
+    category: campaign.category,
+    subcategory: campaign.subcategory,
+    location: campaign.location,
+    image_url: campaign.image_url,
+    currency: campaign.currency,
+    goal_amount: Number(majorText(BigInt(goal_amount_minor), digits)),
+    pledged_amount: Number(majorText(pledgedMinor, digits)),
+    percent_funded: Number(percentText(pledgedMinor, BigInt(goal_amount_minor))),
+    backer_count: backerCount,
+    follower_count: Number(follower_count),
+    status: campaign.status as Project['status'],
+    campaign_type: campaign.campaign_type,
+    project_type: campaign.project_type,
+    is_staff_pick: campaign.is_staff_pick,
+    has_adult_content: campaign.has_adult_content,
+    uses_ai: campaign.uses_ai,
+    tags: campaign.tags,
+    launch_date: timestampOf(campaign.launch_date),
+    end_date: timestampOf(campaign.end_date),
+    created_at: new Date(campaign.created_at).toISOString(),
+    creator: { name: creator.name, profile_url: creator.profile_url, avatar_url: creator.avatar_url },
+  }
+}
+
+/** What the campaign's own page has beside that. */
+export function expectedTexts({ campaign, rewards }: CampaignReading): {
+  description: string
+  risks: string
+  rewards: Reward[]
+} {
+  const digits = currencyDigits(campaign.currency) ?? 0
+  return {
+    description: campaign.description,
+    risks: campaign.risks,
+    rewards: campaign.rewards.map((reward, index) => {
+      const reading = rewards[index]
+      return {
+        reward_id: reward.reward_id,
+        title: reward.title,
+        description: reward.description,
+        amount: Number(majorText(BigInt(reward.amount_minor), digits)),
+        quantity_available: numberOrNull(reward.quantity_available),
+        quantity_claimed: reading?.claimed ?? 0,
+        quantity_remaining: numberOrNull(reading?.remaining ?? null),
+      }
+    }),
+  }
+}
+
+function timestampOf(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString()
+}
+
+function numberOrNull(value: number | bigint | null): number | null {
+  return value === null ? null : Number(value)
+}

@@ -1,0 +1,58 @@
+/** What the Kafka cluster holds at the end: where the group stands, and what became of the records that are no events. */
+import { topics } from '../../../contracts/events/event.ts'
+import { readReject } from '../../../services/shared/event-log/kafka/rejects.ts'
+import { readTopic, withAdmin } from '../kafka/topics.ts'
+
+const groupId = 'pledgeview-projector'
+
+const settingsOf = (address: string) => ({ brokers: [address], clientId: 'fault-suite', topicPrefix: '' })
+
+/** The group's positions and the ends of the log, by topic and partition. A partition without records has no position. */
+export async function positionsAndEnds(
+  address: string,
+): Promise<{ positions: Record<string, number>; ends: Record<string, number> }> {
+  return withAdmin(settingsOf(address), async admin => {
+    const positions: Record<string, number> = {}
+    const ends: Record<string, number> = {}
+    for (const topic of topics) {
+      for (const { partition, high } of await admin.fetchTopicOffsets(topic)) {
+        if (Number(high) > 0) ends[`${topic}/${partition}`] = Number(high)
+      }
+    }
+    for (const { topic, partitions } of await admin.fetchOffsets({ groupId, topics: [...topics] })) {
+      for (const { partition, offset } of partitions) {
+        if (Number(offset) > 0) positions[`${topic}/${partition}`] = Number(offset)
+      }
+    }
+    return { positions, ends }
+  })
+}
+
+/** A record that is no event: where it stands, and its value. */
+type Placed = Record<string, string>
+
+/** Those that the rejects keep, one of each, and how many messages that took. */
+export async function keptRejects(address: string): Promise<{ kept: Placed; messages: number }> {
+  const settings = settingsOf(address)
+  const messages = await readTopic(settings, 'rejects')
+  const kept: Placed = {}
+  for (const message of messages) {
+    const { topic, partition, offset, value } = readReject(settings, message).record
+    kept[`${topic}/${partition}/${offset}`] = textOf(value)
+  }
+  return { kept, messages: messages.length }
+}
+
+/** Those that are in the log. */
+export async function appendedPoison(address: string, values: readonly Uint8Array[]): Promise<Placed> {
+  const known = new Set(values.map(textOf))
+  const appended: Placed = {}
+  for (const { partition, offset, value } of await readTopic(settingsOf(address), 'pledges')) {
+    if (known.has(textOf(value))) appended[`pledges/${partition}/${offset}`] = textOf(value)
+  }
+  return appended
+}
+
+function textOf(value: Uint8Array | null): string {
+  return Buffer.from(value ?? []).toString('base64')
+}

@@ -1,0 +1,57 @@
+/** Two places in the projectors' group, each held by one process after another. */
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import type { Deployment } from '../deployment.ts'
+import { launchProcess, type ServiceProcess } from '../service-process.ts'
+
+export interface Place {
+  /** The process that holds it; it may still be starting. */
+  child(): ChildProcess
+  output(): string
+  /** Resolves when the process runs, which is once the group has given it its partitions. */
+  ready(): Promise<ServiceProcess>
+  /** kill -9. Throws where the process has ended by itself. */
+  kill(): Promise<void>
+  /** Interrupts it. Resolves with its exit code. */
+  stop(): Promise<number | null>
+  /** Fills the place again, without waiting for it. */
+  start(settings?: Readonly<Record<string, string>>): void
+  hasEnded(): boolean
+}
+
+export function createPlace(deployment: Pick<Deployment, 'environment'>): Place {
+  let launched = launch()
+
+  function launch(settings: Readonly<Record<string, string>> = {}) {
+    const process = launchProcess(['projector'], { ...deployment.environment, ...settings })
+    // One that is killed while it starts is not waited for.
+    process.started.catch(() => undefined)
+    return process
+  }
+
+  const hasEnded = () => launched.child.exitCode !== null || launched.child.signalCode !== null
+
+  async function end(signal: NodeJS.Signals): Promise<number | null> {
+    const { child } = launched
+    if (hasEnded()) return child.exitCode
+    const exit = once(child, 'exit')
+    child.kill(signal)
+    await exit
+    return child.exitCode
+  }
+
+  return {
+    child: () => launched.child,
+    output: () => launched.output(),
+    ready: () => launched.started,
+    async kill() {
+      if (hasEnded()) throw new Error(`a projector ended by itself:\n${launched.output().slice(-2_000)}`)
+      await end('SIGKILL')
+    },
+    stop: () => end('SIGINT'),
+    start(settings) {
+      launched = launch(settings)
+    },
+    hasEnded,
+  }
+}

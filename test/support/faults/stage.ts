@@ -1,0 +1,265 @@
+/**
+ * The stage of the fault suite: real services, two projectors and two query processes, traffic, and readers who are asking
+ * all the time. A fault is played on it, and then everything has to be as if there had been none.
+ */
+import { expect, vi } from 'vitest'
+import { projectListBodySchema } from '../../../contracts/api/schemas.ts'
+import { type Random, randomOf } from '../../../services/demo/random.ts'
+import { openKafkaWriter } from '../../../services/shared/event-log/kafka/writer.ts'
+import type { EventWriter } from '../../../services/shared/event-log/port.ts'
+import { openServerTables } from '../../../services/shared/tables/clickhouse-server.ts'
+import { defaultDatabases, type Tables } from '../../../services/shared/tables/port.ts'
+import { type ClickHouseDoor, settingsFor, startClickHouseDoor } from '../clickhouse-door.ts'
+import { type Deployment, deploy } from '../deployment.ts'
+import { activeKeys } from '../fold-records.ts'
+import { silent } from '../kafka/topics.ts'
+import { readModelOf } from '../model.ts'
+import { expectedReading, readViews } from '../model-tables.ts'
+import { keyHeaders } from '../query-app.ts'
+import type { ServiceProcess } from '../service-process.ts'
+import { type LocalServices, startLocalServices } from '../stack.ts'
+import { type ApiClient, createApiClient } from './api-client.ts'
+import { expectedProject, type TimelessProject, timeless } from './api-projects.ts'
+import { createJudge } from './judge.ts'
+import { createKeyBook, type KeyBook } from './key-book.ts'
+import { type Mirror, startMirror } from './mirror.ts'
+import { createPlace, type Place } from './projectors.ts'
+import { startReaders } from './readers.ts'
+import { startTablesProxy, type TablesProxy } from './tables-proxy.ts'
+import { createTraffic, type Traffic } from './traffic.ts'
+
+/** How soon the group forgets a projector, ms. */
+export const sessionMs = 2_000
+/** The commit horizon, ms. */
+export const horizonMs = 1_500
+/** How long a response may be served from the cache, ms. */
+export const cacheMs = 1_000
+/** How long a silent ClickHouse is waited for, ms. */
+export const silenceMs = 4_000
+
+// Small times and batches: much happens in a short suite, and a fault falls between any two steps.
+const settings = {
+  PLEDGEVIEW_KAFKA_SESSION_MS: String(sessionMs),
+  PLEDGEVIEW_COMMIT_HORIZON_MS: String(horizonMs),
+  PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX: String(silenceMs),
+  PLEDGEVIEW_CACHE_MS: String(cacheMs),
+  PLEDGEVIEW_STATS_CACHE_MS: String(cacheMs),
+  PLEDGEVIEW_BATCH_RECORDS_MAX: '200',
+  PLEDGEVIEW_BATCH_MS_MAX: '50',
+  PLEDGEVIEW_REJECT_WINDOW_RECORDS: '1000',
+  PLEDGEVIEW_LOG_LEVEL: 'warn',
+}
+// Readers make some 60 requests a second, and a key may make 120 a minute.
+const readerAccounts = 20
+const keysOfAccount = 3
+const settledMsMax = 60_000
+
+export type Figures = Readonly<Record<string, string | number>>
+
+export interface Stage {
+  readonly services: LocalServices
+  readonly deployment: Deployment
+  readonly queries: readonly ServiceProcess[]
+  readonly apiUrls: readonly string[]
+  /** Between the projectors and ClickHouse. */
+  readonly proxy: TablesProxy
+  /** The tables themselves, past the proxy. */
+  readonly tables: Tables
+  readonly traffic: Traffic
+  readonly keys: KeyBook
+  readonly client: ApiClient
+  readonly mirror: Mirror
+  readonly places: readonly [Place, Place]
+  /** Starts another projector, which is not counted on. */
+  newPlace(): Place
+  random(...purpose: string[]): Random
+  /** Plays a fault, waits until all is settled, and prints its figures. */
+  play(name: string, fault: () => Promise<Figures>): Promise<void>
+  /** While this runs, the query processes may answer 500. */
+  withoutClickHouse<T>(work: () => Promise<T>): Promise<T>
+  killClickHouse(): Promise<void>
+  /** On the same directory and port. */
+  restartClickHouse(): Promise<void>
+  signalClickHouse(signal: 'SIGSTOP' | 'SIGCONT'): void
+  /** Pauses the traffic until the tables and keys are what was said. */
+  settled(): Promise<void>
+  /** The rows of all pages, from one query process. */
+  walk(apiUrl: string): Promise<TimelessProject[]>
+  /** What it has to return. */
+  expectedWalk(): TimelessProject[]
+  stop(): Promise<void>
+}
+
+export async function openStage(seed: string): Promise<Stage> {
+  const closing: (() => Promise<unknown>)[] = []
+  const closed = <T>(part: T, close: (part: T) => Promise<unknown>): T => {
+    closing.unshift(() => close(part))
+    return part
+  }
+  async function stop(): Promise<void> {
+    for (const close of closing) await close()
+  }
+
+  try {
+    const services = closed(await startLocalServices(), all => all.stop())
+    let door: ClickHouseDoor = services.clickHouse
+    const proxy = closed(await startTablesProxy(door.url), one => one.close())
+    const deployment = closed(await deploy(services.addresses, settings), all => all.stop())
+    const tables = closed(openServerTables(settingsFor(door)), all => all.close())
+    const writer = closed(await openWriter(services.addresses.kafka), one => one.close())
+    const random = (...purpose: string[]) => randomOf(seed, ...purpose)
+    const traffic = closed(createTraffic(random('traffic'), writer), one => one.stop())
+    const keys = createKeyBook(deployment.environment.PLEDGEVIEW_KEY_PEPPER ?? '')
+    const issued = Array.from({ length: readerAccounts * keysOfAccount }, (_, n) =>
+      keys.issue(`readers-${n % readerAccounts}`),
+    )
+    await traffic.say(issued.map(({ event }) => event))
+
+    const behindProxy = { environment: { ...deployment.environment, PLEDGEVIEW_CLICKHOUSE_URL: proxy.url } }
+    const newPlace = () => closed(createPlace(behindProxy), one => one.stop())
+    const places = [newPlace(), newPlace()] as const
+    const queries = await Promise.all([deployment.startQuery(), deployment.startQuery()])
+    await Promise.all(places.map(one => one.ready()))
+    const apiUrls = queries.map(({ apiUrl }) => apiUrl)
+
+    let awaySince: number | undefined
+    const absences: { from: number; to: number }[] = []
+    const client = createApiClient(
+      (from, to) =>
+        (awaySince !== undefined && awaySince <= to) ||
+        absences.some(absence => absence.from <= to && absence.to >= from),
+    )
+    const judge = createJudge(traffic)
+    const credentials = issued.map(one => one.credentials)
+    const common = { apiUrls, client, judge, keys: credentials }
+
+    async function settled(): Promise<void> {
+      await traffic.pause()
+      const expected = expectedReading(readModelOf(traffic.events()))
+      await vi.waitFor(
+        async () => {
+          expect(await readViews(tables, defaultDatabases)).toEqual(expected)
+          expect(await activeKeys(tables, defaultDatabases)).toEqual(keys.active())
+        },
+        { timeout: settledMsMax, interval: 200 },
+      )
+      traffic.resume()
+    }
+
+    traffic.start()
+    await settled()
+    // A key is followed within two seconds of its fold.
+    await vi.waitFor(
+      async () => {
+        const answers = await Promise.all(
+          apiUrls.map(url =>
+            fetch(`${url}/stats`, { headers: keyHeaders(credentials[0] ?? { key: '', secret: '' }) }),
+          ),
+        )
+        expect(answers.map(({ status }) => status)).toEqual([200, 200])
+      },
+      { timeout: 10_000, interval: 100 },
+    )
+    const mirror = closed(startMirror(common), one => one.stop())
+    closed(startReaders({ ...common, traffic, random: n => random('reader', String(n)) }), all => all.stop())
+
+    return {
+      services,
+      deployment,
+      queries,
+      apiUrls,
+      proxy,
+      tables,
+      traffic,
+      keys,
+      client,
+      mirror,
+      places,
+      newPlace,
+      random,
+      settled,
+      stop,
+
+      async play(name, fault) {
+        const before = { records: traffic.records(), statuses: client.statuses(), at: performance.now() }
+        const figures = await fault()
+        await settled()
+        expect(client.faults()).toEqual([])
+        expect(places.map(one => one.hasEnded())).toEqual([false, false])
+        const records = traffic.records() - before.records
+        const seconds = Math.round((performance.now() - before.at) / 1_000)
+        const all = { ...figures, records, ...countsSince(before.statuses, client.statuses()) }
+        const line = Object.entries(all).map(([what, count]) => `${count} ${what}`)
+        console.log(`${name}: ${line.join(', ')}; ${seconds} s`)
+      },
+
+      async withoutClickHouse(work) {
+        awaySince = Date.now()
+        try {
+          return await work()
+        } finally {
+          absences.push({ from: awaySince, to: Date.now() })
+          awaySince = undefined
+        }
+      },
+
+      killClickHouse: () => door.kill(),
+      async restartClickHouse() {
+        const { directory, url } = services.clickHouse
+        door = closed(await startClickHouseDoor({ directory, port: Number(new URL(url).port) }), one =>
+          one.stop(),
+        )
+      },
+      signalClickHouse: signal => void door.child.kill(signal),
+
+      async walk(apiUrl) {
+        const rows: TimelessProject[] = []
+        for (let offset = 0; ; offset += 100) {
+          const url = `${apiUrl}/projects?limit=100&offset=${offset}`
+          const asked = await client.ask(url, [200], {
+            headers: keyHeaders(issued[0]?.credentials ?? noCredentials),
+          })
+          const { data, pagination } = projectListBodySchema.parse(asked?.body)
+          rows.push(...data.map(timeless))
+          if (!pagination.has_more) return rows
+        }
+      },
+
+      expectedWalk: () => {
+        const readings = [...readModelOf(traffic.events()).campaigns.values()].map(expectedProject)
+        const launched = (at: string | null) => at ?? ''
+        return readings.toSorted((a, b) =>
+          launched(a.launch_date) === launched(b.launch_date)
+            ? a.id < b.id
+              ? -1
+              : 1
+            : launched(a.launch_date) > launched(b.launch_date)
+              ? -1
+              : 1,
+        )
+      },
+    }
+  } catch (cause) {
+    await stop()
+    throw cause
+  }
+}
+
+const noCredentials = { key: '', secret: '' }
+
+function openWriter(address: string): Promise<EventWriter> {
+  const names = { brokers: [address], clientId: 'fault-suite', topicPrefix: '' }
+  return openKafkaWriter({ ...names, retriesMax: 3 }, { logger: silent })
+}
+
+function countsSince(
+  before: Readonly<Record<number, number>>,
+  now: Readonly<Record<number, number>>,
+): Figures {
+  const counts = Object.entries(now).map(
+    ([status, count]) => [status, count - (before[Number(status)] ?? 0)] as const,
+  )
+  const requests = counts.reduce((sum, [, count]) => sum + count, 0)
+  const seen = counts.filter(([, count]) => count > 0).map(([status, count]) => `${status}: ${count}`)
+  return { requests, [`(${seen.join(', ')})`]: 'statuses' }
+}

@@ -1,0 +1,107 @@
+/**
+ * An HTTP proxy before ClickHouse that knows one statement from another: to hold one up, before it runs or after, or to
+ * see that it was sent. A statement that has arrived is run even where its sender is gone, as in any network.
+ */
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import type { Obstacles, TablesCall } from '../faulty-tables.ts'
+
+export interface TablesProxy {
+  url: string
+  /** From now on, until the function that it returns is called. */
+  obstruct(obstacles: Obstacles): () => void
+  /** How many statements of this kind have arrived so far. */
+  count(isOne: (call: TablesCall) => boolean): number
+  close(): Promise<void>
+}
+
+/** Something that waits until it is opened. */
+export interface Barrier {
+  /** Resolves once something waits, with what it is. */
+  reached: Promise<TablesCall>
+  wait(call: TablesCall): Promise<void>
+  open(): void
+}
+
+export function createBarrier(): Barrier {
+  const reached = Promise.withResolvers<TablesCall>()
+  const opened = Promise.withResolvers<void>()
+  return {
+    reached: reached.promise,
+    wait(call) {
+      reached.resolve(call)
+      return opened.promise
+    },
+    open: () => opened.resolve(),
+  }
+}
+
+const countedMax = 100_000
+
+export async function startTablesProxy(target: string): Promise<TablesProxy> {
+  const obstacles = new Set<Obstacles>()
+  const calls: TablesCall[] = []
+
+  async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const body = await buffer(incoming)
+    const call = callOf(new URL(incoming.url ?? '/', target), body)
+    if (calls.length < countedMax) calls.push(call)
+    for (const { before } of obstacles) await before?.(call)
+    const answer = await forward(target, incoming, body)
+    const answerBody = await buffer(answer)
+    for (const { after } of obstacles) await after?.(call)
+    const { 'transfer-encoding': _, connection: __, ...headers } = answer.headers
+    outgoing.writeHead(answer.statusCode ?? 502, headers).end(answerBody)
+  }
+
+  const server = createServer({ maxHeaderSize: 1_048_576 }, (incoming, outgoing) => {
+    // ClickHouse is away, or the sender is: the connection is cut, as it would be without a proxy.
+    handle(incoming, outgoing).catch(() => outgoing.destroy())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    obstruct(more) {
+      obstacles.add(more)
+      return () => obstacles.delete(more)
+    },
+    count: isOne => calls.filter(isOne).length,
+    async close() {
+      server.close()
+      server.closeAllConnections()
+      await once(server, 'close')
+    },
+  }
+}
+
+/** The epoch that a statement of a folder runs under; `undefined` for any other statement. */
+export function epochOf({ text }: TablesCall): number | undefined {
+  const epoch = /fold_epochs\) = \((\d+), /.exec(text)?.[1]
+  return epoch === undefined ? undefined : Number(epoch)
+}
+
+/** The text of an insert stands in the URL, before its rows; any other in the body. */
+function callOf(url: URL, body: Buffer): TablesCall {
+  const insert = url.searchParams.get('query')
+  const text = insert ?? body.toString()
+  const parameters = [...url.searchParams].filter(([name]) => name.startsWith('param_'))
+  return {
+    kind: insert === null ? (text.includes('INSERT INTO') ? 'run' : 'rows') : 'insert',
+    text,
+    query_params: Object.fromEntries(parameters.map(([name, value]) => [name.slice('param_'.length), value])),
+  }
+}
+
+async function forward(target: string, incoming: IncomingMessage, body: Buffer): Promise<IncomingMessage> {
+  const { connection: _, 'transfer-encoding': __, ...headers } = incoming.headers
+  const outgoing = send(new URL(incoming.url ?? '/', target), {
+    method: incoming.method ?? 'POST',
+    headers: { ...headers, 'content-length': body.length },
+  })
+  outgoing.end(body)
+  const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
+  return answer
+}

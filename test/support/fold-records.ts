@@ -1,0 +1,58 @@
+/** What the private tables keep of batches and folds, and what must never be found there. Each list is empty if all is well. */
+import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+
+export interface FoldFaults {
+  /** Folds that someone else recorded than took their epoch. */
+  foreignFolds: unknown[]
+  /** Epochs that are not the next after the one before. */
+  epochs: unknown[]
+  /** Runs of a projector whose batches have gaps in their numbers. */
+  gaps: unknown[]
+  /** Campaigns whose row is of a fold that nobody confirmed. */
+  doubtfulCampaigns: unknown[]
+}
+
+export const noFoldFaults: FoldFaults = { foreignFolds: [], epochs: [], gaps: [], doubtfulCampaigns: [] }
+
+export async function foldFaults(tables: Tables, { model }: Databases): Promise<FoldFaults> {
+  const foreignFolds = await column(
+    tables,
+    `SELECT fold_id AS value FROM ${model}.fold_log AS fold
+     LEFT JOIN ${model}.fold_epochs AS taken ON taken.epoch = bitShiftRight(fold.fold_id, 32)
+     WHERE taken.holder != fold.holder`,
+  )
+  // Two that take an epoch at once get the same number, and both then take another.
+  const epochs = await column(
+    tables,
+    `SELECT epoch AS value FROM (SELECT DISTINCT epoch FROM ${model}.fold_epochs ORDER BY epoch)
+     WHERE epoch != rowNumberInAllBlocks() + 1`,
+  )
+  const gaps = await column(
+    tables,
+    `SELECT projector AS value FROM ${model}.batch_log GROUP BY projector
+     HAVING uniqExact(sequence) != max(sequence) OR min(sequence) != 1`,
+  )
+  const doubtfulCampaigns = await column(
+    tables,
+    `SELECT campaign_id AS value FROM ${model}.campaigns FINAL
+     WHERE fold_id > (SELECT max(fold_id) FROM ${model}.fold_log)`,
+  )
+  return { foreignFolds, epochs, gaps, doubtfulCampaigns }
+}
+
+/** How many runs of a projector got a batch written. */
+export async function livesWithBatches(tables: Tables, { model }: Databases): Promise<number> {
+  const [lives] = await column(tables, `SELECT uniqExact(projector) AS value FROM ${model}.batch_log`)
+  return Number(lives)
+}
+
+/** The keys that the read table holds as active, sorted. */
+export async function activeKeys(tables: Tables, { model }: Databases): Promise<unknown[]> {
+  return column(tables, `SELECT api_key AS value FROM ${model}.api_keys FINAL WHERE is_active ORDER BY value`)
+}
+
+/** The values of a query's column `value`. */
+export async function column(tables: Tables, query: string): Promise<unknown[]> {
+  const rows = await tables.rows<{ value: unknown }>({ query })
+  return rows.map(({ value }) => value)
+}
