@@ -1,0 +1,123 @@
+/**
+ * The main job, distributed: the whole Kickstarter table as change events, with noise, through real Kafka, two
+ * projectors, ClickHouse over HTTP and Redis, compared with the table's truth at both query processes and in the views.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { topics } from '../../contracts/events/event.ts'
+import { openServerTables } from '../../services/shared/tables/clickhouse-server.ts'
+import { settingsFor } from '../support/clickhouse-door.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import {
+  type Appended,
+  appendKickstarter,
+  issueCredentials,
+  peakMemoryMb,
+  projectionStatus,
+  type Truth,
+  untilDrained,
+} from '../support/kickstarter.ts'
+import { type Asked, describeAnswers, expectTrueViews } from '../support/kickstarter-answers.ts'
+import { kickstarterTable, needs, type Requirement } from '../support/requirements.ts'
+import { makeDataDirectory, type ServiceProcess } from '../support/service-process.ts'
+import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
+
+const directory = makeDataDirectory()
+let requirement: Requirement
+let services: LocalServices
+let deployment: Deployment
+let projectors: [ServiceProcess, ServiceProcess]
+let queries: [ServiceProcess, ServiceProcess]
+let credentials: Record<string, string>
+let appended: Appended
+let truth: Truth
+
+describe('the real Kickstarter table, with five percent of noise, distributed', () => {
+  beforeAll(async () => {
+    requirement = kickstarterTable.isMet ? await localServices() : kickstarterTable
+    if (!requirement.isMet) return
+    services = await startLocalServices()
+    deployment = await deploy(services.addresses, { PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '1000000' })
+    projectors = [await deployment.startProjector(), await deployment.startProjector()]
+    ;({ truth, ...appended } = await appendKickstarter(
+      deployment.command,
+      join(directory.path, 'truth.json'),
+    ))
+    const appendedAt = performance.now()
+    credentials = await issueCredentials(deployment.command, 'a')
+    await untilDrained(...projectors)
+    const linesPerSecond = Math.round((1_000 * appended.appended) / appended.elapsed_ms)
+    const drainMs = Math.round(performance.now() - appendedAt)
+    console.log(`${appended.appended} events appended at ${linesPerSecond}/s, drained ${drainMs} ms later`)
+    queries = [await deployment.startQuery(), await deployment.startQuery()]
+  }, 480_000)
+
+  beforeEach(context => needs(context, requirement))
+
+  afterAll(async () => {
+    await deployment?.stop()
+    await services?.stop()
+    directory.remove()
+  })
+
+  const askedOf = (index: 0 | 1) => (): Asked => ({ apiUrl: queries[index].apiUrl, credentials, truth })
+  // Each is asked for what the other has not been asked for, so that no answer comes from the shared cache.
+  const ofFirst = { sort: 'newest', isSampled: (index: number) => index % 20 === 0 } as const
+  const ofSecond = { sort: 'most_backed', isSampled: (index: number) => index % 20 === 10 } as const
+  describeAnswers('the first query process', ofFirst, askedOf(0))
+  describeAnswers('the second query process', ofSecond, askedOf(1))
+
+  test("the data teams' views say what the table says, of every campaign and every tier", async () => {
+    const tables = openServerTables(settingsFor(services.clickHouse))
+    try {
+      await expectTrueViews(tables, truth)
+    } finally {
+      await tables.close()
+    }
+  })
+
+  test('both projectors took their share of every event, and refused none', async () => {
+    const statuses = await Promise.all(projectors.map(projectionStatus))
+    const records = statuses.map(({ projector }) => projector.records)
+    // The key that was issued is an event too.
+    expect(records.reduce((sum, count) => sum + count, 0)).toBe(appended.appended + 1)
+    expect(Math.min(...records)).toBeGreaterThan(0.3 * appended.appended)
+    expect(statuses.map(({ projector }) => projector.rejects)).toEqual([0, 0])
+  })
+
+  test('the log has six partitions a topic, all of them in use, compressed with LZ4', () => {
+    const { dataDirectory } = services.kafka
+    for (const topic of topics) {
+      const folders = readdirSync(dataDirectory).filter(name => new RegExp(`^${topic}-\\d+$`).test(name))
+      expect(folders).toHaveLength(6)
+      if (topic === 'api-keys') continue
+      for (const folder of folders)
+        expect(compressionsOf(join(dataDirectory, folder))).toEqual(new Set([lz4]))
+    }
+  })
+
+  test('every process stays within its memory', () => {
+    for (const projector of projectors) expect(peakMemoryMb('a projector', projector)).toBeLessThan(700)
+    for (const query of queries) expect(peakMemoryMb('a query process', query)).toBeLessThan(400)
+  })
+})
+
+const lz4 = 3
+// Of a record batch: its first offset, the bytes that follow, its leader's epoch, its version, its checksum.
+const lengthAt = 8
+const lengthEnd = 12
+const attributesAt = 21
+const compressionMask = 0b111
+
+/** Kafka's numbers of the compressions in a partition's log; source: Kafka documentation, "Record Batch". */
+function compressionsOf(folder: string): Set<number> {
+  const found = new Set<number>()
+  for (const name of readdirSync(folder).filter(file => file.endsWith('.log'))) {
+    const bytes = readFileSync(join(folder, name))
+    for (let at = 0; at < bytes.length; at += lengthEnd + bytes.readInt32BE(at + lengthAt)) {
+      found.add(bytes.readInt16BE(at + attributesAt) & compressionMask)
+    }
+  }
+  return found
+}

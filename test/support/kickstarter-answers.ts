@@ -1,0 +1,156 @@
+/** What a read model of the Kickstarter table answers, over HTTP and through the views, compared with the truth. */
+import { isDeepStrictEqual } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
+import type { Truth, TruthCampaign } from './kickstarter.ts'
+
+/** One query process, and who asks it. */
+export interface Asked {
+  /** `http://127.0.0.1:port/api/v1` */
+  apiUrl: string
+  credentials: Record<string, string>
+  truth: Truth
+}
+
+interface Project extends Omit<TruthCampaign, 'claimed'> {
+  id: string
+}
+
+interface Reward {
+  reward_id: string
+  quantity_claimed: number
+}
+
+export interface Asking {
+  /** Answers are cached by it: one that was not asked for before is computed. */
+  sort: 'newest' | 'ending_soon' | 'most_funded' | 'most_backed'
+  /** Which campaigns are asked for one by one, by their number: each costs milliseconds. */
+  isSampled: (index: number) => boolean
+}
+
+/** Tests of all that the API says of the table. `asked` is called inside tests. */
+export function describeAnswers(name: string, { sort, isSampled }: Asking, asked: () => Asked): void {
+  describe(name, () => {
+    test('lists every public campaign once, with the totals of the table, and nothing else', async () => {
+      const { truth } = asked()
+      const listed = await walk(asked(), sort)
+      expect(new Set(listed.map(({ id }) => id)).size).toBe(listed.length)
+      expect(listed).toHaveLength(Object.keys(truth.campaigns).length)
+      const differing = listed.filter(project => !isTrue(project, truth.campaigns[project.id]))
+      expect(differing.slice(0, 3)).toEqual([])
+    })
+
+    test('says of the tiers of a sample how often each was claimed', async () => {
+      const { truth } = asked()
+      const waiting = Object.values(truth.campaigns).filter((_, index) => isSampled(index))
+      expect(waiting.length).toBeGreaterThan(400)
+      const differing: string[] = []
+      const ask = async () => {
+        for (let campaign = waiting.pop(); campaign; campaign = waiting.pop()) {
+          const { slug, claimed } = campaign
+          const path = `/projects/${encodeURIComponent(slug)}`
+          const { data } = await get<{ data: { rewards: Reward[] } }>(asked(), path)
+          if (!isClaimed(data.rewards, claimed)) differing.push(slug)
+        }
+      }
+      await Promise.all(Array.from({ length: 4 }, ask))
+      expect(differing).toEqual([])
+    }, 240_000)
+
+    test('has no address for a hidden campaign', async () => {
+      const { truth, apiUrl, credentials } = asked()
+      expect(truth.hidden.length).toBeGreaterThan(100)
+      for (const slug of truth.hidden) {
+        const response = await fetch(`${apiUrl}/projects/${slug}`, { headers: credentials })
+        expect(response.status).toBe(404)
+        await response.arrayBuffer()
+      }
+    })
+
+    test('has the statistics of the table', async () => {
+      const { data } = await get<{ data: Record<string, unknown> }>(asked(), '/stats')
+      const { categories, ...totals } = totalsOf(asked().truth)
+      expect(data).toMatchObject({ ...totals, currency: 'USD' })
+      const answered = data.categories as { category: string; project_count: number }[]
+      expect(Object.fromEntries(answered.map(row => [row.category, row.project_count]))).toEqual(categories)
+    })
+  })
+}
+
+/** Compares the data teams' views with the truth, every row of them. */
+export async function expectTrueViews(tables: Pick<Tables, 'rows'>, truth: Truth): Promise<void> {
+  const { views } = defaultDatabases
+  const iso = (column: string) => `concat(replaceOne(toString(c.${column}), ' ', 'T'), 'Z') AS ${column}`
+  const campaigns = await tables.rows<Project>({
+    query: `SELECT campaign_id AS id, slug, status, category, currency, goal_amount, pledged_amount, backer_count,
+        ${iso('launch_date')}, ${iso('end_date')}
+      FROM ${views}.campaigns AS c`,
+  })
+  expect(campaigns).toHaveLength(Object.keys(truth.campaigns).length)
+  expect(campaigns.filter(row => !isTrue(row, truth.campaigns[row.id])).slice(0, 3)).toEqual([])
+
+  const rewards = Map.groupBy(
+    await tables.rows<Reward & { campaign_id: string }>({
+      query: `SELECT campaign_id, reward_id, quantity_claimed FROM ${views}.rewards`,
+    }),
+    row => row.campaign_id,
+  )
+  expect(rewards.size).toBe(Object.keys(truth.campaigns).length)
+  const differing = Object.entries(truth.campaigns).filter(
+    ([id, { claimed }]) => !isClaimed(rewards.get(id) ?? [], claimed),
+  )
+  expect(differing.slice(0, 3)).toEqual([])
+
+  const { categories, ...totals } = totalsOf(truth)
+  const counted = await tables.rows<{ category: string; project_count: number }>({
+    query: `SELECT category, project_count FROM ${views}.categories`,
+  })
+  expect(Object.fromEntries(counted.map(row => [row.category, row.project_count]))).toEqual(categories)
+  const [platform] = await tables.rows<object>({ query: `SELECT * FROM ${views}.platform_totals` })
+  expect(platform).toMatchObject(totals)
+}
+
+// The truth has the raised sum in minor units as well.
+function totalsOf({ totals }: Truth): Truth['totals'] {
+  return {
+    projects_total: totals.projects_total,
+    projects_live: totals.projects_live,
+    projects_funded: totals.projects_funded,
+    total_pledges: totals.total_pledges,
+    total_raised: totals.total_raised,
+    total_backers: totals.total_backers,
+    total_creators: totals.total_creators,
+    categories: totals.categories,
+  }
+}
+
+function isClaimed(rewards: readonly Reward[], claimed: TruthCampaign['claimed']): boolean {
+  const counts = Object.fromEntries(rewards.map(reward => [reward.reward_id, reward.quantity_claimed]))
+  return isDeepStrictEqual(counts, claimed)
+}
+
+function isTrue(project: Project, expected: TruthCampaign | undefined): boolean {
+  if (!expected) return false
+  const fields = ['slug', 'status', 'category', 'currency', 'goal_amount', 'pledged_amount'] as const
+  const counts = ['backer_count', 'launch_date', 'end_date'] as const
+  return [...fields, ...counts].every(field => project[field] === expected[field])
+}
+
+async function walk(asked: Asked, sort: Asking['sort']): Promise<Project[]> {
+  const projects: Project[] = []
+  for (let offset = 0, hasMore = true; hasMore; offset += 100) {
+    const page = await get<{ data: Project[]; pagination: { has_more: boolean } }>(
+      asked,
+      `/projects?sort=${sort}&limit=100&offset=${offset}`,
+    )
+    projects.push(...page.data)
+    hasMore = page.pagination.has_more
+  }
+  return projects
+}
+
+async function get<T>({ apiUrl, credentials }: Asked, path: string): Promise<T> {
+  const response = await fetch(`${apiUrl}${path}`, { headers: credentials })
+  if (response.status !== 200) throw new Error(`${path}: ${response.status} ${await response.text()}`)
+  return (await response.json()) as T
+}
