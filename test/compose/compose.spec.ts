@@ -7,15 +7,15 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { docker, dockerEngine, run } from '../support/containers/docker.ts'
+import { composeImages, prepareImages } from '../support/containers/prepare.ts'
+import { buildImage } from '../support/containers/stand-ins.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
 import { campaignEvent, pledgeEvent } from '../support/sample-events.ts'
-import { prepareImages } from './images.ts'
 import { type ComposeProject, composeProject, installedCompose } from './project.ts'
 
+const root = new URL('../..', import.meta.url).pathname
 const services = ['kafka', 'clickhouse', 'redis', 'schema-registry', 'projector', 'query']
-const programImage = /image: (pledgeview:\S+)/.exec(
-  readFileSync(new URL('../../docker-compose.yml', import.meta.url), 'utf8'),
-)?.[1]
+const programImage = /image: (pledgeview:\S+)/.exec(readFileSync(`${root}docker-compose.yml`, 'utf8'))?.[1]
 const soon = { timeout: 60_000, interval: 500 }
 
 let requirement: Requirement
@@ -28,7 +28,9 @@ describe('docker-compose.yml', () => {
     requirement = [await dockerEngine(), compose].find(({ isMet }) => !isMet) ?? compose
     if (!requirement.isMet) return
     if (programImage === undefined) throw new Error('docker-compose.yml names no image of pledgeview')
-    await prepareImages(programImage, console.log)
+    await prepareImages(composeImages(), line => console.log(line))
+    await buildImage(programImage, root, ['--file', `${root}deploy/Dockerfile`])
+    console.log(`${programImage}: built from deploy/Dockerfile`)
     project = await composeProject(compose.command)
     await project.mustCompose(['up', '--detach', '--no-build'])
   })

@@ -12,7 +12,7 @@ import { kafkaUser } from '../support/kafka/broker.ts'
 import {
   commitAll,
   deliveriesOf,
-  describeKafka,
+  describeKafkaBroker,
   generous,
   numbered,
   numbersOf,
@@ -25,7 +25,7 @@ import { makeTopics, readTopic, settingsFor, silent, withAdmin } from '../suppor
 const never = new AbortController().signal
 const mechanisms = ['plain', 'scram-sha-256', 'scram-sha-512'] as const
 
-describeKafka('the cluster', ({ broker, openReader, openWriter }) => {
+describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
   let settings: KafkaSettings
 
   beforeEach(() => {

@@ -8,7 +8,7 @@ import { type EventReader, SupersededAssignment } from '../../services/shared/ev
 import {
   commitAll,
   deliveriesOf,
-  describeKafka,
+  describeKafkaBroker,
   generous,
   groupOf,
   numbered,
@@ -24,7 +24,7 @@ const never = new AbortController().signal
 const partitions = 3
 const pledgePartition = partitionOf(Buffer.from('c_1'), partitions)
 
-describeKafka('a group', ({ broker, openReader, openWriter }) => {
+describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
   let settings: KafkaSettings
 
   beforeEach(async () => {

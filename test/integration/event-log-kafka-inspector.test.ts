@@ -15,7 +15,7 @@ import {
 import { makeTopics, settingsFor, silent, withAdmin } from '../support/kafka/topics.ts'
 import { needs } from '../support/requirements.ts'
 
-describeKafka('the inspector of the event log', ({ broker, openReader, openWriter }) => {
+describeKafka('the inspector of the event log', ({ address, openReader, openWriter }) => {
   let settings: KafkaSettings
   let records: LogRecord[]
 
@@ -29,7 +29,7 @@ describeKafka('the inspector of the event log', ({ broker, openReader, openWrite
   }
 
   beforeEach(async () => {
-    settings = settingsFor(broker().address)
+    settings = settingsFor(address())
     await makeTopics(settings)
     const writer = await openWriter(settings)
     await writer.append(numbered(0, 40))
@@ -76,7 +76,7 @@ describeKafka('the inspector of the event log', ({ broker, openReader, openWrite
       const reader = await openReader(settings)
       const [record] = await recordsOf(reader, 40)
       if (!record) throw new Error('no record')
-      await kcat(['-b', broker().address, '-P', '-t', rejectTopicName(settings), '-p', '0'], 'stray\n')
+      await kcat(['-b', address(), '-P', '-t', rejectTopicName(settings), '-p', '0'], 'stray\n')
       await reader.reject([{ record, reason: 'bad' }])
       const { rejects, unreadable } = await inspect(inspector => inspector.rejects({ limit: 5 }))
       expect(rejects).toHaveLength(1)

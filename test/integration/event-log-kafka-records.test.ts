@@ -31,11 +31,11 @@ const never = new AbortController().signal
 const kcatFormat = '%p %o %k %s\n'
 const compressed = compressions.filter(compression => compression !== 'none')
 
-describeKafka('the event log', ({ broker, openReader, openWriter }) => {
+describeKafka('the event log', ({ address, openReader, openWriter }) => {
   let settings: KafkaSettings
 
   beforeEach(() => {
-    settings = settingsFor(broker().address)
+    settings = settingsFor(address())
   })
 
   describe('delivers records', () => {
@@ -44,10 +44,7 @@ describeKafka('the event log', ({ broker, openReader, openWriter }) => {
       await makeTopics(settings)
       const lines = range(0, 500).map(number => `key-${number}:${number}`)
       const topic = topicName(settings, 'pledges')
-      await kcat(
-        ['-b', broker().address, '-P', '-t', topic, '-K:', '-z', compression],
-        `${lines.join('\n')}\n`,
-      )
+      await kcat(['-b', address(), '-P', '-t', topic, '-K:', '-z', compression], `${lines.join('\n')}\n`)
       expect(numbersOf(await recordsOf(await openReader(settings), 500))).toEqual(range(0, 500))
     })
 
@@ -68,7 +65,7 @@ describeKafka('the event log', ({ broker, openReader, openWriter }) => {
         })
         const writer = await openWriter({ ...settings, compression })
         await writer.append(numbered(0, 500, 300))
-        const output = await kcat(consumeArgs(broker().address, topicName(settings, 'pledges')))
+        const output = await kcat(consumeArgs(address(), topicName(settings, 'pledges')))
         const numbers = output
           .trimEnd()
           .split('\n')
@@ -85,9 +82,9 @@ describeKafka('the event log', ({ broker, openReader, openWriter }) => {
       await writer.append(
         keys.map(key => ({ topic: 'pledges', key: Buffer.from(key), value: Buffer.from('1') })),
       )
-      const address = ['-b', broker().address, '-t', topicName(settings, 'campaigns')]
+      const at = ['-b', address(), '-t', topicName(settings, 'campaigns')]
       const partitioner = ['-X', 'topic.partitioner=murmur2_random']
-      await kcat([...address, '-P', '-K:', ...partitioner], `${keys.map(key => `${key}:1`).join('\n')}\n`)
+      await kcat([...at, '-P', '-K:', ...partitioner], `${keys.map(key => `${key}:1`).join('\n')}\n`)
       const records = await recordsOf(await openReader(settings), 400)
       const partitionsOf = (topic: string) =>
         new Map(
@@ -191,7 +188,7 @@ describeKafka('the event log', ({ broker, openReader, openWriter }) => {
     }
 
     async function offsetsSeenByKcat(name: string): Promise<string[]> {
-      const output = await kcat(['-b', broker().address, '-C', '-t', name, '-e', '-q', '-f', '%o\n'])
+      const output = await kcat(['-b', address(), '-C', '-t', name, '-e', '-q', '-f', '%o\n'])
       return output.trimEnd().split('\n')
     }
   })
@@ -202,10 +199,7 @@ describeKafka('the event log', ({ broker, openReader, openWriter }) => {
       await makeTopics(settings)
       const topic = topicName(settings, 'pledges')
       const given = ['-H', 'trace=a b', '-H', 'trace=c', '-H', 'source=shop']
-      await kcat(
-        ['-b', broker().address, '-P', '-t', topic, '-p', '1', '-k', 'c_1/p_1', ...given],
-        'not avro',
-      )
+      await kcat(['-b', address(), '-P', '-t', topic, '-p', '1', '-k', 'c_1/p_1', ...given], 'not avro')
       const reader = await openReader(settings)
       const [record] = await recordsOf(reader, 1)
       if (!record) throw new Error('it did not come')
@@ -215,7 +209,7 @@ describeKafka('the event log', ({ broker, openReader, openWriter }) => {
       const [message] = await readTopic(settings, rejectTopicName(settings))
       if (!message) throw new Error('it was not kept')
       expect(readReject(settings, message)).toEqual({ record, reason: 'the first byte is 110' })
-      const seen = await kcat([...consumeArgs(broker().address, rejectTopicName(settings), '%k|%s|%h')])
+      const seen = await kcat([...consumeArgs(address(), rejectTopicName(settings), '%k|%s|%h')])
       expect(seen).toMatch(/^c_1\/p_1\|not avro\|/)
       for (const header of [
         ...['trace=a b', 'trace=c', 'source=shop'],

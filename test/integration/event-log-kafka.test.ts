@@ -1,15 +1,14 @@
 /** The event log's promises, on real Kafka brokers of both lines that are in use. */
-import { afterAll, beforeAll, beforeEach, describe } from 'vitest'
+import { describe } from 'vitest'
 import { rejectTopicName } from '../../services/shared/event-log/kafka/client.ts'
 import { partitionOf } from '../../services/shared/event-log/kafka/partition.ts'
 import { type KafkaReader, openKafkaReader } from '../../services/shared/event-log/kafka/reader.ts'
 import { readReject } from '../../services/shared/event-log/kafka/rejects.ts'
 import { openKafkaWriter } from '../../services/shared/event-log/kafka/writer.ts'
 import type { Reject } from '../../services/shared/event-log/port.ts'
-import { type KafkaBroker, startKafka } from '../support/kafka/broker.ts'
-import { kafkaRequirement, kafkaVersions } from '../support/kafka/jars.ts'
 import { makeTopics, readTopic, removeTopics, settingsFor, silent } from '../support/kafka/topics.ts'
-import { needs, type Requirement } from '../support/requirements.ts'
+import { kafkaServices } from '../support/services/kafka.ts'
+import { useService } from '../support/services/test-service.ts'
 import { describeEventLog, type LogUnderTest } from './event-log.conformance.ts'
 
 const partitions = 3
@@ -17,21 +16,11 @@ const partitions = 3
 const pledgePartition = partitionOf(Buffer.from('c_1'), partitions)
 const takeOversMax = 30
 
-describe.each(kafkaVersions)('Kafka %s', version => {
-  let requirement: Requirement
-  let broker: KafkaBroker
+describe.each(kafkaServices)('$name', service => {
+  const kafka = useService(service)
 
-  beforeAll(async () => {
-    requirement = await kafkaRequirement(version)
-    if (requirement.isMet) broker = await startKafka(version)
-  }, 300_000)
-
-  beforeEach(context => needs(context, requirement))
-
-  afterAll(() => broker?.stop())
-
-  describeEventLog(`on Kafka ${version}`, async (): Promise<LogUnderTest> => {
-    const settings = settingsFor(broker.address)
+  describeEventLog(`on ${service.name}`, async (): Promise<LogUnderTest> => {
+    const settings = settingsFor(kafka().address)
     await makeTopics(settings, { partitions })
 
     function openReader(consumer: string): Promise<KafkaReader> {

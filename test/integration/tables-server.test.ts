@@ -9,22 +9,19 @@ import { defaultDatabases, type Tables } from '../../services/shared/tables/port
 import { type ClickHouseDoor, settingsFor, startClickHouseDoor } from '../support/clickhouse-door.ts'
 import { answers, startMisbehavingServer } from '../support/misbehaving-server.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
+import { clickHouseService } from '../support/services/clickhouse.ts'
+import { useService } from '../support/services/test-service.ts'
 import { describeTables } from './tables.conformance.ts'
 
 describe.each([
   ['plain', false],
   ['compressed', true],
 ])('%s', (name, compression) => {
+  const clickHouse = useService(clickHouseService)
+
   describeTables(`ClickHouse over HTTP, ${name}`, async () => {
-    const door = await startClickHouseDoor({ user: 'pledgeview', password: 'p:ass wörd' })
-    const tables = openServerTables({ ...settingsFor(door), compression })
-    return {
-      tables,
-      async dispose() {
-        await tables.close()
-        await door.stop()
-      },
-    }
+    const tables = openServerTables({ ...settingsFor(clickHouse()), compression })
+    return { tables, dispose: tables.close }
   })
 })
 

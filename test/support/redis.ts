@@ -1,6 +1,6 @@
 /**
- * A Redis for tests: the one whose address the environment gives, or a server of the test's own, on a free loopback
- * port and in a directory of its own, that a test may kill and stop as it likes.
+ * A Redis of a test's own, on a free loopback port and in a directory of its own, that the test may kill and stop as it
+ * likes. Suites that only ask a Redis take the one of services/redis.ts.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -19,15 +19,8 @@ import {
 } from '../../services/shared/redis.ts'
 import type { Requirement } from './requirements.ts'
 
-const given = process.env.PLEDGEVIEW_TEST_REDIS_URL
 const program = 'redis-server'
 const hasProgram = spawnSync(program, ['--version']).status === 0
-
-/** Any Redis: for what only asks it. */
-export const redisService: Requirement = {
-  isMet: given !== undefined || hasProgram,
-  reason: `no ${program} is installed, and PLEDGEVIEW_TEST_REDIS_URL is not set`,
-}
 
 /** A Redis of the test's own: for what takes it away. */
 export const redisProgram: Requirement = { isMet: hasProgram, reason: `no ${program} is installed` }
@@ -51,13 +44,6 @@ export interface RedisProcess extends TestRedis {
 }
 
 const startMsMax = 10_000
-
-/** The Redis that is there, shared with other tests: use keys of your own. */
-export async function openRedis(): Promise<TestRedis> {
-  if (given === undefined) return startRedis()
-  const client = new Redis(given)
-  return { url: given, client, close: async () => void (await client.quit()) }
-}
 
 /** Starts a server; `options` are more of its command line. Rejects where it does not start. */
 export async function startRedis(...options: string[]): Promise<RedisProcess> {

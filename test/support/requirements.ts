@@ -9,6 +9,8 @@ import type { TestContext } from 'vitest'
 export interface Requirement {
   isMet: boolean
   reason: string
+  /** Where a service comes from, with its name; the summary of the run says it once. */
+  source?: string | undefined
 }
 
 /** The real Kickstarter table, beside the project; it is not shipped with it. */
@@ -18,9 +20,18 @@ export const kickstarterTable: Requirement = {
   reason: 'the real Kickstarter table is not at ../shared/data',
 }
 
+declare module 'vitest' {
+  interface TaskMeta {
+    source?: string
+  }
+}
+
 /** Call first in a test, or in a `beforeEach`. */
 export function needs(context: TestContext, requirement: Requirement): void {
-  if (requirement.isMet) return
+  if (requirement.isMet) {
+    if (requirement.source) context.task.meta.source = requirement.source
+    return
+  }
   if (process.env.CI === 'true') throw new Error(`CI requires it: ${requirement.reason}`)
   context.skip(requirement.reason)
 }

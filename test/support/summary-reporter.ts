@@ -1,5 +1,5 @@
 /**
- * The last lines of a test run: what was skipped and why, then one line that any CI can read.
+ * The last lines of a test run: where its services came from, what was skipped and why, then one line that any CI can read.
  *
  * Runs beside Vitest's own reporter. A module that failed to load counts as one failure: its tests are not known.
  */
@@ -9,12 +9,15 @@ export default class SummaryReporter implements Reporter {
   onTestRunEnd(modules: ReadonlyArray<TestModule>, unhandledErrors: ReadonlyArray<unknown>): void {
     const counts = { passed: 0, failed: unhandledErrors.length, skipped: 0 }
     const reasons = new Map<string, number>()
+    const sources = new Set<string>()
     for (const module of modules) {
       if (module.errors().length > 0) counts.failed++
       // A suite whose set-up failed has run none of its tests: they count as skipped, the suite as a failure.
       for (const suite of module.children.allSuites()) if (suite.errors().length > 0) counts.failed++
       for (const test of module.children.allTests()) {
         const { state } = test.result()
+        const { source } = test.meta()
+        if (source) sources.add(source)
         if (state === 'passed') counts.passed++
         else if (state === 'failed') counts.failed++
         else {
@@ -24,6 +27,7 @@ export default class SummaryReporter implements Reporter {
         }
       }
     }
+    for (const source of [...sources].toSorted()) process.stdout.write(`service: ${source}\n`)
     for (const [reason, tests] of reasons) process.stdout.write(`skipped ${tests} of ${reason}\n`)
     const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : ''
     process.stdout.write(`\n${counts.passed} passed, ${counts.failed} failed${skipped}\n`)

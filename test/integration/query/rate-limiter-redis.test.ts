@@ -1,29 +1,24 @@
 /** The limiter over a Redis that answers: exact over processes, by Redis's clock. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { RateDecision } from '../../../services/query/rate-limiter.ts'
 import { testClock } from '../../support/query-app.ts'
-import { connectTo, openRedis, redisService, type TestRedis } from '../../support/redis.ts'
+import { connectTo } from '../../support/redis.ts'
 import { openLimiters, redisNow, untilRedisSays } from '../../support/redis-limiters.ts'
-import { needs } from '../../support/requirements.ts'
+import { redisService } from '../../support/services/redis.ts'
+import { useService } from '../../support/services/test-service.ts'
 import { describeRateLimiter } from './rate-limiter.conformance.ts'
 
-let redis: TestRedis
-
-beforeEach(context => needs(context, redisService))
-beforeAll(async () => {
-  if (redisService.isMet) redis = await openRedis()
-})
-afterAll(() => redis?.close())
+const redis = useService(redisService)
 
 const conformanceDeadlineMs = 500
 
 describeRateLimiter('Redis', async settings => {
-  const { limiters, close } = await openLimiters(redis, 1, settings, { deadlineMs: conformanceDeadlineMs })
+  const { limiters, close } = await openLimiters(redis(), 1, settings, { deadlineMs: conformanceDeadlineMs })
   const [limiter] = limiters
   return {
     limiter,
-    now: () => redisNow(redis),
-    advance: async ms => untilRedisSays(redis, (await redisNow(redis)) + ms),
+    now: () => redisNow(redis()),
+    advance: async ms => untilRedisSays(redis(), (await redisNow(redis())) + ms),
     resetLateMsMax: conformanceDeadlineMs,
     close,
   }
@@ -46,18 +41,18 @@ describeRateLimiter('Redis, away', async settings => {
 
 describe('the limiter of several processes over one Redis', () => {
   it('admits exactly the limit of thousands of simultaneous hits', async () => {
-    const { limiters, keyOf, close } = await openLimiters(redis, 2, { limit: 1000, windowMs: 60_000 })
+    const { limiters, keyOf, close } = await openLimiters(redis(), 2, { limit: 1000, windowMs: 60_000 })
     const decisions = await Promise.all(
       Array.from({ length: 4000 }, (_, n) => limiters[n % 2 === 0 ? 0 : 1].hit('a')),
     )
     expect(allowedOf(decisions)).toBe(1000)
-    expect(await redis.client.zcard(keyOf('a'))).toBe(1000)
+    expect(await redis().client.zcard(keyOf('a'))).toBe(1000)
     await close()
   })
 
   it('never admits more than the limit within any window of running traffic, and wastes no place', async () => {
     const settings = { limit: 10, windowMs: 300 }
-    const { limiters, close } = await openLimiters(redis, 2, settings)
+    const { limiters, close } = await openLimiters(redis(), 2, settings)
     const admitted: { from: number; to: number }[] = []
     const end = performance.now() + 2000
     const knock = async (limiter: (typeof limiters)[number]) => {
@@ -78,7 +73,7 @@ describe('the limiter of several processes over one Redis', () => {
   })
 
   it('tells each process what remains after the hits of the others', async () => {
-    const { limiters, close } = await openLimiters(redis, 2, { limit: 5, windowMs: 60_000 })
+    const { limiters, close } = await openLimiters(redis(), 2, { limit: 5, windowMs: 60_000 })
     const [a, b] = limiters
     await a.hit('a')
     await b.hit('a')
@@ -92,25 +87,25 @@ describe('the limiter of several processes over one Redis', () => {
 
   it('gives a process its own places back for hits that another process left no room for', async () => {
     const settings = { limit: 5, windowMs: 2000 }
-    const { limiters, close } = await openLimiters(redis, 2, settings)
+    const { limiters, close } = await openLimiters(redis(), 2, settings)
     const [a, b] = limiters
     await Promise.all(Array.from({ length: 5 }, () => a.hit('a')))
-    const fullUntil = (await redisNow(redis)) + settings.windowMs
-    await untilRedisSays(redis, fullUntil - settings.windowMs / 2)
+    const fullUntil = (await redisNow(redis())) + settings.windowMs
+    await untilRedisSays(redis(), fullUntil - settings.windowMs / 2)
     const denied = await Promise.all(Array.from({ length: 20 }, () => b.hit('a')))
     expect(allowedOf(denied)).toBe(0)
-    await untilRedisSays(redis, fullUntil + 1)
+    await untilRedisSays(redis(), fullUntil + 1)
     expect(allowedOf(await Promise.all(Array.from({ length: 20 }, () => b.hit('a'))))).toBe(5)
     await close()
   })
 
   it('names the same second in every process, by the clock of Redis and not by its own', async () => {
     const settings = { limit: 1, windowMs: 60_000 }
-    const { limiters, close } = await openLimiters(redis, 2, settings, { now: testClock(0).now })
+    const { limiters, close } = await openLimiters(redis(), 2, settings, { now: testClock(0).now })
     const [a, b] = limiters
-    const before = await redisNow(redis)
+    const before = await redisNow(redis())
     const first = await a.hit('a')
-    const after = await redisNow(redis)
+    const after = await redisNow(redis())
     const { resetAt } = await b.hit('a')
     expect(first.resetAt).toBe(resetAt)
     expect(resetAt * 1000).toBeGreaterThan(before + settings.windowMs)
@@ -120,34 +115,34 @@ describe('the limiter of several processes over one Redis', () => {
 
   it('holds places for one window after the clock of Redis was set back, not until it has caught up', async () => {
     const settings = { limit: 2, windowMs: 300 }
-    const { limiters, keyOf, close } = await openLimiters(redis, 1, settings)
+    const { limiters, keyOf, close } = await openLimiters(redis(), 1, settings)
     const [limiter] = limiters
-    const tomorrow = (await redisNow(redis)) + 86_400_000
-    await redis.client.zadd(keyOf('a'), tomorrow, 'hit 1', tomorrow, 'hit 2')
+    const tomorrow = (await redisNow(redis())) + 86_400_000
+    await redis().client.zadd(keyOf('a'), tomorrow, 'hit 1', tomorrow, 'hit 2')
     expect(await limiter.hit('a')).toMatchObject({ allowed: false })
-    await untilRedisSays(redis, (await redisNow(redis)) + settings.windowMs + 1)
+    await untilRedisSays(redis(), (await redisNow(redis())) + settings.windowMs + 1)
     expect(await limiter.hit('a')).toMatchObject({ allowed: true, remaining: 1 })
     await close()
   })
 
   it('keeps no more than the limit of a bucket, for no longer than the window, and no name of it', async () => {
     const settings = { limit: 3, windowMs: 5000 }
-    const { limiters, keyOf, keyPrefix, close } = await openLimiters(redis, 2, settings)
+    const { limiters, keyOf, keyPrefix, close } = await openLimiters(redis(), 2, settings)
     for (const limiter of [...limiters, ...limiters, ...limiters]) await limiter.hit('pv_live_0123456789')
-    expect(await redis.client.zcard(keyOf('pv_live_0123456789'))).toBe(3)
-    const ttlMs = await redis.client.pttl(keyOf('pv_live_0123456789'))
+    expect(await redis().client.zcard(keyOf('pv_live_0123456789'))).toBe(3)
+    const ttlMs = await redis().client.pttl(keyOf('pv_live_0123456789'))
     expect(ttlMs).toBeGreaterThan(0)
     expect(ttlMs).toBeLessThanOrEqual(settings.windowMs + 1000)
-    expect(await redis.client.keys(`${keyPrefix}*`)).toEqual([keyOf('pv_live_0123456789')])
+    expect(await redis().client.keys(`${keyPrefix}*`)).toEqual([keyOf('pv_live_0123456789')])
     expect(keyOf('pv_live_0123456789')).not.toContain('0123456789')
     await close()
   })
 
   it('goes on where Redis has forgotten the script', async () => {
-    const { limiters, close } = await openLimiters(redis, 2, { limit: 5, windowMs: 60_000 })
+    const { limiters, close } = await openLimiters(redis(), 2, { limit: 5, windowMs: 60_000 })
     const [a, b] = limiters
     await a.hit('a')
-    await redis.client.script('FLUSH')
+    await redis().client.script('FLUSH')
     expect(await b.hit('a')).toMatchObject({ allowed: true, remaining: 3 })
     expect([a.isShared(), b.isShared()]).toEqual([true, true])
     await close()

@@ -1,23 +1,17 @@
 /** The response cache over Redis: what processes share, who loads, and what happens when a loader or Redis is away. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { CacheEntry } from '../../../services/query/response-cache.ts'
-import { openRedis, redisService, type TestRedis } from '../../support/redis.ts'
 import { entryOf, openCache, type TestCache, type TestCacheSettings } from '../../support/redis-caches.ts'
-import { needs } from '../../support/requirements.ts'
+import { redisService } from '../../support/services/redis.ts'
+import { useService } from '../../support/services/test-service.ts'
 import { bytesMax, describeResponseCache } from './response-cache.conformance.ts'
 
-let redis: TestRedis
+const redis = useService(redisService)
 let prefixes = 0
 
-beforeEach(context => needs(context, redisService))
-beforeAll(async () => {
-  if (redisService.isMet) redis = await openRedis()
-})
-afterAll(() => redis?.close())
-
 describeResponseCache('Redis', async () => {
-  const { cache, connection } = await openCache(redis, { bytesMax })
+  const { cache, connection } = await openCache(redis(), { bytesMax })
   return {
     cache,
     now: async () => Date.now(),
@@ -29,8 +23,8 @@ describeResponseCache('Redis', async () => {
 /** Two processes' caches, in which nothing is kept but what they share. */
 async function openTwo(settings: TestCacheSettings = {}, other: TestCacheSettings = {}) {
   const keyPrefix = `test:${process.pid}:${Date.now()}:${prefixes++}:`
-  const a = await openCache(redis, { keyPrefix, ...settings })
-  const b = await openCache(redis, { keyPrefix, ...settings, ...other })
+  const a = await openCache(redis(), { keyPrefix, ...settings })
+  const b = await openCache(redis(), { keyPrefix, ...settings, ...other })
   return {
     keyPrefix,
     a,
@@ -115,7 +109,7 @@ describe('the response cache of several processes over one Redis', () => {
   it('leaves no lock behind where a load has failed', async () => {
     const { keyPrefix, a, close } = await openTwo()
     await expect(a.cache.get('key', never)).rejects.toThrow()
-    expect(await redis.client.keys(`${keyPrefix}*`)).toEqual([])
+    expect(await redis().client.keys(`${keyPrefix}*`)).toEqual([])
     close()
   })
 
@@ -146,8 +140,8 @@ describe('the response cache of several processes over one Redis', () => {
     const dead = openLoad(() => entryOf('dead', a.now))
     void a.cache.get('key', dead.load)
     await dead.untilRunning()
-    const [place = ''] = await redis.client.keys(`${keyPrefix}*`)
-    await redis.client.set(place, 'L of somebody who never lets go')
+    const [place = ''] = await redis().client.keys(`${keyPrefix}*`)
+    await redis().client.set(place, 'L of somebody who never lets go')
     expect(await open(b, 'alive')).toBe('alive')
     close()
   })
@@ -200,7 +194,7 @@ describe('the response cache of several processes over one Redis', () => {
   it('keeps to itself what is too large for Redis, and makes nobody wait for it', async () => {
     const { keyPrefix, a, b, close } = await openTwo({ valueBytesMax: 1024 })
     expect(await open(a, 'a'.repeat(2048))).toBe('a'.repeat(2048))
-    expect(await redis.client.keys(`${keyPrefix}*`)).toEqual([])
+    expect(await redis().client.keys(`${keyPrefix}*`)).toEqual([])
     expect(bodyOf(await a.cache.get('key', never))).toBe('a'.repeat(2048))
     expect(await open(b, 'b'.repeat(2048))).toBe('b'.repeat(2048))
     close()
@@ -209,8 +203,8 @@ describe('the response cache of several processes over one Redis', () => {
   it('counts what it cannot read as not there', async () => {
     const { keyPrefix, a, b, close } = await openTwo()
     await open(a, 'stored')
-    const [place = ''] = await redis.client.keys(`${keyPrefix}*`)
-    await redis.client.set(place, 'V of something else', 'KEEPTTL')
+    const [place = ''] = await redis().client.keys(`${keyPrefix}*`)
+    await redis().client.set(place, 'V of something else', 'KEEPTTL')
     expect(await open(b, 'own')).toBe('own')
     close()
   })
@@ -218,11 +212,11 @@ describe('the response cache of several processes over one Redis', () => {
   it('leaves nothing in Redis for longer than it lasts, and no word of what was asked', async () => {
     const { keyPrefix, a, close } = await openTwo()
     await a.cache.get('project a-very-private-slug', async () => entryOf('x', a.now, 2000))
-    const keys = await redis.client.keys(`${keyPrefix}*`)
+    const keys = await redis().client.keys(`${keyPrefix}*`)
     expect(keys).toHaveLength(1)
     expect(keys[0]).not.toContain('slug')
-    expect(await redis.client.pttl(keys[0] ?? '')).toBeGreaterThan(0)
-    expect(await redis.client.pttl(keys[0] ?? '')).toBeLessThanOrEqual(2000)
+    expect(await redis().client.pttl(keys[0] ?? '')).toBeGreaterThan(0)
+    expect(await redis().client.pttl(keys[0] ?? '')).toBeLessThanOrEqual(2000)
     close()
   })
 })

@@ -1,29 +1,25 @@
 /** Snapshots of lists over Redis: the pages of one query come from one snapshot, whichever process answers them. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { type CampaignLists, createSqlCampaignLists } from '../../../services/query/campaign-lists.ts'
 import { createRedisSnapshotCache } from '../../../services/query/snapshot-cache-redis.ts'
 import type { ListQuery } from '../../../services/query/statements.ts'
-import { newPrefix, openRedis, redisService, type TestRedis } from '../../support/redis.ts'
+import { newPrefix } from '../../support/redis.ts'
 import { redisCacheDependencies, type TestCacheSettings } from '../../support/redis-caches.ts'
-import { needs } from '../../support/requirements.ts'
+import { redisService } from '../../support/services/redis.ts'
+import { useService } from '../../support/services/test-service.ts'
 
-let redis: TestRedis
+const redis = useService(redisService)
 const closers: (() => void)[] = []
 
-beforeEach(context => needs(context, redisService))
-beforeAll(async () => {
-  if (redisService.isMet) redis = await openRedis()
-})
 afterAll(async () => {
   for (const close of closers.splice(0)) close()
-  await redis?.close()
 })
 
 const newest: ListQuery = { status: null, category: null, sort: 'newest', updatedSince: null }
 
 /** The lists of one process, which finds these ids when it has to look. */
 async function openLists(ids: readonly string[], settings: TestCacheSettings): Promise<CampaignLists> {
-  const dependencies = await redisCacheDependencies(redis, settings)
+  const dependencies = await redisCacheDependencies(redis(), settings)
   closers.push(() => dependencies.connection.close())
   const row = { ids: ids.join('/'), total: ids.length, as_of: '2026-03-01 12:00:00.000' }
   return createSqlCampaignLists({
@@ -70,8 +66,8 @@ describe('the snapshots of several processes over one Redis', () => {
     const b = await openLists([], { keyPrefix })
     await a.page(newest, { limit: 1, offset: 0 })
     expect((await b.page(newest, { limit: 100, offset: 19_950 })).ids).toEqual(ids.slice(19_950))
-    const [place = ''] = await redis.client.keys(`${keyPrefix}*`)
-    expect(await redis.client.strlen(place)).toBeLessThan(Buffer.byteLength(ids.join('/')) / 3)
+    const [place = ''] = await redis().client.keys(`${keyPrefix}*`)
+    expect(await redis().client.strlen(place)).toBeLessThan(Buffer.byteLength(ids.join('/')) / 3)
   })
 
   it('stay in the process where they are too large for Redis', async () => {
@@ -80,7 +76,7 @@ describe('the snapshots of several processes over one Redis', () => {
     const b = await openLists(numbered('b', 500), { keyPrefix, valueBytesMax: 1024 })
     expect((await a.page(newest, { limit: 1, offset: 0 })).ids).toEqual(['a0'])
     expect((await b.page(newest, { limit: 1, offset: 0 })).ids).toEqual(['b0'])
-    expect(await redis.client.keys(`${keyPrefix}*`)).toEqual([])
+    expect(await redis().client.keys(`${keyPrefix}*`)).toEqual([])
     expect((await a.page(newest, { limit: 1, offset: 1 })).ids).toEqual(['a1'])
   })
 })

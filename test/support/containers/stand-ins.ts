@@ -11,7 +11,7 @@ import { apicurioFolder, apicurioRegistry } from '../apicurio.ts'
 import { jarFolder, type KafkaVersion, kafkaRequirement } from '../kafka/jars.ts'
 import type { Requirement } from '../requirements.ts'
 import { docker, run } from './docker.ts'
-import { type ImageOrigin, imageOf, presentImage, type Repository, standInLabel } from './images.ts'
+import { isPresent, standInLabel } from './images.ts'
 
 interface StandIn {
   /** What it is, for the label. */
@@ -19,15 +19,14 @@ interface StandIn {
   /** Its folder under stand-ins/, with the Dockerfile. */
   folder: string
   /** What the Dockerfile copies: where it is, and its name in the build context. Fetches what is not there yet. */
-  files(image: string): Promise<readonly (readonly [path: string, name: string])[]>
+  files(tag: string): Promise<readonly (readonly [path: string, name: string])[]>
 }
 
 const base = 'pledgeview-stand-in/debian:bookworm'
 const root = new URL('../../..', import.meta.url).pathname
-const kafka = 'apache/kafka'
 const buildMsMax = 900_000
 
-const standIns: Readonly<Record<Repository, StandIn>> = {
+const standIns: Readonly<Record<string, StandIn>> = {
   node: {
     is: "Debian with the Node of the npm package 'node', and this machine's npm",
     folder: 'node',
@@ -36,11 +35,11 @@ const standIns: Readonly<Record<Repository, StandIn>> = {
       [await npmFolder(), 'npm'],
     ],
   },
-  [kafka]: {
+  'apache/kafka': {
     is: 'Kafka from its jars on Maven Central',
     folder: 'kafka',
-    async files(image) {
-      const version = image.slice(`${kafka}:`.length) as KafkaVersion
+    async files(tag) {
+      const version = tag as KafkaVersion
       met(await kafkaRequirement(version))
       return [[jarFolder(version), 'libs']]
     },
@@ -55,23 +54,34 @@ const standIns: Readonly<Record<Repository, StandIn>> = {
   'apicurio/apicurio-registry-kafkasql': {
     is: 'Apicurio Registry from Maven Central, in memory and not in Kafka',
     folder: 'registry',
-    async files() {
-      met(await apicurioRegistry())
-      return [[apicurioFolder, 'registry']]
-    },
+    files: registryFiles,
   },
+  'apicurio/apicurio-registry-mem': {
+    is: 'Apicurio Registry from Maven Central',
+    folder: 'registry',
+    files: registryFiles,
+  },
+}
+
+async function registryFiles() {
+  met(await apicurioRegistry())
+  return [[apicurioFolder, 'registry'] as const]
 }
 
 const doorFiles = ['main', 'engine', 'request', 'response'].map(
   part => `test/support/clickhouse-door-${part}.ts`,
 )
 
-/** Builds the stand-in for an image and gives it that image's name. Rejects with what the builder said. */
-export async function buildStandIn(repository: Repository): Promise<ImageOrigin> {
-  const image = imageOf(repository)
+/**
+ * Builds the stand-in for an image, gives it that image's name and resolves with what it is. Rejects with what the builder
+ * said.
+ */
+export async function buildStandIn(image: string): Promise<string> {
+  const [repository = '', tag = ''] = image.split(':')
   const standIn = standIns[repository]
+  if (!standIn) throw new Error(`there is no stand-in for ${image}`)
   await ensureBase()
-  const files = await standIn.files(image)
+  const files = await standIn.files(tag)
   const context = mkdtempSync(join(tmpdir(), 'pledgeview-image-'))
   try {
     cpSync(new URL(`stand-ins/${standIn.folder}`, import.meta.url), context, { recursive: true })
@@ -82,7 +92,7 @@ export async function buildStandIn(repository: Repository): Promise<ImageOrigin>
   } finally {
     rmSync(context, { recursive: true, force: true })
   }
-  return { kind: 'stand-in', is: standIn.is }
+  return standIn.is
 }
 
 /** Builds an image. It shares the machine's network: package registries may be reachable from there only. */
@@ -96,7 +106,7 @@ export async function buildImage(
 
 /** The Debian that stand-ins stand on. Made once; it knows the authorities that this machine knows. */
 async function ensureBase(): Promise<void> {
-  if (await presentImage(base)) return
+  if (await isPresent(base)) return
   const directory = mkdtempSync(join(tmpdir(), 'pledgeview-debian-'))
   try {
     const strap = ['--variant=minbase', '--include=ca-certificates,wget', 'bookworm', directory]

@@ -15,6 +15,7 @@ import { loadKafkajs } from '../../../services/shared/event-log/kafka/library.ts
 import { type Certificate, makeCertificate } from './certificate.ts'
 import { classPath, type KafkaVersion } from './jars.ts'
 import { startProxy, type TcpProxy } from './proxy.ts'
+import { testBrokerProperties } from './test-properties.ts'
 
 /** The user of the listeners that ask for one, by every mechanism. */
 export const kafkaUser = { username: 'pledgeview', password: 'correct horse' }
@@ -114,10 +115,8 @@ function brokerProperties(
     [`listener.name.${listener}.scram-sha-512.sasl.jaas.config`, `${scramLogin} required;`],
   ])
   return {
-    'process.roles': 'broker,controller',
-    'node.id': '1',
+    ...testBrokerProperties,
     'controller.quorum.voters': `1@${loopback(ports.controller)}`,
-    'controller.listener.names': 'CONTROLLER',
     'inter.broker.listener.name': 'PLAIN',
     'listener.security.protocol.map':
       'CONTROLLER:PLAINTEXT,PLAIN:PLAINTEXT,PROXIED:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SASL_SSL',
@@ -139,23 +138,6 @@ function brokerProperties(
     'ssl.keystore.type': 'PEM',
     'ssl.keystore.location': keyStore,
     'log.dirs': dataDirectoryOf(directory),
-    // One broker: everything that is replicated elsewhere has one copy here.
-    'offsets.topic.replication.factor': '1',
-    'offsets.topic.num.partitions': '1',
-    'transaction.state.log.replication.factor': '1',
-    'transaction.state.log.num.partitions': '1',
-    'transaction.state.log.min.isr': '1',
-    'auto.create.topics.enable': 'false',
-    // A killed broker is forgotten soon, so that it can come back.
-    'broker.session.timeout.ms': '1500',
-    'broker.heartbeat.interval.ms': '300',
-    // A group forms at once instead of waiting for more members.
-    'group.initial.rebalance.delay.ms': '0',
-    'group.min.session.timeout.ms': '1000',
-    // The cleaner looks often, so that tests of compaction need not wait.
-    'log.cleaner.backoff.ms': '100',
-    'log.retention.check.interval.ms': '500',
-    'log.initial.task.delay.ms': '100',
   }
 }
 
@@ -184,7 +166,7 @@ async function launch(
   process.once('exit', kill)
   child.once('exit', () => process.off('exit', kill))
   const deadline = performance.now() + startMsMax
-  while (!(await answers(port))) {
+  while (!(await kafkaAnswers(loopback(port)))) {
     if (child.exitCode !== null || performance.now() > deadline) {
       child.kill('SIGKILL')
       throw new Error(`Kafka ${version} did not start:\n${logTail(directory)}`)
@@ -194,11 +176,11 @@ async function launch(
   return child
 }
 
-/** Whether the broker knows itself: its port is open a little before that. */
-async function answers(port: number): Promise<boolean> {
+/** Whether the broker at this address knows itself: its port is open a little before that. */
+export async function kafkaAnswers(address: string): Promise<boolean> {
   const { Kafka, logLevel } = loadKafkajs()
   const kafka = new Kafka({
-    brokers: [loopback(port)],
+    brokers: [address],
     logLevel: logLevel.NOTHING,
     retry: { retries: 0 },
   })

@@ -1,6 +1,6 @@
-/** Suites that run on every Kafka that is supported, each with a broker of its own, and close what they open. */
+/** Suites that run on every Kafka that is supported, and close what they open. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest'
+import { afterEach, describe } from 'vitest'
 import type { KafkaReaderSettings } from '../../../services/shared/event-log/kafka/reader.ts'
 import { type KafkaReader, openKafkaReader } from '../../../services/shared/event-log/kafka/reader.ts'
 import type { KafkaWriterSettings } from '../../../services/shared/event-log/kafka/writer.ts'
@@ -12,55 +12,67 @@ import type {
   LogRecord,
   NewRecord,
 } from '../../../services/shared/event-log/port.ts'
-import { needs, type Requirement } from '../requirements.ts'
+import { kafkaServices } from '../services/kafka.ts'
+import { useService } from '../services/test-service.ts'
 import { type KafkaBroker, startKafka } from './broker.ts'
 import { kafkaRequirement, kafkaVersions } from './jars.ts'
 import { silent } from './topics.ts'
 
 export interface KafkaSuite {
-  /** The broker of this suite; it is there inside hooks and tests. */
-  broker(): KafkaBroker
+  /** host:port; it is there inside hooks and tests. */
+  address(): string
   openWriter(settings: KafkaWriterSettings): Promise<EventWriter>
   /** A reader of the group `projector`, with short times unless they are given. */
   openReader(settings: Omit<KafkaReaderSettings, 'groupId'>): Promise<KafkaReader>
 }
 
-/** Describes a suite for each version. What was opened through it is closed after each test. */
+export interface KafkaBrokerSuite extends KafkaSuite {
+  /** The broker of this suite, whose ways in and whose life are the tests'. */
+  broker(): KafkaBroker
+}
+
+/** Describes a suite for each Kafka there is, wherever it runs. What was opened through it is closed after each test. */
 export function describeKafka(name: string, define: (suite: KafkaSuite) => void): void {
-  describe.each(kafkaVersions)(`${name} on Kafka %s`, version => {
-    let requirement: Requirement
-    let started: KafkaBroker | undefined
-    let opened: { close(): Promise<void> }[] = []
-
-    beforeAll(async () => {
-      requirement = await kafkaRequirement(version)
-      if (requirement.isMet) started = await startKafka(version)
-    }, 300_000)
-
-    beforeEach(context => needs(context, requirement))
-
-    afterEach(async () => {
-      await Promise.all(opened.map(part => part.close()))
-      opened = []
-    })
-
-    afterAll(() => started?.stop())
-
-    function kept<T extends { close(): Promise<void> }>(part: T): T {
-      opened.push(part)
-      return part
-    }
-
-    define({
-      broker() {
-        if (!started) throw new Error('the broker is not there yet')
-        return started
-      },
-      openWriter: async settings => kept(await openKafkaWriter(settings, { logger: silent })),
-      openReader: async settings =>
-        kept(await openKafkaReader({ ...short, ...groupOf(settings), ...settings }, { logger: silent })),
-    })
+  describe.each(kafkaServices)(`${name} on $name`, service => {
+    const kafka = useService(service)
+    define({ address: () => kafka().address, ...openers() })
   })
+}
+
+/** The same with a broker of this machine for each version: for suites that stop it, hold it, or come in by other ways. */
+export function describeKafkaBroker(name: string, define: (suite: KafkaBrokerSuite) => void): void {
+  describe.each(kafkaVersions)(`${name} on Kafka %s`, version => {
+    const opened = useService({
+      requirement: () => kafkaRequirement(version),
+      async open() {
+        const broker = await startKafka(version)
+        return { broker, close: broker.stop }
+      },
+    })
+    const broker = () => opened().broker
+    define({ broker, address: () => broker().address, ...openers() })
+  })
+}
+
+/** Opens writers and readers, and closes them after each test. */
+function openers(): Pick<KafkaSuite, 'openWriter' | 'openReader'> {
+  let opened: { close(): Promise<void> }[] = []
+
+  afterEach(async () => {
+    await Promise.all(opened.map(part => part.close()))
+    opened = []
+  })
+
+  function kept<T extends { close(): Promise<void> }>(part: T): T {
+    opened.push(part)
+    return part
+  }
+
+  return {
+    openWriter: async settings => kept(await openKafkaWriter(settings, { logger: silent })),
+    openReader: async settings =>
+      kept(await openKafkaReader({ ...short, ...groupOf(settings), ...settings }, { logger: silent })),
+  }
 }
 
 /** The group of the readers of these settings. */

@@ -1,0 +1,77 @@
+/**
+ * A real service for a suite that need not know where it comes from. The order is the same for all of them: an address in
+ * the environment; Docker, where an engine answers and the image is there or can be pulled; a program of this machine.
+ * Where none of them has it the suite is skipped with every reason. What takes a service away from others, kills it or
+ * holds it, keeps to programs of its own.
+ */
+import { afterAll, beforeAll, beforeEach } from 'vitest'
+import { needs, type Requirement } from '../requirements.ts'
+
+/** One way to have a service of some kind. */
+export interface ServiceSource<S> {
+  /** Never rejects, and takes less than a second where the answer is no, downloads apart. */
+  requirement(): Promise<Requirement>
+  open(): Promise<S>
+}
+
+export interface TestService<S> extends ServiceSource<S> {
+  name: string
+}
+
+const openMsMax = 300_000
+
+/** The service from the first source that has it; what that source says of itself is the requirement's `source`. */
+export function inOrder<S>(name: string, sources: readonly ServiceSource<S>[]): TestService<S> {
+  async function find() {
+    const reasons: string[] = []
+    for (const source of sources) {
+      const { isMet, reason, source: from } = await source.requirement()
+      if (isMet) return { requirement: { isMet, reason, source: `${name}: ${from}` }, open: source.open }
+      if (reason !== '') reasons.push(reason)
+    }
+    const reason = `there is no ${name}: ${reasons.join('; ')}`
+    return { requirement: { isMet: false, reason }, open: () => Promise.reject(new Error(reason)) }
+  }
+  let found: ReturnType<typeof find> | undefined
+  const once = () => {
+    found ??= find()
+    return found
+  }
+  return {
+    name,
+    requirement: async () => (await once()).requirement,
+    open: async () => (await once()).open(),
+  }
+}
+
+/** The service at the address that a variable of the environment gives. */
+export function atAddress<S>(variable: string, open: (address: string) => Promise<S>): ServiceSource<S> {
+  const address = process.env[variable]
+  return {
+    requirement: async () => ({
+      isMet: address !== undefined && address !== '',
+      reason: `${variable} is not set`,
+      source: `at ${variable}`,
+    }),
+    open: () => open(address ?? ''),
+  }
+}
+
+/**
+ * Opens the service for the tests of the suite or file that calls it, and closes it after them; they are skipped with the
+ * reason where it cannot be had. It is there inside hooks and tests.
+ */
+export function useService<S extends { close(): Promise<void> }>(service: ServiceSource<S>): () => S {
+  let requirement: Requirement
+  let opened: S | undefined
+  beforeAll(async () => {
+    requirement = await service.requirement()
+    if (requirement.isMet) opened = await service.open()
+  }, openMsMax)
+  beforeEach(context => needs(context, requirement))
+  afterAll(() => opened?.close())
+  return () => {
+    if (!opened) throw new Error('the service is not open')
+    return opened
+  }
+}
