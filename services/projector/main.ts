@@ -71,7 +71,10 @@ export async function runProjectorProcess({
     status: () => statusOf({ projector, tables, databases, ...shards }),
     metrics,
     beforeScrape: async () => {
-      for (const { topic, partition, committed, end } of await projector.lag()) {
+      const lag = await projector.lag()
+      // Of what it held before, another projector tells now.
+      metrics.lag.reset()
+      for (const { topic, partition, committed, end } of lag) {
         metrics.lag.set({ topic, partition }, end - committed)
       }
     },
