@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { defaultDatabases } from '../../services/shared/tables/port.ts'
 import { timeless } from '../support/faults/api-projects.ts'
 import { appendedPoison, keptRejects, positionsAndEnds } from '../support/faults/log-checks.ts'
-import { openStage, type Stage } from '../support/faults/stage.ts'
+import { cacheMs, openStage, type Stage } from '../support/faults/stage.ts'
 import { foldFaults, noFoldFaults } from '../support/fold-records.ts'
 import { keyHeaders } from '../support/query-app.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
@@ -85,9 +85,11 @@ describe(`two projectors and two query services, seed ${seed}`, { timeout: testM
 
     test('every page of both is what was said, and so is the copy of a poller', async () => {
       const expected = stage.expectedWalk()
-      for (const url of stage.apiUrls)
-        await until(async () => (await stage.walk(url)).length === expected.length)
-      for (const url of stage.apiUrls) expect(await stage.walk(url)).toEqual(expected)
+      for (const url of stage.apiUrls) {
+        // Once what is in the cache has had its time.
+        const asSaid = async () => expect(await stage.walk(url)).toEqual(expected)
+        await vi.waitFor(asSaid, { timeout: 10 * cacheMs, interval: 200 })
+      }
       await stage.mirror.stop()
       await stage.mirror.catchUp()
       const copies = stage.mirror.campaigns()

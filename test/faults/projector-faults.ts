@@ -46,7 +46,8 @@ export async function killProjectors({ places, random, tables }: Stage): Promise
 }
 
 /** The group goes on to another generation while a batch is on its way into ClickHouse. */
-export async function rebalanceDuringFlush({ proxy, tables, newPlace }: Stage): Promise<Figures> {
+export async function rebalanceDuringFlush({ proxy, tables, places, newPlace }: Stage): Promise<Figures> {
+  await partitionsTold(places)
   const barrier = createBarrier()
   const isFlush = ({ kind, text }: TablesCall) => kind === 'insert' && text.includes('.pledge_ledger ')
   const release = proxy.obstruct({ before: call => (isFlush(call) ? barrier.wait(call) : undefined) })
@@ -57,6 +58,9 @@ export async function rebalanceDuringFlush({ proxy, tables, newPlace }: Stage): 
   release()
   barrier.open()
   await untilItMoves(tables)
+  // What moved to the third is told of by the third alone.
+  const told = await partitionsTold([...places, third])
+  expect(told.toSorted()).toEqual([...new Set(told)].toSorted())
   expect(await third.stop()).toBe(0)
   return { joins: 1 }
 }
@@ -117,6 +121,16 @@ export async function stallFolder({ proxy, traffic, tables, places, settled }: S
       expect(rows, `rows of a superseded folder in ${table}`).toEqual([])
     }
   }
+}
+
+/** The partitions that the metrics of each projector tell the lag of. */
+async function partitionsTold(places: readonly Place[]): Promise<string[]> {
+  const told = places.map(async place => {
+    const { opsUrl } = await place.ready()
+    const metrics = await (await fetch(`${opsUrl}/metrics`)).text()
+    return [...metrics.matchAll(/^pledgeview_\w*lag\w*(\{.*\})/gm)].map(([, labels = '']) => labels)
+  })
+  return (await Promise.all(told)).flat()
 }
 
 /** One that is public in its first state and in its last. */

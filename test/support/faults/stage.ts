@@ -183,8 +183,12 @@ export async function openStage(seed: string): Promise<Stage> {
       async play(name, fault) {
         const before = { records: traffic.records(), statuses: client.statuses(), at: performance.now() }
         const figures = await fault()
-        await settled()
+        const unsettled = await settled().then(
+          () => undefined,
+          error => error,
+        )
         expect(client.faults()).toEqual([])
+        if (unsettled) throw unsettled
         expect(places.map(one => one.hasEnded())).toEqual([false, false])
         const records = traffic.records() - before.records
         const seconds = Math.round((performance.now() - before.at) / 1_000)

@@ -8,10 +8,16 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import type { Obstacles, TablesCall } from '../faulty-tables.ts'
 
+/** What stands in the way of a statement, and what is made of it. */
+export interface ProxyObstacles extends Obstacles {
+  /** The text that ClickHouse gets; only of statements that stand in the body, which inserts do not. */
+  rewrite?: (call: TablesCall) => string
+}
+
 export interface TablesProxy {
   url: string
   /** From now on, until the function that it returns is called. */
-  obstruct(obstacles: Obstacles): () => void
+  obstruct(obstacles: ProxyObstacles): () => void
   /** How many statements of this kind have arrived so far. */
   count(isOne: (call: TablesCall) => boolean): number
   close(): Promise<void>
@@ -41,7 +47,7 @@ export function createBarrier(): Barrier {
 const countedMax = 100_000
 
 export async function startTablesProxy(target: string): Promise<TablesProxy> {
-  const obstacles = new Set<Obstacles>()
+  const obstacles = new Set<ProxyObstacles>()
   const calls: TablesCall[] = []
 
   async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
@@ -49,7 +55,8 @@ export async function startTablesProxy(target: string): Promise<TablesProxy> {
     const call = callOf(new URL(incoming.url ?? '/', target), body)
     if (calls.length < countedMax) calls.push(call)
     for (const { before } of obstacles) await before?.(call)
-    const answer = await forward(target, incoming, body)
+    const rewrite = call.kind === 'insert' ? undefined : [...obstacles].find(one => one.rewrite)?.rewrite
+    const answer = await forward(target, incoming, rewrite ? Buffer.from(rewrite(call)) : body)
     const answerBody = await buffer(answer)
     for (const { after } of obstacles) await after?.(call)
     const { 'transfer-encoding': _, connection: __, ...headers } = answer.headers
