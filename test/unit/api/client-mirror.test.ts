@@ -143,7 +143,7 @@ describe('a mirror', () => {
         })
         expect(differences(model, copy.projects).lost).toEqual([])
       }),
-      { numRuns: 400 },
+      { numRuns: 120 },
     )
   })
 
@@ -167,7 +167,7 @@ describe('a mirror', () => {
         })
         expect(differences(model, copy.projects).lost).toEqual([])
       }),
-      { numRuns: 200 },
+      { numRuns: 120 },
     )
   })
 
@@ -189,12 +189,12 @@ describe('a mirror', () => {
         })
         expect(differences(model, copy.projects)).toEqual({ lost: [], gone: [] })
       }),
-      { numRuns: 200 },
+      { numRuns: 120 },
     )
   })
 
   it('has something to withstand: a walk that just goes on over a crossing does lose changes here', async () => {
-    const lossy = fc.sample(world, { seed: 1, numRuns: 400 }).map(async world => {
+    const lossy = fc.sample(world, { seed: 1, numRuns: 100 }).map(async world => {
       const model = modelOf({ ...world, faults: [] })
       const copy = createCopy()
       await untilOver(model.endAt(worldMs + 10 * minuteMs), () =>
@@ -251,7 +251,7 @@ describe('reconcile', () => {
           expect(removed.filter(id => atStart.has(id) && !left.has(id))).toEqual([])
         }
       }),
-      { numRuns: 200 },
+      { numRuns: 120 },
     )
   })
 })

@@ -1,0 +1,221 @@
+/** What a client does at the edges that a random world seldom meets: each case is laid out by hand. */
+import { describe, expect, it } from 'vitest'
+import { createClient, type Project } from '../../../contracts/api/client.ts'
+import {
+  baseUrl,
+  type CampaignState,
+  createServiceModel,
+  type Happening,
+  horizonMs,
+  type ModelSettings,
+  type ServiceModel,
+  startsAt,
+} from './client-model.ts'
+
+const before = -600_000
+
+function state(launchDay: number, title = 'a'): CampaignState {
+  return { title, category: 'Games', launchDay }
+}
+
+/** Public from the start, the first one newest. */
+function founded(...ids: string[]): Happening[] {
+  return ids.map((id, place) => ({ at: before, visibleAfterMs: 0, id, state: state(100 - 10 * place) }))
+}
+
+function happening(at: number, id: string, state: CampaignState | null, visibleAfterMs = 0): Happening {
+  return { at, visibleAfterMs, id, state }
+}
+
+/** A model and a client; `onRequest` runs before each of the client's requests, by number. */
+function world(
+  settings: ModelSettings,
+  onRequest?: (number: number, model: ServiceModel) => Promise<unknown> | undefined,
+) {
+  const model = createServiceModel(settings)
+  const { now, sleep } = model
+  let requests = 0
+  const client = createClient({
+    baseUrl,
+    key: 'k',
+    secret: 's',
+    surroundings: {
+      now,
+      sleep,
+      random: () => 0,
+      async fetch(input, init) {
+        await onRequest?.(requests++, model)
+        return model.fetch(input, init)
+      },
+    },
+  })
+  return { model, client }
+}
+
+async function reconciled(
+  client: ReturnType<typeof createClient>,
+  held: string[],
+  pageSize = 2,
+): Promise<{ upserts: Map<string, Project>; removed: string[] }> {
+  const upserts = new Map<string, Project>()
+  const removed: string[] = []
+  for await (const change of client.reconcile({ held, pageSize })) {
+    if (change.type === 'upsert') upserts.set(change.project.id, change.project)
+    else removed.push(change.id)
+  }
+  return { upserts, removed }
+}
+
+describe('a walk that crosses from one snapshot to the next', () => {
+  const seen = ['s1', 's2', 's3', 's4', 's5', 's6', 's7', 's8']
+  const unseen = ['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8']
+  // In the next snapshot: u1 to u6, then s5 and s6, then u7 and u8. The walk of the first has come as far as u1.
+  const moves = (at: number) => [happening(at, 's5', state(-35)), happening(at, 's6', state(-36))]
+  const leaves = (at: number) => ['s1', 's2', 's3', 's4', 's7', 's8'].map(id => happening(at, id, null))
+
+  it('does not find its place by campaigns that have moved, though their pages showed them as they are now', async () => {
+    const { client } = world({
+      happenings: [...founded(...seen, ...unseen), ...moves(1700), ...leaves(3800)],
+      latencyMs: () => 1000,
+      evicts: request => request === 4,
+    })
+    expect([...(await reconciled(client, [])).upserts.keys()]).toEqual(expect.arrayContaining(unseen))
+  })
+
+  it('does not take an answer for the changes that is older than the snapshot', async () => {
+    const { client, model } = world(
+      {
+        happenings: [...founded(...seen, ...unseen), ...moves(550), ...leaves(1000)],
+        latencyMs: () => 200,
+      },
+      async (number, model) => {
+        // Another consumer has asked for the same changes, before there were any.
+        if (number === 2) {
+          const since = new Date(startsAt + 100 - horizonMs).toISOString()
+          await model.fetch(`${baseUrl}/projects?limit=100&updated_since=${encodeURIComponent(since)}`)
+        }
+        if (number === 4) await model.sleep(startsAt + 60_150 - model.now())
+      },
+    )
+    expect([...(await reconciled(client, [])).upserts.keys()]).toEqual(expect.arrayContaining(unseen))
+    expect(model.requests.filter(path => path.includes('limit=100')).length).toBeGreaterThan(2)
+  })
+
+  it('gives up after a bounded number of pages where every page is from a snapshot of its own', async () => {
+    const { client, model } = world({
+      happenings: founded(...seen, ...unseen),
+      latencyMs: () => 1000,
+      evicts: () => true,
+    })
+    await expect(reconciled(client, [])).rejects.toMatchObject({ code: 'unstable_walk' })
+    expect(model.requests.length).toBeLessThan(200)
+  })
+})
+
+describe('a mirror', () => {
+  it('is told of a change that was stamped at exactly its watermark', async () => {
+    const { client, model } = world({
+      happenings: [...founded('c1'), happening(-horizonMs, 'c1', state(100, 'changed'), horizonMs + 1)],
+    })
+    const titles: string[] = []
+    const signal = model.endAt(300_000)
+    const mirror = async () => {
+      for await (const change of client.mirror({ signal })) {
+        if (change.type === 'upsert') titles.push(change.project.title)
+      }
+    }
+    await expect(mirror()).rejects.toThrow('the time is over')
+    expect(titles).toEqual(['a', 'changed'])
+  })
+
+  it('saves a watermark only when all changes of its walk have been taken', async () => {
+    const { client, model } = world({ happenings: founded('c1', 'c2', 'c3') })
+    const store = memoryStore()
+    const mirror = client.mirror({ store, signal: model.endAt(10_000) })
+    for (let taken = 0; taken < 3; taken++) {
+      await mirror.next()
+      expect(store.saved).toEqual([])
+    }
+    await expect(mirror.next()).rejects.toThrow('the time is over')
+    expect(store.saved).toHaveLength(1)
+  })
+
+  it('refuses a store that another iteration keeps its place in, until that has ended', async () => {
+    const { client } = world({ happenings: founded('c1') })
+    const store = memoryStore()
+    const first = client.mirror({ store })
+    await first.next()
+    await expect(client.reconcile({ held: [], store }).next()).rejects.toMatchObject({ code: 'store_in_use' })
+    await first.return(undefined as never)
+    await expect(client.reconcile({ held: [], store }).next()).resolves.toMatchObject({ done: false })
+  })
+
+  it('goes on from the same watermark after an outage that it tells of', async () => {
+    const { client, model } = world({
+      happenings: [...founded('c1'), happening(90_000, 'c1', state(100, 'changed'))],
+      fault: request => (request >= 1 && request < 20 ? 'internal_error' : undefined),
+    })
+    const told: string[] = []
+    const signal = model.endAt(3_600_000)
+    const mirror = async () => {
+      for await (const change of client.mirror({ signal, onOutage: ({ code }) => told.push(code) })) {
+        if (change.type === 'upsert') told.push(change.project.title)
+      }
+    }
+    await expect(mirror()).rejects.toThrow('the time is over')
+    expect(told[0]).toBe('a')
+    expect(told.at(-1)).toBe('changed')
+    expect(new Set(told.slice(1, -1))).toEqual(new Set(['internal_error']))
+  })
+
+  it('does not tell twice of what looks the same, unless asked to', async () => {
+    const happenings = [...founded('c1'), happening(-1000, 'c1', state(100))]
+    const told = async (reportRepeats: boolean) => {
+      const { client, model } = world({ happenings })
+      const signal = model.endAt(300_000)
+      let count = 0
+      const mirror = async () => {
+        for await (const _ of client.mirror({ signal, reportRepeats })) count++
+      }
+      await expect(mirror()).rejects.toThrow('the time is over')
+      return count
+    }
+    expect([await told(false), await told(true)]).toEqual([1, 2])
+  })
+})
+
+describe('reconcile', () => {
+  it('does not remove a campaign that came after the snapshot that the service still has', async () => {
+    const { client, model } = world({ happenings: [...founded('c1'), happening(10_000, 'new', state(0))] })
+    await model.fetch(`${baseUrl}/projects?limit=2`)
+    await model.sleep(30_000)
+    expect((await reconciled(client, ['c1', 'new'])).removed).toEqual([])
+  })
+
+  it('does not remove a campaign that moved to where the walk had been already', async () => {
+    const { client } = world({
+      happenings: [...founded('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'), happening(3600, 'h', state(200))],
+      latencyMs: () => 1000,
+      evicts: request => request === 4,
+    })
+    const { upserts, removed } = await reconciled(client, ['a', 'h'], 1)
+    expect(removed).toEqual([])
+    expect(upserts.has('h')).toBe(true)
+  })
+
+  it('removes what is gone, and keeps the place for a mirror', async () => {
+    const { client, model } = world({ happenings: [...founded('a', 'b'), happening(-1, 'b', null)] })
+    const store = memoryStore()
+    const removed: string[] = []
+    for await (const change of client.reconcile({ held: ['a', 'b'], store })) {
+      if (change.type === 'removed') removed.push(change.id)
+    }
+    expect(removed).toEqual(['b'])
+    expect(Date.parse(store.saved[0] ?? '')).toBeLessThanOrEqual(model.now() - horizonMs)
+  })
+})
+
+function memoryStore() {
+  const saved: string[] = []
+  return { saved, load: () => saved.at(-1) ?? null, save: (watermark: string) => void saved.push(watermark) }
+}
