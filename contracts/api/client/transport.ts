@@ -107,6 +107,7 @@ function boundedSignal(msMax: number, signal: AbortSignal | undefined) {
   const controller = new AbortController()
   const follow = () => controller.abort(signal?.reason)
   const timer = setTimeout(() => controller.abort(), msMax)
+  if (signal?.aborted) follow()
   signal?.addEventListener('abort', follow, { once: true })
   return {
     signal: controller.signal,

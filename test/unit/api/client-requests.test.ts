@@ -1,0 +1,212 @@
+/** Single requests of the client: what is sent, tried again, waited for, kept and refused. */
+import { readFile } from 'node:fs/promises'
+import { stripTypeScriptTypes } from 'node:module'
+import { describe, expect, it } from 'vitest'
+import { type ClientOptions, createClient } from '../../../contracts/api/client.ts'
+import { type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
+
+const startsAt = Date.parse('2026-03-01T12:00:00.000Z')
+const stats = { data: { currency: 'USD' } }
+const fresh = { 'cache-control': 'private, max-age=40', age: '20', etag: 'W/"a"' }
+
+function error(code: ErrorCode, headers: Record<string, string> = {}): () => Response {
+  return () => Response.json(errorBody(code), { status: errors[code].status, headers })
+}
+
+function ok(body: object = stats, headers: Record<string, string> = {}): () => Response {
+  return () => Response.json(body, { headers })
+}
+
+/** A client whose requests are answered in this order, the last answer for all that follow. Time passes by sleeping. */
+function clientOf(answers: (() => Response | Promise<Response>)[], options: Partial<ClientOptions> = {}) {
+  const requests: { url: string; headers: Headers }[] = []
+  const sleeps: number[] = []
+  let time = startsAt
+  const client = createClient({
+    baseUrl: 'https://api.example/api/v1/',
+    key: 'pv_live_k',
+    secret: 'a:b',
+    ...options,
+    surroundings: {
+      now: () => time,
+      random: () => 0.5,
+      async sleep(ms) {
+        sleeps.push(ms)
+        time += ms
+      },
+      async fetch(input, init) {
+        const answer = answers[Math.min(requests.length, answers.length - 1)]
+        requests.push({ url: String(input), headers: new Headers(init?.headers) })
+        return answer?.() ?? Response.error()
+      },
+      ...options.surroundings,
+    },
+  })
+  const pass = (ms: number) => {
+    time += ms
+  }
+  return { client, requests, sleeps, pass }
+}
+
+function lost(): Promise<Response> {
+  return Promise.reject(new TypeError('connection reset'))
+}
+
+const silent: typeof fetch = (_, init) =>
+  new Promise((_, reject) => {
+    const signal = init?.signal
+    if (signal?.aborted) return reject(signal.reason)
+    signal?.addEventListener('abort', () => reject(signal.reason))
+  })
+
+describe('a request', () => {
+  it('carries the credentials in a header and never in the query', async () => {
+    const { client, requests } = clientOf([ok()])
+    await client.stats()
+    expect(requests[0]?.url).toBe('https://api.example/api/v1/stats')
+    expect(requests[0]?.headers.get('authorization')).toBe('Bearer pv_live_k:a:b')
+  })
+
+  it('encodes a slug and the parameters of a list', async () => {
+    const { client, requests } = clientOf([ok({ data: [], pagination: {} })])
+    await client.detail('a/b ?')
+    await client.list({ category: 'Film & Video', limit: 7, sort: 'most_backed' })
+    expect(requests.map(({ url }) => url.slice('https://api.example/api/v1'.length))).toEqual([
+      '/projects/a%2Fb%20%3F',
+      '/projects?limit=7&category=Film+%26+Video&sort=most_backed',
+    ])
+  })
+
+  it('is tried again after a lost connection, 5xx and 429, each time after a longer random wait', async () => {
+    const { client, requests, sleeps } = clientOf([lost, error('internal_error'), lost, ok()])
+    await expect(client.stats()).resolves.toEqual(stats.data)
+    expect(requests).toHaveLength(4)
+    expect(sleeps).toEqual([500, 1000, 2000])
+  })
+
+  it('waits as long as Retry-After says, and somewhat longer', async () => {
+    const { client, sleeps } = clientOf([error('rate_limited', { 'retry-after': '17' }), ok()])
+    await client.stats()
+    expect(sleeps).toEqual([17_500])
+  })
+
+  it.each(['invalid_parameter', 'unauthorized', 'forbidden', 'not_found'] as const)(
+    'is not tried again after %s',
+    async code => {
+      const { client, requests } = clientOf([error(code, { 'x-request-id': 'r1' })])
+      const { status } = errors[code]
+      await expect(client.detail('slug')).rejects.toMatchObject({ code, status, requestId: 'r1' })
+      expect(requests).toHaveLength(1)
+    },
+  )
+
+  it('is tried as often as allowed, and no longer than allowed', async () => {
+    const often = clientOf([lost], { attemptsMax: 3 })
+    await expect(often.client.stats()).rejects.toMatchObject({ code: 'network_failure' })
+    expect(often.requests).toHaveLength(3)
+    const long = clientOf([error('rate_limited', { 'retry-after': '50' })], { retryMsMax: 120_000 })
+    await expect(long.client.stats()).rejects.toMatchObject({ code: 'rate_limited', retryAfterMs: 50_000 })
+    expect(long.requests).toHaveLength(3)
+  })
+
+  it('ends after its bound where no answer comes', async () => {
+    const { client } = clientOf([], { attemptMsMax: 5, attemptsMax: 1, surroundings: { fetch: silent } })
+    await expect(client.stats()).rejects.toMatchObject({ code: 'network_failure' })
+  })
+
+  it.each([0, 5])('ends at once when it is aborted after %d ms', { timeout: 5000 }, async delayMs => {
+    const { client } = clientOf([], { surroundings: { fetch: silent } })
+    const controller = new AbortController()
+    const answer = client.stats({ signal: controller.signal })
+    if (delayMs > 0) setTimeout(() => controller.abort(new Error('enough')), delayMs)
+    else controller.abort(new Error('enough'))
+    await expect(answer).rejects.toThrow('enough')
+  })
+
+  it('says so where something else than the API answers', async () => {
+    const page = () => new Response('<html>', { status: 200 })
+    await expect(clientOf([page]).client.stats()).rejects.toMatchObject({ code: 'unexpected_response' })
+    const gate = clientOf([() => new Response('<html>', { status: 502 }), ok()])
+    await expect(gate.client.stats()).resolves.toEqual(stats.data)
+  })
+})
+
+describe('the rate limit', () => {
+  it('is kept to: with nothing left, the next request goes when there is room again', async () => {
+    const reset = String(startsAt / 1000 + 23)
+    const none = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset }
+    const { client, sleeps } = clientOf([ok(stats, none), ok()])
+    await client.stats()
+    await client.stats()
+    expect(sleeps).toEqual([23_000])
+  })
+
+  it('is read as a delay where it can be, and never waited for longer than its window', async () => {
+    const delayed = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '1', ratelimit: '"default";r=0;t=9' }
+    const farAway = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '9999999999' }
+    const { client, sleeps } = clientOf([ok(stats, delayed), ok(stats, farAway), ok()])
+    for (let request = 0; request < 3; request++) await client.stats()
+    expect(sleeps).toEqual([9000, 61_000])
+  })
+})
+
+describe('the cache period', () => {
+  it('is kept to: the same question within it is not asked again, and after it only whether the answer holds', async () => {
+    const same = () =>
+      new Response(null, { status: 304, headers: { ...fresh, 'cache-control': 'max-age=60' } })
+    const { client, requests, pass } = clientOf([ok(stats, fresh), same])
+    for (const wait of [0, 39_000, 2000, 59_000]) {
+      pass(wait)
+      await expect(client.stats()).resolves.toEqual(stats.data)
+    }
+    expect(requests.map(({ headers }) => headers.get('if-none-match'))).toEqual([null, 'W/"a"'])
+  })
+
+  it('gives each caller a body of its own', async () => {
+    const { client } = clientOf([ok(stats, fresh)])
+    const first = await client.stats()
+    first.currency = 'EUR'
+    expect((await client.stats()).currency).toBe('USD')
+  })
+})
+
+describe('a filter with updated_since', () => {
+  it('is refused with the reason, unless it is allowed', async () => {
+    const { client, requests } = clientOf([ok({ data: [], pagination: {} })])
+    const delta = { updatedSince: '2026-03-01T12:00:00.000Z', status: 'LIVE' } as const
+    await expect(client.list(delta)).rejects.toMatchObject({
+      code: 'filtered_delta',
+      message: expect.stringContaining('FUNDED does not come'),
+    })
+    expect(() => client.mirror({ category: 'Games' })).toThrow('left the filter')
+    expect(requests).toHaveLength(0)
+    await client.list({ ...delta, allowFilteredDelta: true })
+    expect(requests[0]?.url).toContain('status=LIVE&updated_since=2026-03-01T12%3A00%3A00.000Z')
+  })
+
+  it('needs a timestamp; and other options keep to their bounds', async () => {
+    const { client } = clientOf([ok()])
+    await expect(client.list({ updatedSince: 'yesterday' })).rejects.toMatchObject({
+      code: 'invalid_parameter',
+    })
+    expect(() => client.mirror({ intervalMs: 10 })).toThrow(RangeError)
+    expect(() => client.mirror({ pageSize: 101 })).toThrow(RangeError)
+  })
+})
+
+it('needs nothing but what every runtime with fetch has', async () => {
+  const folder = new URL('../../../contracts/', import.meta.url)
+  const pending = [new URL('api/client.ts', folder)]
+  const seen = new Set<string>()
+  for (const file of pending) {
+    if (seen.has(file.href)) continue
+    seen.add(file.href)
+    const text = stripTypeScriptTypes(await readFile(file, 'utf8'))
+    for (const [, specifier = ''] of text.matchAll(/^(?:import|export) (?!type )[^'"]*?from '([^']+)'/gm)) {
+      expect(specifier, file.pathname).toMatch(/^\.\.?\//)
+      pending.push(new URL(specifier, file))
+    }
+  }
+  expect([...seen].map(href => href.slice(folder.href.length))).not.toContain('api/schemas.ts')
+  expect(seen.size).toBeGreaterThan(8)
+})
