@@ -46,7 +46,8 @@ const workspace = createWorkspace()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, async () => {
     await killBenchProcesses()
-    workspace.remove()
+    // Last of all that happens at the exit: whatever still writes there is killed by then.
+    process.once('exit', () => workspace.remove())
     process.exit(128 + constants.signals[signal])
   })
 }

@@ -52,6 +52,10 @@ export async function startApicurio(): Promise<Apicurio> {
     ],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   )
+  // A run that is broken off closes nothing.
+  const killAtExit = () => void child.kill('SIGKILL')
+  process.once('exit', killAtExit)
+  child.once('exit', () => process.off('exit', killAtExit))
   const address = await listening(child).catch(async cause => {
     await end(child)
     throw cause

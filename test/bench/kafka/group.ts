@@ -49,8 +49,12 @@ export async function until(what: string, holds: () => Promise<boolean>): Promis
   }
 }
 
-/** Topics begin at offset 0 here, so what is committed is what was read. */
-async function committedCount(admin: Admin, groupId: string, topics: readonly string[]): Promise<number> {
+/** How many records the group has committed, of topics that begin at offset 0. */
+export async function committedCount(
+  admin: Admin,
+  groupId: string,
+  topics: readonly string[],
+): Promise<number> {
   const found = await admin.fetchOffsets({ groupId, topics: [...topics] })
   const offsets = found.flatMap(({ partitions }) => partitions.map(({ offset }) => Number(offset)))
   return offsets.reduce((sum, offset) => sum + Math.max(0, offset), 0)

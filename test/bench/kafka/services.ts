@@ -40,6 +40,7 @@ export async function withKafkaServices<T>(
   if (!requirement.isMet) throw new Error(requirement.reason)
   const local = await startLocalServices(options)
   const { addresses } = local
+  killAtExit(local.clickHouse)
   const tables = openServerTables(settingsFor(local.clickHouse))
   const kafka = { brokers: [addresses.kafka], clientId: 'pledgeview-bench', topicPrefix: '' }
   const admin = createKafka(kafka, logger).admin()
@@ -78,10 +79,14 @@ export async function startProjector(
   settings?: Readonly<Record<string, string>>,
 ): Promise<ServiceProcess> {
   const projector = await start(settings)
-  const killAtExit = () => void projector.child.kill('SIGKILL')
-  process.once('exit', killAtExit)
-  projector.child.once('exit', () => process.off('exit', killAtExit))
+  killAtExit(projector)
   return projector
+}
+
+function killAtExit({ child }: Pick<ServiceProcess, 'child'>): void {
+  const kill = () => void child.kill('SIGKILL')
+  process.once('exit', kill)
+  child.once('exit', () => process.off('exit', kill))
 }
 
 /** The process id of something that was started. */
