@@ -1,10 +1,8 @@
 /** Projectors that are killed, joined, and stopped. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { isPublicStatus } from '../../contracts/events/event.ts'
 import { intBetween, pick } from '../../services/demo/random.ts'
 import { defaultDatabases } from '../../services/shared/tables/port.ts'
-import type { CampaignHistory } from '../support/faults/campaign-histories.ts'
 import type { Place } from '../support/faults/projectors.ts'
 import type { Figures, Stage } from '../support/faults/stage.ts'
 import { createBarrier, epochOf } from '../support/faults/tables-proxy.ts'
@@ -69,7 +67,7 @@ export async function rebalanceDuringFlush({ proxy, tables, places, newPlace }: 
 export async function stallFolder({ proxy, traffic, tables, places, settled }: Stage): Promise<Figures> {
   await settled()
   await traffic.pause()
-  const history = publicHistory(() => traffic.newHistory())
+  const history = traffic.newPublicHistory()
   const say = (state: number) =>
     traffic.say([{ type: 'campaign', key: history.id, data: history.states.at(state) ?? null }])
   const holdFolds = (isOne: (epoch: number | undefined) => boolean) => {
@@ -131,15 +129,6 @@ async function partitionsTold(places: readonly Place[]): Promise<string[]> {
     return [...metrics.matchAll(/^pledgeview_\w*lag\w*(\{.*\})/gm)].map(([, labels = '']) => labels)
   })
   return (await Promise.all(told)).flat()
-}
-
-/** One that is public in its first state and in its last. */
-function publicHistory(newHistory: () => CampaignHistory): CampaignHistory {
-  for (;;) {
-    const history = newHistory()
-    const [first, last] = [history.states.at(0), history.states.at(-1)]
-    if (first && last && isPublicStatus(first.status) && isPublicStatus(last.status)) return history
-  }
 }
 
 /** The projector that holds partition 0 of `campaigns`. */

@@ -10,6 +10,7 @@ import {
   type CampaignStatus,
   type ChangeEvent,
   countsTowardsTotals,
+  isPublicStatus,
   type PledgeState,
   type PledgeStatus,
 } from '../../../contracts/events/event.ts'
@@ -139,6 +140,11 @@ export function digitsOfSum(sum: number): number[] {
 /** The digit that a state of the pledge at this place adds: 0 where it does not count. */
 export function digitOf(state: PledgeState | null | undefined, place: number): number {
   return state && countsTowardsTotals(state.status) ? Number(state.amount_minor) / base ** place : 0
+}
+
+/** Whether a campaign shows in this state; `null` and `undefined` are no state. */
+export function isPublic(state: CampaignState | null | undefined): boolean {
+  return state !== null && state !== undefined && isPublicStatus(state.status)
 }
 
 export function pledgeKey(campaignId: string, place: number): string {

@@ -8,10 +8,17 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Project, ProjectDetail } from '../../../contracts/api/schemas.ts'
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
-import { type CampaignState, type ChangeEvent, isPublicStatus } from '../../../contracts/events/event.ts'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { type CampaignReading, readModelOf } from '../model.ts'
 import { expectedProject, expectedTexts, timeless } from './api-projects.ts'
-import { type CampaignHistory, digitOf, digitsOfSum, pledgeKey, stateOfTitle } from './campaign-histories.ts'
+import {
+  type CampaignHistory,
+  digitOf,
+  digitsOfSum,
+  isPublic,
+  pledgeKey,
+  stateOfTitle,
+} from './campaign-histories.ts'
 import { saidOf, type Traffic } from './traffic.ts'
 
 export interface Moment {
@@ -133,10 +140,6 @@ function readingAt(
 /** Whether one of the states from the `from`-th (0: before the first) to the last that was said is not public. */
 function mayBeHidden({ states }: CampaignHistory, from: number, said: number): boolean {
   return from === 0 || states.slice(from - 1, said).some(state => !isPublic(state))
-}
-
-function isPublic(state: CampaignState | null): boolean {
-  return state !== null && isPublicStatus(state.status)
 }
 
 function differenceOf(

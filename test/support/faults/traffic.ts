@@ -8,7 +8,7 @@ import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { chance, intBetween, pick, type Random } from '../../../services/demo/random.ts'
 import type { EventWriter, NewRecord } from '../../../services/shared/event-log/port.ts'
 import { newRecordOf, pledgeEvent } from '../sample-events.ts'
-import { type CampaignHistory, createHistory, eventsOf, pledgeKey } from './campaign-histories.ts'
+import { type CampaignHistory, createHistory, eventsOf, isPublic, pledgeKey } from './campaign-histories.ts'
 
 export interface Traffic {
   start(): void
@@ -21,8 +21,8 @@ export interface Traffic {
   say(events: readonly ChangeEvent[]): Promise<void>
   /** Appends so many records that are no events; resolves when they are in the log. */
   poison(count: number): Promise<void>
-  /** A campaign that is said by hand: nothing of it is said but what the caller does. */
-  newHistory(): CampaignHistory
+  /** A campaign that is public at first and at last, of which nothing is said but what the caller says. */
+  newPublicHistory(): CampaignHistory
   history(id: string): CampaignHistory | undefined
   histories(): Iterable<CampaignHistory>
   /** How many of an entity's states may have been seen by now; by key, of the campaign or the pledge. */
@@ -154,7 +154,12 @@ export function createTraffic(random: Random, writer: EventWriter): Traffic {
     },
     say,
     poison: count => append(Array.from({ length: count }, newPoison)),
-    newHistory,
+    newPublicHistory() {
+      for (;;) {
+        const history = newHistory()
+        if ([history.states.at(0), history.states.at(-1)].every(isPublic)) return history
+      }
+    },
     history: id => histories.get(id),
     histories: () => histories.values(),
     said: key => said.get(key) ?? 0,
