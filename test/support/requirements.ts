@@ -22,14 +22,15 @@ export const kickstarterTable: Requirement = {
 
 declare module 'vitest' {
   interface TaskMeta {
-    source?: string
+    sources?: string[]
   }
 }
 
 /** Call first in a test, or in a `beforeEach`. */
 export function needs(context: TestContext, requirement: Requirement): void {
   if (requirement.isMet) {
-    if (requirement.source) context.task.meta.source = requirement.source
+    const { meta } = context.task
+    if (requirement.source) meta.sources = [...(meta.sources ?? []), requirement.source]
     return
   }
   if (process.env.CI === 'true') throw new Error(`CI requires it: ${requirement.reason}`)

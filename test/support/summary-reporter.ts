@@ -16,8 +16,7 @@ export default class SummaryReporter implements Reporter {
       for (const suite of module.children.allSuites()) if (suite.errors().length > 0) counts.failed++
       for (const test of module.children.allTests()) {
         const { state } = test.result()
-        const { source } = test.meta()
-        if (source) sources.add(source)
+        for (const source of test.meta().sources ?? []) sources.add(source)
         if (state === 'passed') counts.passed++
         else if (state === 'failed') counts.failed++
         else {
