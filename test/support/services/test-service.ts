@@ -20,14 +20,20 @@ export interface TestService<S> extends ServiceSource<S> {
 
 const openMsMax = 300_000
 
-/** The service from the first source that has it; what that source says of itself is the requirement's `source`. */
+/**
+ * The service from the first source that has it. The requirement's `source` is what that one says of itself, and why it is
+ * none of those before it.
+ */
 export function inOrder<S>(name: string, sources: readonly ServiceSource<S>[]): TestService<S> {
   async function find() {
     const reasons: string[] = []
     for (const source of sources) {
       const { isMet, reason, source: from } = await source.requirement()
-      if (isMet) return { requirement: { isMet, reason, source: `${name}: ${from}` }, open: source.open }
-      if (reason !== '') reasons.push(reason)
+      if (isMet) {
+        const because = reasons.length > 0 ? ` (${reasons.join('; ')})` : ''
+        return { requirement: { isMet, reason: '', source: `${name}: ${from}${because}` }, open: source.open }
+      }
+      reasons.push(reason)
     }
     const reason = `there is no ${name}: ${reasons.join('; ')}`
     return { requirement: { isMet: false, reason }, open: () => Promise.reject(new Error(reason)) }
