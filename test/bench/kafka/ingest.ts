@@ -185,6 +185,7 @@ function figures({ events, appendSeconds }: AppendedHistory, { ceiling, projecto
   const rates = (runs: readonly Run[]) => runs.map(({ seconds }) => events / seconds)
   const costs = (runs: readonly Run[]) => runs.map(({ cpuSeconds }) => (cpuSeconds * 1e6) / events)
   const clickHouseCosts = projector.map(run => (run.clickHouseCpuSeconds * 1e6) / events)
+  const wholeCosts = costs(projector).map((cost, index) => cost + (clickHouseCosts[index] ?? 0))
   const foldedRates = projector.map(({ foldedSeconds }) => events / foldedSeconds)
   return [
     { name: 'append', value: events / appendSeconds, unit: 'events/s' },
@@ -194,6 +195,9 @@ function figures({ events, appendSeconds }: AppendedHistory, { ceiling, projecto
     figureOf('Kafka engine', 'events/s', summarize(rates(engine))),
     figureOf('projector / ceiling', '', ratioOfPairs(rates(projector), rates(ceiling))),
     figureOf('projector / Kafka engine', '', ratioOfPairs(rates(projector), rates(engine))),
+    // What else the machine does takes time away, but hardly processor time: on a busy machine these say more.
+    figureOf('projector / ceiling, by CPU', '', ratioOfPairs(costs(ceiling), costs(projector))),
+    figureOf('projector and ClickHouse / Kafka engine, by CPU', '', ratioOfPairs(costs(engine), wholeCosts)),
     figureOf('ceiling, CPU an event', 'us', summarize(costs(ceiling))),
     figureOf('projector, CPU an event', 'us', summarize(costs(projector))),
     figureOf('ClickHouse beside it, CPU an event', 'us', summarize(clickHouseCosts)),

@@ -37,7 +37,7 @@ interface Drained extends ProcessMemory {
 }
 
 interface KeptUp extends ProcessMemory {
-  /** Records that were not committed when the last one was appended. */
+  /** Records that were not committed when the producer had said that it was done. */
   lag: number
 }
 
@@ -151,7 +151,7 @@ function figures({ idle, keepingUp, small, large }: Memories): Figure[] {
   return [
     megabytes('idle, never got a record, peak', idle.peakBytes),
     megabytes('keeping up with a steady stream, peak', keepingUp.peakBytes),
-    { name: 'keeping up, lag at the last append', value: keepingUp.lag, unit: 'records' },
+    { name: 'keeping up, lag when the stream ended', value: keepingUp.lag, unit: 'records' },
     megabytes('a tenth of the backlog, peak', small.peakBytes),
     megabytes('the backlog, peak', large.peakBytes),
     megabytes('the backlog, at its end', large.residentBytes),
