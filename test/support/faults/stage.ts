@@ -10,7 +10,7 @@ import type { EventWriter } from '../../../services/shared/event-log/port.ts'
 import { openServerTables } from '../../../services/shared/tables/clickhouse-server.ts'
 import { defaultDatabases, type Tables } from '../../../services/shared/tables/port.ts'
 import { type ClickHouseDoor, settingsFor, startClickHouseDoor } from '../clickhouse-door.ts'
-import { type Deployment, deploy } from '../deployment.ts'
+import { deploy } from '../deployment.ts'
 import { activeKeys } from '../fold-records.ts'
 import { silent } from '../kafka/topics.ts'
 import { readModelOf } from '../model.ts'
@@ -58,7 +58,6 @@ export type Figures = Readonly<Record<string, string | number>>
 
 export interface Stage {
   readonly services: LocalServices
-  readonly deployment: Deployment
   readonly queries: readonly ServiceProcess[]
   readonly apiUrls: readonly string[]
   /** Between the projectors and ClickHouse. */
@@ -165,7 +164,6 @@ export async function openStage(seed: string): Promise<Stage> {
 
     return {
       services,
-      deployment,
       queries,
       apiUrls,
       proxy,

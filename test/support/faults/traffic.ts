@@ -54,7 +54,9 @@ export function createTraffic(random: Random, writer: EventWriter): Traffic {
   let appending: Promise<void> = Promise.resolve()
   let running: Promise<void> = Promise.resolve()
   let portion: Promise<void> = Promise.resolve()
+  /** Resolved unless it is paused. */
   let resumed = Promise.withResolvers<void>()
+  let isPaused = false
   resumed.resolve()
 
   function newHistory(): CampaignHistory {
@@ -142,11 +144,15 @@ export function createTraffic(random: Random, writer: EventWriter): Traffic {
       running = run()
     },
     async pause() {
-      resumed = Promise.withResolvers<void>()
+      if (!isPaused) resumed = Promise.withResolvers<void>()
+      isPaused = true
       await portion
       await appending
     },
-    resume: () => resumed.resolve(),
+    resume() {
+      isPaused = false
+      resumed.resolve()
+    },
     async stop() {
       stopping.abort()
       resumed.resolve()
