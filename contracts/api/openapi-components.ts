@@ -50,8 +50,11 @@ export const headers = {
   'Access-Control-Allow-Methods': text('The methods that a browser may use.', methods),
   'Access-Control-Allow-Headers': text('The headers that a browser may send.', requestHeaders),
   ETag: text('Weak tag of the body, for If-None-Match.', 'W/"GxGnFPRtVjWwkT4VJ8h2ew"'),
-  Age: whole('Seconds since the answer was computed.', 12),
-  'Cache-Control': text('For how many seconds the same answer will be given.', 'private, max-age=48'),
+  Age: whole('Seconds since the answer was computed, rounded up.', 12),
+  'Cache-Control': text(
+    'For how many seconds the same answer is given, from when it was computed: `Age` of them have passed.',
+    'private, max-age=60',
+  ),
   'X-Data-As-Of': text(
     'Every change up to this moment is in the list; the next `updated_since` of a mirror.',
     '2026-03-19T10:15:25.123Z',

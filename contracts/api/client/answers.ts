@@ -2,6 +2,7 @@
  * Answers that are asked for one by one: within its cache period an answer is given again without asking; after it, the
  * service is asked whether it still holds (which costs a request of the limit, but no body).
  */
+import { wholeNumber } from './pacer.ts'
 import type { Transport } from './transport.ts'
 
 export interface KeptAnswer {
@@ -45,7 +46,9 @@ export function createAnswers(transport: Transport, now: () => number): Answers 
   }
 }
 
-/** How long this answer stands, from its receipt, in milliseconds. The service counts `max-age` down by itself. */
+/** How long this answer stands, from its receipt, in milliseconds: the rest of its `max-age` after its `Age` (RFC 9111). */
 export function freshMs(headers: Headers): number {
-  return Number(/max-age=(\d{1,9})/.exec(headers.get('cache-control') ?? '')?.[1] ?? 0) * 1000
+  const lifetime = Number(/max-age=(\d{1,9})/.exec(headers.get('cache-control') ?? '')?.[1] ?? 0)
+  const age = wholeNumber(headers.get('age')) ?? 0
+  return Math.max(0, lifetime - age) * 1000
 }

@@ -46,7 +46,7 @@ export function pageOf({ headers, text, sentAt }: Answer, receivedAt: number): P
     total: pagination.total,
     hasMore: pagination.has_more,
     asOf,
-    // Whole seconds, cut off.
+    // A second more, for an age that somebody on the way has cut off.
     takenAt: sentAt - (ageSeconds + 1) * 1000,
     freshUntil: receivedAt + freshMs(headers),
   }

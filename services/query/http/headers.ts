@@ -44,14 +44,17 @@ export function secondsUntil(unixSecond: number, now: number): number {
   return Math.max(0, unixSecond - Math.floor(now / 1000))
 }
 
-/** On a cached answer, whether it is sent or only confirmed (304). */
+/**
+ * On a cached answer, whether it is sent or only confirmed (304): how long it stands from when it was computed, and how long
+ * ago that was, which HTTP caches subtract (RFC 9111). The age is rounded up, so that no cache keeps it too long.
+ */
 export function cacheHeaders(
   { etag, asOf, link, createdAt, expiresAt }: CacheEntry,
   now: number,
 ): ResponseHeaders {
   const headers: ResponseHeaders = {
-    'cache-control': `private, max-age=${Math.max(0, Math.floor((expiresAt - now) / 1000))}`,
-    age: String(Math.max(0, Math.floor((now - createdAt) / 1000))),
+    'cache-control': `private, max-age=${Math.max(0, Math.floor((expiresAt - createdAt) / 1000))}`,
+    age: String(Math.max(0, Math.ceil((now - createdAt) / 1000))),
     etag,
     vary: 'Authorization, X-API-Key, X-API-Secret',
   }

@@ -146,8 +146,8 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
 
   function answer(body: string, createdAt: number, more: Record<string, string> = {}): Response {
     const headers = {
-      'cache-control': `private, max-age=${Math.floor((createdAt + cacheMs - time) / 1000)}`,
-      age: String(Math.floor((time - createdAt) / 1000)),
+      'cache-control': `private, max-age=${Math.floor(cacheMs / 1000)}`,
+      age: String(Math.ceil((time - createdAt) / 1000)),
       ...more,
     }
     return new Response(body, { headers })
