@@ -5,12 +5,11 @@
  * afterwards, else in its address's bucket. Credentials are looked at first, so a flood of bad ones from an address
  * never keeps out a good one from there. A preflight takes none; it carries no credentials and runs nothing.
  */
-import type { IncomingHttpHeaders } from 'node:http'
 import { type Credentials, keyPrefix } from '../../shared/credentials.ts'
 import type { ApiKey, KeyRing } from '../key-ring.ts'
 import type { RateDecision, RateLimiter, RateLimiters } from '../rate-limiter.ts'
 import { addressBucket } from './address-bucket.ts'
-import { presentedCredentials } from './presented-credentials.ts'
+import { type PresentedHeaders, presentedCredentials } from './presented-credentials.ts'
 import { createSecretVerifier } from './secret-verifier.ts'
 
 export interface Admission {
@@ -24,7 +23,7 @@ export interface Admission {
 }
 
 export interface Requester {
-  headers: IncomingHttpHeaders
+  request: PresentedHeaders
   address: string | undefined
 }
 
@@ -50,16 +49,16 @@ export interface Admissions {
 export function createAdmissions({ keyRing, limiters, pepper, now }: AdmissionDependencies): Admissions {
   const verify = createSecretVerifier(pepper)
 
-  function identify(headers: IncomingHttpHeaders): Pick<Admission, 'apiKey' | 'keyPrefix'> {
-    const { key, secret }: Credentials = presentedCredentials(headers) ?? { key: '', secret: '' }
+  function identify(request: PresentedHeaders): Pick<Admission, 'apiKey' | 'keyPrefix'> {
+    const { key, secret }: Credentials = presentedCredentials(request) ?? { key: '', secret: '' }
     const known = keyRing.lookup(key)
     // Also for an unknown key: the time of a refusal must not tell which keys exist.
     const isValid = verify(known, secret)
     return { apiKey: isValid ? known : undefined, keyPrefix: known && keyPrefix(known.key) }
   }
 
-  async function ask(verb: 'hit' | 'peek', { headers, address }: Requester): Promise<Admission> {
-    const identity = identify(headers)
+  async function ask(verb: 'hit' | 'peek', { request, address }: Requester): Promise<Admission> {
+    const identity = identify(request)
     const limiter: RateLimiter = identity.apiKey ? limiters.keys : limiters.addresses
     const decision = await limiter[verb](identity.apiKey?.key ?? addressBucket(address))
     return { ...identity, decision, windowMs: limiter.settings.windowMs }

@@ -14,6 +14,7 @@ import {
   secondsUntil,
 } from './headers.ts'
 import { isResource, type Routing, refusal, refusalCodeOf } from './refusals.ts'
+import { isWellFormed } from './well-formed.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -57,7 +58,7 @@ export function createExchange(admissions: Admissions, now: () => number): Excha
     refuse,
 
     async receive(request, reply, failure) {
-      const requester = { headers: request.headers, address: request.ip }
+      const requester = { request: request.raw, address: request.ip }
       if (request.method === 'OPTIONS') {
         request.admission = await admissions.peek(requester)
         reply.code(204).headers(headersOf(request, now())).headers(preflightHeaders).send()
@@ -65,7 +66,7 @@ export function createExchange(admissions: Admissions, now: () => number): Excha
       }
       request.admission = await admissions.admit(requester)
       const code = refusalCodeOf(request.admission, {
-        failure: failure ?? (isWithoutHost(request) ? 'malformed_request' : undefined),
+        failure: failure ?? (isWellFormed(request.raw) ? undefined : 'malformed_request'),
         routing: routingOf(request),
       })
       if (code !== undefined) refuse(request, reply, code)
@@ -105,9 +106,4 @@ export function queryOf({ raw }: FastifyRequest): string {
 function routingOf({ is404, raw }: FastifyRequest): Routing {
   if (!is404) return 'found'
   return isResource(raw.url ?? '') ? 'wrong_method' : 'unknown'
-}
-
-// RFC 9112 asks for 400 here. Node would send it itself, bare; so it is told not to look.
-function isWithoutHost({ raw }: FastifyRequest): boolean {
-  return raw.httpVersion === '1.1' && raw.headers.host === undefined
 }

@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../../../contracts/api/errors.ts'
 import type { Admission, Admissions } from './admission.ts'
 import { commonHeaders, type ResponseHeaders, rateLimitHeaders } from './headers.ts'
-import { type Refusal, refusal } from './refusals.ts'
+import { isResource, type Refusal, refusal } from './refusals.ts'
 
 export interface UnreadableDependencies {
   admissions: Pick<Admissions, 'admit' | 'admitAddress' | 'unknown'>
@@ -80,13 +80,14 @@ interface ParserError extends Error {
 export function codeOf({ code, rawPacket, bytesParsed = 0 }: Omit<ParserError, keyof Error>): ErrorCode {
   if (code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request_timeout'
+  if (code !== 'HPE_INVALID_METHOD') return 'malformed_request'
   // A method that the parser does not know is a method like any other that is not supported.
-  const isOnlyTheMethod =
-    code === 'HPE_INVALID_METHOD' && requestLinePattern.test(lineAt(rawPacket, bytesParsed))
-  return isOnlyTheMethod ? 'method_not_allowed' : 'malformed_request'
+  const target = requestLinePattern.exec(lineAt(rawPacket, bytesParsed))?.[1]
+  if (target === undefined) return 'malformed_request'
+  return isResource(target) ? 'method_not_allowed' : 'not_found'
 }
 
-const requestLinePattern = /^[!#$%&'*+.^_`|~\w-]+ \/\S* HTTP\/1\.[01]\r?$/
+const requestLinePattern = /^[!#$%&'*+.^_`|~\w-]+ ((?:https?:\/)?\/\S*) HTTP\/1\.[01]\r?$/i
 
 function lineAt(packet: Buffer | undefined, place: number): string {
   const text = packet?.toString('latin1') ?? ''
@@ -105,7 +106,7 @@ async function answerConnection(
   let admission: Admission
   try {
     admission = request
-      ? await admissions.admit({ headers: request.headers, address: socket.remoteAddress })
+      ? await admissions.admit({ request, address: socket.remoteAddress })
       : await admissions.admitAddress(socket.remoteAddress)
   } catch (error) {
     onError(error)

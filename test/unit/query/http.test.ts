@@ -5,9 +5,12 @@ import { cacheHeaders, isNoneMatch, rateLimitHeaders } from '../../../services/q
 import { presentedCredentials } from '../../../services/query/http/presented-credentials.ts'
 import { isResource, refusal, refusalCodeOf } from '../../../services/query/http/refusals.ts'
 import { codeOf } from '../../../services/query/http/unreadable.ts'
+import { isWellFormed } from '../../../services/query/http/well-formed.ts'
 
 describe('presented credentials', () => {
   const pair = { 'x-api-key': 'k', 'x-api-secret': 's' }
+  const presented = (headers: Record<string, string>, rawHeaders = Object.entries(headers).flat()) =>
+    presentedCredentials({ headers, rawHeaders })
 
   it.each([
     ['two headers', pair, { key: 'k', secret: 's' }],
@@ -29,7 +32,7 @@ describe('presented credentials', () => {
       { key: 'k', secret: 's' },
     ],
   ])('are read from %s', (_, headers, credentials) => {
-    expect(presentedCredentials(headers)).toEqual(credentials)
+    expect(presented(headers)).toEqual(credentials)
   })
 
   it.each([
@@ -43,7 +46,23 @@ describe('presented credentials', () => {
     ['nothing', {}],
     ['another scheme', { authorization: 'Basic azpz' }],
   ])('are not believed: %s', (_, headers) => {
-    expect(presentedCredentials(headers) ?? { key: '', secret: '' }).toEqual({ key: '', secret: '' })
+    expect(presented(headers) ?? { key: '', secret: '' }).toEqual({ key: '', secret: '' })
+  })
+})
+
+describe('a request that Node lets through', () => {
+  it.each<[string, string[], boolean]>([
+    ['1.1', ['Accept', '*', 'HOST', 'x'], true],
+    ['1.1', ['Host', ''], true],
+    ['1.1', ['Accept', 'host'], false],
+    ['1.1', ['Host', 'x', 'host', 'x'], false],
+    ['1.0', [], true],
+    ['1.0', ['Host', 'x'], true],
+    ['1.0', ['Host', 'x', 'Host', 'y'], false],
+    ['2.0', ['Host', 'x'], false],
+    ['0.9', [], false],
+  ])('HTTP/%s with %j: well-formed is %s', (httpVersion, rawHeaders, expected) => {
+    expect(isWellFormed({ httpVersion, rawHeaders })).toBe(expected)
   })
 })
 
@@ -77,16 +96,17 @@ describe('response headers', () => {
     expiresAt: now + 47_600,
   }
 
-  it('say how old an answer is and how long it lasts, in whole seconds that promise nothing too much', () => {
+  it('say how long an answer lasts and how old it is, in whole seconds that leave no cache more than remains', () => {
     expect(cacheHeaders(entry, now)).toMatchObject({
-      age: '12',
-      'cache-control': 'private, max-age=47',
+      age: '13',
+      'cache-control': 'private, max-age=60',
       etag: 'W/"tag"',
       'x-data-as-of': '2026-03-01T11:59:55.000Z',
     })
     expect(cacheHeaders({ ...entry, asOf: null }, now)).not.toHaveProperty('x-data-as-of')
     expect(cacheHeaders(entry, now)).not.toHaveProperty('link')
-    expect(cacheHeaders(entry, entry.expiresAt + 5000)['cache-control']).toBe('private, max-age=0')
+    expect(cacheHeaders(entry, entry.expiresAt + 5000).age).toBe('65')
+    expect(cacheHeaders(entry, entry.createdAt - 5000).age).toBe('0')
   })
 
   it('count the limit in Unix seconds, and in seconds from now for the IETF draft', () => {
@@ -193,6 +213,12 @@ describe('what the HTTP parser says', () => {
     [
       'a method that nobody knows',
       packet('FETCH /api/v1/stats HTTP/1.1\r\nHost: x\r\n'),
+      'method_not_allowed',
+    ],
+    ['such a method of an unknown path', packet('FETCH /nowhere HTTP/1.1\r\n'), 'not_found'],
+    [
+      'such a method of an absolute target',
+      packet('get http://x/api/v1/stats HTTP/1.1\r\n'),
       'method_not_allowed',
     ],
     ['noise', packet('\x16\x03\x01\x02'), 'malformed_request'],
