@@ -41,6 +41,9 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   },
 }
 
+// How long a command that is done may take to end by itself, ms.
+const lingerMsMax = 2_000
+
 // Whoever reads our output may stop early, as `head` does.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
@@ -52,3 +55,7 @@ process.exitCode = await runCommand(commands, process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,
 })
+
+// kafkajs can leave a connection open that it has lost sight of while a broker was away. What is done has to end, or
+// nobody starts it again.
+setTimeout(() => process.exit(), lingerMsMax).unref()
