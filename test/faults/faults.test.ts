@@ -81,7 +81,7 @@ describe(`two projectors and two query services, seed ${seed}`, { timeout: testM
     beforeAll(async () => {
       await stage.settled()
       await stage.traffic.pause()
-    })
+    }, testMsMax)
 
     test('every page of both is what was said, and so is the copy of a poller', async () => {
       const expected = stage.expectedWalk()
