@@ -1,6 +1,7 @@
 /** The query service's app on a port of its own, with a clock that the test moves and keys that it makes. */
 import { randomBytes } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
+import { promisify } from 'node:util'
 import { type Logger, pino } from 'pino'
 import { readScope } from '../../contracts/api/conventions.ts'
 import { createQueryApp, type QueryAppDependencies } from '../../services/query/app.ts'
@@ -55,6 +56,8 @@ export interface TestApp {
   revoke(key: string): void
   /** GET with the credentials in two headers, and what else is given. */
   get(path: string, credentials?: Credentials, headers?: Record<string, string>): Promise<Response>
+  /** How many connections the server has now. */
+  connections(): Promise<number>
   close(): Promise<void>
 }
 
@@ -78,7 +81,8 @@ export async function startTestApp(settings: TestAppSettings): Promise<TestApp> 
       addresses: limiterOf(settings.addressLimit ?? 120),
     },
     cache: createMemoryResponseCache({ bytesMax: 16 * 1024 * 1024, now: clock.now }),
-    options: { ...defaultQueryAppOptions, pepper, ...settings.options },
+    // Without an index, unless a test asks for it: it is loaded at some moment that a test cannot see.
+    options: { ...defaultQueryAppOptions, pepper, indexCampaignsMax: 0, ...settings.options },
     now: clock.now,
     logger: logTo(settings.log ?? []),
     ...settings.overrides,
@@ -99,6 +103,7 @@ export async function startTestApp(settings: TestAppSettings): Promise<TestApp> 
       fetch(`http://127.0.0.1:${port}/api/v1${path}`, {
         headers: { ...(credentials && keyHeaders(credentials)), ...headers },
       }),
+    connections: () => promisify(app.server.getConnections).call(app.server),
     close: () => app.close(),
   }
 }

@@ -44,21 +44,23 @@ export function answerUnreadable(server: Server, dependencies: UnreadableDepende
       socket.destroy()
       return
     }
-    const latest = latestResponses.get(socket)
-    const answer = () => answerConnection(socket, codeOf(error), dependencies)
-    if (latest === undefined || latest.writableFinished) {
-      // A body that breaks off after its request was answered is no request that wants an answer.
-      if (latest?.req.complete === false) socket.destroy()
-      else answer()
-      return
-    }
-    // Answers keep the order of the requests: the one in progress comes first.
-    latest.once('close', () => (latest.req.complete ? answer() : socket.destroy()))
+    inTurn(socket, () => answerConnection(socket, codeOf(error), dependencies))
   })
 
   server.on('connect', (request: IncomingMessage, socket: Connection) => {
-    answerConnection(socket, 'method_not_allowed', dependencies, request)
+    // Node has let go of the connection with all its listeners: an error that nobody hears would end the process.
+    socket.on('error', () => socket.destroy())
+    inTurn(socket, () => answerConnection(socket, 'method_not_allowed', dependencies, request))
   })
+
+  // Answers keep the order of the requests: those in progress come first.
+  function inTurn(socket: Connection, answer: () => void): void {
+    const latest = latestResponses.get(socket)
+    // A body that breaks off after its request was answered is no request that wants an answer.
+    const answerOrEnd = () => (latest?.req.complete === false ? socket.destroy() : answer())
+    if (latest === undefined || latest.writableFinished) answerOrEnd()
+    else latest.once('close', answerOrEnd)
+  }
 
   // An expectation other than 100-continue is the client's own; and no body is wanted, so nothing is to be continued.
   const answerAsRequest = (request: IncomingMessage, response: ServerResponse) => {
@@ -144,7 +146,6 @@ function endConnection(socket: Connection, answer: string): void {
   }
   const cut = setTimeout(() => socket.destroy(), lingerMsMax)
   socket.once('close', () => clearTimeout(cut))
-  socket.on('error', () => socket.destroy())
   socket.end(answer)
   socket.resume()
 }

@@ -4,7 +4,7 @@ import type { RequestDone } from '../../../services/query/http/request-log.ts'
 import type { Credentials } from '../../../services/shared/credentials.ts'
 import { keyHeaders, startTestApp, type TestApp } from '../../support/query-app.ts'
 import { fakeTables } from '../../support/query-fake-tables.ts'
-import { exchangeRaw } from '../../support/query-raw.ts'
+import { exchangeRaw } from '../../support/raw-http.ts'
 
 let log: string[]
 let done: RequestDone[]

@@ -1,0 +1,136 @@
+/**
+ * The contract of the public port as tables of requests: what is sent, what is answered, what it takes of the limit, and
+ * whether the connection goes on. Each answer is held to everything that holds for answers of its status.
+ */
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type ErrorCode, errors } from '../../contracts/api/errors.ts'
+import type { ApiKey } from '../../services/query/key-ring.ts'
+import { type Credentials, hashSecret } from '../../services/shared/credentials.ts'
+import { pepper, startTestApp, type TestApp, type TestAppSettings } from './query-app.ts'
+import { fakeTables } from './query-fake-tables.ts'
+import { type AnyResponse, expectEveryPromise } from './query-shape.ts'
+import { connectRaw } from './raw-http.ts'
+
+/** A key that may read, one without the scope, and one whose secret has colons. */
+export const reader: Credentials = { key: 'pv_live_reader0000000000', secret: 'the-secret-of-the-reader' }
+export const outsider: Credentials = { key: 'pv_live_outsider00000000', secret: 'the-secret-of-the-outsider' }
+export const colons: Credentials = { key: 'pv_live_colons0000000000', secret: ':a:secret:of:colons:' }
+
+const keys = new Map<string, ApiKey>(
+  [reader, outsider, colons].map(({ key, secret }) => [
+    key,
+    {
+      key,
+      secretHash: hashSecret(pepper, secret),
+      scopes: secret === outsider.secret ? [] : ['read:public'],
+    },
+  ]),
+)
+
+/** Header lines with the credentials: the two headers, or the one. */
+export const pair = ({ key, secret }: Credentials) => `X-API-Key: ${key}\r\nX-API-Secret: ${secret}`
+export const bearer = ({ key, secret }: Credentials) => `Authorization: Bearer ${key}:${secret}`
+
+/** A request of these lines, byte for byte. */
+export const raw = (...lines: string[]) => `${lines.join('\r\n')}\r\n\r\n`
+/** A request by nobody. The line is without the version. */
+export const bare = (line: string, ...headers: string[]) => raw(`${line} HTTP/1.1`, 'Host: x', ...headers)
+/** A request by the reader. */
+export const ask = (line: string, ...headers: string[]) => bare(line, pair(reader), ...headers)
+
+/** Name, bytes, status and error code, whose bucket it takes a place of, and what becomes of the connection. */
+export type Edge = readonly [
+  name: string,
+  bytes: string | Buffer,
+  answer: '200' | '204' | '304' | `${number} ${ErrorCode}`,
+  takes: 'key' | 'address' | 'nothing',
+  then: 'goes on' | 'ends',
+]
+
+/** Starts an app for the calling suite that knows the keys above. */
+export function useEdgeApp(
+  settings: Partial<TestAppSettings> = {},
+  prepare?: (app: TestApp) => Promise<unknown>,
+) {
+  let app: TestApp
+  beforeAll(async () => {
+    const limits = { keyLimit: 10_000, addressLimit: 10_000 }
+    const keyRing = { lookup: (key: string) => keys.get(key) }
+    app = await startTestApp({ tables: fakeTables().tables, ...limits, overrides: { keyRing }, ...settings })
+    await prepare?.(app)
+  })
+  afterAll(() => app.close())
+  return () => app
+}
+
+/** A test for each row. */
+export function itAnswers(edges: readonly Edge[], app: () => TestApp): void {
+  it.each(edges)('%s', async (_, bytes, answer, takes, then) => {
+    const { port } = app()
+    const before = await placesLeft(port)
+    const connection = await connectRaw(port)
+    connection.send(bytes)
+    const response = await connection.next({ bodiless: bytes.toString().startsWith('HEAD ') })
+    if (response === undefined) throw new Error('no answer')
+    expectContract(response, answer)
+    const after = await placesLeft(port)
+    expect({ key: before.key - after.key, address: before.address - after.address }).toEqual({
+      key: takes === 'key' ? 1 : 0,
+      address: takes === 'address' ? 1 : 0,
+    })
+    expect(response.headers.connection).toBe(then === 'ends' ? 'close' : 'keep-alive')
+    // What follows on the connection is a request of its own, or nothing at all.
+    connection.send(bare('OPTIONS /api/v1/stats'))
+    expect((await connection.next())?.status).toBe(then === 'ends' ? undefined : 204)
+    connection.close()
+  })
+}
+
+// A preflight takes nothing, and tells of the bucket of the one who asks.
+async function placesLeft(port: number): Promise<{ key: number; address: number }> {
+  const left = async (headers: Record<string, string>) => {
+    const response = await fetch(`http://127.0.0.1:${port}/api/v1/stats`, { method: 'OPTIONS', headers })
+    return Number(response.headers.get('x-ratelimit-remaining'))
+  }
+  const { key, secret } = reader
+  return { key: await left({ 'X-API-Key': key, 'X-API-Secret': secret }), address: await left({}) }
+}
+
+const onEvery =
+  'x-request-id access-control-allow-origin access-control-expose-headers x-content-type-options date connection ' +
+  'x-ratelimit-limit x-ratelimit-remaining x-ratelimit-reset ratelimit-policy ratelimit'
+const onCached = 'cache-control age etag vary'
+const onBodies = 'content-type content-length'
+const onError = `${onBodies} cache-control`
+const onPreflight = 'access-control-allow-methods access-control-allow-headers access-control-max-age allow'
+const onStatus: Record<number, string> = {
+  200: `${onBodies} ${onCached}`,
+  204: onPreflight,
+  304: onCached,
+  401: `${onError} www-authenticate`,
+  405: `${onError} allow`,
+  429: `${onError} retry-after`,
+}
+// Of a list; of a connection that is kept.
+const optional = new Set(['x-data-as-of', 'link', 'keep-alive'])
+
+/**
+ * Fails unless the response has this status and code, every header of its status and no other, and as an error the text of
+ * the registry: so nothing of the request, the cause or the program is in it.
+ */
+export function expectContract(response: AnyResponse, answer: string): void {
+  const { status, headers, body } = response
+  const [expectedStatus, code] = answer.split(' ')
+  const isBodiless = body === ''
+  const given = isBodiless ? code : JSON.parse(body).error?.code
+  expect({ status: String(status), code: given }).toEqual({ status: expectedStatus, code })
+  expectEveryPromise(response, { bodiless: isBodiless })
+  const names = `${onEvery} ${onStatus[status] ?? onError}`.split(' ')
+  const extra = Object.keys(headers).filter(name => !names.includes(name) && !optional.has(name))
+  expect({ missing: names.filter(name => !(name in headers)), extra }).toEqual({ missing: [], extra: [] })
+  if (status >= 400) expect(headers['cache-control']).toBe('no-store')
+  if (status === 405 || status === 204) expect(headers.allow).toBe('GET, OPTIONS')
+  if (code !== undefined && code !== 'invalid_parameter' && !isBodiless) {
+    expect(JSON.parse(body).error.message).toBe(errors[code as ErrorCode].message)
+  }
+}
