@@ -12,14 +12,17 @@ import { basePath } from '../../contracts/api/conventions.ts'
 import { type ErrorCode, invalidParameterBody } from '../../contracts/api/errors.ts'
 import { parseListQuery } from '../../contracts/api/parameters.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
-import { type CampaignLists, createSqlCampaignLists, listKey, type SnapshotCache } from './campaign-lists.ts'
+import { createCampaignLists, listKey, type SnapshotCache } from './campaign-lists.ts'
 import { type CampaignReader, createCampaignReader, NotFoundError } from './campaign-reader.ts'
+import { createCachedCampaignRows } from './campaign-rows.ts'
 import { createGate } from './gate.ts'
 import { createAdmissions } from './http/admission.ts'
 import { createExchange, type Exchange, queryOf } from './http/exchange.ts'
 import { type RequestDone, reportRequest } from './http/request-log.ts'
 import { answerUnreadable } from './http/unreadable.ts'
 import type { KeyRing } from './key-ring.ts'
+import { createListFollower } from './list-follower.ts'
+import { createIndexListSource, createSqlListSource } from './list-source.ts'
 import type { QueryAppOptions } from './options.ts'
 import type { RateLimiters } from './rate-limiter.ts'
 import type { ResponseCache } from './response-cache.ts'
@@ -38,8 +41,6 @@ export interface QueryAppDependencies {
   logger: Logger
   /** Called once for every answer, for the metrics. */
   onRequestDone?: (done: RequestDone) => void
-  /** Replaces the lists that ClickHouse computes. */
-  lists?: CampaignLists
   newRequestId?: () => string
 }
 
@@ -48,11 +49,10 @@ const headerBytesMax = 16 * 1024
 
 /** The app, with its routes under `/api/v1`, not listening yet. Closing it lets running requests finish. */
 export function createQueryApp(dependencies: QueryAppDependencies): FastifyInstance {
-  const { databases, keyRing, limiters, cache, options, now, logger, onRequestDone } = dependencies
+  const { keyRing, limiters, cache, options, now, logger, onRequestDone } = dependencies
   const newRequestId = dependencies.newRequestId ?? (() => randomUUID())
   const tables = gatedTables(dependencies.tables, options)
-  const lists = dependencies.lists ?? createSqlCampaignLists({ ...dependencies, tables })
-  const reader = createCampaignReader({ tables, databases, lists, options, now })
+  const reader = createReader({ ...dependencies, tables })
   const admissions = createAdmissions({ keyRing, limiters, pepper: options.pepper, now })
   const exchange = createExchange(admissions, now)
 
@@ -100,6 +100,30 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
     onError: error => logger.error({ err: error }, 'admission failed'),
   })
   return app
+}
+
+/** Lists and rows follow one index, so that a page's rows are as new as its list. */
+function createReader(dependencies: QueryAppDependencies): CampaignReader {
+  const { tables, databases, options, now, logger } = dependencies
+  const { commitHorizonMs, statementMsMax, indexCampaignsMax: campaignsMax } = options
+  const follower = createListFollower({
+    tables,
+    databases,
+    options: { commitHorizonMs, statementMsMax, campaignsMax },
+    now,
+    onError: error => logger.warn({ err: error }, 'the list index could not be loaded; trying again'),
+  })
+  const fallback = createSqlListSource({ tables, databases, options })
+  const source = createIndexListSource({ follower, fallback, commitHorizonMs })
+  const lists = createCampaignLists({ ...dependencies, source })
+  const rows = createCachedCampaignRows({
+    tables,
+    databases,
+    statementMsMax,
+    follower,
+    bytesMax: options.rowBytesMax,
+  })
+  return createCampaignReader({ tables, databases, lists, rows, options, now })
 }
 
 interface RouteDependencies {

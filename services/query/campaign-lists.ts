@@ -5,11 +5,9 @@
  * and membership do not move between them. A snapshot that the byte bound has pushed out is the exception; its pages
  * tell by their `asOf`.
  */
-import type { Databases, Tables } from '../shared/tables/port.ts'
 import { createExpiringCache, type ExpiringCache } from './expiring-cache.ts'
-import { presentTimestamp } from './present.ts'
-import type { SnapshotRow } from './rows.ts'
-import { idSeparator, type ListQuery, snapshotStatement } from './statements.ts'
+import type { ListSource } from './list-source.ts'
+import { idSeparator, type ListQuery } from './statements.ts'
 
 /** One page of ids. Times are Unix milliseconds, `asOf` is ISO 8601. */
 export interface ListPage {
@@ -27,15 +25,9 @@ export interface CampaignLists {
   page(query: ListQuery, range: { limit: number; offset: number }): Promise<ListPage>
 }
 
-export interface SqlCampaignListsDependencies {
-  tables: Pick<Tables, 'rows'>
-  databases: Databases
-  options: {
-    commitHorizonMs: number
-    listCacheMs: number
-    snapshotBytesMax: number
-    statementMsMax: number
-  }
+export interface CampaignListsDependencies {
+  source: ListSource
+  options: { listCacheMs: number; snapshotBytesMax: number }
   /** Unix milliseconds. */
   now: () => number
   /** Where snapshots are kept. Default: in memory. */
@@ -69,29 +61,16 @@ export function createMemorySnapshotCache({
   })
 }
 
-/** Lists that are computed by ClickHouse and kept for the cache period. */
-export function createSqlCampaignLists(dependencies: SqlCampaignListsDependencies): CampaignLists {
-  const { tables, databases, options, now } = dependencies
+/** Lists that are made once and kept for the cache period. */
+export function createCampaignLists(dependencies: CampaignListsDependencies): CampaignLists {
+  const { source, options, now } = dependencies
   const snapshots =
     dependencies.snapshots ?? createMemorySnapshotCache({ bytesMax: options.snapshotBytesMax, now })
 
   async function load(query: ListQuery): Promise<Snapshot> {
     const createdAt = now()
-    const [row] = await tables.rows<SnapshotRow>(
-      snapshotStatement(query, databases, {
-        commitHorizonMs: options.commitHorizonMs,
-        msMax: options.statementMsMax,
-      }),
-    )
-    if (row === undefined) throw new Error('the snapshot statement returned no row')
-    return {
-      joinedIds: row.ids,
-      checkpoints: [0],
-      total: row.total,
-      asOf: presentTimestamp(row.as_of),
-      createdAt,
-      expiresAt: createdAt + options.listCacheMs,
-    }
+    const selected = await source.select(query)
+    return { ...selected, checkpoints: [0], createdAt, expiresAt: createdAt + options.listCacheMs }
   }
 
   return {

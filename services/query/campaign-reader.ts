@@ -14,11 +14,12 @@ import {
 } from '../../contracts/api/schemas.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import type { CampaignLists } from './campaign-lists.ts'
+import type { CampaignRows } from './campaign-rows.ts'
 import type { QueryAppOptions } from './options.ts'
 import { presentProject, presentProjectDetail, presentStats } from './present.ts'
 import type { CacheEntry } from './response-cache.ts'
-import type { ProjectDetailRow, ProjectRow, StatsRow } from './rows.ts'
-import { projectDetailStatement, projectsStatement, statsStatement } from './statements.ts'
+import type { ProjectDetailRow, StatsRow } from './rows.ts'
+import { projectDetailStatement, statsStatement } from './statements.ts'
 
 export interface CampaignReader {
   projects(parameters: ListParameters): Promise<CacheEntry>
@@ -31,6 +32,7 @@ export interface CampaignReaderDependencies {
   tables: Pick<Tables, 'rows'>
   databases: Databases
   lists: CampaignLists
+  rows: CampaignRows
   options: Pick<QueryAppOptions, 'platformCurrency' | 'detailCacheMs' | 'statsCacheMs' | 'statementMsMax'>
   /** Unix milliseconds. */
   now: () => number
@@ -42,24 +44,17 @@ export class NotFoundError extends Error {
 }
 
 export function createCampaignReader(dependencies: CampaignReaderDependencies): CampaignReader {
-  const { tables, databases, lists, options, now } = dependencies
-
-  async function rowsOf(ids: readonly string[]): Promise<ProjectRow[]> {
-    if (ids.length === 0) return []
-    const rows = await tables.rows<ProjectRow>(projectsStatement(ids, databases, options.statementMsMax))
-    const byId = new Map(rows.map(row => [row.campaign_id, row]))
-    // A campaign that left the public since the snapshot is left out of its page rather than shown; total stays.
-    return ids.flatMap(id => byId.get(id) ?? [])
-  }
+  const { tables, databases, lists, rows, options, now } = dependencies
 
   return {
     async projects(parameters) {
       const { limit, offset } = parameters
       const { ids, total, asOf, createdAt, expiresAt } = await lists.page(parameters, { limit, offset })
-      const rows = await rowsOf(ids)
+      // A campaign that left the public since the snapshot is left out of its page rather than shown; total stays.
+      const found = await rows.read(ids, asOf)
       const hasMore = offset + limit < total
       const body = projectListBodySchema.parse({
-        data: rows.map(row => presentProject(row, createdAt)),
+        data: found.map(row => presentProject(row, createdAt)),
         pagination: { total, limit, offset, has_more: hasMore },
       })
       return entryOf(body, { asOf, link: hasMore ? nextLink(parameters) : null, createdAt, expiresAt })

@@ -12,6 +12,10 @@ export interface QueryAppOptions {
   statsCacheMs: number
   /** Bound on the list snapshots that are kept. One of 400,000 campaigns takes about 8 MB. */
   snapshotBytesMax: number
+  /** Campaigns that the list index holds at most; with more, lists are computed by ClickHouse. 0: always. */
+  indexCampaignsMax: number
+  /** Bound on the rows of campaigns that are kept for pages. */
+  rowBytesMax: number
   /** Bound on one statement, in ClickHouse and on the wait for it, and on the wait for a place to run. */
   statementMsMax: number
   /** Statements that run side by side. */
@@ -39,6 +43,8 @@ export const defaultQueryAppOptions: Omit<QueryAppOptions, 'pepper'> = {
   detailCacheMs: 60_000,
   statsCacheMs: 300_000,
   snapshotBytesMax: 256 * 1024 * 1024,
+  indexCampaignsMax: 1_000_000,
+  rowBytesMax: 64 * 1024 * 1024,
   statementMsMax: 10_000,
   statementsMax: 4,
   waitingStatementsMax: 256,

@@ -9,6 +9,32 @@ export interface SnapshotRow {
   as_of: string
 }
 
+/** Moments are Unix milliseconds. */
+export interface ChangesRow {
+  read_at: number
+  ids: string[]
+  /** Public campaigns in all. */
+  total: number
+}
+
+/** What lists filter and sort by: a campaign at each place of all arrays. Moments are Unix ms, `noDate` for none. */
+export interface EntriesRow {
+  ids: string[]
+  statuses: string[]
+  categories: string[]
+  launch_dates: number[]
+  end_dates: number[]
+  /** In the platform's currency. */
+  pledged: number[]
+  backers: number[]
+  updates: number[]
+}
+
+export interface ChangedEntriesRow extends EntriesRow {
+  /** Public campaigns in all, those that did not change included. */
+  total: number
+}
+
 export interface ProjectRow {
   campaign_id: string
   slug: string
@@ -38,6 +64,7 @@ export interface ProjectRow {
   creator_name: string
   creator_profile_url: string
   creator_avatar_url: string | null
+  updated_at: string
 }
 
 export interface ProjectDetailRow extends ProjectRow {

@@ -71,6 +71,7 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
       detailCacheMs: config.PLEDGEVIEW_CACHE_MS,
       statsCacheMs: config.PLEDGEVIEW_STATS_CACHE_MS,
       snapshotBytesMax: config.PLEDGEVIEW_CACHE_BYTES_MAX,
+      indexCampaignsMax: config.PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX,
       connectionsMax: config.PLEDGEVIEW_CONNECTIONS_MAX,
       trustProxy: config.PLEDGEVIEW_TRUST_PROXY,
     },

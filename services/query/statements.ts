@@ -10,6 +10,9 @@ import type { Databases, Statement } from '../shared/tables/port.ts'
 /** What makes a list what it is, whichever page of it is asked for. */
 export type ListQuery = Pick<ListParameters, 'status' | 'category' | 'sort' | 'updatedSince'>
 
+/** What stands for a missing date in `EntriesRow`, ms. */
+export const noDate = -8_640_000_000_000_000
+
 /** Between two ids in a snapshot: no campaign id holds a slash. */
 export const idSeparator = '/'
 
@@ -42,6 +45,7 @@ const projectColumns = [
   'creator_name',
   'creator_profile_url',
   'creator_avatar_url',
+  'updated_at',
 ].join(', ')
 
 // Through FINAL ClickHouse tests the sorting key only after it has read all columns, unless told that it may first.
@@ -83,6 +87,78 @@ SETTINGS ${plainSlashes}, ${timeBound(msMax)}`,
       ...(query.updatedSince !== null && { updated_since: query.updatedSince }),
     },
   }
+}
+
+/**
+ * What changed since a moment, inclusive, for the list index: one row as `ChangesRow`. The ids are at most `idsMax`, those
+ * of campaigns that left the public among them. Everything is read at `read_at`, ClickHouse's clock, or after it.
+ */
+export function campaignChangesStatement(
+  since: number,
+  databases: Databases,
+  { idsMax, msMax }: { idsMax: number; msMax: number },
+): Statement {
+  return {
+    query: `SELECT
+    toUnixTimestamp64Milli(now64(3, 'UTC')) AS read_at,
+    groupUniqArray({ids_max:UInt32})(campaign_id) AS ids,
+    (SELECT count() FROM ${databases.views}.campaigns) AS total
+FROM ${databases.model}.campaign_changes
+WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')
+SETTINGS ${timeBound(msMax)}`,
+    query_params: { since, ids_max: idsMax },
+  }
+}
+
+/** The list keys of the public campaigns that changed since a moment, inclusive: one row as `ChangedEntriesRow`. */
+export function changedEntriesStatement(since: number, databases: Databases, msMax: number): Statement {
+  return {
+    query: `${entriesOf(
+      `SELECT ${entryColumns} FROM ${databases.views}.campaigns
+    WHERE campaign_id IN (
+        SELECT campaign_id FROM ${databases.model}.campaign_changes
+        WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')
+    )`,
+      `(SELECT count() FROM ${databases.views}.campaigns) AS total,`,
+    )}
+SETTINGS ${readByKey}, ${timeBound(msMax)}`,
+    query_params: { since },
+  }
+}
+
+/** The list keys of the next `rowsMax` public campaigns after an id, in the order of ids: one row as `EntriesRow`. */
+export function nextEntriesStatement(
+  after: string,
+  databases: Databases,
+  { rowsMax, msMax }: { rowsMax: number; msMax: number },
+): Statement {
+  return {
+    query: `${entriesOf(`SELECT ${entryColumns} FROM ${databases.views}.campaigns
+    WHERE campaign_id > {after:String} ORDER BY campaign_id LIMIT {rows_max:UInt32}`)}
+SETTINGS ${readByKey}, ${timeBound(msMax)}`,
+    query_params: { after, rows_max: rowsMax },
+  }
+}
+
+const entryColumns =
+  'campaign_id, status, category, launch_date, end_date, pledged_platform_amount, backer_count, updated_at'
+
+/** One row of columns: a row per campaign costs several times as much to bring over and to read. */
+function entriesOf(campaigns: string, more = ''): string {
+  // An array cannot hold a missing date, and a moment before all dates sorts where a missing one does.
+  const date = (name: string) => `groupArray(ifNull(toUnixTimestamp64Milli(${name}), ${noDate}))`
+  return `SELECT ${more}
+    groupArray(campaign_id) AS ids,
+    groupArray(toString(status)) AS statuses,
+    groupArray(toString(category)) AS categories,
+    ${date('launch_date')} AS launch_dates,
+    ${date('end_date')} AS end_dates,
+    groupArray(toFloat64(pledged_platform_amount)) AS pledged,
+    groupArray(backer_count) AS backers,
+    groupArray(toUnixTimestamp64Milli(updated_at)) AS updates
+FROM (
+    ${campaigns}
+)`
 }
 
 /** The list fields of these campaigns, in no order: rows as `ProjectRow`. Ids that are not public are left out. */

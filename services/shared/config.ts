@@ -72,6 +72,7 @@ const settingsSchema = z
     PLEDGEVIEW_CACHE_MS: count(60_000, { max: 3_600_000 }),
     PLEDGEVIEW_STATS_CACHE_MS: count(300_000, { max: 3_600_000 }),
     PLEDGEVIEW_CACHE_BYTES_MAX: count(268_435_456, { min: 1_048_576 }),
+    PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX: count(1_000_000, { min: 0 }),
     PLEDGEVIEW_CONNECTIONS_MAX: count(4_096),
     PLEDGEVIEW_TRUST_PROXY: flag(false),
     PLEDGEVIEW_PORT: count(8_080, { min: 0, max: 65_535 }),

@@ -36,6 +36,7 @@ export const detailRow: ProjectDetailRow = {
   creator_name: 'Creator',
   creator_profile_url: 'https://crowdfunding.example/creator',
   creator_avatar_url: null,
+  updated_at: '2026-01-01 10:20:30.456',
   description: 'Description',
   risks: 'Risks',
   rewards: [],

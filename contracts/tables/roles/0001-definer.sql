@@ -14,3 +14,4 @@ ALTER TABLE ${views}.campaigns MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_
 ALTER TABLE ${views}.rewards MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${views}.categories MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${views}.platform_totals MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${model}.campaign_changes MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;

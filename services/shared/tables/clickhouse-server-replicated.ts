@@ -61,6 +61,10 @@ const placements: Readonly<Record<string, string>> = {
 
 const model = '${model}'
 
+// What makes a view, and what says as whom it reads.
+const viewStatement =
+  /^(?:CREATE OR REPLACE VIEW|ALTER TABLE(?= \S+ MODIFY SQL SECURITY )) \$\{(?:views|model)\}\.\w+/
+
 /**
  * The statements that do on a cluster what this one does on one server, `${model}` and `${views}` still in them.
  * Throws on a statement or a table whose form on a cluster nobody has decided yet.
@@ -74,7 +78,7 @@ export function replicatedForms(statement: string, { cluster }: Replicated): str
   if (created) return alsoForWhole(statement.replace(created[0], `${created[0]} ${onCluster}`))
   if (/^GRANT SELECT ON /.test(statement))
     return alsoForWhole(statement.replace(/^GRANT/, `GRANT ${onCluster}`))
-  const view = /^(?:CREATE OR REPLACE VIEW|ALTER TABLE) \$\{views\}\.\w+/.exec(statement)?.[0]
+  const view = viewStatement.exec(statement)?.[0]
   if (view !== undefined) return [overWhole(statement.replace(view, `${view} ${onCluster}`))]
   throw new Error(`no form on a cluster is known for: ${statement.slice(0, 100)}`)
 }

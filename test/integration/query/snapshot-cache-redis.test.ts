@@ -1,6 +1,6 @@
 /** Snapshots of lists over Redis: the pages of one query come from one snapshot, whichever process answers them. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { type CampaignLists, createSqlCampaignLists } from '../../../services/query/campaign-lists.ts'
+import { type CampaignLists, createCampaignLists } from '../../../services/query/campaign-lists.ts'
 import { createRedisSnapshotCache } from '../../../services/query/snapshot-cache-redis.ts'
 import type { ListQuery } from '../../../services/query/statements.ts'
 import { newPrefix } from '../../support/redis.ts'
@@ -21,16 +21,10 @@ const newest: ListQuery = { status: null, category: null, sort: 'newest', update
 async function openLists(ids: readonly string[], settings: TestCacheSettings): Promise<CampaignLists> {
   const dependencies = await redisCacheDependencies(redis(), settings)
   closers.push(() => dependencies.connection.close())
-  const row = { ids: ids.join('/'), total: ids.length, as_of: '2026-03-01 12:00:00.000' }
-  return createSqlCampaignLists({
-    tables: { rows: async <Row>() => [row] as Row[] },
-    databases: { model: 'm', views: 'v' },
-    options: {
-      commitHorizonMs: 5000,
-      listCacheMs: 60_000,
-      snapshotBytesMax: 1_000_000,
-      statementMsMax: 1000,
-    },
+  const list = { joinedIds: ids.join('/'), total: ids.length, asOf: '2026-03-01T12:00:00.000Z' }
+  return createCampaignLists({
+    source: { select: async () => list },
+    options: { listCacheMs: 60_000, snapshotBytesMax: 1_000_000 },
     now: Date.now,
     snapshots: createRedisSnapshotCache(dependencies),
   })

@@ -1,11 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  createSqlCampaignLists,
-  idsOf,
-  listKey,
-  type Snapshot,
-} from '../../../services/query/campaign-lists.ts'
+import { createCampaignLists, idsOf, listKey, type Snapshot } from '../../../services/query/campaign-lists.ts'
+import { createSqlListSource } from '../../../services/query/list-source.ts'
 import type { ListQuery } from '../../../services/query/statements.ts'
 import type { Statement } from '../../../services/shared/tables/port.ts'
 import { testClock } from '../../support/query-app.ts'
@@ -61,7 +57,7 @@ describe('a snapshot', () => {
   function open(rows: (statement: Statement) => unknown[], snapshotBytesMax = 1_000_000) {
     const clock = testClock()
     const statements: Statement[] = []
-    const lists = createSqlCampaignLists({
+    const source = createSqlListSource({
       tables: {
         rows: async <Row>(statement: Statement) => {
           statements.push(statement)
@@ -69,7 +65,11 @@ describe('a snapshot', () => {
         },
       },
       databases: { model: 'm', views: 'v' },
-      options: { commitHorizonMs: 5000, listCacheMs: 60_000, snapshotBytesMax, statementMsMax: 1000 },
+      options: { commitHorizonMs: 5000, statementMsMax: 1000 },
+    })
+    const lists = createCampaignLists({
+      source,
+      options: { listCacheMs: 60_000, snapshotBytesMax },
       now: clock.now,
     })
     return { clock, lists, statements }

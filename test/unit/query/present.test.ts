@@ -40,6 +40,7 @@ const row: ProjectDetailRow = {
   creator_name: 'Creator',
   creator_profile_url: 'https://crowdfunding.example/creator',
   creator_avatar_url: 'https://crowdfunding.example/creator.jpg',
+  updated_at: '2026-01-01 10:20:30.456',
   description: 'Description',
   risks: 'Risks',
   rewards: [

@@ -86,7 +86,7 @@ describe('on a cluster', () => {
 
   test('the views read the whole tables, and a subquery over them is answered once', () => {
     const views = statements.filter(statement => statement.startsWith('CREATE OR REPLACE VIEW'))
-    expect(views).toHaveLength(4)
+    expect(views).toHaveLength(5)
     for (const view of views) {
       expect(view).toMatch(/FROM pledgeview_all\.campaigns\b/)
       expect(view).not.toMatch(/\bpledgeview\./)
