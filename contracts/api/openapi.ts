@@ -100,6 +100,8 @@ const queryParameters = z.object({
     .optional()
     .meta({
       format: 'date-time',
+      // The years that the rule names; of a date-time every one of them is understood.
+      pattern: '^(19|2[0-2])\\d\\d-',
       description: `Only campaigns that changed at or after this moment; ${rules.updated_since}.`,
       example: '2026-03-19T10:15:25.123Z',
     }),

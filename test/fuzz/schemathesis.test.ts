@@ -1,0 +1,72 @@
+/** The service keeps to the OpenAPI document that it serves, by a tool that knows nothing else of it. */
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { needs, type Requirement } from '../support/requirements.ts'
+import {
+  makeDataDirectory,
+  runCli,
+  type ServiceProcess,
+  startServiceProcess,
+} from '../support/service-process.ts'
+import { runSchemathesis, schemathesisRequirement } from './schemathesis.ts'
+
+const directory = makeDataDirectory()
+const events = readFileSync(new URL('platform.ndjson', import.meta.url), 'utf8')
+// Far above what is tried, so that answers are about requests and not about their number.
+const limits = {
+  PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '1000000',
+  PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX: '1000000',
+}
+let requirement: Requirement
+let service: ServiceProcess | undefined
+let credentials: { key: string; secret: string }
+
+async function command(args: readonly string[], stdin?: string): Promise<string> {
+  const { code, stdout, stderr } = await runCli([...args, '--data-dir', directory.path, '--json'], stdin)
+  expect(code, stderr).toBe(0)
+  return stdout
+}
+
+beforeAll(async () => {
+  requirement = await schemathesisRequirement()
+  if (!requirement.isMet) return
+  const running = await startServiceProcess(['--no-demo', '--data-dir', directory.path], limits)
+  service = running
+  await command(['events', 'append', '-'], events)
+  const owner = [
+    '--account',
+    'fuzz',
+    '--name',
+    'Fuzz',
+    '--url',
+    'https://fuzz.example',
+    '--email',
+    'a@fuzz.example',
+  ]
+  credentials = JSON.parse(await command(['keys', 'issue', ...owner]))
+  // The slug that the document gives as its example.
+  const detail = `${running.apiUrl}/projects/the-lighthouse-atlas`
+  const headers = { authorization: `Bearer ${credentials.key}:${credentials.secret}` }
+  await vi.waitFor(async () => expect((await fetch(detail, { headers })).status).toBe(200), {
+    timeout: 30_000,
+  })
+}, 360_000)
+afterAll(async () => {
+  await service?.stop('SIGKILL')
+  directory.remove()
+})
+beforeEach(context => needs(context, requirement))
+
+describe('schemathesis', () => {
+  it('finds no answer that the served document does not describe, and no operation that it cannot reach', async () => {
+    const { apiUrl, opsUrl } = service ?? { apiUrl: '', opsUrl: '' }
+    const { code, output } = await runSchemathesis(
+      { documentUrl: `${opsUrl}/openapi.json`, apiUrl, ...credentials, directory: directory.path },
+      { seed: 20_260_301, examplesMax: 30 },
+    )
+    expect(code, output).toBe(0)
+    // Its warnings say that it could not try: no credentials, no campaign that exists, nothing but refusals.
+    expect(output).not.toContain('WARNINGS')
+    expect(output).toMatch(/Tested: 6\n/)
+  }, 120_000)
+})
