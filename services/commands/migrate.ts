@@ -4,7 +4,6 @@ import { definitionsOf, isDistributed, serverSettings, topicSettings } from '../
 import { lockDataDirectory } from '../shared/event-log/journal/lock.ts'
 import { ensureTopics } from '../shared/event-log/kafka/topics.ts'
 import { createLogger } from '../shared/logger.ts'
-import { openChdbTables } from '../shared/tables/chdb.ts'
 import { openServerTables } from '../shared/tables/clickhouse-server.ts'
 import { createRoles } from '../shared/tables/clickhouse-server-roles.ts'
 import { migrate } from '../shared/tables/migrate.ts'
@@ -48,6 +47,7 @@ async function migrateEmbedded(root: string): Promise<string[]> {
   const directory = openDataDirectory(root)
   const lock = lockDataDirectory(directory.root)
   try {
+    const { openChdbTables } = await import('../shared/tables/chdb.ts')
     const tables = openChdbTables(directory.tables)
     try {
       return await migrate(tables, defaultDatabases)

@@ -14,7 +14,6 @@ import { openJournalReader, openJournalWriter } from '../shared/event-log/journa
 import { lockDataDirectory } from '../shared/event-log/journal/lock.ts'
 import type { EventWriter } from '../shared/event-log/port.ts'
 import type { Metrics } from '../shared/metrics.ts'
-import { openChdbTables } from '../shared/tables/chdb.ts'
 import { migrate } from '../shared/tables/migrate.ts'
 import { type Databases, defaultDatabases, type Tables } from '../shared/tables/port.ts'
 import { type DataDirectory, holdIdentity, readSecrets, type Secrets } from './data-directory.ts'
@@ -64,6 +63,8 @@ export async function openEmbeddedModel({
     )
     holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
     const databases = defaultDatabases
+    // Loaded when it is used: half a gigabyte that the distributed commands do without, as their image does.
+    const { openChdbTables } = await import('../shared/tables/chdb.ts')
     const tables = openChdbTables(directory.tables)
     closers.push(() => tables.close())
     await migrate(tables, databases)
