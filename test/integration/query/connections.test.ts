@@ -1,11 +1,13 @@
 /** What happens to connections: closed with care, bounded in time and number. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import type { QueryAppOptions } from '../../../services/query/options.ts'
 import { keyHeaders, startTestApp, type TestApp } from '../../support/query-app.ts'
 import { fakeTables } from '../../support/query-fake-tables.ts'
-import { codeIn, expectEveryPromise } from '../../support/query-shape.ts'
+import { expectEveryPromise } from '../../support/query-shape.ts'
 import { connectRaw, exchangeRaw, type RawConnection } from '../../support/raw-http.ts'
+import { expectContract } from '../../support/raw-http-contract.ts'
 
 const preflight = 'OPTIONS /api/v1/stats HTTP/1.1\r\nHost: x\r\n\r\n'
 
@@ -63,96 +65,75 @@ describe('a request in progress', () => {
   })
 })
 
-describe('a connection that does not do its part', () => {
-  let app: TestApp
-  let connection: RawConnection
-  beforeEach(async () => {
-    app = await startTestApp({
-      tables: fakeTables().tables,
-      keyLimit: 100_000,
-      options: {
-        headersTimeoutMs: 150,
-        requestTimeoutMs: 300,
-        keepAliveTimeoutMs: 100,
-        socketTimeoutMs: 1000,
-        connectionsMax: 3,
-      },
-    })
-    connection = await connectRaw(app.port)
-  })
-  afterEach(async () => {
-    connection.close()
-    await app.close()
-  })
+/** An app whose bounds are the given ones and else those of production, and a connection to it. */
+async function connectTo(options: Partial<QueryAppOptions>) {
+  const app = await startTestApp({ tables: fakeTables().tables, keyLimit: 100_000, options })
+  onTestFinished(() => app.close())
+  const connection = await connectRaw(app.port)
+  onTestFinished(() => connection.close())
+  return { app, connection }
+}
 
-  /** Sends a byte now and then until the server ends the connection. */
-  function drip(): () => void {
-    const timer = setInterval(() => connection.send('x'), 20)
-    return () => clearInterval(timer)
-  }
+/** Sends a byte now and then until the test is over. */
+function drip(connection: RawConnection): void {
+  const timer = setInterval(() => connection.send('x'), 20)
+  onTestFinished(() => clearInterval(timer))
+}
 
-  async function expectTimedOut(): Promise<void> {
+describe('a connection on which a request does not arrive in time', () => {
+  const line = 'GET /api/v1/stats HTTP/1.1\r\nHost: x\r\n'
+
+  it.each([
+    ['nothing comes', ''],
+    ['half a line comes', 'GET /api'],
+    ['the headers stop', line],
+    ['the headers come so slowly that they never end', `${line}X-Slow: `],
+    ['half a request comes after a whole one', `${preflight}GET /api`],
+  ])('gets a 408 and is closed where %s', async (name, bytes) => {
+    const { connection } = await connectTo({ headersTimeoutMs: 150, requestTimeoutMs: 60_000 })
+    connection.send(bytes)
+    if (name.includes('slowly')) drip(connection)
+    if (bytes.startsWith(preflight)) expect((await connection.next())?.status).toBe(204)
     const response = await connection.next()
     if (response === undefined) throw new Error('no answer')
-    expect([response.status, codeIn(response)]).toEqual([408, 'request_timeout'])
-    expectEveryPromise(response)
+    expectContract(response, '408 request_timeout')
     expect(response.headers.connection).toBe('close')
     expect(await connection.next()).toBeUndefined()
-  }
-
-  it('gets a 408 when it says nothing', async () => {
-    await expectTimedOut()
-  })
-
-  it('gets a 408 when its headers stop', async () => {
-    connection.send('GET /api/v1/stats HTTP/1.1\r\nHost: x\r\n')
-    await expectTimedOut()
-  })
-
-  it('gets a 408 when its headers come so slowly that they never end', async () => {
-    connection.send('GET /api/v1/stats HTTP/1.1\r\nHost: x\r\nX-Slow: ')
-    const stop = drip()
-    await expectTimedOut()
-    stop()
-  })
-
-  it('gets a 408 when the headers of its second request do not arrive', async () => {
-    connection.send(`${preflight}GET /api`)
-    expect((await connection.next())?.status).toBe(204)
-    await expectTimedOut()
   })
 
   it.each([
-    ['GET', 200],
-    ['POST', 405],
-  ])(
-    'is answered to %s, once, and closed, when the body comes so slowly that it never ends',
-    async (method, status) => {
-      connection.send(
-        statsRequest(app).replace('GET', method).replace('Host: x', 'Host: x\r\nContent-Length: 100000'),
-      )
-      const stop = drip()
-      expect((await connection.next())?.status).toBe(status)
-      expect(await connection.next()).toBeUndefined()
-      stop()
-    },
-  )
+    ['GET', 'stops', 200],
+    ['GET', 'never ends', 200],
+    ['POST', 'stops', 405],
+    ['POST', 'never ends', 405],
+  ])('is answered to %s once, and closed, where the body %s', async (method, how, status) => {
+    const { app, connection } = await connectTo({ headersTimeoutMs: 150, requestTimeoutMs: 300 })
+    const request = statsRequest(app).replace('GET', method)
+    connection.send(request.replace('Host: x', 'Host: x\r\nContent-Length: 100000'))
+    if (how === 'never ends') drip(connection)
+    expect((await connection.next())?.status).toBe(status)
+    expect(await connection.next()).toBeUndefined()
+  })
+})
 
-  it('is closed without a word when nothing follows its last request', async () => {
+describe('a connection on which nothing moves', () => {
+  it('is closed without a word after its last answer', async () => {
+    const { connection } = await connectTo({ keepAliveTimeoutMs: 100 })
     connection.send(preflight)
     expect((await connection.next())?.status).toBe(204)
     expect(await connection.next()).toBeUndefined()
   })
 
-  it('is closed when it does not read its answers', async () => {
+  it('is closed when its answers are not read', async () => {
+    const { app, connection } = await connectTo({ socketTimeoutMs: 500 })
+    connection.close()
     const greedy = connect(app.port, '127.0.0.1').pause()
     await once(greedy, 'connect')
     // Cut while it still writes.
     greedy.on('error', () => {})
     // More answers than the buffers of both sides hold.
-    const asked = 30_000
-    greedy.write(statsRequest(app).repeat(asked))
-    await expect.poll(() => app.connections(), { timeout: 20_000 }).toBe(0)
+    greedy.write(statsRequest(app).repeat(30_000))
+    await expect.poll(() => app.connections()).toBe(0)
     greedy.destroy()
   })
 })
