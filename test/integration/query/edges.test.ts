@@ -3,6 +3,7 @@
  * whose place it takes (a key's, an address's, nobody's), and whether the connection goes on.
  */
 import { describe } from 'vitest'
+import { KeysUnavailableError } from '../../../services/query/key-ring.ts'
 import { fakeTables } from '../../support/query-fake-tables.ts'
 import { exchangeRaw } from '../../support/raw-http.ts'
 import {
@@ -179,6 +180,14 @@ const whileAway: Edge[] = [
   ['without credentials', bare('GET /api/v1/stats'), '401 unauthorized', 'address', 'goes on'],
 ]
 
+const whileKeysAreUnknown: Edge[] = [
+  ['a key', ask('GET /api/v1/stats'), '500 internal_error', 'nothing', 'goes on'],
+  ['nobody', bare('GET /api/v1/stats'), '500 internal_error', 'nothing', 'goes on'],
+  ['a bad encoding', ask('GET /%zz'), '500 internal_error', 'nothing', 'goes on'],
+  ['CONNECT', ask('CONNECT x:443'), '405 method_not_allowed', 'nothing', 'ends'],
+  ['a preflight', bare('OPTIONS /api/v1/stats'), '204', 'nothing', 'goes on'],
+]
+
 describe('a readable request is answered as the contract says', () => {
   const app = useEdgeApp()
   describe('by route', () => itAnswers(routes, app))
@@ -199,5 +208,12 @@ describe('a readable request is answered as the contract says', () => {
     }
     const { tables } = fakeTables({ snapshot: away, projects: away, detail: away, stats: away })
     itAnswers(whileAway, useEdgeApp({ tables }))
+  })
+
+  describe('while the keys are not known, to', () => {
+    const lookup = () => {
+      throw new KeysUnavailableError('connect to 10.1.2.3:8123')
+    }
+    itAnswers(whileKeysAreUnknown, useEdgeApp({ overrides: { keyRing: { lookup } } }))
   })
 })
