@@ -75,6 +75,9 @@ export async function* follow(
 }
 
 const roundsMax = 10
+// An age is in whole seconds, rounded up, and a page takes it for a second more: a snapshot that was taken when it was asked
+// for may be taken for as old as this.
+const newMsMax = 2000
 
 /**
  * Walks everything; then yields which of the held campaigns are gone. Of what was not met it is certain only after a
@@ -96,8 +99,7 @@ export async function* compare(
       for (const id of missing) yield { type: 'removed', id }
       return end
     }
-    // An age is in whole seconds, so that no snapshot of the first second is known to be new.
-    const nextAt = Math.max(startedAt + 1000, end.asOf === since ? end.freshUntil : 0)
+    const nextAt = Math.max(startedAt + newMsMax, end.asOf === since ? end.freshUntil : 0)
     await sleep(Math.max(0, nextAt - now()), signal)
     since = end.asOf
   }

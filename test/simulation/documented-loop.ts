@@ -1,0 +1,47 @@
+/**
+ * The loop that the README describes to API consumers, as one of them would write it. Its rules:
+ * - the first page's `X-Data-As-Of` is the next `updated_since`;
+ * - it counts only when all pages of the walk carry the same one: else the walk is repeated from the old watermark;
+ * - to find what has left the public, walk everything into a new copy and go on from that walk's watermark.
+ */
+import type { Project, ProjectListBody } from '../../contracts/api/schemas.ts'
+
+export interface Place {
+  copy: Map<string, Project>
+  /** Null: nothing is walked yet. */
+  since: string | null
+}
+
+export interface LoopSettings {
+  pageSize: number
+  /** GET of a path below the base. */
+  get: (path: string) => Promise<Response>
+  wait: (ms: number) => Promise<void>
+  /** What to do with a walk whose pages are not from one snapshot. The first is what the README says. */
+  onCrossing?: 'repeat it' | 'take it'
+}
+
+/** One poll: everything into an empty place, or what has changed. */
+export async function poll(place: Place, settings: LoopSettings): Promise<void> {
+  const { pageSize, onCrossing = 'repeat it' } = settings
+  const asOfs: string[] = []
+  const since = place.since === null ? '' : `&updated_since=${place.since}`
+  for (let offset = 0, hasMore = true; hasMore; offset += pageSize) {
+    const response = await insist(`/projects?limit=${pageSize}&offset=${offset}${since}`, settings)
+    const { data, pagination } = (await response.json()) as ProjectListBody
+    for (const project of data) place.copy.set(project.id, project)
+    asOfs.push(response.headers.get('x-data-as-of') ?? '')
+    hasMore = pagination.has_more
+  }
+  const [first = ''] = asOfs
+  if (onCrossing === 'take it' || asOfs.every(asOf => asOf === first)) place.since = first
+}
+
+/** Asks until there is an answer. */
+async function insist(path: string, { get, wait }: LoopSettings): Promise<Response> {
+  for (;;) {
+    const response = await get(path).catch(() => undefined)
+    if (response?.ok) return response
+    await wait(1_000 * Number(response?.headers.get('retry-after') ?? 2))
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * The real engine, in-process, with the simulation's time: every `now64` of a statement is the moment at which the world
+ * says that it started, and what a fold writes goes to a table of its own until the world lets it be seen.
+ */
+import type { Databases, Statement, Tables } from '../../../services/shared/tables/port.ts'
+import { type Engine, isOfFirstBlock } from './engine.ts'
+import { clickHouseTime } from './model-lists.ts'
+
+export function createChdbEngine(tables: Tables, { model }: Databases): Engine {
+  let stagings = 0
+  return {
+    read: (statement, startedAt) => tables.rows(at(statement, startedAt)),
+
+    async stage(statement, _kind, startedAt) {
+      const staged = `${model}.staged_${++stagings}`
+      await tables.run({
+        query: `CREATE TABLE ${staged} ENGINE = Memory EMPTY AS SELECT * FROM ${model}.campaigns`,
+      })
+      const { query, query_params } = at(statement, startedAt)
+      const target = `INSERT INTO ${model}.campaigns (`
+      if (!query.includes(target)) throw new Error(`a fold statement that does not begin with ${target}`)
+      await tables.run({
+        query: query.replace(target, `INSERT INTO ${staged} (`),
+        query_params: query_params ?? {},
+      })
+      return {
+        async publish({ onlySome = false } = {}) {
+          const ids = await tables.rows<{ id: string }>({ query: `SELECT campaign_id AS id FROM ${staged}` })
+          const shown = ids.map(({ id }) => id).filter(id => !onlySome || isOfFirstBlock(id))
+          await tables.run({
+            query: `INSERT INTO ${model}.campaigns SELECT * FROM ${staged} WHERE campaign_id IN {shown:Array(String)}
+                    SETTINGS async_insert = 0`,
+            query_params: { shown },
+          })
+          await tables.run({ query: `DROP TABLE ${staged}` })
+        },
+      }
+    },
+
+    run: statement => tables.run(statement),
+    insert: insert => tables.insert(insert),
+  }
+}
+
+function at({ query, query_params }: Statement, startedAt: number): Statement {
+  const moment = `toDateTime64('${clickHouseTime(startedAt)}', 3, 'UTC')`
+  return { query: query.replaceAll("now64(3, 'UTC')", moment), query_params: query_params ?? {} }
+}

@@ -1,0 +1,105 @@
+/** What becomes of statements and requests: drawn from a seed, mostly quick, some late, some lost. */
+import { chance, intBetween, pickWeighted, type Random } from '../../../services/demo/random.ts'
+
+/** What becomes of a statement that writes campaigns. Times are milliseconds of virtual time. */
+export type WriteFate =
+  /** Runs that long, and its caller sees it end. */
+  | { type: 'seen'; runMs: number }
+  /** Its caller loses the connection after a while; it runs on. */
+  | { type: 'unseen'; runMs: number; lostAfterMs: number }
+  /** Is lost on the way. */
+  | { type: 'never'; lostAfterMs: number }
+  /** Is ended by ClickHouse for its time, when some of its rows may be visible already. */
+  | { type: 'ended'; someAfterMs: number | undefined }
+
+/** What becomes of a small write: an insert, an epoch, a record. */
+export type SmallFate = 'seen' | 'ran unseen' | 'never'
+
+export interface FateSettings {
+  random: Random
+  /** The folder's commit horizon, ms. */
+  horizonMs: number
+  wayMsMax: number
+  /** What a statement that writes takes at least: more than a tick, so that no two of one folder have the same stamp. */
+  writeMsMin: number
+  /** How long a statement may run whose end is seen. */
+  lateMsMax: number
+  /** Share of statements that something happens to. */
+  trouble: () => number
+  /** Share of statements that run for as long as they may without being late. */
+  edges: () => number
+}
+
+export interface Fates {
+  write(): WriteFate
+  smallWrite(): SmallFate
+  /** One way over the network. */
+  wayMs(): number
+  smallRunMs(): number
+  /** How long a statement of the query service runs; undefined: it fails. */
+  queryRunMs(): number | undefined
+  /** Whether a request of a consumer is lost on the way. */
+  isRequestLost(): boolean
+}
+
+export function createFates({
+  random,
+  horizonMs,
+  wayMsMax,
+  writeMsMin,
+  lateMsMax,
+  trouble,
+  edges,
+}: FateSettings): Fates {
+  const ms = (min: number, max: number) => intBetween(random, min, max)
+  const inTrouble = () => chance(random, trouble())
+
+  function troubled(): WriteFate {
+    const type = pickWeighted<'late' | 'unseen' | 'never' | 'ended'>(random, [
+      ['late', 4],
+      ['unseen', 3],
+      ['never', 1],
+      ['ended', 2],
+    ])
+    switch (type) {
+      case 'late':
+        return { type: 'seen', runMs: ms(horizonMs / 4, lateMsMax) }
+      case 'unseen': {
+        // What its caller does not see end is ended by ClickHouse, so that it is over within a horizon.
+        const runMs = ms(writeMsMin, 0.8 * horizonMs)
+        return { type: 'unseen', runMs, lostAfterMs: ms(0, runMs) }
+      }
+      case 'never':
+        return { type: 'never', lostAfterMs: ms(0, horizonMs / 4) }
+      case 'ended':
+        return {
+          type: 'ended',
+          someAfterMs: chance(random, 0.5) ? ms(0, horizonMs / 2) : undefined,
+        }
+      default:
+        return type satisfies never
+    }
+  }
+
+  return {
+    write() {
+      if (inTrouble()) return troubled()
+      return {
+        type: 'seen',
+        runMs: chance(random, edges()) ? horizonMs / 2 : ms(writeMsMin, 200 + writeMsMin),
+      }
+    },
+    smallWrite: () => (chance(random, trouble() / 8) ? pickSmall(random) : 'seen'),
+    wayMs: () => ms(0, wayMsMax),
+    smallRunMs: () => ms(1, 20),
+    queryRunMs() {
+      if (chance(random, trouble() / 16)) return undefined
+      return inTrouble() && chance(random, 0.3) ? ms(50, 3_000) : ms(1, 40)
+    },
+    isRequestLost: () => chance(random, trouble() / 16),
+  }
+}
+
+function pickSmall(random: Random): SmallFate {
+  return chance(random, 0.5) ? 'ran unseen' : 'never'
+}

@@ -1,0 +1,171 @@
+/** The consumers of a world: each keeps a copy, some with the client of the API and some with the documented loop. */
+
+import { type Change, createClient, type WatermarkStore } from '../../../contracts/api/client.ts'
+import { basePath } from '../../../contracts/api/conventions.ts'
+import type { Project } from '../../../contracts/api/schemas.ts'
+import type { Random } from '../../../services/demo/random.ts'
+import { type LoopSettings, type Place, poll } from '../../simulation/documented-loop.ts'
+import type { PollerPlan } from './scenario.ts'
+import type { VirtualTime } from './virtual-time.ts'
+
+export interface PollerDependencies {
+  plan: PollerPlan
+  time: VirtualTime
+  startsAt: number
+  random: Random
+  /** GET of a path below the base, over the network. Rejects with the signal's reason when it aborts. */
+  get: (path: string, headers: Record<string, string>, signal: AbortSignal | undefined) => Promise<Response>
+  headers: Record<string, string>
+  /** From this moment on nothing changes any more: infinite until it is known. Unix milliseconds. */
+  quietAt: () => number
+  onCrossing: LoopSettings['onCrossing']
+}
+
+export interface Poller {
+  /** Polls until a walk is done that has everything up to `quietAt`. */
+  follow(): Promise<void>
+  /** Finds what is gone, and what has changed meanwhile. */
+  reconcile(): Promise<void>
+  copy(): ReadonlyMap<string, Project>
+}
+
+const reconcileEveryMs = 15_000
+
+/** Runs the work; when the plan says so it is stopped anywhere, and begins again from what is stored. */
+async function withRestart(
+  { plan, time, startsAt }: PollerDependencies,
+  work: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const { restartsAt } = plan
+  if (restartsAt === undefined) return work(new AbortController().signal)
+  const stop = new AbortController()
+  const stopped = new Error('the consumer was stopped')
+  const alarm = new AbortController()
+  time.sleep(startsAt + restartsAt - time.now(), alarm.signal).then(
+    () => stop.abort(stopped),
+    () => {},
+  )
+  try {
+    await work(stop.signal)
+    alarm.abort()
+  } catch (error) {
+    if (error !== stopped) throw error
+    await work(new AbortController().signal)
+  }
+}
+
+export function createLoopPoller(dependencies: PollerDependencies): Poller {
+  const { plan, time, startsAt, get, headers, quietAt, onCrossing } = dependencies
+  const { pageSize, intervalMs } = plan
+  let place: Place = { copy: new Map(), since: null }
+  let reconciledAt = startsAt + plan.startsAt
+  const isThere = () => place.since !== null && Date.parse(place.since) >= quietAt()
+
+  const settingsFor = (signal?: AbortSignal): LoopSettings => ({
+    pageSize,
+    get: path => get(path, headers, signal),
+    wait: ms => time.sleep(ms, signal),
+    ...(onCrossing && { onCrossing }),
+  })
+
+  async function walkAnew(signal?: AbortSignal): Promise<void> {
+    const fresh: Place = { copy: new Map(), since: null }
+    for (;;) {
+      await poll(fresh, settingsFor(signal))
+      if (fresh.since !== null) break
+      await time.sleep(intervalMs, signal)
+    }
+    place = fresh
+    reconciledAt = time.now()
+  }
+
+  async function run(signal?: AbortSignal): Promise<void> {
+    while (!isThere()) {
+      if (plan.reconciles && time.now() - reconciledAt > reconcileEveryMs) await walkAnew(signal)
+      else await poll(place, settingsFor(signal))
+      if (!isThere()) await time.sleep(intervalMs, signal)
+    }
+  }
+
+  return {
+    copy: () => place.copy,
+    async follow() {
+      await time.sleep(startsAt + plan.startsAt - time.now())
+      await withRestart(dependencies, run)
+    },
+    async reconcile() {
+      await walkAnew()
+      await run()
+    },
+  }
+}
+
+export function createClientPoller(dependencies: PollerDependencies): Poller {
+  const { plan, time, startsAt, random, get, headers, quietAt } = dependencies
+  const { pageSize, intervalMs } = plan
+  const copy = new Map<string, Project>()
+  let watermark: string | null = null
+  let onThere: (() => void) | undefined
+  const store: WatermarkStore = {
+    load: () => watermark,
+    save(next) {
+      watermark = next
+      if (Date.parse(next) >= quietAt()) onThere?.()
+    },
+  }
+  const [key = '', secret = ''] = (headers.authorization ?? '').replace('Bearer ', '').split(':')
+  const client = createClient({
+    baseUrl: `https://api.example${basePath}`,
+    key,
+    secret,
+    surroundings: {
+      now: time.now,
+      random,
+      sleep: time.sleep,
+      fetch: (url, init) =>
+        get(
+          String(url).split(basePath)[1] ?? '',
+          init?.headers as Record<string, string>,
+          init?.signal ?? undefined,
+        ),
+    },
+  })
+
+  function apply(change: Change): void {
+    if (change.type === 'upsert') copy.set(change.project.id, change.project)
+    else copy.delete(change.id)
+  }
+
+  /** Mirrors until a walk has everything, or the signal aborts. */
+  async function mirror(until?: AbortSignal): Promise<void> {
+    const there = new AbortController()
+    onThere = () => there.abort(there)
+    const signal = until ? AbortSignal.any([there.signal, until]) : there.signal
+    const reconcile = { everyMs: reconcileEveryMs, held: () => copy.keys() }
+    const changes = client.mirror({
+      store,
+      pageSize,
+      intervalMs,
+      signal,
+      ...(plan.reconciles && { reconcile }),
+      onOutage: () => {},
+    })
+    try {
+      for await (const change of changes) apply(change)
+    } catch (error) {
+      if (error !== there) throw error
+    }
+  }
+
+  return {
+    copy: () => copy,
+    async follow() {
+      await time.sleep(startsAt + plan.startsAt - time.now())
+      await withRestart(dependencies, mirror)
+    },
+    async reconcile() {
+      for await (const change of client.reconcile({ held: copy.keys(), store, pageSize })) apply(change)
+      await mirror()
+    },
+  }
+}

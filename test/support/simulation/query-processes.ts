@@ -1,0 +1,126 @@
+/** The query service's processes: the real app, asked without a socket, over the simulation's ClickHouse and its time. */
+import { pino } from 'pino'
+import { basePath, readScope } from '../../../contracts/api/conventions.ts'
+import { createQueryApp } from '../../../services/query/app.ts'
+import { createMemorySnapshotCache, type SnapshotCache } from '../../../services/query/campaign-lists.ts'
+import { defaultQueryAppOptions } from '../../../services/query/options.ts'
+import { createMemoryRateLimiter } from '../../../services/query/rate-limiter-memory.ts'
+import type { ResponseCache } from '../../../services/query/response-cache.ts'
+import { createMemoryResponseCache } from '../../../services/query/response-cache-memory.ts'
+import { hashSecret } from '../../../services/shared/credentials.ts'
+import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
+import { queryProcesses, type Scenario } from './scenario.ts'
+import type { VirtualTime } from './virtual-time.ts'
+
+export interface QueryProcess {
+  /** GET of a path below the base. */
+  get(path: string, headers: Record<string, string>): Promise<Response>
+  /** As when the process starts anew. */
+  loseCaches(): void
+}
+
+export interface QueryProcessesDependencies {
+  tables: () => Pick<Tables, 'rows'>
+  databases: Databases
+  time: VirtualTime
+  scenario: Scenario
+  settings: QuerySettings
+}
+
+export interface QuerySettings {
+  /** Whether lists are answered from the index in memory, as far as it goes. */
+  usesIndex: boolean
+  /** Whether watermarks stay behind ClickHouse's clock. */
+  hasHorizon: boolean
+  /** Whether the pages of a list come from one snapshot. */
+  hasSnapshots: boolean
+}
+
+const cacheBytesMax = 16 * 1024 * 1024
+const pepper = 'a pepper of the simulation'
+const secret = 'a secret of the simulation'
+const secretHash = hashSecret(pepper, secret)
+
+/** The headers of any consumer; each has a key of its own. */
+export function headersOf(consumer: number): Record<string, string> {
+  return { authorization: `Bearer pv_live_of_consumer_${consumer}:${secret}` }
+}
+
+export function startQueryProcesses(dependencies: QueryProcessesDependencies): QueryProcess[] {
+  const { sharesCaches, listCacheMs } = dependencies.scenario
+  const processes: QueryProcess[] = []
+  const shared = sharesCaches ? createCaches(dependencies, dependencies.time.now) : undefined
+  for (let n = 0; n < queryProcesses; n++)
+    processes.push(startQueryProcess(dependencies, n, listCacheMs, shared))
+  return processes
+}
+
+interface Caches {
+  cache: ResponseCache
+  snapshots: SnapshotCache
+}
+
+function startQueryProcess(
+  { tables, databases, time, scenario, settings }: QueryProcessesDependencies,
+  number: number,
+  listCacheMs: number,
+  shared: Caches | undefined,
+): QueryProcess {
+  // Processes that share caches agree on when an entry ends: Redis says it.
+  const skewMs = scenario.sharesCaches ? 0 : (scenario.clockSkewsMs[number] ?? 0)
+  const now = () => time.now() + skewMs
+  const start = () =>
+    createQueryApp({
+      tables: tables(),
+      databases,
+      keyRing: { lookup: key => ({ key, secretHash, scopes: [readScope] }) },
+      limiters: { keys: limiter(now), addresses: limiter(now) },
+      ...(shared ?? createCaches({ settings }, now)),
+      options: {
+        ...defaultQueryAppOptions,
+        pepper,
+        listCacheMs,
+        commitHorizonMs: settings.hasHorizon ? scenario.watermarkLagMs : 0,
+        ...(!settings.usesIndex && { indexCampaignsMax: 0 }),
+      },
+      now,
+      logger: pino({ level: 'silent' }),
+      newRequestId: () => 'request',
+    })
+  let app = start()
+
+  return {
+    async get(path, headers) {
+      const { statusCode, headers: answered, payload } = await app.inject({ url: basePath + path, headers })
+      return new Response(statusCode === 304 ? null : payload, {
+        status: statusCode,
+        headers: answered as Record<string, string>,
+      })
+    },
+    loseCaches() {
+      app = start()
+    },
+  }
+}
+
+function limiter(now: () => number) {
+  return createMemoryRateLimiter({ limit: 120, windowMs: 60_000 }, { bucketsMax: 100, now })
+}
+
+function createCaches({ settings }: { settings: QuerySettings }, now: () => number): Caches {
+  const snapshots = createMemorySnapshotCache({ bytesMax: cacheBytesMax, now })
+  return {
+    cache: createMemoryResponseCache({ bytesMax: cacheBytesMax, now }),
+    snapshots: settings.hasSnapshots ? snapshots : moving(snapshots),
+  }
+}
+
+/** Lists that are computed anew for every page, under one watermark all the same. */
+function moving(kept: SnapshotCache): SnapshotCache {
+  return {
+    async get(key, load) {
+      const { asOf, createdAt, expiresAt } = await kept.get(key, load)
+      return { ...(await load()), asOf, createdAt, expiresAt }
+    },
+  }
+}

@@ -1,0 +1,278 @@
+/** What happens in one world of the simulation: drawn from its seed before anything runs. Times are ms from its start. */
+import {
+  chance,
+  intBetween,
+  pick,
+  pickWeighted,
+  type Random,
+  randomOf,
+} from '../../../services/demo/random.ts'
+import type { WakingOrder } from './virtual-time.ts'
+
+/** Everything about one campaign at a moment; a newer version replaces it. */
+export interface CampaignChange {
+  id: string
+  version: number
+  /** Null: deleted for good. */
+  state: { status: 'LIVE' | 'FUNDED' | 'SUSPENDED'; title: string; launchDay: number } | null
+}
+
+/** Changes that a projector gets at once. */
+export interface ChangeBatch {
+  at: number
+  projector: number
+  changes: readonly CampaignChange[]
+}
+
+/** A process that folds: while it leads it takes the epoch; what happens to it comes over it at any point. */
+export interface FolderPlan {
+  leadsFrom: number
+  /** It may take a while to learn that another leads. */
+  leadsUntil: number
+  /** Never goes on from here. */
+  diesAt: number
+  /** Stands still for a while, as a process in swap or on a suspended machine, and goes on as if nothing had been. */
+  pausesAt: number
+  pausesUntil: number
+}
+
+export interface PollerPlan {
+  kind: 'client' | 'loop'
+  startsAt: number
+  intervalMs: number
+  pageSize: number
+  /** Whether it walks everything now and then to find what is gone. */
+  reconciles: boolean
+  /** When it is stopped in the middle of what it does, and started again from what it has stored. */
+  restartsAt: number | undefined
+}
+
+/**
+ * What a world is like. Coarse: much happens at one moment, many statements run for just as long as they may, and watermarks
+ * stay no further behind than they must. Slow: walks take so long that the platform changes under them.
+ */
+export const climates = ['mixed', 'coarse', 'slow'] as const
+export type Climate = (typeof climates)[number]
+
+export interface Scenario {
+  seed: number
+  climate: Climate
+  tickMs: number
+  wakingOrder: WakingOrder
+  /** The folder's. */
+  horizonMs: number
+  /** The query service's: how far watermarks stay behind. Half of the folder's is the least that is safe. */
+  watermarkLagMs: number
+  /**
+   * How long a statement of the fold may run. Where another folder takes over it waits for a horizon until the statements
+   * of the one before are over, so that it relies on ClickHouse to end them within that.
+   */
+  lateMsMax: number
+  /** The longest way over the network, of a request or a statement. */
+  wayMsMax: number
+  listCacheMs: number
+  idleMs: number
+  campaignsPerStatementMax: number
+  /** Share of statements that something happens to, until the changes are over. */
+  trouble: number
+  /** Share of statements of the fold that run for as long as they may without being late. */
+  edges: number
+  changesEndAt: number
+  batches: readonly ChangeBatch[]
+  /** When everything so far is delivered once more, by a projector that has lost its place. */
+  replaysAt: readonly number[]
+  folders: readonly FolderPlan[]
+  pollers: readonly PollerPlan[]
+  /** Whether the query processes share their caches. */
+  sharesCaches: boolean
+  /** When the caches of a query process are lost, and of which. */
+  cacheLosses: readonly { at: number; process: number }[]
+  /** Of the query processes' clocks against ClickHouse's. */
+  clockSkewsMs: readonly number[]
+}
+
+export const queryProcesses = 2
+const never = Number.POSITIVE_INFINITY
+// The first folder takes over, and folds what the platform begins with, before anything changes.
+const changesFromMs = 7_000
+// By then what the platform begins with is older than any watermark, so that only the first walk brings it.
+const walksFromMs = 18_000
+const changesSpanMs = 36_000
+
+export function climateOf(seed: number): Climate {
+  return climates[seed % climates.length] ?? 'mixed'
+}
+
+export function drawScenario(seed: number): Scenario {
+  const random = randomOf('simulation', seed)
+  const climate = climateOf(seed)
+  const horizonMs = 5_000
+  const folders = drawFolders(random, climate === 'mixed' ? [1, 2, 2, 3] : [1, 1, 2])
+  return {
+    seed,
+    climate,
+    ...drawPace(random, climate, horizonMs),
+    horizonMs,
+    lateMsMax: folders.length === 1 ? 3 * horizonMs : 0.9 * horizonMs,
+    idleMs: pick(random, [500, 1_000]),
+    campaignsPerStatementMax: pick(random, [3, 1_000]),
+    changesEndAt: changesSpanMs,
+    batches: drawBatches(random, climate === 'slow' ? walksFromMs : changesFromMs),
+    replaysAt: chance(random, 0.3) ? [intBetween(random, changesFromMs, changesSpanMs)] : [],
+    folders,
+    pollers: drawPollerKinds(random).map(kind => drawPoller(random, kind, climate)),
+    sharesCaches: chance(random, 0.5),
+    cacheLosses: chance(random, 0.3)
+      ? [{ at: intBetween(random, 0, changesSpanMs), process: intBetween(random, 0, queryProcesses - 1) }]
+      : [],
+    clockSkewsMs: Array.from({ length: queryProcesses }, () => intBetween(random, -300, 300)),
+  }
+}
+
+type Pace = Pick<
+  Scenario,
+  'tickMs' | 'wakingOrder' | 'wayMsMax' | 'listCacheMs' | 'trouble' | 'edges' | 'watermarkLagMs'
+>
+
+function drawPace(random: Random, climate: Climate, horizonMs: number): Pace {
+  switch (climate) {
+    case 'mixed':
+      return {
+        tickMs: pick(random, [1, 500]),
+        wayMsMax: 20,
+        listCacheMs: pick(random, [5_000, 10_000, 30_000]),
+        wakingOrder: pick(random, ['oldest first', 'newest first', 'drawn']),
+        trouble: pick(random, [0, 0.2, 0.4, 0.6]),
+        edges: 0.05,
+        watermarkLagMs: pick(random, [horizonMs, horizonMs / 2]),
+      }
+    case 'coarse':
+      return {
+        tickMs: 500,
+        wakingOrder: 'newest first',
+        wayMsMax: 20,
+        listCacheMs: 5_000,
+        trouble: pick(random, [0.05, 0.5]),
+        edges: 0.4,
+        watermarkLagMs: horizonMs / 2,
+      }
+    case 'slow':
+      // Walks that took longer than a cache period would never be whole.
+      return {
+        tickMs: 1,
+        wakingOrder: 'drawn',
+        wayMsMax: 300,
+        listCacheMs: 10_000,
+        trouble: pick(random, [0, 0.1]),
+        edges: 0.05,
+        watermarkLagMs: pick(random, [horizonMs, horizonMs / 2]),
+      }
+    default:
+      return climate satisfies never
+  }
+}
+
+// Each campaign changes about once after it has come: what is missed is seldom made good by a later change.
+function drawBatches(random: Random, fromMs: number): ChangeBatch[] {
+  const count = intBetween(random, 6, 18)
+  const latest = new Map<string, CampaignChange>()
+  const change = (id: string): CampaignChange => {
+    const version = (latest.get(id)?.version ?? 0) + 1
+    const before = latest.get(id)?.state
+    const next = { id, version, state: nextState(random, before, version) }
+    latest.set(id, next)
+    return next
+  }
+  const ids = Array.from({ length: count }, (_, n) => `c${n}`)
+  const batches: ChangeBatch[] = [{ at: 0, projector: 0, changes: ids.map(change) }]
+  const unchanged = ids.toSorted(() => random() - 0.5)
+  const changes = intBetween(random, Math.ceil(count / 2), count)
+  for (let n = 0; n < changes; n++) {
+    const at = intBetween(random, fromMs, changesSpanMs)
+    batches.push({ at, projector: intBetween(random, 0, 1), changes: [] })
+  }
+  batches.sort((a, b) => a.at - b.at)
+  return batches.map(batch => {
+    if (batch.changes.length > 0) return batch
+    const own = Array.from({ length: intBetween(random, 1, 2) }, () =>
+      change(unchanged.pop() ?? pick(random, ids)),
+    )
+    // An old state that comes late changes nothing.
+    const stale = chance(random, 0.1) ? pick(random, batches[0]?.changes ?? []) : undefined
+    return { ...batch, changes: stale ? [...own, stale] : own }
+  })
+}
+
+function nextState(
+  random: Random,
+  before: CampaignChange['state'] | undefined,
+  version: number,
+): CampaignChange['state'] {
+  if (before === null) return null
+  const title = `version ${version}`
+  const state = before ?? { status: 'LIVE', title, launchDay: intBetween(random, 0, 300) }
+  if (before === undefined && chance(random, 0.9)) return state
+  if (state.status === 'SUSPENDED')
+    return { ...state, title, status: chance(random, 0.7) ? 'LIVE' : 'SUSPENDED' }
+  const what = pickWeighted(random, [
+    ['retitled', 8],
+    ['moved', 4],
+    ['left', 6],
+    ['funded', 2],
+    ['deleted', 1],
+  ] as const)
+  switch (what) {
+    case 'retitled':
+      return { ...state, title }
+    case 'moved':
+      return { ...state, title, launchDay: intBetween(random, 0, 300) }
+    case 'left':
+      return { ...state, title, status: 'SUSPENDED' }
+    case 'funded':
+      return { ...state, title, status: 'FUNDED' }
+    case 'deleted':
+      return null
+    default:
+      return what satisfies never
+  }
+}
+
+// One after the other; an earlier one may believe for a while that it still leads, may be dead, or may have slept.
+function drawFolders(random: Random, counts: readonly number[]): FolderPlan[] {
+  const count = pick(random, counts)
+  const handovers = Array.from({ length: count - 1 }, () =>
+    intBetween(random, changesFromMs, changesSpanMs),
+  ).toSorted((a, b) => a - b)
+  return Array.from({ length: count }, (_, n) => {
+    const leadsFrom = handovers[n - 1] ?? 0
+    const successorAt = handovers[n]
+    const plan = { leadsFrom, leadsUntil: never, diesAt: never, pausesAt: never, pausesUntil: never }
+    if (successorAt === undefined) return plan
+    const pausesAt = intBetween(random, leadsFrom, successorAt)
+    const wakesAt = successorAt + intBetween(random, 1, 15_000)
+    return pick(random, [
+      { ...plan, leadsUntil: successorAt },
+      { ...plan, diesAt: successorAt },
+      { ...plan, leadsUntil: successorAt + intBetween(random, 0, 10_000) },
+      { ...plan, leadsUntil: successorAt, pausesAt, pausesUntil: wakesAt },
+      { ...plan, leadsUntil: wakesAt + intBetween(random, 1_000, 10_000), pausesAt, pausesUntil: wakesAt },
+    ])
+  })
+}
+
+function drawPollerKinds(random: Random): PollerPlan['kind'][] {
+  return ['loop', 'client', pick(random, ['loop', 'client'])]
+}
+
+function drawPoller(random: Random, kind: PollerPlan['kind'], climate: Climate): PollerPlan {
+  const isSlow = climate === 'slow'
+  const fromMs = isSlow ? walksFromMs : changesFromMs
+  return {
+    kind,
+    startsAt: intBetween(random, fromMs, fromMs + 10_000),
+    intervalMs: pick(random, [1_500, 4_000, 10_000]),
+    pageSize: pick(random, isSlow ? [2, 3] : [1, 2, 3]),
+    reconciles: chance(random, 0.25),
+    restartsAt: chance(random, 0.2) ? intBetween(random, changesFromMs, changesSpanMs) : undefined,
+  }
+}

@@ -1,0 +1,50 @@
+/** Which worlds a test plays, and what it says of them. SIMULATION_SEED=n plays one world; SIMULATION_SEEDS=n so many. */
+import { type Climate, climateOf } from './scenario.ts'
+import { type Outcome, playWorld, type WorldOptions } from './world.ts'
+
+/** How many worlds the proof plays, unless the environment says otherwise. */
+export const proofSeeds = Number(process.env.SIMULATION_SEEDS ?? 1_000)
+const onlySeed = process.env.SIMULATION_SEED
+
+/** The worlds of the proof, from 1 on; those of one climate alone, where one is given. */
+export function seedsOf({ count, climate }: { count: number; climate?: Climate }): number[] {
+  if (onlySeed !== undefined) return [Number(onlySeed)]
+  const seeds: number[] = []
+  for (let seed = 1; seeds.length < count; seed++) {
+    if (climate === undefined || climateOf(seed) === climate) seeds.push(seed)
+  }
+  return seeds
+}
+
+/** Plays one world after the other. An error names its seed. */
+export async function playWorlds(
+  seeds: readonly number[],
+  optionsOf: (seed: number) => WorldOptions,
+): Promise<Outcome[]> {
+  const outcomes: Outcome[] = []
+  for (const seed of seeds) {
+    try {
+      outcomes.push(await playWorld(seed, optionsOf(seed)))
+    } catch (cause) {
+      throw new Error(`SIMULATION_SEED=${seed}: ${cause}`, { cause })
+    }
+  }
+  return outcomes
+}
+
+export function withLosses(outcomes: readonly Outcome[]): Outcome[] {
+  return outcomes.filter(({ losses }) => losses.length > 0)
+}
+
+/** The figures of many worlds, in one line. */
+export function figuresOf(outcomes: readonly Outcome[]): string {
+  const sum = (of: (outcome: Outcome) => number) =>
+    outcomes.reduce((total, outcome) => total + of(outcome), 0).toLocaleString('en')
+  const hours = Math.round(outcomes.reduce((total, { lastedMs }) => total + lastedMs, 0) / 3_600_000)
+  return (
+    `${outcomes.length.toLocaleString('en')} seeds, ${sum(({ changes }) => changes)} changes, ` +
+    `${sum(({ polls }) => polls)} polls in ${sum(({ requests }) => requests)} requests, ` +
+    `${sum(({ lateLandings }) => lateLandings)} folds visible later than the horizon, ` +
+    `${hours} h of virtual time: ${withLosses(outcomes).length} seeds with losses`
+  )
+}
