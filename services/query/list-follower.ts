@@ -92,6 +92,7 @@ export function createListFollower(dependencies: ListFollowerDependencies): List
       isDone = entries.ids.length < chunkRows
       if (index.size > campaignsMax) return
     }
+    await index.prepare()
     followed = { index, readAt }
     await refreshOnce(followed)
   }
