@@ -11,6 +11,7 @@ import type { FollowedIndex, ListFollower } from './list-follower.ts'
 import { presentTimestamp } from './present.ts'
 import type { ProjectRow } from './rows.ts'
 import { projectsStatement } from './statements.ts'
+import { createTurns } from './turns.ts'
 
 export interface CampaignRows {
   /**
@@ -49,12 +50,15 @@ export interface CachedCampaignRowsDependencies extends CampaignRowsDependencies
 
 // The ids of one statement travel in its address.
 const idsMax = 500
+// What is made of rows takes most of a request's time, and a thousand may have waited for the same ones.
+const turnMsMax = 10
 
 /** Rows that are kept while the index says that they are current; without an index they are read anew. */
 export function createCachedCampaignRows(dependencies: CachedCampaignRowsDependencies): CampaignRows {
   const { follower, bytesMax } = dependencies
   const anew = createSqlCampaignRows(dependencies)
   const kept = new LRUCache<string, KeptRow>({ maxSize: bytesMax, sizeCalculation: ({ bytes }) => bytes })
+  const turn = createTurns({ msMax: turnMsMax, now: () => performance.now() })
   const load = inBatches(async ids => {
     const rows = await anew.read(ids, '')
     for (const row of rows) kept.set(row.campaign_id, keptRow(row))
@@ -86,6 +90,7 @@ export function createCachedCampaignRows(dependencies: CachedCampaignRowsDepende
           if (row) rows.set(id, row)
         }
       }
+      await turn()
       return inOrder(ids, rows)
     },
   }
