@@ -7,7 +7,7 @@ import type { Climate } from '../support/simulation/scenario.ts'
 import { playWorlds, seedsOf, withLosses } from '../support/simulation/seeds.ts'
 import { allSafeguards, type Safeguards } from '../support/simulation/world.ts'
 
-const worldsEach = 80
+const worldsEach = 100
 
 describe('a mirror loses changes', () => {
   test.each<{ without: keyof Safeguards; climate: Climate; what: string }>([

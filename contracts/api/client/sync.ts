@@ -99,9 +99,9 @@ export async function* compare(
       for (const id of missing) yield { type: 'removed', id }
       return end
     }
-    const nextAt = Math.max(startedAt + newMsMax, end.asOf === since ? end.freshUntil : 0)
-    await sleep(Math.max(0, nextAt - now()), signal)
-    since = end.asOf
+    await sleep(Math.max(0, startedAt + newMsMax - now()), signal)
+    // Some moments earlier: else this would be the next poll of whoever polled before, and all its answers are kept still.
+    since = end.asOf - 1 - round
   }
   const message = `no walk of the changes was within one new snapshot, ${roundsMax} times`
   throw new ClientError({ code: 'unstable_walk', message })

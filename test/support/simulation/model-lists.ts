@@ -48,7 +48,9 @@ export function changesRows(state: ModelState, { query_params }: Statement, star
 
 export function changedEntries(state: ModelState, { query_params }: Statement): object[] {
   const changed = changedIds(state, Number(query_params?.since))
-  return [entriesOf(changed.flatMap(id => standingRow(state, id) ?? []))]
+  return [
+    { ...entriesOf(changed.flatMap(id => standingRow(state, id) ?? [])), total: standingRows(state).length },
+  ]
 }
 
 export function nextEntries(state: ModelState, { query_params }: Statement): object[] {

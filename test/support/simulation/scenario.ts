@@ -117,14 +117,15 @@ export function drawScenario(seed: number): Scenario {
     idleMs: pick(random, [500, 1_000]),
     campaignsPerStatementMax: pick(random, [3, 1_000]),
     changesEndAt: changesSpanMs,
-    batches: drawBatches(random, climate === 'slow' ? walksFromMs : changesFromMs),
+    batches: drawBatches(random, climate),
     replaysAt: chance(random, 0.3) ? [intBetween(random, changesFromMs, changesSpanMs)] : [],
     folders,
-    pollers: drawPollerKinds(random).map(kind => drawPoller(random, kind, climate)),
-    sharesCaches: chance(random, 0.5),
-    cacheLosses: chance(random, 0.3)
-      ? [{ at: intBetween(random, 0, changesSpanMs), process: intBetween(random, 0, queryProcesses - 1) }]
-      : [],
+    pollers: drawPollerKinds(random, climate).map(kind => drawPoller(random, kind, climate)),
+    sharesCaches: chance(random, climate === 'slow' ? 0.8 : 0.5),
+    cacheLosses: Array.from({ length: intBetween(random, 0, 2) }, () => ({
+      at: intBetween(random, changesFromMs, changesSpanMs),
+      process: intBetween(random, 0, queryProcesses - 1),
+    })),
     clockSkewsMs: Array.from({ length: queryProcesses }, () => intBetween(random, -300, 300)),
   }
 }
@@ -157,11 +158,10 @@ function drawPace(random: Random, climate: Climate, horizonMs: number): Pace {
         watermarkLagMs: horizonMs / 2,
       }
     case 'slow':
-      // Walks that took longer than a cache period would never be whole.
       return {
         tickMs: 1,
         wakingOrder: 'drawn',
-        wayMsMax: 300,
+        wayMsMax: 250,
         listCacheMs: 10_000,
         trouble: pick(random, [0, 0.1]),
         edges: 0.05,
@@ -173,8 +173,11 @@ function drawPace(random: Random, climate: Climate, horizonMs: number): Pace {
 }
 
 // Each campaign changes about once after it has come: what is missed is seldom made good by a later change.
-function drawBatches(random: Random, fromMs: number): ChangeBatch[] {
-  const count = intBetween(random, 6, 18)
+function drawBatches(random: Random, climate: Climate): ChangeBatch[] {
+  const isSlow = climate === 'slow'
+  const fromMs = isSlow ? walksFromMs : changesFromMs
+  // A walk that took longer than a cache period would never be whole.
+  const count = isSlow ? intBetween(random, 8, 11) : intBetween(random, 6, 18)
   const latest = new Map<string, CampaignChange>()
   const change = (id: string): CampaignChange => {
     const version = (latest.get(id)?.version ?? 0) + 1
@@ -260,7 +263,9 @@ function drawFolders(random: Random, counts: readonly number[]): FolderPlan[] {
   })
 }
 
-function drawPollerKinds(random: Random): PollerPlan['kind'][] {
+function drawPollerKinds(random: Random, climate: Climate): PollerPlan['kind'][] {
+  // Each walks everything once, and one that begins late finds a snapshot that is about to end.
+  if (climate === 'slow') return ['loop', 'loop', 'loop', 'loop', 'client']
   return ['loop', 'client', pick(random, ['loop', 'client'])]
 }
 
@@ -269,9 +274,9 @@ function drawPoller(random: Random, kind: PollerPlan['kind'], climate: Climate):
   const fromMs = isSlow ? walksFromMs : changesFromMs
   return {
     kind,
-    startsAt: intBetween(random, fromMs, fromMs + 10_000),
+    startsAt: intBetween(random, fromMs, fromMs + (isSlow ? 18_000 : 10_000)),
     intervalMs: pick(random, [1_500, 4_000, 10_000]),
-    pageSize: pick(random, isSlow ? [2, 3] : [1, 2, 3]),
+    pageSize: isSlow ? 1 : pick(random, [1, 2, 3]),
     reconciles: chance(random, 0.25),
     restartsAt: chance(random, 0.2) ? intBetween(random, changesFromMs, changesSpanMs) : undefined,
   }

@@ -5,6 +5,7 @@
  * everything runs that can run without waiting.
  */
 import { intBetween, type Random } from '../../../services/demo/random.ts'
+import { nextTurn } from '../../../services/shared/next-turn.ts'
 
 /** Who is woken first of those that wake at one moment. */
 export type WakingOrder = 'oldest first' | 'newest first' | 'drawn'
@@ -89,7 +90,10 @@ export function createVirtualTime({ startsAt, tickMs, order, random }: VirtualTi
     async outside(work) {
       outsideWorks++
       try {
-        return await work
+        const result = await work
+        // What is quick enough to be there at once is no different in this from what is not.
+        await nextTurn()
+        return result
       } finally {
         outsideWorks--
         if (outsideWorks === 0) onInside?.()
@@ -104,12 +108,11 @@ export function createVirtualTime({ startsAt, tickMs, order, random }: VirtualTi
           isOver = true
         })
 
-        // A turn of the event loop comes when no promise is left to go on.
         function turn(): void {
           onInside = undefined
           if (isOver) return
           if (outsideWorks > 0) {
-            onInside = () => setImmediate(turn)
+            onInside = () => afterAll(turn)
             return
           }
           const next = sleepers.pop()
@@ -122,10 +125,15 @@ export function createVirtualTime({ startsAt, tickMs, order, random }: VirtualTi
           }
           time = next.at
           next.wake()
-          setImmediate(turn)
+          afterAll(turn)
         }
-        setImmediate(turn)
+        afterAll(turn)
       })
     },
   }
+}
+
+/** Runs when no promise is left to go on: also of those who let a turn of the event loop pass, as services do once. */
+function afterAll(turn: () => void): void {
+  setImmediate(() => setImmediate(turn))
 }

@@ -162,6 +162,8 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
       await following
       const expected = publicCampaigns(scenario)
       const missed = pollers.flatMap((poller, n) => lossesOf(poller, `${n}`, expected, 'of the public'))
+      // What has left the public is in cached answers until they end.
+      await time.sleep(scenario.listCacheMs)
       await Promise.all(pollers.map(poller => poller.reconcile()))
       return [
         ...missed,
