@@ -4,6 +4,7 @@ import type { ListFollower } from './list-follower.ts'
 import { presentTimestamp } from './present.ts'
 import type { SnapshotRow } from './rows.ts'
 import { type ListQuery, snapshotStatement } from './statements.ts'
+import { createTurns } from './turns.ts'
 
 /** All ids of a list in their order, joined by `idSeparator`. Every change up to `asOf`, ISO 8601, is in it. */
 export interface SelectedList {
@@ -11,6 +12,8 @@ export interface SelectedList {
   total: number
   asOf: string
 }
+
+const turnMsMax = 10
 
 export interface ListSource {
   select(query: ListQuery): Promise<SelectedList>
@@ -48,10 +51,13 @@ export function createIndexListSource({
   fallback: ListSource
   commitHorizonMs: number
 }): ListSource {
+  const turn = createTurns({ msMax: turnMsMax, now: () => performance.now() })
   return {
     async select(query) {
       const followed = await follower.current()
       if (!followed) return fallback.select(query)
+      // All who came during a refresh go on at once. What the index learns meanwhile does not belie its `readAt`.
+      await turn()
       const { index, readAt } = followed
       return { ...index.select(query, readAt), asOf: new Date(readAt - commitHorizonMs).toISOString() }
     },
