@@ -5,10 +5,9 @@
  * more than that, and with pages of 50 KB would itself be what is measured.
  */
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { serveBench } from './bench-process.ts'
-import { createResponseCounter } from './response-counter.ts'
+import { openConnection, requestText } from './connection.ts'
 
 export interface LoadRequest {
   url: string
@@ -23,8 +22,6 @@ export interface LoadResult {
   requests: number
   seconds: number
 }
-
-const chunkBytes = 256 * 1024
 
 serveBench({ ready: {}, answer: load })
 
@@ -57,39 +54,4 @@ async function load({ url, headers, status, connections, ms }: LoadRequest): Pro
   } finally {
     for (const socket of sockets) socket.destroy()
   }
-}
-
-interface ConnectionOptions {
-  status: number
-  onAnswer: (socket: Socket) => void
-  onFailure: (error: Error) => void
-}
-
-function openConnection(target: URL, { status, onAnswer, onFailure }: ConnectionOptions): Socket {
-  const counter = createResponseCounter(status)
-  const socket = connect({
-    host: target.hostname,
-    port: Number(target.port),
-    noDelay: true,
-    onread: {
-      buffer: Buffer.allocUnsafe(chunkBytes),
-      callback(bytes, buffer) {
-        try {
-          // One request is under way at a time, so one response at most ends here.
-          if (counter.take(Buffer.from(buffer.buffer, buffer.byteOffset, bytes))) onAnswer(socket)
-        } catch (error) {
-          onFailure(error instanceof Error ? error : new Error(String(error)))
-        }
-        return true
-      },
-    },
-  })
-  socket.on('error', onFailure)
-  socket.on('end', () => onFailure(new Error(`${target} closed a connection`)))
-  return socket
-}
-
-function requestText({ host, pathname, search }: URL, headers: Record<string, string>): string {
-  const lines = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `GET ${pathname}${search} HTTP/1.1\r\n${lines.join('')}\r\n`
 }

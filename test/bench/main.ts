@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- ingest|api|cold|kafka ...] [--json]`: figures beside the targets of the design.
+ * `npm run bench [-- ingest|api|cold|lists|kafka ...] [--json]`: figures beside the targets of the design.
  *
  * Without a name the embedded benches run. `kafka` is three of them (kafka-ingest, kafka-freshness, kafka-memory), which
  * need Java and Maven and take minutes.
@@ -15,13 +15,19 @@ import { benchIngest } from './ingest.ts'
 import { benchKafkaFreshness } from './kafka/freshness.ts'
 import { benchKafkaIngest } from './kafka/ingest.ts'
 import { benchKafkaMemory } from './kafka/memory.ts'
+import { benchLists } from './lists.ts'
 import { describeMachine, machineText } from './machine.ts'
 import { type BenchReport, reportObject, reportText } from './report.ts'
 import { createWorkspace, type Workspace } from './workspace.ts'
 
 type Bench = (workspace: Workspace) => Promise<BenchReport>
 
-const embedded: Readonly<Record<string, Bench>> = { ingest: benchIngest, api: benchApi, cold: benchCold }
+const embedded: Readonly<Record<string, Bench>> = {
+  ingest: benchIngest,
+  api: benchApi,
+  cold: benchCold,
+  lists: benchLists,
+}
 const kafka: Readonly<Record<string, Bench>> = {
   'kafka-ingest': benchKafkaIngest,
   'kafka-freshness': benchKafkaFreshness,

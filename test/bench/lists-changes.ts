@@ -1,0 +1,39 @@
+/** Changes campaigns of the bench's platform as a fold would: their rows come again, changed, stamped and in one step. */
+import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+
+export interface ChangesDependencies {
+  tables: Pick<Tables, 'run'>
+  databases: Databases
+  /** Public campaigns that there are. */
+  campaigns: number
+}
+
+/** Changes `count` campaigns, others every time until all have been; each has a backer and some money more then. */
+export type ChangeCampaigns = (count: number) => Promise<void>
+
+// Far from one another: changes of a real platform are not neighbours in the table either. Coprime to round numbers.
+const stride = 7_919
+
+export function createChanges({ tables, databases, campaigns }: ChangesDependencies): ChangeCampaigns {
+  let changed = 0
+  return async count => {
+    const from = changed
+    changed += count
+    await tables.run({
+      query: `INSERT INTO ${databases.model}.campaigns
+SELECT * REPLACE (
+    fold_id + 1 AS fold_id,
+    backer_count + 1 AS backer_count,
+    pledged_platform_amount + 25 AS pledged_platform_amount,
+    now64(3, 'UTC') AS updated_at
+)
+FROM ${databases.model}.campaigns FINAL
+WHERE campaign_id IN (
+    SELECT concat('cmp_', leftPad(toString(({from:UInt64} + number) * {stride:UInt64} % {campaigns:UInt64}), 7, '0'))
+    FROM numbers({count:UInt64})
+)
+SETTINGS async_insert = 0, optimize_move_to_prewhere_if_final = 1`,
+      query_params: { from, count, stride, campaigns },
+    })
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * The list index in a process of its own: what it takes of memory, how long it takes to be loaded, sorted and refreshed,
+ * and how long each of these holds up the event loop, on which all requests wait meanwhile.
+ */
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout as delay } from 'node:timers/promises'
+import { sorts } from '../../contracts/api/parameters.ts'
+import { createListFollower, type FollowedIndex } from '../../services/query/list-follower.ts'
+import { defaultQueryAppOptions } from '../../services/query/options.ts'
+import { openChdbTables } from '../../services/shared/tables/chdb.ts'
+import { defaultDatabases } from '../../services/shared/tables/port.ts'
+import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
+import { createChanges } from './lists-changes.ts'
+
+export interface ListsIndexInput {
+  directory: string
+  campaigns: number
+  /** Refreshes with so many changes each. */
+  changes: readonly number[]
+  rounds: number
+}
+
+export interface Held {
+  ms: number
+  /** The longest that nothing else could run, ms. */
+  heldMs: number
+  /** Processor time that the event loop took, ms. */
+  cpuMs: number
+}
+
+export interface ListsIndexReady {
+  campaigns: number
+  load: Held
+  /** The first list in each order. */
+  firstLists: Held[]
+  /** Heap and array buffers, more than before the load. */
+  loadedBytes: number
+  /** The same after the lists and refreshes. */
+  changedBytes: number
+  refreshes: { changes: number; refresh: Held[]; nextList: Held[] }[]
+}
+
+const loadMsMax = 120_000
+const { directory, campaigns, changes, rounds } = benchInput<ListsIndexInput>()
+const tables = openChdbTables(directory)
+const change = createChanges({ tables, databases: defaultDatabases, campaigns })
+const { statementMsMax } = defaultQueryAppOptions
+const follower = createListFollower({
+  tables,
+  databases: defaultDatabases,
+  // Fresh for no time at all, so that every look is a refresh; the horizon would bring the last changes once more.
+  options: { commitHorizonMs: 0, statementMsMax, campaignsMax: 2 * campaigns, freshMs: 0 },
+  now: () => performance.now(),
+  onError: error => {
+    throw error
+  },
+})
+
+const bytesBefore = await bytesHeld()
+const load = await timed(loaded)
+const loadedBytes = (await bytesHeld()) - bytesBefore
+const followed = await loaded()
+const firstLists: Held[] = []
+for (const sort of sorts) firstLists.push(await timed(() => list(followed, sort)))
+const refreshes: ListsIndexReady['refreshes'] = []
+for (const count of changes) {
+  const refresh: Held[] = []
+  const nextList: Held[] = []
+  for (let round = 0; round < rounds; round++) {
+    if (count > 0) await change(count)
+    refresh.push(await timed(() => follower.current()))
+    nextList.push(await timed(() => list(followed, sorts[round % sorts.length] ?? 'newest')))
+  }
+  refreshes.push({ changes: count, refresh, nextList })
+}
+const changedBytes = (await bytesHeld()) - bytesBefore
+const ready: ListsIndexReady = {
+  campaigns: followed.index.size,
+  load,
+  firstLists,
+  loadedBytes,
+  changedBytes,
+  refreshes,
+}
+serveBench({ ready, close: () => tables.close() })
+
+async function loaded(): Promise<FollowedIndex> {
+  const deadline = performance.now() + loadMsMax
+  while (performance.now() < deadline) {
+    const current = await follower.current()
+    if (current) return current
+    await delay(5)
+  }
+  throw new Error(`the index was not loaded within ${loadMsMax} ms`)
+}
+
+async function list({ index, readAt }: FollowedIndex, sort: (typeof sorts)[number]): Promise<void> {
+  index.select({ sort, status: 'LIVE', category: 'Category 1', updatedSince: null }, readAt)
+}
+
+async function timed(work: () => Promise<unknown>): Promise<Held> {
+  const delays = monitorEventLoopDelay({ resolution: 1 })
+  delays.enable()
+  // It measures from the first time that it is called on.
+  await delay(5)
+  const cpu = createCpuMeter()
+  const startedMs = performance.now()
+  await work()
+  const ms = performance.now() - startedMs
+  const cpuMs = cpu()
+  // What held up the loop is noticed when it runs again.
+  await delay(5)
+  delays.disable()
+  return { ms, heldMs: delays.max / 1e6, cpuMs }
+}
+
+async function bytesHeld(): Promise<number> {
+  if (!globalThis.gc) throw new Error('this process needs --expose-gc')
+  await globalThis.gc({ type: 'major', execution: 'async' })
+  await globalThis.gc({ type: 'major', execution: 'async' })
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return heapUsed + arrayBuffers
+}
