@@ -65,11 +65,11 @@ export function createCachedCampaignRows(dependencies: CachedCampaignRowsDepende
     return new Map(rows.map(row => [row.campaign_id, row]))
   })
 
-  /** A row is as new as the index where it changed no earlier than the index says. */
+  /** A row that changed at another moment than the index says is older, or newer than the clock that was set back. */
   function current(id: string, { index }: FollowedIndex): ProjectRow | undefined {
     const found = kept.get(id)
     const updatedAt = index.updatedAt(id)
-    return found && updatedAt !== undefined && found.updatedAt >= updatedAt ? found.row : undefined
+    return found && found.updatedAt === updatedAt ? found.row : undefined
   }
 
   return {

@@ -1,7 +1,7 @@
 /** The folder's statements, as the model of ClickHouse carries them out. See services/projector/sql. */
 import { crc32 } from 'node:zlib'
 import type { Statement } from '../../../services/shared/tables/port.ts'
-import { type ModelState, type ReadRow, standingRow, standingRows } from './model-state.ts'
+import { latestRow, type ModelState, type ReadRow, standingRow } from './model-state.ts'
 import { epochOf } from './statement-kinds.ts'
 
 interface StepParameters {
@@ -37,7 +37,9 @@ export function restampedRows(state: ModelState, statement: Statement, startedAt
   }
   // In the place of cityHash64, which nobody has here; the real engine is told to use this one too.
   const isOfPiece = (id: string) => Math.floor((crc32(id) * pieces) / 2 ** 32) === piece
-  return standingRows(state)
+  return [...state.campaigns.keys()]
+    .toSorted()
+    .flatMap(id => latestRow(state, id) ?? [])
     .filter(({ id, foldId }) => foldId > BigInt(after) && foldId < BigInt(before) && isOfPiece(id))
     .map(row => ({ ...row, foldId: BigInt(fold_id), updatedAt: startedAt }))
 }

@@ -50,10 +50,15 @@ export function emptyState(): ModelState {
 }
 
 /** What FINAL leaves of a campaign: the row of the highest fold, unless that is deleted. */
-export function standingRow({ campaigns }: ModelState, id: string): ReadRow | undefined {
-  const rows = campaigns.get(id) ?? []
-  const last = rows.reduce<ReadRow | undefined>((a, b) => (a && a.foldId > b.foldId ? a : b), undefined)
+export function standingRow(state: ModelState, id: string): ReadRow | undefined {
+  const last = latestRow(state, id)
   return last?.isDeleted ? undefined : last
+}
+
+/** A campaign's row of the highest fold, which may say that it left the public. */
+export function latestRow({ campaigns }: ModelState, id: string): ReadRow | undefined {
+  const rows = campaigns.get(id) ?? []
+  return rows.reduce<ReadRow | undefined>((a, b) => (a && a.foldId > b.foldId ? a : b), undefined)
 }
 
 /** All public campaigns, in the order of their ids. */
