@@ -15,6 +15,7 @@ import {
 import { openKafkaWriter } from '../shared/event-log/kafka/writer.ts'
 import { createLogger } from '../shared/logger.ts'
 import { openServerTables } from '../shared/tables/clickhouse-server.ts'
+import { holdTablesIdentity } from '../shared/tables/identity.ts'
 import {
   type Command,
   defaultDataDirectory,
@@ -119,6 +120,7 @@ async function withDistributedAdmin<T>(config: Config, work: (admin: KeyAdmin) =
   const { PLEDGEVIEW_KEY_PEPPER: pepper } = required(config, ['PLEDGEVIEW_KEY_PEPPER'])
   const tables = openServerTables(serverSettings(config))
   try {
+    await holdTablesIdentity(tables, databasesOf(config), { PLEDGEVIEW_KEY_PEPPER: pepper })
     const encode = await stateEncoderOf(config)
     const writer = await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') })
     try {

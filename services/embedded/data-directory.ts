@@ -9,11 +9,10 @@
  *     demo.json        the demo platform that was loaded, where one was
  *     lock.sqlite      held by the process that runs on it; the kernel lets go of it when the process dies
  */
-import { hash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { RandomBytes } from '../shared/credentials.ts'
+import { fingerprintOf, type RandomBytes } from '../shared/credentials.ts'
 
 export interface DataDirectory {
   root: string
@@ -82,8 +81,8 @@ const identitySchema = z.object({
 export function holdIdentity(directory: DataDirectory, secrets: Secrets, platformCurrency: string): void {
   const path = join(directory.root, 'identity.json')
   const identity = {
-    key_pepper: fingerprint(secrets.keyPepper),
-    backer_key: fingerprint(secrets.backerKey),
+    key_pepper: fingerprintOf(secrets.keyPepper),
+    backer_key: fingerprintOf(secrets.backerKey),
     platform_currency: platformCurrency,
   }
   if (!existsSync(path)) {
@@ -101,10 +100,6 @@ export function holdIdentity(directory: DataDirectory, secrets: Secrets, platfor
     if (kept.data[name] === identity[name]) continue
     throw new Error(`${settings[name]} is not what ${directory.root} began with; set it as it was then`)
   }
-}
-
-function fingerprint(secret: string): string {
-  return hash('sha256', `pledgeview ${secret}`, 'hex').slice(0, 16)
 }
 
 const serviceSchema = z.object({ pid: z.int(), port: z.int(), ops_url: z.string(), ops_token: z.string() })

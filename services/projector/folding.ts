@@ -22,6 +22,8 @@ export interface FoldingDependencies {
   retryMsMax: number
   onFold: (report: FoldReport) => void
   onRetry: (error: Error) => void
+  onSuperseded: (error: Error) => void
+  onTakeOver: () => void
   monotonicMs: () => number
   random: () => number
 }

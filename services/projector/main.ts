@@ -1,7 +1,7 @@
 /** The projector as a process of its own, on Kafka and a ClickHouse server. Any number of them share the work. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import { lagCheck, loopCheck, projectorCheck, tablesCheck } from '../shared/checks.ts'
+import { answered, lagCheck, loopCheck, projectorCheck, tablesCheck } from '../shared/checks.ts'
 import { closeServer } from '../shared/close-server.ts'
 import type { Config } from '../shared/config.ts'
 import {
@@ -16,6 +16,7 @@ import { openKafkaReader } from '../shared/event-log/kafka/reader.ts'
 import { createMetrics } from '../shared/metrics.ts'
 import { createOpsServer } from '../shared/ops-server.ts'
 import { openServerTables } from '../shared/tables/clickhouse-server.ts'
+import { holdTablesIdentity } from '../shared/tables/identity.ts'
 import { createProjectorService } from './service.ts'
 import { statusOf } from './status.ts'
 
@@ -42,6 +43,10 @@ export async function runProjectorProcess({
   const metrics = createMetrics()
   const databases = databasesOf(config)
   const tables = openServerTables(serverSettings(config))
+  await holdTablesIdentity(tables, databases, {
+    PLEDGEVIEW_BACKER_KEY: backerKey,
+    PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
+  })
   const shards = await shardsOf(config)
   const reader = await openKafkaReader(readerSettings(config), { logger })
   const projector = createProjectorService({
@@ -65,7 +70,7 @@ export async function runProjectorProcess({
     health: () => ({ loop: loopCheck(projector.health()) }),
     readiness: async () => ({
       projector: projectorCheck(projector.health().failure),
-      lag: lagCheck(await projector.lag(), config.PLEDGEVIEW_LAG_RECORDS_MAX),
+      lag: await answered(async () => lagCheck(await projector.lag(), config.PLEDGEVIEW_LAG_RECORDS_MAX)),
       tables: await tablesCheck(tables),
     }),
     status: () => statusOf({ projector, tables, databases, ...shards }),

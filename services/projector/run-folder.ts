@@ -20,15 +20,25 @@ export interface FolderLoop {
   retryMsMax: number
   onFold: (report: FoldReport) => void
   onRetry: (error: Error) => void
+  /** Another process folds. This one takes over again, later and later, for as long as it leads all the same. */
+  onSuperseded: (error: SupersededFolder) => void
+  /** This process is the one that folds now. */
+  onTakeOver: () => void
   monotonicMs: () => number
   sleep: Sleep
 }
+
+// Two that both lead, as projectors of two groups do on the same tables, would else take the fold from each other for
+// ever: each take-over waits for the statements of the one before, and nothing would be folded.
+const standBackMsMin = 1_000
+const standBackMsMax = 60_000
 
 /** Runs until the signal aborts. Throws what does not pass within `retryMsMax`. */
 export async function runFolder(loop: FolderLoop, signal: AbortSignal): Promise<void> {
   const { folder, bell, monotonicMs, sleep } = loop
   let isHolder = false
   let failingSince: number | undefined
+  let standBackMs = standBackMsMin
   while (!signal.aborted) {
     try {
       if (!loop.leads()) {
@@ -36,10 +46,14 @@ export async function runFolder(loop: FolderLoop, signal: AbortSignal): Promise<
         await bell.wait(loop.idleMsMax, signal)
         continue
       }
-      if (!isHolder) await folder.takeOver()
+      if (!isHolder) {
+        await folder.takeOver()
+        loop.onTakeOver()
+      }
       isHolder = true
       const report = await folder.fold()
       failingSince = undefined
+      standBackMs = standBackMsMin
       if (!report) {
         await bell.wait(loop.idleMsMax, signal)
         continue
@@ -47,16 +61,18 @@ export async function runFolder(loop: FolderLoop, signal: AbortSignal): Promise<
       loop.onFold(report)
       await sleep(Math.min(report.elapsedMs, 2_000), signal)
     } catch (error) {
-      if (!canPass(error)) throw error
+      if (error instanceof SupersededFolder) {
+        isHolder = false
+        loop.onSuperseded(error)
+        await sleep(standBackMs, signal)
+        standBackMs = Math.min(2 * standBackMs, standBackMsMax)
+        continue
+      }
+      if (!(error instanceof TablesError && error.retryable)) throw error
       failingSince ??= monotonicMs()
       if (monotonicMs() - failingSince > loop.retryMsMax) throw error
-      if (error instanceof SupersededFolder) isHolder = false
       loop.onRetry(error)
       await sleep(1_000, signal)
     }
   }
-}
-
-function canPass(error: unknown): error is Error {
-  return error instanceof SupersededFolder || (error instanceof TablesError && error.retryable)
 }

@@ -89,6 +89,12 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
     onFold,
     onRetry: error => onRetry('fold', error),
+    onSuperseded: error =>
+      logger.warn(
+        { error: error.message },
+        'another projector folds these tables; where it stays so, two consumer groups project into them',
+      ),
+    onTakeOver: () => logger.info({ holder: run }, 'this process folds'),
     monotonicMs,
     random,
   })

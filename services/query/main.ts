@@ -8,6 +8,7 @@ import { databasesOf, required, serverSettings } from '../shared/distributed.ts'
 import { createMetrics } from '../shared/metrics.ts'
 import { createOpsServer } from '../shared/ops-server.ts'
 import { openServerTables } from '../shared/tables/clickhouse-server.ts'
+import { checkTablesIdentity } from '../shared/tables/identity.ts'
 import { memoryParts, redisParts, startQueryService } from './service.ts'
 
 export interface ProcessDependencies {
@@ -31,6 +32,10 @@ export async function runQueryProcess({
   ])
   const metrics = createMetrics()
   const tables = openServerTables(serverSettings(config))
+  await checkTablesIdentity(tables, databasesOf(config), {
+    PLEDGEVIEW_KEY_PEPPER: keyPepper,
+    PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
+  })
   const redisUrl = config.PLEDGEVIEW_REDIS_URL
   const parts = redisUrl ? redisParts(redisUrl, config, metrics, logger) : memoryParts(config)
   const query = await startQueryService({

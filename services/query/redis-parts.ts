@@ -6,7 +6,7 @@
  * never makes a process unready; what it says of Redis is for the eyes of an operator.
  */
 import type { Logger } from 'pino'
-import type { Check } from '../shared/ops-server.ts'
+import type { Check } from '../shared/checks.ts'
 import { createRedisConnection, type RedisSettings } from '../shared/redis.ts'
 import type { SnapshotCache } from './campaign-lists.ts'
 import type { RateLimiterSettings, RateLimiters } from './rate-limiter.ts'

@@ -6,10 +6,10 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import type { Check } from '../shared/checks.ts'
 import { closeServer } from '../shared/close-server.ts'
 import type { Config } from '../shared/config.ts'
 import type { Metrics } from '../shared/metrics.ts'
-import type { Check } from '../shared/ops-server.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { createQueryApp } from './app.ts'
 import type { SnapshotCache } from './campaign-lists.ts'
@@ -52,7 +52,7 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
     databases,
     options: defaultKeyRingOptions,
     now: Date.now,
-    onError: error => logger.error({ error: String(error) }, 'the keys could not be read'),
+    onError: oncePerMinute(error => logger.error({ error: String(error) }, 'the keys could not be read')),
   })
   await keyRing.start()
   const app = createQueryApp({
@@ -87,6 +87,16 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
       await keyRing.close()
       parts.close()
     },
+  }
+}
+
+/** What fails at every look is said once a minute. */
+function oncePerMinute(say: (error: unknown) => void): (error: unknown) => void {
+  let saidAt = Number.NEGATIVE_INFINITY
+  return error => {
+    if (performance.now() - saidAt < 60_000) return
+    saidAt = performance.now()
+    say(error)
   }
 }
 

@@ -77,7 +77,9 @@ const settingsSchema = z
     PLEDGEVIEW_TRUST_PROXY: flag(false),
     PLEDGEVIEW_PORT: count(8_080, { min: 0, max: 65_535 }),
     PLEDGEVIEW_OPS_PORT: count(9_090, { min: 0, max: 65_535 }),
-    PLEDGEVIEW_KAFKA_BROKERS: list.optional(),
+    PLEDGEVIEW_KAFKA_BROKERS: list
+      .pipe(z.array(z.string().regex(/^\S+:\d{1,5}$/, 'holds an address that is no host:port')))
+      .optional(),
     PLEDGEVIEW_KAFKA_CLIENT_ID: z.string().default('pledgeview'),
     PLEDGEVIEW_KAFKA_GROUP: z.string().default('pledgeview-projector'),
     PLEDGEVIEW_KAFKA_SESSION_MS: count(10_000, { min: 1_000, max: 1_800_000 }),

@@ -4,7 +4,7 @@
  * A secret has 256 random bits, so a keyed hash is enough: there is nothing to guess that a slow hash would protect,
  * and a slow hash on every request would be a way to flood the service.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 
 /** The source of randomness: that many random bytes, for example `randomBytes` of `node:crypto`. */
 export type RandomBytes = (count: number) => Uint8Array
@@ -39,6 +39,11 @@ export function generateApiKey(randomBytes: RandomBytes): string {
 /** A new secret: 256 random bits as 43 base64url characters, none of which is a colon. */
 export function generateSecret(randomBytes: RandomBytes): string {
   return Buffer.from(randomBytes(secretBytes)).toString('base64url')
+}
+
+/** Tells a configured secret from another, and nothing more of it. */
+export function fingerprintOf(configured: string): string {
+  return hash('sha256', `pledgeview ${configured}`, 'hex').slice(0, 16)
 }
 
 /** What is stored of a secret: HMAC-SHA-256 under the pepper, as 64 lower-case hex digits. */

@@ -8,13 +8,8 @@ import { timingSafeEqual } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import Fastify, { type FastifyInstance } from 'fastify'
 import type { KeyDirectory } from './api-keys.ts'
+import { answered, type Check } from './checks.ts'
 import type { Metrics } from './metrics.ts'
-
-/** One thing that must hold, with what to say about it. */
-export interface Check {
-  ok: boolean
-  detail: string
-}
 
 export interface OpsServerDependencies {
   /** Whether the process moves; a `false` means: end it and start another. */
@@ -49,7 +44,11 @@ export function createOpsServer(dependencies: OpsServerDependencies): FastifyIns
   })
 
   server.get('/metrics', async (_request, reply) => {
-    await dependencies.beforeScrape()
+    // A scrape tells all the rest also while what the gauges are read from does not answer.
+    await answered(async () => {
+      await dependencies.beforeScrape()
+      return { ok: true, detail: 'read' }
+    })
     const { registry } = dependencies.metrics
     return reply.type(registry.contentType).send(await registry.metrics())
   })

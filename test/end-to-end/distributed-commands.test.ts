@@ -124,6 +124,29 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     await vi.waitFor(async () => expect(await statuses()).toEqual([401, 401]), { timeout: 10_000 })
   })
 
+  test.each([
+    ['projector', 'PLEDGEVIEW_BACKER_KEY', 'f'.repeat(64)],
+    ['projector', 'PLEDGEVIEW_PLATFORM_CURRENCY', 'EUR'],
+    ['query', 'PLEDGEVIEW_KEY_PEPPER', 'f'.repeat(64)],
+    ['query', 'PLEDGEVIEW_PLATFORM_CURRENCY', 'EUR'],
+  ])(
+    'a %s with another %s than the tables began with does not start, and names it',
+    async (command, name, value) => {
+      const { code, stderr } = await deployment.command([command], undefined, { [name]: value })
+      expect(code).toBe(1)
+      expect(stderr).toContain(`${name} is not what the tables in pledgeview began with`)
+      expect(stderr).not.toContain(value.slice(0, 10).repeat(2))
+    },
+  )
+
+  test('keys with another pepper are not issued', async () => {
+    const { code, stderr } = await deployment.command(['keys', 'issue', ...identity], undefined, {
+      PLEDGEVIEW_KEY_PEPPER: 'f'.repeat(64),
+    })
+    expect(code).toBe(1)
+    expect(stderr).toContain('PLEDGEVIEW_KEY_PEPPER')
+  })
+
   test('migrate again finds nothing to do', async () => {
     expect(await json('migrate')).toMatchObject({ applied: [], topics: [] })
   })

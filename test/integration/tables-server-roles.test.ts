@@ -64,7 +64,7 @@ describe('roles', () => {
 
   test.each([
     ['pledgeview_analyst', []],
-    ['pledgeview_query', [`${model}.api_keys`, `${model}.campaign_changes`]],
+    ['pledgeview_query', [`${model}.api_keys`, `${model}.campaign_changes`, `${model}.identity`]],
   ])('%s reads the views and %j, and can do nothing else', async (role, readable) => {
     const { tables, close } = await openAs(role)
     for (const table of [...viewNames, ...readable]) {

@@ -137,6 +137,8 @@ function foldingOf(shards: Shards['shards']): Folding {
     retryMsMax: 5_000,
     onFold: () => {},
     onRetry: () => {},
+    onSuperseded: () => {},
+    onTakeOver: () => {},
     monotonicMs: () => performance.now(),
     random: Math.random,
   })

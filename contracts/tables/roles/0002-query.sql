@@ -6,3 +6,4 @@ CREATE ROLE IF NOT EXISTS pledgeview_query;
 GRANT SELECT ON ${views}.* TO pledgeview_query;
 GRANT SELECT ON ${model}.api_keys TO pledgeview_query;
 GRANT SELECT ON ${model}.campaign_changes TO pledgeview_query;
+GRANT SELECT ON ${model}.identity TO pledgeview_query;

@@ -56,6 +56,8 @@ const placements: Readonly<Record<string, string>> = {
   batch_log: 'cityHash64(projector)',
   fold_log: 'own',
   fold_epochs: 'own',
+  // Few rows, that all have to be seen together.
+  identity: 'cityHash64(setting) % 1',
   migrations: 'all',
 }
 

@@ -103,6 +103,21 @@ describe('statements in doubt', () => {
     expect(folder.sleptMs()).toBeGreaterThanOrEqual(horizonMs)
   })
 
+  test('a departure whose fold ran unseen is stamped anew too, for who follows departures by their stamps', async () => {
+    let folds = 0
+    const folder = folderOver({ after: once(call => isCampaignFold(call) && ++folds === 2, lostConnection) })
+    await folder.folder.takeOver()
+    await ingest([campaignEvent({ campaign_id: 'a', version: 1 })])
+    await folder.folder.fold()
+    await ingest([campaignEvent({ campaign_id: 'a', version: 2, status: 'SUSPENDED' })])
+    await folder.folder.fold()
+    const rows = await model.tables.rows<{ is_deleted: number }>({
+      query: `SELECT is_deleted FROM ${databases.model}.campaigns WHERE campaign_id = 'a' ORDER BY fold_id`,
+    })
+    expect(rows.map(row => row.is_deleted)).toEqual([0, 1, 1])
+    expect(await stamps()).toEqual({})
+  })
+
   test('a fold that ran unseen before its folder died is stamped anew by the next', async () => {
     const dying = folderOver({
       after: once(isCampaignFold, lostConnection),

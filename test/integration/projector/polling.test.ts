@@ -61,6 +61,8 @@ describe('a poller', () => {
         retryMsMax: 60_000,
         onFold: () => {},
         onRetry: () => {},
+        onSuperseded: () => {},
+        onTakeOver: () => {},
         monotonicMs: () => performance.now(),
         sleep,
       },

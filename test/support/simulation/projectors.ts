@@ -77,6 +77,8 @@ async function startFolder(
       retryMsMax: Number.POSITIVE_INFINITY,
       onFold: () => {},
       onRetry: () => {},
+      onSuperseded: () => {},
+      onTakeOver: () => {},
       monotonicMs: now,
       sleep,
     },

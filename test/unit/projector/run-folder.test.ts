@@ -48,6 +48,8 @@ async function play({
     retryMsMax,
     onFold: report => did.push(`folded ${report.campaigns}`),
     onRetry: error => did.push(`retry: ${error.message}`),
+    onSuperseded: error => did.push(`superseded: ${error.message}`),
+    onTakeOver: () => {},
     monotonicMs: () => nowMs,
     sleep: async ms => wait('sleep', ms),
   }
@@ -106,7 +108,25 @@ describe('the folder’s loop', () => {
 
   test('takes over again after it was superseded', async () => {
     const did = await play({ fold: [fails(new SupersededFolder('other')), () => undefined] })
-    expect(did).toEqual(['take over', 'fold', 'retry: other', 'sleep 1000', 'take over', 'fold', 'bell 500'])
+    expect(did).toEqual([
+      'take over',
+      'fold',
+      'superseded: other',
+      'sleep 1000',
+      'take over',
+      'fold',
+      'bell 500',
+    ])
+  })
+
+  test('stands back for longer each time that it is superseded, so that one of two that lead can fold', async () => {
+    const superseded = fails(new SupersededFolder('other'))
+    const did = await play({
+      fold: [...Array.from({ length: 8 }, () => superseded), () => report(1, 3), superseded, () => undefined],
+      retryMsMax: 10,
+    })
+    const sleeps = did.filter(what => what.startsWith('sleep')).map(what => Number(what.split(' ')[1]))
+    expect(sleeps).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 3, 1_000])
   })
 
   test('tries again what may pass, and does not take over for it', async () => {
