@@ -25,6 +25,8 @@ export interface FoldingDependencies {
   onSuperseded: (error: Error) => void
   onTakeOver: () => void
   monotonicMs: () => number
+  /** Unix ms. */
+  now: () => number
   random: () => number
 }
 

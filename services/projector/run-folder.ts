@@ -1,8 +1,9 @@
 /**
  * Folds beside the ingest, for as long as this process leads (it holds partition 0 of `campaigns`).
  *
- * A fold follows as soon as there is something to fold, but never takes more than half of the time: under a backlog
- * the ingest keeps going, and each fold does more.
+ * A fold follows as soon as there is something to fold. While the projectors keep up it rests little, because what comes
+ * meanwhile waits for the rest and for the next fold; under a backlog it takes no more than half of the time, so that
+ * the ingest goes on, and each fold does more.
  */
 import type { Bell } from '../shared/bell.ts'
 import { TablesError } from '../shared/tables/port.ts'
@@ -25,6 +26,8 @@ export interface FolderLoop {
   /** This process is the one that folds now. */
   onTakeOver: () => void
   monotonicMs: () => number
+  /** Unix ms. */
+  now: () => number
   sleep: Sleep
 }
 
@@ -32,6 +35,15 @@ export interface FolderLoop {
 // ever: each take-over waits for the statements of the one before, and nothing would be folded.
 const standBackMsMin = 1_000
 const standBackMsMax = 60_000
+
+// Events that waited longer than this before they were folded are of a backlog.
+const backlogMs = 10_000
+const restMsMax = 2_000
+
+function restMs({ elapsedMs, oldestAt }: FoldReport, now: number): number {
+  const isBacklog = now - oldestAt > backlogMs
+  return Math.min(isBacklog ? elapsedMs : elapsedMs / 4, restMsMax)
+}
 
 /** Runs until the signal aborts. Throws what does not pass within `retryMsMax`. */
 export async function runFolder(loop: FolderLoop, signal: AbortSignal): Promise<void> {
@@ -59,7 +71,7 @@ export async function runFolder(loop: FolderLoop, signal: AbortSignal): Promise<
         continue
       }
       loop.onFold(report)
-      await sleep(Math.min(report.elapsedMs, 2_000), signal)
+      await sleep(restMs(report, loop.now()), signal)
     } catch (error) {
       if (error instanceof SupersededFolder) {
         isHolder = false

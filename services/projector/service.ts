@@ -38,7 +38,7 @@ export interface ProjectorServiceDependencies {
   settleMs: number
   metrics: Metrics
   logger: Logger
-  /** Unix ms; only for metrics and logs. */
+  /** Unix ms, for metrics, and to tell a backlog. */
   now: () => number
   monotonicMs: () => number
   random: () => number
@@ -96,6 +96,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
       ),
     onTakeOver: () => logger.info({ holder: run }, 'this process folds'),
     monotonicMs,
+    now: dependencies.now,
     random,
   })
 

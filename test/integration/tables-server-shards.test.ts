@@ -140,6 +140,7 @@ function foldingOf(shards: Shards['shards']): Folding {
     onSuperseded: () => {},
     onTakeOver: () => {},
     monotonicMs: () => performance.now(),
+    now: Date.now,
     random: Math.random,
   })
 }

@@ -63,6 +63,7 @@ describe('a poller', () => {
         onRetry: () => {},
         onSuperseded: () => {},
         onTakeOver: () => {},
+        now: Date.now,
         monotonicMs: () => performance.now(),
         sleep,
       },

@@ -80,6 +80,7 @@ async function startFolder(
       onSuperseded: () => {},
       onTakeOver: () => {},
       monotonicMs: now,
+      now,
       sleep,
     },
     signal,

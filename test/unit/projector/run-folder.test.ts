@@ -51,6 +51,7 @@ async function play({
     onSuperseded: error => did.push(`superseded: ${error.message}`),
     onTakeOver: () => {},
     monotonicMs: () => nowMs,
+    now: () => nowMs,
     sleep: async ms => wait('sleep', ms),
   }
   await runFolder(loop, abort.signal)
@@ -74,17 +75,23 @@ describe('the folder’s loop', () => {
       'take over',
       'fold',
       'folded 3',
-      'sleep 40',
+      'sleep 10',
       'fold',
       'bell 500',
       'fold',
       'folded 1',
-      'sleep 5',
+      'sleep 1.25',
     ])
   })
 
-  test('rests as long as a fold took, and no longer than two seconds', async () => {
+  test('rests a quarter of what a fold took, and no longer than two seconds', async () => {
     const did = await play({ fold: [() => report(1, 700), () => report(1, 9_000), () => undefined] })
+    expect(did.filter(what => what.startsWith('sleep'))).toEqual(['sleep 175', 'sleep 2000'])
+  })
+
+  test('rests as long as a fold took while it works off a backlog', async () => {
+    const old = (elapsedMs: number) => ({ ...report(1, elapsedMs), oldestAt: -60_000 })
+    const did = await play({ fold: [() => old(700), () => old(9_000), () => undefined] })
     expect(did.filter(what => what.startsWith('sleep'))).toEqual(['sleep 700', 'sleep 2000'])
   })
 
@@ -98,7 +105,7 @@ describe('the folder’s loop', () => {
       'take over',
       'fold',
       'folded 1',
-      'sleep 1',
+      'sleep 0.25',
       'bell 500',
       'take over',
       'fold',
