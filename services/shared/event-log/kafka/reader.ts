@@ -10,9 +10,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { topics } from '../../../../contracts/events/event.ts'
 import type { EventReader } from '../port.ts'
 import { committedThrough } from './assignment.ts'
-import type { KafkaSettings } from './client.ts'
+import { type KafkaSettings, topicName } from './client.ts'
 import { createMembership } from './membership.ts'
 import { partitionName } from './offsets.ts'
 import { openProducer, type Producer } from './producer.ts'
@@ -74,7 +75,9 @@ export async function openKafkaReader(
 
   await membership.start().catch(async cause => {
     await close()
-    throw cause
+    if (!isMissingTopic(cause)) throw cause
+    const names = topics.map(topic => topicName(settings, topic)).join(', ')
+    throw new Error(`the cluster does not have all of the topics ${names}: run pledgeview migrate`, { cause })
   })
 
   return {
@@ -116,6 +119,10 @@ export async function openKafkaReader(
     buffered: () => membership.present().buffer.held(),
     close,
   }
+}
+
+function isMissingTopic(cause: unknown): boolean {
+  return cause instanceof Error && 'type' in cause && cause.type === 'UNKNOWN_TOPIC_OR_PARTITION'
 }
 
 /** Most readers never reject anything, so the producer is connected for the first one that does. */
