@@ -82,11 +82,9 @@ async function distributedStatus(config: Config): Promise<Found> {
   try {
     const inspector = await openKafkaInspector(readerSettings(config), { logger: createLogger('error') })
     try {
-      const [{ members, lag }, total, ofTables] = await Promise.all([
-        inspector.group(),
-        inspector.rejectCount(),
-        tablesStatus({ tables, databases: databasesOf(config), ...shards }),
-      ])
+      const { members, lag } = await inspector.group()
+      const total = await inspector.rejectCount()
+      const ofTables = await tablesStatus({ tables, databases: databasesOf(config), ...shards })
       return {
         heading: [['projectors', String(members)]],
         status: { projector: { members, lag }, ...ofTables, rejects: { total } },

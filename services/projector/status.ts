@@ -62,10 +62,9 @@ export async function statusOf({
 }
 
 export async function tablesStatus({ tables, databases, shards }: StatusTables): Promise<TablesStatus> {
-  const [counts, ...folds] = await Promise.all([
-    readCounts(tables, databases),
-    ...(shards ?? [{ tables, databases }]).map(readFold),
-  ])
+  // In the direction of the data, here and in who asks for the lag: what counts as done at one look is in the next.
+  const folds = await Promise.all((shards ?? [{ tables, databases }]).map(readFold))
+  const counts = await readCounts(tables, databases)
   const [furthestBehind] = folds.toSorted((a, b) => b.pending_batches - a.pending_batches)
   if (!furthestBehind) throw new Error('there is no shard')
   return { fold: furthestBehind, tables: counts }
