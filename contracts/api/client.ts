@@ -1,7 +1,7 @@
 /**
  * A client of the API: single requests, and a copy of the public campaigns that is kept up to date.
  *
- * It needs nothing but fetch: Node from 20 on, browsers, other runtimes. It retries what may end otherwise the next
+ * It needs nothing but fetch: any runtime, once its types are stripped, as Node does by itself from 22.18 on. It retries what may end otherwise the next
  * time, waits where the rate limit asks for it, and does not ask again for what the cache period says cannot have changed.
  *
  *     const client = createClient({ baseUrl: 'https://api.example/api/v1', key, secret })
@@ -81,8 +81,11 @@ export interface Client {
   reconcile(options: ReconcileOptions): AsyncGenerator<Change, void>
 }
 
-/** Makes a client. Nothing is sent before the first call. */
+const dayMs = 86_400_000
+
+/** Makes a client. Nothing is sent before the first call. Throws `RangeError` where an option can never be right. */
 export function createClient(options: ClientOptions): Client {
+  checkCredentials(options)
   const surroundings: Surroundings = { ...defaultSurroundings, ...options.surroundings }
   const { now, sleep } = surroundings
   const transport = createTransport(
@@ -118,6 +121,13 @@ export function createClient(options: ClientOptions): Client {
           updatedSince,
         ),
     }
+  }
+
+  /** From a watermark beyond every change, nothing would ever come; clocks differ by less than a day. */
+  function checkPast(since: number): void {
+    if (since <= now() + dayMs) return
+    const message = 'the stored watermark lies in the future'
+    throw new ClientError({ code: 'invalid_parameter', message })
   }
 
   async function* withStore<End>(
@@ -157,10 +167,13 @@ export function createClient(options: ClientOptions): Client {
       const { store = nowhere(), intervalMs = 60_000, reconcile, onOutage } = options
       checkFilter(options, options.allowFilteredDelta)
       checkRange('intervalMs', intervalMs, 1000, Infinity)
+      if (reconcile) checkRange('reconcile.everyMs', reconcile.everyMs, intervalMs, Infinity)
       const dependencies = syncDependencies(options, !options.reportRepeats)
       return withStore(store, async function* () {
-        const stored = await store.load()
+        // A store may have nothing as a map has nothing.
+        const stored = (await store.load()) ?? null
         const since = stored === null ? null : momentOf(stored, 'the stored watermark')
+        if (since !== null) checkPast(since)
         return yield* follow(dependencies, {
           since,
           save: watermark => store.save(watermark),
@@ -195,6 +208,14 @@ function checkFilter({ status, category }: Filter, allowFilteredDelta = false): 
       'one that has become FUNDED does not come, and stays LIVE in the copy. Leave the filter out, and filter what ' +
       'comes; or set allowFilteredDelta',
   })
+}
+
+/** What no request can be made of would otherwise look like a network that fails. */
+function checkCredentials({ baseUrl, key, secret }: ClientOptions): void {
+  if (!/^https?:\/\/[^\s/]/.test(baseUrl)) throw new RangeError('baseUrl must be an http or https address')
+  for (const [name, value] of Object.entries({ key, secret })) {
+    if (!/^[\x21-\x7e]+$/.test(value)) throw new RangeError(`${name} must be visible ASCII characters`)
+  }
 }
 
 function checkRange(name: string, value: number, min: number, max: number): void {

@@ -28,7 +28,9 @@ const cacheSecondsMax = 60
 
 /** The path of a list request, below the base. */
 export function listPath(parameters: Partial<ListParameters>): string {
-  const query = formatListQuery({ ...listDefaults, ...parameters })
+  // An undefined parameter is one that was left out.
+  const given = Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== undefined))
+  const query = formatListQuery({ ...listDefaults, ...given })
   return query === '' ? '/projects' : `/projects?${query}`
 }
 

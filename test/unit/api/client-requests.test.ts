@@ -131,6 +131,35 @@ describe('a request', () => {
   })
 })
 
+describe('what can never be right', () => {
+  it.each([
+    ['baseUrl', { baseUrl: 'nonsense' }],
+    ['baseUrl', { baseUrl: 'ftp://api.example' }],
+    ['secret', { secret: 'ключ' }],
+    ['key', { key: '' }],
+  ])('is refused at once and named: %s in %o', (name, options) => {
+    expect(() => clientOf([ok()], options)).toThrow(new RegExp(`^${name} must`))
+  })
+
+  it.each([Number.NaN, 0, -1, 999])('is an interval of %d ms between two reconciliations', everyMs => {
+    const { client } = clientOf([ok()])
+    expect(() => client.mirror({ reconcile: { everyMs, held: () => [] } })).toThrow('reconcile.everyMs')
+  })
+
+  it('is a stored watermark that lies in the future', async () => {
+    const { client, requests } = clientOf([ok()])
+    const store = { load: () => '2199-01-01T00:00:00.000Z', save: () => {} }
+    await expect(client.mirror({ store }).next()).rejects.toThrow('lies in the future')
+    expect(requests).toEqual([])
+  })
+
+  it('is not a parameter that is undefined: it is one that was left out', async () => {
+    const { client, requests } = clientOf([ok({ data: [], pagination: {} })])
+    await client.list({ limit: undefined, status: undefined } as object)
+    expect(requests[0]?.url).toBe('https://api.example/api/v1/projects')
+  })
+})
+
 describe('the rate limit', () => {
   it('is kept to: with nothing left, the next request goes when there is room again', async () => {
     const reset = String(startsAt / 1000 + 23)
