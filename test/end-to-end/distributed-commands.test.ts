@@ -60,6 +60,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
 
   test('status tells of records that wait while no projector runs', async () => {
     const appended = await deployment.command(['events', 'append', '-', '--json'], ndjson)
+    expect(appended.code, appended.stderr).toBe(0)
     expect(JSON.parse(appended.stdout)).toMatchObject({ appended: 4, lines: 4 })
     const { projector, tables } = await json<StatusOutput>('status')
     expect(projector.members).toBe(0)

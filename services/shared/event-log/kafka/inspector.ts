@@ -1,10 +1,14 @@
 /** Looks into the event log on Kafka without being one of its projectors: for `status` and `rejects`. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { topics } from '../../../../contracts/events/event.ts'
 import type { PartitionLag } from '../port.ts'
-import { createKafka, type KafkaSettings } from './client.ts'
-import { partitionName, readCommitted, readRanges, type TopicPartition } from './offsets.ts'
+import { createKafka, isOutage, type KafkaSettings } from './client.ts'
+import { type Cluster, partitionName, readCommitted, readRanges, type TopicPartition } from './offsets.ts'
 import { countRejects, type KeptRejects, readLatestRejects } from './reject-tail.ts'
+
+const attemptsMax = 20
+const attemptPauseMs = 250
 
 export interface KafkaGroup {
   /** How many projectors the group has at this moment. */
@@ -32,25 +36,39 @@ export async function openKafkaInspector(
   const cluster = { admin, names: settings }
   await admin.connect()
   return {
-    async group() {
-      const [{ groups }, ranges, committed] = await Promise.all([
-        admin.describeGroups([settings.groupId]),
-        readRanges(cluster),
-        readCommitted(cluster, settings.groupId),
-      ])
-      return {
-        members: groups[0]?.members.length ?? 0,
-        lag: [...ranges.values()].toSorted(byPlace).map(({ topic, partition, low, high }) => ({
-          topic,
-          partition,
-          committed: committed.get(partitionName({ topic, partition })) ?? low,
-          end: high,
-        })),
-      }
-    },
+    group: () => oncePossible(() => readGroup(cluster, settings.groupId)),
     rejectCount: () => countRejects(cluster),
     rejects: query => readLatestRejects({ ...cluster, kafka, groupId: settings.groupId }, query),
     close: () => admin.disconnect(),
+  }
+}
+
+async function readGroup(cluster: Cluster, groupId: string): Promise<KafkaGroup> {
+  const [{ groups }, ranges, committed] = await Promise.all([
+    cluster.admin.describeGroups([groupId]),
+    readRanges(cluster),
+    readCommitted(cluster, groupId),
+  ])
+  return {
+    members: groups[0]?.members.length ?? 0,
+    lag: [...ranges.values()].toSorted(byPlace).map(({ topic, partition, low, high }) => ({
+      topic,
+      partition,
+      committed: committed.get(partitionName({ topic, partition })) ?? low,
+      end: high,
+    })),
+  }
+}
+
+/** A cluster's first group makes a topic before it has a coordinator, and says until then that there is none. */
+async function oncePossible<T>(ask: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask()
+    } catch (cause) {
+      if (!isOutage(cause) || attempt === attemptsMax) throw cause
+      await sleep(attemptPauseMs)
+    }
   }
 }
 

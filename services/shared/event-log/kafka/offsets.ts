@@ -28,7 +28,7 @@ export class OffsetOutOfRange extends Error {
   override name = 'OffsetOutOfRange'
 }
 
-interface Cluster {
+export interface Cluster {
   admin: Admin
   names: Pick<KafkaSettings, 'topicPrefix'>
 }
