@@ -214,7 +214,7 @@ function checkFilter({ status, category }: Filter, allowFilteredDelta = false): 
 function checkCredentials({ baseUrl, key, secret }: ClientOptions): void {
   if (!/^https?:\/\/[^\s/]/.test(baseUrl)) throw new RangeError('baseUrl must be an http or https address')
   for (const [name, value] of Object.entries({ key, secret })) {
-    if (!/^[\x21-\x7e]+$/.test(value)) throw new RangeError(`${name} must be visible ASCII characters`)
+    if (!/^[\x20-\x7e]+$/.test(value)) throw new RangeError(`${name} must be printable ASCII characters`)
   }
 }
 
