@@ -16,7 +16,7 @@ import { localServices } from '../support/stack.ts'
 import { poisonAboveGate, poisonBelowGate } from './poison-faults.ts'
 import { killProjectors, rebalanceDuringFlush, stallFolder } from './projector-faults.ts'
 import { killBroker, slowClickHouseDown, takeClickHouseAway, takeRedisAway } from './service-faults.ts'
-import { until } from './watch.ts'
+import { untilStatus } from './watch.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
 const testMsMax = 240_000
@@ -69,10 +69,7 @@ describe(`two projectors and two query services, seed ${seed}`, { timeout: testM
       for (const [n, { credentials }] of issued.entries()) {
         const headers = keyHeaders(credentials)
         const expected = [0, 2, 3].includes(n) ? 200 : 401
-        await until(
-          async () =>
-            (await client.ask(`${url}/stats`, [200, 401], { headers }))?.response.status === expected,
-        )
+        await untilStatus(() => client.ask(`${url}/stats`, [200, 401], { headers }), expected)
       }
     }
   })

@@ -12,7 +12,7 @@ import {
 } from '../support/faults/stage.ts'
 import { isCampaignFold, isRestamp } from '../support/faulty-tables.ts'
 import { keyHeaders } from '../support/query-app.ts'
-import { shownTitle, until, untilItMoves } from './watch.ts'
+import { shownTitle, until, untilItMoves, untilStatus } from './watch.ts'
 
 const slowFolds = 2
 const stopsOfFolds = 2
@@ -45,9 +45,7 @@ export async function takeRedisAway(stage: Stage): Promise<Figures> {
   const headers = keyHeaders(credentials)
   await traffic.say([event])
   for (const url of apiUrls) {
-    await until(
-      async () => (await client.ask(`${url}/stats`, [200, 401], { headers }))?.response.status === 200,
-    )
+    await untilStatus(() => client.ask(`${url}/stats`, [200, 401], { headers }), 200)
   }
   const admitted: number[] = []
   const drink = async () => {

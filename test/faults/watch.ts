@@ -1,14 +1,20 @@
 /** What a fault looks at while it is played. */
 import { expect, vi } from 'vitest'
 import { defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
+import type { Asked } from '../support/faults/api-client.ts'
 import { column } from '../support/fold-records.ts'
 
 const { model, views } = defaultDatabases
 const holdsMsMax = 60_000
 
 /** Polls until something holds. Throws after a minute. */
-export async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
-  await vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: holdsMsMax, interval: 20 })
+export async function until(holds: () => Promise<boolean> | boolean, interval = 20): Promise<void> {
+  await vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: holdsMsMax, interval })
+}
+
+/** Polls the API with one key until it answers with this status, so seldom that no limit is met. */
+export function untilStatus(ask: () => Promise<Asked | undefined>, status: number): Promise<void> {
+  return until(async () => (await ask())?.response.status === status, 1_000)
 }
 
 /** How many batches were ever written. */
