@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { nameDatabases } from '../shared/tables/migrate.ts'
 import type { Databases, Statement } from '../shared/tables/port.ts'
+import { holdPrefix } from './fold-hold.ts'
 
 /** How far each projector's batches are folded: run id of the projector -> sequence number, both as in the batch log. */
 export type Progress = Readonly<Record<string, number>>
@@ -68,23 +69,52 @@ const contentColumns = [
   'rewards',
 ]
 
-/** Folds the campaigns of the batches after `from` up to `to`. `platformDigits`: of the platform's currency. */
+/** The batches after `from` up to `to`. */
+export interface BatchRange {
+  from: Progress
+  to: Progress
+}
+
+export interface FoldedCampaigns {
+  /** Which: those of some batches, or all that the ledger knows. */
+  touched: BatchRange | 'all'
+  /** Of the platform's currency. */
+  platformDigits: number
+  /** The model's database whose stamps a row keeps where it comes out as it stands there. */
+  stampsFrom?: string | undefined
+}
+
+/** Folds campaigns. */
 export function foldCampaignsStatement(
   databases: Databases,
   step: FoldStep,
-  batches: { from: Progress; to: Progress; platformDigits: number },
+  { touched, platformDigits, stampsFrom }: FoldedCampaigns,
 ): Statement {
+  const { query, parameters } = touchedCampaigns(databases, touched)
   return {
     query: fill(files.foldCampaigns, databases, step, {
-      touched: `SELECT DISTINCT arrayJoin(campaign_ids) AS campaign_id FROM ${databases.model}.batch_log
-        WHERE sequence > {from:Map(String, UInt64)}[projector] AND sequence <= {to:Map(String, UInt64)}[projector]`,
+      touched: query,
+      ...(stampsFrom !== undefined && {
+        kept_stamp: 'live.stands AND live.content_hash = new_hash, live.updated_at,',
+        kept: `LEFT JOIN
+(
+    SELECT campaign_id, content_hash, updated_at, true AS stands FROM ${stampsFrom}.campaigns FINAL
+    WHERE campaign_id IN (SELECT campaign_id FROM touched)
+) AS live ON live.campaign_id = fresh.campaign_id`,
+      }),
     }),
-    query_params: {
-      ...stepParameters(step),
-      from: batches.from,
-      to: batches.to,
-      platform_digits: batches.platformDigits,
-    },
+    query_params: { ...stepParameters(step), ...parameters, platform_digits: platformDigits },
+  }
+}
+
+function touchedCampaigns({ model }: Databases, touched: FoldedCampaigns['touched']) {
+  if (touched === 'all') {
+    return { query: `SELECT DISTINCT campaign_id FROM ${model}.campaign_ledger`, parameters: {} }
+  }
+  return {
+    query: `SELECT DISTINCT arrayJoin(campaign_ids) AS campaign_id FROM ${model}.batch_log
+        WHERE sequence > {from:Map(String, UInt64)}[projector] AND sequence <= {to:Map(String, UInt64)}[projector]`,
+    parameters: { from: touched.from, to: touched.to },
   }
 }
 
@@ -143,6 +173,11 @@ export function pendingBatchesStatement(databases: Databases, folded: Progress):
   }
 }
 
+/** How many campaigns the ledger knows, those that are not public included. */
+export function knownCampaignsStatement(databases: Databases): Statement {
+  return { query: `SELECT uniqExact(campaign_id) AS campaigns FROM ${databases.model}.campaign_ledger` }
+}
+
 /** The progress that the fold log holds, by projector. */
 export function progressStatement(databases: Databases): Statement {
   return {
@@ -156,20 +191,28 @@ export function confirmedFoldStatement(databases: Databases): Statement {
   return { query: `SELECT toString(max(fold_id)) AS foldId FROM ${databases.model}.fold_log` }
 }
 
-/** Takes the next epoch. Two that do so at once get the same; `epochHoldersStatement` tells. */
-export function takeEpochStatement(databases: Databases, holder: string): Statement {
+/**
+ * Takes the next epoch, above `floor`. Two that do so at once get the same; `epochHoldersStatement` tells.
+ */
+export function takeEpochStatement(databases: Databases, holder: string, floor = 0n): Statement {
   return {
     query: `INSERT INTO ${databases.model}.fold_epochs (epoch, holder)
-            SELECT max(epoch) + 1, {holder:String} FROM ${databases.model}.fold_epochs
+            SELECT greatest(max(epoch), {floor:UInt64}) + 1, {holder:String} FROM ${databases.model}.fold_epochs
             SETTINGS async_insert = 0`,
-    query_params: { holder },
+    query_params: { holder, floor: floor.toString() },
   }
 }
 
-/** Who holds the latest epoch; more than one row where several took it at once. */
+/**
+ * Who holds the latest epoch, and how old a hold is (ms, by ClickHouse's clock); more than one row where several took it
+ * at once.
+ */
 export function epochHoldersStatement(databases: Databases): Statement {
   return {
-    query: `SELECT toString(taken.epoch) AS epoch, holder FROM ${databases.model}.fold_epochs AS taken
+    query: `SELECT toString(taken.epoch) AS epoch, holder,
+              if(startsWith(holder, '${holdPrefix}'),
+                toUnixTimestamp64Milli(now64(3, 'UTC')) - toUnixTimestamp64Milli(taken_at), 0) AS ageMs
+            FROM ${databases.model}.fold_epochs AS taken
             WHERE taken.epoch = (SELECT max(epoch) FROM ${databases.model}.fold_epochs)`,
   }
 }
@@ -182,7 +225,7 @@ function fill(
   sql: string,
   databases: Databases,
   step: FoldStep,
-  { touched = '' }: { touched?: string } = {},
+  { touched = '', kept = '', kept_stamp = '' }: { touched?: string; kept?: string; kept_stamp?: string } = {},
 ): string {
   const columns = contentColumns.join(', ')
   const freshColumns = contentColumns.map(name => `fresh.${name}`).join(', ')
@@ -192,6 +235,8 @@ function fill(
     .replaceAll('${columns}', columns)
     .replaceAll('${fresh_columns}', freshColumns)
     .replaceAll('${touched}', touched)
+    .replaceAll('${kept}', kept)
+    .replaceAll('${kept_stamp}', kept_stamp)
     .replaceAll('${holds}', holds)
     .replaceAll('${seconds_max}', String(step.msMax / 1000))
 }

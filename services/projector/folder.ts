@@ -9,19 +9,20 @@
  * How it fails: it throws what ClickHouse said once its retries are used up; progress stays where it was recorded.
  */
 import { type Databases, type Statement, type Tables, TablesError } from '../shared/tables/port.ts'
+import { SupersededFolder, takeEpoch } from './fold-epochs.ts'
 import {
   appendFoldStatement,
   confirmedFoldStatement,
-  epochHoldersStatement,
+  type FoldedCampaigns,
   type FoldStep,
   foldCampaignsStatement,
   foldKeysStatement,
+  knownCampaignsStatement,
   type Progress,
   pendingBatchesStatement,
   progressStatement,
   restampStatement,
   type Tenure,
-  takeEpochStatement,
 } from './fold-statements.ts'
 import type { Sleep } from './sleep.ts'
 
@@ -45,6 +46,18 @@ export interface FolderDependencies {
   monotonicMs: () => number
   sleep: Sleep
   random: () => number
+  /** As `takeEpoch` has them. Default: each hold is respected, and leaves nothing behind. */
+  respectsHold?: (holder: string) => boolean
+  afterHold?: () => Promise<void>
+  /** Resolves when no statement of an earlier holder runs any more. Default: after `settleMs`. */
+  settle?: () => Promise<void>
+  /** Epochs are taken above this one. Default: 0. */
+  epochFloor?: () => Promise<bigint>
+  /**
+   * The model's database that is served while this one is built. Rows keep its stamps, and none is stamped anew: nobody
+   * reads them before the two are exchanged.
+   */
+  besides?: string | undefined
 }
 
 export interface FoldReport {
@@ -57,15 +70,18 @@ export interface FoldReport {
 }
 
 export interface Folder {
-  /** Takes the next epoch and renews the stamps that an earlier holder left in doubt. */
-  takeOver(): Promise<void>
+  /** Takes the next epoch and renews the stamps that an earlier holder left in doubt. Throws `FoldHeld`. */
+  takeOver(): Promise<Tenure>
   /** Folds all batches that are pending; `undefined` where there is none. Throws `SupersededFolder`. */
   fold(): Promise<FoldReport | undefined>
+  /** Folds every campaign that the ledger knows, and the keys. */
+  foldAll(onProgress?: (done: FoldProgress) => void): Promise<FoldReport>
 }
 
-/** Another process folds now. This one has written nothing since, and stops. */
-export class SupersededFolder extends Error {
-  override name = 'SupersededFolder'
+/** Statements that have ended, of those that are known to be needed. */
+export interface FoldProgress {
+  done: number
+  of: number
 }
 
 interface PendingRow {
@@ -80,7 +96,10 @@ const attemptsMax = 6
 const epochBits = 32n
 
 export function createFolder(dependencies: FolderDependencies): Folder {
-  const { tables, databases, holder, settings, monotonicMs, sleep, random } = dependencies
+  const { tables, databases, holder, settings, monotonicMs, sleep, random, besides } = dependencies
+  const { respectsHold = () => true, afterHold = async () => {} } = dependencies
+  const { epochFloor = async () => 0n } = dependencies
+  const { settle = () => sleep(settings.settleMs) } = dependencies
   const statementMsMax = settings.horizonMs / 2
   let tenure: Tenure | undefined
   let progress: Record<string, number> = {}
@@ -121,12 +140,14 @@ export function createFolder(dependencies: FolderDependencies): Folder {
     { pieces, splitInto }: { pieces: number; splitInto: number },
     statementOf: (step: FoldStep) => Statement,
     afterFailure: () => Promise<void>,
+    onProgress: (done: FoldProgress) => void = () => {},
   ): Promise<number> {
     const left = Array.from({ length: pieces }, (_, piece) => ({ pieces, piece, failures: 0 }))
     let statements = 0
     for (let next = left.pop(); next; next = left.pop()) {
       if (await endedInTime(statementOf(nextStep(next.pieces, next.piece)))) {
         statements++
+        onProgress({ done: statements, of: statements + left.length })
         continue
       }
       const failures = next.failures + 1
@@ -147,12 +168,46 @@ export function createFolder(dependencies: FolderDependencies): Folder {
 
   /** Renews the stamps of all rows in doubt, those of its own late tries included. */
   async function restamp(): Promise<void> {
-    await inPieces(
-      { pieces: 1, splitInto: 4 },
-      step => restampStatement(databases, step, { after: confirmed, before: step.foldId }),
-      async () => {},
-    )
+    if (besides === undefined) {
+      await inPieces(
+        { pieces: 1, splitInto: 4 },
+        step => restampStatement(databases, step, { after: confirmed, before: step.foldId }),
+        async () => {},
+      )
+    }
     inDoubt = false
+  }
+
+  function foldKeys(): Promise<number> {
+    return inPieces({ pieces: 1, splitInto: 1 }, step => foldKeysStatement(databases, step), restamp)
+  }
+
+  function foldCampaigns(
+    campaigns: number,
+    touched: FoldedCampaigns['touched'],
+    onProgress?: (done: FoldProgress) => void,
+  ): Promise<number> {
+    const pieces = Math.max(1, Math.ceil(campaigns / settings.campaignsPerStatementMax))
+    const folded = { touched, platformDigits: settings.platformDigits, stampsFrom: besides }
+    return inPieces(
+      { pieces, splitInto: 4 },
+      step => foldCampaignsStatement(databases, step, folded),
+      restamp,
+      onProgress,
+    )
+  }
+
+  /** What the batches bring that are not folded; `undefined` where there is none. */
+  async function readPending() {
+    const pending = await tables.rows<PendingRow>(pendingBatchesStatement(databases, progress))
+    if (pending.length === 0) return undefined
+    return {
+      to: Object.fromEntries(pending.map(row => [row.projector, row.sequence])),
+      from: Object.fromEntries(pending.map(row => [row.projector, progress[row.projector] ?? 0])),
+      campaigns: sum(pending.map(row => row.campaigns)),
+      keys: sum(pending.map(row => row.keys)),
+      oldestAt: Math.min(...pending.map(row => row.oldestAt)),
+    }
   }
 
   /** Records progress and that no row so far is in doubt. Throws where another holds the epoch by now. */
@@ -173,61 +228,56 @@ export function createFolder(dependencies: FolderDependencies): Folder {
     return BigInt(row?.foldId ?? '0')
   }
 
-  /** Two that take an epoch at once get the same number; both then take another, until one is alone. */
-  async function takeEpoch(): Promise<Tenure> {
-    for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-      await tables.run(takeEpochStatement(databases, holder))
-      const holders = await tables.rows<{ epoch: string; holder: string }>(epochHoldersStatement(databases))
-      const [only] = holders
-      if (only && holders.length === 1 && only.holder === holder) return { epoch: BigInt(only.epoch), holder }
-      await backoff(attempt)
-    }
-    throw new SupersededFolder(`${holder} did not get an epoch of its own in ${attemptsMax} tries`)
-  }
-
   async function backoff(attempt: number): Promise<void> {
     await sleep(50 * 2 ** attempt * (0.5 + random() / 2))
   }
 
   return {
     async takeOver() {
-      tenure = await takeEpoch()
+      const { isSettled, ...taken } = await takeEpoch({
+        tables,
+        databases,
+        holder,
+        respectsHold,
+        afterHold,
+        epochFloor,
+        backoff,
+      })
+      tenure = taken
       counter = 0n
-      if (settings.settleMs > 0) await sleep(settings.settleMs)
+      if (!isSettled) await settle()
       confirmed = await readConfirmed()
       const rows = await tables.rows<{ projector: string; sequence: number }>(progressStatement(databases))
       progress = Object.fromEntries(rows.map(row => [row.projector, row.sequence]))
       await restamp()
       await record({}, 0, 0)
+      return tenure
     },
 
     async fold() {
       if (inDoubt) await restamp()
       const startedAt = monotonicMs()
-      const pending = await tables.rows<PendingRow>(pendingBatchesStatement(databases, progress))
-      if (pending.length === 0) return undefined
-      const to = Object.fromEntries(pending.map(row => [row.projector, row.sequence]))
-      const from = Object.fromEntries(pending.map(row => [row.projector, progress[row.projector] ?? 0]))
-      const campaigns = sum(pending.map(row => row.campaigns))
-      const keys = sum(pending.map(row => row.keys))
+      const pending = await readPending()
+      if (!pending) return undefined
+      const { campaigns, keys, to, from, oldestAt } = pending
       let statements = 0
       // Keys first: they are few, and a revoked one must die within two seconds.
-      if (keys > 0) {
-        const whole = { pieces: 1, splitInto: 1 }
-        statements += await inPieces(whole, step => foldKeysStatement(databases, step), restamp)
-      }
-      if (campaigns > 0) {
-        const pieces = Math.ceil(campaigns / settings.campaignsPerStatementMax)
-        const batches = { from, to, platformDigits: settings.platformDigits }
-        statements += await inPieces(
-          { pieces, splitInto: 4 },
-          step => foldCampaignsStatement(databases, step, batches),
-          restamp,
-        )
-      }
+      if (keys > 0) statements += await foldKeys()
+      if (campaigns > 0) statements += await foldCampaigns(campaigns, { from, to })
       const elapsedMs = monotonicMs() - startedAt
       await record(to, campaigns, elapsedMs)
-      const oldestAt = Math.min(...pending.map(row => row.oldestAt))
+      return { campaigns, keys, elapsedMs, oldestAt, statements }
+    },
+
+    async foldAll(onProgress) {
+      const startedAt = monotonicMs()
+      const pending = await readPending()
+      const [known] = await tables.rows<{ campaigns: number }>(knownCampaignsStatement(databases))
+      const campaigns = known?.campaigns ?? 0
+      const statements = (await foldKeys()) + (await foldCampaigns(campaigns, 'all', onProgress))
+      const elapsedMs = monotonicMs() - startedAt
+      await record(pending?.to ?? {}, campaigns, elapsedMs)
+      const { keys, oldestAt } = pending ?? { keys: 0, oldestAt: 0 }
       return { campaigns, keys, elapsedMs, oldestAt, statements }
     },
   }

@@ -6,11 +6,11 @@
  */
 import { createBell } from '../shared/bell.ts'
 import type { Shard } from '../shared/tables/port.ts'
-import { createFolder, type FolderSettings, type FoldReport } from './folder.ts'
+import { createFolder, type FolderDependencies, type FolderSettings, type FoldReport } from './folder.ts'
 import { runFolder } from './run-folder.ts'
 import { sleep } from './sleep.ts'
 
-export interface FoldingDependencies {
+export interface FoldingDependencies extends Pick<FolderDependencies, 'respectsHold' | 'afterHold'> {
   shards: readonly Shard[]
   /** Names this run of this process; unique. */
   holder: string
@@ -51,8 +51,7 @@ export function createFolding(dependencies: FoldingDependencies): Folding {
   }))
 
   function runOne(own: (typeof folders)[number], signal: AbortSignal): Promise<void> {
-    const { holder, settings, monotonicMs, random } = dependencies
-    const folder = createFolder({ ...own.shard, holder, settings, monotonicMs, sleep, random })
+    const folder = createFolder({ ...dependencies, ...own.shard, sleep })
     return runFolder(
       {
         ...dependencies,

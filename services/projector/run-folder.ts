@@ -7,11 +7,12 @@
  */
 import type { Bell } from '../shared/bell.ts'
 import { TablesError } from '../shared/tables/port.ts'
-import { type Folder, type FoldReport, SupersededFolder } from './folder.ts'
+import { FoldHeld, SupersededFolder } from './fold-epochs.ts'
+import type { FoldReport } from './folder.ts'
 import type { Sleep } from './sleep.ts'
 
 export interface FolderLoop {
-  folder: Folder
+  folder: { takeOver(): Promise<unknown>; fold(): Promise<FoldReport | undefined> }
   leads: () => boolean
   /** Rung when this process appended to the batch log; other processes' batches are found by looking. */
   bell: Bell
@@ -34,6 +35,8 @@ export interface FolderLoop {
 // Two that both lead, as projectors of two groups do on the same tables, would else take the fold from each other for
 // ever: each take-over waits for the statements of the one before, and nothing would be folded.
 const standBackMsMin = 1_000
+// A hold lasts for seconds, and all that comes meanwhile waits for its end.
+const heldPauseMs = 200
 const standBackMsMax = 60_000
 
 // Events that waited longer than this before they were folded are of a backlog.
@@ -73,6 +76,10 @@ export async function runFolder(loop: FolderLoop, signal: AbortSignal): Promise<
       loop.onFold(report)
       await sleep(restMs(report, loop.now()), signal)
     } catch (error) {
+      if (error instanceof FoldHeld) {
+        await sleep(heldPauseMs, signal)
+        continue
+      }
       if (error instanceof SupersededFolder) {
         isHolder = false
         loop.onSuperseded(error)

@@ -6,6 +6,8 @@
 -- row is written under its old stamp. The last condition is the fence: a folder that another has superseded writes
 -- nothing either.
 --
+-- Beside a live model, the fold of another generation keeps the stamps of the rows that are live with the same content.
+--
 -- Touched are the campaigns of the batches since the last fold, or a share of them where all would take too long. A
 -- share is a range of ids, because the ledgers lie in that order: a piece then reads its part of the pledges, where a
 -- piece by hash would find its campaigns all over them and read nearly all.
@@ -91,11 +93,12 @@ SELECT
     ${fresh_columns},
     fresh.creator_id,
     sipHash128((${fresh_columns})) AS new_hash,
-    if(standing.stands AND standing.content_hash = new_hash, standing.updated_at, now64(3, 'UTC')),
+    multiIf(standing.stands AND standing.content_hash = new_hash, standing.updated_at, ${kept_stamp} now64(3, 'UTC')),
     {fold_id:UInt64},
     fresh.is_deleted
 FROM fresh
 LEFT JOIN standing ON standing.campaign_id = fresh.campaign_id
+${kept}
 WHERE if(fresh.is_deleted, standing.stands, NOT standing.stands
         OR standing.content_hash != new_hash OR standing.creator_id != fresh.creator_id)
     AND ${holds}

@@ -58,6 +58,7 @@ const placements: Readonly<Record<string, string>> = {
   fold_epochs: 'own',
   // Few rows, that all have to be seen together.
   identity: 'cityHash64(setting) % 1',
+  rebuild_log: 'cityHash64(rebuild_id) % 1',
   migrations: 'all',
 }
 

@@ -220,8 +220,8 @@ describe('statements in doubt', () => {
       piece: 0,
       msMax: 1,
     }
-    const batches = { from: {}, to: { test: 1 }, platformDigits: 2 }
-    await expect(model.tables.run(foldCampaignsStatement(databases, step, batches))).rejects.toMatchObject({
+    const folded = { touched: { from: {}, to: { test: 1 } }, platformDigits: 2 }
+    await expect(model.tables.run(foldCampaignsStatement(databases, step, folded))).rejects.toMatchObject({
       retryable: true,
       type: 'TIMEOUT_EXCEEDED',
     })

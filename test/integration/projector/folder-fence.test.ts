@@ -1,7 +1,8 @@
 /** One folder at a time: whoever has been superseded writes nothing and records nothing, however late it wakes up. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { type Folder, SupersededFolder } from '../../../services/projector/folder.ts'
+import { SupersededFolder } from '../../../services/projector/fold-epochs.ts'
+import type { Folder } from '../../../services/projector/folder.ts'
 import { sleep } from '../../../services/projector/sleep.ts'
 import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
 import {

@@ -84,7 +84,7 @@ export function epochHolders(state: ModelState): object[] {
   const latest = latestEpoch(state)
   return state.epochs
     .filter(({ epoch }) => epoch === latest)
-    .map(({ epoch, holder }) => ({ epoch: String(epoch), holder }))
+    .map(({ epoch, holder }) => ({ epoch: String(epoch), holder, ageMs: 0 }))
 }
 
 // The fence: the statement's epoch and holder are the highest pair of all that were taken.

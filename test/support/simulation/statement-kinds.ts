@@ -49,7 +49,7 @@ export function createKindOf(databases: Databases): KindOf {
 
   const step = { tenure: { epoch: 1n, holder: '' }, foldId: 1n, pieces: 1, piece: 0, msMax: 1 }
   const done = { folded: {}, campaigns: 0, elapsedMs: 0 }
-  add('fold', foldCampaignsStatement(databases, step, { from: {}, to: {}, platformDigits: 2 }))
+  add('fold', foldCampaignsStatement(databases, step, { touched: { from: {}, to: {} }, platformDigits: 2 }))
   add('restamp', restampStatement(databases, step, { after: 0n, before: 1n }))
   add('record', appendFoldStatement(databases, step, done))
   add('take epoch', takeEpochStatement(databases, ''))

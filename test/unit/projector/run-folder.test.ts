@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { type FoldReport, SupersededFolder } from '../../../services/projector/folder.ts'
+import { SupersededFolder } from '../../../services/projector/fold-epochs.ts'
+import type { FoldReport } from '../../../services/projector/folder.ts'
 import { type FolderLoop, runFolder } from '../../../services/projector/run-folder.ts'
 import { TablesError } from '../../../services/shared/tables/port.ts'
 
