@@ -7,6 +7,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { createProjectorService, type ProjectorService } from '../projector/service.ts'
+import { completeExchange } from '../rebuild/exchange.ts'
 import { type KeyDirectory, keyDirectory } from '../shared/api-keys.ts'
 import { lagRecords } from '../shared/checks.ts'
 import type { Config } from '../shared/config.ts'
@@ -82,6 +83,9 @@ export async function openEmbeddedModel({
       backerKey: secrets.backerKey,
       run,
       settleMs: 0, // an earlier holder's statements died with its process: the lock says so
+      // So did a rebuild that held the fold, unless it is our own.
+      respectsHold: holder => holder.includes(run),
+      afterHold: () => completeExchange(tables, databases),
       metrics,
       logger,
       now: Date.now,

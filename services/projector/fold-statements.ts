@@ -33,7 +33,7 @@ const files = {
 }
 
 /** The columns that a reader can see, with campaign_id; what content_hash covers. */
-const contentColumns = [
+export const contentColumns = [
   'campaign_id',
   'slug',
   'url',

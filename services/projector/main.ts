@@ -1,6 +1,7 @@
 /** The projector as a process of its own, on Kafka and a ClickHouse server. Any number of them share the work. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
+import { completeExchange } from '../rebuild/exchange.ts'
 import { answered, lagCheck, loopCheck, projectorCheck, tablesCheck } from '../shared/checks.ts'
 import { closeServer } from '../shared/close-server.ts'
 import type { Config } from '../shared/config.ts'
@@ -60,6 +61,7 @@ export async function runProjectorProcess({
     run: `projector-${randomUUID()}`,
     // A fold of the folder before this one may run for half the horizon; it has ended after a whole one.
     settleMs: config.PLEDGEVIEW_COMMIT_HORIZON_MS,
+    afterHold: () => completeExchange(tables, databases),
     metrics,
     logger,
     now: Date.now,

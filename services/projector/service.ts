@@ -36,6 +36,9 @@ export interface ProjectorServiceDependencies {
   run: string
   /** How long statements of a folder before this one may still run, ms. */
   settleMs: number
+  /** As `takeEpoch` has them. */
+  respectsHold?: (holder: string) => boolean
+  afterHold?: () => Promise<void>
   metrics: Metrics
   logger: Logger
   /** Unix ms, for metrics, and to tell a backlog. */
@@ -94,6 +97,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         { error: error.message },
         'another projector folds these tables; where it stays so, two consumer groups project into them',
       ),
+    ...(dependencies.respectsHold && { respectsHold: dependencies.respectsHold }),
+    ...(dependencies.afterHold && { afterHold: dependencies.afterHold }),
     onTakeOver: () => logger.info({ holder: run }, 'this process folds'),
     monotonicMs,
     now: dependencies.now,
@@ -186,7 +191,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   }
 }
 
-function projectorSettings(config: Config): ProjectorSettings {
+/** How the ingest loop is bounded. */
+export function projectorSettings(config: Config): ProjectorSettings {
   return {
     batchRecordsMax: config.PLEDGEVIEW_BATCH_RECORDS_MAX,
     batchBytesMax: config.PLEDGEVIEW_BATCH_BYTES_MAX,

@@ -1,0 +1,150 @@
+/** What a rebuild changes in what the public sees. */
+import { contentColumns } from '../projector/fold-statements.ts'
+import type { Databases, Tables } from '../shared/tables/port.ts'
+import { shadowOf } from './generation.ts'
+
+export interface Differences {
+  same: number
+  /** Public in the rebuilt generation alone. */
+  added: number
+  /** Public in the live one alone. */
+  removed: number
+  different: number
+  /** Of these three, such that events have come for a moment ago: one of the two may not have them yet. */
+  inMotion: number
+  /** In how many of the different campaigns, not counting those in motion, each field differs. */
+  fields: Record<string, number>
+  examples: Example[]
+}
+
+export interface Example {
+  campaign_id: string
+  change: 'added' | 'removed' | 'different'
+  /** Of a different campaign: what differs, as text, cut. */
+  fields: { field: string; live: string; rebuilt: string }[]
+}
+
+const examplesMax = 10
+const textMax = 200
+// A fold follows its batch within seconds; a minute leaves room for a backlog.
+const motionSeconds = 60
+
+interface Counts {
+  same: number
+  added: number
+  removed: number
+  different: number
+  inMotion: number
+  examples: [string, Example['change']][]
+}
+
+/** Compares what is public in the live generation and in the shadow, by content; `updated_at` is none. */
+export async function readDifferences(tables: Tables, databases: Databases): Promise<Differences> {
+  const live = databases.model
+  const rebuilt = shadowOf(databases).model
+  const [counts] = await tables.rows<Counts>({
+    query: `WITH
+        both AS
+        (
+            SELECT campaign_id, sum(is_live) AS lives, sum(is_rebuilt) AS rebuilds, uniqExact(content_hash) AS contents
+            FROM
+            (
+                SELECT campaign_id, content_hash, 1 AS is_live, 0 AS is_rebuilt FROM ${live}.campaigns FINAL
+                UNION ALL
+                SELECT campaign_id, content_hash, 0, 1 FROM ${rebuilt}.campaigns FINAL
+            )
+            GROUP BY campaign_id
+        ),
+        in_motion AS
+        (
+            SELECT arrayJoin(campaign_ids) AS campaign_id FROM ${live}.batch_log
+            WHERE appended_at > now64(3, 'UTC') - INTERVAL ${motionSeconds} SECOND
+        )
+        SELECT
+            countIf(change = 'same') AS same,
+            countIf(change = 'added' AND NOT moves) AS added,
+            countIf(change = 'removed' AND NOT moves) AS removed,
+            countIf(change = 'different' AND NOT moves) AS different,
+            countIf(change != 'same' AND moves) AS inMotion,
+            arraySlice(groupArrayIf(1000)((campaign_id, change), change != 'same' AND NOT moves), 1, ${examplesMax}) AS examples
+        FROM
+        (
+            SELECT campaign_id,
+                multiIf(lives = 0, 'added', rebuilds = 0, 'removed', contents > 1, 'different', 'same') AS change,
+                change != 'same' AND campaign_id IN (SELECT campaign_id FROM in_motion) AS moves
+            FROM both
+            ORDER BY campaign_id
+        )`,
+  })
+  if (!counts) throw new Error('the comparison gave no answer')
+  const { examples, ...rest } = counts
+  return {
+    ...rest,
+    fields: rest.different > 0 ? await readFields(tables, live, rebuilt) : {},
+    examples: await readExamples(tables, { live, rebuilt }, examples),
+  }
+}
+
+const fields = contentColumns.filter(name => name !== 'campaign_id')
+
+/** How often each field differs, among campaigns that are public in both. */
+async function readFields(tables: Tables, live: string, rebuilt: string): Promise<Record<string, number>> {
+  const counts = fields.map(name => `countIf(NOT (live.${name} <=> rebuilt.${name})) AS ${name}`)
+  const [row] = await tables.rows<Record<string, number>>({
+    query: `SELECT ${counts.join(', ')}
+            FROM (SELECT * FROM ${live}.campaigns FINAL WHERE campaign_id IN (SELECT campaign_id FROM ${differing(live, rebuilt)})) AS live
+            INNER JOIN (SELECT * FROM ${rebuilt}.campaigns FINAL WHERE campaign_id IN (SELECT campaign_id FROM ${differing(live, rebuilt)})) AS rebuilt
+              ON live.campaign_id = rebuilt.campaign_id`,
+  })
+  return Object.fromEntries(Object.entries(row ?? {}).filter(([, count]) => count > 0))
+}
+
+function differing(live: string, rebuilt: string): string {
+  return `(
+    SELECT live.campaign_id AS campaign_id
+    FROM (SELECT campaign_id, content_hash FROM ${live}.campaigns FINAL) AS live
+    INNER JOIN (SELECT campaign_id, content_hash FROM ${rebuilt}.campaigns FINAL) AS rebuilt
+      ON live.campaign_id = rebuilt.campaign_id
+    WHERE live.content_hash != rebuilt.content_hash
+      AND campaign_id NOT IN (
+        SELECT arrayJoin(campaign_ids) FROM ${live}.batch_log
+        WHERE appended_at > now64(3, 'UTC') - INTERVAL ${motionSeconds} SECOND))`
+}
+
+async function readExamples(
+  tables: Tables,
+  { live, rebuilt }: { live: string; rebuilt: string },
+  found: Counts['examples'],
+): Promise<Example[]> {
+  const ids = found.filter(([, change]) => change === 'different').map(([id]) => id)
+  const [before, after] = await Promise.all([readTexts(tables, live, ids), readTexts(tables, rebuilt, ids)])
+  return found.map(([campaign_id, change]) => {
+    const [was = {}, is = {}] = [before.get(campaign_id), after.get(campaign_id)]
+    const changed = Object.keys(was).filter(field => was[field] !== is[field])
+    return {
+      campaign_id,
+      change,
+      fields: changed.map(field => ({ field, live: cut(was[field]), rebuilt: cut(is[field]) })),
+    }
+  })
+}
+
+/** The fields of these campaigns as texts. */
+async function readTexts(
+  tables: Tables,
+  model: string,
+  ids: readonly string[],
+): Promise<Map<string, Record<string, string>>> {
+  if (ids.length === 0) return new Map()
+  const texts = fields.map(name => `ifNull(toString(tidy.${name}), 'null') AS ${name}`)
+  const rows = await tables.rows<Record<string, string> & { id: string }>({
+    query: `SELECT tidy.campaign_id AS id, ${texts.join(', ')}
+            FROM (SELECT * FROM ${model}.campaigns FINAL WHERE campaign_id IN {ids:Array(String)}) AS tidy`,
+    query_params: { ids: [...ids] },
+  })
+  return new Map(rows.map(({ id, ...row }) => [id, row]))
+}
+
+function cut(text = ''): string {
+  return text.length > textMax ? `${text.slice(0, textMax)}…` : text
+}

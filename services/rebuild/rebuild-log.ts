@@ -1,0 +1,169 @@
+/**
+ * The rebuild log: what rebuilds are doing, for those who watch, for the one that goes on after a kill, and so that no two
+ * are at it at once.
+ */
+import type { Position } from '../shared/event-log/port.ts'
+import type { Databases, Tables } from '../shared/tables/port.ts'
+import type { Differences } from './differences.ts'
+import type { TableIds } from './generation.ts'
+
+/** In their order; a rebuild ends in one of `endPhases`. */
+export const workPhases = [
+  'preparing',
+  'reading files',
+  'reading log',
+  'folding',
+  'catching up',
+  'verifying',
+  'exchanging',
+  'finishing',
+] as const
+
+/** `rebuilt`: it is live, and the generation before is kept. */
+export const endPhases = ['rebuilt', 'compared', 'aborted', 'dropped'] as const
+
+export type WorkPhase = (typeof workPhases)[number]
+export type Phase = WorkPhase | (typeof endPhases)[number]
+
+export interface RebuildRequest {
+  /** `back`: to the generation before, which is brought up to date and exchanged again. */
+  kind: 'rebuild' | 'back'
+  /** Archived events that come before the log's, in their order. */
+  files: string[]
+  /** Read the log from what was appended at this time on, Unix ms; null: from its start. */
+  fromTime: number | null
+  /** Compare and drop. */
+  isDry: boolean
+  /** Exchange although the live model knows what the history does not tell any more. */
+  acceptsLoss: boolean
+  /** Begin although the disk seems too small. */
+  ignoresDisk: boolean
+}
+
+/** How far a phase is. Amounts are records where there is no other unit. */
+export interface RebuildProgress {
+  done: number
+  of: number
+  unit: 'bytes' | 'records' | 'folds' | 'ranges'
+  /** Amounts a second, lately. */
+  perSecond: number
+  /** Null: no telling. */
+  etaSeconds: number | null
+  /** Records of the log that are not read yet. */
+  lagRecords: number
+}
+
+export interface RebuildDetail {
+  request: RebuildRequest
+  /** ISO 8601. */
+  startedAt: string
+  /** How long each phase took, ms, over all runs. */
+  phaseMs: Partial<Record<WorkPhase, number>>
+  progress: RebuildProgress | null
+  /** Records that were read, and of these such that are no events; over all runs. */
+  records: number
+  rejects: number
+  /** The sum of the offsets at which it began in the log. */
+  logStart: number | null
+  differences: Differences | null
+  /** From the exchange on: the tables that became live. */
+  tableIds: TableIds | null
+  /** Everything before these positions is in the generation before. */
+  positions: Position[] | null
+  /** Of a `back`: the rebuild that it takes back. */
+  takesBack: string | null
+  /** Why its process stopped, where it could say so. */
+  failure: string | null
+}
+
+export interface RebuildState {
+  id: string
+  /** The process that wrote last. */
+  run: string
+  phase: Phase
+  detail: RebuildDetail
+  /** How long ago it wrote, ms, by ClickHouse's clock. */
+  ageMs: number
+  isAborting: boolean
+}
+
+/** Another process is at it. */
+export class RebuildInProgress extends Error {
+  override name = 'RebuildInProgress'
+}
+
+/** The consumer that reads the log for a rebuild. */
+export function consumerOf(id: string): string {
+  return `rebuild-${id}`
+}
+
+/** How often a rebuild gives a sign of life, and for how long after it counts as alive, ms. */
+export const beatMs = 2_000
+export const aliveMs = 10_000
+
+export function isWorking({ phase }: Pick<RebuildState, 'phase'>): boolean {
+  return (workPhases as readonly string[]).includes(phase)
+}
+
+export function isAlive(state: RebuildState): boolean {
+  return isWorking(state) && state.ageMs < aliveMs
+}
+
+interface Row {
+  id: string
+  run: string
+  phase: Phase
+  detail: string
+  ageMs: number
+  isAborting: number
+}
+
+/** The latest rebuild, as far as it has told; `undefined` where there never was one. */
+export async function latestRebuild(tables: Tables, { model }: Databases): Promise<RebuildState | undefined> {
+  const [row] = await tables.rows<Row>({
+    query: `SELECT rebuild_id AS id, run, phase, detail,
+              toUnixTimestamp64Milli(now64(3, 'UTC')) - toUnixTimestamp64Milli(written_at) AS ageMs,
+              rebuild_id IN (SELECT rebuild_id FROM ${model}.rebuild_log WHERE phase = 'aborting') AS isAborting
+            FROM ${model}.rebuild_log WHERE phase != 'aborting' ORDER BY written_at DESC LIMIT 1`,
+  })
+  if (!row) return undefined
+  return { ...row, detail: JSON.parse(row.detail) as RebuildDetail, isAborting: Number(row.isAborting) === 1 }
+}
+
+export async function writeRebuild(
+  tables: Tables,
+  { model }: Databases,
+  { id, run, phase, detail }: Pick<RebuildState, 'id' | 'run' | 'phase' | 'detail'>,
+): Promise<void> {
+  await insert(tables, model, [id, run, phase, JSON.stringify(detail)])
+}
+
+/** Asks the process that is at it to give up. */
+export async function askToAbort(tables: Tables, { model }: Databases, id: string): Promise<void> {
+  await insert(tables, model, [id, 'asked', 'aborting', ''])
+}
+
+/** Whether another process than `run` wrote within the last `aliveMs`, and which of the two is to go on. */
+export async function rivalOf(
+  tables: Tables,
+  { model }: Databases,
+  run: string,
+): Promise<string | undefined> {
+  const [rival] = await tables.rows<{ run: string }>({
+    query: `SELECT run FROM ${model}.rebuild_log
+            WHERE run NOT IN ({run:String}, 'asked') AND phase IN {phases:Array(String)}
+              AND written_at > (SELECT min(written_at) - INTERVAL 1 SECOND FROM ${model}.rebuild_log WHERE run = {run:String})
+            ORDER BY run LIMIT 1`,
+    query_params: { run, phases: [...workPhases] },
+  })
+  return rival && rival.run < run ? rival.run : undefined
+}
+
+async function insert(tables: Tables, model: string, row: readonly string[]): Promise<void> {
+  await tables.insert({
+    table: `${model}.rebuild_log`,
+    columns: ['rebuild_id', 'run', 'phase', 'detail'],
+    format: 'JSONCompactEachRow',
+    body: JSON.stringify(row),
+  })
+}

@@ -1,0 +1,26 @@
+-- Just before the exchange: every row of the rebuilt generation that is live with the same content takes over the live
+-- stamp, and every row that is not gets a stamp of this moment, which no poller has passed. Only rows that do not have it
+-- already are written: nearly none, as the fold of a rebuild keeps the stamps that it finds.
+--
+-- Rows that keep their stamp are in no doubt, those with a new one are until the exchange has been seen in time: hence the
+-- two fold_ids.
+INSERT INTO ${model}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
+WITH moved AS
+(
+    SELECT
+        rebuilt.campaign_id AS campaign_id,
+        live.stands AND live.content_hash = rebuilt.content_hash AS is_same,
+        live.updated_at AS live_stamp
+    FROM (SELECT campaign_id, content_hash, updated_at FROM ${model}.campaigns FINAL) AS rebuilt
+    LEFT JOIN (SELECT campaign_id, content_hash, updated_at, true AS stands FROM ${live}.campaigns FINAL) AS live
+        ON live.campaign_id = rebuilt.campaign_id
+    WHERE NOT is_same OR live.updated_at != rebuilt.updated_at
+)
+SELECT
+    ${row_columns}, row.creator_id, row.content_hash,
+    if(moved.is_same, moved.live_stamp, now64(3, 'UTC')),
+    if(moved.is_same, {kept_id:UInt64}, {changed_id:UInt64}),
+    0
+FROM (SELECT * FROM ${model}.campaigns FINAL WHERE campaign_id IN (SELECT campaign_id FROM moved)) AS row
+INNER JOIN moved ON moved.campaign_id = row.campaign_id
+SETTINGS async_insert = 0, join_use_nulls = 0

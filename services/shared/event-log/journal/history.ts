@@ -1,0 +1,47 @@
+/** The journal, for a rebuild to read once more. */
+import { topics } from '../../../../contracts/events/event.ts'
+import type { History } from '../history.ts'
+import { endOf, inWriteTransaction, onlyPartition, openJournalFile, recordsTable } from './file.ts'
+import { openJournalReader } from './journal.ts'
+import { readPositions, storePositions } from './positions.ts'
+
+/** `live`: the consumer that projects into the live tables. */
+export async function openJournalHistory(path: string, { live }: { live: string }): Promise<History> {
+  const db = await openJournalFile(path)
+
+  return {
+    open: consumer => openJournalReader(path, { consumer }),
+
+    async seek(consumer, positions) {
+      await inWriteTransaction(db, path, () => {
+        db.prepare('DELETE FROM positions WHERE consumer = ?').run(consumer)
+        storePositions(db, consumer, positions)
+      })
+    },
+
+    async forget(consumer) {
+      await inWriteTransaction(db, path, () => {
+        db.prepare('DELETE FROM positions WHERE consumer = ?').run(consumer)
+        db.prepare('DELETE FROM consumers WHERE name = ?').run(consumer)
+      })
+    },
+
+    async livePositions() {
+      const next = readPositions(db, live)
+      return topics.map(topic => ({ topic, partition: onlyPartition, next: next[topic] }))
+    },
+
+    async positionsAt(time) {
+      return topics.map(topic => {
+        const first = db
+          .prepare(`SELECT min(offset) AS first FROM ${recordsTable[topic]} WHERE appended_at >= ?`)
+          .get(time)?.first
+        return { topic, partition: onlyPartition, next: Number(first ?? endOf(db, topic)) }
+      })
+    },
+
+    async close() {
+      if (db.isOpen) db.close()
+    },
+  }
+}
