@@ -8,14 +8,12 @@ import { createReadStream, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
-import { type ChangeEvent, type StateEvent, topicOf } from '../../contracts/events/event.ts'
-import { parseEventLine } from '../../contracts/events/ndjson.ts'
-import type { Fault } from '../../contracts/events/rules.ts'
+import { type Line, splitLines } from '../shared/event-lines.ts'
 import { openJournalWriter } from '../shared/event-log/journal/journal.ts'
 import type { EventWriter, NewRecord } from '../shared/event-log/port.ts'
+import { eventLineBytesMax, isBlank, readEventLine, recordOf } from '../shared/event-records.ts'
 import { createProgress, grouped, megabytes } from '../shared/progress.ts'
 import { type Io, messageOf, printJson } from './command.ts'
-import { type Line, measuredBytesMax, splitLines } from './event-lines.ts'
 
 export interface AppendOptions {
   source: AsyncIterable<Uint8Array | string>
@@ -78,7 +76,7 @@ export async function eventsAppend({
   encode = encodeState,
   fromLine = 1,
   onProgress = () => undefined,
-  lineBytesMax = 1024 ** 2,
+  lineBytesMax = eventLineBytesMax,
   batchRowsMax = 2_000,
   batchBytesMax = 4 * 1024 ** 2,
 }: AppendOptions): Promise<AppendProgress> {
@@ -103,7 +101,7 @@ export async function eventsAppend({
   async function take(line: Line): Promise<void> {
     progress.lines = line.number
     if (line.number < fromLine || isBlank(line)) return
-    const read = readLine(line, lineBytesMax)
+    const read = readEventLine(line, lineBytesMax)
     if ('fault' in read) {
       await flush()
       throw new EventsAppendError({ line: line.number, ...read.fault, appended: progress.appended })
@@ -133,34 +131,6 @@ export async function eventsAppend({
 
 function emptyBatch(): Batch {
   return { records: [], bytes: 0, firstLine: 0 }
-}
-
-function isBlank(line: Line): boolean {
-  return 'bytes' in line && line.bytes.every(byte => byte === 0x20 || byte === 0x09)
-}
-
-function readLine(line: Line, lineBytesMax: number): { event: ChangeEvent } | { fault: Fault } {
-  if ('byteCount' in line) {
-    const size =
-      line.byteCount >= measuredBytesMax ? 'more than a gigabyte' : `${grouped(line.byteCount)} bytes`
-    return { fault: { field: 'line', reason: `is ${size} long; ${grouped(lineBytesMax)} are allowed` } }
-  }
-  const read = parseEventLine(line.bytes)
-  if (line.isEnded || 'event' in read || read.fault.field !== 'line') return read
-  return {
-    fault: {
-      field: 'line',
-      reason: `is the last one, has no line end and seems cut off: it ${read.fault.reason}`,
-    },
-  }
-}
-
-function recordOf(event: ChangeEvent, encode: StateEncoder): NewRecord {
-  return {
-    topic: topicOf[event.type],
-    key: Buffer.from(event.key),
-    value: event.data === null ? null : encode(event as StateEvent),
-  }
 }
 
 export interface EventsAppendArgs {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Line, measuredBytesMax, splitLines } from '../../../services/commands/event-lines.ts'
+import { type Line, measuredBytesMax, splitLines } from '../../../services/shared/event-lines.ts'
 
 describe('lines of a stream', () => {
   test('are the same, however the stream is cut into chunks', async () => {
