@@ -59,8 +59,7 @@ async function untilDead({ tables, databases, isAlone, sleep }: ClaimDependencie
   const first = await latestRebuild(tables, databases)
   for (let state = first; ; state = await latestRebuild(tables, databases)) {
     if (!state || isAlone || !isAlive(state)) return state
-    const hasMoved = first && (state.ageMs < first.ageMs || state.run !== first.run)
-    if (hasMoved) {
+    if (state.writtenAt !== first?.writtenAt) {
       throw new RebuildInProgress(
         `a rebuild is running (${state.phase}, begun ${state.detail.startedAt}); pledgeview rebuild status tells of it`,
       )
@@ -105,6 +104,7 @@ async function begun(
     id: at.replace(/\D/g, '').slice(0, 17),
     run,
     phase: 'preparing',
+    writtenAt: '',
     ageMs: 0,
     isAborting: false,
     detail: {

@@ -70,7 +70,7 @@ export async function giveUp(
   await history.forget(consumerOf(state.id))
   const ended = { ...state, phase: isBack ? 'rebuilt' : 'aborted' } as const
   await writeRebuild(tables, databases, ended)
-  return { ...ended, ageMs: 0, isAborting: false }
+  return { ...ended, writtenAt: '', ageMs: 0, isAborting: false }
 }
 
 /** Drops the generation before the last rebuild. Throws `RebuildRefused` where none is kept. */

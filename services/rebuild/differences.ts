@@ -26,8 +26,6 @@ export interface Example {
 
 const examplesMax = 10
 const textMax = 200
-// A fold follows its batch within seconds; a minute leaves room for a backlog.
-const motionSeconds = 60
 
 interface Counts {
   same: number
@@ -38,8 +36,22 @@ interface Counts {
   examples: [string, Example['change']][]
 }
 
-/** Compares what is public in the live generation and in the shadow, by content; `updated_at` is none. */
-export async function readDifferences(tables: Tables, databases: Databases): Promise<Differences> {
+/** ClickHouse's clock, as text. */
+export async function readClock(tables: Tables): Promise<string> {
+  const [row] = await tables.rows<{ now: string }>({ query: "SELECT toString(now64(3, 'UTC')) AS now" })
+  return row?.now ?? ''
+}
+
+/**
+ * Compares what is public in the live generation and in the shadow, by content; `updated_at` is none.
+ * `since`: a moment (`readClock`) before the shadow read on the last time. What the log had then is in the shadow, and in the
+ * live generation once it is folded.
+ */
+export async function readDifferences(
+  tables: Tables,
+  databases: Databases,
+  since: string,
+): Promise<Differences> {
   const live = databases.model
   const rebuilt = shadowOf(databases).model
   const [counts] = await tables.rows<Counts>({
@@ -57,8 +69,7 @@ export async function readDifferences(tables: Tables, databases: Databases): Pro
         ),
         in_motion AS
         (
-            SELECT arrayJoin(campaign_ids) AS campaign_id FROM ${live}.batch_log
-            WHERE appended_at > now64(3, 'UTC') - INTERVAL ${motionSeconds} SECOND
+            ${inMotion(live, rebuilt)}
         )
         SELECT
             countIf(change = 'same') AS same,
@@ -75,12 +86,13 @@ export async function readDifferences(tables: Tables, databases: Databases): Pro
             FROM both
             ORDER BY campaign_id
         )`,
+    query_params: { since },
   })
   if (!counts) throw new Error('the comparison gave no answer')
   const { examples, ...rest } = counts
   return {
     ...rest,
-    fields: rest.different > 0 ? await readFields(tables, live, rebuilt) : {},
+    fields: rest.different > 0 ? await readFields(tables, { live, rebuilt }, since) : {},
     examples: await readExamples(tables, { live, rebuilt }, examples),
   }
 }
@@ -88,13 +100,18 @@ export async function readDifferences(tables: Tables, databases: Databases): Pro
 const fields = contentColumns.filter(name => name !== 'campaign_id')
 
 /** How often each field differs, among campaigns that are public in both. */
-async function readFields(tables: Tables, live: string, rebuilt: string): Promise<Record<string, number>> {
+async function readFields(
+  tables: Tables,
+  { live, rebuilt }: { live: string; rebuilt: string },
+  since: string,
+): Promise<Record<string, number>> {
   const counts = fields.map(name => `countIf(NOT (live.${name} <=> rebuilt.${name})) AS ${name}`)
   const [row] = await tables.rows<Record<string, number>>({
     query: `SELECT ${counts.join(', ')}
             FROM (SELECT * FROM ${live}.campaigns FINAL WHERE campaign_id IN (SELECT campaign_id FROM ${differing(live, rebuilt)})) AS live
             INNER JOIN (SELECT * FROM ${rebuilt}.campaigns FINAL WHERE campaign_id IN (SELECT campaign_id FROM ${differing(live, rebuilt)})) AS rebuilt
               ON live.campaign_id = rebuilt.campaign_id`,
+    query_params: { since },
   })
   return Object.fromEntries(Object.entries(row ?? {}).filter(([, count]) => count > 0))
 }
@@ -106,9 +123,21 @@ function differing(live: string, rebuilt: string): string {
     INNER JOIN (SELECT campaign_id, content_hash FROM ${rebuilt}.campaigns FINAL) AS rebuilt
       ON live.campaign_id = rebuilt.campaign_id
     WHERE live.content_hash != rebuilt.content_hash
-      AND campaign_id NOT IN (
-        SELECT arrayJoin(campaign_ids) FROM ${live}.batch_log
-        WHERE appended_at > now64(3, 'UTC') - INTERVAL ${motionSeconds} SECOND))`
+      AND campaign_id NOT IN (${inMotion(live, rebuilt)}))`
+}
+
+/** Campaigns of which one of the two may not have everything yet. */
+function inMotion(live: string, rebuilt: string): string {
+  const isLate = "appended_at >= toDateTime64({since:String}, 3, 'UTC')"
+  return `SELECT arrayJoin(campaign_ids) AS campaign_id FROM ${live}.batch_log AS batch
+            LEFT JOIN
+            (
+                SELECT tupleElement(done, 1) AS projector, max(tupleElement(done, 2)) AS sequence
+                FROM ${live}.fold_log ARRAY JOIN folded AS done GROUP BY projector
+            ) AS folded ON folded.projector = batch.projector
+            WHERE ${isLate} OR batch.sequence > folded.sequence
+            UNION ALL
+            SELECT arrayJoin(campaign_ids) FROM ${rebuilt}.batch_log WHERE ${isLate}`
 }
 
 async function readExamples(

@@ -82,7 +82,8 @@ export interface RebuildState {
   run: string
   phase: Phase
   detail: RebuildDetail
-  /** How long ago it wrote, ms, by ClickHouse's clock. */
+  /** When it wrote last, and how long ago that is, ms, by ClickHouse's clock. */
+  writtenAt: string
   ageMs: number
   isAborting: boolean
 }
@@ -114,6 +115,7 @@ interface Row {
   run: string
   phase: Phase
   detail: string
+  writtenAt: string
   ageMs: number
   isAborting: number
 }
@@ -121,7 +123,7 @@ interface Row {
 /** The latest rebuild, as far as it has told; `undefined` where there never was one. */
 export async function latestRebuild(tables: Tables, { model }: Databases): Promise<RebuildState | undefined> {
   const [row] = await tables.rows<Row>({
-    query: `SELECT rebuild_id AS id, run, phase, detail,
+    query: `SELECT rebuild_id AS id, run, phase, detail, toString(written_at) AS writtenAt,
               toUnixTimestamp64Milli(now64(3, 'UTC')) - toUnixTimestamp64Milli(written_at) AS ageMs,
               rebuild_id IN (SELECT rebuild_id FROM ${model}.rebuild_log WHERE phase = 'aborting') AS isAborting
             FROM ${model}.rebuild_log WHERE phase != 'aborting' ORDER BY written_at DESC LIMIT 1`,

@@ -19,16 +19,21 @@ import type { History } from '../shared/event-log/history.ts'
 import type { EventReader, PartitionLag, Position } from '../shared/event-log/port.ts'
 import type { SchemaRegistry } from '../shared/schema-registry.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
-import { openArchiveReader } from './archive-reader.ts'
 import { claim } from './claim.ts'
 import { giveUp } from './control.ts'
-import { readDifferences } from './differences.ts'
+import { readClock, readDifferences } from './differences.ts'
 import { checkDisk, estimateDisk } from './disk.ts'
 import { exchangeGenerations, HoldLost } from './exchange.ts'
 import { countLive, dropShadow, exchange, makeShadow, shadowOf } from './generation.ts'
 import { endsOf } from './ingest.ts'
 import { patientTables } from './patient-tables.ts'
-import { consumerOf, type RebuildDetail, type RebuildRequest, type RebuildState } from './rebuild-log.ts'
+import {
+  consumerOf,
+  type RebuildDetail,
+  type RebuildRequest,
+  type RebuildState,
+  type WorkPhase,
+} from './rebuild-log.ts'
 import { createShadowModel, type ShadowModel } from './shadow-model.ts'
 import {
   type Knowledge,
@@ -176,7 +181,7 @@ async function carryThrough(work: Work): Promise<void> {
 async function prepare(work: Work, consumer: string): Promise<void> {
   const { tables, databases, history, log } = work
   const { request, positions } = log.detail
-  await log.enter('preparing')
+  await enter(work, 'preparing')
   if (request.kind === 'back') {
     await history.seek(consumer, positions ?? [])
     return
@@ -189,7 +194,8 @@ async function prepare(work: Work, consumer: string): Promise<void> {
 
 async function readFiles(work: Work): Promise<void> {
   const { log, model, signal, encode = encodeState } = work
-  await log.enter('reading files')
+  await enter(work, 'reading files')
+  const { openArchiveReader } = await import('./archive-reader.ts')
   const archive = await openArchiveReader(log.detail.request.files, { encode })
   try {
     const onLag = () => log.progress({ ...archive.progress(), unit: 'bytes' })
@@ -202,19 +208,27 @@ async function readFiles(work: Work): Promise<void> {
 /** Reads, folds, catches up and verifies, as far as that is not done. */
 async function build(work: Work, reader: EventReader): Promise<void> {
   const { log, model } = work
-  if (!log.isPast('reading log') && log.detail.request.kind === 'rebuild') {
-    await log.enter('reading log')
+  if (!log.isPast('reading log') && !isBack(work)) {
+    await enter(work, 'reading log')
     await ingestToEnd(work, reader, 'shadow')
   }
   await model.folder.takeOver()
-  if (!log.isPast('folding') && log.detail.request.kind === 'rebuild') {
-    await log.enter('folding')
+  if (!log.isPast('folding') && !isBack(work)) {
+    await enter(work, 'folding')
     await model.folder.foldAll(({ done, of }) => log.progress({ done, of, unit: 'folds' }))
   }
-  await log.enter('catching up')
+  await enter(work, 'catching up')
+  const since = await readClock(work.tables)
   await catchUp(work, reader)
-  await log.enter('verifying')
+  await enter(work, 'verifying')
   await verify(work, reader)
+  log.note({ differences: await readDifferences(work.tables, work.databases, since) })
+}
+
+/** Begins a phase that may still be given up. */
+async function enter({ log, signal }: Work, phase: WorkPhase): Promise<void> {
+  signal.throwIfAborted()
+  await log.enter(phase)
 }
 
 async function catchUp(work: Work, reader: EventReader): Promise<void> {
@@ -238,7 +252,7 @@ async function verify(work: Work, reader: EventReader): Promise<void> {
   for (const [done, range] of ranges.entries()) {
     signal.throwIfAborted()
     log.progress({ done, of: ranges.length, unit: 'ranges' })
-    mustFit(await verifyReadTables(tables, shadow, range, folderSettings(work.config)))
+    if (!isBack(work)) mustFit(await verifyReadTables(tables, shadow, range, folderSettings(work.config)))
     missing.push(...(await missingKnowledge(tables, generations, range, { alsoKeys: done === 0 })))
   }
   // The live projectors have gone on meanwhile: only what is missing once this one has, too, is missing.
@@ -254,8 +268,6 @@ async function verify(work: Work, reader: EventReader): Promise<void> {
     }
     logger.warn({ places: lost.length, first: lost[0] }, message)
   }
-  const differences = await readDifferences(tables, databases)
-  log.note({ differences })
 }
 
 function mustFit(mismatches: readonly Mismatch[]): void {
@@ -282,8 +294,10 @@ async function exchangeInTime(work: Work, reader: EventReader): Promise<void> {
             await model.folder.fold()
             await verifyTouched(work)
           },
-          beforeExchange: async tableIds =>
-            log.enter('exchanging', { tableIds, positions: await history.livePositions() }),
+          async beforeExchange(tableIds) {
+            work.signal.throwIfAborted()
+            await log.enter('exchanging', { tableIds, positions: await history.livePositions() })
+          },
         },
       )
       logger.info({ databases, ...report }, 'the generations are exchanged')
@@ -297,12 +311,19 @@ async function exchangeInTime(work: Work, reader: EventReader): Promise<void> {
 }
 
 /** The campaigns that were folded since everything was verified. */
-async function verifyTouched({ tables, databases, model, config }: Work): Promise<void> {
+async function verifyTouched(work: Work): Promise<void> {
+  if (isBack(work)) return
+  const { tables, databases, model, config } = work
   const touched = [...model.takeTouched()]
   for (let from = 0; from < touched.length; from += idsPerStatement) {
     const ids = touched.slice(from, from + idsPerStatement)
     mustFit(await verifyReadTables(tables, shadowOf(databases), { ids }, folderSettings(config)))
   }
+}
+
+/** Who goes back wants the generation before as it was, with whatever was wrong in it. */
+function isBack({ log }: Work): boolean {
+  return log.detail.request.kind === 'back'
 }
 
 /** Whether the rebuilt generation is the live one. An exchange that was cut off in the middle is completed. */

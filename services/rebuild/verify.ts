@@ -123,8 +123,8 @@ export async function missingKnowledge(
   const kinds: { kind: Knowledge['kind']; table: string; id: string; where: string }[] = [
     { kind: 'campaign', table: 'campaign_ledger', id: 'campaign_id', where: condition },
     { kind: 'pledges of campaign', table: 'pledge_ledger', id: 'campaign_id', where: condition },
-    ...(alsoKeys ? [{ kind: 'api key', table: 'api_key_ledger', id: 'api_key', where: '1' }] : []),
   ]
+  if (alsoKeys) kinds.push({ kind: 'api key', table: 'api_key_ledger', id: 'api_key', where: '1' })
   const missing: Knowledge[] = []
   for (const { kind, table, id, where } of kinds) {
     const rows = await tables.rows<{ id: string; live: [number, string]; rebuilt: [number, string] }>({

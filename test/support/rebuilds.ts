@@ -1,0 +1,188 @@
+/**
+ * A live model over a journal, in one process, with everything that a rebuild needs: for tests that rebuild it, kill the
+ * rebuild at any point, and look at both generations.
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { vi } from 'vitest'
+import type { ChangeEvent } from '../../contracts/events/event.ts'
+import { createProjectorService } from '../../services/projector/service.ts'
+import { sleep } from '../../services/projector/sleep.ts'
+import type { ControlDependencies } from '../../services/rebuild/control.ts'
+import { completeExchange } from '../../services/rebuild/exchange.ts'
+import { type RebuildResult, runRebuild } from '../../services/rebuild/rebuild.ts'
+import type { RebuildRequest, RebuildState } from '../../services/rebuild/rebuild-log.ts'
+import { readConfig } from '../../services/shared/config.ts'
+import { openJournalHistory } from '../../services/shared/event-log/journal/history.ts'
+import { openJournalReader, openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
+import type { EventWriter } from '../../services/shared/event-log/port.ts'
+import { createMetrics } from '../../services/shared/metrics.ts'
+import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import { backerKey, type ModelTables } from './model-tables.ts'
+import { apiKeyEvent, campaignEvent, newRecordOf, pledgeEvent } from './sample-events.ts'
+
+export const wholeRequest: RebuildRequest = {
+  kind: 'rebuild',
+  files: [],
+  fromTime: null,
+  isDry: false,
+  acceptsLoss: false,
+  ignoresDisk: false,
+}
+
+export interface RebuildOptions extends Partial<RebuildRequest> {
+  /** What the rebuild has its statements run by. Default: the model's own. */
+  tables?: Tables
+  signal?: AbortSignal
+  /** Runs when a phase begins, before its first statement. */
+  onPhase?: (phase: RebuildState['phase']) => Promise<void>
+  /** Default: true. */
+  isAlone?: boolean
+}
+
+export interface RebuildableModel {
+  tables: Tables
+  databases: Databases
+  writer: EventWriter
+  append(events: readonly ChangeEvent[]): Promise<void>
+  /** Resolves when the live model has everything that was appended. */
+  settled(): Promise<void>
+  rebuild(options?: RebuildOptions): Promise<RebuildResult>
+  control: ControlDependencies
+  /** Ends the live projector; it can be started again. */
+  stopProjector(): Promise<void>
+  startProjector(): Promise<void>
+  close(): Promise<void>
+}
+
+const config = readConfig({
+  PLEDGEVIEW_COMMIT_HORIZON_MS: '2000',
+  PLEDGEVIEW_BATCH_MS_MAX: '20',
+  PLEDGEVIEW_BATCH_RECORDS_MAX: '500',
+  PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: '10',
+})
+const logger = pino({ level: 'silent' })
+
+/** Opens it on fresh databases, with the live projector running. */
+export async function openRebuildableModel(model: ModelTables): Promise<RebuildableModel> {
+  const { tables } = model
+  const databases = await model.freshDatabases()
+  const directory = await mkdtemp(join(tmpdir(), 'pledgeview-rebuild-'))
+  const journal = join(directory, 'journal.sqlite')
+  const writer = await openJournalWriter(journal)
+  const history = await openJournalHistory(journal, { live: 'projector' })
+  let runs = 0
+  let stopProjector = async () => {}
+  let isDrained = async () => true
+
+  async function startProjector(): Promise<void> {
+    const reader = await openJournalReader(journal, { consumer: 'projector', lookMs: 5 })
+    const stop = new AbortController()
+    const projector = createProjectorService({
+      reader,
+      tables,
+      databases,
+      config,
+      backerKey,
+      run: `live-${++runs}`,
+      settleMs: 0,
+      afterHold: () => completeExchange(tables, databases),
+      metrics: createMetrics(),
+      logger,
+      now: Date.now,
+      monotonicMs: () => performance.now(),
+      random: Math.random,
+    })
+    const running = projector.run(stop.signal)
+    running.catch(() => {})
+    isDrained = projector.isDrained
+    stopProjector = async () => {
+      stopProjector = async () => {}
+      stop.abort()
+      await running
+      await reader.close()
+    }
+  }
+
+  await startProjector()
+  return {
+    tables,
+    databases,
+    writer,
+    append: events => writer.append(events.map(newRecordOf)),
+    async settled() {
+      await vi.waitUntil(() => isDrained(), { timeout: 30_000, interval: 10 })
+    },
+    control: { tables, databases, history, sleep },
+    rebuild: ({ tables: own = tables, signal, onPhase = async () => {}, isAlone = true, ...request } = {}) =>
+      runRebuild(
+        {
+          tables: withPhases(own, onPhase),
+          databases,
+          history,
+          config,
+          backerKey,
+          run: `rebuild-run-${++runs}`,
+          isAlone,
+          logger,
+          onProgress: () => {},
+          now: Date.now,
+          monotonicMs: () => performance.now(),
+          random: Math.random,
+        },
+        { ...wholeRequest, ...request },
+        signal ?? new AbortController().signal,
+      ),
+    startProjector,
+    stopProjector: () => stopProjector(),
+    async close() {
+      await stopProjector()
+      await history.close()
+      await writer.close()
+      await sleep(0)
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Tells of every phase that is written into the rebuild log, once. */
+function withPhases(tables: Tables, onPhase: (phase: RebuildState['phase']) => Promise<void>): Tables {
+  let last: string | undefined
+  return {
+    ...tables,
+    async insert(insert, options) {
+      await tables.insert(insert, options)
+      if (!insert.table.endsWith('.rebuild_log')) return
+      const [, , phase] = JSON.parse(insert.body) as [string, string, RebuildState['phase']]
+      if (phase === last) return
+      last = phase
+      await onPhase(phase)
+    },
+  }
+}
+
+/** Campaigns with up to four pledges each, several versions of everything, some that are not public, and a key. */
+export function platformHistory(campaigns: number): ChangeEvent[] {
+  const events: ChangeEvent[] = [apiKeyEvent({ key: 'k', account_id: 'acc' })]
+  for (let n = 0; n < campaigns; n++) {
+    const campaign_id = `c${n}`
+    events.push(campaignEvent({ campaign_id, version: 1, status: 'DRAFT' }))
+    events.push(campaignEvent({ campaign_id, version: 2, status: n % 7 === 0 ? 'SUBMITTED' : 'LIVE' }))
+    for (let p = 0; p < n % 5; p++) {
+      events.push(pledgeEvent({ campaign_id, pledge_id: `p${p}`, backer_id: `b${(n + p) % 11}` }))
+    }
+  }
+  return events
+}
+
+/** What is public, and when it changed, in the order of ids. */
+export function stampsOf({
+  tables,
+  databases,
+}: Pick<RebuildableModel, 'tables' | 'databases'>): Promise<{ id: string; at: string }[]> {
+  return tables.rows({
+    query: `SELECT campaign_id AS id, toString(updated_at) AS at FROM ${databases.views}.campaigns ORDER BY id`,
+  })
+}
