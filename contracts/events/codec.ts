@@ -32,6 +32,9 @@ export const schemas: Readonly<Record<EventType, object>> = {
 /** Reads one writer's Avro binary (without framing) as our state; throws on bytes that do not fit. */
 export type StateReader<S> = (avroBinary: Buffer) => S
 
+/** Reads the state that begins at `at`, where states stand one behind the other; `end` is where the next begins. */
+export type StateSequenceReader<S> = (avroBinary: Buffer, at: number) => { state: S; end: number }
+
 interface StateOf {
   campaign: CampaignState
   pledge: PledgeState
@@ -73,8 +76,27 @@ export function createStateEncoder(ids: SchemaIds): StateEncoder {
 /** The reader for values that a writer with this schema wrote. Throws when Avro cannot resolve it to ours. */
 export function stateReader<T extends EventType>(type: T, writerSchema: object): StateReader<StateOf[T]> {
   const reader = types[type]
-  const resolver = reader.createResolver(compileSchema(writerSchema))
+  const resolver = resolverOf(type, writerSchema)
   return avroBinary => reader.fromBuffer(avroBinary, resolver) as StateOf[T]
+}
+
+/** As `stateReader`, for many states in one piece of bytes. Reading throws where the bytes end within a state. */
+export function stateSequenceReader<T extends EventType>(
+  type: T,
+  writerSchema: object,
+): StateSequenceReader<StateOf[T]> {
+  const reader = types[type]
+  const resolver = resolverOf(type, writerSchema)
+  return (avroBinary, at) => {
+    const { value, offset } = reader.decode(avroBinary, at, resolver)
+    if (offset < 0) throw new Error('truncated buffer')
+    return { state: value as StateOf[T], end: offset }
+  }
+}
+
+// Records and enums match by their names without the namespace: that is Avro's rule, and avsc's only when asked.
+function resolverOf(type: EventType, writerSchema: object): avro.Resolver {
+  return types[type].createResolver(compileSchema(writerSchema), { ignoreNamespaces: true })
 }
 
 /** The reader for values written with the current schema: no resolution, so it is the fast one. */
