@@ -3,8 +3,9 @@
  * opening it for as long as the command takes.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
 import { type Status, statusOf } from '../projector/status.ts'
+import type { RebuildDesk } from '../rebuild/desk.ts'
 import type { KeyDirectory, KeyRecord } from '../shared/api-keys.ts'
 import type { Config } from '../shared/config.ts'
 import { openJournalWriter } from '../shared/event-log/journal/journal.ts'
@@ -20,6 +21,8 @@ import {
   type ServiceAddress,
 } from './data-directory.ts'
 import { openEmbeddedModel } from './model.ts'
+import { remoteDesk } from './rebuild-routes.ts'
+import { createEmbeddedRebuilds } from './rebuilds.ts'
 
 export interface ModelAccess {
   /** The process that runs on the directory, where there is one. */
@@ -27,27 +30,40 @@ export interface ModelAccess {
   keys: KeyDirectory
   writer: EventWriter
   secrets: Secrets
+  rebuilds: RebuildDesk
   status(): Promise<Status>
 }
 
+export interface AccessOptions {
+  /** Whether everything that is in the journal has to be folded before the work. */
+  isCaughtUp: boolean
+  /** Of a model that is opened for the work. Default: silent. */
+  logger?: Logger
+}
+
+/** What the rebuild log says of a rebuild whose command ended before it. */
+export const commandEnded = 'its command was interrupted'
+
 const answerMsMax = 10_000
+// Dropping a generation, or giving up a rebuild, takes its time.
+const actMsMax = 120_000
 const lockMsMax = 30_000
 const lookMs = 100
 
 /**
  * Runs the work with access to the model, and lets go of it again. Another command that holds the directory for a
- * moment is waited for. `isCaughtUp` asks for everything that is in the journal to be folded before the work.
+ * moment is waited for.
  */
 export async function withModel<T>(
   directory: DataDirectory,
   config: Config,
-  { isCaughtUp }: { isCaughtUp: boolean },
+  options: AccessOptions,
   work: (access: ModelAccess) => Promise<T>,
 ): Promise<T> {
   const deadline = performance.now() + lockMsMax
   for (;;) {
     try {
-      return await withOwnModel(directory, config, isCaughtUp, work)
+      return await withOwnModel(directory, config, options, work)
     } catch (error) {
       if (!(error instanceof DataDirectoryInUse)) throw error
     }
@@ -72,8 +88,9 @@ async function withService<T>(
   holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
   const writer = await openJournalWriter(directory.journal)
   try {
-    const status = () => ask<Status>(service, '/status')
-    return await work({ service, keys: remoteKeys(service), writer, secrets, status })
+    const status = () => ask<Status>(service, 'GET', '/status')
+    const rebuilds = remoteDesk((method, path, body) => ask(service, method, path, body))
+    return await work({ service, keys: remoteKeys(service), writer, secrets, rebuilds, status })
   } finally {
     await writer.close()
   }
@@ -82,16 +99,17 @@ async function withService<T>(
 async function withOwnModel<T>(
   directory: DataDirectory,
   config: Config,
-  isCaughtUp: boolean,
+  { isCaughtUp, logger = pino({ level: 'silent' }) }: AccessOptions,
   work: (access: ModelAccess) => Promise<T>,
 ): Promise<T> {
-  const logger = pino({ level: 'silent' })
   const model = await openEmbeddedModel({ directory, config, metrics: createMetrics(), logger })
+  const rebuilds = createEmbeddedRebuilds({ model, directory, config, logger })
   try {
     if (isCaughtUp) await model.whenDrained()
     const { keys, writer, secrets } = model
-    return await work({ service: undefined, keys, writer, secrets, status: () => statusOf(model) })
+    return await work({ service: undefined, keys, writer, secrets, rebuilds, status: () => statusOf(model) })
   } finally {
+    await rebuilds.close(commandEnded)
     await model.close()
   }
 }
@@ -108,22 +126,35 @@ function isAlive({ pid }: ServiceAddress): boolean {
 
 function remoteKeys(service: ServiceAddress): KeyDirectory {
   const keys = (query: string) =>
-    ask<{ keys: KeyRecord[] }>(service, `/keys?${query}`).then(answer => answer.keys)
+    ask<{ keys: KeyRecord[] }>(service, 'GET', `/keys?${query}`).then(answer => answer.keys)
   return {
     ofAccount: account => keys(`account=${encodeURIComponent(account)}`),
     find: key => keys(`key=${encodeURIComponent(key)}`),
   }
 }
 
-async function ask<T>(service: ServiceAddress, path: string): Promise<T> {
+async function ask<T>(
+  service: ServiceAddress,
+  method: 'GET' | 'POST',
+  path: string,
+  body?: object,
+): Promise<T> {
   const response = await fetch(`${service.ops_url}${path}`, {
-    headers: { authorization: `Bearer ${service.ops_token}` },
-    signal: AbortSignal.timeout(answerMsMax),
+    method,
+    headers: {
+      authorization: `Bearer ${service.ops_token}`,
+      ...(body && { 'content-type': 'application/json' }),
+    },
+    ...(body && { body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(method === 'GET' ? answerMsMax : actMsMax),
   }).catch((error: Error) => {
     throw new Error(
       `the service (process ${service.pid}) does not answer at ${service.ops_url}: ${error.message}`,
     )
   })
-  if (!response.ok) throw new Error(`the service answered ${path} with ${response.status}`)
-  return (await response.json()) as T
+  if (response.ok) return (await response.json()) as T
+  const { error } = (await response.json().catch(() => ({}))) as { error?: string }
+  // What it refuses it says in words for who asked.
+  if (response.status === 409 && error) throw new Error(error)
+  throw new Error(`the service answered ${path} with ${response.status}${error ? `: ${error}` : ''}`)
 }

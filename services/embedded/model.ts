@@ -19,6 +19,9 @@ import { migrate } from '../shared/tables/migrate.ts'
 import { type Databases, defaultDatabases, type Tables } from '../shared/tables/port.ts'
 import { type DataDirectory, holdIdentity, readSecrets, type Secrets } from './data-directory.ts'
 
+/** Whose positions in the journal the projector's are. */
+export const liveConsumer = 'projector'
+
 export interface EmbeddedModel {
   tables: Tables
   databases: Databases
@@ -71,7 +74,7 @@ export async function openEmbeddedModel({
     await migrate(tables, databases)
     const writer = await openJournalWriter(directory.journal)
     closers.push(() => writer.close())
-    const reader = await openJournalReader(directory.journal, { consumer: 'projector' })
+    const reader = await openJournalReader(directory.journal, { consumer: liveConsumer })
     closers.push(() => reader.close())
 
     const run = `embedded-${randomUUID()}`

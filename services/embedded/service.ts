@@ -16,6 +16,8 @@ import { createMetrics, type Metrics } from '../shared/metrics.ts'
 import { createOpsServer } from '../shared/ops-server.ts'
 import { type DataDirectory, removeServiceAddress, writeServiceAddress } from './data-directory.ts'
 import { type EmbeddedModel, openEmbeddedModel } from './model.ts'
+import { addRebuildRoutes } from './rebuild-routes.ts'
+import { createEmbeddedRebuilds, serviceStopped } from './rebuilds.ts'
 
 export interface EmbeddedServiceOptions {
   directory: DataDirectory
@@ -59,13 +61,19 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
     closers.push(() => query.close())
     const apiUrl = await query.app.listen({ host: config.PLEDGEVIEW_HOST, port: options.port })
     const token = randomBytes(32).toString('hex')
+    const rebuilds = createEmbeddedRebuilds({ model, directory, config, logger })
+    closers.push(() => rebuilds.close(serviceStopped))
     const ops = opsServer(model, query, config, metrics, token)
+    addRebuildRoutes(ops, rebuilds, token)
     closers.push(() => closeServer(ops))
     const opsUrl = await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: options.opsPort })
 
     const port = Number(new URL(apiUrl).port)
     writeServiceAddress(directory, { pid: process.pid, port, ops_url: opsUrl, ops_token: token })
     closers.push(() => removeServiceAddress(directory))
+    rebuilds.resume().catch((error: Error) => {
+      logger.error({ error: error.message }, 'the rebuild that was cut off could not go on')
+    })
     return { model, apiUrl: `${apiUrl}/api/v1`, opsUrl, close }
   } catch (error) {
     await close()

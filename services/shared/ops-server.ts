@@ -4,10 +4,10 @@
  * What can name people (the keys' contact addresses) is answered only to the bearer of the process's own token, which
  * stands in a file that the owner of the data directory alone can read.
  */
-import { timingSafeEqual } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import Fastify, { type FastifyInstance } from 'fastify'
 import type { KeyDirectory } from './api-keys.ts'
+import { isBearer } from './bearer.ts'
 import { answered, type Check } from './checks.ts'
 import type { Metrics } from './metrics.ts'
 
@@ -76,10 +76,4 @@ export function createOpsServer(dependencies: OpsServerDependencies): FastifyIns
 
 function allOk(checks: Record<string, Check>): boolean {
   return Object.values(checks).every(check => check.ok)
-}
-
-function isBearer(header: string | undefined, token: string): boolean {
-  const presented = Buffer.from(header ?? '')
-  const expected = Buffer.from(`Bearer ${token}`)
-  return presented.length === expected.length && timingSafeEqual(presented, expected)
 }
