@@ -49,6 +49,15 @@ const readersMax = 1_000
  * both: a registry may give the fixed ids to any schema. It remembers one compiled reader per schema id and type.
  */
 export function createDecoder(writerSchemas?: WriterSchemas): Decode {
+  const read = createEventReader(writerSchemas)
+  return record => {
+    const event = read(record)
+    return 'reason' in event ? event : checked(event)
+  }
+}
+
+/** The same but for the rules, which what it returns may break: for a person who looks at a reject. */
+export function createEventReader(writerSchemas?: WriterSchemas): Decode {
   const readers = new Map<string, Reader>()
   if (!writerSchemas) {
     for (const type of eventTypes) readers.set(readerName(type, schemaIds[type]), currentStateReader(type))
@@ -75,7 +84,7 @@ export function createDecoder(writerSchemas?: WriterSchemas): Decode {
     const key = toBuffer(record.key).toString('utf8')
     if (record.value === null) {
       // A state's key must be its entity's own; a tombstone has nothing else to tell that bytes were lost.
-      return isUtf8(record.key) ? checked({ type, key, data: null }) : { reason: 'the key is not UTF-8' }
+      return isUtf8(record.key) ? { type, key, data: null } : { reason: 'the key is not UTF-8' }
     }
     const framed = unframe(record.value)
     if ('reason' in framed) return framed
@@ -88,7 +97,7 @@ export function createDecoder(writerSchemas?: WriterSchemas): Decode {
       return { reason: `the value is not Avro of schema id ${framed.schemaId}: ${messageOf(error)}` }
     }
     // The reader is the type's own, so state and type belong together.
-    return checked({ type, key, data } as ChangeEvent)
+    return { type, key, data } as ChangeEvent
   }
 }
 

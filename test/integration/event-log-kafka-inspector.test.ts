@@ -66,8 +66,8 @@ describeKafka('the inspector of the event log', ({ address, openReader, openWrit
 
     test('are none where none were put', async () => {
       expect(await inspect(inspector => inspector.rejects({ limit: 5 }))).toEqual({
-        rejects: [],
-        unreadable: [],
+        ...{ rejects: [], matched: 0 },
+        ...{ messages: 0, of: 0, unreadable: [], unreadableCount: 0 },
       })
     })
 

@@ -9,11 +9,14 @@
  */
 import type { Topic } from '../../../contracts/events/event.ts'
 
-/** A record to append. A null value is a tombstone. */
+/** A record to append. A null value is a tombstone. Kafka keeps headers; the journal has none of its records. */
 export interface NewRecord {
   topic: Topic
   key: Uint8Array | null
   value: Uint8Array | null
+  headers?: Readonly<Record<string, Uint8Array>>
+  /** Every value of the headers that came more than once; `headers` has their last. */
+  repeatedHeaders?: Readonly<Record<string, readonly Uint8Array[]>>
 }
 
 /** A record as the log delivers it. `appendedAt` is the log's own time, in ms since the epoch. */
@@ -21,9 +24,6 @@ export interface LogRecord extends NewRecord {
   partition: number
   offset: number
   appendedAt: number
-  headers?: Readonly<Record<string, Uint8Array>>
-  /** Every value of the headers that came more than once; `headers` has their last. */
-  repeatedHeaders?: Readonly<Record<string, readonly Uint8Array[]>>
 }
 
 /** The offset to read next in a partition. */
@@ -67,6 +67,8 @@ export interface Reject {
 /** A reject as the log keeps it. `rejectedAt` is in ms since the epoch. */
 export interface StoredReject extends Reject {
   rejectedAt: number
+  /** The bytes of a value that was too large to be kept: the record's `value` is null then, and is no tombstone. */
+  omittedValueBytes?: number
 }
 
 export interface EventWriter {

@@ -1,17 +1,17 @@
 /** The journal's rejects: records that could not be projected, kept with the bytes that they came with. */
 import type { DatabaseSync } from 'node:sqlite'
-import { type Topic, topics } from '../../../../contracts/events/event.ts'
+import { topics } from '../../../../contracts/events/event.ts'
 import type { LogRecord, Reject, StoredReject } from '../port.ts'
+import type { RejectFilter, RejectPlace } from '../reject-filter.ts'
 
-export interface RejectQuery {
-  topic?: Topic
-  /** Only rejects whose reason holds this text. */
-  reasonPart?: string
-  /** Only rejects of this time or later, in ms since the epoch. */
-  since?: number
+export interface RejectQuery extends RejectFilter {
   /** How many at most. */
   limit: number
+  /** Fewer where their keys and values have more bytes; one at least. Default 64 MiB. */
+  bytesMax?: number
 }
+
+const listBytesMax = 64 * 1024 ** 2
 
 type Row = Record<string, unknown>
 
@@ -27,24 +27,61 @@ export function storeRejects(db: DatabaseSync, rejects: readonly Reject[], rejec
   }
 }
 
+const isAskedFor = `(:topic IS NULL OR topic = :topic) AND (:reasonPart IS NULL OR instr(reason, :reasonPart) > 0)
+  AND (:since IS NULL OR rejected_at >= :since) AND (:until IS NULL OR rejected_at < :until)`
+
 /** The latest rejects first. */
-export function listRejects(
-  db: DatabaseSync,
-  { topic, reasonPart, since, limit }: RejectQuery,
-): StoredReject[] {
+export function listRejects(db: DatabaseSync, query: RejectQuery): StoredReject[] {
+  const { limit, bytesMax = listBytesMax } = query
   const rows = db
     .prepare(
-      `SELECT * FROM rejects
-       WHERE (?1 IS NULL OR topic = ?1) AND (?2 IS NULL OR instr(reason, ?2) > 0) AND rejected_at >= ?3
-       ORDER BY rejected_at DESC, topic, partition, offset DESC LIMIT ?4`,
+      `SELECT * FROM rejects WHERE ${isAskedFor} ORDER BY rejected_at DESC, topic, partition, offset DESC LIMIT :limit`,
     )
-    .all(topic ?? null, reasonPart ?? null, since ?? 0, limit)
-  return rows.map(storedReject)
+    .iterate({ ...parametersOf(query), limit })
+  return upTo(bytesMax, rows).map(storedReject)
+}
+
+/**
+ * The next rejects in the order in which they were kept: those after the row `after`, up to the row `last`. `next` is
+ * what to go on after; there are no more where none come.
+ */
+export function readRejects(
+  db: DatabaseSync,
+  { after, last, limit, bytesMax = listBytesMax, ...filter }: RejectQuery & { after: number; last: number },
+): { rejects: StoredReject[]; next: number } {
+  const found = db
+    .prepare(
+      `SELECT rowid AS row, * FROM rejects WHERE rowid > :after AND rowid <= :last AND ${isAskedFor}
+       ORDER BY rowid LIMIT :limit`,
+    )
+    .iterate({ ...parametersOf(filter), after, last, limit })
+  const rows = upTo(bytesMax, found)
+  return { rejects: rows.map(storedReject), next: Number(rows.at(-1)?.row ?? after) }
+}
+
+/** The row that was kept last, 0 where there is none. */
+export function lastReject(db: DatabaseSync): number {
+  return Number(db.prepare('SELECT ifnull(max(rowid), 0) AS last FROM rejects').get()?.last)
+}
+
+function parametersOf({ topic, reasonPart, since, until }: RejectFilter) {
+  return { topic: topic ?? null, reasonPart: reasonPart ?? null, since: since ?? null, until: until ?? null }
+}
+
+function upTo(bytesMax: number, rows: Iterable<Row>): Row[] {
+  const kept: Row[] = []
+  let bytes = 0
+  for (const row of rows) {
+    bytes += (bytesOrNull(row.key)?.length ?? 0) + (bytesOrNull(row.value)?.length ?? 0)
+    if (bytes > bytesMax && kept.length > 0) break
+    kept.push(row)
+  }
+  return kept
 }
 
 export function findReject(
   db: DatabaseSync,
-  { topic, partition, offset }: Pick<LogRecord, 'topic' | 'partition' | 'offset'>,
+  { topic, partition, offset }: RejectPlace,
 ): StoredReject | undefined {
   const row = db
     .prepare('SELECT * FROM rejects WHERE topic = ? AND partition = ? AND offset = ?')
@@ -52,8 +89,12 @@ export function findReject(
   return row && storedReject(row)
 }
 
-export function countRejects(db: DatabaseSync): number {
-  return Number(db.prepare('SELECT count(*) AS rejects FROM rejects').get()?.rejects)
+/** How many there are of those that the filter asks for. */
+export function countRejects(db: DatabaseSync, filter: RejectFilter): number {
+  const row = db
+    .prepare(`SELECT count(*) AS rejects FROM rejects WHERE ${isAskedFor}`)
+    .get(parametersOf(filter))
+  return Number(row?.rejects)
 }
 
 function storedReject(row: Row): StoredReject {

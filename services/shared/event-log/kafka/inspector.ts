@@ -3,9 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { topics } from '../../../../contracts/events/event.ts'
 import type { PartitionLag } from '../port.ts'
+import type { FoundRejects, RejectFilter, Searched, TakeRejects } from '../reject-filter.ts'
 import { createKafka, isOutage, type KafkaSettings } from './client.ts'
 import { type Cluster, partitionName, readCommitted, readRanges, type TopicPartition } from './offsets.ts'
-import { countRejects, type KeptRejects, readLatestRejects } from './reject-tail.ts'
+import { countRejects, latestRejects, type SearchBounds, walkRejects } from './reject-search.ts'
 
 const attemptsMax = 20
 const attemptPauseMs = 250
@@ -22,23 +23,26 @@ export interface KafkaInspector {
   /** Messages of the reject topic: a reject that was put twice counts twice. */
   rejectCount(): Promise<number>
   /** The latest rejects first, each once. Rejects where the topic does not tell them in time. */
-  rejects(query: { limit: number }): Promise<KeptRejects>
+  rejects(query: RejectFilter & { limit: number }): Promise<FoundRejects>
+  /** Hands over those that are kept at this moment, each once, in parts, until `take` wants no more. */
+  walkRejects(filter: RejectFilter, take: TakeRejects): Promise<Searched>
   close(): Promise<void>
 }
 
 /** Connects to the cluster. Rejects where it cannot be reached. `groupId`: of the projectors. */
 export async function openKafkaInspector(
   settings: KafkaSettings & { groupId: string },
-  { logger }: { logger: Logger },
+  { logger, searchBounds }: { logger: Logger; searchBounds?: SearchBounds },
 ): Promise<KafkaInspector> {
   const kafka = createKafka(settings, logger)
   const admin = kafka.admin()
-  const cluster = { admin, names: settings }
+  const cluster = { kafka, admin, names: settings, groupId: settings.groupId }
   await admin.connect()
   return {
     group: () => oncePossible(() => readGroup(cluster, settings.groupId)),
     rejectCount: () => countRejects(cluster),
-    rejects: query => readLatestRejects({ ...cluster, kafka, groupId: settings.groupId }, query),
+    rejects: query => latestRejects(cluster, query, searchBounds),
+    walkRejects: (filter, take) => walkRejects(cluster, filter, take, searchBounds),
     close: () => admin.disconnect(),
   }
 }

@@ -1,7 +1,7 @@
 /** A message as kafkajs has it becomes a record of the port: its bytes as they are, numbers instead of decimal text. */
 import type { IHeaders, KafkaMessage } from 'kafkajs'
 import type { Topic } from '../../../../contracts/events/event.ts'
-import type { LogRecord } from '../port.ts'
+import type { LogRecord, NewRecord } from '../port.ts'
 
 export function toLogRecord(topic: Topic, partition: number, message: KafkaMessage): LogRecord {
   const { key, value, offset, timestamp, headers } = message
@@ -22,7 +22,7 @@ export function toLogRecord(topic: Topic, partition: number, message: KafkaMessa
 export function writeHeaders({
   headers = {},
   repeatedHeaders = {},
-}: Pick<LogRecord, 'headers' | 'repeatedHeaders'>): Record<string, Buffer | Buffer[]> {
+}: Pick<NewRecord, 'headers' | 'repeatedHeaders'>): Record<string, Buffer | Buffer[]> {
   const single = Object.entries(headers).map(([name, value]) => [name, Buffer.from(value)])
   const repeated = Object.entries(repeatedHeaders).map(([name, values]) => [
     name,

@@ -6,7 +6,7 @@
  * counts: a reader keeps one of each.
  */
 import type { KafkaMessage, Message } from 'kafkajs'
-import type { Reject } from '../port.ts'
+import type { Reject, StoredReject } from '../port.ts'
 import { type KafkaSettings, rejectTopicName, toBuffer, topicName, topicOfName } from './client.ts'
 import { partitionerBy } from './partition.ts'
 import type { Producer } from './producer.ts'
@@ -80,7 +80,10 @@ export function rejectMessage(names: Names, { record, reason }: Reject): Message
 }
 
 /** Reads a message of the reject topic. Throws an `Error` where it is not one that `rejectMessage` made. */
-export function readReject(names: Names, { key, value, headers = {} }: KafkaMessage): Reject {
+export function readReject(
+  names: Names,
+  { key, value, headers = {} }: KafkaMessage,
+): Omit<StoredReject, 'rejectedAt'> {
   const own = new Set<string>(Object.values(rejectHeaders))
   const original = Object.fromEntries(Object.entries(headers).filter(([name]) => !own.has(name)))
   const text = (name: string): string => {
@@ -88,17 +91,26 @@ export function readReject(names: Names, { key, value, headers = {} }: KafkaMess
     if (found === undefined) throw new Error(`a message of the reject topic has no header ${name}`)
     return found.toString()
   }
+  const number = (name: string): number => {
+    const value = Number(text(name))
+    if (!Number.isSafeInteger(value))
+      throw new Error(`a message of the reject topic has no number in ${name}`)
+    return value
+  }
   return {
     record: {
       topic: topicOfName(names, text(rejectHeaders.topic)),
-      partition: Number(text(rejectHeaders.partition)),
-      offset: Number(text(rejectHeaders.offset)),
-      appendedAt: Number(text(rejectHeaders.appendedAt)),
+      partition: number(rejectHeaders.partition),
+      offset: number(rejectHeaders.offset),
+      appendedAt: number(rejectHeaders.appendedAt),
       key,
       value,
       ...(Object.keys(original).length > 0 && readHeaders(original)),
     },
     reason: text(rejectHeaders.reason),
+    ...(headers[rejectHeaders.omittedValueBytes] !== undefined && {
+      omittedValueBytes: number(rejectHeaders.omittedValueBytes),
+    }),
   }
 }
 

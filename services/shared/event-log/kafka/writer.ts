@@ -5,6 +5,7 @@ import { type KafkaSettings, toBuffer, topicName } from './client.ts'
 import type { Compression } from './codecs.ts'
 import { createPartitioner } from './partition.ts'
 import { type OutgoingMessage, openProducer } from './producer.ts'
+import { writeHeaders } from './record.ts'
 
 export interface KafkaWriterSettings extends KafkaSettings {
   /** LZ4 unless it is given. */
@@ -29,9 +30,14 @@ export async function openKafkaWriter(
   }
 }
 
-function outgoing(settings: KafkaSettings, { topic, key, value }: NewRecord): OutgoingMessage {
+function outgoing(settings: KafkaSettings, record: NewRecord): OutgoingMessage {
+  const { topic, key, value, headers } = record
   return {
     topic: topicName(settings, topic),
-    message: { key: key && toBuffer(key), value: value && toBuffer(value) },
+    message: {
+      key: key && toBuffer(key),
+      value: value && toBuffer(value),
+      ...(headers && { headers: writeHeaders(record) }),
+    },
   }
 }

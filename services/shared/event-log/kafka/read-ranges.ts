@@ -1,0 +1,122 @@
+/** Reading parts of a topic once, from an offset to another, outside of the projectors' group. */
+import { randomUUID } from 'node:crypto'
+import type * as Kafkajs from 'kafkajs'
+
+/** Of a partition: from this offset on, and below `end`. */
+export interface Range {
+  partition: number
+  from: number
+  end: number
+}
+
+export interface RangesOf {
+  /** The topic's name in the cluster. */
+  topic: string
+  ranges: readonly Range[]
+  /** The group that it reads in for the moment begins with this. */
+  groupId: string
+  /** How long reading may take, without what `take` does, in ms. */
+  msMax: number
+}
+
+export interface RangesRead {
+  /** How many messages were handed over. */
+  messages: number
+  /** Whether the time ended before the ranges did. */
+  isLate: boolean
+}
+
+// A member that is away for longer is put out of its group and begins anew: slow, but it misses nothing.
+const sessionMs = 60_000
+
+/**
+ * Hands over every message of the ranges once, those of a partition in order, until `take` resolves with false: it wants
+ * no more. kafkajs reads in groups only, so it takes one of its own, and removes it again. Rejects with what `take`
+ * rejects with, and where the time has ended before the first message came.
+ */
+export async function readRangesOf(
+  { kafka, admin }: { kafka: Kafkajs.Kafka; admin: Kafkajs.Admin },
+  { topic, ranges, groupId, msMax }: RangesOf,
+  take: (partition: number, messages: Kafkajs.KafkaMessage[]) => Promise<boolean>,
+): Promise<RangesRead> {
+  const open = new Map(
+    ranges
+      .filter(({ from, end }) => from < end)
+      .map(range => [range.partition, { ...range, next: range.from }]),
+  )
+  if (open.size === 0) return { messages: 0, isLate: false }
+  const ownGroup = `${groupId}-look-${randomUUID()}`
+  const consumer = kafka.consumer({ groupId: ownGroup, maxWaitTimeInMs: 100, sessionTimeout: sessionMs })
+  const { promise: isRead, resolve, reject } = Promise.withResolvers<RangesRead>()
+  // Whoever awaits it may come late, after a failure to connect.
+  isRead.catch(() => undefined)
+  const clock = createClock(msMax, () => end(true))
+  let messages = 0
+  let isOver = false
+
+  function end(isLate: boolean): void {
+    isOver = true
+    clock.stop()
+    if (isLate && messages === 0) reject(new Error(`${topic} was not read within ${msMax} ms`))
+    else resolve({ messages, isLate })
+  }
+
+  function fail(cause: unknown): void {
+    isOver = true
+    clock.stop()
+    reject(cause)
+  }
+
+  async function handle(batch: Kafkajs.Batch): Promise<void> {
+    const range = open.get(batch.partition)
+    if (isOver || !range) return
+    // It may fetch from the topic's start before it has seen where to look, and again after it joined anew.
+    const wanted = batch.messages.filter(
+      ({ offset }) => Number(offset) >= range.next && Number(offset) < range.end,
+    )
+    range.next = Math.max(range.next, Number(batch.lastOffset()) + 1)
+    if (range.next >= range.end) open.delete(batch.partition)
+    messages += wanted.length
+    clock.stop()
+    const isMoreWanted = wanted.length === 0 || (await take(batch.partition, wanted))
+    if (isMoreWanted && open.size > 0) clock.start()
+    else end(false)
+  }
+
+  consumer.on(consumer.events.CRASH, ({ payload: { error } }) => fail(error))
+  try {
+    await consumer.connect()
+    await consumer.subscribe({ topics: [topic], fromBeginning: true })
+    clock.start()
+    await consumer.run({
+      autoCommit: false,
+      eachBatch: ({ batch }) => handle(batch).catch(fail),
+    })
+    for (const { partition, from } of open.values()) consumer.seek({ topic, partition, offset: String(from) })
+    return await isRead
+  } finally {
+    isOver = true
+    clock.stop()
+    await consumer.disconnect()
+    await admin.deleteGroups([ownGroup])
+  }
+}
+
+/** Runs out once it has run for so long in all. */
+function createClock(msMax: number, onEnd: () => void): { start(): void; stop(): void } {
+  let leftMs = msMax
+  let startedMs = 0
+  let timer: NodeJS.Timeout | undefined
+  return {
+    start() {
+      startedMs = performance.now()
+      timer = setTimeout(onEnd, leftMs)
+    },
+    stop() {
+      if (!timer) return
+      clearTimeout(timer)
+      timer = undefined
+      leftMs = Math.max(0, leftMs - (performance.now() - startedMs))
+    },
+  }
+}
