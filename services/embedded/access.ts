@@ -41,9 +41,6 @@ export interface AccessOptions {
   logger?: Logger
 }
 
-/** What the rebuild log says of a rebuild whose command ended before it. */
-export const commandEnded = 'its command was interrupted'
-
 const answerMsMax = 10_000
 // Dropping a generation, or giving up a rebuild, takes its time.
 const actMsMax = 120_000
@@ -109,7 +106,7 @@ async function withOwnModel<T>(
     const { keys, writer, secrets } = model
     return await work({ service: undefined, keys, writer, secrets, rebuilds, status: () => statusOf(model) })
   } finally {
-    await rebuilds.close(commandEnded)
+    await rebuilds.close('its command has ended')
     await model.close()
   }
 }

@@ -14,7 +14,7 @@ import { openJournalHistory } from '../shared/event-log/journal/history.ts'
 import type { DataDirectory } from './data-directory.ts'
 import { type EmbeddedModel, liveConsumer } from './model.ts'
 
-export interface EmbeddedRebuilds extends LocalDesk {
+export type EmbeddedRebuilds = LocalDesk & {
   /** Goes on, in the background, with what was cut off; resolves once it is under way. */
   resume(): Promise<void>
 }

@@ -27,13 +27,15 @@ export interface RebuildDesk {
   abort(): Promise<RebuildReport>
   /** Drops the generation before the last rebuild. Throws `RebuildRefused` where none is kept. */
   drop(): Promise<RebuildReport>
+  /**
+   * Of a desk whose rebuilds run in this process: stops the one that does, and begins no other. The reason is what the
+   * rebuild log says of it.
+   */
+  close?(reason: string): Promise<void>
 }
 
 /** A desk whose rebuilds run in this process. */
-export interface LocalDesk extends RebuildDesk {
-  /** Stops the rebuild that runs here, and begins no other. The reason is what the rebuild log says of it. */
-  close(reason: string): Promise<void>
-}
+export type LocalDesk = RebuildDesk & Required<Pick<RebuildDesk, 'close'>>
 
 export interface DeskDependencies {
   tables: Tables

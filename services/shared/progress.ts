@@ -3,6 +3,20 @@
  * Where the stream is no terminal nothing is painted, so logs and pipes stay clean.
  */
 
+/** One line of a terminal, painted over again and again. Nothing where the stream is no terminal. */
+export interface PaintedLine {
+  /** Call it as often as you like: the text is asked for, and painted, some times a second. */
+  paint(text: () => string): void
+  /** Wipes the line, so that what is printed next stands alone. */
+  wipe(): void
+}
+
+export interface PaintedLineOptions {
+  stream: NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
+  /** A clock that only goes forward, in ms. */
+  now?: () => number
+}
+
 export interface Progress {
   /** How much is done, and what else is worth saying. Call it as often as you like: it paints some times a second. */
   update(done: number, detail?: string): void
@@ -10,16 +24,13 @@ export interface Progress {
   done(): void
 }
 
-export interface ProgressOptions {
-  stream: NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
+export interface ProgressOptions extends PaintedLineOptions {
   /** What is going on, in one word. */
   label: string
   /** What `done` grows to; `undefined` where nobody knows, as of a pipe. */
   total?: number | undefined
   /** How an amount is written; digits in groups of three by default. */
   format?: (amount: number) => string
-  /** A clock that only goes forward, in ms. */
-  now?: () => number
 }
 
 const paintMs = 100
@@ -35,17 +46,35 @@ export function createProgress({
   now = () => performance.now(),
 }: ProgressOptions): Progress {
   const startedMs = now()
-  let paintedMs: number | undefined
+  const line = createPaintedLine({ stream, now })
   return {
     update(done, detail = '') {
+      line.paint(() => {
+        const elapsedMs = now() - startedMs
+        const share = total ? Math.min(done / total, 1) : 0
+        // An estimate from almost nothing would jump about.
+        const leftMs = share >= 0.01 ? elapsedMs / share - elapsedMs : null
+        return progressText({ label, done, total, detail, leftMs, format })
+      })
+    },
+    done: line.wipe,
+  }
+}
+
+export function createPaintedLine({
+  stream,
+  now = () => performance.now(),
+}: PaintedLineOptions): PaintedLine {
+  let paintedMs: number | undefined
+  return {
+    paint(text) {
       const atMs = now()
       if (!stream.isTTY || (paintedMs !== undefined && atMs - paintedMs < paintMs)) return
       paintedMs = atMs
-      const text = progressText({ label, done, total, detail, elapsedMs: atMs - startedMs, format })
       // A line that wrapped could not be painted over.
-      stream.write(eraseLine + text.slice(0, (stream.columns || columnsDefault) - 1))
+      stream.write(eraseLine + text().slice(0, (stream.columns || columnsDefault) - 1))
     },
-    done() {
+    wipe() {
       if (paintedMs !== undefined) stream.write(eraseLine)
       paintedMs = undefined
     },
@@ -57,20 +86,19 @@ export interface ProgressState {
   done: number
   total: number | undefined
   detail: string
-  elapsedMs: number
+  /** How long the rest will take, ms; null where there is no telling. */
+  leftMs: number | null
   format: (amount: number) => string
 }
 
 /** The line: `appending [####----] 43%  177 of 411 MB  0:07 left  612,345 lines`. Pure. */
-export function progressText({ label, done, total, detail, elapsedMs, format }: ProgressState): string {
+export function progressText({ label, done, total, detail, leftMs, format }: ProgressState): string {
   if (!total) return `${label}  ${format(done)}  ${detail}`.trimEnd()
   const share = Math.min(Math.max(done / total, 0), 1)
   const filled = Math.round(share * barWidth)
   const bar = `[${'#'.repeat(filled)}${'-'.repeat(barWidth - filled)}]`
   const amounts = `${format(done)} of ${format(total)}`
-  // An estimate from almost nothing would jump about.
-  const left = share >= 0.01 ? clock(elapsedMs / share - elapsedMs) : '-:--'
-  return `${label} ${bar} ${Math.floor(share * 100)}%  ${amounts}  ${left} left  ${detail}`.trimEnd()
+  return `${label} ${bar} ${Math.floor(share * 100)}%  ${amounts}  ${clock(leftMs)} left  ${detail}`.trimEnd()
 }
 
 /** Digits in groups of three, whatever the locale. */
@@ -83,7 +111,9 @@ export function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`
 }
 
-function clock(ms: number): string {
+/** Minutes and seconds, or no telling. */
+export function clock(ms: number | null): string {
+  if (ms === null) return '-:--'
   const seconds = Math.ceil(ms / 1000)
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
 }
