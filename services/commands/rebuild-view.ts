@@ -8,7 +8,7 @@ import {
   type WorkPhase,
   workPhases,
 } from '../rebuild/rebuild-log.ts'
-import { clock, grouped, megabytes, progressText } from '../shared/progress.ts'
+import { barText, clock, grouped, megabytes } from '../shared/progress.ts'
 
 /** `stopped`: it is not finished and nobody is at it; the same request goes on. */
 export type Outcome = 'running' | 'rebuilt' | 'compared' | 'aborted' | 'dropped' | 'stopped'
@@ -28,20 +28,18 @@ export function outcomeOf({ state, isAlive }: RebuildReport): Outcome {
   }
 }
 
-/** The line of a terminal: `reading log [####----] 43%  177,000 of 411,000  0:07 left  25,000 records/s  lag 234,000`. */
+/** The line of a terminal: `reading log [####----] 43%  0:07 left  25,000 records/s  lag 234,000`. */
 export function paintedText({ phase, detail: { progress } }: RebuildState): string {
   if (!progress) return `${phase} ...`
-  const { done, of, etaSeconds } = progress
-  const leftMs = etaSeconds === null ? null : etaSeconds * 1000
-  const detail = [rateText(progress), ...lagTexts(progress)].join('  ')
-  return progressText({ label: phase, done, total: of, detail, leftMs, format: amountOf(progress) })
+  const bar = barText(percentOf(progress) / 100, barWidth)
+  return [`${phase} ${bar}`, `${leftOf(progress)} left`, rateText(progress), ...lagTexts(progress)].join('  ')
 }
 
 /** The same for a log file: `reading log: 43%, 177,000 of 411,000 records, 25,000 records/s, 0:07 left, lag 234,000`. */
 export function progressLine({ phase, detail: { progress } }: RebuildState): string {
   if (!progress) return phase
-  const left = progress.etaSeconds === null ? [] : [`${clock(progress.etaSeconds * 1000)} left`]
-  return `${phase}: ${[doneText(progress), rateText(progress), ...left, ...lagTexts(progress)].join(', ')}`
+  const parts = [doneText(progress), rateText(progress), `${leftOf(progress)} left`, ...lagTexts(progress)]
+  return `${phase}: ${parts.join(', ')}`
 }
 
 /** Of these phases, in their order, those that it has left behind, with the time that each took. */
@@ -125,15 +123,16 @@ export function unfinishedText({ state }: RebuildReport): string {
   return `${command} again goes on where it was${isLate ? '' : '; pledgeview rebuild abort gives it up'}.\n`
 }
 
+// With it, all that there is to say fits into 80 columns.
+const barWidth = 16
 const phaseWidth = Math.max(...workPhases.map(phase => phase.length))
 
 function progressLines(progress: RebuildProgress): string[][] {
-  const { etaSeconds, lagRecords } = progress
   return [
     ['done', doneText(progress)],
     ['rate', rateText(progress)],
-    ['left', etaSeconds === null ? 'no telling yet' : clock(etaSeconds * 1000)],
-    ['lag', countText(lagRecords, 'record')],
+    ['left', leftOf(progress)],
+    ['lag', countText(progress.lagRecords, 'record')],
   ]
 }
 
@@ -151,6 +150,10 @@ function doneText(progress: RebuildProgress): string {
 /** How much of the phase is done, in whole percent; all of nothing is 100. */
 export function percentOf({ done, of }: RebuildProgress): number {
   return of > 0 ? Math.floor((Math.min(done, of) / of) * 100) : 100
+}
+
+function leftOf({ etaSeconds }: RebuildProgress): string {
+  return clock(etaSeconds === null ? null : etaSeconds * 1000)
 }
 
 function rateText({ unit, perSecond }: RebuildProgress): string {

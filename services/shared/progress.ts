@@ -49,13 +49,7 @@ export function createProgress({
   const line = createPaintedLine({ stream, now })
   return {
     update(done, detail = '') {
-      line.paint(() => {
-        const elapsedMs = now() - startedMs
-        const share = total ? Math.min(done / total, 1) : 0
-        // An estimate from almost nothing would jump about.
-        const leftMs = share >= 0.01 ? elapsedMs / share - elapsedMs : null
-        return progressText({ label, done, total, detail, leftMs, format })
-      })
+      line.paint(() => progressText({ label, done, total, detail, elapsedMs: now() - startedMs, format }))
     },
     done: line.wipe,
   }
@@ -86,19 +80,24 @@ export interface ProgressState {
   done: number
   total: number | undefined
   detail: string
-  /** How long the rest will take, ms; null where there is no telling. */
-  leftMs: number | null
+  elapsedMs: number
   format: (amount: number) => string
 }
 
 /** The line: `appending [####----] 43%  177 of 411 MB  0:07 left  612,345 lines`. Pure. */
-export function progressText({ label, done, total, detail, leftMs, format }: ProgressState): string {
+export function progressText({ label, done, total, detail, elapsedMs, format }: ProgressState): string {
   if (!total) return `${label}  ${format(done)}  ${detail}`.trimEnd()
   const share = Math.min(Math.max(done / total, 0), 1)
-  const filled = Math.round(share * barWidth)
-  const bar = `[${'#'.repeat(filled)}${'-'.repeat(barWidth - filled)}]`
   const amounts = `${format(done)} of ${format(total)}`
-  return `${label} ${bar} ${Math.floor(share * 100)}%  ${amounts}  ${clock(leftMs)} left  ${detail}`.trimEnd()
+  // An estimate from almost nothing would jump about.
+  const left = clock(share >= 0.01 ? elapsedMs / share - elapsedMs : null)
+  return `${label} ${barText(share, barWidth)}  ${amounts}  ${left} left  ${detail}`.trimEnd()
+}
+
+/** `[####----] 50%`, for a share from 0 to 1. */
+export function barText(share: number, width: number): string {
+  const filled = Math.round(share * width)
+  return `[${'#'.repeat(filled)}${'-'.repeat(width - filled)}] ${Math.floor(share * 100)}%`
 }
 
 /** Digits in groups of three, whatever the locale. */

@@ -4,11 +4,11 @@ import { createProgress, grouped, megabytes, progressText } from '../../../servi
 
 describe('the progress bar', () => {
   test('says how much is done, how long the rest will take, and what else there is to say', () => {
-    const state = { label: 'appending', detail: '1,234 lines', leftMs: 90_000, format: megabytes }
+    const state = { label: 'appending', detail: '1,234 lines', elapsedMs: 30_000, format: megabytes }
     expect(progressText({ ...state, done: 100e6, total: 400e6 })).toBe(
       'appending [######------------------] 25%  100 MB of 400 MB  1:30 left  1,234 lines',
     )
-    expect(progressText({ ...state, done: 0, total: 400e6, leftMs: null })).toContain('0%  0.0 MB of 400 MB  -:-- left')
+    expect(progressText({ ...state, done: 0, total: 400e6 })).toContain('0%  0.0 MB of 400 MB  -:-- left')
     expect(progressText({ ...state, done: 5, total: 4 })).toContain('[########################] 100%')
     expect(progressText({ ...state, done: 2.5e6, total: undefined })).toBe('appending  2.5 MB  1,234 lines')
   })
