@@ -32,8 +32,13 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./commands/status.ts')).statusCommand,
   },
   rejects: {
-    summary: 'list: records that could not be projected, with reason and original bytes',
+    summary: 'list | show | retry: records that could not be projected, by reason and time',
     load: async () => (await import('./commands/rejects.ts')).rejectsCommand,
+  },
+  rebuild: {
+    summary:
+      'replay the event log into new tables beside the live ones, and swap; status | abort | back | drop',
+    load: async () => (await import('./commands/rebuild.ts')).rebuildCommand,
   },
   migrate: {
     summary: 'bring the tables up to date, and distributed also the topics and roles',

@@ -1,0 +1,64 @@
+/** Rejects that differ in all that a filter asks for, filters, and what of the ones the others ask for, said plainly. */
+import fc from 'fast-check'
+import { topics } from '../../contracts/events/event.ts'
+import type { LogRecord, StoredReject } from '../../services/shared/event-log/port.ts'
+import { placeName, type RejectFilter } from '../../services/shared/event-log/reject-filter.ts'
+
+export const startedAt = Date.UTC(2026, 0, 1)
+const minutes = 12
+const reasons = [
+  'slug is empty',
+  'Slug is empty',
+  'schema id 9 is unknown',
+  'amount_minor -5 is negative',
+  'a%b_c é',
+]
+
+/** So many rejects, each of its own place, put in the order of their times as a log puts them. */
+export function rejectsOf(count: number, partitions: number): StoredReject[] {
+  return Array.from({ length: count }, (_, n) => {
+    const record: LogRecord = {
+      topic: topics[n % topics.length] ?? 'pledges',
+      partition: Math.floor(n / topics.length) % partitions,
+      offset: n,
+      appendedAt: startedAt - 1_000 - n,
+      key: Buffer.from(`key ${n}`),
+      value: Buffer.from([n % 256, 0, 255]),
+    }
+    const rejectedAt = startedAt + Math.floor((n * minutes) / count) * 60_000
+    return { record, reason: reasons[(n * 7) % reasons.length] ?? '', rejectedAt }
+  })
+}
+
+export const anyFilter: fc.Arbitrary<RejectFilter> = fc
+  .record({
+    topic: fc.option(fc.constantFrom(...topics), { nil: undefined }),
+    reasonPart: fc.option(
+      fc.constantFrom('slug', 'lug is', 'is', 'schema id 9', '%', '_', 'é', '', "'", 'SLUG'),
+      { nil: undefined },
+    ),
+    since: fc.option(anyTime(), { nil: undefined }),
+    until: fc.option(anyTime(), { nil: undefined }),
+  })
+  .map(filter => Object.fromEntries(Object.entries(filter).filter(([, part]) => part !== undefined)))
+
+/** The places of those that the filter asks for, in their order. */
+export function placesAskedFor(rejects: readonly StoredReject[], filter: RejectFilter): string[] {
+  return rejects
+    .filter(({ record }) => !filter.topic || record.topic === filter.topic)
+    .filter(({ reason }) => reason.indexOf(filter.reasonPart ?? '') >= 0)
+    .filter(({ rejectedAt }) => filter.since === undefined || rejectedAt >= filter.since)
+    .filter(({ rejectedAt }) => filter.until === undefined || rejectedAt < filter.until)
+    .map(({ record }) => placeName(record))
+}
+
+export function placesOf(rejects: readonly StoredReject[]): string[] {
+  return rejects.map(({ record }) => placeName(record))
+}
+
+// On the minutes of rejects, and one millisecond beside them.
+function anyTime(): fc.Arbitrary<number> {
+  return fc
+    .tuple(fc.integer({ min: -1, max: minutes }), fc.constantFrom(-1, 0, 1))
+    .map(([minute, ms]) => startedAt + minute * 60_000 + ms)
+}
