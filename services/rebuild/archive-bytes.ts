@@ -39,9 +39,7 @@ export function createByteReader(source: AsyncIterator<Buffer>): ByteReader {
 
     async read(count) {
       await fill(count)
-      if (ahead.length < count) {
-        throw new CutOff(`ends ${count - ahead.length} bytes too early`)
-      }
+      if (ahead.length < count) throw new CutOff('the file ends within it')
       const taken = ahead.subarray(0, count)
       ahead = ahead.subarray(count)
       return taken

@@ -30,7 +30,8 @@ export interface ContainerBlock {
 }
 
 const syncBytes = 16
-const headerBytesMax = 4 * 1024 ** 2
+const metaBytesMax = 4 * 1024 ** 2
+const metaEntriesMax = 1_000
 
 /** Reads the header, which tells whether the rest can be read at all. Throws `ArchiveError`. */
 export async function readContainerHeader(path: string, bytes: ByteReader): Promise<ContainerHeader> {
@@ -76,19 +77,18 @@ async function readStoredBlock(
 /** A map of bytes: entries in groups, each behind its count; 0 ends it. */
 async function readMeta(bytes: ByteReader): Promise<Map<string, Buffer>> {
   const meta = new Map<string, Buffer>()
-  let bytesLeft = headerBytesMax
-  const readPart = async (): Promise<Buffer> => {
-    const part = await readSized(bytes, bytesLeft)
-    // What is empty takes a byte as well, so that no count can keep this busy.
-    bytesLeft -= part.length + 1
-    return part
-  }
+  let entriesLeft = metaEntriesMax
+  let bytesLeft = metaBytesMax
   for (let count = await readLong(bytes); count !== 0; count = await readLong(bytes)) {
     // A negative count is followed by the size of the group.
     if (count < 0) await readLong(bytes)
+    entriesLeft -= Math.abs(count)
+    if (entriesLeft < 0) throw new Error(`claims more than ${metaEntriesMax} entries`)
     for (let i = 0; i < Math.abs(count); i++) {
-      const name = (await readPart()).toString()
-      meta.set(name, Buffer.from(await readPart()))
+      const name = (await readSized(bytes, bytesLeft)).toString()
+      const value = Buffer.from(await readSized(bytes, bytesLeft))
+      meta.set(name, value)
+      bytesLeft -= name.length + value.length
     }
   }
   return meta
@@ -96,7 +96,7 @@ async function readMeta(bytes: ByteReader): Promise<Map<string, Buffer>> {
 
 async function readSized(bytes: ByteReader, sizeMax: number): Promise<Buffer> {
   const size = await readLong(bytes)
-  if (size < 0 || size > sizeMax) throw new Error(`claims a part of ${size} bytes; ${sizeMax} are allowed`)
+  if (size < 0 || size > sizeMax) throw new Error(`claims a part of ${size} bytes`)
   return bytes.read(size)
 }
 
@@ -128,7 +128,7 @@ async function at<T>(path: string, place: ArchivePlace, subject: string, work: (
     return await work()
   } catch (cause) {
     if (cause instanceof ArchiveError) throw cause
-    const reason = cause instanceof CutOff ? `is cut off: the file ${cause.message}` : messageOf(cause)
+    const reason = cause instanceof CutOff ? `is cut off: ${cause.message}` : messageOf(cause)
     throw new ArchiveError(path, place, `${subject} ${reason}`, cause)
   }
 }

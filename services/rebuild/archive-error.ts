@@ -7,7 +7,7 @@ export interface ArchivePlace {
   object?: number
 }
 
-/** A file of archived events cannot be read on. What stood before the place was read, and nothing after it. */
+/** A file of archived events is not to be used: the first thing in it that is wrong. */
 export class ArchiveError extends Error {
   override name = 'ArchiveError'
   readonly path: string

@@ -2,8 +2,8 @@
  * Archived change events, read from files for a rebuild: NDJSON as `events append` takes it, or Avro object container
  * files as sinks of Kafka Connect write them, either with gzip around it.
  *
- * A file is read to its end or not at all well: the first thing that is wrong stops the reading, with its file and place.
- * What was read before it is right. Memory is bounded, whatever the files.
+ * The first thing that is wrong stops the reading, with its file and place. Records that came before it may be wrong as
+ * well where only a later checksum tells (gzip), so nobody may go on with them. Memory is bounded, whatever the files.
  */
 import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
