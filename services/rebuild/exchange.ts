@@ -12,10 +12,11 @@
  */
 import { readFileSync } from 'node:fs'
 import { SupersededFolder } from '../projector/fold-epochs.ts'
-import { holdMsMax, holdName, releaseName } from '../projector/fold-hold.ts'
+import { holdMsMax, holdName, isHold, releaseName } from '../projector/fold-hold.ts'
 import {
   appendFoldStatement,
   contentColumns,
+  epochHoldersStatement,
   type Tenure,
   takeEpochStatement,
 } from '../projector/fold-statements.ts'
@@ -110,6 +111,14 @@ export async function completeExchange(tables: Tables, databases: Databases): Pr
   if (state?.phase !== 'exchanging' || !state.detail.tableIds) return
   const live = await countLive(tables, databases, state.detail.tableIds)
   if (live > 0) await exchange(tables, databases, state.detail.tableIds)
+}
+
+/** Ends a hold that a run before this one was killed under, so that nobody waits for its end. After `completeExchange`. */
+export async function releaseLeftHold(tables: Tables, databases: Databases, run: string): Promise<void> {
+  const holders = await tables.rows<{ holder: string }>(epochHoldersStatement(databases))
+  if (holders.some(({ holder }) => isHold(holder))) {
+    await tables.run(takeEpochStatement(databases, releaseName(run)))
+  }
 }
 
 /** The highest epoch that was taken in either generation. */

@@ -23,7 +23,7 @@ import { claim } from './claim.ts'
 import { giveUp } from './control.ts'
 import { readClock, readDifferences } from './differences.ts'
 import { checkDisk, estimateDisk } from './disk.ts'
-import { exchangeGenerations, HoldLost } from './exchange.ts'
+import { exchangeGenerations, HoldLost, releaseLeftHold } from './exchange.ts'
 import { countLive, dropShadow, exchange, makeShadow, shadowOf } from './generation.ts'
 import { endsOf } from './ingest.ts'
 import { patientTables } from './patient-tables.ts'
@@ -156,14 +156,16 @@ interface Work extends RebuildDependencies {
 }
 
 async function carryThrough(work: Work): Promise<void> {
-  const { log, history } = work
+  const { log, history, tables, databases, run } = work
   const { request } = log.detail
   const consumer = consumerOf(log.id)
+  const wasExchanged = await isExchanged(work)
+  await releaseLeftHold(tables, databases, run)
   if (!log.isPast('preparing')) await prepare(work, consumer)
   if (request.files.length > 0 && !log.isPast('reading files')) await readFiles(work)
   const reader = await history.open(consumer)
   try {
-    if (!(await isExchanged(work))) {
+    if (!wasExchanged) {
       await build(work, reader)
       if (request.isDry) return await endDry(work, consumer)
       await exchangeInTime(work, reader)
