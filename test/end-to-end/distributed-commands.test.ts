@@ -1,10 +1,19 @@
 /** The operator's commands on the distributed form, as they are called: migrate, events, keys, status, rejects. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { schemas } from '../../contracts/events/codec.ts'
+import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
+import type { KafkaSettings } from '../../services/shared/event-log/kafka/client.ts'
+import { openKafkaWriter } from '../../services/shared/event-log/kafka/writer.ts'
+import type { NewRecord } from '../../services/shared/event-log/port.ts'
+import { createSchemaRegistry, registerSchemas } from '../../services/shared/schema-registry.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
+import { startFakeSchemaRegistry } from '../support/fake-schema-registry.ts'
 import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
+import { readTopic, silent } from '../support/kafka/topics.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
-import { campaignEvent, pledgeEvent } from '../support/sample-events.ts'
+import { campaignEvent, newRecordOf, pledgeEvent } from '../support/sample-events.ts'
+import type { ServiceProcess } from '../support/service-process.ts'
 import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
 
 interface StatusOutput {
@@ -25,6 +34,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
   let requirement: Requirement
   let services: LocalServices | undefined
   let deployment: Deployment
+  let projector: ServiceProcess | undefined
 
   async function json<T>(...args: string[]): Promise<T> {
     const { code, stdout, stderr } = await deployment.command([...args, '--json'])
@@ -69,9 +79,9 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
   })
 
   test('status tells who projects and what the tables hold', async () => {
-    await deployment.startProjector()
-    const { projector, tables, rejects } = await drained()
-    expect(projector.members).toBe(1)
+    projector = await deployment.startProjector()
+    const { projector: found, tables, rejects } = await drained()
+    expect(found.members).toBe(1)
     expect(tables).toMatchObject({ public_campaigns: 1, known_pledges: 3 })
     expect(rejects.total).toBe(0)
     const { stdout } = await deployment.command(['status'])
@@ -101,6 +111,19 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
         reason: expect.any(String),
       }),
     ])
+  })
+
+  test('rejects show prints a reject whole, and what is wrong with it by now', async context => {
+    needs(context, kcatProgram)
+    const { rejects } = await json<{ rejects: { offset: number }[] }>('rejects', 'list')
+    const offset = rejects[0]?.offset
+    expect(await json('rejects', 'show', `pledges/2/${offset}`)).toMatchObject({
+      ...{ topic: 'pledges', partition: 2, offset, key_text: 'c1/p9', is_event_now: false },
+      value_base64: Buffer.from('no event').toString('base64'),
+      reason_now: expect.stringContaining('the first byte is 110'),
+    })
+    const missing = await deployment.command(['rejects', 'show', 'pledges/2/99999'])
+    expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('not among the rejects') })
   })
 
   test('a key that was issued opens the API of every query process, and revoked it opens none', async () => {
@@ -158,4 +181,79 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     expect(code).toBe(1)
     expect(stderr).toContain('the topic campaigns has partitions 6 instead of 5')
   })
+
+  test('rejects retry brings a schema that is registered by now into the read model, once, and no poison', async context => {
+    needs(context, kcatProgram)
+    const registry = await startFakeSchemaRegistry()
+    context.onTestFinished(() => registry.close())
+    await registerSchemas(createSchemaRegistry({ url: registry.url }), topic => topic)
+    const withRegistry = { PLEDGEVIEW_SCHEMA_REGISTRY_URL: registry.url }
+    const retry = async (...args: string[]) => {
+      const all = ['rejects', 'retry', '--all-matching', '--json', ...args]
+      const { code, stdout, stderr } = await deployment.command(all, undefined, withRegistry)
+      return { code, stderr, outcome: JSON.parse(stdout) as { retried: number; outdated: number } }
+    }
+    const endOfLog = async () =>
+      (await json<StatusOutput>('status')).projector.lag.reduce((sum, { end }) => sum + end, 0)
+
+    const pledges = [1, 2].map(version =>
+      recordUnder(77, pledgeEvent({ campaign_id: 'c1', pledge_id: 'late', version })),
+    )
+    const address = services?.addresses.kafka ?? ''
+    const writer = await openKafkaWriter(kafkaAt(address), { logger: silent })
+    await writer.append(pledges.map(record => ({ ...record, headers: { trace: Buffer.from('t-1') } })))
+    await writer.close()
+    const rejected = () =>
+      json<{ by_reason: object[] }>('rejects', 'list', '--by-reason', '--topic', 'pledges')
+    await vi.waitFor(
+      async () =>
+        expect((await rejected()).by_reason).toMatchObject([
+          { count: 2, reason: 'schema id 77 is unknown for a pledge' },
+          { count: 1, reason: 'the first byte is …, not … (Confluent framing)' },
+        ]),
+      { timeout: 30_000, interval: 100 },
+    )
+
+    expect(await retry('--reason', 'schema id 77')).toMatchObject({
+      code: 1,
+      outcome: { matched: 2, retried: 0, no_event: 2 },
+    })
+    registry.put(77, { schema: JSON.stringify(schemas.pledge) })
+    await projector?.stop()
+    projector = await deployment.startProjector(withRegistry)
+    expect(await retry('--dry-run')).toMatchObject({ code: 0, outcome: { matched: 3, no_event: 1 } })
+    const before = await endOfLog()
+    const { code, stderr, outcome } = await retry()
+    expect(code, stderr).toBe(0)
+    expect(outcome).toMatchObject({ matched: 3, no_event: 1, omitted: 0 })
+    // Which of two versions is met first is up to the partitions of the reject topic.
+    expect(outcome.retried + outcome.outdated).toBe(2)
+    expect(await endOfLog()).toBe(before + outcome.retried)
+    expect((await drained()).tables.known_pledges).toBe(4)
+
+    expect(await retry()).toMatchObject({ code: 0, outcome: { retried: 0, outdated: 2, no_event: 1 } })
+    const again = await drained()
+    expect(again.tables.known_pledges).toBe(4)
+    expect(again.rejects.total).toBe(3)
+    expect(await endOfLog()).toBe(before + outcome.retried)
+    const appended = (await readTopic(kafkaAt(address), 'pledges')).filter(
+      ({ key }) => String(key) === 'c1/late',
+    )
+    expect(appended).toHaveLength(2 + outcome.retried)
+    const last = appended.at(-1)
+    expect(last?.value).toEqual(pledges[1]?.value)
+    expect(String(last?.headers?.trace)).toBe('t-1')
+  })
 })
+
+function kafkaAt(address: string): KafkaSettings {
+  return { brokers: [address], clientId: 'pledgeview-test', topicPrefix: '' }
+}
+
+/** The event as a producer frames it whose schema has this id. */
+function recordUnder(schemaId: number, event: ChangeEvent): NewRecord {
+  const record = newRecordOf(event)
+  const value = Buffer.from(record.value ?? [])
+  value.writeUInt32BE(schemaId, 1)
+  return { ...record, value }
+}

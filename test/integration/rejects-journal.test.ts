@@ -185,8 +185,8 @@ describe('rejects retry', () => {
     const first = await json<{ by_reason: object[] }>('retry', '--all-matching')
     expect(first).toMatchObject({ dry_run: false, matched: 4, retried: 2, no_event: 2 })
     expect(first.by_reason).toMatchObject([
-      { reason: 'amount_minor … is negative', count: 1, example: 'pledges/0/104' },
       { reason: 'the first byte is …, not … (Confluent framing)', count: 1, example: 'pledges/0/103' },
+      { reason: 'amount_minor … is negative', count: 1, example: 'pledges/0/104' },
     ])
     expect(await reading()).toEqual(expected(events))
     await json('retry', '--all-matching')
