@@ -28,10 +28,11 @@ show   Everything about one: reason, times, headers, key, value, and the event w
        the record holds, private data included, and nothing else does.
 retry  Decodes with the program and the schemas as they are now. What is an event now is appended to its topic as it
        came (the journal has no headers) and is projected like any other; what is still none is counted by reason. The
-       rejects stay. To repeat a retry is harmless, and so is a service that runs meanwhile; one that read the rejects
-       with an older program or older settings has to be started anew before. Distributed, it waits up to 30 s for the
-       projectors to reach the end of the log, and leaves out what is there already, or newer: a compacted topic keeps
-       what was appended last. Exit code 1 where nothing could be retried.
+       rejects stay. To repeat a retry is harmless, and so is a service that runs meanwhile; one of an older program or
+       other settings has to be started anew before, and one that was told of no such schema asks again after 10 s.
+       Distributed, it waits up to 30 s for the projectors to reach the end of the log, and leaves out what the ledger
+       has already, or newer: a compacted topic keeps what was appended last. Exit code 1 where nothing could be
+       retried.
 
 FILTER, of which all that is given has to hold:
   --topic T      campaigns, pledges or api-keys
