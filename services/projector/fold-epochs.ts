@@ -50,12 +50,14 @@ export async function takeEpoch(dependencies: EpochDependencies): Promise<Tenure
     throw new FoldHeld('a rebuild exchanges the tables')
   }
   if (holds.length > 0) await afterHold()
-  const isSettled = before.some(({ holder }) => isReleased(holder))
+  const released = before.find(({ holder }) => isReleased(holder))
   for (let attempt = 1; attempt <= attemptsMax; attempt++) {
     await tables.run(takeEpochStatement(databases, holder, await epochFloor()))
     const [only, ...others] = await readHolders()
     if (only && others.length === 0 && only.holder === holder) {
-      return { epoch: BigInt(only.epoch), holder, isSettled }
+      // Somebody may have folded in between.
+      const isNext = released !== undefined && BigInt(only.epoch) === BigInt(released.epoch) + 1n
+      return { epoch: BigInt(only.epoch), holder, isSettled: isNext }
     }
     await backoff(attempt)
   }

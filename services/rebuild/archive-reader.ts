@@ -1,4 +1,5 @@
 /** Archived events as an event reader, so that they take the way of all events. Its places are not kept: a reader begins anew. */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { StateEncoder } from '../../contracts/events/codec.ts'
 import type { Delivery, EventReader, LogRecord, NewRecord, Position } from '../shared/event-log/port.ts'
 import { type ArchiveProgress, inspectArchive, readArchive } from './archive.ts'
@@ -45,8 +46,10 @@ export async function openArchiveReader(
     end: [{ ...place, next: Number.MAX_SAFE_INTEGER }],
     progress: () => ({ done: progress.bytesDone, of: progress.bytesTotal }),
 
-    async poll({ recordsMax }): Promise<Delivery> {
+    async poll({ recordsMax, waitMsMax }, signal): Promise<Delivery> {
       await fill()
+      // Whoever asks again and again at the end leaves the process its turns.
+      if (waiting.length === 0) await delay(waitMsMax, undefined, { signal }).catch(() => undefined)
       const appendedAt = Date.now()
       const records = waiting.slice(0, recordsMax).map((record, index): LogRecord => {
         return { ...record, partition: 0, offset: handedOut + index, appendedAt }

@@ -19,7 +19,7 @@ export interface IngestDependencies extends Omit<ProjectorDependencies, 'reader'
 const lookMs = 200
 const heldBackMs = 10
 
-/** The ends of all partitions, as a place to read up to. */
+/** The ends of the reader's partitions, which are all: no other reads for the same rebuild. */
 export async function endsOf(reader: EventReader): Promise<Position[]> {
   return (await reader.lag()).map(({ topic, partition, end }) => ({ topic, partition, next: end }))
 }
@@ -77,6 +77,8 @@ function isReached(lag: readonly PartitionLag[], target: readonly Position[]): b
 /** A reader that can be told to hand out nothing more, and says when all that it handed out is committed. */
 function holdableReader(reader: EventReader) {
   let isHeldBack = false
+  let isPolling = false
+  let interruption = new AbortController()
   let assignment = ''
   const open = new Map<string, number>()
   const nameOf = ({ topic, partition }: Position) => `${topic}/${partition}`
@@ -88,7 +90,12 @@ function holdableReader(reader: EventReader) {
         await delay(Math.min(bounds.waitMsMax, heldBackMs), undefined, { signal }).catch(() => undefined)
         return { records: [], positions: [], assignment }
       }
-      const delivery = await reader.poll(bounds, signal)
+      isPolling = true
+      const delivery = await reader
+        .poll(bounds, AbortSignal.any([signal, interruption.signal]))
+        .finally(() => {
+          isPolling = false
+        })
       // What an assignment before this one had open comes again.
       if (delivery.assignment !== assignment) open.clear()
       assignment = delivery.assignment
@@ -101,6 +108,7 @@ function holdableReader(reader: EventReader) {
       } catch (error) {
         open.clear()
         isHeldBack = false
+        interruption = new AbortController()
         throw error
       }
       for (const position of positions) {
@@ -112,8 +120,9 @@ function holdableReader(reader: EventReader) {
     reader: holdable,
     holdBack: () => {
       isHeldBack = true
+      interruption.abort()
     },
     isHeldBack: () => isHeldBack,
-    isQuiet: () => open.size === 0,
+    isQuiet: () => open.size === 0 && !isPolling,
   }
 }

@@ -161,7 +161,8 @@ async function carryThrough(work: Work): Promise<void> {
   const consumer = consumerOf(log.id)
   const wasExchanged = await isExchanged(work)
   await releaseLeftHold(tables, databases, run)
-  if (!log.isPast('preparing')) await prepare(work, consumer)
+  // What files held that were refused half way may have been wrong before, too: then all begins anew.
+  if (!log.isPast('reading files')) await prepare(work, consumer)
   if (request.files.length > 0 && !log.isPast('reading files')) await readFiles(work)
   const reader = await history.open(consumer)
   try {

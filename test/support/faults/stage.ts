@@ -58,6 +58,8 @@ export type Figures = Readonly<Record<string, string | number>>
 
 export interface Stage {
   readonly services: LocalServices
+  /** Of processes and commands that are not behind the proxy. */
+  readonly environment: Readonly<Record<string, string>>
   readonly queries: readonly ServiceProcess[]
   readonly apiUrls: readonly string[]
   /** Between the projectors and ClickHouse. */
@@ -164,6 +166,7 @@ export async function openStage(seed: string): Promise<Stage> {
 
     return {
       services,
+      environment: deployment.environment,
       queries,
       apiUrls,
       proxy,
