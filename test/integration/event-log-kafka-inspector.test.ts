@@ -145,6 +145,20 @@ describeKafka('the inspector of the event log', ({ address, openReader, openWrit
       )
     }, 60_000)
 
+    test('count as they were first put within the times that are asked for, whatever the order of clocks', async () => {
+      const [reject] = rejectsOf(1, 1)
+      if (!reject) throw new Error('no reject')
+      const puts = [20, 5, 6].map(minute => ({
+        ...reject,
+        reason: `put at ${minute}`,
+        rejectedAt: startedAt + minute * 60_000,
+      }))
+      await putAt(puts)
+      const until = startedAt + 10 * 60_000
+      const found = await inspect(inspector => inspector.rejects({ until, limit: 5 }))
+      expect(found).toMatchObject({ matched: 1, rejects: [{ reason: 'put at 5' }] })
+    })
+
     test('are looked at up to a bound, the latest of each partition, and that is told', async () => {
       await putAt(rejectsOf(900, 2))
       const searchBounds = { messagesMax: 300, msMax: 20_000 }

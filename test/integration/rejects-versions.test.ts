@@ -28,6 +28,7 @@ test('the ledger tells the highest version of each entity that is asked for, del
     pledgeEvent({ campaign_id: 'a', pledge_id: 'p', version: large }),
     pledgeEvent({ campaign_id: 'a', pledge_id: 'q', version: 2 }),
     pledgeEvent({ campaign_id: 'b', pledge_id: 'p', version: 9 }),
+    pledgeEvent({ campaign_id: 'b', pledge_id: 'r', version: 1 }),
     apiKeyEvent({ key: 'k', account_id: 'acc', version: 4 }),
   ]
   await ingest(known)

@@ -28,6 +28,8 @@ export interface RangesRead {
 
 // A member that is away for longer is put out of its group and begins anew: slow, but it misses nothing.
 const sessionMs = 60_000
+// Before decompression, unless one batch alone is larger; kafkajs makes several objects of each message of a fetch.
+const fetchBytesMax = 256 * 1024
 
 /**
  * Hands over every message of the ranges once, those of a partition in order, until `take` resolves with false: it wants
@@ -46,7 +48,13 @@ export async function readRangesOf(
   )
   if (open.size === 0) return { messages: 0, isLate: false }
   const ownGroup = `${groupId}-look-${randomUUID()}`
-  const consumer = kafka.consumer({ groupId: ownGroup, maxWaitTimeInMs: 100, sessionTimeout: sessionMs })
+  const consumer = kafka.consumer({
+    groupId: ownGroup,
+    sessionTimeout: sessionMs,
+    maxWaitTimeInMs: 100,
+    maxBytes: fetchBytesMax,
+    maxBytesPerPartition: fetchBytesMax,
+  })
   const { promise: isRead, resolve, reject } = Promise.withResolvers<RangesRead>()
   // Whoever awaits it may come late, after a failure to connect.
   isRead.catch(() => undefined)
