@@ -124,7 +124,7 @@ export function unfinishedText({ state }: RebuildReport): string {
 }
 
 // With it, all that there is to say fits into 80 columns.
-const barWidth = 16
+const barWidth = 12
 const phaseWidth = Math.max(...workPhases.map(phase => phase.length))
 
 function progressLines(progress: RebuildProgress): string[][] {

@@ -140,12 +140,11 @@ function timeOf(text: string): number {
 
 async function withDesk<T>(root: string | undefined, work: (desk: RebuildDesk) => Promise<T>): Promise<T> {
   const config = readConfig(process.env)
-  const logger = createLogger('warn')
   if (root === undefined && isDistributed(config)) {
-    return withDistributedRebuilds(config, { logger }, work)
+    return withDistributedRebuilds(config, { logger: createLogger('warn') }, work)
   }
   const directory = openExistingDataDirectory(root ?? defaultDataDirectory)
-  return withModel(directory, config, { isCaughtUp: false, logger }, ({ rebuilds }) => work(rebuilds))
+  return withModel(directory, config, { isCaughtUp: false }, ({ rebuilds }) => work(rebuilds))
 }
 
 const interrupted = 'it was interrupted'

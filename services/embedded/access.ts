@@ -3,7 +3,7 @@
  * opening it for as long as the command takes.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Logger, pino } from 'pino'
+import { pino } from 'pino'
 import { type Status, statusOf } from '../projector/status.ts'
 import type { RebuildDesk } from '../rebuild/desk.ts'
 import type { KeyDirectory, KeyRecord } from '../shared/api-keys.ts'
@@ -34,13 +34,6 @@ export interface ModelAccess {
   status(): Promise<Status>
 }
 
-export interface AccessOptions {
-  /** Whether everything that is in the journal has to be folded before the work. */
-  isCaughtUp: boolean
-  /** Of a model that is opened for the work. Default: silent. */
-  logger?: Logger
-}
-
 const answerMsMax = 10_000
 // Dropping a generation, or giving up a rebuild, takes its time.
 const actMsMax = 120_000
@@ -49,18 +42,18 @@ const lookMs = 100
 
 /**
  * Runs the work with access to the model, and lets go of it again. Another command that holds the directory for a
- * moment is waited for.
+ * moment is waited for. `isCaughtUp` asks for everything that is in the journal to be folded before the work.
  */
 export async function withModel<T>(
   directory: DataDirectory,
   config: Config,
-  options: AccessOptions,
+  { isCaughtUp }: { isCaughtUp: boolean },
   work: (access: ModelAccess) => Promise<T>,
 ): Promise<T> {
   const deadline = performance.now() + lockMsMax
   for (;;) {
     try {
-      return await withOwnModel(directory, config, options, work)
+      return await withOwnModel(directory, config, isCaughtUp, work)
     } catch (error) {
       if (!(error instanceof DataDirectoryInUse)) throw error
     }
@@ -96,9 +89,10 @@ async function withService<T>(
 async function withOwnModel<T>(
   directory: DataDirectory,
   config: Config,
-  { isCaughtUp, logger = pino({ level: 'silent' }) }: AccessOptions,
+  isCaughtUp: boolean,
   work: (access: ModelAccess) => Promise<T>,
 ): Promise<T> {
+  const logger = pino({ level: 'silent' })
   const model = await openEmbeddedModel({ directory, config, metrics: createMetrics(), logger })
   const rebuilds = createEmbeddedRebuilds({ model, directory, config, logger })
   try {

@@ -1,0 +1,244 @@
+/** `pledgeview rebuild` on an embedded service, as its users run it: beside HTTP readers, cut off, refused and taken back. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { ChangeEvent } from '../../contracts/events/event.ts'
+import { formatEvent } from '../../contracts/events/ndjson.ts'
+import {
+  type Answers,
+  linesOf,
+  makeRebuildService,
+  type RebuildService,
+  resultOf,
+  smallPlatform,
+} from '../support/rebuild-service.ts'
+import { launchProcess } from '../support/service-process.ts'
+
+describe('a rebuild of a running service', () => {
+  let service: RebuildService
+  let truth: Answers
+  let campaigns: number
+  /** When everything had its stamp. */
+  let stampedBefore: string
+
+  beforeAll(async () => {
+    service = await makeRebuildService()
+    await service.append(smallPlatform())
+    await service.start()
+    stampedBefore = new Date().toISOString()
+    truth = await service.answers()
+    campaigns = truth.ids.length
+    expect(campaigns).toBeGreaterThan(10)
+  })
+
+  afterAll(() => service.close())
+
+  test('there was none yet, and status says so', async () => {
+    expect(await service.rebuild('status')).toMatchObject({
+      code: 0,
+      stdout: 'Nothing was ever rebuilt.\n',
+    })
+    expect(JSON.parse((await service.rebuild('status', '--json')).stdout)).toEqual({ rebuild: null })
+    expect(await service.rebuild('abort')).toMatchObject({ code: 1 })
+    expect(await service.rebuild('back')).toMatchObject({ code: 1 })
+    expect(await service.rebuild('drop')).toMatchObject({ code: 1 })
+  })
+
+  test('the ops port tells of rebuilds and does anything about them only for the bearer of its token', async () => {
+    const { opsUrl } = service.process()
+    for (const [method, path] of [
+      ['GET', '/rebuild'],
+      ['POST', '/rebuild'],
+      ['POST', '/rebuild/abort'],
+      ['POST', '/rebuild/drop'],
+    ] as const) {
+      const response = await fetch(`${opsUrl}${path}`, { method, headers: { authorization: 'Bearer no' } })
+      expect(response.status, path).toBe(401)
+    }
+  })
+
+  test('changes no answer and no updated_at, and tells how far it is', async () => {
+    const asking = service.askOn(truth)
+    const rebuild = await service.rebuild('--json')
+    const asked = await asking.stop()
+    expect(rebuild.code, rebuild.stderr).toBe(0)
+    expect(asked.others).toEqual([])
+    expect(asked.count).toBeGreaterThan(10)
+    expect(await service.changedSince(stampedBefore)).toEqual([])
+    const lines = linesOf(rebuild)
+    expect(lines.slice(0, -1).every(({ type }) => type === 'progress')).toBe(true)
+    expect(lines.length).toBeGreaterThan(2)
+    expect(resultOf(rebuild)).toMatchObject({
+      type: 'result',
+      outcome: 'rebuilt',
+      differences: { same: campaigns, added: 0, removed: 0, different: 0 },
+      failure: null,
+    })
+    expect(service.hasShadow()).toBe(true)
+  })
+
+  test('is refused while the generation before the last one is kept', async () => {
+    const refused = await service.rebuild()
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(refused.stderr).toContain('pledgeview rebuild drop')
+  })
+
+  test('back returns to the generation before, line by line on a log, and drop leaves nothing of the other', async () => {
+    const back = await service.rebuild('back')
+    expect(back).toMatchObject({ code: 0, stdout: expect.stringContaining('is live again') })
+    expect(back.stderr).toMatch(/^verifying +\d+\.\d s$/m)
+    expect(await service.answers()).toEqual(truth)
+    expect(await service.rebuild('status')).toMatchObject({
+      stdout: expect.stringContaining('previous       kept'),
+    })
+    expect(await service.rebuild('drop')).toMatchObject({ code: 0 })
+    expect(service.hasShadow()).toBe(false)
+    expect(await service.answers()).toEqual(truth)
+  })
+
+  test('a dry run compares and leaves nothing; meanwhile it is followed by who asks the same, and others are refused', async () => {
+    const first = service.rebuild('--dry-run', '--json')
+    await service.untilPhase('reading log')
+    const [same, other, status] = await Promise.all([
+      service.rebuild('--dry-run', '--json'),
+      service.rebuild(),
+      service.rebuild('status', '--json'),
+    ])
+    const dry = await first
+    expect(dry.code, dry.stderr).toBe(0)
+    const result = resultOf(dry)
+    expect(result).toMatchObject({
+      outcome: 'compared',
+      differences: { same: campaigns, added: 0, removed: 0 },
+    })
+    expect(same.code, same.stderr).toBe(0)
+    expect(resultOf(same)).toEqual(result)
+    expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining('another rebuild is running') })
+    expect(JSON.parse(status.stdout).rebuild).toMatchObject({ type: 'dry-run', id: result.id })
+    expect(service.hasShadow()).toBe(false)
+    expect(await service.answers()).toEqual(truth)
+  })
+
+  test('abort leaves nothing, and who follows learns of it', async () => {
+    const following = service.rebuild('--json')
+    await service.untilPhase('reading log')
+    const abort = await service.rebuild('abort')
+    expect(abort).toMatchObject({ code: 0, stdout: expect.stringContaining('was given up') })
+    const followed = await following
+    expect(followed.code).toBe(1)
+    expect(resultOf(followed)).toMatchObject({ outcome: 'aborted' })
+    expect(service.hasShadow()).toBe(false)
+    expect(await service.answers()).toEqual(truth)
+  })
+
+  test('goes on by itself in the service that is started again, after kills in several phases and a clean stop', async () => {
+    const following = service.rebuild()
+    await service.untilPhase('reading log')
+    const id = (await service.report())?.state.id
+    await service.process().stop('SIGKILL')
+    expect(await following).toMatchObject({ code: 1, stderr: expect.stringContaining('does not answer') })
+    for (const phase of ['reading log', 'folding', 'verifying'] as const) {
+      await service.start()
+      await service.untilPhase(phase)
+      if (phase === 'folding') expect(await service.process().stop('SIGTERM')).toBe(0)
+      else await service.process().stop('SIGKILL')
+    }
+    await service.start()
+    expect(await service.changedSince(stampedBefore)).toEqual([])
+    const ended = await vi.waitUntil(async () => {
+      const report = await service.report()
+      return report?.state.phase === 'rebuilt' && !report.isAlive ? report : undefined
+    })
+    expect(ended).toMatchObject({ state: { id }, isPreviousKept: true })
+    expect(ended.state.detail.differences).toMatchObject({ same: campaigns, different: 0 })
+    expect(await service.answers()).toEqual(truth)
+    expect(await service.rebuild('drop')).toMatchObject({ code: 0 })
+  })
+
+  test('where no service runs, the command does it alone; interrupted it says how to go on, and does', async () => {
+    await service.process().stop()
+    const args = ['rebuild', '--data-dir', service.root]
+    const slow = { PLEDGEVIEW_BATCH_RECORDS_MAX: '20', PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: '2' }
+    const interrupted = await launchProcess(args, slow, 'reading log').started
+    expect(await interrupted.stop('SIGINT')).toBe(1)
+    expect(interrupted.output()).toContain('The same command again goes on where it was')
+    const status = await service.rebuild('status')
+    expect(status).toMatchObject({ code: 0, stdout: expect.stringContaining('it was interrupted') })
+    const again = await service.rebuild('--json')
+    expect(again.code, again.stderr).toBe(0)
+    expect(resultOf(again)).toMatchObject({ outcome: 'rebuilt', differences: { same: campaigns } })
+    await service.start()
+    expect(await service.answers()).toEqual(truth)
+  })
+})
+
+describe('a rebuild from a part of the history', () => {
+  const events = smallPlatform()
+  const early = new Set(events.slice(0, events.length / 4).map(campaignOf))
+  let service: RebuildService
+  let truth: Answers
+  /** When everything of the early campaigns is in the log, and nothing of the others. */
+  let middle: string
+
+  beforeAll(async () => {
+    service = await makeRebuildService()
+    await service.append(events.filter(event => early.has(campaignOf(event))))
+    const cut = Date.now() + 1
+    await vi.waitUntil(() => Date.now() > cut)
+    middle = new Date(cut).toISOString()
+    await service.append(events.filter(event => !early.has(campaignOf(event))))
+    await service.start()
+    truth = await service.answers()
+    expect(truth.ids.some(id => early.has(id))).toBe(true)
+  })
+
+  afterAll(() => service.close())
+
+  test('is whole with an archive of the rest, which is named from where the command is called', async () => {
+    const archived = events.filter(event => early.has(campaignOf(event)))
+    writeFileSync(
+      join(service.root, 'archive.ndjson'),
+      archived.map(event => `${formatEvent(event)}\n`).join(''),
+    )
+    const before = process.cwd()
+    process.chdir(service.root)
+    const rebuild = await service
+      .rebuild('--from-file', 'archive.ndjson', '--from-time', middle, '--json')
+      .finally(() => process.chdir(before))
+    expect(rebuild.code, rebuild.stderr).toBe(0)
+    expect(resultOf(rebuild)).toMatchObject({
+      outcome: 'rebuilt',
+      differences: { same: truth.ids.length, added: 0, removed: 0, different: 0 },
+    })
+    expect(await service.answers()).toEqual(truth)
+    expect(await service.rebuild('drop')).toMatchObject({ code: 0 })
+  })
+
+  test('is not exchanged where it knows less than the live model, and names the campaigns', async () => {
+    const rebuild = await service.rebuild('--from-time', middle)
+    expect(rebuild.code).toBe(1)
+    expect(rebuild.stderr).toMatch(/the live model knows more than the history that was read/)
+    const named = [...rebuild.stderr.matchAll(/campaign (\S+)/g)].map(([, id = '']) => id)
+    expect(named.some(id => early.has(id))).toBe(true)
+    expect(rebuild.stderr).toContain('--accept-loss')
+    expect(await service.answers()).toEqual(truth)
+    const status = await service.rebuild('status')
+    expect(status).toMatchObject({ code: 0, stdout: expect.stringContaining('knows more') })
+  })
+
+  test('is exchanged where the loss is accepted, and what is lost is gone from the API, until one goes back', async () => {
+    const rebuild = await service.rebuild('--from-time', middle, '--accept-loss', '--json')
+    expect(rebuild.code, rebuild.stderr).toBe(0)
+    const lost = truth.ids.filter(id => early.has(id))
+    const left = truth.ids.filter(id => !early.has(id))
+    expect(resultOf(rebuild).differences).toMatchObject({ same: left.length, removed: lost.length })
+    await vi.waitFor(async () => expect((await service.answers()).ids).toEqual(left))
+    const back = await service.rebuild('back')
+    expect(back.code, back.stderr).toBe(0)
+    await vi.waitFor(async () => expect(await service.answers()).toEqual(truth))
+  })
+})
+
+function campaignOf({ key }: ChangeEvent): string {
+  return key.split('/')[0] ?? ''
+}

@@ -1,0 +1,212 @@
+/** An embedded service as a process, on a small platform, for rebuilds to be asked of, watched, cut off and held to. */
+import { createHash } from 'node:crypto'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, vi } from 'vitest'
+import type { ProjectListBody, Stats } from '../../contracts/api/schemas.ts'
+import type { ChangeEvent } from '../../contracts/events/event.ts'
+import { openDataDirectory, readServiceAddress } from '../../services/embedded/data-directory.ts'
+import type { RebuildReport } from '../../services/rebuild/desk.ts'
+import { isWorking, type WorkPhase, workPhases } from '../../services/rebuild/rebuild-log.ts'
+import { openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
+import { campaignEvent, newRecordOf, pledgeEvent } from './sample-events.ts'
+import {
+  type CommandResult,
+  makeDataDirectory,
+  runCli,
+  type ServiceProcess,
+  startServiceProcess,
+} from './service-process.ts'
+
+// Small steps, so that each phase lasts for some tenths of a second, and answers that are not cached for longer than that.
+const settings = {
+  PLEDGEVIEW_LOG_LEVEL: 'warn',
+  PLEDGEVIEW_BATCH_RECORDS_MAX: '30',
+  PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: '2',
+  PLEDGEVIEW_COMMIT_HORIZON_MS: '2000',
+  PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '1000000',
+  PLEDGEVIEW_CACHE_MS: '20',
+  PLEDGEVIEW_STATS_CACHE_MS: '20',
+}
+const askMs = 10
+const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
+
+/** What the last line of `rebuild --json` says. */
+export interface ResultLine {
+  type: 'result'
+  id: string
+  outcome: string
+  seconds: Record<string, number>
+  records: number
+  differences: { same: number; added: number; removed: number; different: number } | null
+  failure: string | null
+}
+
+/** All campaigns in the order of their backers, and everything that is said of them and the platform, as a digest. */
+export interface Answers {
+  ids: string[]
+  digest: string
+}
+
+export interface RebuildService {
+  root: string
+  process(): ServiceProcess
+  append(events: Iterable<ChangeEvent>): Promise<void>
+  /** Starts it, or starts it again, and resolves once everything is folded. */
+  start(): Promise<void>
+  /** `rebuild` with these arguments, to its end. */
+  rebuild(...args: string[]): Promise<CommandResult>
+  /** What its ops port tells of the latest rebuild. */
+  report(): Promise<RebuildReport | null>
+  /** Resolves when the one that is under way, or that comes next, has reached this phase, or ended. */
+  untilPhase(phase: WorkPhase): Promise<void>
+  /** What the API answers now. Fails where it is no 200. */
+  answers(): Promise<Answers>
+  /** The campaigns that changed at this time (ISO 8601) or later, by the API. */
+  changedSince(time: string): Promise<string[]>
+  /** Asks again and again until it is stopped; then tells how often, and what else than `truth` came. */
+  askOn(truth: Answers): { stop(): Promise<{ count: number; others: unknown[] }> }
+  /** Whether the tables of another generation are on the disk. */
+  hasShadow(): boolean
+  close(): Promise<void>
+}
+
+/** Campaigns with pledges, all over by now, so that their answers do not change by themselves. */
+export function smallPlatform(): ChangeEvent[] {
+  return Array.from({ length: 40 }, (_, n) => {
+    const campaign_id = `c${n}`
+    const pledges = Array.from({ length: 20 + n }, (_, p) =>
+      pledgeEvent({ campaign_id, pledge_id: `p${p}`, backer_id: `b${(n + p) % 31}` }),
+    )
+    return [campaignEvent({ campaign_id, end_date: Date.UTC(2026, 1, 2) }), ...pledges]
+  }).flat()
+}
+
+/** With an API key, and not started yet. */
+export async function makeRebuildService(): Promise<RebuildService> {
+  const directory = makeDataDirectory()
+  const files = openDataDirectory(directory.path)
+  const writer = await openJournalWriter(files.journal)
+  let service: ServiceProcess | undefined
+  let credentials: { key: string; secret: string } | undefined
+
+  const command = (args: string[]) => runCli([...args, '--data-dir', directory.path], undefined, settings)
+
+  async function get(path: string): Promise<{ status: number; body: string }> {
+    const headers = { 'x-api-key': credentials?.key ?? '', 'x-api-secret': credentials?.secret ?? '' }
+    const response = await fetch(`${service?.apiUrl}${path}`, { headers })
+    return { status: response.status, body: await response.text() }
+  }
+
+  async function ask(path: string): Promise<string> {
+    const { status, body } = await get(path)
+    if (status !== 200) throw new Error(`${path} was answered with ${status}: ${body}`)
+    return body
+  }
+
+  const list = async (query: string) =>
+    JSON.parse(await ask(`/projects?limit=100${query}`)) as ProjectListBody
+
+  async function answers(): Promise<Answers> {
+    const { data, pagination } = await list('&sort=most_backed')
+    const { data: stats } = JSON.parse(await ask('/stats')) as { data: Stats }
+    const said = JSON.stringify([data, pagination, { ...stats, generated_at: null }])
+    return { ids: data.map(({ id }) => id), digest: createHash('sha256').update(said).digest('hex') }
+  }
+
+  async function report(): Promise<RebuildReport | null> {
+    const address = readServiceAddress(files)
+    const headers = { authorization: `Bearer ${address?.ops_token}` }
+    const response = await fetch(`${service?.opsUrl}/rebuild`, { headers })
+    expect(response.status).toBe(200)
+    return ((await response.json()) as { latest: RebuildReport | null }).latest
+  }
+
+  return {
+    root: directory.path,
+    process() {
+      if (!service) throw new Error('the service is not started')
+      return service
+    },
+    append: events => writer.append([...events].map(newRecordOf)),
+
+    async start() {
+      service = await startServiceProcess(['--no-demo', '--data-dir', directory.path], settings)
+      credentials ??= JSON.parse((await command(['keys', 'issue', ...identity, '--json'])).stdout)
+      const isReady = async () => (await waiting(service)) === 0 && (await get('/stats')).status === 200
+      await vi.waitUntil(isReady, { timeout: 30_000, interval: 20 })
+    },
+
+    rebuild: (...args) => command(['rebuild', ...args]),
+    report,
+
+    async untilPhase(phase) {
+      const first = (await report())?.state
+      const before = first && !isWorking(first) ? first.id : undefined
+      const phasesFrom = new Set<string>(workPhases.slice(workPhases.indexOf(phase)))
+      const isReached = async () => {
+        const state = (await report())?.state
+        return state && state.id !== before && (!isWorking(state) || phasesFrom.has(state.phase))
+      }
+      await vi.waitUntil(isReached, { timeout: 30_000, interval: 5 })
+    },
+
+    answers,
+
+    async changedSince(time) {
+      const { data } = await list(`&updated_since=${encodeURIComponent(time)}`)
+      return data.map(({ id }) => id)
+    },
+
+    askOn(truth) {
+      let isOver = false
+      async function run() {
+        const others: unknown[] = []
+        let count = 0
+        for (; !isOver; count++, await delay(askMs)) {
+          const answer = await answers().catch((error: Error) => ({ digest: error.message }))
+          if (answer.digest !== truth.digest) others.push(answer)
+        }
+        return { count, others }
+      }
+      const asking = run()
+      return {
+        async stop() {
+          isOver = true
+          return asking
+        },
+      }
+    },
+
+    hasShadow: () => readdirSync(join(files.tables, 'metadata')).some(name => name.includes('shadow')),
+
+    async close() {
+      await service?.stop()
+      await writer.close()
+      directory.remove()
+    },
+  }
+}
+
+/** Records and batches that are not in the read tables yet. */
+async function waiting(service: ServiceProcess | undefined): Promise<number> {
+  const response = await fetch(`${service?.opsUrl}/status`)
+  const { projector, fold } = (await response.json()) as {
+    projector: { lag: { committed: number; end: number }[] }
+    fold: { pending_batches: number }
+  }
+  return projector.lag.reduce((sum, { committed, end }) => sum + end - committed, 0) + fold.pending_batches
+}
+
+/** The objects that a command with --json printed. */
+export function linesOf({ stdout }: CommandResult): { type: string; phase: string }[] {
+  return stdout
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line))
+}
+
+export function resultOf(command: CommandResult): ResultLine {
+  return linesOf(command).at(-1) as unknown as ResultLine
+}
