@@ -1,0 +1,87 @@
+/** `pledgeview rebuild` on Kafka and a ClickHouse server, as a process beside a projector and a query service. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { formatEvent } from '../../contracts/events/ndjson.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { linesOf, resultOf, smallPlatform } from '../support/rebuild-service.ts'
+import { needs, type Requirement } from '../support/requirements.ts'
+import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
+
+const ndjson = smallPlatform()
+  .map(event => `${formatEvent(event)}\n`)
+  .join('')
+
+describe('a rebuild on Kafka and ClickHouse', () => {
+  let requirement: Requirement
+  let services: LocalServices | undefined
+  let deployment: Deployment
+
+  const rebuild = (args: string[], settings: Readonly<Record<string, string>> = {}) =>
+    deployment.command(['rebuild', ...args], undefined, settings)
+
+  async function status(): Promise<{ rebuild: { id: string; outcome: string; is_alive: boolean } | null }> {
+    return JSON.parse((await rebuild(['status', '--json'])).stdout)
+  }
+
+  beforeAll(async () => {
+    requirement = await localServices()
+    if (!requirement.isMet) return
+    services = await startLocalServices()
+    deployment = await deploy(services.addresses, { PLEDGEVIEW_COMMIT_HORIZON_MS: '2000' })
+    expect((await deployment.command(['events', 'append', '-'], ndjson)).code).toBe(0)
+    await deployment.startProjector()
+    await vi.waitFor(
+      async () => {
+        const { stdout } = await deployment.command(['status', '--json'])
+        expect(JSON.parse(stdout)).toMatchObject({
+          tables: { public_campaigns: 40 },
+          fold: { pending_batches: 0 },
+        })
+      },
+      { timeout: 60_000, interval: 200 },
+    )
+  }, 300_000)
+
+  beforeEach(context => needs(context, requirement))
+
+  afterAll(async () => {
+    await deployment?.stop()
+    await services?.stop()
+  })
+
+  test('there was none yet, and status says so', async () => {
+    expect(await rebuild(['status'])).toMatchObject({ code: 0, stdout: 'Nothing was ever rebuilt.\n' })
+  })
+
+  test('is refused with another backer key than the tables began with, on a cluster, and before migrate', async () => {
+    const other = await rebuild([], { PLEDGEVIEW_BACKER_KEY: 'f'.repeat(64) })
+    expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining('PLEDGEVIEW_BACKER_KEY is not') })
+    const cluster = await rebuild([], {
+      PLEDGEVIEW_CLICKHOUSE_CLUSTER: 'c',
+      PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: services?.addresses.clickHouse ?? '',
+    })
+    expect(cluster).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be rebuilt in place') })
+    const bare = await rebuild(['status'], { PLEDGEVIEW_DATABASE: 'bare' })
+    expect(bare).toMatchObject({ code: 1, stderr: expect.stringContaining('pledgeview migrate') })
+    expect(await status()).toEqual({ rebuild: null })
+  })
+
+  test('comes out the same, can be taken back, and its tables be dropped', async () => {
+    const done = await rebuild(['--json'])
+    expect(done.code, done.stderr).toBe(0)
+    expect(linesOf(done)[0]).toMatchObject({ type: 'progress' })
+    const differences = { same: 40, added: 0, removed: 0, different: 0 }
+    expect(resultOf(done)).toMatchObject({ outcome: 'rebuilt', differences })
+    const back = await rebuild(['back', '--json'])
+    expect(back.code, back.stderr).toBe(0)
+    expect(resultOf(back)).toMatchObject({ outcome: 'rebuilt', differences })
+    expect(await rebuild(['drop'])).toMatchObject({ code: 0 })
+  })
+
+  test('of two at once, one is refused and the other ends well', async () => {
+    const both = await Promise.all([rebuild(['--dry-run', '--json']), rebuild(['--dry-run', '--json'])])
+    const [done, refused] = both.toSorted((a, b) => (a.code ?? 9) - (b.code ?? 9))
+    expect(done?.code, done?.stderr).toBe(0)
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/rebuild (is running|began)/) })
+    expect(await status()).toMatchObject({ rebuild: { outcome: 'compared', is_alive: false } })
+  })
+})
