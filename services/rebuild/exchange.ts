@@ -21,7 +21,7 @@ import {
   takeEpochStatement,
 } from '../projector/fold-statements.ts'
 import { createFolder, type Folder, type FolderSettings } from '../projector/folder.ts'
-import type { Sleep } from '../projector/sleep.ts'
+import { type Sleep, sleep } from '../projector/sleep.ts'
 import { nameDatabases } from '../shared/tables/migrate.ts'
 import type { Databases, Statement, Tables } from '../shared/tables/port.ts'
 import { countLive, exchange, readTableIds, shadowOf, type TableIds, untilNoFoldRuns } from './generation.ts'
@@ -91,7 +91,7 @@ export async function exchangeGenerations(
       throw new HoldLost(`the tables could not be exchanged within ${exchangeMsMax} ms`)
     }
     isBegun = true
-    await exchange(dependencies.hastyTables, databases, rebuilt)
+    await exchange(dependencies.hastyTables, databases, rebuilt, dependencies.sleep)
     isBegun = false
     const stampedMs = monotonicMs() - stampedAt
     if (stampedMs <= settings.horizonMs) await confirm(dependencies, tenure, stampCounter + 4n)
@@ -110,7 +110,7 @@ export async function completeExchange(tables: Tables, databases: Databases): Pr
   const state = await latestRebuild(tables, databases)
   if (state?.phase !== 'exchanging' || !state.detail.tableIds) return
   const live = await countLive(tables, databases, state.detail.tableIds)
-  if (live > 0) await exchange(tables, databases, state.detail.tableIds)
+  if (live > 0) await exchange(tables, databases, state.detail.tableIds, sleep)
 }
 
 /** Ends a hold that a run before this one was killed under, so that nobody waits for its end. After `completeExchange`. */

@@ -17,7 +17,9 @@ export const generationTables = [
   'api_keys',
 ] as const
 
-const exchangeAttemptsMax = 3
+const exchangeAttemptsMax = 10
+const exchangePauseMs = 500
+const exchangeMsMax = 60_000
 
 export type GenerationTable = (typeof generationTables)[number]
 
@@ -63,19 +65,26 @@ export async function readTableIds(tables: Tables, { model }: Databases): Promis
  * Puts the tables with these UUIDs into the live database, in one statement, as far as they are not there already. So it
  * can be repeated when it was cut off. `tables` must not try again by itself: exchanged twice is not exchanged.
  */
-export async function exchange(tables: Tables, databases: Databases, rebuilt: TableIds): Promise<void> {
+export async function exchange(
+  tables: Tables,
+  databases: Databases,
+  rebuilt: TableIds,
+  sleep: WaitOptions['sleep'],
+): Promise<void> {
   const { model } = databases
   const shadow = shadowOf(databases).model
   for (let attempt = 1; ; attempt++) {
-    const live = await readTableIds(tables, databases)
-    const left = generationTables.filter(name => live[name] !== rebuilt[name])
-    if (left.length === 0) return
-    const pairs = left.map(name => `${model}.${name} AND ${shadow}.${name}`)
     try {
+      // One that was lost sight of may still be at it.
+      await untilNoExchangeRuns(tables, databases, sleep)
+      const live = await readTableIds(tables, databases)
+      const left = generationTables.filter(name => live[name] !== rebuilt[name])
+      if (left.length === 0) return
+      const pairs = left.map(name => `${model}.${name} AND ${shadow}.${name}`)
       await tables.run({ query: `EXCHANGE TABLES ${pairs.join(', ')}` })
     } catch (error) {
-      // Whether it was done after all, the UUIDs tell.
       if (!(error instanceof TablesError && error.retryable) || attempt === exchangeAttemptsMax) throw error
+      await sleep(exchangePauseMs)
     }
   }
 }
@@ -87,21 +96,40 @@ export async function countLive(tables: Tables, databases: Databases, rebuilt: T
 }
 
 /** Resolves once no statement runs that inserts into the read tables of this database. Throws after `msMax`. */
-export async function untilNoFoldRuns(
+export function untilNoFoldRuns(tables: Tables, { model }: Databases, wait: WaitOptions): Promise<void> {
+  return untilNoneRuns(tables, [`INSERT INTO ${model}.campaigns `, `INSERT INTO ${model}.api_keys `], wait)
+}
+
+/** The same for the exchange itself. */
+export function untilNoExchangeRuns(
   tables: Tables,
   { model }: Databases,
-  { msMax, sleep }: { msMax: number; sleep: (ms: number) => Promise<void> },
+  sleep: WaitOptions['sleep'],
+): Promise<void> {
+  return untilNoneRuns(tables, [`EXCHANGE TABLES ${model}.`], { msMax: exchangeMsMax, sleep })
+}
+
+export interface WaitOptions {
+  msMax: number
+  sleep: (ms: number) => Promise<void>
+}
+
+/** Who has lost sight of a statement learns here that it has ended: no statement runs that holds one of these texts. */
+async function untilNoneRuns(
+  tables: Tables,
+  texts: readonly string[],
+  { msMax, sleep }: WaitOptions,
 ): Promise<void> {
   const deadline = performance.now() + msMax
   for (;;) {
-    const [running] = await tables.rows<{ folds: number }>({
+    const [running] = await tables.rows<{ statements: number }>({
       // The question itself is running too.
-      query: `SELECT count() AS folds FROM system.processes
-              WHERE multiSearchAny(query, ['INSERT INTO ${model}.campaigns ', 'INSERT INTO ${model}.api_keys '])
-                AND position(query, 'system.processes') = 0`,
+      query: `SELECT count() AS statements FROM system.processes
+              WHERE multiSearchAny(query, {texts:Array(String)}) AND position(query, 'system.processes') = 0`,
+      query_params: { texts: [...texts] },
     })
-    if (running?.folds === 0) return
-    if (performance.now() > deadline) throw new Error(`a fold into ${model} still runs after ${msMax} ms`)
+    if (running?.statements === 0) return
+    if (performance.now() > deadline) throw new Error(`a statement still runs after ${msMax} ms: ${texts[0]}`)
     await sleep(100)
   }
 }

@@ -24,7 +24,7 @@ import { giveUp } from './control.ts'
 import { readClock, readDifferences } from './differences.ts'
 import { checkDisk, estimateDisk } from './disk.ts'
 import { exchangeGenerations, HoldLost, releaseLeftHold } from './exchange.ts'
-import { countLive, dropShadow, exchange, makeShadow, shadowOf } from './generation.ts'
+import { countLive, dropShadow, exchange, makeShadow, shadowOf, untilNoExchangeRuns } from './generation.ts'
 import { endsOf } from './ingest.ts'
 import { patientTables } from './patient-tables.ts'
 import {
@@ -332,8 +332,11 @@ function isBack({ log }: Work): boolean {
 /** Whether the rebuilt generation is the live one. An exchange that was cut off in the middle is completed. */
 async function isExchanged({ tables, hastyTables, databases, log }: Work): Promise<boolean> {
   const { tableIds } = log.detail
-  if (!tableIds || (await countLive(tables, databases, tableIds)) === 0) return false
-  await exchange(hastyTables, databases, tableIds)
+  if (!tableIds) return false
+  // Of a run that was killed, the statement may still be at it.
+  await untilNoExchangeRuns(tables, databases, sleep)
+  if ((await countLive(tables, databases, tableIds)) === 0) return false
+  await exchange(hastyTables, databases, tableIds, sleep)
   return true
 }
 
