@@ -1,8 +1,9 @@
 /**
- * `npm run bench [-- ingest|api|cold|lists|kafka ...] [--json]`: figures beside the targets of the design.
+ * `npm run bench [-- ingest|api|cold|lists|rebuild|kafka ...] [--json]`: figures beside the targets of the design.
  *
- * Without a name the embedded benches run. `kafka` is three of them (kafka-ingest, kafka-freshness, kafka-memory), which
- * need Java and Maven and take minutes.
+ * Without a name the short embedded benches run. `rebuild` takes some twenty minutes, or less with a platform of
+ * `--campaigns` and `--pledges`. `kafka` is three of them (kafka-ingest, kafka-freshness, kafka-memory), which need Java
+ * and Maven and take minutes.
  *
  * Speed is a figure and not a test: the exit code is 0 unless a bench could not be run.
  */
@@ -17,6 +18,8 @@ import { benchKafkaIngest } from './kafka/ingest.ts'
 import { benchKafkaMemory } from './kafka/memory.ts'
 import { benchLists } from './lists.ts'
 import { describeMachine, machineText } from './machine.ts'
+import type { PlatformSize } from './platform.ts'
+import { benchRebuild, rebuildSize } from './rebuild.ts'
 import { type BenchReport, reportObject, reportText } from './report.ts'
 import { createWorkspace, type Workspace } from './workspace.ts'
 
@@ -28,16 +31,23 @@ const embedded: Readonly<Record<string, Bench>> = {
   cold: benchCold,
   lists: benchLists,
 }
+const long: Readonly<Record<string, Bench>> = {
+  rebuild: workspace => benchRebuild(workspace, platformSize()),
+}
 const kafka: Readonly<Record<string, Bench>> = {
   'kafka-ingest': benchKafkaIngest,
   'kafka-freshness': benchKafkaFreshness,
   'kafka-memory': benchKafkaMemory,
 }
-const benches = { ...embedded, ...kafka }
+const benches = { ...embedded, ...long, ...kafka }
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { json: { type: 'boolean', default: false } },
+  options: {
+    json: { type: 'boolean', default: false },
+    campaigns: { type: 'string', default: String(rebuildSize.campaigns) },
+    pledges: { type: 'string', default: String(rebuildSize.pledges) },
+  },
 })
 const names = positionals.length === 0 ? Object.keys(embedded) : positionals.flatMap(benchNames)
 const unknown = names.filter(name => !Object.hasOwn(benches, name))
@@ -89,6 +99,16 @@ async function run(): Promise<number> {
     process.stdout.write(`${JSON.stringify({ machine, benches: reports.map(reportObject), failures })}\n`)
   }
   return failures.length > 0 ? 1 : 0
+}
+
+/** Throws on what is no number of campaigns or pledges. */
+function platformSize(): PlatformSize {
+  const [campaigns, pledges] = [Number(values.campaigns), Number(values.pledges)]
+  for (const count of [campaigns, pledges]) {
+    if (!Number.isInteger(count) || count < 1)
+      throw new Error(`a platform has whole numbers of campaigns and pledges`)
+  }
+  return { campaigns, pledges }
 }
 
 function benchNames(name: string): string[] {

@@ -1,6 +1,6 @@
 /** The bench's platform, made ready to be read: loaded, folded by the projector's own folder, and merged. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { createFolder } from '../../services/projector/folder.ts'
+import { createFolder, type Folder } from '../../services/projector/folder.ts'
 import { sleep } from '../../services/projector/sleep.ts'
 import { readConfig } from '../../services/shared/config.ts'
 import { migrate } from '../../services/shared/tables/migrate.ts'
@@ -23,8 +23,20 @@ export async function foldPlatform(
 ): Promise<FoldedPlatform> {
   await migrate(tables, databases)
   const loadSeconds = await secondsOf(() => loadPlatform(tables, databases, size))
+  const folder = openPlatformFolder(tables, databases)
+  await folder.takeOver()
+  let foldStatements = 0
+  const foldSeconds = await secondsOf(async () => {
+    foldStatements = (await folder.fold())?.statements ?? 0
+  })
+  await mergesEnded(tables)
+  return { loadSeconds, foldSeconds, foldStatements }
+}
+
+/** A folder with the projector's defaults, on tables that nobody else has folded a moment ago. */
+export function openPlatformFolder(tables: Tables, databases: Databases): Folder {
   const config = readConfig({})
-  const folder = createFolder({
+  return createFolder({
     tables,
     databases,
     holder: 'bench',
@@ -38,17 +50,10 @@ export async function foldPlatform(
     sleep,
     random: Math.random,
   })
-  await folder.takeOver()
-  let foldStatements = 0
-  const foldSeconds = await secondsOf(async () => {
-    foldStatements = (await folder.fold())?.statements ?? 0
-  })
-  await mergesEnded(tables)
-  return { loadSeconds, foldSeconds, foldStatements }
 }
 
 /** Waits until ClickHouse has merged what was loaded at once, as it would have been long ago; for a while at most. */
-async function mergesEnded({ rows }: Tables): Promise<void> {
+export async function mergesEnded({ rows }: Tables): Promise<void> {
   const deadline = performance.now() + mergeMsMax
   while (performance.now() < deadline) {
     const [row] = await rows<{ running: number }>({ query: 'SELECT count() AS running FROM system.merges' })
@@ -57,7 +62,7 @@ async function mergesEnded({ rows }: Tables): Promise<void> {
   }
 }
 
-async function secondsOf(work: () => Promise<void>): Promise<number> {
+export async function secondsOf(work: () => Promise<void>): Promise<number> {
   const startedMs = performance.now()
   await work()
   return (performance.now() - startedMs) / 1000

@@ -1,0 +1,161 @@
+/** What the rebuild bench says of what it measured. Pure. */
+import type { WorkPhase } from '../../services/rebuild/rebuild-log.ts'
+import type { IngestRunResult } from './ingest-run.ts'
+import type { PlatformSize } from './platform.ts'
+import type { RebuildFilled } from './rebuild-fill.ts'
+import { eventCount } from './rebuild-history.ts'
+import type { Answer } from './rebuild-requests.ts'
+import type { PhaseRun, RebuildRun } from './rebuild-service.ts'
+import type { Taken } from './rebuild-watch.ts'
+import { type Figure, figureOf } from './report.ts'
+import { quantile, summarize } from './samples.ts'
+
+export interface Rebuilt {
+  run: RebuildRun
+  taken: Taken
+}
+
+export interface Measured {
+  size: PlatformSize
+  filled: RebuildFilled
+  ceilings: IngestRunResult[]
+  atRest: Taken
+  /** With nobody asking. */
+  quiet: Rebuilt
+  /** What is on the disk when it is done, with the generation before. */
+  diskBytes: number
+  asked: Rebuilt & { answersBefore: Answer[]; answers: Answer[] }
+}
+
+const reading: WorkPhase = 'reading log'
+// Fewer say nothing of a 99th percentile.
+const answersMin = 50
+const ratioMin = 0.5
+
+export function rebuildFigures(measured: Measured): Figure[] {
+  const { filled, size } = measured
+  return [
+    { name: 'journal', value: filled.journalBytes / 1e6, unit: 'MB' },
+    { name: 'events appended', value: eventCount(size) / filled.appendSeconds, unit: 'events/s' },
+    {
+      name: 'live ledger filled, nothing else going on',
+      value: eventCount(size) / filled.ledgerSeconds,
+      unit: 'records/s',
+    },
+    { name: 'live model folded whole', value: filled.foldSeconds, unit: 's' },
+    ...speedFigures(measured),
+    ...phaseFigures('rebuild', measured.quiet.run),
+    ...phaseFigures('under requests', measured.asked.run),
+    ...roomFigures(measured),
+    ...latencyFigures(measured.asked),
+  ]
+}
+
+function speedFigures({ size, ceilings, quiet, asked }: Measured): Figure[] {
+  const events = eventCount(size)
+  const ceiling = summarize(ceilings.map(({ seconds }) => events / seconds))
+  const ceilingCpu = summarize(ceilings.map(({ cpuSeconds }) => (cpuSeconds * 1e6) / events))
+  const speedOf = (name: string, { phases, seconds }: RebuildRun): Figure[] => {
+    const read = phaseOf(phases, reading)
+    const target = { atLeast: ratioMin }
+    return [
+      { name: `${name}, reading`, value: events / read.seconds, unit: 'records/s' },
+      { name: `${name}, whole`, value: events / seconds, unit: 'records/s' },
+      { name: `${name}, reading / ceiling`, value: events / read.seconds / ceiling.median, unit: '', target },
+      { name: `${name}, whole / ceiling`, value: events / seconds / ceiling.median, unit: '', target },
+    ]
+  }
+  const read = phaseOf(quiet.run.phases, reading)
+  const perRecord = (seconds: number) => (seconds * 1e6) / events
+  return [
+    figureOf('ceiling', 'records/s', ceiling),
+    ...speedOf('rebuild', quiet.run),
+    ...speedOf('under requests', asked.run),
+    // What else the machine does takes time away, but hardly processor time: on a busy machine these say more.
+    figureOf('ceiling, CPU a record', 'us', ceilingCpu),
+    {
+      name: 'reading, CPU a record of the main thread',
+      value: perRecord(read.mainThreadCpuSeconds),
+      unit: 'us',
+    },
+    { name: 'reading, CPU a record of the process', value: perRecord(read.cpuSeconds), unit: 'us' },
+    {
+      name: 'ceiling / reading, by CPU of the main thread',
+      value: ceilingCpu.median / perRecord(read.mainThreadCpuSeconds),
+      unit: '',
+    },
+  ]
+}
+
+function phaseFigures(name: string, { phases, exchange }: RebuildRun): Figure[] {
+  return [
+    ...phases.flatMap(({ phase, seconds, cpuSeconds }) => [
+      { name: `${name}, ${phase}`, value: seconds, unit: 's' },
+      { name: `${name}, ${phase}, CPU of the process`, value: cpuSeconds, unit: 's' },
+    ]),
+    { name: `${name}, nobody folds for`, value: exchange.heldMs, unit: 'ms' },
+    { name: `${name}, from stamp to exchange`, value: exchange.stampedMs, unit: 'ms' },
+  ]
+}
+
+function roomFigures({ atRest, quiet, asked, diskBytes }: Measured): Figure[] {
+  const megabytes = (name: string, bytes: number): Figure => ({ name, value: bytes / 1e6, unit: 'MB' })
+  const live = atRest.diskBytes.median
+  return [
+    megabytes('memory, live model at rest', atRest.residentBytes.median),
+    megabytes('memory, rebuild, typical', quiet.taken.residentBytes.median),
+    megabytes('memory, rebuild, peak', quiet.taken.residentBytes.max),
+    megabytes('memory, under requests, typical', asked.taken.residentBytes.median),
+    megabytes('memory, under requests, peak', asked.taken.residentBytes.max),
+    megabytes('disk, journal and live model', live),
+    megabytes('disk, rebuild, most beside it', quiet.taken.diskBytes.max - live),
+    megabytes('disk, generation before, kept', diskBytes - live),
+  ]
+}
+
+function latencyFigures({ run, answersBefore, answers }: Measured['asked']): Figure[] {
+  const refused = [...answersBefore, ...answers].filter(({ status }) => status !== 200).length
+  const p99 = (some: readonly Answer[]) =>
+    quantile(
+      some.map(({ ms }) => ms),
+      0.99,
+    )
+  const ended = run.phases.map(({ startedAtMs, seconds }) => startedAtMs + seconds * 1000)
+  const byPhase = run.phases.map(({ phase, startedAtMs }, place) => ({
+    phase,
+    answers: answers.filter(({ dueAtMs }) => dueAtMs >= startedAtMs && dueAtMs < (ended[place] ?? 0)),
+  }))
+  return [
+    { name: 'answers other than 200', value: refused, unit: '', target: { atMost: 0 } },
+    ...latency('before', answersBefore),
+    ...latency('while it rebuilds', answers),
+    { name: 'p99 while it rebuilds / before', value: p99(answers) / p99(answersBefore), unit: '' },
+    ...byPhase
+      .filter(({ answers }) => answers.length >= answersMin)
+      .flatMap(({ phase, answers }) => latency(`while ${phase}`, answers)),
+    ...(['list', 'detail'] as const).flatMap(kind => [
+      ...latency(
+        `${kind}, before`,
+        answersBefore.filter(answer => answer.kind === kind),
+      ),
+      ...latency(
+        `${kind}, while it rebuilds`,
+        answers.filter(answer => answer.kind === kind),
+      ),
+    ]),
+  ]
+}
+
+function latency(name: string, answers: readonly Answer[]): Figure[] {
+  const ms = answers.map(answer => answer.ms)
+  return [
+    figureOf(`${name}, p50`, 'ms', summarize(ms)),
+    { name: `${name}, p99`, value: quantile(ms, 0.99), unit: 'ms' },
+  ]
+}
+
+function phaseOf(phases: readonly PhaseRun[], name: WorkPhase): PhaseRun {
+  const found = phases.find(({ phase }) => phase === name)
+  if (!found) throw new Error(`the rebuild had no phase ${name}`)
+  return found
+}

@@ -1,0 +1,219 @@
+/**
+ * The rebuild bench's server: an embedded model with the settings that `npm start` has by default, the query service's own
+ * app over its tables, and a rebuild whenever it is asked for one, which has to leave everything as it was.
+ */
+import { pino } from 'pino'
+import { openDataDirectory } from '../../services/embedded/data-directory.ts'
+import { liveConsumer, openEmbeddedModel } from '../../services/embedded/model.ts'
+import { sleep } from '../../services/projector/sleep.ts'
+import { dropPrevious } from '../../services/rebuild/control.ts'
+import { type RebuildResult, runRebuild } from '../../services/rebuild/rebuild.ts'
+import type { Phase, RebuildRequest } from '../../services/rebuild/rebuild-log.ts'
+import { readConfig } from '../../services/shared/config.ts'
+import { openJournalHistory } from '../../services/shared/event-log/journal/history.ts'
+import { createMetrics } from '../../services/shared/metrics.ts'
+import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
+import { startPlatformApp } from './platform-app.ts'
+
+export interface RebuildServiceInput {
+  directory: string
+}
+
+export interface RebuildServiceReady {
+  apiUrl: string
+  headers: Record<string, string>
+  pid: number
+  /** What the model's tables take on the disk. */
+  tablesBytes: number
+}
+
+/** `drop`: the generation before, which would stand in the way of the next rebuild. */
+export interface RebuildOrder {
+  order: 'rebuild' | 'drop'
+}
+
+export interface PhaseRun {
+  phase: Phase
+  /** ms since the epoch. */
+  startedAtMs: number
+  seconds: number
+  /** Processor time of the whole process: ClickHouse, and the requests that came meanwhile, included. */
+  cpuSeconds: number
+  /** That of the thread that reads, decodes and answers alone. */
+  mainThreadCpuSeconds: number
+}
+
+export interface RebuildRun {
+  phases: PhaseRun[]
+  seconds: number
+  records: number
+  /** Campaigns that are public, before and after. */
+  campaigns: number
+  /** How long nobody folded, and how long changed rows would have been stamped before they were visible, ms. */
+  exchange: { heldMs: number; stampedMs: number }
+}
+
+const request: RebuildRequest = {
+  kind: 'rebuild',
+  files: [],
+  fromTime: null,
+  isDry: false,
+  acceptsLoss: false,
+  ignoresDisk: false,
+}
+// How long the list index may take to load, and ClickHouse to come to rest.
+const settleMs = 5_000
+
+const config = readConfig({})
+const files = openDataDirectory(benchInput<RebuildServiceInput>().directory)
+const model = await openEmbeddedModel({
+  directory: files,
+  config,
+  metrics: createMetrics(),
+  logger: pino({ level: 'silent' }),
+})
+const { tables, databases } = model
+await model.whenDrained()
+const app = await startPlatformApp(tables, databases, {})
+const history = await openJournalHistory(files.journal, { live: liveConsumer })
+let runs = 0
+
+await sleep(settleMs)
+const ready: RebuildServiceReady = {
+  apiUrl: app.apiUrl,
+  headers: app.headers,
+  pid: process.pid,
+  tablesBytes: await tablesBytes(),
+}
+serveBench({
+  ready,
+  answer: async ({ order }: RebuildOrder): Promise<RebuildRun | Record<string, never>> => {
+    if (order === 'rebuild') return rebuild()
+    await dropPrevious({ tables, databases, history, sleep })
+    return {}
+  },
+  async close() {
+    await app.close()
+    await history.close()
+    await model.close()
+  },
+})
+
+/** Throws where the rebuilt generation says anything else than the live one, or says it with another stamp. */
+async function rebuild(): Promise<RebuildRun> {
+  const before = await readStamps()
+  const clock = createPhaseClock()
+  const log = exchangeLog()
+  const startedMs = performance.now()
+  const result = await runRebuild(
+    {
+      tables,
+      databases,
+      history,
+      config,
+      backerKey: model.secrets.backerKey,
+      run: `bench-rebuild-${++runs}`,
+      isAlone: true,
+      logger: log.logger,
+      onProgress: ({ phase }) => clock.enter(phase),
+      now: Date.now,
+      monotonicMs: () => performance.now(),
+      random: Math.random,
+    },
+    request,
+    new AbortController().signal,
+  )
+  const seconds = (performance.now() - startedMs) / 1000
+  assertSame(result, before, await readStamps())
+  return {
+    phases: clock.phases(),
+    seconds,
+    records: result.detail.records,
+    campaigns: before.campaigns,
+    exchange: log.report(),
+  }
+}
+
+interface Stamps {
+  campaigns: number
+  digest: string
+}
+
+async function readStamps(): Promise<Stamps> {
+  const [row] = await tables.rows<Stamps>({
+    query: `SELECT count() AS campaigns, toString(sum(cityHash64(campaign_id, updated_at))) AS digest
+            FROM ${databases.views}.campaigns`,
+  })
+  if (!row || row.campaigns === 0) throw new Error('there are no campaigns')
+  return row
+}
+
+function assertSame({ detail }: RebuildResult, before: Stamps, after: Stamps): void {
+  const { same, added, removed, different, inMotion } = detail.differences ?? {}
+  const isSame =
+    same === before.campaigns && added === 0 && removed === 0 && different === 0 && inMotion === 0
+  if (!isSame)
+    throw new Error(`the rebuild differs from the live model: ${JSON.stringify(detail.differences)}`)
+  if (before.digest !== after.digest || before.campaigns !== after.campaigns) {
+    throw new Error('the rebuild has changed stamps of campaigns that are as they were')
+  }
+  if (detail.rejects > 0) throw new Error(`${detail.rejects} records were rejected`)
+}
+
+/** Tells phases from one another by the progress of the rebuild, and what each of them took. */
+function createPhaseClock() {
+  const entered: { phase: Phase; atMs: number; cpuMs: number; mainMs: number }[] = []
+  const mainThread = createCpuMeter()
+  let mainMs = 0
+  return {
+    enter(phase: Phase): void {
+      if (entered.at(-1)?.phase === phase) return
+      const { user, system } = process.cpuUsage()
+      mainMs += mainThread()
+      entered.push({ phase, atMs: Date.now(), cpuMs: (user + system) / 1000, mainMs })
+    },
+    /** All but the last, which is the end. */
+    phases: (): PhaseRun[] =>
+      entered.slice(0, -1).map(({ phase, atMs, cpuMs, mainMs }, place) => {
+        const next = entered[place + 1] ?? { atMs, cpuMs, mainMs }
+        return {
+          phase,
+          startedAtMs: atMs,
+          seconds: (next.atMs - atMs) / 1000,
+          cpuSeconds: (next.cpuMs - cpuMs) / 1000,
+          mainThreadCpuSeconds: (next.mainMs - mainMs) / 1000,
+        }
+      }),
+  }
+}
+
+/** A logger that keeps what the exchange reports of itself. */
+function exchangeLog() {
+  let report: RebuildRun['exchange'] | undefined
+  const logger = pino(
+    { level: 'info' },
+    {
+      write(line: string) {
+        const entry = JSON.parse(line) as Partial<RebuildRun['exchange']>
+        if (entry.heldMs !== undefined && entry.stampedMs !== undefined) {
+          report = { heldMs: entry.heldMs, stampedMs: entry.stampedMs }
+        }
+      },
+    },
+  )
+  return {
+    logger,
+    report() {
+      if (!report) throw new Error('the rebuild did not tell of its exchange')
+      return report
+    },
+  }
+}
+
+async function tablesBytes(): Promise<number> {
+  const [row] = await tables.rows<{ bytes: number }>({
+    query: 'SELECT sum(bytes_on_disk) AS bytes FROM system.parts WHERE active AND database = {model:String}',
+    query_params: { model: databases.model },
+  })
+  return row?.bytes ?? 0
+}
