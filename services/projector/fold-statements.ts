@@ -221,7 +221,8 @@ function stepParameters({ tenure, foldId, pieces, piece }: FoldStep) {
   return { holder: tenure.holder, fold_id: foldId.toString(), pieces, piece }
 }
 
-function fill(
+/** Fills what all statements of a folder have in common. */
+export function fill(
   sql: string,
   databases: Databases,
   step: FoldStep,

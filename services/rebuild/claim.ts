@@ -117,6 +117,7 @@ async function begun(
       logStart: null,
       differences: null,
       tableIds: null,
+      unstampedSince: null,
       positions: request.kind === 'back' ? (latest?.detail.positions ?? null) : null,
       takesBack: request.kind === 'back' ? (latest?.id ?? null) : null,
       failure: null,

@@ -17,6 +17,7 @@ import {
   appendFoldStatement,
   contentColumns,
   epochHoldersStatement,
+  fill,
   type Tenure,
   takeEpochStatement,
 } from '../projector/fold-statements.ts'
@@ -42,6 +43,8 @@ export interface ExchangeDependencies {
 
 /** What there is to do while nobody folds. */
 export interface WhileHeld {
+  /** Whether the rows that changed are too many to be stamped under the hold: then `stampChanged` has to follow. */
+  areManyChanged: boolean
   /** Brings the rebuilt generation up to the end of the log, folded and verified. */
   catchUp(): Promise<void>
   /** Keeps what is needed to go on from here: once it has, the exchange may have happened. */
@@ -62,6 +65,8 @@ export class HoldLost extends Error {
 
 // The exchange begins within half of the hold, or not at all.
 const exchangeMsMax = holdMsMax / 2
+// So many that one ends in time, with 400,000 campaigns that all changed.
+const stampPieces = 16
 // Above every number that the folder's own statements of this epoch get.
 const stampCounter = 2n ** 31n
 
@@ -82,7 +87,7 @@ export async function exchangeGenerations(
   try {
     await work.catchUp()
     const stampedAt = monotonicMs()
-    for (const statement of stampStatements(databases, tenure)) await tables.run(statement)
+    for (const statement of stampStatements(databases, tenure, work)) await tables.run(statement)
     // What kept its stamp is certain; what comes after is certain once the exchange was seen in time.
     await confirm(dependencies, tenure, stampCounter + 2n)
     const rebuilt = await readTableIds(tables, shadow)
@@ -145,11 +150,50 @@ function liveFolder({ tables, databases, run, settings, ...rest }: ExchangeDepen
   })
 }
 
-const files = { stamp: readSql('stamp'), departures: readSql('stamp-departures') }
+/**
+ * After an exchange that changed many rows: stamps them, under another hold. `exchangedAt`: ClickHouse's clock (text)
+ * before the exchange. Can be repeated. Throws `HoldLost` where not all of it was done.
+ */
+export async function stampChanged(dependencies: ExchangeDependencies, exchangedAt: string): Promise<void> {
+  const { tables, databases, run, settings } = dependencies
+  const msMax = settings.horizonMs / 2
+  const tenure = await liveFolder(dependencies).takeOver()
+  try {
+    for (let piece = 0; piece < stampPieces; piece++) {
+      const id = (tenure.epoch << 32n) + stampCounter + BigInt(piece)
+      const step = { tenure, foldId: id, pieces: stampPieces, piece, msMax }
+      await tables.run({
+        query: fill(files.changed, databases, step).replaceAll('${previous}', shadowOf(databases).model),
+        query_params: {
+          holder: tenure.holder,
+          fold_id: id.toString(),
+          pieces: stampPieces,
+          piece,
+          exchanged_at: exchangedAt,
+        },
+      })
+      await confirm(dependencies, tenure, stampCounter + BigInt(piece))
+    }
+    if (!(await holds(dependencies, tenure))) throw new HoldLost('the fold was taken while rows were stamped')
+  } finally {
+    await release(dependencies, run)
+  }
+}
 
-function stampStatements(databases: Databases, tenure: Tenure): Statement[] {
+const files = {
+  stamp: readSql('stamp'),
+  departures: readSql('stamp-departures'),
+  changed: readSql('stamp-changed'),
+}
+
+function stampStatements(
+  databases: Databases,
+  tenure: Tenure,
+  { areManyChanged }: Pick<WhileHeld, 'areManyChanged'>,
+): Statement[] {
   const shadow = shadowOf(databases)
   const query_params = {
+    also_changed: !areManyChanged,
     kept_id: foldId(tenure, stampCounter + 1n),
     changed_id: foldId(tenure, stampCounter + 3n),
   }

@@ -68,6 +68,8 @@ export interface RebuildDetail {
   differences: Differences | null
   /** From the exchange on: the tables that became live. */
   tableIds: TableIds | null
+  /** Of an exchange that changed many rows: ClickHouse's clock before it, until all of them are stamped. */
+  unstampedSince: string | null
   /** Everything before these positions is in the generation before. */
   positions: Position[] | null
   /** Of a `back`: the rebuild that it takes back. */

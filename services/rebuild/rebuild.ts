@@ -23,7 +23,7 @@ import { claim } from './claim.ts'
 import { giveUp } from './control.ts'
 import { readClock, readDifferences } from './differences.ts'
 import { checkDisk, estimateDisk } from './disk.ts'
-import { exchangeGenerations, HoldLost, releaseLeftHold } from './exchange.ts'
+import { exchangeGenerations, HoldLost, releaseLeftHold, stampChanged } from './exchange.ts'
 import { countLive, dropShadow, exchange, makeShadow, shadowOf, untilNoExchangeRuns } from './generation.ts'
 import { endsOf } from './ingest.ts'
 import { patientTables } from './patient-tables.ts'
@@ -59,6 +59,8 @@ export interface RebuildDependencies {
   run: string
   /** Whether no other process can be at work on these tables. */
   isAlone: boolean
+  /** More changed rows than this are stamped after the exchange: nobody folds while they are. Default: 10,000. */
+  stampedUnderHoldMax?: number
   logger: Logger
   onProgress: (state: RebuildState) => void
   /** Unix ms. */
@@ -174,6 +176,7 @@ async function carryThrough(work: Work): Promise<void> {
     // What the live projectors wrote in the moment of the exchange may be in the generation before.
     await log.enter('finishing')
     await ingestToEnd(work, reader, 'live')
+    await stampWhatChanged(work)
   } finally {
     await reader.close()
   }
@@ -288,10 +291,14 @@ async function exchangeInTime(work: Work, reader: EventReader): Promise<void> {
     await model.folder.takeOver()
     model.takeTouched()
     await catchUp(work, reader)
+    const { added = 0, different = 0 } = log.detail.differences ?? {}
+    const areMany = added + different > (work.stampedUnderHoldMax ?? 10_000)
+    const unstampedSince = areMany ? await readClock(work.tables) : null
     try {
       const report = await exchangeGenerations(
         { ...work, settings: folderSettings(config) },
         {
+          areManyChanged: unstampedSince !== null,
           async catchUp() {
             await ingestToEnd(work, reader, 'shadow')
             await model.folder.fold()
@@ -299,7 +306,8 @@ async function exchangeInTime(work: Work, reader: EventReader): Promise<void> {
           },
           async beforeExchange(tableIds) {
             work.signal.throwIfAborted()
-            await log.enter('exchanging', { tableIds, positions: await history.livePositions() })
+            const positions = await history.livePositions()
+            await log.enter('exchanging', { tableIds, positions, unstampedSince })
           },
         },
       )
@@ -309,6 +317,20 @@ async function exchangeInTime(work: Work, reader: EventReader): Promise<void> {
       if (!(error instanceof HoldLost) || attempt === exchangeAttemptsMax || (await isExchanged(work)))
         throw error
       logger.warn({ error: error.message, attempt }, 'the exchange is tried again')
+    }
+  }
+}
+
+/** After an exchange that changed many rows. */
+async function stampWhatChanged(work: Work): Promise<void> {
+  const { log, config, logger } = work
+  for (let attempt = 1; log.detail.unstampedSince !== null; attempt++) {
+    try {
+      await stampChanged({ ...work, settings: folderSettings(config) }, log.detail.unstampedSince)
+      log.note({ unstampedSince: null })
+    } catch (error) {
+      if (!(error instanceof HoldLost) || attempt === exchangeAttemptsMax) throw error
+      logger.warn({ error: error.message, attempt }, 'the rows that changed are stamped again')
     }
   }
 }

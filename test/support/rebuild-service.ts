@@ -29,6 +29,16 @@ const settings = {
   PLEDGEVIEW_CACHE_MS: '20',
   PLEDGEVIEW_STATS_CACHE_MS: '20',
 }
+/** Reading takes many seconds then, and whoever has to come before its end does. */
+export const slowly = { PLEDGEVIEW_BATCH_RECORDS_MAX: '4' }
+const wholeRebuild = {
+  kind: 'rebuild',
+  files: [],
+  fromTime: null,
+  isDry: false,
+  acceptsLoss: false,
+  ignoresDisk: false,
+}
 const askMs = 10
 const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
 
@@ -53,10 +63,12 @@ export interface RebuildService {
   root: string
   process(): ServiceProcess
   append(events: Iterable<ChangeEvent>): Promise<void>
-  /** Starts it, or starts it again, and resolves once everything is folded. */
-  start(): Promise<void>
+  /** Starts it, or starts it again, and resolves once everything is folded. `slow`: a rebuild reads for many seconds. */
+  start(options?: { slow?: boolean }): Promise<void>
   /** `rebuild` with these arguments, to its end. */
   rebuild(...args: string[]): Promise<CommandResult>
+  /** Asks its ops port for a rebuild of everything; resolves with the status and the text of its answer. */
+  ask(): Promise<{ status: number; text: string }>
   /** What its ops port tells of the latest rebuild. */
   report(): Promise<RebuildReport | null>
   /** Resolves when the one that is under way, or that comes next, has reached this phase, or ended. */
@@ -115,12 +127,21 @@ export async function makeRebuildService(): Promise<RebuildService> {
     return { ids: data.map(({ id }) => id), digest: createHash('sha256').update(said).digest('hex') }
   }
 
+  async function askOps(body?: object): Promise<{ status: number; text: string }> {
+    const response = await fetch(`${service?.opsUrl}/rebuild`, {
+      headers: {
+        authorization: `Bearer ${readServiceAddress(files)?.ops_token}`,
+        'content-type': 'application/json',
+      },
+      ...(body && { method: 'POST', body: JSON.stringify(body) }),
+    })
+    return { status: response.status, text: await response.text() }
+  }
+
   async function report(): Promise<RebuildReport | null> {
-    const address = readServiceAddress(files)
-    const headers = { authorization: `Bearer ${address?.ops_token}` }
-    const response = await fetch(`${service?.opsUrl}/rebuild`, { headers })
-    expect(response.status).toBe(200)
-    return ((await response.json()) as { latest: RebuildReport | null }).latest
+    const { status, text } = await askOps()
+    expect(status, text).toBe(200)
+    return (JSON.parse(text) as { latest: RebuildReport | null }).latest
   }
 
   return {
@@ -131,14 +152,16 @@ export async function makeRebuildService(): Promise<RebuildService> {
     },
     append: events => writer.append([...events].map(newRecordOf)),
 
-    async start() {
-      service = await startServiceProcess(['--no-demo', '--data-dir', directory.path], settings)
+    async start({ slow = false } = {}) {
+      const own = { ...settings, ...(slow && slowly) }
+      service = await startServiceProcess(['--no-demo', '--data-dir', directory.path], own)
       credentials ??= JSON.parse((await command(['keys', 'issue', ...identity, '--json'])).stdout)
       const isReady = async () => (await waiting(service)) === 0 && (await get('/stats')).status === 200
       await vi.waitUntil(isReady, { timeout: 30_000, interval: 20 })
     },
 
     rebuild: (...args) => command(['rebuild', ...args]),
+    ask: () => askOps(wholeRebuild),
     report,
 
     async untilPhase(phase) {

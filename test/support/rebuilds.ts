@@ -40,6 +40,7 @@ export interface RebuildOptions extends Partial<RebuildRequest> {
   onPhase?: (phase: RebuildState['phase']) => Promise<void>
   /** Default: true. */
   isAlone?: boolean
+  stampedUnderHoldMax?: number
 }
 
 export interface RebuildableModel {
@@ -116,7 +117,14 @@ export async function openRebuildableModel(model: ModelTables): Promise<Rebuilda
       await vi.waitUntil(() => isDrained(), { timeout: 30_000, interval: 10 })
     },
     control: { tables, databases, history, sleep },
-    rebuild: ({ tables: own = tables, signal, onPhase = async () => {}, isAlone = true, ...request } = {}) =>
+    rebuild: ({
+      tables: own = tables,
+      signal,
+      onPhase = async () => {},
+      isAlone = true,
+      stampedUnderHoldMax = 10_000,
+      ...request
+    } = {}) =>
       runRebuild(
         {
           tables: withPhases(own, onPhase),
@@ -126,6 +134,7 @@ export async function openRebuildableModel(model: ModelTables): Promise<Rebuilda
           backerKey,
           run: `rebuild-run-${++runs}`,
           isAlone,
+          stampedUnderHoldMax,
           logger,
           onProgress: () => {},
           now: Date.now,

@@ -3,7 +3,7 @@
 -- already are written: nearly none, as the fold of a rebuild keeps the stamps that it finds.
 --
 -- Rows that keep their stamp are in no doubt, those with a new one are until the exchange has been seen in time: hence the
--- two fold_ids.
+-- two fold_ids. Where many rows changed, those are left for after the exchange (stamp-changed.sql).
 INSERT INTO ${model}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
 WITH moved AS
 (
@@ -14,7 +14,7 @@ WITH moved AS
     FROM (SELECT campaign_id, content_hash, updated_at FROM ${model}.campaigns FINAL) AS rebuilt
     LEFT JOIN (SELECT campaign_id, content_hash, updated_at, true AS stands FROM ${live}.campaigns FINAL) AS live
         ON live.campaign_id = rebuilt.campaign_id
-    WHERE NOT is_same OR live.updated_at != rebuilt.updated_at
+    WHERE if(is_same, live.updated_at != rebuilt.updated_at, {also_changed:Bool})
 )
 SELECT
     ${row_columns}, row.creator_id, row.content_hash,

@@ -88,32 +88,38 @@ describe('a rebuild of a model that is as it should be', () => {
 })
 
 describe('a rebuild of a model that is wrong', () => {
-  test('mends it, and a poller fetches the rows that differ and no others', async () => {
-    const events = platformHistory(30)
-    await live.append(events)
-    await live.settled()
-    for (const sql of [spoiltTitle, lostCampaign, inventedCampaign]) await spoil(sql)
-    const before = new Map((await stampsOf(live)).map(({ id, at }) => [id, at]))
-    const [since] = await column(live.tables, "SELECT toString(now64(3, 'UTC')) AS value")
-    const { detail } = await live.rebuild()
-    expect(detail.differences).toMatchObject({
-      added: 1,
-      removed: 1,
-      different: 2,
-      inMotion: 0,
-      fields: { title: 2 },
-    })
-    expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
-    const after = await stampsOf(live)
-    const fetched = after.filter(({ at }) => at >= String(since)).map(({ id }) => id)
-    expect(fetched).toEqual(['c1', 'c2', 'c3'])
-    const others = after.filter(({ id }) => !fetched.includes(id))
-    expect(others.map(({ id, at }) => [id, at])).toEqual(others.map(({ id }) => [id, before.get(id)]))
-    // Whoever follows departures learns of the one that is gone.
-    const departed = `SELECT DISTINCT campaign_id AS value FROM ${live.databases.model}.campaign_changes
+  test.each([
+    ['before', 10_000],
+    ['after', 0],
+  ])(
+    'mends it, and a poller fetches the rows that differ and no others: stamped %s the exchange',
+    async (_, stampedUnderHoldMax) => {
+      const events = platformHistory(30)
+      await live.append(events)
+      await live.settled()
+      for (const sql of [spoiltTitle, lostCampaign, inventedCampaign]) await spoil(sql)
+      const before = new Map((await stampsOf(live)).map(({ id, at }) => [id, at]))
+      const [since] = await column(live.tables, "SELECT toString(now64(3, 'UTC')) AS value")
+      const { detail } = await live.rebuild({ stampedUnderHoldMax })
+      expect(detail.differences).toMatchObject({
+        added: 1,
+        removed: 1,
+        different: 2,
+        inMotion: 0,
+        fields: { title: 2 },
+      })
+      expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
+      const after = await stampsOf(live)
+      const fetched = after.filter(({ at }) => at >= String(since)).map(({ id }) => id)
+      expect(fetched).toEqual(['c1', 'c2', 'c3'])
+      const others = after.filter(({ id }) => !fetched.includes(id))
+      expect(others.map(({ id, at }) => [id, at])).toEqual(others.map(({ id }) => [id, before.get(id)]))
+      // Whoever follows departures learns of the one that is gone.
+      const departed = `SELECT DISTINCT campaign_id AS value FROM ${live.databases.model}.campaign_changes
       WHERE updated_at >= '${since}' ORDER BY value`
-    expect(await column(live.tables, departed)).toEqual(['c1', 'c2', 'c3', 'ghost'])
-  })
+      expect(await column(live.tables, departed)).toEqual(['c1', 'c2', 'c3', 'ghost'])
+    },
+  )
 
   test('can be tried dry: it tells what would change, field by field, and leaves nothing behind', async () => {
     await live.append(platformHistory(30))

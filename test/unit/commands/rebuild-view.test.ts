@@ -59,6 +59,7 @@ function stateOf(phase: RebuildState['phase'], detail: Partial<RebuildDetail> = 
       logStart: 0,
       differences: null,
       tableIds: null,
+      unstampedSince: null,
       positions: null,
       takesBack: null,
       failure: null,

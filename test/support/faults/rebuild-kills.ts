@@ -1,0 +1,92 @@
+/** A rebuild that is killed at every moment of its work, alone, or with a projector, or that sees a projector die. */
+import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, vi } from 'vitest'
+import { intBetween, pick, type Random } from '../../../services/demo/random.ts'
+import { isHold } from '../../../services/projector/fold-hold.ts'
+import { latestRebuild, workPhases } from '../../../services/rebuild/rebuild-log.ts'
+import { defaultDatabases, type Tables } from '../../../services/shared/tables/port.ts'
+import { column } from '../fold-records.ts'
+import { launchProcess, runCli } from '../service-process.ts'
+import type { Place } from './projectors.ts'
+
+/** When it is killed: once it is in this phase or further; `holding`: once nobody else may fold. */
+export type Moment =
+  | 'reading log'
+  | 'folding'
+  | 'catching up'
+  | 'verifying'
+  | 'holding'
+  | 'exchanging'
+  | 'finishing'
+
+const victims = ['rebuild', 'projector', 'both'] as const
+
+export interface RebuildKills {
+  moments: readonly Moment[]
+  random: Random
+  places: readonly Place[]
+  tables: Tables
+  /** Of the command. */
+  environment: Readonly<Record<string, string>>
+}
+
+const { model } = defaultDatabases
+const momentMsMax = 300_000
+
+/**
+ * kill -9 once at every moment; then it ends, and the generation before is dropped. A rebuild that nobody killed ends, and
+ * the next moment is one of another. Resolves with who was killed when.
+ */
+export async function rebuildThroughKills(kills: RebuildKills): Promise<string[]> {
+  const { random, places, environment } = kills
+  const deaths: string[] = []
+  for (const moment of kills.moments) {
+    const victim = pick(random, victims)
+    const { child, output, started } = launchProcess(['rebuild', '--json'], environment, 'never said')
+    started.catch(() => undefined)
+    const exit = once(child, 'exit')
+    const hasEnded = () => child.exitCode !== null
+    await until(async () => hasEnded() || (await isAt(kills, moment)))
+    await delay(intBetween(random, 0, 30))
+    const place = pick(random, places)
+    if (victim !== 'rebuild') await place.kill()
+    // One that has ended was quicker than the kill.
+    if (victim !== 'projector' && !hasEnded()) {
+      child.kill('SIGKILL')
+      await exit
+    }
+    if (victim !== 'rebuild') place.start()
+    if (victim === 'projector') await until(hasEnded)
+    deaths.push(`${victim} while ${moment}`)
+    if (child.exitCode === 0) await dropPrevious(environment)
+    else expect(child.signalCode, output().slice(-2_000)).toBe('SIGKILL')
+  }
+  const last = await latestRebuild(kills.tables, defaultDatabases)
+  if (last && last.phase !== 'dropped') {
+    const { code, stderr } = await runCli(['rebuild', '--json'], '', environment)
+    expect(code, stderr).toBe(0)
+    await dropPrevious(environment)
+  }
+  await Promise.all(places.map(place => place.ready()))
+  return deaths
+}
+
+async function isAt({ tables }: RebuildKills, moment: Moment): Promise<boolean> {
+  if (moment === 'holding') {
+    const query = `SELECT holder AS value FROM ${model}.fold_epochs ORDER BY epoch DESC LIMIT 1`
+    const [holder] = await column(tables, query)
+    return isHold(String(holder))
+  }
+  const state = await latestRebuild(tables, defaultDatabases)
+  return (workPhases as readonly string[]).indexOf(state?.phase ?? '') >= workPhases.indexOf(moment)
+}
+
+async function dropPrevious(environment: Readonly<Record<string, string>>): Promise<void> {
+  const { code, stderr } = await runCli(['rebuild', 'drop', '--json'], '', environment)
+  expect(code, stderr).toBe(0)
+}
+
+async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
+  await vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: momentMsMax, interval: 20 })
+}
