@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
-import { linesOf, resultOf, smallPlatform } from '../support/rebuild-service.ts'
+import { linesOf, resultOf, slowly, smallPlatform } from '../support/rebuild-service.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
 import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
 
@@ -78,7 +78,8 @@ describe('a rebuild on Kafka and ClickHouse', () => {
   })
 
   test('of two at once, one is refused and the other ends well', async () => {
-    const both = await Promise.all([rebuild(['--dry-run', '--json']), rebuild(['--dry-run', '--json'])])
+    const dryRun = () => rebuild(['--dry-run', '--json'], slowly)
+    const both = await Promise.all([dryRun(), dryRun()])
     const [done, refused] = both.toSorted((a, b) => (a.code ?? 9) - (b.code ?? 9))
     expect(done?.code, done?.stderr).toBe(0)
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/rebuild (is running|began)/) })

@@ -10,6 +10,7 @@ import {
   makeRebuildService,
   type RebuildService,
   resultOf,
+  slowly,
   smallPlatform,
 } from '../support/rebuild-service.ts'
 import { launchProcess } from '../support/service-process.ts'
@@ -97,14 +98,12 @@ describe('a rebuild of a running service', () => {
   })
 
   test('a dry run compares and leaves nothing; meanwhile it is followed by who asks the same, and others are refused', async () => {
-    const first = service.rebuild('--dry-run', '--json')
+    const both = [service.rebuild('--dry-run', '--json'), service.rebuild('--dry-run', '--json')] as const
     await service.untilPhase('reading log')
-    const [same, other, status] = await Promise.all([
-      service.rebuild('--dry-run', '--json'),
-      service.rebuild(),
-      service.rebuild('status', '--json'),
-    ])
-    const dry = await first
+    const other = await service.ask()
+    expect(other).toMatchObject({ status: 409, text: expect.stringContaining('another rebuild is running') })
+    expect(await service.report()).toMatchObject({ isAlive: true })
+    const [dry, same] = await Promise.all(both)
     expect(dry.code, dry.stderr).toBe(0)
     const result = resultOf(dry)
     expect(result).toMatchObject({
@@ -113,13 +112,15 @@ describe('a rebuild of a running service', () => {
     })
     expect(same.code, same.stderr).toBe(0)
     expect(resultOf(same)).toEqual(result)
-    expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining('another rebuild is running') })
+    const status = await service.rebuild('status', '--json')
     expect(JSON.parse(status.stdout).rebuild).toMatchObject({ type: 'dry-run', id: result.id })
     expect(service.hasShadow()).toBe(false)
     expect(await service.answers()).toEqual(truth)
   })
 
   test('abort leaves nothing, and who follows learns of it', async () => {
+    await service.process().stop()
+    await service.start({ slow: true })
     const following = service.rebuild('--json')
     await service.untilPhase('reading log')
     const abort = await service.rebuild('abort')
@@ -158,8 +159,7 @@ describe('a rebuild of a running service', () => {
   test('where no service runs, the command does it alone; interrupted it says how to go on, and does', async () => {
     await service.process().stop()
     const args = ['rebuild', '--data-dir', service.root]
-    const slow = { PLEDGEVIEW_BATCH_RECORDS_MAX: '20', PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: '2' }
-    const interrupted = await launchProcess(args, slow, 'reading log').started
+    const interrupted = await launchProcess(args, slowly, 'reading log').started
     expect(await interrupted.stop('SIGINT')).toBe(1)
     expect(interrupted.output()).toContain('The same command again goes on where it was')
     const status = await service.rebuild('status')
