@@ -17,9 +17,9 @@ export const noFoldFaults: FoldFaults = { foreignFolds: [], epochs: [], gaps: []
 export async function foldFaults(tables: Tables, { model }: Databases): Promise<FoldFaults> {
   const foreignFolds = await column(
     tables,
-    `SELECT fold_id AS value FROM ${model}.fold_log AS fold
-     LEFT JOIN ${model}.fold_epochs AS taken ON taken.epoch = bitShiftRight(fold.fold_id, 32)
-     WHERE taken.holder != fold.holder`,
+    // Two may have taken an epoch at once: then the fence lets one of them write.
+    `SELECT fold_id AS value FROM ${model}.fold_log
+     WHERE (bitShiftRight(fold_id, 32), holder) NOT IN (SELECT epoch, holder FROM ${model}.fold_epochs)`,
   )
   // Two that take an epoch at once get the same number, and both then take another.
   const epochs = await column(
