@@ -21,7 +21,7 @@ import {
 import { pledgeEvent } from '../../support/sample-events.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
-const rebuilds = 8
+const rebuilds = 5
 const killsPerRebuild = 3
 const statementMax = 8
 
