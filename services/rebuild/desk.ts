@@ -4,7 +4,7 @@ import type { History } from '../shared/event-log/history.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { RebuildRefused } from './claim.ts'
 import { abortRebuild, dropPrevious, rebuildStatus } from './control.ts'
-import { RebuildInProgress, type RebuildRequest, type RebuildState } from './rebuild-log.ts'
+import { isWorking, RebuildInProgress, type RebuildRequest, type RebuildState } from './rebuild-log.ts'
 
 /** The latest rebuild. */
 export interface RebuildReport {
@@ -69,6 +69,7 @@ export function createRebuildDesk(dependencies: DeskDependencies): LocalDesk {
   let failed: { id: string | undefined; message: string } | undefined
 
   function begin(request: RebuildRequest): Running {
+    failed = undefined
     const first = Promise.withResolvers<void>()
     const begun: Running = { request, state: undefined, begun: first.promise, ended: Promise.resolve() }
     const work = dependencies.run(request, {
@@ -97,7 +98,7 @@ export function createRebuildDesk(dependencies: DeskDependencies): LocalDesk {
     const status = await rebuildStatus({ tables, databases })
     if (!status) return undefined
     const { isAlive, isPreviousKept, ...state } = status
-    if (failed?.id === state.id) state.detail.failure ??= failed.message
+    if (failed?.id === state.id && isWorking(state)) state.detail.failure ??= failed.message
     // One that failed has told so, and is not at it any more.
     return { state, isAlive: isAlive && !isAlone && state.detail.failure === null, isPreviousKept }
   }

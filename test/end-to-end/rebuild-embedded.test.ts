@@ -231,7 +231,11 @@ describe('a rebuild from a part of the history', () => {
     expect(rebuild.code, rebuild.stderr).toBe(0)
     const lost = truth.ids.filter(id => early.has(id))
     const left = truth.ids.filter(id => !early.has(id))
-    expect(resultOf(rebuild).differences).toMatchObject({ same: left.length, removed: lost.length })
+    expect(resultOf(rebuild)).toMatchObject({
+      outcome: 'rebuilt',
+      failure: null,
+      differences: { same: left.length, removed: lost.length },
+    })
     await vi.waitFor(async () => expect((await service.answers()).ids).toEqual(left))
     const back = await service.rebuild('back')
     expect(back.code, back.stderr).toBe(0)
