@@ -5,6 +5,7 @@ import { hasShadow } from './generation.ts'
 import {
   aliveMs,
   isAlive,
+  isCommitted,
   isWorking,
   latestRebuild,
   RebuildInProgress,
@@ -72,7 +73,7 @@ function resumed(state: RebuildState, request: RebuildRequest): RebuildState {
   const { acceptsLoss, ignoresDisk } = request
   const asked = { ...request, acceptsLoss: false, ignoresDisk: false }
   const open = { ...state.detail.request, acceptsLoss: false, ignoresDisk: false }
-  if (JSON.stringify(asked) !== JSON.stringify(open) || state.isAborting) {
+  if (JSON.stringify(asked) !== JSON.stringify(open) || (state.isAborting && !isCommitted(state))) {
     throw new RebuildRefused(
       `a ${nameOf(open)} that began ${state.detail.startedAt} is not finished (${state.phase}): run the same again to go ` +
         'on with it, or give it up with pledgeview rebuild abort',
@@ -89,6 +90,7 @@ async function begun(
   request: RebuildRequest,
   latest: RebuildState | undefined,
 ): Promise<RebuildState> {
+  if (request.kind === 'back' && request.isDry) throw new RebuildRefused('a way back cannot be tried dry')
   const keepsPrevious = latest?.phase === 'rebuilt' && (await hasShadow(tables, databases))
   if (request.kind === 'rebuild' && keepsPrevious) {
     throw new RebuildRefused(

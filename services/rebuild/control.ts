@@ -8,6 +8,7 @@ import {
   askToAbort,
   consumerOf,
   isAlive,
+  isCommitted,
   isWorking,
   latestRebuild,
   type RebuildState,
@@ -45,7 +46,7 @@ export async function abortRebuild(dependencies: ControlDependencies): Promise<R
   const { tables, databases, sleep } = dependencies
   const state = await latestRebuild(tables, databases)
   if (!state || !isWorking(state)) throw new RebuildRefused('there is no rebuild to give up')
-  if (state.phase === 'exchanging' || state.phase === 'finishing') {
+  if (isCommitted(state)) {
     throw new RebuildRefused(
       'the rebuilt generation is being exchanged: let it end (run it again where it was killed), and then go back',
     )
@@ -54,6 +55,8 @@ export async function abortRebuild(dependencies: ControlDependencies): Promise<R
   for (let waitedMs = 0; waitedMs < abortMsMax; waitedMs += lookMs) {
     const now = await latestRebuild(tables, databases)
     if (!now || now.id !== state.id || !isWorking(now)) return now ?? state
+    if (isCommitted(now))
+      throw new RebuildRefused('it came too late: the rebuilt generation is being exchanged')
     if (!isAlive(now)) return giveUp(dependencies, now)
     await sleep(lookMs)
   }
@@ -74,7 +77,10 @@ export async function giveUp(
 }
 
 /** Drops the generation before the last rebuild. Throws `RebuildRefused` where none is kept. */
-export async function dropPrevious({ tables, databases }: ControlDependencies): Promise<void> {
+export async function dropPrevious({
+  tables,
+  databases,
+}: Pick<ControlDependencies, 'tables' | 'databases'>): Promise<void> {
   const state = await rebuildStatus({ tables, databases })
   if (!state?.isPreviousKept) throw new RebuildRefused('no generation from before a rebuild is kept')
   await dropShadow(tables, databases)

@@ -127,7 +127,7 @@ export function createRebuildDesk(dependencies: DeskDependencies): LocalDesk {
     },
 
     async drop() {
-      await withHistory(history => dropPrevious({ tables, databases, history, sleep }))
+      await dropPrevious({ tables, databases })
       return present()
     },
 

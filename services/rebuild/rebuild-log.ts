@@ -108,9 +108,18 @@ export function isWorking({ phase }: Pick<RebuildState, 'phase'>): boolean {
   return (workPhases as readonly string[]).includes(phase)
 }
 
-export function isAlive(state: RebuildState): boolean {
-  return isWorking(state) && state.ageMs < aliveMs
+/** Whether the rebuilt generation may be the live one already: then it is carried through, whoever asks for its end. */
+export function isCommitted({ phase }: Pick<RebuildState, 'phase'>): boolean {
+  return phase === 'exchanging' || phase === 'finishing'
 }
+
+/** Whether its process has shown a sign of life lately, and has not said why it stopped. */
+export function isAlive(state: RebuildState): boolean {
+  return isWorking(state) && state.detail.failure === null && state.ageMs < aliveMs
+}
+
+// The run of whoever asks for the end of another's.
+const asked = 'asked'
 
 interface Row {
   id: string
@@ -144,23 +153,26 @@ export async function writeRebuild(
 
 /** Asks the process that is at it to give up. */
 export async function askToAbort(tables: Tables, { model }: Databases, id: string): Promise<void> {
-  await insert(tables, model, [id, 'asked', 'aborting', ''])
+  await insert(tables, model, [id, asked, 'aborting', ''])
 }
 
-/** Whether another process than `run` wrote within the last `aliveMs`, and which of the two is to go on. */
+/** Another process that is at it too, where that one is to go on of the two. */
 export async function rivalOf(
   tables: Tables,
   { model }: Databases,
   run: string,
 ): Promise<string | undefined> {
-  const [rival] = await tables.rows<{ run: string }>({
-    query: `SELECT run FROM ${model}.rebuild_log
-            WHERE run NOT IN ({run:String}, 'asked') AND phase IN {phases:Array(String)}
-              AND written_at > (SELECT min(written_at) - INTERVAL 1 SECOND FROM ${model}.rebuild_log WHERE run = {run:String})
-            ORDER BY run LIMIT 1`,
-    query_params: { run, phases: [...workPhases] },
+  const rivals = await tables.rows<{ run: string; phase: Phase; detail: string }>({
+    query: `SELECT run, argMax(phase, written_at) AS phase, argMax(detail, written_at) AS detail
+            FROM ${model}.rebuild_log
+            WHERE run NOT IN ({run:String}, '${asked}') AND written_at > now64(3, 'UTC') - INTERVAL ${aliveMs} MILLISECOND
+            GROUP BY run ORDER BY run`,
+    query_params: { run },
   })
-  return rival && rival.run < run ? rival.run : undefined
+  const alive = rivals.filter(({ phase, detail }) => {
+    return isWorking({ phase }) && (JSON.parse(detail) as RebuildDetail).failure === null
+  })
+  return alive.find(rival => rival.run < run)?.run
 }
 
 async function insert(tables: Tables, model: string, row: readonly string[]): Promise<void> {

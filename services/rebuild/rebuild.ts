@@ -140,7 +140,10 @@ async function build(work: Work, reader: EventReader): Promise<void> {
   await model.folder.takeOver()
   if (!log.isPast('folding') && !isBack(work)) {
     await enter(work, 'folding')
-    await model.folder.foldAll(({ done, of }) => log.progress({ done, of, unit: 'folds' }))
+    await model.folder.foldAll(({ done, of }) => {
+      work.signal.throwIfAborted()
+      log.progress({ done, of, unit: 'folds' })
+    })
   }
   await enter(work, 'catching up')
   const since = await readClock(work.tables)

@@ -3,6 +3,7 @@ import type { Databases, Tables } from '../shared/tables/port.ts'
 import { createPace, type Pace } from './pace.ts'
 import {
   beatMs,
+  isCommitted,
   latestRebuild,
   type Phase,
   type RebuildDetail,
@@ -57,7 +58,7 @@ export function createWorkLog(dependencies: WorkLogDependencies): WorkLog {
     // A sign of life that is not heard does no harm: the next one may be.
     await write().catch(() => undefined)
     const latest = await latestRebuild(tables, databases).catch(() => undefined)
-    if (latest?.id === state.id && latest.isAborting) onAbort()
+    if (latest?.id === state.id && latest.isAborting && !isCommitted(state)) onAbort()
   }
 
   function countTime(): void {

@@ -89,7 +89,7 @@ serveBench({
   ready,
   answer: async ({ order }: RebuildOrder): Promise<RebuildRun | Record<string, never>> => {
     if (order === 'rebuild') return rebuild()
-    await dropPrevious({ tables, databases, history, sleep })
+    await dropPrevious({ tables, databases })
     return {}
   },
   async close() {

@@ -56,7 +56,7 @@ describe('a rebuild of a model that is as it should be', () => {
     expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt', isPreviousKept: true })
     await expect(live.rebuild()).rejects.toBeInstanceOf(RebuildRefused)
-    await dropPrevious(live.control)
+    await dropPrevious(live)
     expect(await hasShadow(live.tables, live.databases)).toBe(false)
     await live.rebuild()
     expect(await stampsOf(live)).toEqual(before)
