@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './support/longest-first.ts'
 
 export default defineConfig({
   test: {
@@ -7,6 +8,7 @@ export default defineConfig({
     // ClickHouse runs in-process (chDB): one data directory a process, so every file gets a process of its own.
     pool: 'forks',
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/support/summary-reporter.ts'],
     // How long `expect.poll` asks: a busy machine is no failure.
     expect: { poll: { timeout: 20_000, interval: 20 } },
