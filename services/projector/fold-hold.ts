@@ -11,15 +11,16 @@ export const holdMsMax = 30_000
 /** What the name of a hold begins with. */
 export const holdPrefix = 'rebuild/'
 const releasedPrefix = 'released/'
+const abandonedPrefix = 'abandoned/'
 
 /** The name under which a run of a rebuild holds the fold. */
 export function holdName(run: string): string {
   return `${holdPrefix}${run}`
 }
 
-/** The name under which it lets go again. */
-export function releaseName(run: string): string {
-  return `${releasedPrefix}${run}`
+/** The name under which it lets go again. `isSettled`: every statement that it ran is known to have ended. */
+export function releaseName(run: string, { isSettled }: { isSettled: boolean }): string {
+  return `${isSettled ? releasedPrefix : abandonedPrefix}${run}`
 }
 
 export function isHold(holder: string): boolean {

@@ -75,14 +75,10 @@ export async function exchangeGenerations(
   dependencies: ExchangeDependencies,
   work: WhileHeld,
 ): Promise<ExchangeReport> {
-  const { tables, databases, run, settings, monotonicMs } = dependencies
+  const { tables, databases, settings, monotonicMs } = dependencies
   const shadow = shadowOf(databases)
   const takenAt = monotonicMs()
-  const tenure = await liveFolder(dependencies)
-    .takeOver()
-    .catch(cause => {
-      throw cause instanceof SupersededFolder ? new HoldLost(cause.message, { cause }) : cause
-    })
+  const tenure = await holdFold(dependencies)
   let isBegun = false
   try {
     await work.catchUp()
@@ -100,10 +96,12 @@ export async function exchangeGenerations(
     isBegun = false
     const stampedMs = monotonicMs() - stampedAt
     if (stampedMs <= settings.horizonMs) await confirm(dependencies, tenure, stampCounter + 4n)
+    await release(dependencies, { isSettled: true })
     return { heldMs: monotonicMs() - takenAt, stampedMs }
-  } finally {
+  } catch (error) {
     // Of what is half done nobody may fold: then the hold ends by itself, and who comes next completes it.
-    if (!isBegun) await release(dependencies, run)
+    if (!isBegun) await release(dependencies, { isSettled: false })
+    throw error
   }
 }
 
@@ -122,7 +120,7 @@ export async function completeExchange(tables: Tables, databases: Databases): Pr
 export async function releaseLeftHold(tables: Tables, databases: Databases, run: string): Promise<void> {
   const holders = await tables.rows<{ holder: string }>(epochHoldersStatement(databases))
   if (holders.some(({ holder }) => isHold(holder))) {
-    await tables.run(takeEpochStatement(databases, releaseName(run)))
+    await tables.run(takeEpochStatement(databases, releaseName(run, { isSettled: false })))
   }
 }
 
@@ -155,9 +153,9 @@ function liveFolder({ tables, databases, run, settings, ...rest }: ExchangeDepen
  * before the exchange. Can be repeated. Throws `HoldLost` where not all of it was done.
  */
 export async function stampChanged(dependencies: ExchangeDependencies, exchangedAt: string): Promise<void> {
-  const { tables, databases, run, settings } = dependencies
+  const { tables, databases, settings } = dependencies
   const msMax = settings.horizonMs / 2
-  const tenure = await liveFolder(dependencies).takeOver()
+  const tenure = await holdFold(dependencies)
   try {
     for (let piece = 0; piece < stampPieces; piece++) {
       const id = (tenure.epoch << 32n) + stampCounter + BigInt(piece)
@@ -175,8 +173,10 @@ export async function stampChanged(dependencies: ExchangeDependencies, exchanged
       await confirm(dependencies, tenure, stampCounter + BigInt(piece))
     }
     if (!(await holds(dependencies, tenure))) throw new HoldLost('the fold was taken while rows were stamped')
-  } finally {
-    await release(dependencies, run)
+    await release(dependencies, { isSettled: true })
+  } catch (error) {
+    await release(dependencies, { isSettled: false })
+    throw error
   }
 }
 
@@ -229,9 +229,23 @@ async function holds({ tables, databases }: ExchangeDependencies, tenure: Tenure
   return Number(row?.holds) === 1
 }
 
+/** From here on nobody else folds, and no fold runs. Throws `HoldLost` where somebody was quicker. */
+async function holdFold(dependencies: ExchangeDependencies): Promise<Tenure> {
+  try {
+    return await liveFolder(dependencies).takeOver()
+  } catch (cause) {
+    if (cause instanceof SupersededFolder) throw new HoldLost(cause.message, { cause })
+    await release(dependencies, { isSettled: false })
+    throw cause
+  }
+}
+
 /** Lets others fold. Where that fails, the hold ends by itself. */
-async function release({ tables, databases }: ExchangeDependencies, run: string): Promise<void> {
-  await tables.run(takeEpochStatement(databases, releaseName(run))).catch(() => undefined)
+async function release(
+  { tables, databases, run }: ExchangeDependencies,
+  how: { isSettled: boolean },
+): Promise<void> {
+  await tables.run(takeEpochStatement(databases, releaseName(run, how))).catch(() => undefined)
 }
 
 function readSql(name: string): string {
