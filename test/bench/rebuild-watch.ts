@@ -1,5 +1,5 @@
 /** Watches from outside what a process takes while it works: memory, and room on the disk. */
-import { readdirSync, statSync } from 'node:fs'
+import { type Dirent, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { memoryOf } from './kafka/process-usage.ts'
 import { type Summary, summarize } from './samples.ts'
@@ -42,12 +42,20 @@ export function watchProcess({ pid, directory }: { pid: number; directory: strin
   }
 }
 
-/** What goes away while it is looked at counts as nothing; a file with several names counts once for each. */
+/** What goes away while it is looked at, as ClickHouse's parts do, counts as nothing. */
 export function bytesBelow(directory: string): number {
-  let bytes = 0
-  for (const entry of readdirSync(directory, { withFileTypes: true, recursive: true })) {
-    if (entry.isFile())
-      bytes += statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })?.size ?? 0
+  return entriesOf(directory).reduce((bytes, entry) => {
+    const path = join(directory, entry.name)
+    if (entry.isDirectory()) return bytes + bytesBelow(path)
+    return bytes + (statSync(path, { throwIfNoEntry: false })?.size ?? 0)
+  }, 0)
+}
+
+function entriesOf(directory: string): Dirent[] {
+  try {
+    return readdirSync(directory, { withFileTypes: true })
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
+    throw error
   }
-  return bytes
 }
