@@ -4,8 +4,9 @@ import { defaultDatabases } from '../../services/shared/tables/port.ts'
 import { rebuildThroughKills } from '../support/faults/rebuild-kills.ts'
 import type { Figures, Stage } from '../support/faults/stage.ts'
 import { saidOf } from '../support/faults/traffic.ts'
+import { foldFaults } from '../support/fold-records.ts'
 import { stampsOf } from '../support/rebuilds.ts'
-import { untilItMoves } from './watch.ts'
+import { until, untilItMoves } from './watch.ts'
 
 // Every moment has its turn in test/rebuild; each costs the ten seconds until a dead process counts as one.
 const moments = ['reading log', 'holding', 'exchanging'] as const
@@ -20,6 +21,8 @@ export async function rebuildUnderKills(stage: Stage): Promise<Figures> {
   const progress = () =>
     new Map([...traffic.histories()].map(history => [history.id, saidOf(traffic, history).join()]))
   const saidBefore = progress()
+  // A fold that took too long is stamped anew once it is seen.
+  await until(async () => (await foldFaults(tables, defaultDatabases)).doubtfulCampaigns.length === 0)
   const before = await stamps(stage)
   const deaths = await rebuildThroughKills({
     moments,
