@@ -7,7 +7,7 @@
 import type { Logger } from 'pino'
 import { createRebuildDesk, type LocalDesk } from '../rebuild/desk.ts'
 import { runRebuild } from '../rebuild/rebuild.ts'
-import { isWorking } from '../rebuild/rebuild-log.ts'
+import { isCommitted, isWorking } from '../rebuild/rebuild-log.ts'
 import type { Config } from '../shared/config.ts'
 import type { History } from '../shared/event-log/history.ts'
 import { openJournalHistory } from '../shared/event-log/journal/history.ts'
@@ -83,7 +83,7 @@ export function createEmbeddedRebuilds({
       const latest = await desk.report()
       if (!latest || !isWorking(latest.state)) return
       const { id, phase, isAborting, detail } = latest.state
-      if (isAborting) {
+      if (isAborting && !isCommitted(latest.state)) {
         logger.info({ id, phase }, 'gives up a rebuild, as was asked before the process ended')
         await desk.abort()
       } else if (detail.failure === null || detail.failure === serviceStopped) {

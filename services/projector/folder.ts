@@ -9,10 +9,12 @@
  * How it fails: it throws what ClickHouse said once its retries are used up; progress stays where it was recorded.
  */
 import { type Databases, type Statement, type Tables, TablesError } from '../shared/tables/port.ts'
-import { SupersededFolder, takeEpoch } from './fold-epochs.ts'
+import { FoldHeld, SupersededFolder, takeEpoch } from './fold-epochs.ts'
+import { isHold } from './fold-hold.ts'
 import {
   appendFoldStatement,
   confirmedFoldStatement,
+  epochHoldersStatement,
   type FoldedCampaigns,
   type FoldStep,
   foldCampaignsStatement,
@@ -217,6 +219,8 @@ export function createFolder(dependencies: FolderDependencies): Folder {
     const last = await readConfirmed()
     if (last !== step.foldId) {
       tenure = undefined
+      const holders = await tables.rows<{ holder: string }>(epochHoldersStatement(databases))
+      if (holders.some(other => isHold(other.holder))) throw new FoldHeld('a rebuild exchanges the tables')
       throw new SupersededFolder(`${holder} no longer holds the fold`)
     }
     confirmed = step.foldId

@@ -77,6 +77,7 @@ export async function runFolder(loop: FolderLoop, signal: AbortSignal): Promise<
       await sleep(restMs(report, loop.now()), signal)
     } catch (error) {
       if (error instanceof FoldHeld) {
+        isHolder = false
         await sleep(heldPauseMs, signal)
         continue
       }

@@ -1,4 +1,5 @@
 /** Who may work on a rebuild: one process at a time, on the one that is open or on a new one. */
+import { readFileSync } from 'node:fs'
 import type { Sleep } from '../projector/sleep.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { hasShadow } from './generation.ts'
@@ -32,6 +33,8 @@ export class RebuildRefused extends Error {
   override name = 'RebuildRefused'
 }
 
+const programVersion = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  .version as string
 const lookMs = 500
 const rivalMs = 1_000
 
@@ -79,9 +82,15 @@ function resumed(state: RebuildState, request: RebuildRequest): RebuildState {
         'on with it, or give it up with pledgeview rebuild abort',
     )
   }
+  const detail = { ...state.detail, request: { ...open, acceptsLoss, ignoresDisk }, failure: null }
+  if (detail.program === programVersion || isCommitted(state) || request.kind === 'back') {
+    return { ...state, detail }
+  }
+  // Another program may have other rules, and a ledger of two would pass every check: it begins anew.
   return {
     ...state,
-    detail: { ...state.detail, request: { ...open, acceptsLoss, ignoresDisk }, failure: null },
+    phase: 'preparing',
+    detail: { ...detail, program: programVersion, records: 0, rejects: 0 },
   }
 }
 
@@ -122,6 +131,7 @@ async function begun(
       unstampedSince: null,
       positions: request.kind === 'back' ? (latest?.detail.positions ?? null) : null,
       takesBack: request.kind === 'back' ? (latest?.id ?? null) : null,
+      program: programVersion,
       failure: null,
     },
   }

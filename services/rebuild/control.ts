@@ -71,7 +71,8 @@ export async function giveUp(
   const isBack = state.detail.request.kind === 'back'
   if (!isBack) await dropShadow(tables, databases)
   await history.forget(consumerOf(state.id))
-  const ended = { ...state, phase: isBack ? 'rebuilt' : 'aborted' } as const
+  const detail = { ...state.detail, failure: null }
+  const ended = { ...state, detail, phase: isBack ? 'rebuilt' : 'aborted' } as const
   await writeRebuild(tables, databases, ended)
   return { ...ended, writtenAt: '', ageMs: 0, isAborting: false }
 }

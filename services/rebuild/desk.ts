@@ -127,6 +127,7 @@ export function createRebuildDesk(dependencies: DeskDependencies): LocalDesk {
     },
 
     async drop() {
+      if (running) throw new RebuildInProgress(inProgress(running.state))
       await dropPrevious({ tables, databases })
       return present()
     },

@@ -1,4 +1,5 @@
 /** Whether the disk has room for another generation. */
+import { megabytes } from '../shared/progress.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { generationTables } from './generation.ts'
 
@@ -32,9 +33,8 @@ export async function estimateDisk(tables: Tables, { model }: Databases): Promis
 /** Throws `DiskTooSmall`, with the figures. */
 export function checkDisk({ liveBytes, neededBytes, freeBytes }: DiskEstimate): void {
   if (freeBytes >= neededBytes) return
-  const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(2)} GB`
   throw new DiskTooSmall(
-    `a rebuild may need ${gigabytes(neededBytes)} beside the ${gigabytes(liveBytes)} that are live, and ` +
-      `${gigabytes(freeBytes)} are free; make room, or begin all the same with --ignore-disk`,
+    `a rebuild may need ${megabytes(neededBytes)} beside the ${megabytes(liveBytes)} that are live, and ` +
+      `${megabytes(freeBytes)} are free; make room, or begin all the same with --ignore-disk`,
   )
 }

@@ -60,7 +60,7 @@ export interface RebuildDetail {
   /** How long each phase took, ms, over all runs. */
   phaseMs: Partial<Record<WorkPhase, number>>
   progress: RebuildProgress | null
-  /** Records that were read, and of these such that are no events; over all runs. */
+  /** Records that were read, and of these such that are no events; what a killed run read last is not counted. */
   records: number
   rejects: number
   /** The sum of the offsets at which it began in the log. */
@@ -74,6 +74,8 @@ export interface RebuildDetail {
   positions: Position[] | null
   /** Of a `back`: the rebuild that it takes back. */
   takesBack: string | null
+  /** The version of the program that read the history: one generation is of one rule. */
+  program: string
   /** Why its process stopped, where it could say so. */
   failure: string | null
 }

@@ -12,6 +12,7 @@
 import { projectorSettings } from '../projector/service.ts'
 import { sleep } from '../projector/sleep.ts'
 import type { EventReader } from '../shared/event-log/port.ts'
+import type { Databases, Tables } from '../shared/tables/port.ts'
 import { claim } from './claim.ts'
 import { giveUp } from './control.ts'
 import { readClock, readDifferences } from './differences.ts'
@@ -21,7 +22,13 @@ import { exchangeInTime, isExchanged, stampWhatChanged } from './exchange-in-tim
 import { dropShadow, makeShadow } from './generation.ts'
 import { patientTables } from './patient-tables.ts'
 import { catchUp, ingestToEnd, readFiles } from './reading.ts'
-import { consumerOf, type RebuildDetail, type RebuildRequest } from './rebuild-log.ts'
+import {
+  consumerOf,
+  isWorking,
+  latestRebuild,
+  type RebuildDetail,
+  type RebuildRequest,
+} from './rebuild-log.ts'
 import { createShadowModel } from './shadow-model.ts'
 import { verifyAll } from './verification.ts'
 import { enter, folderSettings, isBack, type RebuildDependencies, type Work } from './work.ts'
@@ -54,6 +61,7 @@ export async function runRebuild(
     sleep,
     onRetry,
   })
+  await checkBeforehand(tables, databases, request)
   const state = await claim({ ...dependencies, tables, sleep }, request)
   const aborting = new AbortController()
   const onAbort = () => aborting.abort(new RebuildAborted('the rebuild was given up'))
@@ -97,6 +105,8 @@ async function carryThrough(work: Work): Promise<void> {
   await releaseLeftHold(tables, databases, run)
   // What files held that were refused half way may have been wrong before, too: then all begins anew.
   if (!log.isPast('reading files')) await prepare(work, consumer)
+  // A program that was upgraded meanwhile, or since the generation before was live, has tables of another form.
+  else if (!wasExchanged) await makeShadow(tables, databases)
   if (request.files.length > 0 && !log.isPast('reading files')) await readFiles(work)
   const reader = await history.open(consumer)
   try {
@@ -116,17 +126,30 @@ async function carryThrough(work: Work): Promise<void> {
   await log.enter('rebuilt')
 }
 
+/** What would only leave an open rebuild behind is refused before there is one. */
+async function checkBeforehand(tables: Tables, databases: Databases, request: RebuildRequest): Promise<void> {
+  if (request.files.length > 0) {
+    const { inspectArchive } = await import('./archive.ts')
+    await inspectArchive(request.files)
+  }
+  const latest = await latestRebuild(tables, databases)
+  if (request.kind === 'back' || request.ignoresDisk || (latest && isWorking(latest))) return
+  checkDisk(await estimateDisk(tables, databases))
+}
+
 async function prepare(work: Work, consumer: string): Promise<void> {
   const { tables, databases, history, log } = work
   const { request, positions } = log.detail
   await enter(work, 'preparing')
   if (request.kind === 'back') {
+    await makeShadow(tables, databases)
     await history.seek(consumer, positions ?? [])
     return
   }
   await dropShadow(tables, databases)
-  if (!request.ignoresDisk) checkDisk(await estimateDisk(tables, databases))
   await makeShadow(tables, databases)
+  // One that begins anew has read on already.
+  await history.forget(consumer)
   if (request.fromTime !== null) await history.seek(consumer, await history.positionsAt(request.fromTime))
 }
 

@@ -12,7 +12,7 @@ import {
 } from './verify.ts'
 import { folderSettings, isBack, type Work } from './work.ts'
 
-const idsPerStatement = 2_000
+const idsPerStatement = 1_000
 
 /** The rebuilt generation is not what it has to be. Nothing was exchanged. */
 export class VerificationFailed extends Error {

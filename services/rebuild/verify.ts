@@ -108,6 +108,8 @@ export interface Knowledge {
 }
 
 const missingMax = 10_000
+// A statement travels in the address of a request.
+const idsPerStatement = 1_000
 
 /**
  * Of which campaigns, pledges and (with `alsoKeys`) keys the live ledger knows more than the rebuilt one. What was deleted
@@ -163,8 +165,12 @@ export async function stillMissing(
   before: readonly Knowledge[],
 ): Promise<Mismatch[]> {
   if (before.length === 0) return []
-  const ids = before.filter(({ kind }) => kind !== 'api key').map(({ id }) => id)
-  const now = await missingKnowledge(tables, generations, { ids }, { alsoKeys: true })
+  const campaigns = [...new Set(before.filter(({ kind }) => kind !== 'api key').map(({ id }) => id))]
+  const now = await missingKnowledge(tables, generations, { ids: [] }, { alsoKeys: true })
+  for (let from = 0; from < campaigns.length; from += idsPerStatement) {
+    const ids = campaigns.slice(from, from + idsPerStatement)
+    now.push(...(await missingKnowledge(tables, generations, { ids }, { alsoKeys: false })))
+  }
   const nameOf = ({ kind, id }: Knowledge) => `${kind} ${id}`
   const current = new Map(now.map(knowledge => [nameOf(knowledge), knowledge.rebuilt]))
   return before

@@ -6,7 +6,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { intBetween, pick, randomOf } from '../../../services/demo/random.ts'
+import { intBetween, randomOf } from '../../../services/demo/random.ts'
 import type { Tables } from '../../../services/shared/tables/port.ts'
 import { obstructed } from '../../support/faulty-tables.ts'
 import { foldFaults, noFoldFaults } from '../../support/fold-records.ts'
@@ -23,7 +23,7 @@ import { pledgeEvent } from '../../support/sample-events.ts'
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
 const rebuilds = 5
 const killsPerRebuild = 3
-const statementMax = 8
+const statementMax = 5
 
 let model: ModelTables
 
@@ -117,8 +117,9 @@ test(`a rebuild that is killed anywhere goes on, and nothing is lost or stamped 
           await delay(20)
         }
       })()
-      const kills = Array.from({ length: killsPerRebuild }, () => ({
-        place: pick(random, places),
+      // Every place has its turn, twice in some runs.
+      const kills = Array.from({ length: killsPerRebuild }, (_, kill) => ({
+        place: places[(n * killsPerRebuild + kill) % places.length] ?? 'holding',
         statement: intBetween(random, 1, statementMax),
         isAfter: random() < 0.5,
       })).toSorted((a, b) => places.indexOf(a.place) - places.indexOf(b.place))
@@ -137,5 +138,7 @@ test(`a rebuild that is killed anywhere goes on, and nothing is lost or stamped 
       await live.close()
     }
   }
-  expect(died.length).toBeGreaterThan(rebuilds)
+  // A place with few statements may be over before the kill falls.
+  const hit = new Set(died.map(death => death.split(' (')[0]))
+  expect([...places].filter(place => !hit.has(place)).length).toBeLessThanOrEqual(1)
 }, 240_000)

@@ -3,10 +3,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { RebuildRefused } from '../../../services/rebuild/claim.ts'
 import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/rebuild/control.ts'
-import { hasShadow } from '../../../services/rebuild/generation.ts'
+import { completeExchange } from '../../../services/rebuild/exchange.ts'
+import { countLive, hasShadow } from '../../../services/rebuild/generation.ts'
 import { RebuildInProgress } from '../../../services/rebuild/rebuild-log.ts'
 import { VerificationFailed } from '../../../services/rebuild/verification.ts'
-import { obstructed } from '../../support/faulty-tables.ts'
+import type { Tables } from '../../../services/shared/tables/port.ts'
+import { lostConnection, obstructed, type TablesCall } from '../../support/faulty-tables.ts'
 import { column } from '../../support/fold-records.ts'
 import { readModelOf } from '../../support/model.ts'
 import { expectedReading, type ModelTables, openModelTables, readViews } from '../../support/model-tables.ts'
@@ -202,6 +204,68 @@ describe('what must not be exchanged', () => {
     expect(failure).toBeInstanceOf(VerificationFailed)
     expect(failure.message).toContain('campaign c4 shows pledges 5, and its ledger says 4')
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'verifying', isPreviousKept: false })
+  })
+})
+
+describe('the exchange', () => {
+  const isExchange = ({ text }: TablesCall) => text.startsWith('EXCHANGE TABLES')
+
+  test.each(['before', 'after'] as const)('happens once when its answer is lost %s it', async when => {
+    const events = platformHistory(12)
+    await live.append(events)
+    await live.settled()
+    await spoil(inventedCampaign)
+    let lost = 0
+    const losing = (call: TablesCall) => {
+      if (!isExchange(call) || lost > 0) return
+      lost++
+      throw lostConnection()
+    }
+    await live.rebuild({ tables: obstructed(live.tables, { [when]: losing }) })
+    expect(lost).toBe(1)
+    expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
+  })
+
+  test('that ClickHouse did not survive is made whole by who folds next, and the rebuild goes on', async () => {
+    const events = platformHistory(12)
+    await live.append(events)
+    await live.settled()
+    await spoil(inventedCampaign)
+    const dying: Tables = {
+      ...live.tables,
+      async run(statement, options) {
+        if (!statement.query.startsWith('EXCHANGE TABLES')) return live.tables.run(statement, options)
+        const [first = ''] = statement.query.split(',')
+        await live.tables.run({ query: first })
+        throw new Error('killed')
+      },
+    }
+    await expect(live.rebuild({ tables: dying })).rejects.toThrow('killed')
+    const state = await rebuildStatus(live)
+    const rebuilt = state?.detail.tableIds ?? {}
+    expect(await countLive(live.tables, live.databases, rebuilt)).toBe(1)
+    await completeExchange(live.tables, live.databases)
+    expect(await countLive(live.tables, live.databases, rebuilt)).toBe(5)
+    await completeExchange(live.tables, live.databases)
+    expect(await countLive(live.tables, live.databases, rebuilt)).toBe(5)
+    await live.rebuild()
+    await live.settled()
+    expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
+  })
+
+  test('of a generation that was made before an upgrade brings tables of the present form', async () => {
+    await live.append(platformHistory(12))
+    await live.settled()
+    await live.rebuild()
+    const { model } = live.databases
+    // As if the generation before had been made before the last migration of the read tables.
+    await live.tables.run({ query: `DROP VIEW ${model}_shadow.campaign_changes` })
+    await live.tables.run({
+      query: `ALTER TABLE ${model}_shadow.migrations DELETE WHERE number = 5 SETTINGS mutations_sync = 1`,
+    })
+    await live.rebuild({ kind: 'back' })
+    const views = `SELECT count() AS value FROM system.tables WHERE database = '${model}_shadow' AND name = 'campaign_changes'`
+    expect(await column(live.tables, views)).toEqual([1])
   })
 })
 

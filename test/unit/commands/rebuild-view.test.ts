@@ -62,6 +62,7 @@ function stateOf(phase: RebuildState['phase'], detail: Partial<RebuildDetail> = 
       unstampedSince: null,
       positions: null,
       takesBack: null,
+      program: '0',
       failure: null,
       ...detail,
     },
