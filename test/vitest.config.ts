@@ -7,7 +7,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // ClickHouse runs in-process (chDB): one data directory a process, so every file gets a process of its own.
     pool: 'forks',
-    maxWorkers: 2,
+    // Most of the long suites wait for Kafka or for time to pass: one more than a small machine has cores.
+    maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/support/summary-reporter.ts'],
     // How long `expect.poll` asks: a busy machine is no failure.
