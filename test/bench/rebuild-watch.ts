@@ -7,7 +7,7 @@ import { type Summary, summarize } from './samples.ts'
 export interface Taken {
   /** Resident, over all looks. */
   residentBytes: Summary
-  /** Of all files below the directory. */
+  /** Of all files below the directory, with those that nobody reads any more and that are not removed yet. */
   diskBytes: Summary
 }
 
@@ -47,7 +47,8 @@ export function bytesBelow(directory: string): number {
   return entriesOf(directory).reduce((bytes, entry) => {
     const path = join(directory, entry.name)
     if (entry.isDirectory()) return bytes + bytesBelow(path)
-    return bytes + (statSync(path, { throwIfNoEntry: false })?.size ?? 0)
+    // ClickHouse links every table's directory from a second place.
+    return entry.isFile() ? bytes + (statSync(path, { throwIfNoEntry: false })?.size ?? 0) : bytes
   }, 0)
 }
 

@@ -6,6 +6,7 @@
  * It rebuilds twice: once with nobody asking, which is what is held against the ceiling, and once under requests.
  */
 import { setTimeout as delay } from 'node:timers/promises'
+import { openDataDirectory } from '../../services/embedded/data-directory.ts'
 import { type BenchProcess, runBenchProcess, startBenchProcess } from './bench-process.ts'
 import type { IngestRunInput, IngestRunResult } from './ingest-run.ts'
 import { loadNote } from './kafka/load-note.ts'
@@ -56,10 +57,11 @@ async function readOnly(directory: string, size: PlatformSize): Promise<IngestRu
 async function serve(
   directory: string,
   size: PlatformSize,
-): Promise<Pick<Measured, 'atRest' | 'quiet' | 'asked' | 'diskBytes'>> {
+): Promise<Pick<Measured, 'atRest' | 'quiet' | 'asked' | 'tablesBytes' | 'diskBytes'>> {
   const input: RebuildServiceInput = { directory }
   const service = await startBenchProcess<RebuildServiceReady>({ script: 'rebuild-service.ts', input, msMax })
-  const { apiUrl, headers, pid } = service.ready
+  const { apiUrl, headers, pid, tablesBytes } = service.ready
+  const watched = { pid, directory: openDataDirectory(directory).tables }
   const requestsInput: RebuildRequestsInput = {
     apiUrl,
     headers,
@@ -71,7 +73,7 @@ async function serve(
   const ask = <T>(order: RebuildOrder) => service.ask<T>(order)
 
   async function rebuild(): Promise<{ run: RebuildRun; taken: Taken }> {
-    const watch = watchProcess({ pid, directory })
+    const watch = watchProcess(watched)
     try {
       const run = await ask<RebuildRun>({ order: 'rebuild' })
       mustBeWhole(run.records, size)
@@ -82,14 +84,15 @@ async function serve(
   }
 
   try {
-    const atRest = watchProcess({ pid, directory }).stop()
+    const atRest = watchProcess(watched).stop()
     const quiet = await rebuild()
-    const diskBytes = bytesBelow(directory)
+    const diskBytes = bytesBelow(watched.directory)
     await ask({ order: 'drop' })
     const before = await asking(clients, () => delay(beforeMs))
     const during = await asking(clients, rebuild)
     return {
       atRest,
+      tablesBytes,
       diskBytes,
       quiet,
       asked: { ...during.result, answersBefore: before.answers, answers: during.answers },
