@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * `pledgeview`: the commands by name. Each reads its own arguments and answers with an exit code.
+ * `pledgeview`: the list of commands. Each command reads its own arguments and returns an exit code.
  *
- * A command is loaded when it is called: appending events needs no ClickHouse in its memory.
+ * The code of a command is loaded when it is called: appending events does not load ClickHouse's client.
  */
 import { type CommandEntry, runCommand } from './commands/command.ts'
 
@@ -33,12 +33,16 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   },
   rejects: {
     summary: 'list | show | retry: records that could not be projected, by reason and time',
-    load: async () => (await import('./commands/rejects.ts')).rejectsCommand,
+    load: async () => (await import('./commands/rejects/rejects.ts')).rejectsCommand,
   },
   rebuild: {
     summary:
-      'replay the event log into new tables beside the live ones, and swap; status | abort | back | drop',
-    load: async () => (await import('./commands/rebuild.ts')).rebuildCommand,
+      'replay the event log into new tables beside the live ones, and swap; status | abort | rollback | drop',
+    load: async () => (await import('./commands/rebuild/rebuild.ts')).rebuildCommand,
+  },
+  purge: {
+    summary: 'make what events have deleted or replaced really gone, for an erasure request',
+    load: async () => (await import('./commands/purge/purge.ts')).purgeCommand,
   },
   migrate: {
     summary: 'bring the tables up to date, and distributed also the topics and roles',
@@ -46,10 +50,13 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   },
 }
 
-// How long a command that is done may take to end by itself, ms.
+// What the program and its child processes write is for their user only.
+process.umask(0o077)
+
+// How long a finished command may take to exit by itself, ms.
 const lingerMsMax = 2_000
 
-// Whoever reads our output may stop early, as `head` does.
+// The reader of our output may stop early, for example `head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   throw error
@@ -61,6 +68,6 @@ process.exitCode = await runCommand(commands, process.argv.slice(2), {
   stderr: process.stderr,
 })
 
-// kafkajs can leave a connection open that it has lost sight of while a broker was away. What is done has to end, or
-// nobody starts it again.
+// kafkajs can keep a connection open that it lost track of during an outage of a broker. A finished command must
+// still exit, because a supervisor restarts only a process that has ended.
 setTimeout(() => process.exit(), lingerMsMax).unref()

@@ -1,11 +1,24 @@
-import { defineConfig } from 'vitest/config'
-import { LongestFirst } from './support/longest-first.ts'
+import { configDefaults, defineConfig } from 'vitest/config'
+import { checkLongSuites, LongestFirst, longSuites } from './support/longest-first.ts'
+
+checkLongSuites()
 
 export default defineConfig({
   test: {
     root: new URL('..', import.meta.url).pathname,
-    include: ['test/**/*.test.ts'],
-    // ClickHouse runs in-process (chDB): one data directory a process, so every file gets a process of its own.
+    // `npm test` runs the short ones, `npm run test:long` the long ones, `npm run test:all` both at once.
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'short',
+          include: ['test/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...longSuites],
+        },
+      },
+      { extends: true, test: { name: 'long', include: [...longSuites] } },
+    ],
+    // A file of its own servers, sockets and signals gets a process of its own.
     pool: 'forks',
     // Most of the long suites wait for Kafka or for time to pass: one more than a small machine has cores.
     maxWorkers: 3,

@@ -1,8 +1,9 @@
 /**
- * A client of the API: single requests, and a copy of the public campaigns that is kept up to date.
+ * A client of the API: single requests, and a mirror of the public campaigns that stays up to date.
  *
- * It needs nothing but fetch: any runtime, once its types are stripped, as Node does by itself from 22.18 on. It retries what may end otherwise the next
- * time, waits where the rate limit asks for it, and does not ask again for what the cache period says cannot have changed.
+ * It needs only fetch, so it runs on any runtime once its types are stripped (Node does this itself from 22.18 on). It
+ * retries requests that may succeed later, waits when the rate limit requires it, and does not repeat a request within
+ * the cache period.
  *
  *     const client = createClient({ baseUrl: 'https://api.example/api/v1', key, secret })
  *     for await (const change of client.mirror({ store })) {
@@ -23,7 +24,7 @@ import type {
 } from './client/options.ts'
 import { bodyOf, type Filter, listPath, momentOf, pageOf, unexpected } from './client/pages.ts'
 import { createReported } from './client/reported.ts'
-import { defaultSurroundings, type Surroundings } from './client/surroundings.ts'
+import { defaultRuntime, type Runtime } from './client/runtime.ts'
 import {
   type Change,
   compare,
@@ -49,51 +50,55 @@ export type {
   WalkOptions,
 } from './client/options.ts'
 export type { Filter } from './client/pages.ts'
-export type { Surroundings } from './client/surroundings.ts'
+export type { Runtime } from './client/runtime.ts'
 export type { Change, Ids, WatermarkStore } from './client/sync.ts'
 export type { Project, ProjectDetail, ProjectListBody, Reward, Stats } from './schemas.ts'
 
-/** Every promise rejects with `ClientError` or with the reason of the signal. */
+/** Every promise rejects with `ClientError` or with the reason of the abort signal. */
 export interface Client {
-  /** `GET /projects`. Rejects with `filtered_delta` where a filter and `updatedSince` are given together. */
+  /** `GET /projects`. Rejects with `filtered_delta` if a filter and `updatedSince` are given together. */
   list(options?: ListOptions): Promise<ListAnswer>
-  /** `GET /projects/{slug}`. Rejects with `not_found` where no public campaign has this slug. */
+  /** `GET /projects/{slug}`. Rejects with `not_found` if no public campaign has this slug. */
   detail(slug: string, options?: Abortable): Promise<ProjectDetail>
   /** `GET /stats`. */
   stats(options?: Abortable): Promise<Stats>
   /**
-   * Every change of the public campaigns, for ever: first all of them (or, where the store has a watermark, what has
-   * changed since), then what changes. No change is missed, whatever moves between pages; the last state of a campaign
-   * always comes last. A campaign that leaves the public leaves no trace in a poll: `reconcile` tells of it.
+   * Yields every change of the public campaigns, without end. It starts with all campaigns, or, if the store has a
+   * watermark, with the changes since then. No change is missed, even if campaigns move between pages. The latest state
+   * of a campaign always comes last. The API does not list campaigns that stopped being public: use `reconcile` to find
+   * them.
    *
-   * What was handed out counts as taken when the next change is asked for, and the watermark is saved when all of a
-   * walk is taken: a consumer that is killed and starts again is told some changes twice, and misses none.
+   * A change counts as processed when the consumer asks for the next one. The watermark is saved when a whole walk is
+   * processed. So a consumer that is killed and starts again receives some changes twice, and misses none
+   * (at-least-once).
    *
-   * Throws `filtered_delta` for a filter without leave, and `RangeError` for an option out of its bounds.
+   * Throws `filtered_delta` for a filter without `allowFilteredDelta`, and `RangeError` for an invalid option.
    */
   mirror(options?: MirrorOptions): AsyncGenerator<Change, never>
   /**
-   * Walks everything once: an upsert for each public campaign, then a removal for each held one that is gone. Certain of
-   * each removal: see `compare`. Not beside a mirror into the same copy, over whose news it would put pages that are up
-   * to a cache period old: give the mirror its `reconcile` instead, or end it first. A shared store is refused
-   * (`store_in_use`).
+   * Walks all pages once: it yields an upsert for each public campaign, then a removal for each held campaign that is
+   * gone. Each removal is certain; see `compare`. Do not run it beside a mirror of the same copy: its pages may be one
+   * cache period old, and would overwrite newer changes. Set the mirror's `reconcile` option instead, or end the mirror
+   * first. A store that is in use is refused (`store_in_use`).
    */
   reconcile(options: ReconcileOptions): AsyncGenerator<Change, void>
 }
 
 const dayMs = 86_400_000
 
-/** Makes a client. Nothing is sent before the first call. Throws `RangeError` where an option can never be right. */
+/**
+ * Creates a client. It sends nothing before the first call. Throws `RangeError` for an option that can never be valid.
+ */
 export function createClient(options: ClientOptions): Client {
   checkCredentials(options)
-  const surroundings: Surroundings = { ...defaultSurroundings, ...options.surroundings }
-  const { now, sleep } = surroundings
+  const runtime: Runtime = { ...defaultRuntime, ...options.runtime }
+  const { now, sleep } = runtime
   const transport = createTransport(
     { attemptMsMax: 30_000, attemptsMax: 6, retryMsMax: 180_000, ...options },
-    surroundings,
+    runtime,
   )
   const answers = createAnswers(transport, now)
-  const storesInUse = new WeakSet<WatermarkStore>()
+  const withStore = createStoreGuard()
 
   async function data<T>(path: string, signal: AbortSignal | undefined): Promise<T> {
     const { data } = bodyOf<{ data: T }>((await answers.get(path, signal)).text)
@@ -123,31 +128,6 @@ export function createClient(options: ClientOptions): Client {
     }
   }
 
-  /** From a watermark beyond every change, nothing would ever come; clocks differ by less than a day. */
-  function checkPast(since: number): void {
-    if (since <= now() + dayMs) return
-    const message = 'the stored watermark lies in the future'
-    throw new ClientError({ code: 'invalid_parameter', message })
-  }
-
-  async function* withStore<End>(
-    store: WatermarkStore,
-    work: () => AsyncGenerator<Change, End>,
-  ): AsyncGenerator<Change, End> {
-    if (storesInUse.has(store)) {
-      throw new ClientError({
-        code: 'store_in_use',
-        message: 'another iteration keeps its place in this store',
-      })
-    }
-    storesInUse.add(store)
-    try {
-      return yield* work()
-    } finally {
-      storesInUse.delete(store)
-    }
-  }
-
   return {
     async list({ signal, updatedSince = null, allowFilteredDelta, ...parameters } = {}) {
       if (updatedSince !== null) checkFilter(parameters, allowFilteredDelta)
@@ -164,16 +144,16 @@ export function createClient(options: ClientOptions): Client {
     stats: ({ signal } = {}) => data<Stats>('/stats', signal),
 
     mirror(options = {}) {
-      const { store = nowhere(), intervalMs = 60_000, reconcile, onOutage } = options
+      const { store = noStore(), intervalMs = 60_000, reconcile, onOutage } = options
       checkFilter(options, options.allowFilteredDelta)
       checkRange('intervalMs', intervalMs, 1000, Infinity)
       if (reconcile) checkRange('reconcile.everyMs', reconcile.everyMs, intervalMs, Infinity)
       const dependencies = syncDependencies(options, !options.reportRepeats)
       return withStore(store, async function* () {
-        // A store may have nothing as a map has nothing.
+        // A store may return undefined, as a map does.
         const stored = (await store.load()) ?? null
         const since = stored === null ? null : momentOf(stored, 'the stored watermark')
-        if (since !== null) checkPast(since)
+        if (since !== null) checkPast(since, now())
         return yield* follow(dependencies, {
           since,
           save: watermark => store.save(watermark),
@@ -185,7 +165,7 @@ export function createClient(options: ClientOptions): Client {
     },
 
     reconcile(options) {
-      const { held, store = nowhere() } = options
+      const { held, store = noStore() } = options
       const dependencies = syncDependencies(options, true)
       return withStore(store, async function* () {
         const end = yield* compare(dependencies, await setOf(held))
@@ -195,8 +175,36 @@ export function createClient(options: ClientOptions): Client {
   }
 }
 
-function nowhere(): WatermarkStore {
+function noStore(): WatermarkStore {
   return { load: () => null, save: () => {} }
+}
+
+type StoreGuard = <End>(
+  store: WatermarkStore,
+  work: () => AsyncGenerator<Change, End>,
+) => AsyncGenerator<Change, End>
+
+/** Refuses a store while another iteration of the same client uses it. */
+function createStoreGuard(): StoreGuard {
+  const storesInUse = new WeakSet<WatermarkStore>()
+  return async function* (store, work) {
+    if (storesInUse.has(store)) {
+      throw new ClientError({ code: 'store_in_use', message: 'another iteration uses this watermark store' })
+    }
+    storesInUse.add(store)
+    try {
+      return yield* work()
+    } finally {
+      storesInUse.delete(store)
+    }
+  }
+}
+
+/** Clocks differ by less than a day. From a watermark after every change, a mirror would never receive anything. */
+function checkPast(since: number, now: number): void {
+  if (since <= now + dayMs) return
+  const message = 'the stored watermark is in the future'
+  throw new ClientError({ code: 'invalid_parameter', message })
 }
 
 function checkFilter({ status, category }: Filter, allowFilteredDelta = false): void {
@@ -204,13 +212,13 @@ function checkFilter({ status, category }: Filter, allowFilteredDelta = false): 
   throw new ClientError({
     code: 'filtered_delta',
     message:
-      'with a filter, what has changed since does not tell of a campaign that has left the filter: with status=LIVE ' +
-      'one that has become FUNDED does not come, and stays LIVE in the copy. Leave the filter out, and filter what ' +
-      'comes; or set allowFilteredDelta',
+      'with a filter, a list of changes does not contain a campaign that no longer matches the filter: with ' +
+      'status=LIVE, a campaign that has become FUNDED is missing, and stays LIVE in the copy. Remove the filter and ' +
+      'filter the received campaigns, or set allowFilteredDelta',
   })
 }
 
-/** What no request can be made of would otherwise look like a network that fails. */
+/** Without these checks, options that cannot form a request would look like a network failure. */
 function checkCredentials({ baseUrl, key, secret }: ClientOptions): void {
   if (!/^https?:\/\/[^\s/]/.test(baseUrl)) throw new RangeError('baseUrl must be an http or https address')
   for (const [name, value] of Object.entries({ key, secret })) {

@@ -1,18 +1,24 @@
-/** What holds for the whole API: where it stands, what a key needs, and the names that everyone spells the same. */
+/** Values that hold for the whole API: its path, the scope of a key, and the names of methods and headers. */
 
-/** The path under which this version of the API stands. */
+/** The path of this version of the API. */
 export const basePath = '/api/v1'
 
-/** The scope that a key needs to read anything. */
+/** The scope that a key needs for every read. */
 export const readScope = 'read:public'
 
-/** The methods that are supported, as `Allow` and `Access-Control-Allow-Methods` list them. */
+/** The supported methods, as in `Allow` and `Access-Control-Allow-Methods`. */
 export const methods = 'GET, OPTIONS'
 
-/** The request headers that a page of another origin may send. */
+/** The request headers that a page from another origin may send. */
 export const requestHeaders = 'X-API-Key, X-API-Secret, Authorization, If-None-Match, Content-Type'
 
-/** The response headers that a page of another origin may read. */
+/** The response headers that a page from another origin may read. */
 export const exposedHeaders =
   'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit-Policy, RateLimit, X-Data-As-Of, ETag, ' +
   'Link, Age, X-Request-Id, Retry-After'
+
+/**
+ * `Retry-After` of an `internal_error`, in seconds. The usual cause is that the tables do not answer, and a restarted
+ * ClickHouse answers within this time. The client adds a growing pause of its own.
+ */
+export const internalErrorRetrySeconds = 2

@@ -1,8 +1,8 @@
 /**
- * The closed registry of the API's errors: code, HTTP status, and the text that the public sees.
+ * The closed registry of the API's errors: code, HTTP status, and public text.
  *
- * A client branches on the code. The text is for people; it never holds anything of the request or of the fault, but
- * for `invalid_parameter`, whose text names the parameter.
+ * Clients use the code. The text is for people. It contains nothing of the request or of the fault, except that the
+ * text of `invalid_parameter` names the parameter.
  */
 
 interface ErrorDefinition {
@@ -32,17 +32,17 @@ export const errors: Readonly<Record<ErrorCode, ErrorDefinition>> = definitions
 
 export const errorCodes = Object.keys(definitions) as [ErrorCode, ...ErrorCode[]]
 
-/** The body of every error. The message is the registry's, except that `invalid_parameter` has one of its own. */
+/** The body of every error. The message is the registered text, except for `invalid_parameter`. */
 export interface ErrorBody {
   error: { code: ErrorCode; message: string }
 }
 
-/** The body of an error that says nothing but its code's registered text. */
+/** The body of an error with the registered text of its code. */
 export function errorBody(code: ErrorCode): ErrorBody {
   return { error: { code, message: errors[code].message } }
 }
 
-/** The body of `invalid_parameter`: the text names the parameter and says what it must be. */
+/** The body of `invalid_parameter`. Its text names the parameter and its rule. */
 export function invalidParameterBody(parameter: string, rule: string): ErrorBody {
   return { error: { code: 'invalid_parameter', message: `${parameter} ${rule}.` } }
 }

@@ -1,4 +1,4 @@
-/** One example of each body, which the OpenAPI document shows and the tests parse. */
+/** One example of each body. The OpenAPI document shows them, and the tests parse them. */
 import { invalidParameterBody } from './errors.ts'
 import type { Project, ProjectDetail, ProjectListBody, Reward, Stats } from './schemas.ts'
 
@@ -62,8 +62,8 @@ const statsExample: Stats = {
   projects_total: 391,
   projects_live: 58,
   projects_funded: 201,
-  success_rate: 60.36036036036036,
-  average_pledge: 80.2346754907497,
+  success_rate: 60.36,
+  average_pledge: 80.23,
   categories: [
     { category: 'Publishing', project_count: 240 },
     { category: 'Games', project_count: 151 },

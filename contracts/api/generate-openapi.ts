@@ -1,6 +1,6 @@
 /**
- * Writes the OpenAPI document beside this file; with `--check`, says whether the one that is there is up to date.
- * Exits 1 when it is stale or missing.
+ * Writes the OpenAPI document next to this file. With `--check` it only checks that the document is up to date, and
+ * exits 1 if it is out of date or missing.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -8,12 +8,12 @@ import { buildOpenApi } from './openapi.ts'
 
 const target = new URL('openapi.json', import.meta.url)
 
-/** The document's text for a program of this version. */
+/** The text of the document for this version of the program. */
 export function openApiText(version: string): string {
   return `${JSON.stringify(buildOpenApi({ version }), null, 2)}\n`
 }
 
-/** Writes or checks the document in `file`; returns the exit code and what to tell the user. */
+/** Writes or checks the document in `file`. Returns the exit code and a message for the user. */
 export function generateOpenApi(
   file: URL,
   { version, check }: { version: string; check: boolean },
@@ -24,7 +24,7 @@ export function generateOpenApi(
   if (check) {
     return isCurrent
       ? { exitCode: 0, message: `${name} is up to date` }
-      : { exitCode: 1, message: `${name} is stale: run "npm run contracts" and commit the result` }
+      : { exitCode: 1, message: `${name} is out of date: run "npm run contracts" and commit the result` }
   }
   if (!isCurrent) writeFileSync(file, text)
   return { exitCode: 0, message: `${name} ${isCurrent ? 'was up to date' : 'written'}` }

@@ -1,4 +1,4 @@
-/** The parts of the OpenAPI document that its operations share: headers, failures, ways to authenticate. */
+/** The parts of the OpenAPI document that its operations share: headers, error responses, and authentication. */
 import type { ZodOpenApiHeadersObject, ZodOpenApiResponseObject } from 'zod-openapi'
 import { basePath, exposedHeaders, methods, requestHeaders } from './conventions.ts'
 import { type ErrorCode, errorBody, errorCodes, errors } from './errors.ts'
@@ -11,14 +11,14 @@ export const securitySchemes = {
     type: 'apiKey',
     in: 'header',
     name: 'X-API-Key',
-    description: 'The key; goes with X-API-Secret.',
+    description: 'The key. Send it together with X-API-Secret.',
   },
   apiSecret: { type: 'apiKey', in: 'header', name: 'X-API-Secret', description: 'The secret of the key.' },
   bearer: {
     type: 'http',
     scheme: 'bearer',
     description:
-      'Key and secret in one header: `Authorization: Bearer <key>:<secret>`. Instead of the two headers; where both are sent, they must agree.',
+      'Key and secret in one header: `Authorization: Bearer <key>:<secret>`. Use it instead of the two headers. If a request has both, they must be equal.',
   },
 } as const
 
@@ -34,39 +34,39 @@ const whole = (description: string, example: number) => ({
 /** Every response header of the API. */
 export const headers = {
   'X-Request-Id': text(
-    'Names this request; quote it when asking for support.',
+    'The id of this request. Quote it in a support request.',
     '4f6f3d51-6d0e-4c9b-9d3c-6f1a0c1f2a77',
   ),
-  'X-RateLimit-Limit': whole('Requests admitted within any 60 seconds.', 120),
-  'X-RateLimit-Remaining': whole('Requests that would be admitted now.', 119),
+  'X-RateLimit-Limit': whole('How many requests are allowed within any 60 seconds.', 120),
+  'X-RateLimit-Remaining': whole('How many more requests are allowed now.', 119),
   'X-RateLimit-Reset': whole(
-    'Unix second at which a request would be admitted; the present one when some remain.',
+    'The Unix second at which a request is allowed. It is the present second if some requests remain.',
     1773914130,
   ),
-  'RateLimit-Policy': text('The same limit in the form of the IETF draft.', '"default";q=120;w=60'),
-  RateLimit: text('The same counters in the form of the IETF draft.', '"default";r=119;t=0'),
-  'Access-Control-Allow-Origin': text('Any origin may read the answers.', '*'),
+  'RateLimit-Policy': text('The same limit, in the form of the IETF draft.', '"default";q=120;w=60'),
+  RateLimit: text('The same counters, in the form of the IETF draft.', '"default";r=119;t=0'),
+  'Access-Control-Allow-Origin': text('Any origin may read the responses.', '*'),
   'Access-Control-Expose-Headers': text('The headers that a browser lets a page read.', exposedHeaders),
   'Access-Control-Allow-Methods': text('The methods that a browser may use.', methods),
   'Access-Control-Allow-Headers': text('The headers that a browser may send.', requestHeaders),
-  ETag: text('Weak tag of the body, for If-None-Match.', 'W/"GxGnFPRtVjWwkT4VJ8h2ew"'),
-  Age: whole('Seconds since the answer was computed, rounded up.', 12),
+  ETag: text('A weak tag of the body, for If-None-Match.', 'W/"GxGnFPRtVjWwkT4VJ8h2ew"'),
+  Age: whole('Seconds since the response was computed, rounded up.', 12),
   'Cache-Control': text(
-    'For how many seconds the same answer is given, from when it was computed: `Age` of them have passed.',
+    'For how many seconds after it was computed the same response is sent. `Age` of these seconds have passed.',
     'private, max-age=60',
   ),
   'X-Data-As-Of': text(
-    'Every change up to this moment is in the list; the next `updated_since` of a mirror.',
+    'The watermark: the list contains every change up to this moment. A mirror sends it as its next `updated_since`.',
     '2026-03-19T10:15:25.123Z',
   ),
-  Link: text('The next page, where there is one.', `<${basePath}/projects?offset=50>; rel="next"`),
+  Link: text('The next page, if there is one.', `<${basePath}/projects?offset=50>; rel="next"`),
   'Retry-After': whole('Seconds to wait.', 7),
   Allow: text('The methods that the path supports.', methods),
 } as const
 
 export type HeaderName = keyof typeof headers
 
-/** On responses of every status; on cached answers; on lists. */
+/** The headers of responses of every status; then of cached responses; then of lists. */
 export const everyResponse = [
   'X-Request-Id',
   'X-RateLimit-Limit',
@@ -80,12 +80,12 @@ export const everyResponse = [
 export const cachedResponse = [...everyResponse, 'ETag', 'Age', 'Cache-Control'] as const
 export const listResponse = [...cachedResponse, 'X-Data-As-Of', 'Link'] as const
 
-/** References to the shared headers of these names. */
+/** References to the shared headers with these names. */
 export function refer(names: readonly HeaderName[]): ZodOpenApiHeadersObject {
   return Object.fromEntries(names.map(name => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
-/** The response of each error code; the document names it by the code. */
+/** The response of each error code. In the document its name is the code. */
 export const failureResponses = Object.fromEntries(errorCodes.map(code => [code, failure(code)])) as Readonly<
   Record<ErrorCode, ZodOpenApiResponseObject>
 >
@@ -106,6 +106,6 @@ function failure(code: ErrorCode): ZodOpenApiResponseObject {
 }
 
 function failureHeaders(code: ErrorCode): HeaderName[] {
-  if (code === 'rate_limited') return [...everyResponse, 'Retry-After']
+  if (code === 'rate_limited' || code === 'internal_error') return [...everyResponse, 'Retry-After']
   return code === 'method_not_allowed' ? [...everyResponse, 'Allow'] : [...everyResponse]
 }

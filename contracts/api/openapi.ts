@@ -20,7 +20,7 @@ import { projectDetailBodySchema, projectListBodySchema, statsBodySchema } from 
 
 export type OpenApiDocument = ReturnType<typeof createDocument>
 
-/** Builds the document. `version` is the program's, of which the API's own version is the path. */
+/** Builds the document. `version` is the version of the program; the version of the API is part of the path. */
 export function buildOpenApi({ version }: { version: string }): OpenApiDocument {
   return createDocument(
     {
@@ -36,7 +36,7 @@ export function buildOpenApi({ version }: { version: string }): OpenApiDocument 
       tags: [
         { name: 'Projects', description: 'Public campaigns.' },
         { name: 'Platform', description: 'The platform as a whole.' },
-        { name: 'CORS', description: 'What browsers ask before they call.' },
+        { name: 'CORS', description: 'Preflight requests of browsers.' },
       ],
       paths: {
         '/projects': { get: listProjects, options: preflight('preflightProjects') },
@@ -46,12 +46,12 @@ export function buildOpenApi({ version }: { version: string }): OpenApiDocument 
       components: {
         securitySchemes,
         headers,
-        // No operation lists it: it answers the methods that have no operation.
+        // No operation lists this response: it answers methods that have no operation.
         responses: { method_not_allowed: failureResponses.method_not_allowed },
       },
     },
     {
-      // Fields may be added to any response: a document that closed its objects would break the clients made from it.
+      // Fields may be added to any response. A document with closed objects would break generated clients.
       override: ({ jsonSchema }) => {
         delete jsonSchema.additionalProperties
       },
@@ -59,15 +59,16 @@ export function buildOpenApi({ version }: { version: string }): OpenApiDocument 
   )
 }
 
-const introduction = `What an anonymous visitor of the platform can see of its campaigns, as JSON; read-only.
+const introduction = `A read-only API of the public campaigns: everything that an anonymous visitor of the platform can see, as JSON.
 
-To mirror the campaigns, walk the pages of \`GET /projects\`, keep the \`X-Data-As-Of\` of the first page, and send it as
-\`updated_since\` with the next walk. The bound is inclusive, so a campaign may be seen twice, but no change is missed.
-Answers are cached for a minute (statistics: five); within that time all pages of one query show one state of the list.
-When \`X-Data-As-Of\` changes between two pages, a newer state has begun: its rows may have moved by some places.
+To mirror the campaigns, read all pages of \`GET /projects\` and keep the \`X-Data-As-Of\` of the first page. Send it as
+\`updated_since\` when you read the pages again. The bound is inclusive, so you may receive a campaign twice, but you miss
+no change. Responses are cached for one minute (statistics: five minutes). Within that time all pages of one query come
+from the same snapshot of the list. If \`X-Data-As-Of\` changes between two pages, a new snapshot has begun, and campaigns
+may have moved to other pages.
 
-Unknown query parameters are ignored. Credentials belong in headers, never in the URL. Clients ignore fields they do
-not know: some may be added at any time.`
+Unknown query parameters are ignored. Send credentials in headers, never in the URL. New fields may be added at any time,
+so clients must ignore fields that they do not know.`
 
 const queryParameters = z.object({
   limit: z
@@ -75,32 +76,33 @@ const queryParameters = z.object({
     .min(1)
     .max(limitMax)
     .default(limitDefault)
-    .meta({ description: `Rows of a page; ${rules.limit}.` }),
+    .meta({ description: `The number of campaigns per page; ${rules.limit}.` }),
   offset: z
     .int()
     .min(0)
     .default(0)
-    .meta({ description: `Rows before the page; ${rules.offset}.` }),
-  status: z.enum(publicStatuses).optional().meta({ description: 'Only campaigns of this status.' }),
+    .meta({ description: `The number of campaigns before this page; ${rules.offset}.` }),
+  status: z.enum(publicStatuses).optional().meta({ description: 'Only campaigns with this status.' }),
   category: z
     .string()
     .min(1)
     .optional()
-    .meta({ description: 'Only campaigns of exactly this category.', example: projectExample.category }),
+    .meta({ description: 'Only campaigns with exactly this category.', example: projectExample.category }),
   sort: z
     .enum(sorts)
     .default('newest')
     .meta({
       description:
-        'newest: by launch, latest first. ending_soon: the running by end, soonest first, then the ended, latest first. ' +
-        'most_funded: by the amount pledged in the platform currency. most_backed: by backers. Ties are broken by id.',
+        'newest: by launch date, latest first. ending_soon: running campaigns by end date, soonest first, then ended ' +
+        'ones, latest first. most_funded: by pledged amount in the platform currency, highest first. most_backed: by ' +
+        'number of backers, highest first. Ties are sorted by id.',
     }),
   updated_since: z
     .string()
     .optional()
     .meta({
       format: 'date-time',
-      // The years that the rule names; of a date-time every one of them is understood.
+      // The years that the rule allows. Every date-time in these years is accepted.
       pattern: '^(19|2[0-2])\\d\\d-',
       description: `Only campaigns that changed at or after this moment; ${rules.updated_since}.`,
       example: '2026-03-19T10:15:25.123Z',
@@ -112,10 +114,9 @@ const slugPath = z.object({
 })
 
 const ifNoneMatch = z.object({
-  'If-None-Match': z
-    .string()
-    .optional()
-    .meta({ description: 'Tags of answers at hand; 304 when one still holds.' }),
+  'If-None-Match': z.string().optional().meta({
+    description: 'The ETags that the client has. The response is 304 if one of them is still valid.',
+  }),
 })
 
 const listProjects: ZodOpenApiOperationObject = {
@@ -146,7 +147,7 @@ const getProject: ZodOpenApiOperationObject = {
 const getStats: ZodOpenApiOperationObject = {
   operationId: 'getStats',
   tags: ['Platform'],
-  summary: 'Show the platform in numbers',
+  summary: 'Show the statistics of the platform',
   requestParams: { header: ifNoneMatch },
   responses: {
     ...ok('The statistics.', statsBodySchema, statsBodyExample, cachedResponse),
@@ -163,7 +164,8 @@ function preflight(operationId: string, path?: z.ZodObject): ZodOpenApiOperation
     ...(path && { requestParams: { path } }),
     responses: {
       204: {
-        description: 'What a browser may send here. Takes nothing of the limit.',
+        description:
+          'The methods and headers that a browser may send. It does not count against the rate limit.',
         headers: refer([...everyResponse, 'Access-Control-Allow-Methods', 'Access-Control-Allow-Headers']),
       },
     },
@@ -178,11 +180,11 @@ function ok(
 ): ZodOpenApiResponsesObject {
   return {
     200: { description, headers: refer(names), content: { 'application/json': { schema, example } } },
-    304: { description: 'An answer at hand still holds.', headers: refer(names) },
+    304: { description: 'The body that the client has is still valid.', headers: refer(names) },
   }
 }
 
-// A request that does not arrive, or does not fit, may be meant for any operation, so each lists 408 and 431.
+// A request that times out or is too large may be meant for any operation, so every operation lists 408 and 431.
 function failures(...codes: ErrorCode[]): ZodOpenApiResponsesObject {
   const all: ErrorCode[] = [
     ...codes,

@@ -1,8 +1,8 @@
 /**
- * The query parameters of `GET /projects`, read strictly: what is not exactly right is refused and named, never guessed.
+ * The query parameters of `GET /projects`. Parsing is strict: an invalid value is refused by name, never guessed.
  *
- * The text of the query is read here rather than by a general parser, so that a name given twice or a broken
- * percent-encoding is seen, and so that parameters nobody knows (credentials among them) are never even decoded.
+ * This module parses the text of the query itself. A general parser would hide a repeated name or a broken
+ * percent-encoding, and would decode unknown parameters, which may contain credentials.
  */
 import { type PublicStatus, publicStatuses } from '../events/event.ts'
 
@@ -12,7 +12,7 @@ export type Sort = (typeof sorts)[number]
 export const limitMax = 100
 export const limitDefault = 50
 
-/** The parameters of one list request, defaults filled in. */
+/** The parameters of one list request, with defaults filled in. */
 export interface ListParameters {
   limit: number
   offset: number
@@ -21,11 +21,11 @@ export interface ListParameters {
   /** Null: every category. */
   category: string | null
   sort: Sort
-  /** Unix milliseconds, inclusive. Null: whenever changed. */
+  /** Unix milliseconds, inclusive. Null: no limit. */
   updatedSince: number | null
 }
 
-/** Which parameter is malformed, and the rule it breaks as the rest of a sentence ("must be ..."). */
+/** The malformed parameter and the rule that it breaks. The rule is the rest of a sentence ("must be ..."). */
 export interface ParameterFault {
   parameter: string
   rule: string
@@ -42,7 +42,7 @@ export const listDefaults: Readonly<ListParameters> = {
   updatedSince: null,
 }
 
-/** What each parameter must be; also the message of its fault. */
+/** The rule of each parameter. It is also the message of its fault. */
 export const rules = {
   limit: `must be a whole number from 1 to ${limitMax}`,
   offset: `must be a whole number from 0 to ${Number.MAX_SAFE_INTEGER}`,
@@ -56,8 +56,8 @@ export const rules = {
 type Name = keyof typeof rules
 
 /**
- * Reads the query part of a URL (what stands after the `?`, still encoded). Pure.
- * Unknown parameters are ignored; a known one that is malformed or given twice is a fault.
+ * Parses the query part of a URL (the text after the `?`, still encoded). Pure. Unknown parameters are ignored. A known
+ * parameter that is malformed or repeated is a fault.
  */
 export function parseListQuery(query: string): Parsed {
   if (query === '') return { parameters: listDefaults }
@@ -78,7 +78,7 @@ export function parseListQuery(query: string): Parsed {
   return { parameters }
 }
 
-/** The query text of a list request that parses to these parameters; what is default is left out. */
+/** The query text that parses to these parameters. Defaults are left out. */
 export function formatListQuery(parameters: ListParameters): string {
   const query = new URLSearchParams()
   if (parameters.limit !== limitDefault) query.set('limit', String(parameters.limit))
@@ -92,7 +92,7 @@ export function formatListQuery(parameters: ListParameters): string {
   return query.toString()
 }
 
-// Whether the value is well-formed; if so, it stands in the parameters afterwards.
+// Parses one value into the parameters. Returns whether it is well-formed.
 function readInto(parameters: ListParameters, name: Name, value: string): boolean {
   switch (name) {
     case 'limit':
@@ -134,7 +134,7 @@ function isName(text: string): text is Name {
   return Object.hasOwn(rules, text)
 }
 
-// Form encoding: a plus is a space. Undefined where the percent-encoding is broken.
+// Form encoding: a plus is a space. Undefined if the percent-encoding is broken.
 function decode(text: string): string | undefined {
   if (!text.includes('%') && !text.includes('+')) return text
   try {
@@ -144,7 +144,7 @@ function decode(text: string): string | undefined {
   }
 }
 
-// Decimal digits and nothing else: no sign, no fraction, no exponent, no leading zero.
+// Only decimal digits: no sign, fraction, exponent or leading zero.
 function readWhole(text: string, min: number, max: number): number | undefined {
   if (!/^(?:0|[1-9]\d{0,15})$/.test(text)) return undefined
   const value = Number(text)
@@ -159,10 +159,10 @@ const timestampMin = Date.UTC(1900, 0, 1)
 const timestampMax = Date.UTC(2299, 11, 31, 23, 59, 59, 999)
 
 /**
- * Reads an ISO 8601 timestamp as Unix milliseconds, or `undefined` where it is not one. A date alone is its midnight in
- * UTC. A time needs its zone: without one it would mean something else on every machine. Digits below the millisecond
- * are cut off, which with an inclusive bound can only add rows. The sign of `+00:00` may be a space: that is what a
- * plus that was not percent-encoded arrives as.
+ * Parses an ISO 8601 timestamp to Unix milliseconds, or returns `undefined` if it is none. A date alone means midnight
+ * UTC. A time needs a time zone, because without one it would mean something else on every machine. Digits below the
+ * millisecond are cut off: with an inclusive bound this can only add rows. The sign of `+00:00` may be a space, because
+ * a plus that was not percent-encoded arrives as a space.
  */
 export function readTimestamp(text: string): number | undefined {
   const match = timestampPattern.exec(text)
@@ -172,7 +172,7 @@ export function readTimestamp(text: string): number | undefined {
   const zoneMinute = match[9] ?? '00'
   if (hour > '23' || minute > '59' || second > '59' || zoneHour > '23' || zoneMinute > '59') return undefined
   const midnight = Date.parse(`${date}T00:00:00.000Z`)
-  // Date.parse carries a day that the month does not have over into the next one.
+  // Date.parse turns a day that the month does not have into a day of the next month.
   if (Number.isNaN(midnight) || !new Date(midnight).toISOString().startsWith(date)) return undefined
   const local =
     midnight +

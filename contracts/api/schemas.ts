@@ -1,15 +1,16 @@
 /**
- * The bodies of the API: one schema for each, every field named.
+ * The bodies of the API: one schema per body, with every field named.
  *
- * They are the allowlist. What leaves the service has gone through `parse` of one of them, which drops every field
- * that is not named here and refuses values of the wrong kind. The OpenAPI document is generated from the same.
+ * The schemas are the allowlist. Every body is parsed by one of them before it leaves the service. This drops every
+ * field that is not named here, and refuses values of the wrong type. The OpenAPI document is generated from the same
+ * schemas.
  */
 import { z } from 'zod'
 import { publicStatuses } from '../events/event.ts'
 import { errorCodes } from './errors.ts'
 
 const amount = z.number().nonnegative()
-// Not z.int(), which stops at 2^53-1: a platform may say more, and one such number must not take its page away.
+// Not z.int(), which stops at 2^53-1: the platform may send more, and one such number must not break its page.
 const count = z
   .number()
   .nonnegative()
@@ -21,7 +22,7 @@ const timestamp = z.iso.datetime({ precision: 3 }).meta({
   example: '2026-03-01T12:00:00.000Z',
 })
 
-// A web address is passed on as the platform published it; checking it again here could only hide a campaign.
+// Web addresses are passed on unchanged: a check here could only hide a campaign.
 const webAddress = z.string().meta({ format: 'uri' })
 
 const creator = z
@@ -30,32 +31,33 @@ const creator = z
     profile_url: webAddress,
     avatar_url: webAddress.nullable(),
   })
-  .meta({ id: 'Creator', description: 'The public profile of whoever runs the campaign.' })
+  .meta({ id: 'Creator', description: "The public profile of the campaign's creator." })
 
 const projectFields = {
-  id: z.string().meta({ description: 'Opaque and stable identifier.' }),
+  id: z.string().meta({ description: 'An opaque, stable identifier.' }),
   slug: z.string().meta({
-    description: 'URL-safe name; the path of the detail. It may change; the old one is then unknown.',
+    description:
+      'The URL-safe name, used in the path of the detail. It may change; then the old name is not found any more.',
   }),
   url: webAddress.meta({ description: "The campaign's page on the platform." }),
   title: z.string(),
   subtitle: z.string().nullable(),
-  category: z.string().meta({ description: 'The value that the parameter `category` is compared with.' }),
+  category: z.string().meta({ description: 'The value that the query parameter `category` must equal.' }),
   subcategory: z.string().nullable(),
-  location: z.string().nullable().meta({ description: 'A place, in free text.' }),
+  location: z.string().nullable().meta({ description: 'A place, as free text.' }),
   image_url: webAddress.nullable(),
   currency: z
     .string()
-    .meta({ description: 'ISO 4217 code of every amount of this campaign.', example: 'EUR' }),
-  goal_amount: amount.meta({ description: 'In major units of `currency`.' }),
+    .meta({ description: 'The ISO 4217 code of all amounts of this campaign.', example: 'EUR' }),
+  goal_amount: amount.meta({ description: 'The funding goal, in major units of `currency`.' }),
   pledged_amount: amount.meta({
-    description: 'The sum of the pledges that count, in major units of `currency`.',
+    description: 'The sum of all valid pledges, in major units of `currency`.',
   }),
   percent_funded: amount.meta({
     description:
-      '100 * pledged_amount / goal_amount, to two decimals; above 100 when overfunded, 0 when the goal is 0.',
+      '100 * pledged_amount / goal_amount, with two decimals. Above 100 if overfunded; 0 if the goal is 0.',
   }),
-  backer_count: count.meta({ description: 'Distinct backers with a pledge that counts.' }),
+  backer_count: count.meta({ description: 'The number of distinct backers with a valid pledge.' }),
   follower_count: count,
   status: z.enum(publicStatuses),
   campaign_type: z.string().meta({ example: 'ALL_OR_NOTHING' }),
@@ -67,7 +69,7 @@ const projectFields = {
   launch_date: timestamp.nullable(),
   end_date: timestamp.nullable(),
   days_remaining: count.meta({
-    description: 'Whole days until end_date, rounded up; 0 when that is over or there is none.',
+    description: 'Whole days until end_date, rounded up; 0 if it has passed or there is none.',
   }),
   created_at: timestamp,
   creator,
@@ -75,17 +77,19 @@ const projectFields = {
 
 export const projectSchema = z
   .object(projectFields)
-  .meta({ id: 'Project', description: 'A public campaign as lists show it.' })
+  .meta({ id: 'Project', description: 'A public campaign as shown in lists.' })
 
 export const rewardSchema = z
   .object({
     reward_id: z.string().meta({ description: 'Unique within its campaign.' }),
     title: z.string(),
     description: z.string(),
-    amount: amount.meta({ description: "The tier's price, in major units of the campaign's currency." }),
-    quantity_available: count.nullable().meta({ description: 'How many there are; null when unlimited.' }),
-    quantity_claimed: count.meta({ description: 'Pledges that count and chose this tier.' }),
-    quantity_remaining: count.nullable().meta({ description: 'How many are left; null when unlimited.' }),
+    amount: amount.meta({ description: "The price of the tier, in major units of the campaign's currency." }),
+    quantity_available: count.nullable().meta({ description: 'The total quantity; null if unlimited.' }),
+    quantity_claimed: count.meta({ description: 'The number of valid pledges for this tier.' }),
+    quantity_remaining: count
+      .nullable()
+      .meta({ description: 'The quantity that is left; null if unlimited.' }),
   })
   .meta({ id: 'Reward', description: 'A reward tier.' })
 
@@ -96,15 +100,17 @@ export const projectDetailSchema = z
     risks: z.string(),
     rewards: z.array(rewardSchema),
   })
-  .meta({ id: 'ProjectDetail', description: 'A public campaign with its texts and its reward tiers.' })
+  .meta({ id: 'ProjectDetail', description: 'A public campaign with its texts and reward tiers.' })
 
 export const statsSchema = z
   .object({
-    currency: z.string().meta({ description: 'ISO 4217 code of the amounts below.' }),
-    total_raised: amount.meta({ description: 'Sum of the pledges that count, over all public campaigns.' }),
+    currency: z.string().meta({ description: 'The ISO 4217 code of the amounts in this object.' }),
+    total_raised: amount.meta({ description: 'The sum of all valid pledges to public campaigns.' }),
     total_pledges: count,
     total_backers: count.meta({
-      description: 'Distinct backers; one who backed several campaigns counts once.',
+      description:
+        'The number of distinct backers. A backer of several campaigns counts once. It may include a backer shortly before ' +
+        'the pledge is in total_pledges, but is never above total_pledges.',
     }),
     total_creators: count,
     projects_total: count,
@@ -112,24 +118,29 @@ export const statsSchema = z
     projects_funded: count,
     success_rate: amount.max(100).meta({
       description:
-        'Percent of the ended campaigns that were funded: 100 * FUNDED / (FUNDED + FAILED + CANCELLED).',
+        'The percentage of ended campaigns that were funded: 100 * FUNDED / (FUNDED + FAILED + CANCELLED), with two ' +
+        'decimals, rounded half up.',
     }),
-    average_pledge: amount.meta({ description: 'total_raised / total_pledges; 0 when there are none.' }),
+    average_pledge: amount.meta({
+      description:
+        'total_raised / total_pledges, rounded half up to the decimals of `currency` (two for USD, none for JPY); 0 if ' +
+        'there are no pledges.',
+    }),
     categories: z.array(
       z
         .object({ category: z.string(), project_count: count })
-        .meta({ id: 'CategoryCount', description: 'How many public campaigns a category has.' }),
+        .meta({ id: 'CategoryCount', description: 'The number of public campaigns in a category.' }),
     ),
-    generated_at: timestamp.meta({ description: 'When these numbers were computed.' }),
+    generated_at: timestamp.meta({ description: 'The time at which these numbers were computed.' }),
   })
-  .meta({ id: 'Stats', description: 'The platform in numbers, over its public campaigns.' })
+  .meta({ id: 'Stats', description: 'Statistics of the public campaigns of the platform.' })
 
 export const paginationSchema = z
   .object({
-    total: count.meta({ description: 'Campaigns that the query matches, on all pages together.' }),
+    total: count.meta({ description: 'The number of campaigns that match the query, on all pages.' }),
     limit: count,
     offset: count,
-    has_more: z.boolean().meta({ description: 'Whether campaigns follow after this page.' }),
+    has_more: z.boolean().meta({ description: 'Whether there is another page after this one.' }),
   })
   .meta({ id: 'Pagination' })
 
@@ -146,8 +157,8 @@ export const statsBodySchema = z.object({ data: statsSchema }).meta({ id: 'Stats
 export const errorBodySchema = z
   .object({
     error: z.object({
-      code: z.enum(errorCodes).meta({ description: 'Stable; what a program should look at.' }),
-      message: z.string().meta({ description: 'For people; its wording may change.' }),
+      code: z.enum(errorCodes).meta({ description: 'A stable code. Programs should use this field.' }),
+      message: z.string().meta({ description: 'A text for people. Its wording may change.' }),
     }),
   })
   .meta({ id: 'ErrorBody', description: 'The body of every response with a status of 400 or above.' })

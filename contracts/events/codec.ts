@@ -1,15 +1,15 @@
 /**
  * The wire form of event values: Confluent framing (byte 0, 4-byte schema id, Avro binary).
  *
- * Without a schema registry the ids are fixed here and never reused; with one, all ids are the registry's, which knows
- * nothing of these and may give them to other schemas. Reading resolves a writer's schema against
+ * Without a schema registry the ids are fixed here and are never reused. With a registry, all ids are the registry's.
+ * It does not know the fixed ids and may give them to other schemas. Reading resolves the writer's schema against
  * ours by Avro's rules, so a producer may be older or newer than this program.
  *
  * Source: Avro 1.11 specification, "Schema Resolution"; Confluent wire format.
  */
 import { readFileSync } from 'node:fs'
 import type avro from 'avsc'
-import { compileSchema } from './avro-types.ts'
+import { beginText, checkedText, compileSchema, pathText } from './avro-types.ts'
 import type { ApiKeyState, CampaignState, EventType, PledgeState, StateEvent } from './event.ts'
 
 /** A schema id for each event type. */
@@ -22,17 +22,20 @@ export const schemaIds: SchemaIds = {
   'api-key': 3,
 }
 
-/** The current schemas, as JSON documents; what a producer registers or compiles against. */
+/** The current schemas, as JSON documents. A producer registers them or compiles against them. */
 export const schemas: Readonly<Record<EventType, object>> = {
   campaign: readSchema('campaign'),
   pledge: readSchema('pledge'),
   'api-key': readSchema('api-key'),
 }
 
-/** Reads one writer's Avro binary (without framing) as our state; throws on bytes that do not fit. */
+/**
+ * Reads one Avro binary (without framing) as our state. Throws if the bytes do not fit the writer's schema, or if a text
+ * is not UTF-8.
+ */
 export type StateReader<S> = (avroBinary: Buffer) => S
 
-/** Reads the state that begins at `at`, where states stand one behind the other; `end` is where the next begins. */
+/** Reads the state that begins at `at`, in a sequence of states. `end` is the position of the next one. */
 export type StateSequenceReader<S> = (avroBinary: Buffer, at: number) => { state: S; end: number }
 
 interface StateOf {
@@ -49,13 +52,13 @@ const types: { readonly [T in EventType]: avro.Type } = {
 
 const framingBytes = 5
 
-/** Encodes one state and frames it. Throws an `Error` that names the field when the state does not fit the schema. */
+/** Encodes one state and frames it. Throws an `Error` that names the field if the state does not fit the schema. */
 export type StateEncoder = (event: StateEvent) => Buffer
 
 /** The encoder that frames with the fixed ids. */
 export const encodeState: StateEncoder = createStateEncoder(schemaIds)
 
-/** The encoder that frames with these ids: those of the current schemas in a registry. */
+/** The encoder that frames with these ids: the ids that a registry gave to the current schemas. */
 export function createStateEncoder(ids: SchemaIds): StateEncoder {
   return event => {
     const type = types[event.type]
@@ -73,14 +76,17 @@ export function createStateEncoder(ids: SchemaIds): StateEncoder {
   }
 }
 
-/** The reader for values that a writer with this schema wrote. Throws when Avro cannot resolve it to ours. */
+/** The reader for values that were written with this schema. Throws if Avro cannot resolve it to ours. */
 export function stateReader<T extends EventType>(type: T, writerSchema: object): StateReader<StateOf[T]> {
   const reader = types[type]
   const resolver = resolverOf(type, writerSchema)
-  return avroBinary => reader.fromBuffer(avroBinary, resolver) as StateOf[T]
+  return avroBinary => {
+    beginText()
+    return checkedText(reader.fromBuffer(avroBinary, resolver) as StateOf[T])
+  }
 }
 
-/** As `stateReader`, for many states in one piece of bytes. Reading throws where the bytes end within a state. */
+/** Like `stateReader`, for a sequence of states. Reading throws if the bytes end within a state. */
 export function stateSequenceReader<T extends EventType>(
   type: T,
   writerSchema: object,
@@ -88,26 +94,30 @@ export function stateSequenceReader<T extends EventType>(
   const reader = types[type]
   const resolver = resolverOf(type, writerSchema)
   return (avroBinary, at) => {
+    beginText()
     const { value, offset } = reader.decode(avroBinary, at, resolver)
     if (offset < 0) throw new Error('truncated buffer')
-    return { state: value as StateOf[T], end: offset }
+    return { state: checkedText(value as StateOf[T]), end: offset }
   }
 }
 
-// Records and enums match by their names without the namespace: that is Avro's rule, and avsc's only when asked.
+// Records and enums match by name without the namespace. That is Avro's rule, but avsc follows it only on request.
 function resolverOf(type: EventType, writerSchema: object): avro.Resolver {
   return types[type].createResolver(compileSchema(writerSchema), { ignoreNamespaces: true })
 }
 
-/** The reader for values written with the current schema: no resolution, so it is the fast one. */
+/** The reader for values that were written with the current schema. It is fast because nothing has to be resolved. */
 export function currentStateReader<T extends EventType>(type: T): StateReader<StateOf[T]> {
   const reader = types[type]
-  return avroBinary => reader.fromBuffer(avroBinary) as StateOf[T]
+  return avroBinary => {
+    beginText()
+    return checkedText(reader.fromBuffer(avroBinary) as StateOf[T])
+  }
 }
 
 /**
- * Takes a framed value apart. The Avro part is a view on the same bytes.
- * Returns a reason instead where the framing is not Confluent's.
+ * Splits a framed value. The Avro part is a view on the same bytes. Returns a reason instead if the framing is not
+ * Confluent's.
  */
 export function unframe(value: Uint8Array): { schemaId: number; avroBinary: Buffer } | { reason: string } {
   if (value.length < framingBytes) return { reason: `${value.length} bytes are too short for a framed value` }
@@ -122,7 +132,7 @@ export function unframe(value: Uint8Array): { schemaId: number; avroBinary: Buff
   }
 }
 
-/** Names the field in the way that `faultOf` does: `rewards[2].amount_minor`. */
+/** Names the field in the same way as `faultOf`: `rewards[2].amount_minor`. */
 function firstMismatch(type: avro.Type, value: unknown): string {
   const found: string[] = []
   const errorHook = (path: string[], part: unknown, expected: avro.Type): void => {
@@ -131,13 +141,6 @@ function firstMismatch(type: avro.Type, value: unknown): string {
   }
   type.isValid(value, { errorHook })
   return found[0] ?? 'the state does not fit the schema'
-}
-
-function pathText(path: readonly string[]): string {
-  if (path.length === 0) return 'the state'
-  return path
-    .map((part, index) => (/^\d+$/.test(part) ? `[${part}]` : index === 0 ? part : `.${part}`))
-    .join('')
 }
 
 function readSchema(name: string): object {

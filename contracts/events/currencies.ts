@@ -1,9 +1,9 @@
 /**
  * ISO 4217: how many digits of a currency's `_minor` amounts stand after the decimal point.
  *
- * Source: ISO 4217 list one, and the codes that it dropped lately, for a campaign keeps the currency that it had. Metals,
- * drawing rights and test codes, which have no smallest unit, are left out. `Intl` knows the codes too, but its digits
- * follow CLDR, which rounds some currencies to what shops use.
+ * Source: ISO 4217 list one, and the codes that it dropped recently, because a campaign keeps its currency. Metals,
+ * drawing rights and test codes are left out: they have no smallest unit. `Intl` knows the codes too, but its digits
+ * come from CLDR, which rounds some currencies.
  */
 
 const byDigits: Readonly<Record<0 | 2 | 3 | 4, string>> = {

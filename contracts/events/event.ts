@@ -1,11 +1,11 @@
 /**
  * The change events, as they are between the wire and the ledger.
  *
- * An event carries an entity's whole current state, or `null` for a tombstone (deleted for good). Field
- * meanings and units stand in the Avro schemas beside this file; this is their shape in TypeScript.
+ * An event carries an entity's whole current state, or `null` for a tombstone (deleted for good). The Avro schemas
+ * beside this file define the meaning and unit of each field. This file has their shape in TypeScript.
  */
 
-/** A 64-bit integer: a `number` where that is exact, else a `bigint`. Both print as the same digits. */
+/** A 64-bit integer: a `number` if that is exact, otherwise a `bigint`. Both print as the same digits. */
 export type Long = number | bigint
 
 /** Milliseconds since the Unix epoch. */
@@ -121,7 +121,7 @@ export interface ApiKeyState {
   issued_at: TimestampMs | null
 }
 
-/** One change event. `key` is the message key; `data` null is a tombstone, which ranks after every version. */
+/** One change event. `key` is the message key. If `data` is null it is a tombstone, which ranks after every version. */
 export type ChangeEvent =
   | { type: 'campaign'; key: string; data: CampaignState | null }
   | { type: 'pledge'; key: string; data: PledgeState | null }

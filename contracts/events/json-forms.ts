@@ -1,26 +1,26 @@
 /**
- * How a state stands in JSON, compiled from its Avro schema: strict readers that name the path of what does not fit,
- * and the writers that go the other way.
+ * The JSON form of a state, compiled from its Avro schema: strict readers that name the path of a fault, and the
+ * writers for the other direction.
  *
- * Strict, because a typing error in a nullable field would otherwise be lost without a word: unknown fields, text that
- * is not Unicode and integers that JSON rounded are all faults. Readers work in place on what JSON.parse made, which
- * belongs to nobody else, so a line costs little more than its parsing.
+ * The readers are strict because a typing error in a nullable field would otherwise be lost silently. Unknown fields,
+ * text that is not Unicode and integers that JSON rounded are all faults. Readers change the result of JSON.parse in
+ * place, because nothing else uses it. So a line costs little more than its parsing.
  */
 import type { Long } from './event.ts'
 import type { Fault } from './rules.ts'
 
 export type Holder = Record<string | number, unknown>
 
-/** A fault of a reader. `isRounded`: the integer may fit once it is read exactly. */
+/** A fault that a reader found. `isRounded`: the integer may be valid if it is read exactly. */
 export interface FormFault extends Fault {
   isRounded?: boolean
 }
 
-/** How the values of one Avro type stand in JSON. */
+/** The JSON form of the values of one Avro type. */
 export interface Form {
-  /** Checks `holder[at]` and puts the event's form in its place. The fault's path begins with `at`. */
+  /** Checks `holder[at]` and replaces it with the event's form. The fault's path begins with `at`. */
   read(holder: Holder, at: string | number): FormFault | undefined
-  /** The JSON form of an event's value. Throws a `RangeError` on a timestamp that no calendar has. */
+  /** The JSON form of an event's value. Throws a `RangeError` on a timestamp that is not in the calendar. */
   write(value: unknown): unknown
 }
 
@@ -40,7 +40,7 @@ interface FieldForm {
   form: Form
 }
 
-/** Compiles an Avro schema document. Throws an `Error` on a type that no event has. */
+/** Compiles an Avro schema document. Throws an `Error` on a type that our events do not use. */
 export function compileForm(schema: object): Form {
   return formOf(schema as SchemaObject)
 }
@@ -90,7 +90,7 @@ function recordForm(fields: readonly FieldForm[]): Form {
           if (fault) return under(at, fault)
         }
       }
-      // Every field is there by now, so one more is a field that we do not know.
+      // Every field is present here, so one more is a field that we do not know.
       if (Object.keys(record).length === fields.length) return undefined
       const unknown = Object.keys(record).find(name => !names.has(name)) ?? ''
       return under(at, { field: nameText(unknown), reason: 'is not a field of the schema' })
@@ -137,7 +137,7 @@ const stringForm: Form = {
     const value = holder[at]
     if (typeof value !== 'string') return notA('a string', value, at)
     if (value.isWellFormed()) return undefined
-    return { field: segment(at), reason: 'holds half a surrogate pair, which is no Unicode text' }
+    return { field: segment(at), reason: 'contains half a surrogate pair, so it is not Unicode text' }
   },
   write: value => value,
 }
@@ -184,11 +184,11 @@ const timestampForm: Form = {
 const timestampPattern =
   /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,3})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/
 
-/** Milliseconds since the epoch of an ISO 8601 time with a zone, or `undefined` where it is none. */
+/** Milliseconds since the epoch of an ISO 8601 time with a zone, or `undefined` if the text is not one. */
 export function parseTimestamp(text: string): number | undefined {
   if (!timestampPattern.test(text)) return undefined
   const day = Number(text.slice(8, 10))
-  // Date.parse takes 30 February for 2 March.
+  // Date.parse reads 30 February as 2 March.
   if (day > 28 && day > daysInMonth(Number(text.slice(0, 4)), Number(text.slice(5, 7)))) return undefined
   return Date.parse(text)
 }
@@ -198,12 +198,12 @@ function daysInMonth(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31
 }
 
-/** Whether JSON made an object of it, an array not counted. */
+/** Whether the value is a JSON object. An array is not. */
 export function isObject(value: unknown): value is Holder {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A value as a message can show it: its JSON, cut short. */
+/** A value as a message shows it: its JSON, cut to a length. */
 export function shown(value: unknown): string {
   const text = typeof value === 'bigint' ? String(value) : (JSON.stringify(value) ?? 'nothing')
   return text.length > shownLengthMax ? `${text.slice(0, shownLengthMax)}...` : text
@@ -211,7 +211,7 @@ export function shown(value: unknown): string {
 
 const shownLengthMax = 60
 
-/** A field's name as a path can show it, whatever was made up for it. */
+/** A field's name as a path shows it. The name may be any text, so it is quoted unless it is plain. */
 export function nameText(name: string): string {
   return /^[\w-]{1,60}$/.test(name) ? name : shown(name)
 }

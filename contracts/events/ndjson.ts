@@ -1,11 +1,12 @@
 /**
- * Change events as NDJSON, one a line: what `events append` reads, and what examples are written in.
+ * Change events as NDJSON, one per line: what `events append` reads, and the form of all examples.
  *
  *     {"type":"campaign","data":{...}}
  *     {"type":"pledge","key":"c1/p1","data":null}     a tombstone
  *
- * Timestamps are ISO 8601 with a zone, enums strings, nullable fields null or left out. Integers may stand as decimal
- * strings, and those beyond 2^53 are written so. What is read here keeps the rules of `rules.ts` too. Pure.
+ * Timestamps are ISO 8601 with a zone, enums are strings, and nullable fields are null or left out. Integers may be
+ * decimal strings; those beyond 2^53 are written so. Events that are read here also keep the rules of `rules.ts`.
+ * Pure.
  */
 import { isUtf8 } from 'node:buffer'
 import { schemas } from './codec.ts'
@@ -27,7 +28,7 @@ const forms: Readonly<Record<EventType, Form>> = {
   'api-key': compileForm(schemas['api-key']),
 }
 
-/** An event, or what is wrong: a field's path in the line (`data.rewards[2].amount_minor`), or `line`. */
+/** An event, or a fault: the path of a field in the line (`data.rewards[2].amount_minor`) or `line`, and a reason. */
 export type ParsedLine = { event: ChangeEvent } | { fault: Fault }
 
 /** Reads one line, without its line end. Never throws. */
@@ -39,22 +40,22 @@ export function parseEventLine(line: string | Uint8Array): ParsedLine {
   try {
     const parsed = readLine(JSON.parse(text))
     if ('event' in parsed) return parsed
-    // JSON.parse rounds integers beyond 2^53. Few lines have any, so only those are parsed twice.
+    // JSON.parse rounds integers beyond 2^53. Few lines have any, so only those lines are parsed twice.
     const exact = parsed.fault.isRounded ? readLine(JSON.parse(text, keepInteger)) : parsed
     return 'event' in exact ? exact : faulty(exact.fault.field, exact.fault.reason)
   } catch (cause) {
-    // The parser counts lines within the text that it was given, which is always its first.
+    // The parser names the line within its text. That is always line 1, so it is removed.
     const message =
       cause instanceof SyntaxError ? cause.message.replace(/ \(line 1 column \d+\)$/, '') : undefined
     if (message !== undefined) return faulty('line', `is not JSON: ${message}`)
-    // Nothing else but the depth of what JSON.parse took can fail here, and no event is deep.
+    // The only other failure here is the depth of the parsed value. No event is deep.
     return faulty('line', 'is nested too deeply')
   }
 }
 
 /**
- * Writes one event, without a line end. `parseEventLine` gives the same event back.
- * Throws a `RangeError` on a timestamp that no calendar has; an event that keeps the rules has none.
+ * Writes one event, without a line end. `parseEventLine` gives the same event back. Throws a `RangeError` on a
+ * timestamp that is not in the calendar; an event that keeps the rules has none.
  */
 export function formatEvent({ type, key, data }: ChangeEvent): string {
   return JSON.stringify(data === null ? { type, key, data } : { type, data: forms[type].write(data) })
@@ -95,7 +96,7 @@ function readState(
   if (line.data === undefined) return faulty('data', 'is missing (null deletes the entity)')
   const formFault = forms[type].read(line, 'data')
   if (formFault) return { fault: formFault }
-  // The form is the type's own, so state and type belong together.
+  // The form belongs to this type, so state and type fit together.
   const state = { type, data: line.data } as StateEvent
   const event = { ...state, key: keyOf(state) } as ChangeEvent
   const fault = faultOf(event)
@@ -106,7 +107,7 @@ function readState(
   return { event }
 }
 
-// The longest integer of 64 bits has 20 characters; what is longer may stay rounded, for it is refused anyway.
+// The longest 64-bit integer has 20 characters. A longer number may stay rounded, because it is refused anyway.
 function keepInteger(_key: string, value: unknown, { source }: { source?: string } = {}): unknown {
   const isRounded = typeof value === 'number' && !Number.isSafeInteger(value)
   return isRounded && source !== undefined && /^-?\d{1,20}$/.test(source) ? BigInt(source) : value

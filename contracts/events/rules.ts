@@ -1,6 +1,6 @@
 /**
- * What a schema cannot say: the rules that every event keeps. The same rules bind `events append` (before the log)
- * and the projector (after it), so a value that was appended is never a reject.
+ * The rules that every event keeps and that a schema cannot express. `events append` (before the log) and the
+ * projector (after it) apply the same rules, so an event that was appended with it is never rejected.
  */
 import { currencyDigits } from './currencies.ts'
 import {
@@ -14,13 +14,15 @@ import {
   type TimestampMs,
 } from './event.ts'
 
-/** A broken rule: the field's path within `data` (or `key`), and what is wrong with it. */
+/** A broken rule: the path of the field within `data` (or `key`), and the reason. */
 export interface Fault {
   field: string
   reason: string
 }
 
 export const idLengthMax = 256
+/** Reward tiers of one campaign. They all stand in one row, which every fold of the campaign computes and writes as a whole. */
+export const rewardsMax = 1_000
 
 // The range of ClickHouse's DateTime64, which stores every timestamp.
 const timestampMin = Date.UTC(1900, 0, 1)
@@ -40,7 +42,7 @@ export function faultOf(event: ChangeEvent): Fault | undefined {
       }
 }
 
-/** The two ids in a pledge's key, or `undefined` where it is not `campaign_id/pledge_id`. */
+/** The two ids in a pledge's key, or `undefined` if the key is not `campaign_id/pledge_id`. */
 export function pledgeIdsOf(key: string): { campaign_id: string; pledge_id: string } | undefined {
   const slash = key.indexOf('/')
   const campaign_id = key.slice(0, slash)
@@ -107,6 +109,9 @@ function campaignFault(campaign: CampaignState): Fault | undefined {
 }
 
 function rewardsFault({ rewards }: CampaignState): Fault | undefined {
+  if (rewards.length > rewardsMax) {
+    return { field: 'rewards', reason: `has ${rewards.length} tiers, more than ${rewardsMax}` }
+  }
   const seen = new Set<string>()
   for (const [index, reward] of rewards.entries()) {
     const at = `rewards[${index}]`
@@ -145,7 +150,7 @@ function idFault(field: string, id: string): Fault | undefined {
   return isId(id) ? undefined : { field, reason: idReason(id) }
 }
 
-// A slash would make `campaign_id/pledge_id` ambiguous, and a tombstone has nothing but its key.
+// A slash would make `campaign_id/pledge_id` ambiguous, and a tombstone has only its key.
 function isId(id: string): boolean {
   return id.length > 0 && id.length <= idLengthMax && !id.includes('/')
 }

@@ -1,11 +1,14 @@
--- The ledger (private): the latest state of every entity, whatever the order and number of its events.
+-- The ledger (private): the latest state of every entity, for any order and number of its events.
 --
--- ReplacingMergeTree(version) keeps the row of the highest version; a tombstone is written with the version 2^64-1,
--- which no event reaches. Read with FINAL. Any number of projectors insert, in any order, as often as they like.
--- A campaign that is not public has its id, its version and no content; a pledge has no backer id but a keyed hash.
+-- ReplacingMergeTree(version) keeps the row with the highest version. A tombstone is written with the version 2^64-1,
+-- which no event reaches. Read with FINAL. Any number of projectors insert, in any order, as often as they like. A
+-- campaign that is not public has only its id and version, no content. A pledge has a keyed hash instead of the
+-- backer's id.
 --
--- Granules are small because a fold picks scattered campaigns. Inserts are fsynced: offsets are committed after them.
--- min_age_to_force_merge_seconds bounds how long a superseded row stays on disk, content that was withdrawn included.
+-- Granules are small because a fold reads scattered campaigns. Inserts are fsynced because offsets are committed
+-- after them. min_age_to_force_merge_seconds merges parts that are quiet for an hour. It is no bound for superseded
+-- rows, withdrawn content included, because new parts hold back these merges. The leading projector and the command
+-- purge keep that bound (services/shared/tables/superseded.ts).
 
 CREATE TABLE IF NOT EXISTS ${model}.campaign_ledger
 (
@@ -46,14 +49,14 @@ ENGINE = ReplacingMergeTree(version)
 ORDER BY campaign_id
 SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
 
--- A pledge that does not count is its ids and version alone.
+-- A pledge that does not count keeps only its ids and version.
 CREATE TABLE IF NOT EXISTS ${model}.pledge_ledger
 (
     campaign_id           String,
     pledge_id             String,
     version               UInt64,
     counts                Bool,
-    backer_hash           UInt64 COMMENT 'First 64 bits of SHA3-256(key from the configuration, backer id)',
+    backer_hash           UInt64 COMMENT 'Keyed hash of the backer id; the row backer_hash of the table identity says which',
     amount_minor          Int64,
     platform_amount_minor Int64,
     reward_id             String COMMENT 'Empty: no reward'
@@ -62,7 +65,8 @@ ENGINE = ReplacingMergeTree(version)
 ORDER BY (campaign_id, pledge_id)
 SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
 
--- The only table with a contact address. No role but the projector's reads it.
+-- The only table with a contact address. Only the projector's role reads it, and the view revoked_keys, which shows
+-- nothing of it but keys.
 CREATE TABLE IF NOT EXISTS ${model}.api_key_ledger
 (
     api_key                   String,

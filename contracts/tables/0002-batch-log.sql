@@ -1,8 +1,9 @@
--- What projectors did, and how far the fold has followed them (private).
+-- The batches of the projectors, and how far they are folded (private).
 --
--- A projector appends one row to the batch log once the batch's ledger rows are in; its sequence numbers have no gap.
--- The folder reads on from the last number that the fold log has for each projector. A batch that no folder sees for a
--- month is forgotten unfolded; after a year without any fold, the next folder stamps every row anew.
+-- A projector appends one row to the batch log after the batch's ledger rows are inserted. Its sequence numbers have
+-- no gaps. The fold worker continues after the last number that the fold log has for each projector. A batch that no
+-- fold worker sees within a month is dropped and is never folded. After a year without any fold, the next fold worker
+-- gives every row a new stamp.
 
 CREATE TABLE IF NOT EXISTS ${model}.batch_log
 (
@@ -21,7 +22,7 @@ ORDER BY (projector, sequence)
 TTL toDateTime(appended_at) + INTERVAL 30 DAY
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 
--- One row a finished fold. A fold that has no row here may have written rows: they are stamped anew.
+-- One row per finished fold. A fold without a row here may have written rows: they get a new stamp.
 CREATE TABLE IF NOT EXISTS ${model}.fold_log
 (
     fold_id      UInt64,
@@ -36,7 +37,8 @@ ORDER BY fold_id
 TTL toDateTime(finished_at) + INTERVAL 365 DAY
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 
--- Who may fold: the holder of the highest epoch. Every fold statement carries this as a condition.
+-- The leader of the fold: the holder of the highest epoch. The epoch is a fencing token: every fold statement has it
+-- as a condition.
 CREATE TABLE IF NOT EXISTS ${model}.fold_epochs
 (
     epoch    UInt64,

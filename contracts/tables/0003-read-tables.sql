@@ -1,11 +1,10 @@
--- The read tables: what the fold writes, and nobody else.
+-- The read tables. Only the fold writes them.
 --
--- One row a public campaign, its reward tiers in the same row, so that a campaign changes in one step. A campaign that
--- left the public leaves a row with is_deleted = 1 and no content, which FINAL hides.
--- fold_id = epoch * 2^32 + counter only grows, so a late row of a superseded folder never wins.
--- updated_at is ClickHouse's clock when the fold's statement started; a row whose content_hash comes out the same is
--- not written again and keeps it.
--- Granules and compressed blocks are small because a page and a detail read scattered rows by id.
+-- One row per public campaign, with its reward tiers in the same row, so a campaign changes in one step. A campaign
+-- that is no longer public leaves a row with is_deleted = 1 and no content, which FINAL hides. fold_id = epoch * 2^32
+-- + counter only grows, so a late row of a superseded fold worker never wins. updated_at is ClickHouse's clock at the
+-- start of the fold's statement. A row is written again only if its content_hash changes; otherwise it keeps its
+-- updated_at. Granules and compressed blocks are small because pages and details read scattered rows by id.
 
 CREATE TABLE IF NOT EXISTS ${model}.campaigns
 (
@@ -60,7 +59,7 @@ ENGINE = ReplacingMergeTree(fold_id, is_deleted)
 ORDER BY campaign_id
 SETTINGS index_granularity = 128, min_compress_block_size = 4096, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
 
--- What authentication needs of a key, and no more. Of an account's unrevoked keys the three oldest are active.
+-- What authentication needs of a key, and no more. The three oldest unrevoked keys of an account are active.
 CREATE TABLE IF NOT EXISTS ${model}.api_keys
 (
     api_key     String,

@@ -1,5 +1,5 @@
--- The data teams' contract: views with plain names, only public rows, no FINAL to remember, nothing personal.
--- Money is exact (Decimal) and in major units. The query service reads the same views.
+-- The data teams' contract: views with plain names, only public rows, nothing personal, and no need for FINAL. Money
+-- is exact (Decimal) and in major units. The query service reads the same views.
 
 CREATE OR REPLACE VIEW ${views}.campaigns
 (
@@ -86,32 +86,3 @@ AS SELECT
     sum(c.pledged_platform_amount) AS pledged_platform_amount
 FROM ${model}.campaigns AS c FINAL
 GROUP BY category;
-
-CREATE OR REPLACE VIEW ${views}.platform_totals
-(
-    total_raised      Decimal(38, 4) COMMENT 'Sum of pledged_platform_amount, in major units of the platform currency',
-    total_pledges     UInt64 COMMENT 'Pledges that count, of public campaigns',
-    total_backers     UInt64 COMMENT 'Distinct backers with such a pledge; one who backed several campaigns counts once',
-    total_creators    UInt64 COMMENT 'Distinct creators of public campaigns',
-    projects_total    UInt64 COMMENT 'Public campaigns',
-    projects_live     UInt64 COMMENT 'Of these, LIVE',
-    projects_funded   UInt64 COMMENT 'Of these, FUNDED',
-    projects_failed   UInt64 COMMENT 'Of these, FAILED',
-    projects_cancelled UInt64 COMMENT 'Of these, CANCELLED'
-)
-SQL SECURITY DEFINER
-AS SELECT
-    sum(pledged_platform_amount) AS total_raised,
-    sum(pledge_count) AS total_pledges,
-    (
-        SELECT uniqExact(backer_hash)
-        FROM ${model}.pledge_ledger FINAL
-        WHERE counts AND campaign_id IN (SELECT campaign_id FROM ${model}.campaigns FINAL)
-    ) AS total_backers,
-    uniqExact(creator_id) AS total_creators,
-    count() AS projects_total,
-    countIf(status = 'LIVE') AS projects_live,
-    countIf(status = 'FUNDED') AS projects_funded,
-    countIf(status = 'FAILED') AS projects_failed,
-    countIf(status = 'CANCELLED') AS projects_cancelled
-FROM ${model}.campaigns FINAL;

@@ -1,5 +1,6 @@
--- For the query service, which keeps an index of all lists in memory: which campaigns changed when, and also those that
--- left the public, of which the views say nothing. Private; a campaign comes once for every row that is not merged yet.
+-- Which campaigns changed, and when. The query service keeps its list index current with it. It also has campaigns
+-- that are no longer public, which the views do not show. Private. A campaign appears once for each row that is not
+-- merged yet.
 
 CREATE OR REPLACE VIEW ${model}.campaign_changes
 (

@@ -1,5 +1,6 @@
--- What the tables began with, so that a process with other settings is refused before it mixes two worlds in one table:
--- another backer key counts every backer anew, another currency names the same money otherwise. Secrets as fingerprints.
+-- The settings that the tables began with. A process with other settings is refused, because it would corrupt the
+-- tables: with another backer key every backer would count again, and with another currency the same amounts would
+-- mean other money. Secrets are stored as fingerprints.
 
 CREATE TABLE IF NOT EXISTS ${model}.identity
 (

@@ -1,5 +1,5 @@
--- What rebuilds did (private): every step and every sign of life of one, so that it can be watched from elsewhere, goes on
--- after a kill where it was, and is refused while another is alive.
+-- The rebuilds (private): every step and every heartbeat. With it, other processes can watch a rebuild, a killed
+-- rebuild can resume, and a second rebuild is refused while one is alive.
 
 CREATE TABLE IF NOT EXISTS ${model}.rebuild_log
 (

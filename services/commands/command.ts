@@ -1,6 +1,10 @@
-/** What all commands share: how they are called, how they print, how they fail. */
+/** What all commands share: how they are called, how they print and how they fail. */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import { ConfigError } from '../shared/config.ts'
+import { type Config, ConfigError } from '../shared/config.ts'
+import { isDistributed } from '../shared/distributed.ts'
+import { messageOf } from '../shared/message-of.ts'
+import { type Help, helpFor, helpText, usageText } from './help.ts'
+import { printableLines } from './printable.ts'
 
 export interface Io {
   stdin: NodeJS.ReadableStream
@@ -8,26 +12,38 @@ export interface Io {
   stderr: NodeJS.WritableStream
 }
 
-/** A command in the list of them, loaded when it is called. */
+/** A command by its name. Its code is loaded when it is called. */
 export interface CommandEntry {
-  /** One line. */
+  /** One line for the list of commands. */
   summary: string
   load: () => Promise<Command>
 }
 
 export interface Command {
-  /** The whole help, first line `usage: ...`. */
-  usage: string
+  help: Help
   /** Resolves with the exit code: 0 done, 1 failed, 2 called wrongly. */
   run(args: string[], io: Io): Promise<number>
 }
 
-/** The command was called wrongly: the message and the usage are printed, and the exit code is 2. */
+/** The command was called wrongly. The message and the usage are printed, and the exit code is 2. */
 export class UsageError extends Error {
   override name = 'UsageError'
 }
 
 export const defaultDataDirectory = '.pledgeview'
+
+/** The data directory's option, as the help shows it. */
+export const dataDirOption = {
+  '--data-dir D': `the data directory of the embedded service (default ${defaultDataDirectory})`,
+} as const
+
+/**
+ * The data directory that a command works on, or `undefined` if it works on Kafka and ClickHouse: that is so if Kafka is
+ * configured and `--data-dir` is not given. All commands decide here.
+ */
+export function embeddedDirectory(dataDir: string | undefined, config: Config): string | undefined {
+  return dataDir === undefined && isDistributed(config) ? undefined : (dataDir ?? defaultDataDirectory)
+}
 
 /** Picks the command and runs it. A failure is one line on stderr, or with `--json` one object on stdout. */
 export async function runCommand(
@@ -46,17 +62,17 @@ export async function runCommand(
   }
   const command = await entry.load()
   if (args.includes('--help') || args.includes('-h')) {
-    io.stdout.write(`${command.usage}\n`)
+    io.stdout.write(helpText(helpFor(command.help, args)))
     return 0
   }
   try {
     return await command.run(args, io)
   } catch (error) {
-    return reportFailure(error, command, args.includes('--json'), io)
+    return reportFailure(error, helpFor(command.help, args), args.includes('--json'), io)
   }
 }
 
-/** `parseArgs` with strictness, its faults as `UsageError`. */
+/** Strict `parseArgs`. Throws `UsageError` for an unknown option or a missing value. */
 export function readArguments<T extends ParseArgsConfig>(config: T): ReturnType<typeof parseArgs<T>> {
   try {
     return parseArgs(config)
@@ -65,7 +81,7 @@ export function readArguments<T extends ParseArgsConfig>(config: T): ReturnType<
   }
 }
 
-/** A whole number within bounds, from an option's text. Throws `UsageError`, naming the option. */
+/** A whole number within bounds, from an option's text. Throws `UsageError` that names the option. */
 export function wholeNumber(
   option: string,
   text: string,
@@ -76,25 +92,21 @@ export function wholeNumber(
   throw new UsageError(`--${option} takes a whole number from ${min} to ${max}, not ${JSON.stringify(text)}`)
 }
 
-/** One JSON object, as `--json` promises. */
+/** Prints one JSON object on one line, as `--json` promises. */
 export function printJson(io: Io, value: object): void {
   io.stdout.write(`${JSON.stringify(value)}\n`)
 }
 
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
-
-function reportFailure(error: unknown, command: Command, asJson: boolean, io: Io): number {
+function reportFailure(error: unknown, help: Help, asJson: boolean, io: Io): number {
   const isUsage = error instanceof UsageError
   if (asJson) printJson(io, { error: { message: messageOf(error) } })
-  io.stderr.write(`pledgeview: ${messageOf(error)}\n`)
-  if (isUsage) io.stderr.write(`\n${command.usage}\n`)
+  io.stderr.write(`pledgeview: ${printableLines(messageOf(error))}\n`)
+  if (isUsage) io.stderr.write(`\n${usageText(help)}`)
   return isUsage || error instanceof ConfigError ? 2 : 1
 }
 
 function helpOf(commands: Readonly<Record<string, CommandEntry>>): string {
   const width = Math.max(...Object.keys(commands).map(name => name.length))
   const lines = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`)
-  return `usage: pledgeview COMMAND [OPTIONS]\n\n${lines.join('\n')}\n\npledgeview COMMAND --help tells more.\n`
+  return `usage: pledgeview COMMAND [OPTIONS]\n\n${lines.join('\n')}\n\npledgeview COMMAND --help describes a command.\n`
 }

@@ -1,26 +1,28 @@
 /**
- * `pledgeview events append`: NDJSON events, validated line by line, into the event log.
+ * `pledgeview events append`: validates NDJSON events line by line and appends them to the event log.
  *
- * It stops at the first bad line, with everything before it appended and nothing of it, and says how to go on. Memory
- * is bounded, whatever the input. Events that are appended a second time change nothing, so a run can be repeated.
+ * It stops at the first bad line. Everything before that line is appended, and the message says how to go on. Memory
+ * is bounded for any input. Events that are appended a second time change nothing, so a run can be repeated.
  */
 import { createReadStream, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
-import { type Line, splitLines } from '../shared/event-lines.ts'
+import { type Line, splitLines } from '../shared/event-log/event-lines.ts'
+import { eventLineBytesMax, isBlank, readEventLine, recordOf } from '../shared/event-log/event-records.ts'
 import { openJournalWriter } from '../shared/event-log/journal/journal.ts'
 import type { EventWriter, NewRecord } from '../shared/event-log/port.ts'
-import { eventLineBytesMax, isBlank, readEventLine, recordOf } from '../shared/event-records.ts'
+import { messageOf } from '../shared/message-of.ts'
 import { createProgress, grouped, megabytes } from '../shared/progress.ts'
-import { type Io, messageOf, printJson } from './command.ts'
+import { type Io, printJson } from './command.ts'
+import { printable } from './printable.ts'
 
 export interface AppendOptions {
   source: AsyncIterable<Uint8Array | string>
   writer: EventWriter
-  /** Frames with the ids that the log's readers resolve; the fixed ones by default. */
+  /** Frames with the ids that the log's readers resolve. Default: the fixed ids. */
   encode?: StateEncoder
-  /** Begin with this line; 1 is the first. What stands before it is not looked at. */
+  /** The first line to read, from 1. Lines before it are skipped. */
   fromLine?: number
   onProgress?: (progress: AppendProgress) => void
   lineBytesMax?: number
@@ -28,18 +30,21 @@ export interface AppendOptions {
   batchBytesMax?: number
 }
 
-/** Lines that were read, skipped and blank ones included, and events that are durable in the log. */
+/** Lines that were read, including skipped and blank ones, and events that are durable in the log. */
 export interface AppendProgress {
   lines: number
   appended: number
 }
 
-/** Appending stopped. Lines before `line` are in the log, `appended` events of them by this run; nothing else is. */
+/**
+ * Appending stopped. The lines before `line` are in the log; this run appended `appended` events of them. Nothing
+ * else is.
+ */
 export class EventsAppendError extends Error {
   override name = 'EventsAppendError'
   /** The line to go on from: the bad one, or the first that could not be appended. */
   readonly line: number
-  /** A path in the line, `line` for the whole of it, or `undefined` where the log is what failed. */
+  /** A path in the line, `line` for the whole line, or `undefined` if the log failed. */
   readonly field: string | undefined
   readonly reason: string
   readonly appended: number
@@ -48,7 +53,7 @@ export class EventsAppendError extends Error {
     const place =
       at.field === undefined || at.field === 'line' ? `line ${at.line}` : `line ${at.line}: ${at.field}`
     super(
-      `${place} ${at.reason}; ${beforeText(at.appended)}. Go on with --from-line ${at.line} once it is put right.`,
+      `${place} ${at.reason}; ${beforeText(at.appended)}. Repair it, then go on with --from-line ${at.line}.`,
       { cause: at.cause },
     )
     this.line = at.line
@@ -69,7 +74,7 @@ interface Batch {
   firstLine: number
 }
 
-/** Appends the events of an NDJSON stream, a batch at a time, each all or nothing. Throws `EventsAppendError`. */
+/** Appends the events of an NDJSON stream in batches; each batch is all or nothing. Throws `EventsAppendError`. */
 export async function eventsAppend({
   source,
   writer,
@@ -94,8 +99,8 @@ export async function eventsAppend({
       throw new EventsAppendError({ line: firstLine, reason, appended: progress.appended, cause })
     }
     progress.appended += records.length
-    // Appending may have blocked the event loop, and reading may never wait: others get their turn here.
-    await nextTurn()
+    // Appending may have blocked the event loop, and reading may never wait. So other work gets a chance here.
+    await yieldToEventLoop()
   }
 
   async function take(line: Line): Promise<void> {
@@ -142,13 +147,13 @@ export interface EventsAppendArgs {
   json?: boolean
 }
 
-/** An event log that is open for appending, and how its values are framed. */
+/** An event log that is open for appending, and the encoder for its values. */
 export interface AppendTarget {
   writer: EventWriter
   encode: StateEncoder
 }
 
-/** Runs the command, against the journal unless told otherwise. Resolves with the exit code: 0, or 1 on a failure. */
+/** Runs the command; by default it appends to the journal. Resolves with the exit code: 0, or 1 after a failure. */
 export async function runEventsAppend(
   args: EventsAppendArgs,
   io: Io,
@@ -165,7 +170,7 @@ export async function runEventsAppend(
     }
   } catch (cause) {
     if (args.json) printJson(io, { error: errorObject(cause) })
-    io.stderr.write(`pledgeview: ${args.file}: ${messageOf(cause)}\n`)
+    io.stderr.write(`pledgeview: ${printable(`${args.file}: ${messageOf(cause)}`)}\n`)
     return 1
   }
 }
@@ -211,7 +216,7 @@ function openInput(file: string, { stdin }: Io): Input {
   return { source: readFile(file), totalBytes: found.isFile() ? found.size : undefined }
 }
 
-// Opened when it is first read: a stream that nobody came to read would have nobody to catch its errors.
+// Opened when it is first read. A stream that is opened and never read would have no handler for its errors.
 async function* readFile(file: string): AsyncGenerator<Buffer> {
   yield* createReadStream(file, { highWaterMark: readBytes })
 }

@@ -1,20 +1,42 @@
 import { type Config, readConfig } from '../shared/config.ts'
-import { isDistributed, kafkaSettings, stateEncoderOf } from '../shared/distributed.ts'
+import { kafkaSettings, stateEncoderOf } from '../shared/distributed.ts'
 import { openKafkaWriter } from '../shared/event-log/kafka/writer.ts'
-import { createLogger } from '../shared/logger.ts'
-import { type Command, defaultDataDirectory, readArguments, UsageError, wholeNumber } from './command.ts'
+import { createLogger } from '../shared/ops/logger.ts'
+import {
+  type Command,
+  dataDirOption,
+  defaultDataDirectory,
+  embeddedDirectory,
+  readArguments,
+  UsageError,
+  wholeNumber,
+} from './command.ts'
 import { type AppendTarget, runEventsAppend } from './events-append.ts'
+import { jsonOption } from './help.ts'
 
 export const eventsCommand: Command = {
-  usage: `usage: pledgeview events append FILE [--from-line N] [--data-dir D] [--json]
-
-Validates change events, one JSON object a line, and appends them to the event log. FILE is a path, or - for stdin.
-It stops at the first bad line and names it; what stands before it is appended. The log is Kafka where
-PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is not given, else the journal of a data directory.
-
-  --from-line N   begin with line N (1 is the first): the way on after a line was repaired
-  --data-dir D    the embedded service's data directory (default ${defaultDataDirectory})
-  --json          print one JSON object on stdout`,
+  help: {
+    call: 'events append FILE [OPTIONS]',
+    does: 'Appends change events to the event log.',
+    subcommands: {
+      append: {
+        call: 'events append FILE [--from-line N] [--data-dir D] [--json]',
+        does:
+          'Validates change events, one JSON object per line, and appends them to the event log. It stops at the first bad ' +
+          'line and names it; the events before that line are appended. The log is Kafka if PLEDGEVIEW_KAFKA_BROKERS is ' +
+          'set and --data-dir is not given. Otherwise it is the journal in the data directory.',
+        options: {
+          FILE: 'a path, or - for stdin',
+          '--from-line N':
+            'begin with line N (the first is 1); use it to go on after you have repaired a bad line',
+          ...dataDirOption,
+          ...jsonOption,
+        },
+        examples: ['events append events.ndjson', 'events append - --from-line 2001 < events.ndjson'],
+        cost: 'Memory stays small for any size of file. Events that are appended twice change nothing but the size of the log.',
+      },
+    },
+  },
 
   async run(args, io) {
     const { values, positionals } = readArguments({
@@ -32,18 +54,18 @@ PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is not given, else the journal of
       throw new UsageError('events append takes one FILE, or - for stdin')
     const fromLine = values['from-line']
     const config = readConfig(process.env)
-    const isKafka = isDistributed(config) && values['data-dir'] === undefined
+    const directory = embeddedDirectory(values['data-dir'], config)
     return runEventsAppend(
       {
         file,
-        dataDir: values['data-dir'] ?? defaultDataDirectory,
+        dataDir: directory ?? defaultDataDirectory,
         json: values.json,
         ...(fromLine !== undefined && {
           fromLine: wholeNumber('from-line', fromLine, { min: 1, max: Number.MAX_SAFE_INTEGER }),
         }),
       },
       io,
-      isKafka ? () => openKafkaTarget(config) : undefined,
+      directory === undefined ? () => openKafkaTarget(config) : undefined,
     )
   },
 }

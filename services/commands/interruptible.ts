@@ -1,8 +1,8 @@
 const signals = ['SIGINT', 'SIGTERM'] as const
 
 /**
- * Runs the work with a signal that aborts when the process is interrupted for the first time; a second interrupt ends the
- * process at once. For work that ends by itself: what its interruption means is the work's to say.
+ * Runs the work with a signal that aborts at the first interrupt of the process. A second interrupt ends the process
+ * at once. For work that ends by itself; the work decides what an interrupt means.
  */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const stop = new AbortController()

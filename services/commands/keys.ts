@@ -1,29 +1,37 @@
 import { randomBytes } from 'node:crypto'
 import { withModel } from '../embedded/access.ts'
 import { openExistingDataDirectory } from '../embedded/data-directory.ts'
-import { issueKey, type KeyAdmin, type KeyRecord, keyDirectory, revokeKey } from '../shared/api-keys.ts'
+import {
+  issueKey,
+  type KeyAdmin,
+  type KeyRecord,
+  keyDirectory,
+  revokeKey,
+} from '../shared/api-keys/api-keys.ts'
+import { keyPrefix, keyPrefixLength } from '../shared/api-keys/credentials.ts'
 import { type Config, readConfig } from '../shared/config.ts'
-import { keyPrefix, keyPrefixLength } from '../shared/credentials.ts'
 import {
   databasesOf,
-  isDistributed,
   kafkaSettings,
   required,
   serverSettings,
   stateEncoderOf,
 } from '../shared/distributed.ts'
 import { openKafkaWriter } from '../shared/event-log/kafka/writer.ts'
-import { createLogger } from '../shared/logger.ts'
-import { openServerTables } from '../shared/tables/clickhouse-server.ts'
+import { createLogger } from '../shared/ops/logger.ts'
+import { openTables } from '../shared/tables/clickhouse.ts'
 import { holdTablesIdentity } from '../shared/tables/identity.ts'
 import {
   type Command,
-  defaultDataDirectory,
+  dataDirOption,
+  embeddedDirectory,
   type Io,
   printJson,
   readArguments,
   UsageError,
 } from './command.ts'
+import { jsonOption } from './help.ts'
+import { printable } from './printable.ts'
 
 const options = {
   'data-dir': { type: 'string' },
@@ -35,20 +43,53 @@ const options = {
   scope: { type: 'string', multiple: true },
 } as const
 
+const commonOptions = {
+  '--data-dir D': `${dataDirOption['--data-dir D']}; without it, and if PLEDGEVIEW_KAFKA_BROKERS is set, the command works on Kafka and ClickHouse`,
+  ...jsonOption,
+}
+
 type Values = ReturnType<typeof readArguments<{ args: string[]; options: typeof options }>>['values']
 
 export const keysCommand: Command = {
-  usage: `usage: pledgeview keys issue --account A --name N --url U --email E [--scope S ...] [--json]
-       pledgeview keys list --account A [--json]
-       pledgeview keys revoke KEY [--json]
-
-An account has at most three active keys. The secret is printed once, by issue, and stored only as a hash: a lost
-secret means revoking the key and issuing another. Distributed where PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is
-not given. KEY is a whole key or its first ${keyPrefixLength} characters.
-
-  --scope S      default read:public, without which the API answers 403
-  --data-dir D   the embedded service's data directory (default ${defaultDataDirectory})
-  --json         print one JSON object on stdout`,
+  help: {
+    call: 'keys issue|list|revoke [OPTIONS]',
+    does: 'Manages the API keys of an account.',
+    subcommands: {
+      issue: {
+        call: 'keys issue --account A --name N --url U --email E [--scope S]... [--data-dir D] [--json]',
+        does:
+          'Issues an API key and prints it with its secret. The secret is shown only here: only a hash of it is stored. If ' +
+          'it is lost, revoke the key and issue another. An account has at most three active keys.',
+        options: {
+          '--account A': 'the account that gets the key',
+          '--name N': 'the name of the integration that will use the key',
+          '--url U': 'the web address of the integration',
+          '--email E': 'the contact address of the integration',
+          '--scope S':
+            'a scope of the key, may be repeated (default read:public; without that the API answers 403)',
+          ...commonOptions,
+        },
+        examples: [
+          'keys issue --account acme --name Mirror --url https://acme.example --email ops@acme.example',
+        ],
+        cost: 'It waits until the key is active: about 2 s, at most 15 s. If the key does not become active, it is deleted again.',
+      },
+      list: {
+        call: 'keys list --account A [--data-dir D] [--json]',
+        does: 'Lists the keys of an account, the oldest first. Secrets are not shown.',
+        options: { '--account A': 'the account', ...commonOptions },
+        examples: ['keys list --account acme'],
+        cost: 'One query. It changes nothing.',
+      },
+      revoke: {
+        call: 'keys revoke KEY [--data-dir D] [--json]',
+        does: 'Revokes a key, and waits until the ledger has it. The API refuses it within 2 s after that. This cannot be undone.',
+        options: { KEY: `a whole key, or its first ${keyPrefixLength} characters`, ...commonOptions },
+        examples: ['keys revoke pv_live_1a2b3c4d'],
+        cost: 'It waits until the revocation is in the tables, at most 15 s.',
+      },
+    },
+  },
 
   async run(args, io) {
     const { values, positionals } = readArguments({ args, allowPositionals: true, options })
@@ -89,10 +130,12 @@ async function list(values: Values, io: Io): Promise<number> {
   const account = requireId('account', values.account)
   const keys = await withAdmin(values, admin => admin.directory.ofAccount(account))
   if (values.json) printJson(io, { account, keys: keys.map(shown) })
-  else if (keys.length === 0) io.stdout.write(`account ${account} has no keys\n`)
+  else if (keys.length === 0) io.stdout.write(`account ${printable(account)} has no keys\n`)
   else
     for (const key of keys.map(shown))
-      io.stdout.write(`${key.key_prefix}  ${key.status.padEnd(7)}  ${key.issued_at}  ${key.name}\n`)
+      io.stdout.write(
+        `${key.key_prefix}  ${key.status.padEnd(7)}  ${key.issued_at}  ${printable(key.name)}\n`,
+      )
   return 0
 }
 
@@ -101,16 +144,16 @@ async function revoke([key, ...rest]: string[], values: Values, io: Io): Promise
   if (key.length < keyPrefixLength) throw new UsageError(`a KEY has at least ${keyPrefixLength} characters`)
   const revoked = await withAdmin(values, admin => revokeKey(admin, key))
   if (values.json) printJson(io, { revoked: shown(revoked) })
-  else io.stdout.write(`revoked ${keyPrefix(revoked.key)} (${revoked.name})\n`)
+  else io.stdout.write(`revoked ${keyPrefix(revoked.key)} (${printable(revoked.name)})\n`)
   return 0
 }
 
-/** Runs the work on the embedded model, or distributed on Kafka and the ClickHouse server. */
+/** Runs the work on the embedded model, or on Kafka and ClickHouse if the command is distributed. */
 async function withAdmin<T>(values: Values, work: (admin: KeyAdmin) => Promise<T>): Promise<T> {
   const config = readConfig(process.env)
-  const root = values['data-dir']
-  if (root === undefined && isDistributed(config)) return withDistributedAdmin(config, work)
-  const directory = openExistingDataDirectory(root ?? defaultDataDirectory)
+  const root = embeddedDirectory(values['data-dir'], config)
+  if (root === undefined) return withDistributedAdmin(config, work)
+  const directory = openExistingDataDirectory(root)
   return withModel(directory, config, { isCaughtUp: true }, ({ keys, writer, secrets }) =>
     work({ ...clocks, directory: keys, writer, pepper: secrets.keyPepper }),
   )
@@ -118,7 +161,7 @@ async function withAdmin<T>(values: Values, work: (admin: KeyAdmin) => Promise<T
 
 async function withDistributedAdmin<T>(config: Config, work: (admin: KeyAdmin) => Promise<T>): Promise<T> {
   const { PLEDGEVIEW_KEY_PEPPER: pepper } = required(config, ['PLEDGEVIEW_KEY_PEPPER'])
-  const tables = openServerTables(serverSettings(config))
+  const tables = openTables(serverSettings(config))
   try {
     await holdTablesIdentity(tables, databasesOf(config), { PLEDGEVIEW_KEY_PEPPER: pepper })
     const encode = await stateEncoderOf(config)
@@ -141,7 +184,7 @@ async function withDistributedAdmin<T>(config: Config, work: (admin: KeyAdmin) =
 
 const clocks = { now: Date.now, monotonicMs: () => performance.now(), randomBytes }
 
-/** What an operator sees of a key: no hash, and the key by its first characters. */
+/** What an operator sees of a key: no hash, and only the first characters of the key. */
 function shown(key: KeyRecord) {
   return {
     key_prefix: keyPrefix(key.key),
@@ -174,12 +217,12 @@ function requireId(option: string, text: string | undefined): string {
 function requireUrl(text: string | undefined): string {
   const url = requireText('url', text)
   if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
-    throw new UsageError(`--url is no web address: ${url}`)
+    throw new UsageError(`--url is not a web address: ${url}`)
   return url
 }
 
 function requireEmail(text: string | undefined): string {
   const email = requireText('email', text)
-  if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new UsageError(`--email is no e-mail address: ${email}`)
+  if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new UsageError(`--email is not an e-mail address: ${email}`)
   return email
 }

@@ -1,23 +1,36 @@
 import { openDataDirectory } from '../embedded/data-directory.ts'
+import { openEmbeddedTables } from '../embedded/tables.ts'
 import { type Config, readConfig } from '../shared/config.ts'
-import { definitionsOf, isDistributed, serverSettings, topicSettings } from '../shared/distributed.ts'
+import { definitionsOf, serverSettings, topicSettings } from '../shared/distributed.ts'
 import { lockDataDirectory } from '../shared/event-log/journal/lock.ts'
 import { ensureTopics } from '../shared/event-log/kafka/topics.ts'
-import { createLogger } from '../shared/logger.ts'
-import { openServerTables } from '../shared/tables/clickhouse-server.ts'
-import { createRoles } from '../shared/tables/clickhouse-server-roles.ts'
+import { createLogger } from '../shared/ops/logger.ts'
+import { checkParts } from '../shared/tables/broken-parts.ts'
+import { openTables } from '../shared/tables/clickhouse.ts'
 import { migrate } from '../shared/tables/migrate.ts'
-import { defaultDatabases } from '../shared/tables/port.ts'
-import { type Command, defaultDataDirectory, type Io, printJson, readArguments } from './command.ts'
+import { createRoles } from '../shared/tables/roles.ts'
+import {
+  type Command,
+  dataDirOption,
+  embeddedDirectory,
+  type Io,
+  printJson,
+  readArguments,
+} from './command.ts'
+import { jsonOption } from './help.ts'
+import { printableLines } from './printable.ts'
 
 export const migrateCommand: Command = {
-  usage: `usage: pledgeview migrate [--data-dir D] [--json]
-
-Runs the table definitions that have not run yet. npm start does so by itself. Distributed (PLEDGEVIEW_KAFKA_BROKERS is
-set and --data-dir is not given) it also makes or checks the topics, and makes the roles where the server allows it.
-
-  --data-dir D   the embedded service's data directory (default ${defaultDataDirectory})
-  --json         print one JSON object on stdout`,
+  help: {
+    call: 'migrate [--data-dir D] [--json]',
+    does:
+      'Brings the tables up to date: runs the SQL files of contracts/tables that have not run yet. npm start does this by ' +
+      'itself. If PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is not given, it works on the configured ClickHouse, creates ' +
+      'or checks the Kafka topics, and creates the roles if the server allows it.',
+    options: { ...dataDirOption, ...jsonOption },
+    examples: ['migrate', 'migrate --data-dir /var/lib/pledgeview'],
+    cost: 'A few seconds. It may run again at any time. With --data-dir, stop the service on that directory first.',
+  },
 
   async run(args, io) {
     const { values } = readArguments({
@@ -25,10 +38,11 @@ set and --data-dir is not given) it also makes or checks the topics, and makes t
       options: { 'data-dir': { type: 'string' }, json: { type: 'boolean', default: false } },
     })
     const config = readConfig(process.env)
-    const isEmbedded = values['data-dir'] !== undefined || !isDistributed(config)
-    const done = isEmbedded
-      ? { applied: await migrateEmbedded(values['data-dir'] ?? defaultDataDirectory) }
-      : await migrateDistributed(config)
+    const directory = embeddedDirectory(values['data-dir'], config)
+    const done =
+      directory === undefined
+        ? await migrateDistributed(config)
+        : { applied: await migrateEmbedded(directory, config) }
     if (values.json) printJson(io, done)
     else printDone(done, io)
     return 0
@@ -36,24 +50,20 @@ set and --data-dir is not given) it also makes or checks the topics, and makes t
 }
 
 interface Done {
-  /** Names of the files that ran. */
+  /** Names of the SQL files that ran. */
   applied: string[]
   topics?: string[]
-  /** Why the roles were not made; null where they were. */
+  /** Why the roles were not created; null if they were. */
   roles_refused?: string | null
 }
 
-async function migrateEmbedded(root: string): Promise<string[]> {
+async function migrateEmbedded(root: string, config: Config): Promise<string[]> {
   const directory = openDataDirectory(root)
   const lock = lockDataDirectory(directory.root)
   try {
-    const { openChdbTables } = await import('../shared/tables/chdb.ts')
-    const tables = openChdbTables(directory.tables)
-    try {
-      return await migrate(tables, defaultDatabases)
-    } finally {
-      await tables.close()
-    }
+    const { applied, close } = await openEmbeddedTables({ directory, config, logger: createLogger('error') })
+    await close()
+    return applied
   } finally {
     lock.release()
   }
@@ -65,11 +75,12 @@ async function migrateDistributed(config: Config): Promise<Done> {
     create: config.PLEDGEVIEW_KAFKA_CREATE_TOPICS,
     logger,
   })
-  const tables = openServerTables(serverSettings(config))
+  const tables = openTables(serverSettings(config))
   try {
     const { databases, options } = definitionsOf(config)
     const applied = await migrate(tables, databases, options)
     const { refused } = await createRoles(tables, databases, options)
+    await checkParts(tables, databases)
     return { applied, topics, roles_refused: refused ?? null }
   } finally {
     await tables.close()
@@ -78,6 +89,7 @@ async function migrateDistributed(config: Config): Promise<Done> {
 
 function printDone({ applied, topics = [], roles_refused }: Done, io: Io): void {
   io.stdout.write(applied.length > 0 ? `applied ${applied.join(', ')}\n` : 'the tables are up to date\n')
-  if (topics.length > 0) io.stdout.write(`made the topics ${topics.join(', ')}\n`)
-  if (roles_refused) io.stderr.write(`The server does not let us make the roles: ${roles_refused}\n`)
+  if (topics.length > 0) io.stdout.write(`created the topics ${topics.join(', ')}\n`)
+  if (roles_refused)
+    io.stderr.write(`The server refused to create the roles: ${printableLines(roles_refused)}\n`)
 }

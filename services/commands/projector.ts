@@ -1,14 +1,20 @@
 import { runProjectorProcess } from '../projector/main.ts'
+import { completeSwap } from '../rebuild/swap.ts'
 import { readConfig } from '../shared/config.ts'
-import { createLogger } from '../shared/logger.ts'
+import { createLogger } from '../shared/ops/logger.ts'
+import { sleep } from '../shared/sleep.ts'
 import { type Command, readArguments } from './command.ts'
 import { untilInterrupted } from './until-interrupted.ts'
 
 export const projectorCommand: Command = {
-  usage: `usage: pledgeview projector
-
-Projects the topics of a Kafka cluster into the tables of a ClickHouse server, until it is interrupted. Any number of them
-share the work. Settings come from the environment: deploy/pledgeview.env.example.`,
+  help: {
+    call: 'projector',
+    does:
+      'Projects the topics of a Kafka cluster into the tables of a ClickHouse server, until it is interrupted. Start as many ' +
+      'as you like: they share the partitions. The settings come from the environment (deploy/pledgeview.env.example).',
+    examples: ['projector'],
+    cost: 'Memory for two batches (PLEDGEVIEW_BATCH_BYTES_MAX) and what is fetched ahead. An interrupt ends it within 15 s, without loss.',
+  },
 
   async run(args, io) {
     readArguments({ args, options: {} })
@@ -19,6 +25,8 @@ share the work. Settings come from the environment: deploy/pledgeview.env.exampl
         config,
         logger,
         signal,
+        afterExpiredPause: (tables, databases) =>
+          completeSwap(tables, databases, { monotonicMs: () => performance.now(), sleep }),
         onReady: ({ opsUrl }) => io.stdout.write(`The projector runs (ops: ${opsUrl})\n`),
       }),
     )

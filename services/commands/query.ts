@@ -1,14 +1,18 @@
 import { runQueryProcess } from '../query/main.ts'
 import { readConfig } from '../shared/config.ts'
-import { createLogger } from '../shared/logger.ts'
+import { createLogger } from '../shared/ops/logger.ts'
 import { type Command, readArguments } from './command.ts'
 import { untilInterrupted } from './until-interrupted.ts'
 
 export const queryCommand: Command = {
-  usage: `usage: pledgeview query
-
-Serves the API from the tables of a ClickHouse server, until it is interrupted. Settings come from the environment:
-deploy/pledgeview.env.example.`,
+  help: {
+    call: 'query',
+    does:
+      'Serves the API from the tables of a ClickHouse server, until it is interrupted. Start as many as you like behind a ' +
+      'load balancer. The settings come from the environment (deploy/pledgeview.env.example).',
+    examples: ['query'],
+    cost: 'Caches and the list index take memory: see PLEDGEVIEW_CACHE_BYTES_MAX and PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX.',
+  },
 
   async run(args, io) {
     readArguments({ args, options: {} })

@@ -1,12 +1,14 @@
 /**
- * `npm start`: the embedded service with something to see.
+ * `npm start`: the embedded service, with demo data.
  *
- * On a new data directory it loads the demo platform, issues a demo key and prints curl lines to paste; then a trickle
- * of pledges keeps the numbers moving. With --no-demo it starts as it is.
+ * On a new data directory it loads the demo platform, issues a demo key and prints curl lines to paste. Then a few
+ * simulated pledges per second keep the numbers moving. With --no-demo it starts empty.
  */
 
 import { randomBytes } from 'node:crypto'
 import closeWithGrace from 'close-with-grace'
+import { analystUser } from '../clickhouse/configuration.ts'
+import { canRefuseCalls } from '../clickhouse/outgoing.ts'
 import { appendDemo, runTrickle } from '../demo/load-demo.ts'
 import {
   type DataDirectory,
@@ -16,18 +18,13 @@ import {
   writeDemo,
 } from '../embedded/data-directory.ts'
 import { type EmbeddedService, startEmbeddedService } from '../embedded/service.ts'
-import { issueKey } from '../shared/api-keys.ts'
+import { issueKey } from '../shared/api-keys/api-keys.ts'
 import { readConfig } from '../shared/config.ts'
-import { createLogger } from '../shared/logger.ts'
+import { messageOf } from '../shared/message-of.ts'
+import { createLogger } from '../shared/ops/logger.ts'
 import { createProgress } from '../shared/progress.ts'
-import {
-  type Command,
-  defaultDataDirectory,
-  type Io,
-  messageOf,
-  readArguments,
-  wholeNumber,
-} from './command.ts'
+import { type Command, defaultDataDirectory, type Io, readArguments, wholeNumber } from './command.ts'
+import { printableLines } from './printable.ts'
 
 const demoSeed = 20_180_101
 const trickleMs = 1_000
@@ -35,12 +32,23 @@ const closeMsMax = 5_000
 const portBounds = { min: 0, max: 65_535 }
 
 export const startCommand: Command = {
-  usage: `usage: pledgeview start [--port N] [--ops-port N] [--data-dir D] [--no-demo]
-
-  --port N       public API (default 8080; 0 takes a free one)
-  --ops-port N   health, readiness, metrics, status (default 9090; 0 takes a free one)
-  --data-dir D   where everything is kept (default ${defaultDataDirectory})
-  --no-demo      start empty, without demo events, key or trickle`,
+  help: {
+    call: 'start [--port N] [--ops-port N] [--sql-port N] [--sql-native-port N] [--no-sql] [--data-dir D] [--no-demo]',
+    does:
+      'Runs the embedded service until it is interrupted: projector, API and ClickHouse, with everything in one data directory. ' +
+      'On a new data directory it loads demo events, issues a demo key and prints curl lines to paste.',
+    options: {
+      '--port N': 'the public API (default 8080; 0 takes a free port)',
+      '--ops-port N': 'health, readiness, metrics and status (default 9090; 0 takes a free port)',
+      '--sql-port N': 'SQL for data teams over HTTP (default 8123; 0 takes a free port)',
+      '--sql-native-port N': "SQL over ClickHouse's native protocol (default 9000; 0 takes a free port)",
+      '--no-sql': 'no SQL for data teams',
+      '--data-dir D': `the directory that keeps everything (default ${defaultDataDirectory})`,
+      '--no-demo': 'start empty: no demo events, no demo key, no simulated pledges',
+    },
+    examples: ['start', 'start --no-demo --data-dir /var/lib/pledgeview'],
+    cost: 'ClickHouse may take half of the memory (PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX). The first start also loads the demo platform.',
+  },
 
   async run(args, io) {
     const { values } = readArguments({
@@ -48,6 +56,9 @@ export const startCommand: Command = {
       options: {
         port: { type: 'string', default: '8080' },
         'ops-port': { type: 'string', default: '9090' },
+        'sql-port': { type: 'string', default: '8123' },
+        'sql-native-port': { type: 'string', default: '9000' },
+        'no-sql': { type: 'boolean', default: false },
         'data-dir': { type: 'string', default: defaultDataDirectory },
         'no-demo': { type: 'boolean', default: false },
       },
@@ -56,25 +67,39 @@ export const startCommand: Command = {
       port: wholeNumber('port', values.port, portBounds),
       opsPort: wholeNumber('ops-port', values['ops-port'], portBounds),
     }
+    const sql = {
+      httpPort: wholeNumber('sql-port', values['sql-port'], portBounds),
+      nativePort: wholeNumber('sql-native-port', values['sql-native-port'], portBounds),
+    }
     const config = readConfig({
       PLEDGEVIEW_LOG_LEVEL: process.stderr.isTTY ? 'warn' : 'info',
       ...process.env,
     })
     const logger = createLogger(config.PLEDGEVIEW_LOG_LEVEL)
     const directory = openDataDirectory(values['data-dir'])
-    const service = await startEmbeddedService({ directory, config, ...ports, logger })
+    const service = await startEmbeddedService({
+      directory,
+      config,
+      ...ports,
+      sql: values['no-sql'] ? undefined : sql,
+      logger,
+    })
 
     const stop = new AbortController()
-    const closed = new Promise<void>(resolve => {
-      closeWithGrace({ delay: closeMsMax, logger: false }, async ({ err }) => {
-        if (err) logger.fatal({ error: messageOf(err), stack: err.stack }, 'closing after a failure')
-        stop.abort()
-        await service.close()
-        resolve()
-      })
+    const closed = Promise.withResolvers<void>()
+    closeWithGrace({ delay: closeMsMax, logger: false }, async ({ err }) => {
+      if (err) logger.fatal({ error: messageOf(err), stack: err.stack }, 'closing after a failure')
+      stop.abort()
+      await service.close()
+      closed.resolve()
     })
     service.model.stopped.then(error => {
       if (error) io.stderr.write(stoppedText(error))
+    })
+    service.model.clickHouse.failed.then(async error => {
+      stop.abort()
+      await service.close()
+      closed.reject(error)
     })
 
     try {
@@ -82,6 +107,10 @@ export const startCommand: Command = {
       const isNew = demo !== undefined && !demo.is_loaded
       if (isNew) await loadDemo(service, directory, demo, io)
       io.stdout.write(`Pledgeview serves ${service.apiUrl} (ops: ${service.opsUrl})\n`)
+      if (!values['no-sql']) {
+        io.stdout.write(sqlText(service, config.PLEDGEVIEW_SQL_PASSWORD !== ''))
+        if (!canRefuseCalls()) io.stderr.write(openCallsText)
+      }
       if (isNew) await showDemo(service, io)
       else io.stdout.write(keyHint(values['data-dir']))
       if (demo) {
@@ -95,23 +124,40 @@ export const startCommand: Command = {
         }).catch((error: unknown) => logger.error({ error: messageOf(error) }, 'the demo trickle ended'))
       }
     } catch (error) {
-      // Interrupted on the way: what failed is what the closing took away.
+      // It was interrupted. The failure only comes from the closing.
       if (!stop.signal.aborted) {
         await service.close()
         throw error
       }
     }
-    await closed
+    await closed.promise
     return 0
   },
 }
 
 function stoppedText(error: Error): string {
   return `
-The projector stopped: ${error.message}
-The API goes on serving what is there. A key that is revoked meanwhile stays valid until the projector runs again.
+The projector stopped: ${printableLines(error.message)}
+The API keeps serving the data that is there. A key that is revoked meanwhile stays valid until the projector runs again.
 `
 }
+
+/** Access to the data teams' SQL, with a line to paste. */
+function sqlText({ model: { clickHouse, databases } }: EmbeddedService, hasPassword: boolean): string {
+  const { url, nativePort } = clickHouse
+  const question = `SELECT status, count() FROM ${databases.views}.campaigns GROUP BY status`
+  const password = hasPassword ? ' -H "X-ClickHouse-Key: $PLEDGEVIEW_SQL_PASSWORD"' : ''
+  return `SQL for data teams, user ${analystUser}: ${url}/play?user=${analystUser} (native protocol: port ${nativePort})
+
+  curl -s '${url}/?user=${analystUser}'${password} -d '${question}'
+
+`
+}
+
+const openCallsText = `This system has no Landlock rules for TCP (Linux 6.7 or later). So an analyst can make ClickHouse connect to addresses that this
+machine reaches. deploy/README.md, "The embedded form", says how to limit that.
+
+`
 
 function keyHint(dataDirectory: string): string {
   const where = dataDirectory === defaultDataDirectory ? '' : ` --data-dir ${dataDirectory}`
@@ -119,7 +165,7 @@ function keyHint(dataDirectory: string): string {
   return `For a key: npm run --silent pledgeview -- keys issue ${who}${where}\n`
 }
 
-/** The demo of the directory: the one that it has, a new one where its journal is empty, else none. */
+/** The demo of the directory: the existing one, a new one if the journal is empty, or none. */
 async function demoOf({ model }: EmbeddedService, directory: DataDirectory): Promise<Demo | undefined> {
   const lag = await model.projector.lag()
   const isEmpty = lag.every(({ end }) => end <= 1)
@@ -170,7 +216,7 @@ A demo key was issued; its secret is not shown again. Paste:
   ${curl} '${apiUrl}/projects?status=LIVE&sort=most_funded&limit=3'
   ${curl} '${apiUrl}/stats'
 
-Pledges keep coming in. Ctrl-C stops; the next start goes on from here.
+Pledges keep coming in. Ctrl-C stops the service. The next start continues from here.
 `,
   )
 }

@@ -1,30 +1,43 @@
 import { withModel } from '../embedded/access.ts'
 import { openExistingDataDirectory, type ServiceAddress } from '../embedded/data-directory.ts'
-import { type TablesStatus, tablesStatus } from '../projector/status.ts'
-import { type Config, readConfig } from '../shared/config.ts'
+import type { SharedSlugs } from '../projector/shared-slugs.ts'
 import {
-  databasesOf,
-  isDistributed,
-  readerSettings,
-  serverSettings,
-  shardsOf,
-} from '../shared/distributed.ts'
+  type ReachedTables,
+  reachedTables,
+  type SetAsideStatus,
+  type Status,
+  tablesStatus,
+} from '../projector/status.ts'
+import { type Config, readConfig } from '../shared/config.ts'
+import { databasesOf, readerSettings, serverSettings, shardsOf } from '../shared/distributed.ts'
 import { openJournalInspector } from '../shared/event-log/journal/inspector.ts'
+import { compactionWarnings } from '../shared/event-log/kafka/compaction.ts'
 import { openKafkaInspector } from '../shared/event-log/kafka/inspector.ts'
 import type { PartitionLag } from '../shared/event-log/port.ts'
-import { createLogger } from '../shared/logger.ts'
-import { openServerTables } from '../shared/tables/clickhouse-server.ts'
-import { type Command, defaultDataDirectory, type Io, printJson, readArguments } from './command.ts'
+import { createLogger } from '../shared/ops/logger.ts'
+import { openTables } from '../shared/tables/clickhouse.ts'
+import {
+  type Command,
+  dataDirOption,
+  embeddedDirectory,
+  type Io,
+  printJson,
+  readArguments,
+} from './command.ts'
+import { jsonOption } from './help.ts'
+import { printable } from './printable.ts'
 
 export const statusCommand: Command = {
-  usage: `usage: pledgeview status [--data-dir D] [--json]
-
-Asks the service that runs on the data directory; where none runs, opens the directory for a moment. Distributed
-(PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is not given) it asks Kafka and ClickHouse; a single projector tells its
-own at /status of its ops port.
-
-  --data-dir D   the embedded service's data directory (default ${defaultDataDirectory})
-  --json         print one JSON object on stdout`,
+  help: {
+    call: 'status [--data-dir D] [--json]',
+    does:
+      'Shows how far the projection is and what it holds. It asks the service that runs on the data directory. If none runs, ' +
+      'it opens the directory for a moment. If PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is not given, it asks Kafka and ' +
+      'ClickHouse; a single projector shows its own state at /status of its ops port.',
+    options: { ...dataDirOption, ...jsonOption },
+    examples: ['status', 'status --json'],
+    cost: 'A few queries. It changes nothing. If no service runs on the data directory, it starts ClickHouse for the queries.',
+  },
 
   async run(args, io) {
     const { values } = readArguments({
@@ -32,22 +45,21 @@ own at /status of its ops port.
       options: { 'data-dir': { type: 'string' }, json: { type: 'boolean', default: false } },
     })
     const config = readConfig(process.env)
-    const isEmbedded = values['data-dir'] !== undefined || !isDistributed(config)
-    const found = isEmbedded
-      ? await embeddedStatus(values['data-dir'] ?? defaultDataDirectory, config)
-      : await distributedStatus(config)
+    const directory = embeddedDirectory(values['data-dir'], config)
+    const found =
+      directory === undefined ? await distributedStatus(config) : await embeddedStatus(directory, config)
     if (values.json) printJson(io, found.status)
     else printStatus(found.heading, found.status, io)
-    return 0
+    return found.status.clickhouse.ok ? 0 : 1
   },
 }
 
-interface ShownStatus extends TablesStatus {
-  projector: { members?: number; lag: PartitionLag[] }
+type ShownStatus = ReachedTables & {
+  projector: { members?: number; lag: PartitionLag[]; warnings: string[] }
   rejects: { total: number }
 }
 
-/** What to print: lines that say who projects, and the rest. */
+/** What to print: first the lines about the projectors, then the rest. */
 interface Found {
   heading: [name: string, text: string][]
   status: ShownStatus
@@ -57,7 +69,7 @@ async function embeddedStatus(root: string, config: Config): Promise<Found> {
   const directory = openExistingDataDirectory(root)
   const { service, ...found } = await withModel(directory, config, { isCaughtUp: false }, async access => ({
     service: shownService(access.service),
-    ...(await access.status()),
+    ...completed(await access.status()),
   }))
   const inspector = openJournalInspector(directory.journal)
   const status = { service, ...found, rejects: { total: inspector.rejectCount() } }
@@ -72,52 +84,104 @@ async function embeddedStatus(root: string, config: Config): Promise<Found> {
   }
 }
 
+/** A service of an earlier version, beside which this command was installed, reports less. */
+function completed(status: Partial<Status> & Pick<Status, 'projector'>): Status {
+  const { projector, tables, fold } = status
+  return {
+    clickhouse: { ok: true, detail: 'answers' },
+    misplaced: null,
+    ...status,
+    fold: fold ? { ...fold, set_aside: fold.set_aside ?? [] } : null,
+    projector: { ...projector, warnings: projector.warnings ?? [] },
+    tables: tables ? { ...tables, shared_slugs: tables.shared_slugs ?? { count: 0, examples: [] } } : null,
+  } as Status
+}
+
 function shownService(service: ServiceAddress | undefined): { pid: number; port: number } | null {
   return service ? { pid: service.pid, port: service.port } : null
 }
 
 async function distributedStatus(config: Config): Promise<Found> {
-  const tables = openServerTables(serverSettings(config))
-  const shards = await shardsOf(config)
+  const tables = openTables(serverSettings(config))
   try {
     const inspector = await openKafkaInspector(readerSettings(config), { logger: createLogger('error') })
     try {
       const { members, lag } = await inspector.group()
       const total = await inspector.rejectCount()
-      const ofTables = await tablesStatus({ tables, databases: databasesOf(config), ...shards })
+      const retentionMsMin = config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS
+      const warnings = compactionWarnings(await inspector.compaction(), retentionMsMin)
+      const ofTables = await reachedTables(async () => {
+        const shards = await shardsOf(config)
+        try {
+          return await tablesStatus({ tables, databases: databasesOf(config), ...shards })
+        } finally {
+          await shards?.close()
+        }
+      })
       return {
         heading: [['projectors', String(members)]],
-        status: { projector: { members, lag }, ...ofTables, rejects: { total } },
+        status: { projector: { members, lag, warnings }, ...ofTables, rejects: { total } },
       }
     } finally {
       await inspector.close()
     }
   } finally {
-    await shards?.close()
     await tables.close()
   }
 }
 
-function printStatus(
-  heading: Found['heading'],
-  { projector, fold, tables, rejects }: ShownStatus,
-  io: Io,
-): void {
+function printStatus(heading: Found['heading'], status: ShownStatus, io: Io): void {
+  const { projector, clickhouse, rejects, misplaced } = status
   const lines = [
     ...heading,
     ...projector.lag.map(({ topic, partition, committed, end }) => [
       `${topic}/${partition}`,
       `offset ${committed} of ${end}, ${end - committed} waiting`,
     ]),
-    [
-      'last fold',
-      fold.last_finished_at ? `${fold.last_finished_at}, ${fold.last_elapsed_ms} ms` : 'none yet',
-    ],
-    ['to fold', `${fold.pending_batches} batches`],
-    ['campaigns', `${tables.public_campaigns} public of ${tables.known_campaigns} known`],
-    ['pledges', `${tables.known_pledges} ledger rows`],
-    ['active keys', String(tables.active_keys)],
+    ...(clickhouse.ok ? tablesLines(status) : [['clickhouse', whyUnread(clickhouse)]]),
     ['rejects', String(rejects.total)],
+    ...misplacedLines(misplaced),
+    ...projector.warnings.map(warning => ['warning', warning]),
   ]
-  for (const [name = '', text] of lines) io.stdout.write(`${name.padEnd(14)}${text}\n`)
+  for (const [name = '', text = ''] of lines) io.stdout.write(`${name.padEnd(14)}${printable(text)}\n`)
+}
+
+function whyUnread({ answers, detail }: { answers: boolean; detail: string }): string {
+  return `${answers ? 'cannot be read' : 'does not answer'}: ${detail}`
+}
+
+function tablesLines({ fold, tables }: ShownStatus): [name: string, text: string][] {
+  if (fold === null) return []
+  const lastFold = fold.last_finished_at ? `${fold.last_finished_at}, ${fold.last_elapsed_ms} ms` : 'none yet'
+  return [
+    ['last fold', lastFold],
+    ['to fold', `${fold.pending_batches} batches`],
+    ...fold.set_aside.map((one): [string, string] => ['set aside', setAsideText(one)]),
+    ['campaigns', `${tables.public_campaigns} public of ${tables.known_campaigns} known`],
+    ['pledges', `${tables.known_pledges} in the ledger`],
+    ['active keys', String(tables.active_keys)],
+    ...(tables.shared_slugs.count > 0 ? [sharedSlugsLine(tables.shared_slugs)] : []),
+  ]
+}
+
+function misplacedLines(misplaced: ShownStatus['misplaced']): [string, string][] {
+  if (misplaced === null || misplaced.records === 0) return []
+  const { records, last_at, examples } = misplaced
+  const first = `${records} records of the last 30 days are not in the partition of their key, the last at ${last_at}:`
+  return [
+    ['misplaced', first],
+    ...examples.map((example): [string, string] => ['', example]),
+    ['', 'a deletion of these keys may not last: see the partition in contracts/events/README.md'],
+  ]
+}
+
+function sharedSlugsLine({ count, examples }: SharedSlugs): [name: string, text: string] {
+  const shown = examples.map(({ slug, campaign_ids: ids }) => `${slug} (${ids.join(', ')})`)
+  const more = count > examples.length ? ', ...' : ''
+  return ['shared slugs', `${count}; by each the API finds its first campaign: ${shown.join(', ')}${more}`]
+}
+
+function setAsideText({ campaign_id, since, is_behind, failures, reason }: SetAsideStatus): string {
+  const state = is_behind ? 'changes are missing' : 'up to date'
+  return `${campaign_id} since ${since} (${reason}): ${state}, ${failures} failed folds of it alone`
 }

@@ -1,12 +1,13 @@
 import closeWithGrace from 'close-with-grace'
 import type { Logger } from 'pino'
-import { messageOf } from './command.ts'
+import { messageOf } from '../shared/message-of.ts'
 
 const closeMsMax = 15_000
 
 /**
- * Runs the work until it ends or the process is told to: then the work's signal aborts, and it has `closeMsMax` to end.
- * Resolves with the exit code. A failure of the work is thrown; one from elsewhere in the process ends it.
+ * Runs the work until it ends or the process is interrupted. Then the work's signal aborts, and the work has
+ * `closeMsMax` to end. Resolves with the exit code. A failure of the work is thrown. A failure elsewhere in the
+ * process ends the process.
  */
 export async function untilInterrupted(
   logger: Logger,

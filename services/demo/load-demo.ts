@@ -1,4 +1,4 @@
-/** Writes the demo platform to an event log: first its history, then what goes on happening. */
+/** Writes the demo platform to an event log: first its history, then new events as time passes. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { encodeState } from '../../contracts/events/codec.ts'
 import { keyOf, type StateEvent, topicOf } from '../../contracts/events/event.ts'
@@ -7,7 +7,7 @@ import { campaignsDefault, type DemoOptions } from './outline.ts'
 import { demoEvents } from './platform.ts'
 import { demoTrickle } from './trickle.ts'
 
-/** How far the history is in the log. Campaigns come in the order of their creation, so they make a fair bar. */
+/** How much of the history is in the log. Campaigns come in the order of their creation, so they suit a progress bar. */
 export interface DemoProgress {
   events: number
   campaigns: number
@@ -17,15 +17,15 @@ export interface DemoProgress {
 export interface AppendDemoOptions extends DemoOptions {
   writer: EventWriter
   onProgress?: (progress: DemoProgress) => void
-  /** Stops between two batches by throwing its reason. */
+  /** Stops between two batches and throws the signal's reason. */
   signal?: AbortSignal
 }
 
 const batchRecordsMax = 2_000
 
 /**
- * Appends the platform's history, in batches. Throws what the writer throws; a history that was cut off is appended
- * anew with the same seed and `now`: it is the same events, and an event that comes twice counts once.
+ * Appends the platform's history, in batches. Throws the writer's errors. An interrupted history is appended again from the
+ * start with the same seed and `now`: the events are the same, and a duplicate event has no effect.
  */
 export async function appendDemo(options: AppendDemoOptions): Promise<{ appended: number }> {
   const { writer, onProgress, signal } = options
@@ -49,12 +49,11 @@ export async function appendDemo(options: AppendDemoOptions): Promise<{ appended
   return { appended }
 }
 
-export interface TrickleRun {
+/** The seed and the number of campaigns of the history. */
+export interface TrickleRun extends Omit<DemoOptions, 'now'> {
   writer: EventWriter
-  /** As the history was appended with: its seed, and the time that it ended at, in ms. */
-  seed: DemoOptions['seed']
+  /** When the history ended, in ms. */
   loadedAt: number
-  campaigns?: number
   /** The clock, in ms since the epoch. */
   now: () => number
   /** How long to wait between two batches. */
@@ -63,25 +62,23 @@ export interface TrickleRun {
 }
 
 /**
- * Goes on with the platform whose history ended at `loadedAt`, until the signal is aborted; an append that is under
- * way is finished first. Throws what the writer throws.
+ * Continues the platform whose history ended at `loadedAt`, until the signal is aborted. An append in progress is finished
+ * first. Throws the writer's errors.
  */
 export async function runTrickle(run: TrickleRun): Promise<void> {
-  const { writer, seed, loadedAt, campaigns, now, intervalMs, signal } = run
-  const trickle = demoTrickle({ seed, now: loadedAt, ...(campaigns !== undefined && { campaigns }) })
+  const { writer, loadedAt, now, intervalMs, signal, ...platform } = run
+  const trickle = demoTrickle({ ...platform, now: loadedAt })
   while (await waited(intervalMs, signal)) {
     const records = trickle.next(now()).map(recordOf)
     if (records.length > 0) await writer.append(records)
   }
 }
 
-/** Waits, and says whether the whole time has passed: false where the signal was aborted. */
+/** Waits. Returns false if the signal was aborted before the time had passed. */
 async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
-  try {
-    await sleep(ms, undefined, { signal })
-  } catch (error) {
+  await sleep(ms, undefined, { signal }).catch((error: unknown) => {
     if (!signal.aborted) throw error
-  }
+  })
   return !signal.aborted
 }
 

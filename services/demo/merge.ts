@@ -1,69 +1,44 @@
-/** Merges sources that are each in order of time, without holding more of them open than run at the same time. */
+/** Merges sources that are each in order of time. Only the sources that have begun and not ended are open. */
 
 export interface Timed {
   time: number
 }
 
 export interface TimedSource<T extends Timed> {
-  /** Nothing of the source is earlier. */
+  /** No item of the source is earlier. */
   startsAt: number
-  /** Opened when the merge has come to `startsAt`. */
+  /** Called when the merge has reached `startsAt`. */
   open: () => Iterator<T>
 }
 
-interface OpenSource<T> {
-  head: T
-  rest: Iterator<T>
-}
-
-/** Everything of all sources in order of time. The sources must come in the order of their starts. */
+/** All items of all sources in order of time. The sources must be in the order of their starts. */
 export function* mergeByTime<T extends Timed>(
   sources: readonly TimedSource<T>[],
 ): Generator<T, void, undefined> {
-  const heap: OpenSource<T>[] = []
-  let opened = 0
-  for (;;) {
+  // In descending order of time, so that the earliest is taken from the end.
+  const open: { head: T; rest: Iterator<T> }[] = []
+  const advance = (rest: Iterator<T>): void => {
+    const next = rest.next()
+    if (next.done) return
+    let low = 0
+    let high = open.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((open[middle]?.head.time ?? 0) > next.value.time) low = middle + 1
+      else high = middle
+    }
+    open.splice(low, 0, { head: next.value, rest })
+  }
+  for (let opened = 0; ; ) {
     const next = sources[opened]
-    const earliest = heap[0]
+    const earliest = open.at(-1)
     if (next && (!earliest || next.startsAt <= earliest.head.time)) {
       opened++
-      const rest = next.open()
-      const head = rest.next()
-      if (!head.done) siftUp(heap, { head: head.value, rest })
-      continue
-    }
-    if (!earliest) return
-    yield earliest.head
-    const following = earliest.rest.next()
-    const replacement = following.done ? heap.pop() : { head: following.value, rest: earliest.rest }
-    if (replacement && replacement !== earliest) siftDown(heap, replacement)
+      advance(next.open())
+    } else if (earliest) {
+      open.pop()
+      yield earliest.head
+      advance(earliest.rest)
+    } else return
   }
-}
-
-/** Adds to a binary heap whose first is the earliest. */
-function siftUp<T extends Timed>(heap: OpenSource<T>[], added: OpenSource<T>): void {
-  let at = heap.length
-  while (at > 0) {
-    const above = (at - 1) >> 1
-    const parent = heap[above]
-    if (!parent || parent.head.time <= added.head.time) break
-    heap[at] = parent
-    at = above
-  }
-  heap[at] = added
-}
-
-/** Puts another in the place of the heap's first, and lets it sink to where it belongs. */
-function siftDown<T extends Timed>(heap: OpenSource<T>[], replacement: OpenSource<T>): void {
-  let at = 0
-  for (;;) {
-    const left = heap[2 * at + 1]
-    const right = heap[2 * at + 2]
-    const isRight = left !== undefined && right !== undefined && right.head.time < left.head.time
-    const earlier = isRight ? right : left
-    if (!earlier || replacement.head.time <= earlier.head.time) break
-    heap[at] = earlier
-    at = 2 * at + (isRight ? 2 : 1)
-  }
-  heap[at] = replacement
 }

@@ -1,100 +1,45 @@
 /**
- * The demo platform's history: believable change events of a whole crowdfunding platform, out of a seed.
+ * The demo platform's history: realistic change events of a whole crowdfunding platform, from a seed.
  *
- * A pure function of its arguments. Events come in the order of their time, of all campaigns together; each carries
- * its time in microseconds as its version, so the events of one entity have growing versions.
+ * A pure function of its arguments. The events of all campaigns come in the order of their time. Each has its time in
+ * microseconds as its version, so the versions of one entity grow.
  */
 import type { StateEvent } from '../../contracts/events/event.ts'
 import { type CampaignPlan, campaignAt, campaignMoments, planCampaign } from './campaign.ts'
-import { opaqueId } from './ids.ts'
-import { mergeByTime, type TimedSource } from './merge.ts'
-import { toPlatformMinor } from './money.ts'
+import { mergeByTime } from './merge.ts'
 import { type DemoOptions, outlinesOf } from './outline.ts'
-import type { PlannedPledge, PledgeStep } from './pledges.ts'
-import type { Seed } from './random.ts'
+import { pledgeState } from './pledges.ts'
+import { opaqueId, type Seed } from './random.ts'
 
-export interface TimedEvent {
-  /** Ms since the epoch. */
-  time: number
-  event: StateEvent
-}
-
-/** Everything that happened on the platform up to `now`. */
+/** All events of the platform up to `now`. */
 export function* demoEvents(options: DemoOptions): Iterable<StateEvent> {
   const sources = outlinesOf(options)
     .filter(({ schedule }) => schedule.createdAt <= options.now)
-    .map(
-      (outline): TimedSource<TimedEvent> => ({
-        startsAt: outline.schedule.createdAt,
-        open: () => eventsOf(options.seed, planCampaign(options, outline)),
-      }),
-    )
+    .map(outline => ({
+      startsAt: outline.schedule.createdAt,
+      open: () => eventsOf(options.seed, planCampaign(options, outline)),
+    }))
   for (const { time, event } of mergeByTime(sources)) {
     if (time > options.now) return
     yield event
   }
 }
 
-/** The events of one campaign and its pledges in order of time, only those after `after` (ms) where it is given. */
-export function* eventsOf(
-  seed: Seed,
-  plan: CampaignPlan,
-  after = Number.NEGATIVE_INFINITY,
-): Generator<TimedEvent, void, undefined> {
-  for (const moment of momentsOf(plan, after)) {
-    yield { time: moment.time, event: stateEventOf(seed, plan, moment) }
-  }
-}
-
-interface CampaignMoment {
-  type: 'campaign'
-  time: number
-}
-
-interface PledgeMoment {
-  type: 'pledge'
-  time: number
-  pledge: PlannedPledge
-  /** The pledge's number within its campaign. */
-  number: number
-  step: PledgeStep
-}
-
-function momentsOf(plan: CampaignPlan, after: number): (CampaignMoment | PledgeMoment)[] {
-  const moments: (CampaignMoment | PledgeMoment)[] = []
-  for (const time of campaignMoments(plan)) {
-    if (time > after) moments.push({ type: 'campaign', time })
-  }
-  for (const [number, pledge] of plan.pledges.entries()) {
-    for (const step of pledge.steps) {
-      if (step.time > after) moments.push({ type: 'pledge', time: step.time, pledge, number, step })
+/** The events of one campaign and its pledges in order of time, only those after `after` (ms) if it is given. */
+export function* eventsOf(seed: Seed, plan: CampaignPlan, after = Number.NEGATIVE_INFINITY) {
+  const { campaign_id, currency } = plan.constant
+  const moments = campaignMoments(plan).map(time => ({
+    time,
+    eventOf: (): StateEvent => ({ type: 'campaign', data: campaignAt(plan, time) }),
+  }))
+  for (const [number, { backer, steps }] of plan.pledges.entries()) {
+    const pledge_id = `plg_${campaign_id.slice(4)}_${number}`
+    const ids = { pledge_id, campaign_id, backer_id: opaqueId('bkr', seed, backer) }
+    for (const step of steps) {
+      const eventOf = (): StateEvent => ({ type: 'pledge', data: pledgeState(ids, step, currency) })
+      moments.push({ time: step.time, eventOf })
     }
   }
-  return moments.sort((a, b) => a.time - b.time)
-}
-
-function stateEventOf(seed: Seed, plan: CampaignPlan, moment: CampaignMoment | PledgeMoment): StateEvent {
-  switch (moment.type) {
-    case 'campaign':
-      return { type: 'campaign', data: campaignAt(plan, moment.time) }
-    case 'pledge': {
-      const { pledge, number, step } = moment
-      return {
-        type: 'pledge',
-        data: {
-          pledge_id: `plg_${plan.campaignId.slice(4)}_${number}`,
-          campaign_id: plan.campaignId,
-          backer_id: opaqueId('bkr', seed, pledge.backer),
-          version: step.time * 1000,
-          changed_at: step.time,
-          status: step.status,
-          amount_minor: step.amountMinor,
-          platform_amount_minor: toPlatformMinor(step.amountMinor, plan.currency),
-          reward_id: step.rewardId,
-        },
-      }
-    }
-    default:
-      return moment satisfies never
-  }
+  const upcoming = moments.filter(({ time }) => time > after).sort((a, b) => a.time - b.time)
+  for (const { time, eventOf } of upcoming) yield { time, event: eventOf() }
 }

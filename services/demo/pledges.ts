@@ -1,10 +1,10 @@
-/** One campaign's pledges: when they come, what they choose, and what becomes of them. */
-import type { PledgeStatus } from '../../contracts/events/event.ts'
-import { countsTowardsTotals } from '../../contracts/events/event.ts'
-import { type DemoCurrency, priceMinor } from './money.ts'
-import { between, chance, intBetween, pickWeighted, type Random } from './random.ts'
+/** One campaign's pledges: when they come, which tier they choose, and how they end. */
+import { countsTowardsTotals, type PledgeState, type PledgeStatus } from '../../contracts/events/event.ts'
+import { type DemoCurrency, priceMinor, toPlatformMinor } from './money.ts'
+import type { Outline } from './outline.ts'
+import { between, chance, intBetween, pickBy, type Random } from './random.ts'
 import type { OfferedReward } from './rewards.ts'
-import type { Schedule } from './schedule.ts'
+import { day, hour, minute } from './schedule.ts'
 
 /** A state of a pledge, from `time` (ms) on. Amounts are in the campaign's currency. */
 export interface PledgeStep {
@@ -15,48 +15,39 @@ export interface PledgeStep {
 }
 
 export interface PlannedPledge {
-  /** The backer's number among all of the platform's. */
+  /** The backer's number among all backers of the platform. */
   backer: number
-  /** At least one; times only grow. */
+  /** At least one; times ascend. */
   steps: PledgeStep[]
 }
 
-interface PledgePlan {
-  schedule: Schedule
-  rewards: readonly OfferedReward[]
-  currency: DemoCurrency
-  /** Backers have the numbers 0 to this, without it. */
-  backersMax: number
-}
+/** Backers are numbered from 0, below `backersMax`. */
+type PledgePlan = Pick<Outline, 'schedule' | 'currency'> & { offers: OfferedReward[]; backersMax: number }
 
 const second = 1000
-const minute = 60 * second
-const hour = 60 * minute
-const day = 24 * hour
 
-/** `count` pledges in the order in which they come, with everything that will happen to them. */
+/** `count` pledges in the order in which they come, with all of their later states. */
 export function planPledges(random: Random, count: number, plan: PledgePlan): PlannedPledge[] {
   const { launchAt, closedAt } = plan.schedule
   // The last ones come early enough for their payment to be settled before the campaign closes.
   const lifetime = closedAt - launchAt - hour
   const times = Array.from({ length: count }, () => launchAt + 5 * second + momentIn(random) * lifetime)
-  times.sort((a, b) => a - b)
-  const left = new Map(
-    plan.rewards.map(({ reward }) => [
-      reward.reward_id,
-      reward.quantity_available ?? Number.POSITIVE_INFINITY,
-    ]),
-  )
+  const offers = plan.offers.map(offer => ({ ...offer, left: offer.reward.quantity_available ?? Infinity }))
   const backers = new Set<number>()
-  return times.map(time => {
-    const backer = drawBacker(random, plan.backersMax, backers)
-    backers.add(backer)
-    const choice = chooseReward(random, plan, left)
-    return { backer, steps: lifeOf(random, Math.floor(time), choice, plan) }
-  })
+  return times
+    .sort((a, b) => a - b)
+    .map(time => {
+      const backer = drawBacker(random, plan.backersMax, backers)
+      backers.add(backer)
+      const remaining = offers.filter(({ left }) => left > 0)
+      const offer = chooseOffer(random, remaining)
+      if (offer) offer.left--
+      const first = firstStep(random, Math.floor(time), plan.currency, offer)
+      return { backer, steps: lifeOf(random, first, plan) }
+    })
 }
 
-/** What counts in the end, and the most that was ever promised; in the smallest unit of the campaign's currency. */
+/** The final sum and the highest sum that was ever pledged; in the smallest unit of the campaign's currency. */
 export function totalsOf(pledges: readonly PlannedPledge[]): { lasting: number; promised: number } {
   let lasting = 0
   let promised = 0
@@ -68,20 +59,51 @@ export function totalsOf(pledges: readonly PlannedPledge[]): { lasting: number; 
   return { lasting, promised }
 }
 
-/** A pledge's first amount: the reward's price, and now and then something on top; any sum without a reward. */
-export function firstAmount(random: Random, price: number | null, currency: DemoCurrency): number {
-  if (price === null) return priceMinor(between(random, 1, 9) ** 2, currency)
-  return chance(random, 0.14) ? price + priceMinor(between(random, 1, 12), currency) : price
+/** The state that an event carries. Versions are in microseconds. Default: the step's own time. */
+export function pledgeState(
+  ids: Pick<PledgeState, 'pledge_id' | 'campaign_id' | 'backer_id'>,
+  { time, status, amountMinor, rewardId }: PledgeStep,
+  currency: DemoCurrency,
+  version = time * 1000,
+): PledgeState {
+  return {
+    ...ids,
+    version,
+    changed_at: time,
+    status,
+    amount_minor: amountMinor,
+    platform_amount_minor: toPlatformMinor(amountMinor, currency),
+    reward_id: rewardId,
+  }
 }
 
-// A third comes in the first eighth of the time and a fifth in the last; 0 is the launch, 1 the close.
+/** One of the tiers that are still available, or none: some backers want no reward. */
+export function chooseOffer<T extends OfferedReward>(random: Random, offers: readonly T[]): T | undefined {
+  if (offers.length === 0 || chance(random, 0.07)) return undefined
+  return pickBy(random, offers, ({ demand }) => demand)
+}
+
+/** A new pledge: the tier's price, sometimes with an extra amount; any amount without a tier. */
+export function firstStep(random: Random, time: number, currency: DemoCurrency, offer?: OfferedReward) {
+  const rewardId = offer?.reward.reward_id ?? null
+  let amountMinor = offer?.reward.amount_minor ?? priceMinor(between(random, 1, 9) ** 2, currency)
+  if (offer && chance(random, 0.14)) amountMinor += priceMinor(between(random, 1, 12), currency)
+  return { time, status: 'ACTIVE', amountMinor, rewardId } satisfies PledgeStep
+}
+
+/** The amount after a backer has raised a pledge. */
+export function raised(random: Random, amountMinor: number, currency: DemoCurrency): number {
+  return amountMinor + priceMinor(between(random, 2, 20), currency)
+}
+
+// A third of the pledges comes in the first eighth of the time and a fifth in the last; 0 is the launch, 1 the close.
 function momentIn(random: Random): number {
   const share = random()
   if (share < 0.32) return random() ** 1.6 * 0.125
   return share < 0.52 ? 1 - random() ** 1.4 * 0.125 : random()
 }
 
-// Low numbers are drawn more often: they are the people who back everything. Few pledge twice to one campaign.
+// Low numbers are drawn more often: some backers support many campaigns. Few pledge twice to one campaign.
 function drawBacker(random: Random, backersMax: number, taken: ReadonlySet<number>): number {
   let backer = 0
   for (let attempt = 0; attempt < 4; attempt++) {
@@ -91,83 +113,49 @@ function drawBacker(random: Random, backersMax: number, taken: ReadonlySet<numbe
   return backer
 }
 
-/** Chooses among the tiers that are left, and takes one of it. */
-function chooseReward(
-  random: Random,
-  { rewards, currency }: PledgePlan,
-  left: Map<string, number>,
-): { rewardId: string | null; amountMinor: number } {
-  const available = rewards.filter(({ reward }) => (left.get(reward.reward_id) ?? 0) > 0)
-  if (available.length === 0 || chance(random, 0.07)) {
-    return { rewardId: null, amountMinor: firstAmount(random, null, currency) }
-  }
-  const { reward } = pickWeighted(
-    random,
-    available.map(offer => [offer, offer.demand] as const),
-  )
-  left.set(reward.reward_id, (left.get(reward.reward_id) ?? 0) - 1)
-  return {
-    rewardId: reward.reward_id,
-    amountMinor: firstAmount(random, reward.amount_minor, currency),
-  }
-}
-
-function lifeOf(
-  random: Random,
-  time: number,
-  choice: { rewardId: string | null; amountMinor: number },
-  plan: PledgePlan,
-): PledgeStep[] {
-  const first: PledgeStep = { time, status: 'ACTIVE', ...choice }
+function lifeOf(random: Random, first: PledgeStep, plan: PledgePlan): PledgeStep[] {
   const payment = random()
-  const settledAt = time + intBetween(random, 20 * second, 20 * minute)
-  if (payment < 0.003) return [{ ...first, status: 'PENDING' }]
-  if (payment < 0.015) {
-    return [
-      { ...first, status: 'PENDING' },
-      { ...first, time: settledAt, status: 'FAILED' },
-    ]
-  }
-  const steps: PledgeStep[] =
-    payment < 0.06
-      ? [
-          { ...first, status: 'PENDING' },
-          { ...first, time: settledAt },
-        ]
-      : [first]
-  steps.push(...whileLive(random, steps.at(-1) ?? first, plan))
-  const last = steps.at(-1) ?? first
-  if (last.status === 'ACTIVE' && plan.schedule.outcome === 'FUNDED') {
-    steps.push(...afterFunding(random, last, plan.schedule.closedAt))
-  }
-  return steps
+  const settledAt = first.time + intBetween(random, 20 * second, 20 * minute)
+  const pending: PledgeStep = { ...first, status: 'PENDING' }
+  if (payment < 0.003) return [pending]
+  if (payment < 0.015) return [pending, { ...first, time: settledAt, status: 'FAILED' }]
+  const isSlow = payment < 0.06
+  const active = isSlow ? { ...first, time: settledAt } : first
+  const change = whileLive(random, active, plan)
+  const last = change ?? active
+  return [
+    ...(isSlow ? [pending] : []),
+    active,
+    ...(change ? [change] : []),
+    ...(last.status === 'ACTIVE' && plan.schedule.outcome === 'FUNDED'
+      ? afterFunding(random, last, plan.schedule.closedAt)
+      : []),
+  ]
 }
 
-/** A few are withdrawn, a few changed: more money, or another tier that has no limit. */
-function whileLive(random: Random, from: PledgeStep, plan: PledgePlan): PledgeStep[] {
+/** A few are withdrawn, a few changed: a higher amount, or another tier without a limit. */
+function whileLive(random: Random, from: PledgeStep, plan: PledgePlan): PledgeStep | undefined {
   const left = plan.schedule.closedAt - from.time
   const time = from.time + Math.floor(left * between(random, 0.02, 0.98))
   const change = random()
-  if (left < 10 * minute || change > 0.075) return []
-  if (change < 0.035) return [{ ...from, time, status: 'CANCELLED' }]
-  const dearer = plan.rewards.find(
+  if (left < 10 * minute || change > 0.075) return undefined
+  if (change < 0.035) return { ...from, time, status: 'CANCELLED' }
+  const dearer = plan.offers.find(
     ({ reward }) => reward.quantity_available === null && reward.amount_minor > from.amountMinor,
-  )
+  )?.reward
   return dearer && chance(random, 0.5)
-    ? [{ ...from, time, rewardId: dearer.reward.reward_id, amountMinor: dearer.reward.amount_minor }]
-    : [{ ...from, time, amountMinor: from.amountMinor + priceMinor(between(random, 2, 20), plan.currency) }]
+    ? { ...from, time, rewardId: dearer.reward_id, amountMinor: dearer.amount_minor }
+    : { ...from, time, amountMinor: raised(random, from.amountMinor, plan.currency) }
 }
 
-/** The money is collected within days; a few cards fail, and fewer ask for their money back later. */
+/** Payments are collected within days. A few cards fail, and a smaller number of backers gets a refund later. */
 function afterFunding(random: Random, from: PledgeStep, closedAt: number): PledgeStep[] {
   const settled = { ...from, time: closedAt + intBetween(random, hour, 3 * day) }
   if (chance(random, 0.02)) return [{ ...settled, status: 'FAILED' }]
   const collected: PledgeStep = { ...settled, status: 'COLLECTED' }
   if (!chance(random, 0.008)) return [collected]
-  return [
-    collected,
-    { ...collected, time: settled.time + intBetween(random, 2 * day, 45 * day), status: 'REFUNDED' },
-  ]
+  const refundedAt = settled.time + intBetween(random, 2 * day, 45 * day)
+  return [collected, { ...collected, time: refundedAt, status: 'REFUNDED' }]
 }
 
 /** No pledge changes later than this after its campaign has closed, in ms. */

@@ -1,27 +1,27 @@
 /**
  * Seeded randomness for the demo platform: the same seed gives the same numbers on every machine.
  *
- * Streams are made per purpose (`randomOf(seed, 'campaign', 7)`), so that drawing once more in one place changes
- * nothing anywhere else. Not for secrets.
+ * There is one stream per purpose (`randomOf(seed, 'campaign', 7)`), so that an additional draw in one place does not change
+ * the numbers of other places. Not for secrets.
  */
 
-/** What a stream of randomness is named by. */
+/** A part of a stream's name. */
 export type Seed = string | number
 
 /** Draws the next number, 0 <= n < 1. */
 export type Random = () => number
 
-/** A choice and how often it is made, relative to the others'. */
+/** A choice and its weight, relative to the others. */
 export type Weighted<T> = readonly [value: T, weight: number]
 
-/** The stream that belongs to these parts; other parts give an unrelated one. */
+/** The stream with this name; other names give unrelated streams. */
 export function randomOf(...seed: readonly Seed[]): Random {
   const text = seed.join('\u0000')
   let a = hash32(text, 1)
   let b = hash32(text, 2)
   let c = hash32(text, 3)
   let counter = 1
-  // Small fast counting generator: 128 bits of state, of which 32 count, so that no seed has a short cycle.
+  // Small fast counting generator: 128 bits of state with a 32-bit counter, so that no seed has a short cycle.
   return () => {
     const sum = (((a + b) | 0) + counter) | 0
     counter = (counter + 1) | 0
@@ -33,7 +33,7 @@ export function randomOf(...seed: readonly Seed[]): Random {
 }
 
 /** A 32-bit hash (0 to 2^32-1) of text; the salt gives a family of unrelated hashes. */
-export function hash32(text: string, salt = 0): number {
+function hash32(text: string, salt = 0): number {
   let hash = 0x811c9dc5 ^ Math.imul(salt, 0x9e3779b1)
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
   return scramble32(hash)
@@ -45,6 +45,17 @@ export function scramble32(value: number): number {
   x = Math.imul(x ^ (x >>> 16), 0x21f0aaad)
   x = Math.imul(x ^ (x >>> 15), 0x735a2d97)
   return (x ^ (x >>> 15)) >>> 0
+}
+
+/**
+ * An identifier as opaque as a real platform's: `prefix_` and seven characters, different for different numbers
+ * (0 to 2^32-1) of one seed and prefix.
+ */
+export function opaqueId(prefix: string, seed: Seed, number: number): string {
+  const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
+  const value = scramble32(number ^ hash32(String(seed)))
+  const digits = Array.from({ length: 7 }, (_, i) => alphabet.charAt(Math.floor(value / 32 ** (6 - i)) % 32))
+  return `${prefix}_${digits.join('')}`
 }
 
 /** An integer, both bounds included. */
@@ -62,26 +73,26 @@ export function chance(random: Random, probability: number): boolean {
   return random() < probability
 }
 
-/** One of the list. Throws a `RangeError` when it is empty. */
+/** One item of the list. Throws a `RangeError` if the list is empty. */
 export function pick<T>(random: Random, list: readonly T[]): T {
   const value = list[Math.floor(random() * list.length)]
   if (value === undefined) throw new RangeError('cannot pick from an empty list')
   return value
 }
 
-/** One of the choices, by weight. Throws a `RangeError` when no weight is above 0. */
+/** One of the choices, by weight. Throws a `RangeError` if no weight is above 0. */
 export function pickWeighted<T>(random: Random, choices: readonly Weighted<T>[]): T {
-  return atShare(random(), choices)
+  return pickBy(random, choices, ([, weight]) => weight)[0]
 }
 
-/** The choice at a share (0 <= share < 1) of all weight, in the order of the list. */
-export function atShare<T>(share: number, choices: readonly Weighted<T>[]): T {
-  let left = share * choices.reduce((sum, [, weight]) => sum + weight, 0)
-  for (const [value, weight] of choices) {
-    if (left < weight) return value
-    left -= weight
+/** One item of the list, by the weight of each. Throws a `RangeError` if no weight is above 0. */
+export function pickBy<T>(random: Random, list: readonly T[], weightOf: (value: T) => number): T {
+  let left = random() * list.reduce((sum, value) => sum + weightOf(value), 0)
+  for (const value of list) {
+    if (left < weightOf(value)) return value
+    left -= weightOf(value)
   }
-  throw new RangeError('cannot pick where no weight is above 0')
+  throw new RangeError('cannot pick if no weight is above 0')
 }
 
 /** A number of the log-normal distribution: half are below the median; spread 0 gives the median itself. */
@@ -91,7 +102,7 @@ export function logNormal(random: Random, median: number, spread: number): numbe
   return median * Math.exp(spread * normal)
 }
 
-/** How many of independent rare things happen when `mean` are expected (0 to about 100): Poisson. */
+/** A Poisson-distributed count with this mean (0 to about 100). */
 export function poisson(random: Random, mean: number): number {
   const limit = Math.exp(-mean)
   let count = 0

@@ -1,11 +1,11 @@
 /**
- * When the things of a campaign's life happen, the ones after `now` included.
+ * The times of a campaign's events, including those after `now`.
  *
- * A campaign's status at any time follows from its schedule alone, so the history ends and the trickle begins
- * anywhere without a seam. All times are ms since the epoch.
+ * A campaign's status at any time depends on its schedule alone, so the history can end at any time, and the trickle
+ * continues without a gap. All times are ms since the epoch.
  */
 import type { CampaignStatus } from '../../contracts/events/event.ts'
-import { atShare, between, pickWeighted, type Random, type Weighted } from './random.ts'
+import { between, pick, type Random } from './random.ts'
 
 export type DemoStatus = Exclude<CampaignStatus, 'UNKNOWN'>
 export type Outcome = 'FUNDED' | 'FAILED' | 'CANCELLED' | 'SUSPENDED'
@@ -17,86 +17,83 @@ export interface Schedule {
   launchAt: number
   /** Planned end. */
   endAt: number
-  /** When it stops being live: the planned end, or earlier where it is cancelled or suspended. */
+  /** When it stops being live: the planned end, or earlier if it is cancelled or suspended. */
   closedAt: number
   outcome: Outcome
 }
 
-const minute = 60_000
-const hour = 60 * minute
+export const minute = 60_000
+export const hour = 60 * minute
 export const day = 24 * hour
 
-/** How many campaigns of a hundred have which status at `now`. */
-export const statusShares: readonly Weighted<DemoStatus>[] = [
-  ['LIVE', 22],
-  ['FUNDED', 40],
-  ['FAILED', 19],
-  ['CANCELLED', 5],
-  ['SUSPENDED', 3],
-  ['APPROVED', 4],
-  ['SUBMITTED', 2],
-  ['DRAFT', 5],
-]
+/** The number of campaigns in a hundred with each status at `now`. */
+// biome-ignore format: two lines read better than eight.
+export const statusShares: Readonly<Record<DemoStatus, number>> =
+  { LIVE: 22, FUNDED: 40, FAILED: 19, CANCELLED: 5, SUSPENDED: 3, APPROVED: 4, SUBMITTED: 2, DRAFT: 5 }
 
 /**
- * The status at `now` of the campaign with this number, and how far along it is among those of its status (0 to 1).
- * Multiples of the golden ratio lie evenly, so that any number of campaigns has the shares above, and so that some
- * live campaign ends soon and some approved one launches soon.
+ * The status at `now` of the campaign with this number, and its position among those with the same status (0 to 1).
+ * Multiples of the golden ratio are spread evenly. So any number of campaigns has the shares above, some live campaign ends
+ * soon, and some approved campaign launches soon.
  */
 export function standingOf(number: number, offset: number): { status: DemoStatus; position: number } {
-  const share = (offset + number * 0.618033988749895) % 1
-  const total = statusShares.reduce((sum, [, weight]) => sum + weight, 0)
-  const status = atShare(share, statusShares)
-  let before = 0
-  for (const [candidate, weight] of statusShares) {
-    if (candidate === status) return { status, position: (share * total - before) / weight }
-    before += weight
+  let left = 100 * ((offset + number * 0.618033988749895) % 1)
+  for (const [status, share] of Object.entries(statusShares) as [DemoStatus, number][]) {
+    if (left < share) return { status, position: left / share }
+    left -= share
   }
-  throw new RangeError(`${status} has no share`)
+  throw new RangeError('the shares do not add up to a hundred')
 }
 
-/** A schedule by which a campaign has the given status at `now`. `position` as `standingOf` gives it. */
+// Planned days from launch to end. Most creators keep the default of the form.
+const durations = [14, 14, 21, 21, 21, 28, 28, 28, ...Array<number>(8).fill(30), 35, 35, 45, 45, 60]
+
+/** A schedule with which a campaign has the given status at `now`. `position` comes from `standingOf`. */
 export function scheduleOf(random: Random, status: DemoStatus, position: number, now: number): Schedule {
-  const spans = drawSpans(random)
+  const planned = pick(random, durations) * day
+  const share = random()
+  let outcome: Outcome = share < 0.64 ? 'FUNDED' : share < 0.96 ? 'FAILED' : 'CANCELLED'
+  // The duration of the steps: writing, the platform's review, and waiting for the launch.
+  const steps = [between(random, 2 * day, 70 * day), between(random, 2 * hour, 3 * day)]
+  steps.push(between(random, hour, 12 * day))
+  let lived = livedOf(random, outcome, planned)
   switch (status) {
-    case 'DRAFT': {
-      const createdAt = now - between(random, 20 * minute, 40 * day)
-      const submittedAt = now + 15 * minute + position ** 2 * 30 * day
-      return scheduleFrom(createdAt, { ...spans, writing: submittedAt - createdAt })
-    }
-    case 'SUBMITTED': {
-      const submittedAt = now - between(random, 10 * minute, 30 * hour)
-      const approvedAt = now + 6 * minute + position ** 2 * 2 * day
-      return scheduleFrom(submittedAt - spans.writing, { ...spans, review: approvedAt - submittedAt })
-    }
-    case 'APPROVED': {
-      const approvedAt = now - between(random, hour, 8 * day)
-      const launchAt = now + 90_000 + position ** 3 * 10 * day
-      return scheduleFrom(approvedAt - spans.review - spans.writing, {
-        ...spans,
-        waiting: launchAt - approvedAt,
-      })
-    }
+    case 'DRAFT':
+      return during(0, between(random, 20 * minute, 40 * day), 15 * minute + position ** 2 * 30 * day)
+    case 'SUBMITTED':
+      return during(1, between(random, 10 * minute, 30 * hour), 6 * minute + position ** 2 * 2 * day)
+    case 'APPROVED':
+      return during(2, between(random, hour, 8 * day), 1.5 * minute + position ** 3 * 10 * day)
     case 'LIVE': {
-      const left = Math.max(4 * minute, spans.planned * position ** 2)
-      const lived =
-        spans.outcome === 'CANCELLED' ? spans.planned - left * between(random, 0.1, 0.9) : spans.lived
-      return scheduleFrom(now + left - spans.planned - preparation(spans), { ...spans, lived })
-    }
-    case 'FUNDED':
-    case 'FAILED':
-    case 'CANCELLED':
-    case 'SUSPENDED': {
-      const closedAt = now - 20 * minute - 560 * day * position ** 1.6
-      const lived = livedOf(random, status, spans.planned)
-      return scheduleFrom(closedAt - lived - preparation(spans), { ...spans, lived, outcome: status })
+      const left = Math.max(4 * minute, planned * position ** 2)
+      if (outcome === 'CANCELLED') lived = planned - left * between(random, 0.1, 0.9)
+      return during(3, planned - left, left)
     }
     default:
-      return status satisfies never
+      outcome = status
+      lived = livedOf(random, outcome, planned)
+      return during(3, lived + 20 * minute + 560 * day * position ** 1.6, 0)
+  }
+
+  /** The schedule whose step with this index (3: after the launch) began this long ago and lasts this long. */
+  function during(step: number, since: number, left: number): Schedule {
+    const createdAt = steps.slice(0, step).reduce((time, span) => time - span, now - since)
+    if (step < steps.length) steps[step] = since + left
+    const [writing = 0, review = 0, waiting = 0] = steps
+    const launchAt = createdAt + writing + review + waiting
+    return {
+      createdAt: Math.floor(createdAt),
+      submittedAt: Math.floor(createdAt + writing),
+      approvedAt: Math.floor(createdAt + writing + review),
+      launchAt: Math.floor(launchAt),
+      endAt: Math.floor(launchAt + planned),
+      closedAt: Math.floor(launchAt + lived),
+      outcome,
+    }
   }
 }
 
-/** The status that a campaign has at a time (from `createdAt` on). */
+/** The status of a campaign at a time after `createdAt`. */
 export function statusAt(schedule: Schedule, time: number): DemoStatus {
   if (time < schedule.submittedAt) return 'DRAFT'
   if (time < schedule.approvedAt) return 'SUBMITTED'
@@ -104,63 +101,6 @@ export function statusAt(schedule: Schedule, time: number): DemoStatus {
   return time < schedule.closedAt ? 'LIVE' : schedule.outcome
 }
 
-/** How long each part of a campaign's life takes, in ms, and how it turns out. */
-interface Spans {
-  writing: number
-  review: number
-  waiting: number
-  /** From launch to the planned end, and to the actual one. */
-  planned: number
-  lived: number
-  outcome: Outcome
-}
-
-const durations: readonly Weighted<number>[] = [
-  [14, 2],
-  [21, 3],
-  [28, 3],
-  [30, 8],
-  [35, 2],
-  [45, 2],
-  [60, 1],
-]
-
-function drawSpans(random: Random): Spans {
-  const planned = pickWeighted(random, durations) * day
-  const outcome = pickWeighted<Outcome>(random, [
-    ['FUNDED', 64],
-    ['FAILED', 32],
-    ['CANCELLED', 4],
-  ])
-  return {
-    writing: between(random, 2 * day, 70 * day),
-    review: between(random, 2 * hour, 3 * day),
-    waiting: between(random, hour, 12 * day),
-    planned,
-    lived: livedOf(random, outcome, planned),
-    outcome,
-  }
-}
-
 function livedOf(random: Random, outcome: Outcome, planned: number): number {
   return outcome === 'FUNDED' || outcome === 'FAILED' ? planned : planned * between(random, 0.15, 0.85)
-}
-
-function preparation({ writing, review, waiting }: Spans): number {
-  return writing + review + waiting
-}
-
-function scheduleFrom(createdAt: number, spans: Spans): Schedule {
-  const submittedAt = createdAt + spans.writing
-  const approvedAt = submittedAt + spans.review
-  const launchAt = approvedAt + spans.waiting
-  return {
-    createdAt: Math.floor(createdAt),
-    submittedAt: Math.floor(submittedAt),
-    approvedAt: Math.floor(approvedAt),
-    launchAt: Math.floor(launchAt),
-    endAt: Math.floor(launchAt + spans.planned),
-    closedAt: Math.floor(launchAt + spans.lived),
-    outcome: spans.outcome,
-  }
 }

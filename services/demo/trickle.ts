@@ -1,68 +1,61 @@
 /**
- * The demo platform after its history: what happens from `now` to `now`, a small batch at a time.
+ * The demo platform after its history: new events as time passes, in small batches.
  *
- * Two kinds of things happen. What was planned (campaigns launch, end and are settled; their own pledges come in) has
- * ids, times and versions that follow from the seed: after a restart it is told again from the history's end, and
- * changes nothing. What is spontaneous (more pledges on campaigns that reach their goal anyway, second thoughts about
- * them, followers) has ids and versions from the clock in microseconds, so that no two runs of a process collide.
- * The model holds the campaigns that are not over yet, and nothing of what it has told. Nobody drafts new ones, so after
- * some months everything is over and nothing happens any more.
+ * There are two kinds of events. Planned events (campaigns launch, end and are settled; their planned pledges come in) have
+ * ids, times and versions that follow from the seed. After a restart they are repeated from the history's end, and change
+ * nothing. Spontaneous events (additional pledges to campaigns that reach their goal anyway, changes of these pledges,
+ * followers) have ids and versions from the clock in microseconds, so that no two runs of a process collide. The model keeps
+ * only the campaigns that are not over yet, and no past events. There are no new drafts, so after some months all campaigns
+ * are over and there are no more events.
  */
-import type { PledgeState, StateEvent } from '../../contracts/events/event.ts'
+import type { StateEvent } from '../../contracts/events/event.ts'
 import { type CampaignPlan, campaignAt, planCampaign } from './campaign.ts'
-import { opaqueId } from './ids.ts'
 import { mergeByTime } from './merge.ts'
-import { priceMinor, toPlatformMinor } from './money.ts'
 import { backersMaxOf, type DemoOptions, outlinesOf } from './outline.ts'
 import { eventsOf } from './platform.ts'
-import { aftermathMax, firstAmount } from './pledges.ts'
-import { between, chance, intBetween, pick, pickWeighted, poisson, type Random, randomOf } from './random.ts'
-import { statusAt } from './schedule.ts'
-
-export interface Trickle {
-  /**
-   * What has happened since the last call, in an order in which every entity's versions grow; at most
-   * `batchEventsMax` events, the rest follows with the next call. `now` in ms; a clock that was set back stands still.
-   */
-  next(now: number): StateEvent[]
-}
-
-export interface TrickleOptions extends DemoOptions {
-  /** Spontaneous events a second, on average; 1.2 when left out. */
-  eventsPerSecond?: number
-}
+import { aftermathMax, chooseOffer, firstStep, type PledgeStep, pledgeState, raised } from './pledges.ts'
+import { chance, intBetween, opaqueId, pick, pickBy, poisson, type Random, randomOf } from './random.ts'
+import { minute, statusAt } from './schedule.ts'
 
 export const batchEventsMax = 1_000
+
+interface SpontaneousPledge {
+  plan: CampaignPlan
+  ids: Parameters<typeof pledgeState>[0]
+  step: PledgeStep
+}
 
 interface Model {
   options: DemoOptions
   /** Campaigns that were not over when the history ended. */
   campaigns: CampaignPlan[]
-  /** The latest time and version that were given out. */
+  /** The latest time and version that were used. */
   clock: number
   version: number
-  /** Spontaneous pledges of this run that somebody may think better of, oldest first. */
-  recentPledges: PledgeState[]
-  followersTold: Map<string, number>
+  /** Spontaneous pledges of this run that may still change, oldest first. */
+  recentPledges: SpontaneousPledge[]
+  followersTold: Map<CampaignPlan, number>
 }
 
 const recentPledgesMax = 200
-// A process that slept does not make up for it.
+// After a pause the process does not make up for the missed time.
 const elapsedMsMax = 10_000
-// Nothing spontaneous happens to a campaign that is about to close.
-const closingMs = 60_000
 
-/** Goes on with the platform of these options, whose history ended at `options.now`. */
-export function demoTrickle({ eventsPerSecond = 1.2, ...options }: TrickleOptions): Trickle {
+/**
+ * Continues the platform with these options, whose history ended at `options.now`. `next` returns the events since the last
+ * call, with growing versions for every entity. It returns at most `batchEventsMax` events, and the rest with the next call.
+ * Its `now` is in ms; if the clock was set back, time stands still. The rate of spontaneous events is an average per
+ * second.
+ */
+export function demoTrickle({
+  eventsPerSecond = 1.2,
+  ...options
+}: DemoOptions & { eventsPerSecond?: number }) {
   const plans = outlinesOf(options)
     .filter(({ schedule }) => schedule.closedAt + aftermathMax > options.now)
     .map(outline => planCampaign(options, outline))
-  const planned = mergeByTime(
-    plans.map(plan => ({
-      startsAt: options.now,
-      open: () => eventsOf(options.seed, plan, options.now),
-    })),
-  )
+  const open = (plan: CampaignPlan) => eventsOf(options.seed, plan, options.now)
+  const planned = mergeByTime(plans.map(plan => ({ startsAt: options.now, open: () => open(plan) })))
   let upcoming = planned.next()
   let lastCall: number | undefined
   const model: Model = {
@@ -74,7 +67,7 @@ export function demoTrickle({ eventsPerSecond = 1.2, ...options }: TrickleOption
     followersTold: new Map(),
   }
   return {
-    next(now) {
+    next(now: number): StateEvent[] {
       model.clock = Math.max(model.clock, Math.floor(now))
       const events: StateEvent[] = []
       while (!upcoming.done && upcoming.value.time <= model.clock) {
@@ -85,114 +78,80 @@ export function demoTrickle({ eventsPerSecond = 1.2, ...options }: TrickleOption
       const elapsedMs = Math.min(elapsedMsMax, lastCall === undefined ? 1000 : model.clock - lastCall)
       lastCall = model.clock
       const random = randomOf(options.seed, 'trickle', model.clock, model.version)
-      const room = batchEventsMax - events.length
-      const count = Math.min(room, poisson(random, (eventsPerSecond * elapsedMs) / 1000))
-      for (let i = 0; i < count; i++) {
-        const event = spontaneous(random, model)
-        if (event) events.push(event)
-      }
+      const expected = (eventsPerSecond * elapsedMs) / 1000
+      const count = Math.min(batchEventsMax - events.length, poisson(random, expected))
+      for (let i = 0; i < count; i++) events.push(...spontaneous(random, model))
       return events
     },
   }
 }
 
-function spontaneous(random: Random, model: Model): StateEvent | undefined {
-  const kind = pickWeighted(random, [
-    ['pledge', 82],
-    ['second thoughts', 6],
-    ['followers', 12],
-  ] as const)
-  switch (kind) {
-    case 'pledge':
-      return newPledge(random, model)
-    case 'second thoughts':
-      return changedPledge(random, model)
-    case 'followers':
-      return newFollowers(random, model)
-    default:
-      return kind satisfies never
-  }
+/** One event, or none if no campaign or pledge suits it. */
+function spontaneous(random: Random, model: Model): StateEvent[] {
+  const share = random()
+  if (share < 0.82) return newPledge(random, model)
+  return share < 0.88 ? changedPledge(random, model) : newFollowers(random, model)
 }
 
-/** A pledge on a campaign that will be funded, so that it cannot make one succeed that is going to fail. */
-function newPledge(random: Random, model: Model): StateEvent | undefined {
-  const open = model.campaigns.filter(plan => isOpen(plan, model.clock))
-  if (open.length === 0) return undefined
-  const plan = pickWeighted(
-    random,
-    open.map(candidate => [candidate, Math.sqrt(candidate.pledges.length)] as const),
-  )
-  // Who took the limited tiers in an earlier run is not known, so these are left alone.
+/** A pledge to a campaign that will be funded, so that it cannot rescue a campaign that is planned to fail. */
+function newPledge(random: Random, model: Model): StateEvent[] {
+  const open = model.campaigns.filter(plan => isLive(plan, model) && plan.schedule.outcome === 'FUNDED')
+  if (open.length === 0) return []
+  const plan = pickBy(random, open, ({ pledges }) => Math.sqrt(pledges.length))
+  // The limited tiers that an earlier run sold are not known, so the trickle does not use limited tiers.
   const unlimited = plan.offers.filter(({ reward }) => reward.quantity_available === null)
-  const reward =
-    unlimited.length === 0 || chance(random, 0.07)
-      ? null
-      : pickWeighted(
-          random,
-          unlimited.map(offer => [offer.reward, offer.demand] as const),
-        )
-  const amountMinor = firstAmount(random, reward?.amount_minor ?? null, plan.currency)
+  const offer = chooseOffer(random, unlimited)
+  const step = firstStep(random, model.clock, plan.currency, offer)
+  const { seed } = model.options
   const version = nextVersion(model)
-  const pledge: PledgeState = {
+  const ids = {
     pledge_id: `plg_${version.toString(36)}`,
-    campaign_id: plan.campaignId,
+    campaign_id: plan.constant.campaign_id,
     backer_id: chance(random, 0.6)
-      ? opaqueId('bkr', model.options.seed, intBetween(random, 0, backersMaxOf(model.options) - 1))
+      ? opaqueId('bkr', seed, intBetween(random, 0, backersMaxOf(model.options) - 1))
       : `bkr_${version.toString(36)}`,
-    version,
-    changed_at: model.clock,
-    status: 'ACTIVE',
-    amount_minor: amountMinor,
-    platform_amount_minor: toPlatformMinor(amountMinor, plan.currency),
-    reward_id: reward?.reward_id ?? null,
   }
-  model.recentPledges.push(pledge)
-  if (model.recentPledges.length > recentPledgesMax) model.recentPledges.shift()
-  return { type: 'pledge', data: pledge }
+  return [told(model, { plan, ids, step }, version)]
 }
 
-/** Somebody takes a spontaneous pledge back, or adds to it. */
-function changedPledge(random: Random, model: Model): StateEvent | undefined {
-  if (model.recentPledges.length === 0) return undefined
+/** Withdraws a spontaneous pledge, or raises it. */
+function changedPledge(random: Random, model: Model): StateEvent[] {
+  if (model.recentPledges.length === 0) return []
   const pledge = pick(random, model.recentPledges)
-  const plan = model.campaigns.find(({ campaignId }) => campaignId === pledge.campaign_id)
   model.recentPledges = model.recentPledges.filter(other => other !== pledge)
-  if (!plan || !isOpen(plan, model.clock)) return undefined
-  const changed = { ...pledge, version: nextVersion(model), changed_at: model.clock }
-  if (chance(random, 0.5)) return { type: 'pledge', data: { ...changed, status: 'CANCELLED' } }
-  const amountMinor = Number(pledge.amount_minor) + priceMinor(between(random, 2, 20), plan.currency)
-  const data: PledgeState = {
-    ...changed,
-    amount_minor: amountMinor,
-    platform_amount_minor: toPlatformMinor(amountMinor, plan.currency),
-  }
-  model.recentPledges.push(data)
-  return { type: 'pledge', data }
+  const { plan } = pledge
+  if (!isLive(plan, model)) return []
+  const step = { ...pledge.step, time: model.clock }
+  if (chance(random, 0.5)) step.status = 'CANCELLED'
+  else step.amountMinor = raised(random, step.amountMinor, plan.currency)
+  return [told(model, { ...pledge, step }, nextVersion(model))]
 }
 
-function newFollowers(random: Random, model: Model): StateEvent | undefined {
-  const live = model.campaigns.filter(
-    ({ schedule }) =>
-      statusAt(schedule, model.clock) === 'LIVE' && schedule.closedAt > model.clock + closingMs,
-  )
-  if (live.length === 0) return undefined
+/** The pledge's event. The pledge is kept in memory as long as it may change. */
+function told(model: Model, pledge: SpontaneousPledge, version: number): StateEvent {
+  const { plan, ids, step } = pledge
+  if (step.status === 'ACTIVE') model.recentPledges.push(pledge)
+  if (model.recentPledges.length > recentPledgesMax) model.recentPledges.shift()
+  return { type: 'pledge', data: pledgeState(ids, step, plan.currency, version) }
+}
+
+function newFollowers(random: Random, model: Model): StateEvent[] {
+  const live = model.campaigns.filter(plan => isLive(plan, model))
+  if (live.length === 0) return []
   const plan = pick(random, live)
-  const state = campaignAt(plan, model.clock, model.version + 1)
-  const followers = Number(state.follower_count)
-  if (model.followersTold.get(plan.campaignId) === followers) return undefined
-  model.followersTold.set(plan.campaignId, followers)
-  return { type: 'campaign', data: { ...state, version: nextVersion(model) } }
+  const data = campaignAt(plan, model.clock, model.version)
+  const followers = Number(data.follower_count)
+  if (model.followersTold.get(plan) === followers) return []
+  model.followersTold.set(plan, followers)
+  return [{ type: 'campaign', data: { ...data, version: nextVersion(model) } }]
 }
 
-function isOpen({ schedule }: CampaignPlan, time: number): boolean {
-  return (
-    schedule.outcome === 'FUNDED' &&
-    statusAt(schedule, time) === 'LIVE' &&
-    schedule.closedAt > time + closingMs
-  )
+// A campaign that is about to close gets no spontaneous events.
+function isLive({ schedule }: CampaignPlan, { clock }: Model): boolean {
+  return statusAt(schedule, clock) === 'LIVE' && schedule.closedAt > clock + minute
 }
 
-/** Microseconds of the clock, and more than every version before it. */
+/** The clock in microseconds, but always more than every version before it. */
 function nextVersion(model: Model): number {
   model.version = Math.max(model.version, model.clock * 1000) + 1
   return model.version

@@ -1,17 +1,18 @@
 /**
- * How a command reaches the model of a data directory: through the service that runs on it, or, where none runs, by
- * opening it for as long as the command takes.
+ * Gives a command access to the model of a data directory: through the service that runs on it, or, if none runs, by
+ * opening the model for the duration of the command.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { type Status, statusOf } from '../projector/status.ts'
-import type { RebuildDesk } from '../rebuild/desk.ts'
-import type { KeyDirectory, KeyRecord } from '../shared/api-keys.ts'
+import type { RebuildController } from '../rebuild/rebuild-controller.ts'
+import type { KeyDirectory, KeyRecord } from '../shared/api-keys/api-keys.ts'
 import type { Config } from '../shared/config.ts'
 import { openJournalWriter } from '../shared/event-log/journal/journal.ts'
 import { DataDirectoryInUse } from '../shared/event-log/journal/lock.ts'
 import type { EventWriter } from '../shared/event-log/port.ts'
-import { createMetrics } from '../shared/metrics.ts'
+import { createMetrics } from '../shared/ops/metrics.ts'
+import type { Databases, Tables } from '../shared/tables/port.ts'
 import {
   type DataDirectory,
   holdIdentity,
@@ -21,28 +22,31 @@ import {
   type ServiceAddress,
 } from './data-directory.ts'
 import { openEmbeddedModel } from './model.ts'
-import { remoteDesk } from './rebuild-routes.ts'
+import { remoteRebuildController } from './rebuild-routes.ts'
 import { createEmbeddedRebuilds } from './rebuilds.ts'
+import { openRunningTables } from './tables.ts'
 
 export interface ModelAccess {
-  /** The process that runs on the directory, where there is one. */
+  /** The service that runs on the directory, if there is one. */
   service: ServiceAddress | undefined
   keys: KeyDirectory
   writer: EventWriter
   secrets: Secrets
-  rebuilds: RebuildDesk
+  tables: Tables
+  databases: Databases
+  rebuilds: RebuildController
   status(): Promise<Status>
 }
 
 const answerMsMax = 10_000
-// Dropping a generation, or giving up a rebuild, takes its time.
+// Dropping tables and giving up a rebuild take longer than reading.
 const actMsMax = 120_000
 const lockMsMax = 30_000
 const lookMs = 100
 
 /**
- * Runs the work with access to the model, and lets go of it again. Another command that holds the directory for a
- * moment is waited for. `isCaughtUp` asks for everything that is in the journal to be folded before the work.
+ * Runs the work with access to the model, and then closes it. If another command holds the directory, it waits.
+ * `isCaughtUp`: everything in the journal is folded before the work begins.
  */
 export async function withModel<T>(
   directory: DataDirectory,
@@ -60,7 +64,9 @@ export async function withModel<T>(
     const service = readServiceAddress(directory)
     if (service && isAlive(service)) return withService(directory, config, service, work)
     if (performance.now() > deadline) {
-      throw new Error(`another process holds ${directory.root}, and it is no service that could be asked`)
+      throw new Error(
+        `another process holds ${directory.root}, and it is not a service that a command can call`,
+      )
     }
     await sleep(lookMs)
   }
@@ -73,16 +79,19 @@ async function withService<T>(
   work: (access: ModelAccess) => Promise<T>,
 ): Promise<T> {
   const configured = { keyPepper: config.PLEDGEVIEW_KEY_PEPPER, backerKey: config.PLEDGEVIEW_BACKER_KEY }
-  // The running service has made them already.
+  // The running service has already created the secrets.
   const secrets = readSecrets(directory, configured, () => new Uint8Array())
   holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
+  const { tables, databases } = openRunningTables(service.clickhouse, config)
   const writer = await openJournalWriter(directory.journal)
   try {
     const status = () => ask<Status>(service, 'GET', '/status')
-    const rebuilds = remoteDesk((method, path, body) => ask(service, method, path, body))
-    return await work({ service, keys: remoteKeys(service), writer, secrets, rebuilds, status })
+    const rebuilds = remoteRebuildController((method, path, body) => ask(service, method, path, body))
+    const keys = remoteKeys(service)
+    return await work({ service, keys, writer, secrets, tables, databases, rebuilds, status })
   } finally {
     await writer.close()
+    await tables.close()
   }
 }
 
@@ -97,15 +106,14 @@ async function withOwnModel<T>(
   const rebuilds = createEmbeddedRebuilds({ model, directory, config, logger })
   try {
     if (isCaughtUp) await model.whenDrained()
-    const { keys, writer, secrets } = model
-    return await work({ service: undefined, keys, writer, secrets, rebuilds, status: () => statusOf(model) })
+    return await work({ ...model, service: undefined, rebuilds, status: () => statusOf(model) })
   } finally {
     await rebuilds.close('its command has ended')
     await model.close()
   }
 }
 
-/** Whether the process is there. One that was killed leaves its address behind. */
+/** Whether the process is alive. A killed process leaves its address behind. */
 function isAlive({ pid }: ServiceAddress): boolean {
   try {
     process.kill(pid, 0)
@@ -145,7 +153,7 @@ async function ask<T>(
   })
   if (response.ok) return (await response.json()) as T
   const { error } = (await response.json().catch(() => ({}))) as { error?: string }
-  // What it refuses it says in words for who asked.
+  // The service words a refusal for the user of the command.
   if (response.status === 409 && error) throw new Error(error)
   throw new Error(`the service answered ${path} with ${response.status}${error ? `: ${error}` : ''}`)
 }

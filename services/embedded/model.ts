@@ -1,39 +1,51 @@
 /**
- * The embedded read model: journal, in-process ClickHouse and the projector between them, under one lock.
+ * The embedded read model: journal, ClickHouse server and the projector between them, under one lock.
  *
- * `npm start` puts the API on top; commands that need the tables while no service runs open it alone.
+ * `npm start` adds the API. Commands that need the tables while no service runs open the model alone.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { ClickHouseServer } from '../clickhouse/server.ts'
+import { backerHasher, type HashBacker } from '../projector/ingest/backer-hash.ts'
 import { createProjectorService, type ProjectorService } from '../projector/service.ts'
-import { completeExchange } from '../rebuild/exchange.ts'
-import { type KeyDirectory, keyDirectory } from '../shared/api-keys.ts'
-import { lagRecords } from '../shared/checks.ts'
+import { completeSwap } from '../rebuild/swap.ts'
+import { type KeyDirectory, keyDirectory } from '../shared/api-keys/api-keys.ts'
 import type { Config } from '../shared/config.ts'
 import { openJournalReader, openJournalWriter } from '../shared/event-log/journal/journal.ts'
 import { lockDataDirectory } from '../shared/event-log/journal/lock.ts'
 import type { EventWriter } from '../shared/event-log/port.ts'
-import type { Metrics } from '../shared/metrics.ts'
-import { migrate } from '../shared/tables/migrate.ts'
-import { type Databases, defaultDatabases, type Tables } from '../shared/tables/port.ts'
-import { type DataDirectory, holdIdentity, readSecrets, type Secrets } from './data-directory.ts'
+import { lagRecords } from '../shared/ops/checks.ts'
+import type { Metrics } from '../shared/ops/metrics.ts'
+import { dependOnSecrets, heldBackerHash, holdTablesIdentity } from '../shared/tables/identity.ts'
+import type { Databases, Tables } from '../shared/tables/port.ts'
+import {
+  type ConfiguredSecrets,
+  type DataDirectory,
+  holdIdentity,
+  mustAskTables,
+  readSecrets,
+  type Secrets,
+} from './data-directory.ts'
+import { openEmbeddedTables, type SqlDoor } from './tables.ts'
 
-/** Whose positions in the journal the projector's are. */
+/** The journal consumer whose positions belong to the projector. */
 export const liveConsumer = 'projector'
 
 export interface EmbeddedModel {
+  clickHouse: ClickHouseServer
   tables: Tables
   databases: Databases
   writer: EventWriter
   projector: ProjectorService
   secrets: Secrets
+  hashBacker: HashBacker
   keys: KeyDirectory
   /** Names this run in the batch log. */
   run: string
-  /** Settles when the projector has stopped: with its error, or with `undefined` after `close`. */
+  /** Resolves when the projector has stopped: with its error, or with `undefined` after `close`. */
   stopped: Promise<Error | undefined>
-  /** Resolves once everything that is in the journal is folded. Throws where the projector stops before. */
+  /** Resolves when everything in the journal is folded. Throws if the projector stops before. */
   whenDrained(onProgress?: (waitingRecords: number) => void): Promise<void>
   close(): Promise<void>
 }
@@ -41,14 +53,17 @@ export interface EmbeddedModel {
 export interface EmbeddedModelDependencies {
   directory: DataDirectory
   config: Config
+  /** Without it, only this program can use ClickHouse. */
+  sql?: SqlDoor | undefined
   metrics: Metrics
   logger: Logger
 }
 
-/** Takes the directory, brings its tables up to date and starts projecting. Throws where another process holds it. */
+/** Locks the directory, migrates its tables and starts projecting. Throws if another process holds the directory. */
 export async function openEmbeddedModel({
   directory,
   config,
+  sql,
   metrics,
   logger,
 }: EmbeddedModelDependencies): Promise<EmbeddedModel> {
@@ -60,18 +75,21 @@ export async function openEmbeddedModel({
   try {
     const lock = lockDataDirectory(directory.root)
     closers.push(() => lock.release())
-    const secrets = readSecrets(
-      directory,
-      { keyPepper: config.PLEDGEVIEW_KEY_PEPPER, backerKey: config.PLEDGEVIEW_BACKER_KEY },
-      randomBytes,
-    )
-    holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
-    const databases = defaultDatabases
-    // Loaded when it is used: half a gigabyte that the distributed commands do without, as their image does.
-    const { openChdbTables } = await import('../shared/tables/chdb.ts')
-    const tables = openChdbTables(directory.tables)
-    closers.push(() => tables.close())
-    await migrate(tables, databases)
+    const mustAsk = mustAskTables(directory, configuredSecrets(config))
+    // A wrong setting is refused before ClickHouse starts, if the files alone show it.
+    const known = mustAsk ? undefined : holdSecrets(directory, config, { areTablesUnused: false })
+    const opened = await openEmbeddedTables({ directory, config, sql, logger })
+    closers.push(() => opened.close())
+    const { clickHouse, tables, databases } = opened
+    const secrets =
+      known ??
+      holdSecrets(directory, config, { areTablesUnused: !(await dependOnSecrets(tables, databases)) })
+    await holdTablesIdentity(tables, databases, {
+      PLEDGEVIEW_BACKER_KEY: secrets.backerKey,
+      PLEDGEVIEW_KEY_PEPPER: secrets.keyPepper,
+      PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
+    })
+    const hashBacker = backerHasher(secrets.backerKey, await heldBackerHash(tables, databases))
     const writer = await openJournalWriter(directory.journal)
     closers.push(() => writer.close())
     const reader = await openJournalReader(directory.journal, { consumer: liveConsumer })
@@ -83,12 +101,13 @@ export async function openEmbeddedModel({
       tables,
       databases,
       config,
-      backerKey: secrets.backerKey,
+      hashBacker,
       run,
-      settleMs: 0, // an earlier holder's statements died with its process: the lock says so
-      // So did a rebuild that held the fold, unless it is our own.
-      respectsHold: holder => holder.includes(run),
-      afterHold: () => completeExchange(tables, databases),
+      settleMs: 0, // This process holds the lock, so an earlier ClickHouse has died, and with it all its statements.
+      // A rebuild that paused the fold has died too, unless it belongs to this process.
+      respectsPause: holder => holder.includes(run),
+      afterExpiredPause: () =>
+        completeSwap(tables, databases, { monotonicMs: () => performance.now(), sleep }),
       metrics,
       logger,
       now: Date.now,
@@ -105,11 +124,13 @@ export async function openEmbeddedModel({
       await stopped
     })
     return {
+      clickHouse,
       tables,
       databases,
       writer,
       projector,
       secrets,
+      hashBacker,
       keys: keyDirectory(tables, databases),
       run,
       stopped,
@@ -122,15 +143,25 @@ export async function openEmbeddedModel({
   }
 }
 
+function configuredSecrets(config: Config): ConfiguredSecrets {
+  return { keyPepper: config.PLEDGEVIEW_KEY_PEPPER, backerKey: config.PLEDGEVIEW_BACKER_KEY }
+}
+
+function holdSecrets(directory: DataDirectory, config: Config, known: { areTablesUnused: boolean }): Secrets {
+  const secrets = readSecrets(directory, configuredSecrets(config), randomBytes, known)
+  holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
+  return secrets
+}
+
 async function whenDrained(
   projector: ProjectorService,
-  onProgress: (waitingRecords: number) => void = () => {},
+  onProgress?: (waitingRecords: number) => void,
 ): Promise<void> {
   for (;;) {
     const { failure } = projector.health()
     if (failure !== undefined) throw new Error(failure)
     if (await projector.isDrained()) return
-    onProgress(lagRecords(await projector.lag()))
+    if (onProgress) onProgress(lagRecords(await projector.lag()))
     await sleep(25)
   }
 }

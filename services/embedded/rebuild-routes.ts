@@ -1,14 +1,15 @@
-/** Rebuilds on the ops port of an embedded service, for the bearer of its token, and from the other side of it. */
+/** The ops port's routes for rebuilds, which need the service's token, and a client for them. */
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
-import { RebuildRefused } from '../rebuild/claim.ts'
-import type { RebuildDesk, RebuildReport } from '../rebuild/desk.ts'
+import { RebuildRefused } from '../rebuild/lease.ts'
+import type { RebuildController, RebuildReport } from '../rebuild/rebuild-controller.ts'
 import { RebuildInProgress } from '../rebuild/rebuild-log.ts'
 import { isBearer } from '../shared/bearer.ts'
 
 const requestSchema = z
   .strictObject({
-    kind: z.enum(['rebuild', 'back']),
+    // `back` is what older commands call a rollback.
+    kind: z.enum(['rebuild', 'rollback', 'back']).transform(kind => (kind === 'back' ? 'rollback' : kind)),
     files: z.array(z.string()),
     fromTime: z.int().nullable(),
     isDry: z.boolean(),
@@ -17,15 +18,15 @@ const requestSchema = z
   })
   .refine(({ kind, files, fromTime, isDry }) => {
     return kind === 'rebuild' || (files.length === 0 && fromTime === null && !isDry)
-  }, 'a way back reads no files, begins at no time and is not dry')
+  }, 'a rollback reads no files, has no from-time and no dry run')
 
-/** What every route answers with. */
+/** The answer of every route. */
 interface Answer {
   latest: RebuildReport | null
 }
 
-/** `GET /rebuild`, `POST /rebuild` with a request, `POST /rebuild/abort`, `POST /rebuild/drop`. 409: refused, and why. */
-export function addRebuildRoutes(ops: FastifyInstance, desk: RebuildDesk, token: string): void {
+/** `GET /rebuild`, `POST /rebuild` with a request, `POST /rebuild/abort`, `POST /rebuild/drop`. 409: refused, with the reason. */
+export function addRebuildRoutes(ops: FastifyInstance, controller: RebuildController, token: string): void {
   ops.register(async routes => {
     routes.addHook('onRequest', async (request, reply) => {
       if (!isBearer(request.headers.authorization, token)) await reply.code(401).send({ error: 'no token' })
@@ -35,25 +36,25 @@ export function addRebuildRoutes(ops: FastifyInstance, desk: RebuildDesk, token:
       reply.code(isRefused ? 409 : 500).send({ error: error.message })
     })
 
-    routes.get('/rebuild', async (): Promise<Answer> => ({ latest: (await desk.report()) ?? null }))
+    routes.get('/rebuild', async (): Promise<Answer> => ({ latest: (await controller.report()) ?? null }))
     routes.post('/rebuild', async (request, reply) => {
       const asked = requestSchema.safeParse(request.body)
       if (!asked.success) return reply.code(400).send({ error: z.prettifyError(asked.error) })
-      return { latest: await desk.start(asked.data) } satisfies Answer
+      return { latest: await controller.start(asked.data) } satisfies Answer
     })
-    routes.post('/rebuild/abort', async (): Promise<Answer> => ({ latest: await desk.abort() }))
-    routes.post('/rebuild/drop', async (): Promise<Answer> => ({ latest: await desk.drop() }))
+    routes.post('/rebuild/abort', async (): Promise<Answer> => ({ latest: await controller.abort() }))
+    routes.post('/rebuild/drop', async (): Promise<Answer> => ({ latest: await controller.drop() }))
   })
 }
 
-/** Asks a running service: the method, the path, and what to send. */
+/** Calls a running service: method, path and body. */
 export type AskService = <T>(method: 'GET' | 'POST', path: string, body?: object) => Promise<T>
 
-/** The desk of a service that runs elsewhere. */
-export function remoteDesk(ask: AskService): RebuildDesk {
+/** A rebuild controller that calls a running service. */
+export function remoteRebuildController(ask: AskService): RebuildController {
   async function latest(path: string, body?: object): Promise<RebuildReport> {
     const answer = await ask<Answer>('POST', path, body)
-    if (!answer.latest) throw new Error(`the service knows of no rebuild after ${path}`)
+    if (!answer.latest) throw new Error(`the service reports no rebuild after ${path}`)
     return answer.latest
   }
 

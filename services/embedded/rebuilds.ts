@@ -1,21 +1,23 @@
 /**
- * Rebuilds of an embedded model, in the process that holds it: ClickHouse's files belong to one process.
+ * Rebuilds of an embedded model. They run in the process that holds the model, because only one process can use ClickHouse's
+ * files.
  *
- * A rebuild that a kill or a stop of the process cut off goes on with `resume`; one that failed or was interrupted by hand
- * waits to be asked for again.
+ * `resume` continues a rebuild that was interrupted by a kill or a stop of the process. A rebuild that failed, or that a user
+ * interrupted, waits until it is requested again.
  */
 import type { Logger } from 'pino'
-import { createRebuildDesk, type LocalDesk } from '../rebuild/desk.ts'
 import { runRebuild } from '../rebuild/rebuild.ts'
+import { createRebuildController, type LocalRebuildController } from '../rebuild/rebuild-controller.ts'
 import { isCommitted, isWorking } from '../rebuild/rebuild-log.ts'
 import type { Config } from '../shared/config.ts'
 import type { History } from '../shared/event-log/history.ts'
 import { openJournalHistory } from '../shared/event-log/journal/history.ts'
+import { messageOf } from '../shared/message-of.ts'
 import type { DataDirectory } from './data-directory.ts'
 import { type EmbeddedModel, liveConsumer } from './model.ts'
 
-export type EmbeddedRebuilds = LocalDesk & {
-  /** Goes on, in the background, with what was cut off; resolves once it is under way. */
+export type EmbeddedRebuilds = LocalRebuildController & {
+  /** Continues an interrupted rebuild in the background. Resolves once it is running. */
   resume(): Promise<void>
 }
 
@@ -26,8 +28,10 @@ export interface EmbeddedRebuildsDependencies {
   logger: Logger
 }
 
-/** What the rebuild log says of one that a service left to the next. */
-export const serviceStopped = 'the service was stopped, and goes on with it when it is started again'
+/** The failure in the rebuild log if the service was stopped during a rebuild. The next service continues it. */
+export const serviceStopped = 'the service was stopped; it continues the rebuild when it is started again'
+// The log of a running system may still have the text that earlier versions wrote.
+const serviceStoppedBefore = 'the service was stopped, and goes on with it when it is started again'
 
 export function createEmbeddedRebuilds({
   model,
@@ -35,11 +39,11 @@ export function createEmbeddedRebuilds({
   config,
   logger,
 }: EmbeddedRebuildsDependencies): EmbeddedRebuilds {
-  const { tables, databases, secrets } = model
+  const { tables, databases } = model
   const withHistory = <T>(work: (history: History) => Promise<T>) =>
     withJournalHistory(directory.journal, work)
   let runs = 0
-  const desk = createRebuildDesk({
+  const controller = createRebuildController({
     tables,
     databases,
     isAlone: true,
@@ -55,7 +59,7 @@ export function createEmbeddedRebuilds({
               databases,
               history,
               config,
-              backerKey: secrets.backerKey,
+              hashBacker: model.hashBacker,
               run,
               isAlone: true,
               logger,
@@ -70,25 +74,25 @@ export function createEmbeddedRebuilds({
         )
         logger.info({ run, id, phaseMs: detail.phaseMs, records: detail.records }, 'the rebuild is done')
       } catch (error) {
-        logger.warn({ run, error: error instanceof Error ? error.message : String(error) }, 'a rebuild ended')
+        logger.warn({ run, error: messageOf(error) }, 'a rebuild ended')
         throw error
       }
     },
   })
 
   return {
-    ...desk,
+    ...controller,
 
     async resume() {
-      const latest = await desk.report()
+      const latest = await controller.report()
       if (!latest || !isWorking(latest.state)) return
       const { id, phase, isAborting, detail } = latest.state
       if (isAborting && !isCommitted(latest.state)) {
-        logger.info({ id, phase }, 'gives up a rebuild, as was asked before the process ended')
-        await desk.abort()
-      } else if (detail.failure === null || detail.failure === serviceStopped) {
-        logger.info({ id, phase }, 'goes on with the rebuild that was cut off')
-        await desk.start(detail.request)
+        logger.info({ id, phase }, 'gives up a rebuild, as requested before the process ended')
+        await controller.abort()
+      } else if ([null, serviceStopped, serviceStoppedBefore].includes(detail.failure)) {
+        logger.info({ id, phase }, 'continues the rebuild that was interrupted')
+        await controller.start(detail.request)
       }
     },
   }

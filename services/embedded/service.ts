@@ -1,30 +1,40 @@
 /**
  * The embedded service: the read model, the API on the public port and the ops port, in one process.
  *
- * Where the projector stops (too many rejects, a table that does not answer), the API goes on answering from what is
- * there, and readiness says why it no longer moves.
+ * If the projector stops (too many rejects, a table that does not answer), the API still answers from the tables, and
+ * readiness reports why they no longer change.
  */
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { statusOf } from '../projector/status.ts'
 import { memoryParts, type QueryService, startQueryService } from '../query/service.ts'
-import { keysCheck, lagCheck, loopCheck, projectorCheck, tablesCheck } from '../shared/checks.ts'
-import { closeServer } from '../shared/close-server.ts'
 import type { Config } from '../shared/config.ts'
-import { createMetrics, type Metrics } from '../shared/metrics.ts'
-import { createOpsServer } from '../shared/ops-server.ts'
+import {
+  type Check,
+  keysCheck,
+  lagCheck,
+  loopCheck,
+  projectorCheck,
+  tablesCheck,
+} from '../shared/ops/checks.ts'
+import { closeServer } from '../shared/ops/close-server.ts'
+import { createMetrics, type Metrics } from '../shared/ops/metrics.ts'
+import { createOpsServer, opsHosts } from '../shared/ops/ops-server.ts'
 import { type DataDirectory, removeServiceAddress, writeServiceAddress } from './data-directory.ts'
 import { type EmbeddedModel, openEmbeddedModel } from './model.ts'
 import { addRebuildRoutes } from './rebuild-routes.ts'
 import { createEmbeddedRebuilds, serviceStopped } from './rebuilds.ts'
+import type { SqlDoor } from './tables.ts'
 
 export interface EmbeddedServiceOptions {
   directory: DataDirectory
   config: Config
-  /** 0 takes a free one. */
+  /** 0 takes a free port. */
   port: number
   opsPort: number
+  /** Without it, there is no SQL access for data teams. */
+  sql?: SqlDoor | undefined
   logger: Logger
 }
 
@@ -36,7 +46,7 @@ export interface EmbeddedService {
   close(): Promise<void>
 }
 
-/** Starts everything; both ports listen when it resolves. Throws, with nothing left open, where one thing fails. */
+/** Starts everything. Both ports listen when it resolves. If one part fails, it closes the others and throws. */
 export async function startEmbeddedService(options: EmbeddedServiceOptions): Promise<EmbeddedService> {
   const { directory, config, logger } = options
   const closers: (() => unknown)[] = []
@@ -46,7 +56,7 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
 
   try {
     const metrics = createMetrics()
-    const model = await openEmbeddedModel({ directory, config, metrics, logger })
+    const model = await openEmbeddedModel({ directory, config, sql: options.sql, metrics, logger })
     closers.push(() => model.close())
     const { tables, databases } = model
     const query = await startQueryService({
@@ -69,10 +79,17 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
     const opsUrl = await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: options.opsPort })
 
     const port = Number(new URL(apiUrl).port)
-    writeServiceAddress(directory, { pid: process.pid, port, ops_url: opsUrl, ops_token: token })
+    const { url, user, password } = model.clickHouse
+    writeServiceAddress(directory, {
+      pid: process.pid,
+      port,
+      ops_url: opsUrl,
+      ops_token: token,
+      clickhouse: { url, user, password },
+    })
     closers.push(() => removeServiceAddress(directory))
     rebuilds.resume().catch((error: Error) => {
-      logger.error({ error: error.message }, 'the rebuild that was cut off could not go on')
+      logger.error({ error: error.message }, 'the interrupted rebuild could not continue')
     })
     return { model, apiUrl: `${apiUrl}/api/v1`, opsUrl, close }
   } catch (error) {
@@ -88,14 +105,15 @@ function opsServer(
   metrics: Metrics,
   token: string,
 ): FastifyInstance {
-  const { projector, tables } = model
+  const { projector } = model
   return createOpsServer({
+    hosts: opsHosts(config),
     health: () => ({ loop: loopCheck(projector.health()) }),
     readiness: async () => ({
       projector: projectorCheck(projector.health().failure),
       lag: lagCheck(await projector.lag(), config.PLEDGEVIEW_LAG_RECORDS_MAX),
       keys: keysCheck(keyRing.isReady()),
-      tables: await tablesCheck(tables),
+      tables: await embeddedTablesCheck(model),
     }),
     status: () => statusOf(model),
     metrics,
@@ -106,4 +124,12 @@ function opsServer(
     },
     keys: { directory: model.keys, token },
   })
+}
+
+/** Whether ClickHouse answers. While it is restarted, the reason. */
+async function embeddedTablesCheck({ tables, clickHouse }: EmbeddedModel): Promise<Check> {
+  const outage = clickHouse.outage()
+  return outage === undefined
+    ? tablesCheck(tables)
+    : { ok: false, detail: `ClickHouse ended and is being restarted: ${outage}` }
 }

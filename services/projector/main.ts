@@ -1,23 +1,30 @@
-/** The projector as a process of its own, on Kafka and a ClickHouse server. Any number of them share the work. */
+/** Runs the projector as a separate process, on Kafka and a ClickHouse server. Any number of them share the work. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import { completeExchange } from '../rebuild/exchange.ts'
-import { answered, lagCheck, loopCheck, projectorCheck, tablesCheck } from '../shared/checks.ts'
-import { closeServer } from '../shared/close-server.ts'
 import type { Config } from '../shared/config.ts'
 import {
   databasesOf,
+  definitionsOf,
   readerSettings,
   registryOf,
   required,
   serverSettings,
   shardsOf,
 } from '../shared/distributed.ts'
+import { isOutage } from '../shared/event-log/kafka/client.ts'
+import { openKafkaInspector } from '../shared/event-log/kafka/inspector.ts'
 import { openKafkaReader } from '../shared/event-log/kafka/reader.ts'
-import { createMetrics } from '../shared/metrics.ts'
-import { createOpsServer } from '../shared/ops-server.ts'
-import { openServerTables } from '../shared/tables/clickhouse-server.ts'
-import { holdTablesIdentity } from '../shared/tables/identity.ts'
+import { answered, lagCheck, loopCheck, projectorCheck, tablesCheck } from '../shared/ops/checks.ts'
+import { closeServer } from '../shared/ops/close-server.ts'
+import { createMetrics, type Metrics } from '../shared/ops/metrics.ts'
+import { createOpsServer, opsHosts } from '../shared/ops/ops-server.ts'
+import { retry } from '../shared/retry.ts'
+import { checkParts, partsCheck } from '../shared/tables/broken-parts.ts'
+import { openTables } from '../shared/tables/clickhouse.ts'
+import { heldBackerHash, holdCommitHorizon, holdTablesIdentity } from '../shared/tables/identity.ts'
+import { type Databases, type Tables, TablesError } from '../shared/tables/port.ts'
+import { type Compaction, checkAbsence } from './absence.ts'
+import { backerHasher } from './ingest/backer-hash.ts'
 import { createProjectorService } from './service.ts'
 import { statusOf } from './status.ts'
 
@@ -26,14 +33,17 @@ export interface ProcessDependencies {
   logger: Logger
   /** Ends the process cleanly. */
   signal: AbortSignal
+  /** Runs whenever this process takes the fold over: a rebuild may have died in the middle of the swap. */
+  afterExpiredPause: (tables: Tables, databases: Databases) => Promise<void>
   onReady: (urls: { opsUrl: string }) => void
 }
 
-/** Runs until the signal aborts, then hands its partitions over. Throws what the projector cannot go on from. */
+/** Runs until the signal aborts, then gives up its partitions. Throws if the projector cannot go on. */
 export async function runProjectorProcess({
   config,
   logger,
   signal,
+  afterExpiredPause,
   onReady,
 }: ProcessDependencies): Promise<void> {
   const { PLEDGEVIEW_BACKER_KEY: backerKey } = required(config, [
@@ -43,25 +53,38 @@ export async function runProjectorProcess({
   ])
   const metrics = createMetrics()
   const databases = databasesOf(config)
-  const tables = openServerTables(serverSettings(config))
+  const tables = openTables(serverSettings(config))
+  // A fold of a ledger without these rows would take their pledges out of the campaigns.
+  await checkParts(tables, definitionsOf(config).databases)
   await holdTablesIdentity(tables, databases, {
     PLEDGEVIEW_BACKER_KEY: backerKey,
     PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
   })
+  const settleMs = await holdCommitHorizon(tables, databases, config.PLEDGEVIEW_COMMIT_HORIZON_MS)
   const shards = await shardsOf(config)
   const reader = await openKafkaReader(readerSettings(config), { logger })
+  const compaction = await compactionOf({ config, tables, databases, logger, metrics, signal }).catch(
+    async error => {
+      await reader.close()
+      await shards?.close()
+      await tables.close()
+      throw error
+    },
+  )
   const projector = createProjectorService({
     reader,
     tables,
     databases,
     ...(shards && { shards: shards.shards }),
     config,
-    backerKey,
+    hashBacker: backerHasher(backerKey, await heldBackerHash(tables, databases)),
     schemaRegistry: registryOf(config),
     run: `projector-${randomUUID()}`,
-    // A fold of the folder before this one may run for half the horizon; it has ended after a whole one.
-    settleMs: config.PLEDGEVIEW_COMMIT_HORIZON_MS,
-    afterHold: () => completeExchange(tables, databases),
+    presenceMs: presenceMsOf(compaction),
+    // A fold of the worker before this one may run for half its horizon. After a whole horizon it has certainly ended.
+    settleMs,
+    // A cluster is not rebuilt in place, so there is nothing to repair.
+    ...(!shards && { afterExpiredPause: () => afterExpiredPause(tables, databases) }),
     metrics,
     logger,
     now: Date.now,
@@ -69,17 +92,21 @@ export async function runProjectorProcess({
     random: Math.random,
   })
   const ops = createOpsServer({
+    hosts: opsHosts(config),
     health: () => ({ loop: loopCheck(projector.health()) }),
     readiness: async () => ({
       projector: projectorCheck(projector.health().failure),
       lag: await answered(async () => lagCheck(await projector.lag(), config.PLEDGEVIEW_LAG_RECORDS_MAX)),
       tables: await tablesCheck(tables),
+      parts: await partsCheck(tables, definitionsOf(config).databases),
     }),
-    status: () => statusOf({ projector, tables, databases, ...shards }),
+    status: () => statusOf({ projector, tables, databases, ...shards, warnings: compaction.warnings }),
     metrics,
     beforeScrape: async () => {
+      // The leader reports them. This process may have led before.
+      if (!reader.leads()) metrics.setAside.reset()
       const lag = await projector.lag()
-      // Of what it held before, another projector tells now.
+      // Another projector reports the lag of partitions that this one held before.
       metrics.lag.reset()
       for (const { topic, partition, committed, end } of lag) {
         metrics.lag.set({ topic, partition }, end - committed)
@@ -96,5 +123,50 @@ export async function runProjectorProcess({
     await reader.close()
     await shards?.close()
     await tables.close()
+  }
+}
+
+// A note is a small row. A restart after a shorter absence than this needs no newer one.
+const presenceMsMax = 3_600_000
+
+/** Often enough for the topic that keeps its tombstones for the shortest time. */
+function presenceMsOf({ topics }: Compaction): number {
+  const retentionMs = Math.min(...topics.map(({ tombstoneRetentionMs }) => tombstoneRetentionMs))
+  return Math.min(presenceMsMax, Math.max(1_000, retentionMs / 10))
+}
+
+/** Checks the topics' settings against the time that the projectors were away, and reports them. Throws `AwayTooLong`. */
+async function compactionOf({
+  config,
+  tables,
+  databases,
+  logger,
+  metrics,
+  signal,
+}: Pick<ProcessDependencies, 'config' | 'logger' | 'signal'> & {
+  tables: Tables
+  databases: Databases
+  metrics: Metrics
+}): Promise<Compaction> {
+  const inspector = await openKafkaInspector(readerSettings(config), { logger })
+  try {
+    const retentionMsMin = config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS
+    const isCluster = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER !== undefined
+    const compaction = await retry(
+      () => checkAbsence(inspector, { tables, databases, retentionMsMin, isCluster }),
+      {
+        isRetryable: error => isOutage(error) || (error instanceof TablesError && error.retryable),
+        msMax: config.PLEDGEVIEW_RETRY_MS_MAX,
+        pauseMsMin: 500,
+      },
+      { signal },
+    )
+    for (const warning of compaction.warnings) logger.warn(warning)
+    for (const { topic, tombstoneRetentionMs } of compaction.topics) {
+      metrics.tombstoneRetention.set({ topic }, tombstoneRetentionMs / 1000)
+    }
+    return compaction
+  } finally {
+    await inspector.close()
   }
 }

@@ -1,38 +1,42 @@
 /**
  * The projector's loop: consume -> learn schemas -> decode -> collect -> ledger -> batch log -> commit.
  *
- * Promises: offsets are committed only after ClickHouse has confirmed the rows and the log keeps the rejects, so a
- * kill at any point only repeats work, and repeated work changes nothing. ClickHouse away: the batch is retried with
- * backoff, consumption is held back (at most one batch is collected meanwhile), and after `retryMsMax` it fails. A schema
- * registry away: the same, for the records whose schemas it would have to tell; what came before them is written.
- * How it fails: it throws, and the process that runs it ends or says so; nothing is skipped.
+ * It is at-least-once and idempotent. Offsets are committed only after ClickHouse has confirmed the rows and the log has
+ * stored the rejects. So a kill at any point only repeats work, and repeated work changes nothing.
+ * If ClickHouse is unavailable, the batch is retried with backoff and consumption waits: at most one more batch is collected
+ * meanwhile. After `retryMsMax` it fails. If the schema registry is unavailable, the same happens to the records whose
+ * schemas are unknown; the records before them are written.
+ * How it fails: it throws, and the process that runs it ends or reports it. No record is skipped.
  */
 import { type Delivery, type EventReader, SupersededAssignment } from '../shared/event-log/port.ts'
-import { nextTurn } from '../shared/next-turn.ts'
-import type { SchemaRegistry } from '../shared/schema-registry.ts'
-import { SchemaRegistryError } from '../shared/schema-registry-answers.ts'
+import { retry } from '../shared/retry.ts'
+import { SchemaRegistryError } from '../shared/schema-registry/answers.ts'
+import type { SchemaRegistry } from '../shared/schema-registry/schema-registry.ts'
+import type { Sleep } from '../shared/sleep.ts'
 import { type Databases, type Tables, TablesError } from '../shared/tables/port.ts'
-import { addDelivery, type Batch, batchLogInsert, emptyBatch, ledgerInserts } from './batch.ts'
-import { type Decode, schemaIdsOf } from './decode.ts'
-import { type RejectGate, TooManyRejects } from './reject-gate.ts'
-import type { Sleep } from './sleep.ts'
+import { yieldToEventLoop } from '../shared/yield-to-event-loop.ts'
+import { isOfBacklog } from './fold/fold-loop.ts'
+import type { HashBacker } from './ingest/backer-hash.ts'
+import { addDelivery, type Batch, batchLogInsert, emptyBatch, ledgerInserts } from './ingest/batch.ts'
+import { type Decode, schemaIdsOf } from './ingest/decode.ts'
+import { type RejectCircuitBreaker, TooManyRejects } from './ingest/reject-circuit-breaker.ts'
 
 export interface ProjectorSettings {
   batchRecordsMax: number
   batchBytesMax: number
   /** How long a batch collects after its first record. */
   batchMsMax: number
-  /** How long one wait for records lasts; an idle loop turns this often. */
+  /** How long one poll waits for records. An idle loop makes one turn in this time. */
   idleMsMax: number
-  /** How long a batch, or a question to the schema registry, is retried before the projector gives up. */
+  /** How long a batch, or a request to the schema registry, is retried before the projector gives up. */
   retryMsMax: number
 }
 
-/** What the loop tells those who watch it. */
+/** What the loop reports. */
 export interface ProjectorEvents {
   onBatch(batch: Batch, timing: { collectMs: number; writeMs: number }): void
   onRetry(error: Error, attempt: number): void
-  /** The loop turned, with or without records. */
+  /** The loop made a turn, with or without records. */
   onTurn(): void
 }
 
@@ -41,31 +45,36 @@ export interface ProjectorDependencies {
   tables: Tables
   databases: Databases
   decode: Decode
-  /** Where `decode` has its schemas from, unless they are the fixed ones. */
+  /** The source of `decode`'s schemas, unless they are the fixed ones. */
   schemaRegistry?: Pick<SchemaRegistry, 'known' | 'learn'> | undefined
-  hashBacker: (backerId: string) => string
-  gate: RejectGate
+  hashBacker: HashBacker
+  circuitBreaker: RejectCircuitBreaker
   /** Names this run of this process in the batch log. */
   projector: string
   settings: ProjectorSettings
   events: ProjectorEvents
   /** Milliseconds, monotonic. */
   monotonicMs: () => number
+  /** Unix ms. */
+  now: () => number
   sleep: Sleep
   /** 0 to 1, for the jitter of retries. */
   random: () => number
 }
 
-// Small enough that decoding one slice does not hold up the HTTP side of an embedded process.
+// Decoding a slice blocks the event loop. A slice is small, so that an embedded process still answers HTTP in time.
 const sliceRecordsMax = 2_000
+// In a backlog, throughput counts more than freshness: a batch may collect this many times `batchMsMax`.
+const backlogFactor = 4
+// If the log delivers nothing for this long, it has been read to its end. A Kafka fetch takes less.
+const backlogWaitMsMax = 25
 
 /**
- * Runs until the signal aborts; resolves once what was collected is written and committed.
- * Throws `TooManyRejects`, or the last error of a batch that could not be written, or of schemas that could not be
- * learned, in time.
+ * Runs until the signal aborts. Resolves when everything that was collected is written and committed.
+ * Throws `TooManyRejects`, or the last error if a batch could not be written, or its schemas could not be learned, in time.
  */
 export async function runProjector(dependencies: ProjectorDependencies, signal: AbortSignal): Promise<void> {
-  const { events, gate, monotonicMs } = dependencies
+  const { events, circuitBreaker, monotonicMs } = dependencies
   let sequence = 0
   // One batch is written while the next is collected: reading and ClickHouse each keep a core busy.
   let writing: Promise<void> = Promise.resolve()
@@ -79,11 +88,13 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
       events.onTurn()
       await writing
       if (batch.records === 0 && batch.positions.size === 0) continue
-      if (!gate.admit({ records: batch.records, rejects: batch.rejects.length })) throw tooManyRejects(batch)
+      const isAdmitted = circuitBreaker.admit({ records: batch.records, rejects: batch.rejects.length })
+      // A batch without rejects never stops the loop, whatever came before it.
+      if (!isAdmitted && batch.rejects.length > 0) throw tooManyRejects(batch, circuitBreaker.window())
       const collectMs = monotonicMs() - startedAt
       sequence++
       writing = write(dependencies, batch, sequence, collectMs, signal)
-      // It is awaited in the next turn; until then a failure must not count as unhandled.
+      // The next turn awaits it. Until then a failure must not count as an unhandled rejection.
       writing.catch(() => {})
     }
   } finally {
@@ -92,26 +103,30 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
 }
 
 /**
- * Collects until a bound is reached. A delivery of a newer assignment waits for the next batch, and so does one whose
- * schemas have to be learned first: a registry that is away must not hold up what is collected already.
+ * Collects until a limit is reached. A delivery of a newer assignment waits for the next batch. So does a delivery whose
+ * schemas have to be learned first: an unavailable registry must not delay what is already collected.
  */
 async function collect(
   dependencies: ProjectorDependencies,
   signal: AbortSignal,
   carried: Delivery | undefined,
 ): Promise<{ batch: Batch; carried: Delivery | undefined }> {
-  const { reader, decode, hashBacker, settings, monotonicMs } = dependencies
+  const { reader, decode, hashBacker, settings, monotonicMs, now } = dependencies
   let delivery = carried ?? (await reader.poll(pollBounds(settings, 0, 0, settings.idleMsMax), signal))
-  const batch = emptyBatch(delivery.assignment)
+  const batch = emptyBatch(delivery.assignment, hashBacker)
   if (!(await learnSchemas(dependencies, delivery, signal))) return { batch, carried: undefined }
-  const deadline = monotonicMs() + settings.batchMsMax
+  const startedAt = monotonicMs()
   for (;;) {
-    addDelivery(batch, delivery, decode, hashBacker)
-    const waitMs = deadline - monotonicMs()
+    addDelivery(batch, delivery, decode)
+    const isBacklog = isOfBacklog(batch.oldestAt, now())
+    const msMax = isBacklog ? backlogFactor * settings.batchMsMax : settings.batchMsMax
+    const waitMs = startedAt + msMax - monotonicMs()
     const isFull = batch.records >= settings.batchRecordsMax || batch.bytes >= settings.batchBytesMax
-    if (isFull || waitMs <= 0 || batch.records === 0 || signal.aborted) return { batch, carried: undefined }
-    await nextTurn()
-    delivery = await reader.poll(pollBounds(settings, batch.records, batch.bytes, waitMs), signal)
+    const isOver = isFull || waitMs <= 0 || batch.records === 0 || (isBacklog && batch.isLogDry)
+    if (isOver || signal.aborted) return { batch, carried: undefined }
+    await yieldToEventLoop()
+    const pollMs = isBacklog ? Math.min(backlogWaitMsMax, waitMs) : waitMs
+    delivery = await reader.poll(pollBounds(settings, batch.records, batch.bytes, pollMs), signal)
     const isOfBatch = delivery.assignment === batch.assignment && isDecodable(dependencies, delivery)
     if (!isOfBatch) return { batch, carried: delivery }
   }
@@ -121,7 +136,7 @@ function isDecodable({ schemaRegistry }: ProjectorDependencies, { records }: Del
   return !schemaRegistry || [...schemaIdsOf(records)].every(id => schemaRegistry.known(id) !== undefined)
 }
 
-/** Makes a delivery decodable. Resolves with false where the signal aborted before the registry told its schemas. */
+/** Learns the schemas of a delivery. Resolves with false if the signal aborted before the registry answered. */
 async function learnSchemas(
   dependencies: ProjectorDependencies,
   { records }: Delivery,
@@ -147,7 +162,7 @@ function pollBounds(settings: ProjectorSettings, records: number, bytes: number,
   }
 }
 
-/** Ledger, batch log, rejects, offsets: in this order, each durable before the next. */
+/** Writes ledger, batch log, rejects and offsets, in this order. Each is durable before the next. */
 async function write(
   dependencies: ProjectorDependencies,
   batch: Batch,
@@ -165,41 +180,42 @@ async function write(
   try {
     await reader.commit(batch.assignment, [...batch.positions.values()])
   } catch (error) {
-    // Another process has the partitions now and repeats this batch, which changes nothing.
+    // Another process has the partitions now. It repeats this batch, which changes nothing.
     if (!(error instanceof SupersededAssignment)) throw error
   }
   events.onBatch(batch, { collectMs, writeMs: monotonicMs() - startedAt })
 }
 
-/** Tries again what may yet succeed, with doubling waits up to 5 s, for at most `retryMsMax`. */
-async function retried(
+/** Retries while ClickHouse or the schema registry is unavailable, for at most `retryMsMax`. */
+function retried(
   { settings, events, monotonicMs, sleep, random }: ProjectorDependencies,
   signal: AbortSignal,
   work: () => Promise<void>,
 ): Promise<void> {
-  const startedAt = monotonicMs()
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await work()
-    } catch (error) {
-      const isOutage = error instanceof TablesError || error instanceof SchemaRegistryError
-      if (!isOutage || !error.retryable || signal.aborted || monotonicMs() - startedAt > settings.retryMsMax)
-        throw error
-      events.onRetry(error, attempt)
-      const waitMs = Math.min(5_000, 100 * 2 ** Math.min(attempt, 10)) * (0.5 + random() / 2)
-      await sleep(waitMs, signal)
-    }
+  const policy = {
+    isRetryable: isPassingFailure,
+    msMax: settings.retryMsMax,
+    pauseMsMin: 200,
+    pauseMsMax: 5_000,
+    onRetry: events.onRetry,
   }
+  return retry(work, policy, { monotonicMs, sleep, random, signal })
 }
 
-function tooManyRejects(batch: Batch): TooManyRejects {
+function isPassingFailure(error: unknown): boolean {
+  return (error instanceof TablesError || error instanceof SchemaRegistryError) && error.retryable
+}
+
+function tooManyRejects(batch: Batch, recent: { records: number; rejects: number }): TooManyRejects {
   const [first] = batch.rejects
   const example = first
     ? ` The first: ${first.record.topic}/${first.record.partition} offset ${first.record.offset}: ${first.reason}.`
     : ''
   return new TooManyRejects(
-    `Too many of the recent records are rejects (${batch.rejects.length} of ${batch.records} in this batch), so the ` +
-      `projector stopped before it moved past them.${example} Repair the producer or the schema and start again; to ` +
-      'let them go to the rejects instead, start with PLEDGEVIEW_REJECT_SHARE_MAX=1.',
+    `Too many of the recent records were rejected (${recent.rejects} of ${recent.records}, with earlier runs; ` +
+      `${batch.rejects.length} of ${batch.records} in this batch), so the projector stopped before it moved past them.${example} ` +
+      'If a schema was missing, register it and start again. If the records are wrong, repair the producer and start ' +
+      'once with PLEDGEVIEW_REJECT_SHARE_MAX=1: these records then go to the dead-letter queue, and later starts do ' +
+      'not count them.',
   )
 }

@@ -1,58 +1,67 @@
 /**
- * The projector as a service: the ingest loop and the fold beside it, wired to a log and to tables.
+ * The projector as a service: the ingest loop and the fold loops, connected to an event log and to tables.
  *
- * The same assembly runs on Kafka and on the journal. It ends when its signal aborts, or by throwing when one of the
- * two loops cannot go on; then both have ended.
+ * The same code runs on Kafka and on the journal. It ends when its signal aborts. If one of the loops cannot go on, the
+ * service stops all of them and throws.
  */
 import type { Logger } from 'pino'
-import { currencyDigits } from '../../contracts/events/currencies.ts'
 import type { Config } from '../shared/config.ts'
 import type { EventReader, PartitionLag } from '../shared/event-log/port.ts'
-import type { Metrics } from '../shared/metrics.ts'
-import type { SchemaRegistry } from '../shared/schema-registry.ts'
-import { SchemaRegistryError } from '../shared/schema-registry-answers.ts'
-import type { Databases, Shard, Tables } from '../shared/tables/port.ts'
-import type { Batch } from './batch.ts'
-import { createDecoder } from './decode.ts'
-import type { FoldReport } from './folder.ts'
-import { createFolding, untilFirstFails } from './folding.ts'
-import { backerHasher } from './ledger-rows.ts'
+import { messageOf } from '../shared/message-of.ts'
+import type { Metrics } from '../shared/ops/metrics.ts'
+import { retry } from '../shared/retry.ts'
+import { SchemaRegistryError } from '../shared/schema-registry/answers.ts'
+import type { SchemaRegistry } from '../shared/schema-registry/schema-registry.ts'
+import { sleep } from '../shared/sleep.ts'
+import { type Databases, type Shard, type Tables, TablesError } from '../shared/tables/port.ts'
+import { isOfBacklog } from './fold/fold-loop.ts'
+import { foldWorkerSettings } from './fold/fold-settings.ts'
+import { createFoldWorkers, untilFirstFails } from './fold/fold-workers.ts'
+import type { HashBacker } from './ingest/backer-hash.ts'
+import { createDecoder } from './ingest/decode.ts'
+import { readRecentBatches } from './ingest/recent-batches.ts'
+import { createRejectCircuitBreaker, type RejectCircuitBreaker } from './ingest/reject-circuit-breaker.ts'
+import { createMisplacedReporter } from './misplaced-records.ts'
+import { createObserver } from './observer.ts'
+import { createPresence } from './presence.ts'
 import { type ProjectorSettings, runProjector } from './projector.ts'
-import { createRejectGate } from './reject-gate.ts'
-import { sleep } from './sleep.ts'
+import { type ProjectorNote, writeNote } from './projector-log.ts'
+import { createSlugWatch } from './shared-slugs.ts'
+import { runRewriteLoop } from './superseded/rewrite-loop.ts'
 
 export interface ProjectorServiceDependencies {
   reader: EventReader
   tables: Tables
   databases: Databases
-  /** Where the folders work, on a cluster: one for each shard. Default: on the tables themselves. */
+  /** On a cluster: the shards, each with its own fold worker. Default: one fold worker on the tables themselves. */
   shards?: readonly Shard[]
   config: Config
-  /** Tells what schema ids stand for; without it they are the fixed ones. */
+  /** Knows the schema of each schema id. Without it the fixed ids are used. */
   schemaRegistry?: SchemaRegistry | undefined
-  /** 64 hex digits: the key of the backer hashes. */
-  backerKey: string
+  hashBacker: HashBacker
   /** Names this run of this process; unique. */
   run: string
-  /** How long statements of a folder before this one may still run, ms. */
+  /** How often to note that everything is read, ms. Default: never, for a log that keeps its tombstones. */
+  presenceMs?: number
+  /** How long statements of an earlier fold worker may still run, ms. */
   settleMs: number
-  /** As `takeEpoch` has them. */
-  respectsHold?: (holder: string) => boolean
-  afterHold?: () => Promise<void>
+  /** See `EpochDependencies`. */
+  respectsPause?: (holder: string) => boolean
+  afterExpiredPause?: () => Promise<void>
   metrics: Metrics
   logger: Logger
-  /** Unix ms, for metrics, and to tell a backlog. */
+  /** Unix ms, for metrics and to detect a backlog. */
   now: () => number
   monotonicMs: () => number
   random: () => number
 }
 
 export interface ProjectorHealth {
-  /** Ms since the ingest loop turned last. */
+  /** Ms since the ingest loop made its last turn. */
   turnedMsAgo: number
-  /** Why the projector stopped, where it did. */
+  /** Why the projector stopped; `undefined` while it runs. */
   failure: string | undefined
-  /** Records that were committed by this run. */
+  /** Records that this run has committed. */
   records: number
   rejects: number
 }
@@ -61,84 +70,92 @@ export interface ProjectorService {
   run(signal: AbortSignal): Promise<void>
   health(): ProjectorHealth
   lag(): Promise<PartitionLag[]>
-  /** Whether everything that is in the log is folded. */
+  /** Whether every record of the log is folded. */
   isDrained(): Promise<boolean>
 }
 
-// The loop waits this long for records, and the folder for batches of other processes.
+// How long the ingest loop waits for records, and the fold loop for batches of other processes.
 const idleMsMax = 500
-// A burst of bad records is one line each up to here; all of them are in the rejects and in the metrics.
-const loggedRejectsMax = 10
 
 export function createProjectorService(dependencies: ProjectorServiceDependencies): ProjectorService {
-  const { reader, tables, databases, config, logger, metrics, monotonicMs, random, run, schemaRegistry } =
-    dependencies
+  const { reader, tables, databases, config, monotonicMs, random, run, schemaRegistry } = dependencies
+  const observer = createObserver(dependencies)
   let turnedAt = monotonicMs()
   let failure: string | undefined
   let records = 0
   let rejects = 0
 
-  const folding = createFolding({
-    shards: dependencies.shards ?? [{ tables, databases }],
+  const shards = dependencies.shards ?? [{ tables, databases }]
+  const slugWatch = createSlugWatch({
+    tables,
+    databases,
+    onLook: observer.onSharedSlugs,
+    onError: observer.onSharedSlugsFailure,
+    sleep,
+  })
+  const foldWorkers = createFoldWorkers({
+    shards,
     holder: run,
-    settings: {
-      horizonMs: config.PLEDGEVIEW_COMMIT_HORIZON_MS,
-      settleMs: dependencies.settleMs,
-      platformDigits: currencyDigits(config.PLEDGEVIEW_PLATFORM_CURRENCY) ?? 2,
-      campaignsPerStatementMax: config.PLEDGEVIEW_FOLD_CAMPAIGNS_MAX,
-    },
+    settings: { ...foldWorkerSettings(config), settleMs: dependencies.settleMs },
     leads: () => reader.leads(),
     idleMsMax,
     retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
-    onFold,
-    onRetry: error => onRetry('fold', error),
-    onSuperseded: error =>
-      logger.warn(
-        { error: error.message },
-        'another projector folds these tables; where it stays so, two consumer groups project into them',
-      ),
-    ...(dependencies.respectsHold && { respectsHold: dependencies.respectsHold }),
-    ...(dependencies.afterHold && { afterHold: dependencies.afterHold }),
-    onTakeOver: () => logger.info({ holder: run }, 'this process folds'),
+    onFold(report) {
+      observer.onFold(report)
+      if (report.campaigns > 0) slugWatch.noteFold()
+    },
+    onRetry: error => observer.onRetry('fold', error),
+    onSuperseded: observer.onSuperseded,
+    onLeadership: observer.onLeadership,
+    onClockStep: observer.onClockStep,
+    onSetAside: observer.onSetAside,
+    ...(dependencies.respectsPause && { respectsPause: dependencies.respectsPause }),
+    ...(dependencies.afterExpiredPause && { afterExpiredPause: dependencies.afterExpiredPause }),
     monotonicMs,
     now: dependencies.now,
     random,
   })
 
-  function onBatch(batch: Batch, { writeMs }: { writeMs: number }): void {
-    records += batch.records
-    rejects += batch.rejects.length
-    for (const [topic, accepted] of Object.entries(batch.eventsByTopic)) {
-      if (accepted > 0) metrics.events.inc({ topic, outcome: 'accepted' }, accepted)
-    }
-    for (const { record } of batch.rejects) metrics.events.inc({ topic: record.topic, outcome: 'rejected' })
-    for (const { record, reason } of batch.rejects.slice(0, loggedRejectsMax)) {
-      const { topic, partition, offset } = record
-      logger.warn(
-        { topic, partition, offset, reason, ofBatch: batch.rejects.length },
-        'a record was rejected',
-      )
-    }
-    metrics.batchRecords.observe(batch.records)
-    metrics.batchSeconds.observe(writeMs / 1000)
-    logger.debug({ records: batch.records, rejects: batch.rejects.length, writeMs }, 'batch')
-    folding.noteBatch({ hasKeys: batch.eventsByTopic['api-keys'] > 0 })
+  const rewriteLoops = shards.map(shard => (signal: AbortSignal) => {
+    const { onRewrite, onRewriteFailure: onFailure } = observer
+    return runRewriteLoop(
+      {
+        shard,
+        leads: () => reader.leads(),
+        checkMs: config.PLEDGEVIEW_WITHDRAWN_CHECK_MS,
+        supersededMsMax: config.PLEDGEVIEW_SUPERSEDED_MS_MAX,
+        onRewrite,
+        onFailure,
+        monotonicMs,
+        sleep,
+      },
+      signal,
+    )
+  })
+
+  const notes = {
+    write: (note: ProjectorNote) => writeNote(tables, databases, run, note),
+    onFailure: (error: Error) =>
+      dependencies.logger.warn({ error: error.message }, 'the projector log was not written'),
+    monotonicMs,
+  }
+  const misplaced = createMisplacedReporter({
+    ...notes,
+    warn: (found, message) => dependencies.logger.warn(found, message),
+  })
+  const { presenceMs } = dependencies
+  const presence = presenceMs
+    ? createPresence({ ...notes, lag: () => reader.lag(), intervalMs: presenceMs })
+    : undefined
+
+  function onRetry(error: Error): void {
+    // A loop that waits for another service is alive. Restarting the process would not bring that service back.
+    turnedAt = monotonicMs()
+    observer.onRetry(error instanceof SchemaRegistryError ? 'schemas' : 'ingest', error)
   }
 
-  function onFold(report: FoldReport): void {
-    metrics.foldSeconds.observe(report.elapsedMs / 1000)
-    metrics.foldCampaigns.observe(report.campaigns)
-    metrics.freshnessSeconds.observe(Math.max(0, dependencies.now() - report.oldestAt) / 1000)
-    logger.debug(report, 'fold')
-  }
-
-  function onRetry(stage: 'schemas' | 'ingest' | 'fold', error: Error): void {
-    metrics.retries.inc({ stage })
-    const failed = stage === 'schemas' ? 'the schema registry did not tell' : 'ClickHouse did not take it'
-    logger.warn({ stage, error: error.message }, `${failed}; trying again`)
-  }
-
-  function ingest(signal: AbortSignal): Promise<void> {
+  async function ingest(signal: AbortSignal): Promise<void> {
+    const circuitBreaker = await openCircuitBreaker(dependencies, signal, onRetry)
     return runProjector(
       {
         reader,
@@ -146,26 +163,27 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         databases,
         decode: createDecoder(schemaRegistry?.known),
         schemaRegistry,
-        hashBacker: backerHasher(dependencies.backerKey),
-        gate: createRejectGate({
-          shareMax: config.PLEDGEVIEW_REJECT_SHARE_MAX,
-          windowRecords: config.PLEDGEVIEW_REJECT_WINDOW_RECORDS,
-          rejectsMin: config.PLEDGEVIEW_REJECTS_MIN,
-        }),
+        hashBacker: dependencies.hashBacker,
+        circuitBreaker,
         projector: run,
         settings: projectorSettings(config),
         events: {
-          onBatch,
-          onRetry: error => {
-            // A loop that waits for another service moves; to end the process would not bring that service back.
-            turnedAt = monotonicMs()
-            onRetry(error instanceof SchemaRegistryError ? 'schemas' : 'ingest', error)
+          onBatch(batch, timing) {
+            records += batch.records
+            rejects += batch.rejects.length
+            observer.onBatch(batch, timing)
+            misplaced.note(batch.misplaced)
+            const isEndOfBacklog = batch.isLogDry && isOfBacklog(batch.oldestAt, dependencies.now())
+            foldWorkers.noteBatch({ isUrgent: batch.eventsByTopic['api-keys'] > 0 || isEndOfBacklog })
           },
+          onRetry,
           onTurn: () => {
             turnedAt = monotonicMs()
+            presence?.turn()
           },
         },
         monotonicMs,
+        now: dependencies.now,
         sleep,
         random,
       },
@@ -176,22 +194,58 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   return {
     async run(signal) {
       try {
-        await untilFirstFails([ingest, folding.run], signal)
+        await untilFirstFails([ingest, foldWorkers.run, slugWatch.run, ...rewriteLoops], signal)
       } catch (error) {
-        failure = error instanceof Error ? error.message : String(error)
+        failure = messageOf(error)
         throw error
+      } finally {
+        await presence?.close()
+        await misplaced.close()
       }
     },
     health: () => ({ turnedMsAgo: monotonicMs() - turnedAt, failure, records, rejects }),
     lag: () => reader.lag(),
     async isDrained() {
+      // This costs nothing to ask; the lag is read from the log.
+      if (!foldWorkers.isDone()) return false
       const lag = await reader.lag()
-      return lag.every(({ committed, end }) => committed >= end) && folding.isDone()
+      return lag.every(({ committed, end }) => committed >= end) && foldWorkers.isDone()
     },
   }
 }
 
-/** How the ingest loop is bounded. */
+/** The circuit breaker, with what it has to remember of earlier runs. Notes the setting of this run for later ones. */
+function openCircuitBreaker(
+  { reader, tables, databases, config, run, monotonicMs, random }: ProjectorServiceDependencies,
+  signal: AbortSignal,
+  onRetry: (error: Error) => void,
+): Promise<RejectCircuitBreaker> {
+  const settings = {
+    shareMax: config.PLEDGEVIEW_REJECT_SHARE_MAX,
+    windowRecords: config.PLEDGEVIEW_REJECT_WINDOW_RECORDS,
+    rejectsMin: config.PLEDGEVIEW_REJECTS_MIN,
+  }
+  const policy = {
+    // A rebalance at the start is over soon.
+    isRetryable: (error: unknown) => !(error instanceof TablesError) || error.retryable,
+    msMax: config.PLEDGEVIEW_RETRY_MS_MAX,
+    pauseMsMin: 200,
+    pauseMsMax: 5_000,
+    onRetry,
+  }
+  async function open(): Promise<RejectCircuitBreaker> {
+    const partitions = (await reader.lag()).map(({ topic, partition }) => `${topic}/${partition}`)
+    const earlier = await readRecentBatches(tables, databases, { ...settings, partitions })
+    await writeNote(tables, databases, run, {
+      kind: 'started',
+      detail: { rejectShareMax: settings.shareMax },
+    })
+    return createRejectCircuitBreaker(settings, earlier)
+  }
+  return retry(open, policy, { monotonicMs, random, signal })
+}
+
+/** The limits of the ingest loop. */
 export function projectorSettings(config: Config): ProjectorSettings {
   return {
     batchRecordsMax: config.PLEDGEVIEW_BATCH_RECORDS_MAX,

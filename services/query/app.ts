@@ -1,31 +1,40 @@
 /**
- * The query service's HTTP app: its parts, its routes, and the order in which a request goes through them.
+ * The HTTP app of the query service: its parts, its routes, and the order in which a request passes through them.
  *
- * Promise: every response, of every status and on every path that Fastify or Node may take, is JSON of the API's shape
- * (or 204/304) and carries request id, CORS and rate-limit headers. Nothing that a statement, a table or an exception
- * says reaches a client.
+ * Promise: every response is JSON of the API's shape (or 204 or 304) and carries the request id, the CORS headers and
+ * the rate-limit headers. This holds for every status, and for errors that Fastify or Node answers itself. No text of a
+ * statement, a table or an exception reaches a client.
  */
 import { randomUUID } from 'node:crypto'
-import Fastify, { type FastifyHttpOptions, type FastifyInstance, type RawServerDefault } from 'fastify'
+import Fastify, {
+  type FastifyHttpOptions,
+  type FastifyInstance,
+  type FastifyReply,
+  type RawServerDefault,
+} from 'fastify'
 import type { Logger } from 'pino'
 import { basePath } from '../../contracts/api/conventions.ts'
 import { type ErrorCode, invalidParameterBody } from '../../contracts/api/errors.ts'
 import { parseListQuery } from '../../contracts/api/parameters.ts'
+import { addressMatcher } from '../shared/address-ranges.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
-import { createCampaignLists, listKey, type SnapshotCache } from './campaign-lists.ts'
-import { type CampaignReader, createCampaignReader, NotFoundError } from './campaign-reader.ts'
-import { createCachedCampaignRows } from './campaign-rows.ts'
-import { createGate } from './gate.ts'
+import type { KeyRing } from './auth/key-ring.ts'
+import type { ResponseCache } from './cache/response-cache.ts'
+import { type CampaignReader, createCampaignReader, NotFoundError } from './campaigns/campaign-reader.ts'
+import { createCachedCampaignRows } from './campaigns/campaign-rows.ts'
+import { createConcurrencyLimit } from './concurrency-limit.ts'
+import { ClientGoneError } from './fair-turns.ts'
 import { createAdmissions } from './http/admission.ts'
-import { createExchange, type Exchange, queryOf } from './http/exchange.ts'
-import { type RequestDone, reportRequest } from './http/request-log.ts'
-import { answerUnreadable } from './http/unreadable.ts'
-import type { KeyRing } from './key-ring.ts'
-import { createListFollower } from './list-follower.ts'
-import { createIndexListSource, createSqlListSource } from './list-source.ts'
+import { type CachedEntries, createCachedEntries } from './http/cached-entries.ts'
+import { createClientErrors } from './http/client-errors.ts'
+import { createConnections } from './http/connections.ts'
+import { createRequestLog, type RequestDone } from './http/request-log.ts'
+import { createResponder, queryOf, type Responder } from './http/responder.ts'
+import { createCampaignLists, listKey, type SnapshotCache } from './lists/campaign-lists.ts'
+import { createListFollower } from './lists/list-follower.ts'
+import { createIndexListSource, createSqlListSource } from './lists/list-source.ts'
 import type { QueryAppOptions } from './options.ts'
-import type { RateLimiters } from './rate-limiter.ts'
-import type { ResponseCache } from './response-cache.ts'
+import type { RateLimiters } from './rate-limit/rate-limiter.ts'
 
 export interface QueryAppDependencies {
   tables: Pick<Tables, 'rows'>
@@ -33,88 +42,104 @@ export interface QueryAppDependencies {
   keyRing: Pick<KeyRing, 'lookup'>
   limiters: RateLimiters
   cache: ResponseCache
-  /** Where the snapshots of lists are kept. Default: in memory. */
+  /** The cache of list snapshots. Default: in memory. */
   snapshots?: SnapshotCache
   options: QueryAppOptions
   /** Unix milliseconds. */
   now: () => number
+  /** Milliseconds of a clock that never runs backwards. */
+  monotonicNow: () => number
   logger: Logger
-  /** Called once for every answer, for the metrics. */
+  /** Called once per response, for the metrics. */
   onRequestDone?: (done: RequestDone) => void
   newRequestId?: () => string
 }
 
-// What Node accepts of a request line and headers together. No path is longer, so no path parameter is too long.
+// Node's limit for the request line and the headers together. No path can be longer, so no path parameter is too long.
 const headerBytesMax = 16 * 1024
 
-/** The app, with its routes under `/api/v1`, not listening yet. Closing it lets running requests finish. */
+/** Creates the app with its routes under `/api/v1`. It does not listen yet. Closing it lets running requests finish. */
 export function createQueryApp(dependencies: QueryAppDependencies): FastifyInstance {
-  const { keyRing, limiters, cache, options, now, logger, onRequestDone } = dependencies
+  const { keyRing, limiters, cache, options, now, monotonicNow, logger, onRequestDone } = dependencies
   const newRequestId = dependencies.newRequestId ?? (() => randomUUID())
-  const tables = gatedTables(dependencies.tables, options)
+  const tables = limitTables(dependencies.tables, options)
   const reader = createReader({ ...dependencies, tables })
   const admissions = createAdmissions({ keyRing, limiters, pepper: options.pepper, now })
-  const exchange = createExchange(admissions, now)
+  const isTrustedProxy = addressMatcher(options.trustProxy)
+  const connections = createConnections({
+    perAddressMax: options.connectionsPerAddressMax,
+    strangerKeepAliveMs: options.strangerKeepAliveMs,
+    strangerRequestsMax: options.strangerRequestsMax,
+    isTrustedProxy,
+  })
+  const responder = createResponder({ admissions, connections, now })
+  const requestLog = createRequestLog({ logger, onRequestDone, monotonicNow })
+  const clientErrors = createClientErrors({
+    admissions,
+    newRequestId,
+    now,
+    onDone: requestLog.reportClientError,
+    onError: error => logger.error({ err: error }, 'the admission of a request failed'),
+  })
 
   const app = Fastify({
     ...serverOptions(options),
+    trustProxy: options.trustProxy.length > 0 && isTrustedProxy,
     genReqId: () => newRequestId(),
-    // Fastify answers these without running a hook.
+    clientErrorHandler: (error: Error, socket) => clientErrors.handle(error, socket),
+    // Fastify does not run any hook for these errors.
     frameworkErrors(error, request, reply) {
       const startedAt = now()
       request.admission = null
-      request.understood = null
-      reply.raw.once('close', () =>
-        reportRequest(request, reply, now() - startedAt, { logger, onRequestDone }),
-      )
-      exchange.receive(request, reply, frameworkErrorCode(error.code)).catch(cause => {
+      request.parsedParameters = null
+      reply.raw.once('close', () => requestLog.report(request, reply, now() - startedAt))
+      responder.receive(request, reply, frameworkErrorCode(error.code)).catch(cause => {
         logger.error({ requestId: request.id, err: cause }, 'request failed')
-        exchange.refuse(request, reply, 'internal_error')
+        responder.refuse(request, reply, 'internal_error')
       })
     },
   })
   app.server.maxConnections = options.connectionsMax
   app.decorateRequest('admission', null)
-  app.decorateRequest('understood', null)
+  app.decorateRequest('parsedParameters', null)
 
   app.addHook('onRequest', async (request, reply) => {
-    if (await exchange.receive(request, reply)) return reply
+    if (await responder.receive(request, reply)) return reply
   })
   app.addHook('onResponse', async (request, reply) => {
-    reportRequest(request, reply, reply.elapsedTime, { logger, onRequestDone })
+    requestLog.report(request, reply, reply.elapsedTime)
   })
   app.setErrorHandler((error, request, reply) => {
-    if (error instanceof NotFoundError) return exchange.refuse(request, reply, 'not_found')
+    if (error instanceof NotFoundError) return responder.refuse(request, reply, 'not_found')
+    if (error instanceof ClientGoneError) {
+      hangUp(reply)
+      // Fastify does not run the hook, because nothing is sent.
+      requestLog.report(request, reply, reply.elapsedTime)
+      return reply
+    }
     logger.error({ requestId: request.id, err: error }, 'request failed')
-    return exchange.refuse(request, reply, 'internal_error')
+    return responder.refuse(request, reply, 'internal_error')
   })
-  addRoutes(app, { reader, cache, exchange })
-  answerUnreadable(app.server, {
-    admissions,
-    newRequestId,
-    now,
-    onDone({ requestId, code, status, elapsedMs }) {
-      logger.info({ requestId, code, status, ms: elapsedMs }, 'unreadable request')
-      onRequestDone?.({ method: 'unknown', route: 'unknown', status, elapsedMs })
-    },
-    onError: error => logger.error({ err: error }, 'admission failed'),
-  })
+  addRoutes(app, { reader, responder, cached: createCachedEntries(cache, options) })
+  connections.listen(app.server)
+  clientErrors.listen(app.server)
   return app
 }
 
-/** Lists and rows follow one index, so that a page's rows are as new as its list. */
+/** Lists and rows share one list follower, so the rows of a page are as new as its list. */
 function createReader(dependencies: QueryAppDependencies): CampaignReader {
-  const { tables, databases, options, now, logger } = dependencies
+  const { tables, databases, options, now, monotonicNow, logger } = dependencies
   const { commitHorizonMs, statementMsMax, indexCampaignsMax: campaignsMax } = options
   const follower = createListFollower({
     tables,
     databases,
     options: { commitHorizonMs, statementMsMax, campaignsMax },
     now,
-    onError: error => logger.warn({ err: error }, 'the list index could not be loaded; trying again'),
+    onError: error =>
+      logger.warn({ err: error }, 'the list index could not be loaded; it is loaded again later'),
   })
   const fallback = createSqlListSource({ tables, databases, options })
-  const source = createIndexListSource({ follower, fallback, commitHorizonMs })
+  const source = createIndexListSource({ follower, fallback, now: monotonicNow })
   const lists = createCampaignLists({ ...dependencies, source })
   const rows = createCachedCampaignRows({
     tables,
@@ -122,62 +147,71 @@ function createReader(dependencies: QueryAppDependencies): CampaignReader {
     statementMsMax,
     follower,
     bytesMax: options.rowBytesMax,
+    now: monotonicNow,
   })
   return createCampaignReader({ tables, databases, lists, rows, options, now })
 }
 
-interface RouteDependencies {
-  reader: CampaignReader
-  cache: ResponseCache
-  exchange: Exchange
+// The status of a request whose client has gone. Only the log and the metrics show it.
+const goneStatus = 499
+
+function hangUp(reply: FastifyReply): void {
+  reply.code(goneStatus).hijack()
+  reply.raw.destroy()
 }
 
-function addRoutes(app: FastifyInstance, { reader, cache, exchange }: RouteDependencies): void {
+interface RouteDependencies {
+  reader: CampaignReader
+  cached: CachedEntries
+  responder: Responder
+}
+
+function addRoutes(app: FastifyInstance, { reader, cached, responder }: RouteDependencies): void {
   app.get(`${basePath}/projects`, async (request, reply) => {
     const parsed = parseListQuery(queryOf(request))
     if ('fault' in parsed) {
       const { parameter, rule } = parsed.fault
-      return exchange.refuse(request, reply, 'invalid_parameter', invalidParameterBody(parameter, rule))
+      return responder.refuse(request, reply, 'invalid_parameter', invalidParameterBody(parameter, rule))
     }
     const { parameters } = parsed
-    request.understood = parameters
+    request.parsedParameters = parameters
     const key = `projects ${parameters.limit} ${parameters.offset} ${listKey(parameters)}`
-    return exchange.send(request, reply, await cache.get(key, () => reader.projects(parameters)))
+    const entry = await cached(request, key, owner => reader.projects(parameters, owner))
+    return responder.send(request, reply, entry)
   })
 
   app.get<{ Params: { slug: string } }>(`${basePath}/projects/:slug`, async (request, reply) => {
     const { slug } = request.params
-    const entry = await cache.get(`project ${slug}`, () => reader.projectDetail(slug))
-    // Only now is it known to be a slug rather than anything else that stood there.
-    request.understood = { slug }
-    return exchange.send(request, reply, entry)
+    const entry = await cached(request, `project ${slug}`, () => reader.projectDetail(slug))
+    // Log the path parameter only now: before the lookup it could be anything, even a secret.
+    request.parsedParameters = { slug }
+    return responder.send(request, reply, entry)
   })
 
   app.get(`${basePath}/stats`, async (request, reply) =>
-    exchange.send(request, reply, await cache.get('stats', () => reader.stats())),
+    responder.send(request, reply, await cached(request, 'stats', () => reader.stats())),
   )
 }
 
 function serverOptions(options: QueryAppOptions): FastifyHttpOptions<RawServerDefault> {
   return {
     logger: false,
-    trustProxy: typeof options.trustProxy === 'boolean' ? options.trustProxy : [...options.trustProxy],
     requestTimeout: options.requestTimeoutMs,
     keepAliveTimeout: options.keepAliveTimeoutMs,
     connectionTimeout: options.socketTimeoutMs,
     exposeHeadRoutes: false,
-    // A request that still comes in while the app closes is answered like any other.
+    // A request that arrives while the app closes is answered like any other.
     return503OnClosing: false,
     routerOptions: {
       maxParamLength: headerBytesMax,
-      // The query is read by the contract's own parser, and only where it means something.
+      // The contract's own parser reads the query string, and only for the routes that have one.
       querystringParser: () => ({}),
     },
     http: {
       maxHeaderSize: headerBytesMax,
       headersTimeout: options.headersTimeoutMs,
       requireHostHeader: false,
-      // Timeouts are noticed when the connections are looked at.
+      // Node notices timeouts only at these checks.
       connectionsCheckingInterval: Math.min(1000, options.headersTimeoutMs),
     },
   }
@@ -194,15 +228,15 @@ function frameworkErrorCode(code: string): ErrorCode {
   }
 }
 
-// Every statement of a request waits for its place, and no wait has no end.
-function gatedTables(tables: Pick<Tables, 'rows'>, options: QueryAppOptions): Pick<Tables, 'rows'> {
-  const gate = createGate({
+// Limits how many statements run at once, and bounds the time of each, including the time it waits to start.
+function limitTables(tables: Pick<Tables, 'rows'>, options: QueryAppOptions): Pick<Tables, 'rows'> {
+  const limited = createConcurrencyLimit({
     runningMax: options.statementsMax,
     waitingMax: options.waitingStatementsMax,
     waitMsMax: options.statementMsMax,
   })
   return {
     rows: statement =>
-      gate(() => tables.rows(statement, { signal: AbortSignal.timeout(options.statementMsMax) })),
+      limited(() => tables.rows(statement, { signal: AbortSignal.timeout(options.statementMsMax) })),
   }
 }

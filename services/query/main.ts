@@ -1,13 +1,16 @@
-/** The query service as a process of its own, on a ClickHouse server. Several share limits and caches through Redis. */
+/**
+ * Runs the query service as a separate process, on a ClickHouse server. Several processes share limits and caches
+ * through Redis.
+ */
 
 import type { Logger } from 'pino'
-import { keysCheck, tablesCheck } from '../shared/checks.ts'
-import { closeServer } from '../shared/close-server.ts'
 import type { Config } from '../shared/config.ts'
 import { databasesOf, required, serverSettings } from '../shared/distributed.ts'
-import { createMetrics } from '../shared/metrics.ts'
-import { createOpsServer } from '../shared/ops-server.ts'
-import { openServerTables } from '../shared/tables/clickhouse-server.ts'
+import { keysCheck, tablesCheck } from '../shared/ops/checks.ts'
+import { closeServer } from '../shared/ops/close-server.ts'
+import { createMetrics } from '../shared/ops/metrics.ts'
+import { createOpsServer, opsHosts } from '../shared/ops/ops-server.ts'
+import { openTables } from '../shared/tables/clickhouse.ts'
 import { checkTablesIdentity } from '../shared/tables/identity.ts'
 import { memoryParts, redisParts, startQueryService } from './service.ts'
 
@@ -19,7 +22,7 @@ export interface ProcessDependencies {
   onReady: (urls: { apiUrl: string; opsUrl: string }) => void
 }
 
-/** Serves until the signal aborts, then lets running requests finish. Throws where it cannot start. */
+/** Serves until the signal aborts, then lets running requests finish. Throws if it cannot start. */
 export async function runQueryProcess({
   config,
   logger,
@@ -31,7 +34,7 @@ export async function runQueryProcess({
     'PLEDGEVIEW_KEY_PEPPER',
   ])
   const metrics = createMetrics()
-  const tables = openServerTables(serverSettings(config))
+  const tables = openTables(serverSettings(config))
   await checkTablesIdentity(tables, databasesOf(config), {
     PLEDGEVIEW_KEY_PEPPER: keyPepper,
     PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
@@ -48,6 +51,7 @@ export async function runQueryProcess({
     logger,
   })
   const ops = createOpsServer({
+    hosts: opsHosts(config),
     health: () => ({ process: { ok: true, detail: 'runs' } }),
     readiness: async () => ({
       keys: keysCheck(query.keyRing.isReady()),
@@ -56,7 +60,7 @@ export async function runQueryProcess({
     }),
     status: async () => ({
       service: 'query',
-      keys: query.keyRing.isReady() ? 'followed' : 'not read lately',
+      keys: query.keyRing.isReady() ? 'up to date' : 'not read recently',
     }),
     metrics,
     beforeScrape: async () => {},

@@ -1,39 +1,65 @@
-/** The settings of the query service's HTTP app, with their units and defaults. */
+/** The options of the query service's HTTP app, with their units and defaults. */
 
 export interface QueryAppOptions {
-  /** The pepper under which the secrets of API keys were hashed. */
+  /** The pepper that was used to hash the secrets of the API keys. */
   pepper: string
-  /** ISO 4217 code of the platform's own currency, which `/stats` is in. */
+  /** ISO 4217 code of the platform's currency. The amounts of `/stats` are in this currency. */
   platformCurrency: string
-  /** How far the watermark of a list stays behind ClickHouse's clock. The projector's setting of the same name. */
+  /**
+   * How far a list's watermark stays behind ClickHouse's clock, at least. It need not equal the projector's setting of the
+   * same name: no watermark passes what the fold has finished (the stamp floor).
+   */
   commitHorizonMs: number
   listCacheMs: number
   detailCacheMs: number
   statsCacheMs: number
-  /** Bound on the list snapshots that are kept. One of 400,000 campaigns takes about 8 MB. */
+  /** Limit on the memory for list snapshots. One snapshot of 400,000 campaigns takes 1.6 MB. */
   snapshotBytesMax: number
-  /** Campaigns that the list index holds at most; with more, lists are computed by ClickHouse. 0: always. */
+  /**
+   * The list index holds at most this many campaigns. If there are more, ClickHouse computes the lists. 0: it always
+   * does.
+   */
   indexCampaignsMax: number
-  /** Bound on the rows of campaigns that are kept for pages. */
+  /** Limit on the memory for campaign rows that are kept for pages. */
   rowBytesMax: number
-  /** Bound on one statement, in ClickHouse and on the wait for it, and on the wait for a place to run. */
+  /** Time limit for one statement: in ClickHouse, for the caller that waits for it, and for its wait to start. */
   statementMsMax: number
-  /** Statements that run side by side. */
+  /** How many statements run at once. */
   statementsMax: number
-  /** Statements that wait for a place; more are refused at once. */
+  /** How many statements may wait to start. More are refused at once. */
   waitingStatementsMax: number
-  /** For a request's headers to arrive. */
+  /** How many requests that no cache can answer run at once. They start in turn by key. */
+  uncachedMax: number
+  /** How many of them one key may have at once. */
+  uncachedPerKeyMax: number
+  /** How many of them may wait for a turn of their key. More are refused at once. */
+  waitingPerKeyMax: number
+  /** How long such a request may wait for its turn. */
+  turnMsMax: number
+  /** Time for the headers of a request to arrive. */
   headersTimeoutMs: number
-  /** For a whole request to arrive. */
+  /** Time for a whole request to arrive. */
   requestTimeoutMs: number
-  /** For the next request on an idle connection. */
+  /** Time until an idle connection is closed. */
   keepAliveTimeoutMs: number
-  /** For anything at all to move on a connection with a request in progress. Above twice `statementMsMax`. */
+  /**
+   * Time without any traffic after which a connection with a running request is closed. A request that has no answer
+   * after nine tenths of it gets an error. Must be above `turnMsMax` and twice `statementMsMax`.
+   */
   socketTimeoutMs: number
-  /** Connections beyond this are closed on arrival. */
+  /** Connections beyond this number are closed on arrival. */
   connectionsMax: number
-  /** Which proxies' `X-Forwarded-For` is believed: none, all, or the listed addresses and ranges. */
-  trustProxy: boolean | readonly string[]
+  /** Open connections of one address (IPv6: of one /64). See `http/connections.ts`. */
+  connectionsPerAddressMax: number
+  /** Time until an idle connection is closed that has never had valid credentials. */
+  strangerKeepAliveMs: number
+  /** Requests on such a connection. */
+  strangerRequestsMax: number
+  /**
+   * The addresses and ranges of the proxies in front of this service. The client's address is the last one of
+   * `X-Forwarded-For` that is not in this list: what stands before it was written by the client.
+   */
+  trustProxy: readonly string[]
 }
 
 export const defaultQueryAppOptions: Omit<QueryAppOptions, 'pepper'> = {
@@ -48,10 +74,17 @@ export const defaultQueryAppOptions: Omit<QueryAppOptions, 'pepper'> = {
   statementMsMax: 10_000,
   statementsMax: 4,
   waitingStatementsMax: 256,
+  uncachedMax: 64,
+  uncachedPerKeyMax: 2,
+  waitingPerKeyMax: 1_000,
+  turnMsMax: 10_000,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 15_000,
   keepAliveTimeoutMs: 60_000,
-  socketTimeoutMs: 30_000,
+  socketTimeoutMs: 40_000,
   connectionsMax: 4096,
-  trustProxy: false,
+  connectionsPerAddressMax: 512,
+  strangerKeepAliveMs: 5_000,
+  strangerRequestsMax: 100,
+  trustProxy: [],
 }

@@ -1,36 +1,37 @@
 /**
- * What query processes share through Redis: limits, answers and snapshots.
+ * The limiters and caches that query processes share through Redis.
  *
- * Limits and caches have a connection each, so that a large snapshot on its way holds up no request, and so that the
- * limiter can be the more impatient of the two. While Redis is away everything goes on in the process alone, so this
- * never makes a process unready; what it says of Redis is for the eyes of an operator.
+ * Limits and caches use separate connections. So a large snapshot on its way does not delay a rate-limit check, and the
+ * limiter can have a shorter deadline. While Redis is unavailable, each process works alone. Redis therefore never
+ * makes a process unready; its state is reported for the operator only.
  */
 import type { Logger } from 'pino'
-import type { Check } from '../shared/checks.ts'
-import { createRedisConnection, type RedisSettings } from '../shared/redis.ts'
-import type { SnapshotCache } from './campaign-lists.ts'
-import type { RateLimiterSettings, RateLimiters } from './rate-limiter.ts'
-import { createRedisRateLimiter } from './rate-limiter-redis.ts'
-import type { ResponseCache } from './response-cache.ts'
-import { createRedisResponseCache } from './response-cache-redis.ts'
-import { createRedisSnapshotCache } from './snapshot-cache-redis.ts'
+import type { Check } from '../shared/ops/checks.ts'
+import type { ResponseCache } from './cache/response-cache.ts'
+import { createRedisResponseCache } from './cache/response-cache-redis.ts'
+import type { SnapshotCache } from './lists/campaign-lists.ts'
+import { createRedisSnapshotCache } from './lists/snapshot-cache-redis.ts'
+import type { RateLimiterSettings, RateLimiters } from './rate-limit/rate-limiter.ts'
+import { createRedisRateLimiter } from './rate-limit/rate-limiter-redis.ts'
+import { createRedisConnection, type RedisSettings } from './redis/connection.ts'
+import { evictionFault } from './redis/eviction-policy.ts'
 
 export interface RedisPartsSettings extends Pick<RedisSettings, 'url' | 'tls' | 'reconnectMsMax'> {
-  /** Stands before every key. Processes share what they have in common where they share this. */
+  /** Prefix of every key. Processes with the same prefix share their limits and caches. */
   keyPrefix: string
-  /** What a request may wait for a Redis that does not answer. Default 150. */
+  /** How long a request waits for a rate-limit decision of Redis. Default 150. */
   limitMsMax?: number
-  /** What a request may wait for an answer or a snapshot out of Redis. Default 500. */
+  /** How long a request waits for a response or a snapshot from Redis. Default 500. */
   cacheMsMax?: number
   keys: RateLimiterSettings
   addresses: RateLimiterSettings
-  /** Buckets that each limiter keeps windows of in this process. */
+  /** The number of buckets that each limiter keeps in this process. */
   bucketsMax: number
-  /** Bound on the answers, and on the snapshots, that are kept in this process. */
+  /** Memory limit in this process, for responses and for snapshots each. */
   cacheBytesMax: number
-  /** Bound on one answer in Redis. Default 4 MiB. */
+  /** Size limit of one response in Redis. Default 4 MiB. */
   answerBytesMax?: number
-  /** Bound on one snapshot in Redis, compressed; one of a million campaigns takes some 13 MB. Default 32 MiB. */
+  /** Size limit of one compressed snapshot in Redis. One of a million campaigns takes about 13 MB. Default 32 MiB. */
   snapshotBytesMax?: number
 }
 
@@ -42,7 +43,7 @@ export interface RedisPartsDependencies {
   monotonicNow: () => number
   /** Between 0 and 1. */
   random: () => number
-  /** A word that nobody else has. */
+  /** Returns a token that is unique among all processes. */
   newToken: () => string
   /** Called whenever one of the connections comes up or goes down, for the metrics. */
   onChange?: (connection: 'limits' | 'caches', isUp: boolean) => void
@@ -52,9 +53,10 @@ export interface RedisParts {
   limiters: RateLimiters
   cache: ResponseCache
   snapshots: SnapshotCache
-  /** Whether Redis is reached, waiting for it for at most so long: for a start that need not begin alone. */
-  whenUp(msMax: number): Promise<boolean>
-  /** Whether everything is shared at present. Always ok: Redis is not needed to serve. */
+  /**
+   * Reports whether limits and caches are shared at present, and what is wrong with Redis's eviction policy. Always ok,
+   * because the service works without Redis.
+   */
   check(): Check
   close(): void
 }
@@ -65,7 +67,7 @@ const answerBytesMaxDefault = 4 * 1024 * 1024
 const snapshotBytesMaxDefault = 32 * 1024 * 1024
 const instanceLength = 8
 
-/** Starts to connect. Throws only where the URL is none. */
+/** Starts to connect. Throws only if the URL is invalid. */
 export function openRedisParts(
   settings: RedisPartsSettings,
   { logger, now, monotonicNow, random, newToken, onChange }: RedisPartsDependencies,
@@ -77,6 +79,13 @@ export function openRedisParts(
       { now: monotonicNow, random, logger, onChange: isUp => onChange?.(name, isUp) },
     )
   const limits = connect('limits', limitMsMax ?? limitMsMaxDefault)
+  let fault: string | undefined
+  limits.onUp(async () => {
+    // Some hosted services forbid INFO.
+    const info = await limits.run(redis => redis.info('memory').catch(() => '')).catch(() => '')
+    fault = evictionFault(info)
+    if (fault !== undefined) logger.warn(fault)
+  })
   const caches = connect('caches', cacheMsMax ?? cacheMsMaxDefault)
 
   const limiter = (kind: 'keys' | 'addresses') =>
@@ -98,16 +107,12 @@ export function openRedisParts(
       valueBytesMax: snapshotBytesMax ?? snapshotBytesMaxDefault,
     }),
 
-    async whenUp(msMax) {
-      const isUp = await Promise.all([limits.whenUp(msMax), caches.whenUp(msMax)])
-      return isUp.every(Boolean)
-    },
-
     check() {
       const areLimitsShared = limiters.keys.isShared() && limiters.addresses.isShared()
       const detail = [
         `limits are ${areLimitsShared ? 'shared' : "this process's own"}`,
         `caches are ${caches.isUp() ? 'shared' : "this process's own"}`,
+        ...(fault === undefined ? [] : [fault]),
       ]
       return { ok: true, detail: detail.join(', ') }
     },

@@ -1,32 +1,33 @@
 /**
- * The query service: key ring, limiters, caches and the HTTP app, wired to tables.
+ * The query service: key ring, limiters, caches and the HTTP app, wired to the tables.
  *
- * The same assembly answers in the embedded process and in processes of its own; what differs comes in.
+ * The embedded process and the separate query processes use this same wiring. What differs between them is passed in.
  */
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import type { Check } from '../shared/checks.ts'
-import { closeServer } from '../shared/close-server.ts'
 import type { Config } from '../shared/config.ts'
-import type { Metrics } from '../shared/metrics.ts'
+import type { Check } from '../shared/ops/checks.ts'
+import { closeServer } from '../shared/ops/close-server.ts'
+import type { Metrics } from '../shared/ops/metrics.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { createQueryApp } from './app.ts'
-import type { SnapshotCache } from './campaign-lists.ts'
+import { createKeyRing, defaultKeyRingOptions, type KeyRing } from './auth/key-ring.ts'
+import { defaultRevocationsOptions, withRevocations } from './auth/revocations.ts'
+import type { ResponseCache } from './cache/response-cache.ts'
+import { createMemoryResponseCache } from './cache/response-cache-memory.ts'
 import type { RequestDone } from './http/request-log.ts'
-import { createKeyRing, defaultKeyRingOptions, type KeyRing } from './key-ring.ts'
-import { defaultQueryAppOptions } from './options.ts'
-import type { RateLimiter, RateLimiters } from './rate-limiter.ts'
-import { createMemoryRateLimiter } from './rate-limiter-memory.ts'
+import type { SnapshotCache } from './lists/campaign-lists.ts'
+import { defaultQueryAppOptions, type QueryAppOptions } from './options.ts'
+import type { RateLimiter, RateLimiters } from './rate-limit/rate-limiter.ts'
+import { createMemoryRateLimiter } from './rate-limit/rate-limiter-memory.ts'
 import { openRedisParts } from './redis-parts.ts'
-import type { ResponseCache } from './response-cache.ts'
-import { createMemoryResponseCache } from './response-cache-memory.ts'
 
 export interface QueryServiceDependencies {
   tables: Tables
   databases: Databases
   config: Config
-  /** The pepper under which the secrets of API keys were hashed. */
+  /** The pepper that was used to hash the secrets of the API keys. */
   keyPepper: string
   parts: QueryParts
   metrics: Metrics
@@ -44,15 +45,15 @@ const windowMs = 60_000
 const bucketsMax = 100_000
 const metersMax = 1_000
 
-/** Loads the keys and makes the app. */
+/** Loads the keys and creates the app. */
 export async function startQueryService(dependencies: QueryServiceDependencies): Promise<QueryService> {
   const { tables, databases, config, parts, metrics, logger } = dependencies
-  const keyRing = createKeyRing({
-    tables,
-    databases,
-    options: defaultKeyRingOptions,
-    now: Date.now,
-    onError: oncePerMinute(error => logger.error({ error: String(error) }, 'the keys could not be read')),
+  const onError = oncePerMinute(error => logger.error({ error: String(error) }, 'the keys could not be read'))
+  const reading = { tables, databases, now: Date.now, onError }
+  const keyRingOptions = { ...defaultKeyRingOptions, readMsMax: config.PLEDGEVIEW_KEYS_READ_MS_MAX }
+  const keyRing = withRevocations(createKeyRing({ ...reading, options: keyRingOptions }), {
+    ...reading,
+    options: { ...defaultRevocationsOptions, readMsMax: config.PLEDGEVIEW_KEYS_READ_MS_MAX },
   })
   await keyRing.start()
   const app = createQueryApp({
@@ -62,20 +63,9 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
     limiters: parts.limiters,
     cache: parts.cache,
     ...(parts.snapshots && { snapshots: parts.snapshots }),
-    options: {
-      ...defaultQueryAppOptions,
-      pepper: dependencies.keyPepper,
-      platformCurrency: config.PLEDGEVIEW_PLATFORM_CURRENCY,
-      commitHorizonMs: config.PLEDGEVIEW_COMMIT_HORIZON_MS,
-      listCacheMs: config.PLEDGEVIEW_CACHE_MS,
-      detailCacheMs: config.PLEDGEVIEW_CACHE_MS,
-      statsCacheMs: config.PLEDGEVIEW_STATS_CACHE_MS,
-      snapshotBytesMax: config.PLEDGEVIEW_CACHE_BYTES_MAX,
-      indexCampaignsMax: config.PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX,
-      connectionsMax: config.PLEDGEVIEW_CONNECTIONS_MAX,
-      trustProxy: config.PLEDGEVIEW_TRUST_PROXY,
-    },
+    options: appOptionsOf(config, dependencies.keyPepper),
     now: Date.now,
+    monotonicNow: () => performance.now(),
     logger,
     onRequestDone: requestMeter(metrics),
   })
@@ -90,17 +80,41 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
   }
 }
 
-/** What fails at every look is said once a minute. */
-function oncePerMinute(say: (error: unknown) => void): (error: unknown) => void {
-  let saidAt = Number.NEGATIVE_INFINITY
-  return error => {
-    if (performance.now() - saidAt < 60_000) return
-    saidAt = performance.now()
-    say(error)
+/** The options of the HTTP app. `pepper`: see `QueryAppOptions`. */
+export function appOptionsOf(config: Config, pepper: string): QueryAppOptions {
+  const statementMsMax = config.PLEDGEVIEW_QUERY_MS_MAX
+  return {
+    ...defaultQueryAppOptions,
+    pepper,
+    platformCurrency: config.PLEDGEVIEW_PLATFORM_CURRENCY,
+    commitHorizonMs: config.PLEDGEVIEW_COMMIT_HORIZON_MS,
+    listCacheMs: config.PLEDGEVIEW_CACHE_MS,
+    detailCacheMs: config.PLEDGEVIEW_CACHE_MS,
+    statsCacheMs: config.PLEDGEVIEW_STATS_CACHE_MS,
+    snapshotBytesMax: config.PLEDGEVIEW_CACHE_BYTES_MAX,
+    indexCampaignsMax: config.PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX,
+    connectionsMax: config.PLEDGEVIEW_CONNECTIONS_MAX,
+    connectionsPerAddressMax: config.PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX,
+    trustProxy: config.PLEDGEVIEW_TRUST_PROXY,
+    statementMsMax,
+    // Two statements may run, one after the other. A request that needs more time gets an error before this has passed.
+    socketTimeoutMs: Math.max(defaultQueryAppOptions.socketTimeoutMs, 3 * statementMsMax),
   }
 }
 
-/** Counts requests. A metric is looked up by its labels once, not for every request: that is what counting costs. */
+/** Reports a repeated error at most once a minute. */
+function oncePerMinute(log: (error: unknown) => void): (error: unknown) => void {
+  let loggedAt = Number.NEGATIVE_INFINITY
+  return error => {
+    if (performance.now() - loggedAt < 60_000) return
+    loggedAt = performance.now()
+    log(error)
+  }
+}
+
+/**
+ * Counts requests. It looks a metric up once per combination of labels, because the lookup is what makes counting slow.
+ */
 function requestMeter({ requests, requestSeconds }: Metrics): (done: RequestDone) => void {
   const meters = new Map<string, { count: () => void; observe: (seconds: number) => void }>()
   return ({ method, route, status, elapsedMs }) => {
@@ -110,7 +124,7 @@ function requestMeter({ requests, requestSeconds }: Metrics): (done: RequestDone
       const counter = requests.labels(method, route, String(status))
       const histogram = requestSeconds.labels(route)
       meter = { count: () => counter.inc(), observe: seconds => histogram.observe(seconds) }
-      // Methods are the clients' choice: whoever makes them up must not fill the memory.
+      // Clients choose the method, so a client that invents methods must not fill the memory.
       if (meters.size < metersMax) meters.set(name, meter)
     }
     meter.count()
@@ -118,17 +132,17 @@ function requestMeter({ requests, requestSeconds }: Metrics): (done: RequestDone
   }
 }
 
-/** What the service limits and caches with: alone in its process, or shared with others. */
+/** The limiters and caches of the service: in this process only, or shared through Redis. */
 export interface QueryParts {
   limiters: RateLimiters
   cache: ResponseCache
   snapshots?: SnapshotCache
-  /** What an operator is told. */
+  /** The state that is reported to an operator. */
   check(): Check
   close(): void
 }
 
-/** The parts of a service that is one process. */
+/** The limiters and caches of a service that runs as a single process. */
 export function memoryParts(config: Config): QueryParts {
   return {
     limiters: {
@@ -141,7 +155,7 @@ export function memoryParts(config: Config): QueryParts {
   }
 }
 
-/** The parts of services that share a Redis. They start, and go on, without it. */
+/** The limiters and caches of processes that share a Redis. They start and go on without it if Redis is unavailable. */
 export function redisParts(url: string, config: Config, metrics: Metrics, logger: Logger): QueryParts {
   return openRedisParts(
     {
@@ -164,7 +178,8 @@ export function redisParts(url: string, config: Config, metrics: Metrics, logger
 }
 
 function memoryLimiter(limit: number): RateLimiter {
-  // Unix time that never runs backwards: a clock that is set back must not hold windows closed.
+  // Unix time that never runs backwards: if the system clock is set back, the windows must not stay full until it has
+  // caught up.
   const now = () => Math.floor(performance.timeOrigin + performance.now())
   return createMemoryRateLimiter({ limit, windowMs }, { bucketsMax, now })
 }

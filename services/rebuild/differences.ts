@@ -1,18 +1,18 @@
-/** What a rebuild changes in what the public sees. */
-import { contentColumns } from '../projector/fold-statements.ts'
+/** Compares what the public sees in the live tables and in the rebuilt ones. */
+import { contentColumns } from '../../contracts/tables/campaign-columns.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
-import { shadowOf } from './generation.ts'
+import { shadowOf } from './shadow-tables.ts'
 
 export interface Differences {
   same: number
-  /** Public in the rebuilt generation alone. */
+  /** Public only in the rebuilt tables. */
   added: number
-  /** Public in the live one alone. */
+  /** Public only in the live tables. */
   removed: number
   different: number
-  /** Of these three, such that events have come for a moment ago: one of the two may not have them yet. */
+  /** How many more differ that had events a moment ago: one of the two sides may not have these events yet. */
   inMotion: number
-  /** In how many of the different campaigns, not counting those in motion, each field differs. */
+  /** For each field, in how many of the different campaigns it differs. Campaigns in motion are not counted. */
   fields: Record<string, number>
   examples: Example[]
 }
@@ -20,7 +20,7 @@ export interface Differences {
 export interface Example {
   campaign_id: string
   change: 'added' | 'removed' | 'different'
-  /** Of a different campaign: what differs, as text, cut. */
+  /** The fields that differ in a different campaign, as text, shortened. */
   fields: { field: string; live: string; rebuilt: string }[]
 }
 
@@ -43,9 +43,9 @@ export async function readClock(tables: Tables): Promise<string> {
 }
 
 /**
- * Compares what is public in the live generation and in the shadow, by content; `updated_at` is none.
- * `since`: a moment (`readClock`) before the shadow read on the last time. What the log had then is in the shadow, and in the
- * live generation once it is folded.
+ * Compares what is public in the live tables and in the shadow tables, by content; `updated_at` does not count.
+ * `since`: a time (`readClock`) before the shadow tables read from the log for the last time. They have everything that was
+ * in the log then. The live tables have it as soon as it is folded.
  */
 export async function readDifferences(
   tables: Tables,
@@ -88,7 +88,7 @@ export async function readDifferences(
         )`,
     query_params: { since },
   })
-  if (!counts) throw new Error('the comparison gave no answer')
+  if (!counts) throw new Error('the comparison returned no row')
   const { examples, ...rest } = counts
   return {
     ...rest,
@@ -99,7 +99,7 @@ export async function readDifferences(
 
 const fields = contentColumns.filter(name => name !== 'campaign_id')
 
-/** How often each field differs, among campaigns that are public in both. */
+/** How often each field differs, among campaigns that are public on both sides. */
 async function readFields(
   tables: Tables,
   { live, rebuilt }: { live: string; rebuilt: string },
@@ -126,7 +126,7 @@ function differing(live: string, rebuilt: string): string {
       AND campaign_id NOT IN (${inMotion(live, rebuilt)}))`
 }
 
-/** Campaigns of which one of the two may not have everything yet. */
+/** Campaigns in motion: one of the two sides may not have all their events yet. */
 function inMotion(live: string, rebuilt: string): string {
   const isLate = "appended_at >= toDateTime64({since:String}, 3, 'UTC')"
   return `SELECT arrayJoin(campaign_ids) AS campaign_id FROM ${live}.batch_log AS batch
@@ -158,7 +158,7 @@ async function readExamples(
   })
 }
 
-/** The fields of these campaigns as texts. */
+/** The fields of these campaigns as text. */
 async function readTexts(
   tables: Tables,
   model: string,

@@ -1,17 +1,17 @@
-/** Whether the disk has room for another generation. */
+/** Checks whether the disk has room for a second set of tables. */
 import { megabytes } from '../shared/progress.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
-import { generationTables } from './generation.ts'
+import { swappedTables } from './shadow-tables.ts'
 
 export interface DiskEstimate {
-  /** What the live generation takes. */
+  /** Size of the live tables. */
   liveBytes: number
-  /** What another may take while it is built. */
+  /** How much the shadow tables may need while they are built. */
   neededBytes: number
   freeBytes: number
 }
 
-// The history has every event and not only the latest, and merges write their result before they drop what they merged.
+// The history has every version of an entity, not only the latest. Merges write their result before they drop their input.
 const growth = 3
 
 export class DiskTooSmall extends Error {
@@ -24,7 +24,7 @@ export async function estimateDisk(tables: Tables, { model }: Databases): Promis
         (SELECT sum(bytes_on_disk) FROM system.parts
           WHERE active AND database = {model:String} AND table IN {tables:Array(String)}) AS liveBytes,
         (SELECT min(free_space) FROM system.disks) AS freeBytes`,
-    query_params: { model, tables: [...generationTables] },
+    query_params: { model, tables: [...swappedTables] },
   })
   const { liveBytes, freeBytes } = row ?? { liveBytes: 0, freeBytes: 0 }
   return { liveBytes, freeBytes, neededBytes: growth * liveBytes }
@@ -34,7 +34,7 @@ export async function estimateDisk(tables: Tables, { model }: Databases): Promis
 export function checkDisk({ liveBytes, neededBytes, freeBytes }: DiskEstimate): void {
   if (freeBytes >= neededBytes) return
   throw new DiskTooSmall(
-    `a rebuild may need ${megabytes(neededBytes)} beside the ${megabytes(liveBytes)} that are live, and ` +
-      `${megabytes(freeBytes)} are free; make room, or begin all the same with --ignore-disk`,
+    `a rebuild may need ${megabytes(neededBytes)} in addition to the ${megabytes(liveBytes)} of the live tables, but only ` +
+      `${megabytes(freeBytes)} are free; free some disk, or begin anyway with --ignore-disk`,
   )
 }

@@ -1,6 +1,7 @@
-/** Rebuilds on Kafka and a ClickHouse server: what a command has to open for them, and what it holds them to. */
+/** Rebuilds on Kafka and a ClickHouse server: opens what a command needs for them, and checks the configuration. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
+import { backerHasher } from '../projector/ingest/backer-hash.ts'
 import { type Config, ConfigError } from '../shared/config.ts'
 import {
   databasesOf,
@@ -12,30 +13,31 @@ import {
 } from '../shared/distributed.ts'
 import type { History } from '../shared/event-log/history.ts'
 import { openKafkaHistory } from '../shared/event-log/kafka/history.ts'
-import { createLogger } from '../shared/logger.ts'
-import { openServerTables } from '../shared/tables/clickhouse-server.ts'
-import { holdTablesIdentity } from '../shared/tables/identity.ts'
+import { createLogger } from '../shared/ops/logger.ts'
+import { openTables } from '../shared/tables/clickhouse.ts'
+import { heldBackerHash, holdCommitHorizon, holdTablesIdentity } from '../shared/tables/identity.ts'
+import { checkMigrated } from '../shared/tables/migrate.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
-import { createRebuildDesk, type LocalDesk, type Watch } from './desk.ts'
 import { runRebuild } from './rebuild.ts'
+import { createRebuildController, type LocalRebuildController, type Watch } from './rebuild-controller.ts'
 import type { RebuildRequest } from './rebuild-log.ts'
 
-// The reader waits while everything is folded.
+// The reader waits this long for its caller, because everything is folded between two reads.
 const callerMsMax = 86_400_000
 
 /**
- * Runs the work with a desk, and closes what it needed. Kafka is asked for only by what needs it.
- * Throws `ConfigError`, or that the tables are not migrated.
+ * Runs the work with a rebuild controller, and closes what it opened. Kafka is only contacted if the work needs it.
+ * Throws `ConfigError`, or an error if the tables are not migrated.
  */
 export async function withDistributedRebuilds<T>(
   config: Config,
   { logger }: { logger: Logger },
-  work: (desk: LocalDesk) => Promise<T>,
+  work: (controller: LocalRebuildController) => Promise<T>,
 ): Promise<T> {
   required(config, ['PLEDGEVIEW_KAFKA_BROKERS', 'PLEDGEVIEW_CLICKHOUSE_URL'])
   refuseCluster(config)
   const databases = databasesOf(config)
-  const tables = openServerTables(serverSettings(config))
+  const tables = openTables(serverSettings(config))
   try {
     await checkMigrated(tables, databases)
     const withHistory = <R>(read: (history: History) => Promise<R>) => withKafkaHistory(config, read)
@@ -43,7 +45,7 @@ export async function withDistributedRebuilds<T>(
       withHistory(history =>
         runDistributed({ config, tables, databases, history, logger, ...watch }, request),
       )
-    return await work(createRebuildDesk({ tables, databases, isAlone: false, withHistory, run }))
+    return await work(createRebuildController({ tables, databases, isAlone: false, withHistory, run }))
   } finally {
     await tables.close()
   }
@@ -63,15 +65,16 @@ async function runDistributed(
 ): Promise<void> {
   const { config, tables, databases } = dependencies
   const { PLEDGEVIEW_BACKER_KEY: backerKey } = required(config, ['PLEDGEVIEW_BACKER_KEY'])
-  // Under another key every backer would be somebody else.
+  // Under another key, every backer would get another hash and would be counted again.
   await holdTablesIdentity(tables, databases, {
     PLEDGEVIEW_BACKER_KEY: backerKey,
     PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
   })
+  await holdCommitHorizon(tables, databases, config.PLEDGEVIEW_COMMIT_HORIZON_MS)
   await runRebuild(
     {
       ...dependencies,
-      backerKey,
+      hashBacker: backerHasher(backerKey, await heldBackerHash(tables, databases)),
       schemaRegistry: registryOf(config),
       ...(request.files.length > 0 && { encode: await stateEncoderOf(config) }),
       run: `rebuild-${randomUUID()}`,
@@ -99,15 +102,6 @@ function refuseCluster({ PLEDGEVIEW_CLICKHOUSE_CLUSTER: cluster }: Config): void
   if (cluster === undefined) return
   throw new ConfigError(
     `PLEDGEVIEW_CLICKHOUSE_CLUSTER is set (${cluster}): a cluster cannot be rebuilt in place yet. Replay the log into ` +
-      'another one, with projectors of a group of their own, and turn the query processes to it.',
+      'another cluster, with projectors in a consumer group of their own, and then point the query processes to it.',
   )
-}
-
-async function checkMigrated(tables: Tables, { model }: Databases): Promise<void> {
-  const [found] = await tables.rows<{ logs: number }>({
-    query: `SELECT count() AS logs FROM system.tables WHERE database = {model:String} AND name = 'rebuild_log'`,
-    query_params: { model },
-  })
-  if (found?.logs === 1) return
-  throw new Error(`the tables in ${model} are not up to date: run pledgeview migrate first`)
 }

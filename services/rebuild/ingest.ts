@@ -1,32 +1,104 @@
 /**
- * Reads on in the log up to a place, into the ledger of one generation or another, and stops with nothing under way: by
- * the projector's own loop, on a reader that is held back once the place is reached.
+ * Reads into the shadow tables or the live tables: archived files, and the log up to a given position. The projector's own
+ * loop does the reading. Once the position is reached, its reader pauses, and reading ends when every batch is committed.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Batch } from '../projector/batch.ts'
-import type { ProjectorDependencies } from '../projector/projector.ts'
-import { runProjector } from '../projector/projector.ts'
+import { encodeState } from '../../contracts/events/codec.ts'
+import type { Batch } from '../projector/ingest/batch.ts'
+import { type ProjectorDependencies, runProjector } from '../projector/projector.ts'
 import type { Delivery, EventReader, PartitionLag, Position } from '../shared/event-log/port.ts'
+import { enter, type RebuildContext } from './context.ts'
+
+const catchUpRoundsMax = 100
+// Once a round took no longer than this, the rest is read during the fold pause.
+const catchUpMs = 2_000
+// A round reads what arrived during the round before it. Once the rounds stop getting shorter, more rounds gain nothing.
+const gainMin = 0.2
+const lookMs = 200
+const pausedMs = 10
+
+/** Reads all files, from the first on. */
+export async function readFiles(context: RebuildContext): Promise<void> {
+  const { tracker, shadowProjector, signal, now, encode = encodeState } = context
+  await enter(context, 'reading files')
+  const { openArchiveReader } = await import('./archive/reader.ts')
+  const archive = await openArchiveReader(tracker.detail.request.files, { encode, now })
+  try {
+    const onLag = () => tracker.progress({ ...archive.progress(), unit: 'bytes' })
+    await shadowProjector.ingest({ reader: archive, target: archive.end, into: 'shadow', onLag }, signal)
+  } finally {
+    await archive.close()
+  }
+}
+
+/** Reads and folds in rounds, until a round was short or no shorter than the one before it. */
+export async function catchUp(context: RebuildContext, reader: EventReader): Promise<void> {
+  const { shadowProjector, monotonicMs } = context
+  await inShorterRounds(async () => {
+    const startedAt = monotonicMs()
+    await ingestToEnd(context, reader, 'shadow')
+    await shadowProjector.foldWorker.fold()
+    return monotonicMs() - startedAt
+  })
+}
+
+/**
+ * Runs rounds until they gain nothing more: a round was short, or hardly shorter than the one before it. On a busy machine
+ * all rounds are long, so a fixed bound alone would repeat them for minutes. `round` returns its time, ms.
+ */
+export async function inShorterRounds(round: () => Promise<number>): Promise<void> {
+  let beforeMs = Number.POSITIVE_INFINITY
+  for (let rounds = 0; rounds < catchUpRoundsMax; rounds++) {
+    const tookMs = await round()
+    if (tookMs < catchUpMs || tookMs > (1 - gainMin) * beforeMs) return
+    beforeMs = tookMs
+  }
+}
+
+/** Reads up to the current end of the log. */
+export async function ingestToEnd(
+  context: RebuildContext,
+  reader: EventReader,
+  into: 'shadow' | 'live',
+): Promise<void> {
+  const { tracker, shadowProjector, signal } = context
+  const target = await endsOf(reader)
+  const end = sumOf(target)
+  const onLag = (lag: readonly PartitionLag[]) => {
+    const at = sumOf(lag.map(({ topic, partition, committed }) => ({ topic, partition, next: committed })))
+    if (tracker.detail.logStart === null) tracker.note({ logStart: at })
+    const start = tracker.detail.logStart ?? at
+    const lagRecords = lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
+    tracker.progress({ done: at - start, of: Math.max(end, at) - start, unit: 'records', lagRecords })
+  }
+  await shadowProjector.ingest({ reader, target, into, onLag }, signal)
+}
+
+function sumOf(positions: readonly Position[]): number {
+  return positions.reduce((sum, { next }) => sum + next, 0)
+}
+
+/** A reader that stores no rejects: a dry run changes nothing. */
+export function withoutRejects(reader: EventReader): EventReader {
+  return { ...reader, reject: async () => {} }
+}
 
 export interface IngestDependencies extends Omit<ProjectorDependencies, 'reader' | 'events'> {
   reader: EventReader
   onBatch: (batch: Batch) => void
   onRetry: (error: Error) => void
-  /** Where the reader stands, some times a second. */
+  /** Called several times a second with the reader's position. */
   onLag: (lag: readonly PartitionLag[]) => void
 }
 
-const lookMs = 200
-const heldBackMs = 10
-
-/** The ends of the reader's partitions, which are all: no other reads for the same rebuild. */
+/** The ends of all partitions. This reader has all of them, because a rebuild has only one reader. */
 export async function endsOf(reader: EventReader): Promise<Position[]> {
   return (await reader.lag()).map(({ topic, partition, end }) => ({ topic, partition, next: end }))
 }
 
 /**
- * Resolves when all before `target` is in the ledger and committed; something beyond it may be too. Rejects with what the
- * loop throws, or the signal's reason.
+ * Resolves when everything before `target` is in the ledger and committed. It may have read more than that. Rejects with
+ * what the loop throws, or with the signal's reason.
  */
 export async function ingestTo(
   { reader, onBatch, onRetry, onLag, ...dependencies }: IngestDependencies,
@@ -34,11 +106,11 @@ export async function ingestTo(
   signal: AbortSignal,
 ): Promise<void> {
   signal.throwIfAborted()
-  const held = holdableReader(reader)
+  const pausable = pausableReader(reader)
   const done = new AbortController()
   const events = { onBatch, onRetry, onTurn: () => {} }
   const running = runProjector(
-    { ...dependencies, reader: held.reader, events },
+    { ...dependencies, reader: pausable.reader, events },
     AbortSignal.any([signal, done.signal]),
   )
   try {
@@ -58,11 +130,11 @@ export async function ingestTo(
       const lag = await reader.lag()
       onLag(lag)
       if (isReached(lag, target)) {
-        held.holdBack()
-        if (held.isQuiet()) return done.abort()
+        pausable.pause()
+        if (pausable.isQuiet()) return done.abort()
       }
-      const pause = held.isHeldBack() ? heldBackMs : lookMs
-      if (await Promise.race([ended, delay(pause, false)])) return
+      const waitMs = pausable.isPaused() ? pausedMs : lookMs
+      if (await Promise.race([ended, delay(waitMs, false)])) return
     }
   }
 }
@@ -74,20 +146,20 @@ function isReached(lag: readonly PartitionLag[], target: readonly Position[]): b
   })
 }
 
-/** A reader that can be told to hand out nothing more, and says when all that it handed out is committed. */
-function holdableReader(reader: EventReader) {
-  let isHeldBack = false
+/** A reader that can be paused, and that tells when everything that it delivered is committed. */
+function pausableReader(reader: EventReader) {
+  let isPaused = false
   let isPolling = false
   let interruption = new AbortController()
   let assignment = ''
   const open = new Map<string, number>()
   const nameOf = ({ topic, partition }: Position) => `${topic}/${partition}`
 
-  const holdable: EventReader = {
+  const wrapped: EventReader = {
     ...reader,
     async poll(bounds, signal): Promise<Delivery> {
-      if (isHeldBack && assignment !== '') {
-        await delay(Math.min(bounds.waitMsMax, heldBackMs), undefined, { signal }).catch(() => undefined)
+      if (isPaused && assignment !== '') {
+        await delay(Math.min(bounds.waitMsMax, pausedMs), undefined, { signal }).catch(() => undefined)
         return { records: [], positions: [], assignment }
       }
       isPolling = true
@@ -96,7 +168,7 @@ function holdableReader(reader: EventReader) {
         .finally(() => {
           isPolling = false
         })
-      // What an assignment before this one had open comes again.
+      // What was open under an earlier assignment is delivered again.
       if (delivery.assignment !== assignment) open.clear()
       assignment = delivery.assignment
       for (const position of delivery.positions) open.set(nameOf(position), position.next)
@@ -107,7 +179,7 @@ function holdableReader(reader: EventReader) {
         await reader.commit(under, positions)
       } catch (error) {
         open.clear()
-        isHeldBack = false
+        isPaused = false
         interruption = new AbortController()
         throw error
       }
@@ -117,12 +189,12 @@ function holdableReader(reader: EventReader) {
     },
   }
   return {
-    reader: holdable,
-    holdBack: () => {
-      isHeldBack = true
+    reader: wrapped,
+    pause: () => {
+      isPaused = true
       interruption.abort()
     },
-    isHeldBack: () => isHeldBack,
+    isPaused: () => isPaused,
     isQuiet: () => open.size === 0 && !isPolling,
   }
 }

@@ -1,13 +1,15 @@
 /**
- * The rebuild log: what rebuilds are doing, for those who watch, for the one that goes on after a kill, and so that no two
- * are at it at once.
+ * The rebuild log: the state of each rebuild. It lets others watch a rebuild, lets a process continue after a kill, and keeps
+ * two processes from working at the same time.
  */
 import type { Position } from '../shared/event-log/port.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
+import { encodeRows } from '../shared/tables/row-binary.ts'
 import type { Differences } from './differences.ts'
-import type { TableIds } from './generation.ts'
+import { detailOf, persistedDetail, persistedPhase, phaseOf } from './persisted-words.ts'
+import type { TableIds } from './shadow-tables.ts'
 
-/** In their order; a rebuild ends in one of `endPhases`. */
+/** The phases in their order. A rebuild ends in one of `endPhases`. */
 export const workPhases = [
   'preparing',
   'reading files',
@@ -15,39 +17,39 @@ export const workPhases = [
   'folding',
   'catching up',
   'verifying',
-  'exchanging',
+  'swapping',
   'finishing',
 ] as const
 
-/** `rebuilt`: it is live, and the generation before is kept. */
+/** `rebuilt`: the new tables are live, and the previous ones are kept. */
 export const endPhases = ['rebuilt', 'compared', 'aborted', 'dropped'] as const
 
 export type WorkPhase = (typeof workPhases)[number]
 export type Phase = WorkPhase | (typeof endPhases)[number]
 
 export interface RebuildRequest {
-  /** `back`: to the generation before, which is brought up to date and exchanged again. */
-  kind: 'rebuild' | 'back'
-  /** Archived events that come before the log's, in their order. */
+  /** `rollback`: brings the previous tables up to date and swaps them in again. */
+  kind: 'rebuild' | 'rollback'
+  /** Archived events to read before the log, in this order. */
   files: string[]
-  /** Read the log from what was appended at this time on, Unix ms; null: from its start. */
+  /** Read only what was appended to the log at this time or later, Unix ms; null: from its start. */
   fromTime: number | null
-  /** Compare and drop. */
+  /** Compare, and then drop the new tables. */
   isDry: boolean
-  /** Exchange although the live model knows what the history does not tell any more. */
+  /** Swap although the live tables contain something that the history does not. */
   acceptsLoss: boolean
   /** Begin although the disk seems too small. */
   ignoresDisk: boolean
 }
 
-/** How far a phase is. Amounts are records where there is no other unit. */
+/** The progress of a phase. Amounts are in `unit`. */
 export interface RebuildProgress {
   done: number
   of: number
   unit: 'bytes' | 'records' | 'folds' | 'ranges'
-  /** Amounts a second, lately. */
+  /** The current rate, in amounts a second. */
   perSecond: number
-  /** Null: no telling. */
+  /** Null: not known yet. */
   etaSeconds: number | null
   /** Records of the log that are not read yet. */
   lagRecords: number
@@ -60,23 +62,23 @@ export interface RebuildDetail {
   /** How long each phase took, ms, over all runs. */
   phaseMs: Partial<Record<WorkPhase, number>>
   progress: RebuildProgress | null
-  /** Records that were read, and of these such that are no events; what a killed run read last is not counted. */
+  /** What it waits for now, if it is not work of its own. */
+  waitsFor?: string | null
+  /** Records that were read, and how many of them were rejected. The last records of a killed run may be missing. */
   records: number
   rejects: number
-  /** The sum of the offsets at which it began in the log. */
+  /** The sum of the offsets at which it began to read the log. */
   logStart: number | null
   differences: Differences | null
-  /** From the exchange on: the tables that became live. */
+  /** Set before the swap: the ids of the tables that become live. */
   tableIds: TableIds | null
-  /** Of an exchange that changed many rows: ClickHouse's clock before it, until all of them are stamped. */
+  /** Set if the swap changed many rows: ClickHouse's clock before the swap, until all these rows are stamped. */
   unstampedSince: string | null
-  /** Everything before these positions is in the generation before. */
+  /** Everything before these positions is in the previous tables. */
   positions: Position[] | null
-  /** Of a `back`: the rebuild that it takes back. */
-  takesBack: string | null
-  /** The version of the program that read the history: one generation is of one rule. */
+  /** The version of the program that read the history. All of it has to be read by the same rules. */
   program: string
-  /** Why its process stopped, where it could say so. */
+  /** Why its process stopped, if it could write that. */
   failure: string | null
 }
 
@@ -92,7 +94,7 @@ export interface RebuildState {
   isAborting: boolean
 }
 
-/** Another process is at it. */
+/** Another process works on a rebuild. */
 export class RebuildInProgress extends Error {
   override name = 'RebuildInProgress'
 }
@@ -102,7 +104,7 @@ export function consumerOf(id: string): string {
   return `rebuild-${id}`
 }
 
-/** How often a rebuild gives a sign of life, and for how long after it counts as alive, ms. */
+/** How often a rebuild gives a sign of life, and for how long it counts as alive after that, ms. */
 export const beatMs = 2_000
 export const aliveMs = 10_000
 
@@ -110,30 +112,37 @@ export function isWorking({ phase }: Pick<RebuildState, 'phase'>): boolean {
   return (workPhases as readonly string[]).includes(phase)
 }
 
-/** Whether the rebuilt generation may be the live one already: then it is carried through, whoever asks for its end. */
+/** Whether the rebuilt tables may already be live. Then the rebuild has to be completed, and cannot be given up. */
 export function isCommitted({ phase }: Pick<RebuildState, 'phase'>): boolean {
-  return phase === 'exchanging' || phase === 'finishing'
+  return phase === 'swapping' || phase === 'finishing'
 }
 
-/** Whether its process has shown a sign of life lately, and has not said why it stopped. */
+/** Whether its process has given a sign of life recently, and has not recorded a failure. */
 export function isAlive(state: RebuildState): boolean {
   return isWorking(state) && state.detail.failure === null && state.ageMs < aliveMs
 }
 
-// The run of whoever asks for the end of another's.
+/** Names the tables that are kept beside the live ones, for a message. */
+export function keptTables({ detail, isAborting }: Pick<RebuildState, 'detail' | 'isAborting'>): string {
+  if (detail.request.kind === 'rebuild') return 'the tables from before the rebuild'
+  // A rollback that was given up leaves the tables that were kept before it.
+  return isAborting ? 'the previous tables' : 'the tables that the rollback replaced'
+}
+
+// The `run` of rows that ask another process to give up.
 const asked = 'asked'
 
 interface Row {
   id: string
   run: string
-  phase: Phase
+  phase: string
   detail: string
   writtenAt: string
   ageMs: number
   isAborting: number
 }
 
-/** The latest rebuild, as far as it has told; `undefined` where there never was one. */
+/** The latest rebuild in its latest recorded state; `undefined` if there has never been one. */
 export async function latestRebuild(tables: Tables, { model }: Databases): Promise<RebuildState | undefined> {
   const [row] = await tables.rows<Row>({
     query: `SELECT rebuild_id AS id, run, phase, detail, toString(written_at) AS writtenAt,
@@ -142,7 +151,12 @@ export async function latestRebuild(tables: Tables, { model }: Databases): Promi
             FROM ${model}.rebuild_log WHERE phase != 'aborting' ORDER BY written_at DESC LIMIT 1`,
   })
   if (!row) return undefined
-  return { ...row, detail: JSON.parse(row.detail) as RebuildDetail, isAborting: Number(row.isAborting) === 1 }
+  return {
+    ...row,
+    phase: phaseOf(row.phase),
+    detail: detailOf(row.detail),
+    isAborting: Number(row.isAborting) === 1,
+  }
 }
 
 export async function writeRebuild(
@@ -150,21 +164,21 @@ export async function writeRebuild(
   { model }: Databases,
   { id, run, phase, detail }: Pick<RebuildState, 'id' | 'run' | 'phase' | 'detail'>,
 ): Promise<void> {
-  await insert(tables, model, [id, run, phase, JSON.stringify(detail)])
+  await insert(tables, model, [id, run, persistedPhase(phase), persistedDetail(detail)])
 }
 
-/** Asks the process that is at it to give up. */
+/** Asks the process that works on the rebuild to give up. */
 export async function askToAbort(tables: Tables, { model }: Databases, id: string): Promise<void> {
   await insert(tables, model, [id, asked, 'aborting', ''])
 }
 
-/** Another process that is at it too, where that one is to go on of the two. */
+/** The run of another process that works on a rebuild at the same time, if this process has to yield to it. */
 export async function rivalOf(
   tables: Tables,
   { model }: Databases,
   run: string,
 ): Promise<string | undefined> {
-  const rivals = await tables.rows<{ run: string; phase: Phase; detail: string }>({
+  const rivals = await tables.rows<{ run: string; phase: string; detail: string }>({
     query: `SELECT run, argMax(phase, written_at) AS phase, argMax(detail, written_at) AS detail
             FROM ${model}.rebuild_log
             WHERE run NOT IN ({run:String}, '${asked}') AND written_at > now64(3, 'UTC') - INTERVAL ${aliveMs} MILLISECOND
@@ -172,16 +186,18 @@ export async function rivalOf(
     query_params: { run },
   })
   const alive = rivals.filter(({ phase, detail }) => {
-    return isWorking({ phase }) && (JSON.parse(detail) as RebuildDetail).failure === null
+    return isWorking({ phase: phaseOf(phase) }) && detailOf(detail).failure === null
   })
   return alive.find(rival => rival.run < run)?.run
 }
 
+const columns = [
+  { name: 'rebuild_id', type: 'String' },
+  { name: 'run', type: 'String' },
+  { name: 'phase', type: 'LowCardinality(String)' },
+  { name: 'detail', type: 'String' },
+]
+
 async function insert(tables: Tables, model: string, row: readonly string[]): Promise<void> {
-  await tables.insert({
-    table: `${model}.rebuild_log`,
-    columns: ['rebuild_id', 'run', 'phase', 'detail'],
-    format: 'JSONCompactEachRow',
-    body: JSON.stringify(row),
-  })
+  await tables.insert({ table: `${model}.rebuild_log`, columns, rows: encodeRows(columns, [row]) })
 }

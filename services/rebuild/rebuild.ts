@@ -1,27 +1,30 @@
 /**
- * A rebuild: reads the whole history into another generation of the tables, holds it against the live one, exchanges the
- * two, and reads on to where the live one was. The live model is served and projected all the time.
+ * A rebuild is a blue/green replay. It reads the whole history into the shadow tables, a second set of the same tables, and
+ * verifies and compares them. Then it swaps the live and the shadow tables, and reads on to where the live tables were. The
+ * API and the projector use the live tables all the time. After the swap, the shadow tables are the previous ones.
  *
- * Promises (beside those of the exchange):
- * - it can be killed at any point and goes on where it was: its place in the log is committed after the rows, and what has
- *   been done is in the rebuild log before the next thing begins;
- * - nothing is exchanged that does not say what its ledger says, or that knows less than the live model does;
- * - until the exchange, giving up leaves the live generation as if nothing had been.
- * How it fails: it throws the reason, and the rebuild log has it. What can pass is tried again for `retryMsMax`.
+ * Promises (in addition to those in swap.ts):
+ * - It can be killed at any time and continues where it was. It commits its position in the log after the rows, and records
+ *   each step in the rebuild log before the next step begins. lease.ts decides whether it continues or begins again.
+ * - It swaps in no tables that differ from their ledger, or that contain less than the live tables.
+ * - What the live tables have deleted or hidden does not come back, whatever history it reads (withdrawals.ts).
+ * - If it is given up before the swap, the live tables are as if it had never run.
+ * How it fails: it throws the reason and records it in the rebuild log. Retryable failures are retried for `retryMsMax`.
  */
+import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
+import { createMisplacedReporter } from '../projector/misplaced-records.ts'
+import { writeNote } from '../projector/projector-log.ts'
 import { projectorSettings } from '../projector/service.ts'
-import { sleep } from '../projector/sleep.ts'
 import type { EventReader } from '../shared/event-log/port.ts'
+import { messageOf } from '../shared/message-of.ts'
+import { sleep } from '../shared/sleep.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
-import { claim } from './claim.ts'
-import { giveUp } from './control.ts'
+import { enter, isRollback, type RebuildContext, type RebuildDependencies } from './context.ts'
 import { readClock, readDifferences } from './differences.ts'
 import { checkDisk, estimateDisk } from './disk.ts'
-import { releaseLeftHold } from './exchange.ts'
-import { exchangeInTime, isExchanged, stampWhatChanged } from './exchange-in-time.ts'
-import { dropShadow, makeShadow } from './generation.ts'
-import { patientTables } from './patient-tables.ts'
-import { catchUp, ingestToEnd, readFiles } from './reading.ts'
+import { catchUp, ingestToEnd, readFiles, withoutRejects } from './ingest.ts'
+import { acquireLease } from './lease.ts'
+import { giveUp } from './rebuild-controller.ts'
 import {
   consumerOf,
   isWorking,
@@ -29,24 +32,29 @@ import {
   type RebuildDetail,
   type RebuildRequest,
 } from './rebuild-log.ts'
-import { createShadowModel } from './shadow-model.ts'
+import { createShadowProjector } from './shadow-projector.ts'
+import { createShadow, dropShadow } from './shadow-tables.ts'
+import { releaseLeftPause } from './swap.ts'
+import { isSwapped, stampWhatChanged, swapInTime } from './swap-in-time.ts'
+import { revokePermits } from './swap-permit.ts'
+import { createTracker } from './tracker.ts'
 import { verifyAll } from './verification.ts'
-import { enter, folderSettings, isBack, type RebuildDependencies, type Work } from './work.ts'
-import { createWorkLog } from './work-log.ts'
+import { withRetry } from './with-retry.ts'
+import { createWithdrawals } from './withdrawals.ts'
 
 export interface RebuildResult {
   id: string
   detail: RebuildDetail
 }
 
-/** Somebody asked for its end; nothing is left of it. */
+/** The rebuild was given up on request. Nothing is left of it. */
 export class RebuildAborted extends Error {
   override name = 'RebuildAborted'
 }
 
 /**
- * Begins the rebuild or goes on with the one that is open, and carries it through. Throws `RebuildInProgress`,
- * `RebuildRefused`, `VerificationFailed`, `RebuildAborted`, the signal's reason, or what log and tables throw.
+ * Begins the rebuild or continues the open one, and runs it to its end. Throws `RebuildInProgress`, `RebuildRefused`,
+ * `VerificationFailed`, `RebuildAborted`, the signal's reason, or what log and tables throw.
  */
 export async function runRebuild(
   dependencies: RebuildDependencies,
@@ -55,134 +63,169 @@ export async function runRebuild(
 ): Promise<RebuildResult> {
   const { databases, config, run, monotonicMs, onProgress, logger } = dependencies
   const onRetry = (error: Error) => logger.warn({ error: error.message }, 'trying again')
-  const tables = patientTables(dependencies.tables, {
+  const tables = withRetry(dependencies.tables, {
     retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
     monotonicMs,
     sleep,
     onRetry,
   })
   await checkBeforehand(tables, databases, request)
-  const state = await claim({ ...dependencies, tables, sleep }, request)
+  const state = await acquireLease({ ...dependencies, tables, sleep }, request)
   const aborting = new AbortController()
   const onAbort = () => aborting.abort(new RebuildAborted('the rebuild was given up'))
-  const log = createWorkLog({ tables, databases, state, onAbort, onProgress, monotonicMs })
-  const model = createShadowModel({
+  const tracker = createTracker({ tables, databases, state, onAbort, onProgress, monotonicMs })
+  // A rebuild reads the whole history, so it finds those that the projectors read before they looked for them.
+  const misplaced = createMisplacedReporter({
+    warn: (found, message) => logger.warn(found, message),
+    write: note => writeNote(tables, databases, run, note),
+    onFailure: onRetry,
+    monotonicMs,
+  })
+  const shadowProjector = createShadowProjector({
     ...dependencies,
     projectorSettings: projectorSettings(config),
-    folderSettings: folderSettings(config),
+    foldWorkerSettings: foldWorkerSettings(config),
     sleep,
     onRetry,
-    onRecords({ records, rejects }) {
-      log.note({ records: log.detail.records + records, rejects: log.detail.rejects + rejects })
+    onRecords({ records, rejects, misplaced: found }) {
+      misplaced.note(found)
+      tracker.note({ records: tracker.detail.records + records, rejects: tracker.detail.rejects + rejects })
     },
   })
-  const work: Work = {
+  const context: RebuildContext = {
     ...dependencies,
     tables,
-    hastyTables: dependencies.tables,
-    log,
-    model,
+    tablesWithoutRetry: dependencies.tables,
+    tracker,
+    shadowProjector,
+    withdrawals: createWithdrawals({ tables, databases, run }),
     sleep,
     signal: AbortSignal.any([signal, aborting.signal]),
   }
   try {
-    await carryThrough(work)
-    await log.close()
-    return { id: log.id, detail: log.detail }
+    await carryThrough(context)
+    await tracker.close()
+    return { id: tracker.id, detail: tracker.detail }
   } catch (error) {
     const isAborted = aborting.signal.aborted && !signal.aborted
-    await log.close(isAborted ? undefined : messageOf(error))
-    if (isAborted) await giveUp(work, { id: log.id, run, detail: log.detail })
+    await tracker.close(isAborted ? undefined : messageOf(error))
+    if (isAborted) await giveUp(context, { id: tracker.id, run, detail: tracker.detail })
     throw error
+  } finally {
+    await misplaced.close()
   }
 }
 
-async function carryThrough(work: Work): Promise<void> {
-  const { log, history, tables, databases, run } = work
-  const { request } = log.detail
-  const consumer = consumerOf(log.id)
-  const wasExchanged = await isExchanged(work)
-  await releaseLeftHold(tables, databases, run)
-  // What files held that were refused half way may have been wrong before, too: then all begins anew.
-  if (!log.isPast('reading files')) await prepare(work, consumer)
-  // A program that was upgraded meanwhile, or since the generation before was live, has tables of another form.
-  else if (!wasExchanged) await makeShadow(tables, databases)
-  if (request.files.length > 0 && !log.isPast('reading files')) await readFiles(work)
-  const reader = await history.open(consumer)
+async function carryThrough(context: RebuildContext): Promise<void> {
+  const { tracker, history, tables, databases, run } = context
+  const { request } = tracker.detail
+  const consumer = consumerOf(tracker.id)
+  // The process that worked on it before may only stand still.
+  await revokePermits(tables, databases)
+  const wasSwapped = await isSwapped(context)
+  await releaseLeftPause(tables, databases, run)
+  // If a file was refused halfway, the rows read from it before may be wrong too. Then everything begins again.
+  if (!tracker.isPast('reading files')) await prepare(context, consumer)
+  // If the program was upgraded since the shadow tables were made, they may need new columns.
+  else if (!wasSwapped) await createShadow(tables, databases)
+  if (request.files.length > 0 && !tracker.isPast('reading files')) await readFiles(context)
+  tracker.waitFor(history.waitsFor)
+  const opened = await history.open(consumer)
+  const reader = request.isDry ? withoutRejects(opened) : opened
   try {
-    if (!wasExchanged) {
-      await build(work, reader)
-      if (request.isDry) return await endDry(work, consumer)
-      await exchangeInTime(work, reader)
+    if (!wasSwapped) {
+      await build(context, reader)
+      if (request.isDry) return await endDry(context, consumer)
+      const beganAt = context.monotonicMs()
+      await swapInTime(context, reader)
+      await notePresence(context, reader, beganAt)
     }
-    // What the live projectors wrote in the moment of the exchange may be in the generation before.
-    await log.enter('finishing')
-    await ingestToEnd(work, reader, 'live')
-    await stampWhatChanged(work)
+    // What the live projectors wrote during the swap may be in the previous tables, so it is read again.
+    await tracker.enter('finishing')
+    await ingestToEnd(context, reader, 'live')
+    await stampWhatChanged(context)
   } finally {
     await reader.close()
   }
   await history.forget(consumer)
-  await log.enter('rebuilt')
+  await tracker.enter('rebuilt')
 }
 
-/** What would only leave an open rebuild behind is refused before there is one. */
+/**
+ * The live tables have nothing but what this run has just read from the log, and all of it up to `beganAt` (monotonic ms). So a
+ * projector that was away too long may start again. Archived files and previous tables may have what is deleted by now, without
+ * its deletion. A run that continues after the swap does not know how long ago the swap was.
+ */
+async function notePresence(
+  { tables, databases, run, tracker, monotonicMs }: RebuildContext,
+  reader: EventReader,
+  beganAt: number,
+): Promise<void> {
+  const { kind, files } = tracker.detail.request
+  if (kind !== 'rebuild' || files.length > 0) return
+  const partitions = (await reader.lag()).map(({ topic, partition }) => `${topic}/${partition}`)
+  const msAgo = Math.round(monotonicMs() - beganAt)
+  await writeNote(tables, databases, run, { kind: 'present', detail: { partitions, msAgo } })
+}
+
+/** Checks what can be checked before an open rebuild exists. */
 async function checkBeforehand(tables: Tables, databases: Databases, request: RebuildRequest): Promise<void> {
   if (request.files.length > 0) {
-    const { inspectArchive } = await import('./archive.ts')
+    const { inspectArchive } = await import('./archive/archive.ts')
     await inspectArchive(request.files)
   }
   const latest = await latestRebuild(tables, databases)
-  if (request.kind === 'back' || request.ignoresDisk || (latest && isWorking(latest))) return
+  if (request.kind === 'rollback' || request.ignoresDisk || (latest && isWorking(latest))) return
   checkDisk(await estimateDisk(tables, databases))
 }
 
-async function prepare(work: Work, consumer: string): Promise<void> {
-  const { tables, databases, history, log } = work
-  const { request, positions } = log.detail
-  await enter(work, 'preparing')
-  if (request.kind === 'back') {
-    await makeShadow(tables, databases)
+async function prepare(context: RebuildContext, consumer: string): Promise<void> {
+  const { tables, databases, history, tracker } = context
+  const { request, positions } = tracker.detail
+  await enter(context, 'preparing')
+  if (request.kind === 'rollback') {
+    await createShadow(tables, databases)
+    tracker.waitFor(history.waitsFor)
     await history.seek(consumer, positions ?? [])
     return
   }
   await dropShadow(tables, databases)
-  await makeShadow(tables, databases)
-  // One that begins anew has read on already.
+  await createShadow(tables, databases)
+  // If this rebuild begins again, its consumer has already read part of the log.
   await history.forget(consumer)
-  if (request.fromTime !== null) await history.seek(consumer, await history.positionsAt(request.fromTime))
+  if (request.fromTime === null) return
+  tracker.waitFor(history.waitsFor)
+  await history.seek(consumer, await history.positionsAt(request.fromTime))
 }
 
-/** Reads, folds, catches up and verifies, as far as that is not done. */
-async function build(work: Work, reader: EventReader): Promise<void> {
-  const { log, model } = work
-  if (!log.isPast('reading log') && !isBack(work)) {
-    await enter(work, 'reading log')
-    await ingestToEnd(work, reader, 'shadow')
+/** Reads, folds, catches up and verifies. Skips what is already done. */
+async function build(context: RebuildContext, reader: EventReader): Promise<void> {
+  const { tracker, shadowProjector, withdrawals, signal } = context
+  if (!tracker.isPast('reading log') && !isRollback(context)) {
+    await enter(context, 'reading log')
+    await ingestToEnd(context, reader, 'shadow')
   }
-  await model.folder.takeOver()
-  if (!log.isPast('folding') && !isBack(work)) {
-    await enter(work, 'folding')
-    await model.folder.foldAll(({ done, of }) => {
-      work.signal.throwIfAborted()
-      log.progress({ done, of, unit: 'folds' })
+  await shadowProjector.foldWorker.acquireLeadership()
+  // Also when it continues: the log may have forgotten deletions while it did not run. And a rollback reads only the log's end.
+  await withdrawals.carry(signal)
+  if (!tracker.isPast('folding') && !isRollback(context)) {
+    await enter(context, 'folding')
+    await shadowProjector.foldWorker.foldAll(({ done, of }) => {
+      signal.throwIfAborted()
+      tracker.progress({ done, of, unit: 'folds' })
     })
   }
-  await enter(work, 'catching up')
-  const since = await readClock(work.tables)
-  await catchUp(work, reader)
-  await enter(work, 'verifying')
-  await verifyAll(work, reader)
-  log.note({ differences: await readDifferences(work.tables, work.databases, since) })
+  await enter(context, 'catching up')
+  const since = await readClock(context.tables)
+  await catchUp(context, reader)
+  await enter(context, 'verifying')
+  await verifyAll(context, reader)
+  tracker.note({ differences: await readDifferences(context.tables, context.databases, since) })
 }
 
-async function endDry(work: Work, consumer: string): Promise<void> {
-  const { tables, databases, history, log } = work
+async function endDry(context: RebuildContext, consumer: string): Promise<void> {
+  const { tables, databases, history, tracker } = context
   await dropShadow(tables, databases)
   await history.forget(consumer)
-  await log.enter('compared')
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  await tracker.enter('compared')
 }

@@ -1,20 +1,22 @@
-/** What a rebuild has to pass before the exchange. */
+/**
+ * Verifies the shadow tables before the swap: their read tables have to match their ledger, they have to contain everything
+ * that the live tables contain, and they must not contain what the live tables have withdrawn.
+ *
+ * The sums are computed with other SQL than the fold's. Everything is done in ranges of campaign ids, because the pledges of
+ * a platform do not fit into the memory of one statement.
+ */
+import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
 import type { EventReader } from '../shared/event-log/port.ts'
-import { shadowOf } from './generation.ts'
-import { catchUp } from './reading.ts'
-import {
-  type Knowledge,
-  type Mismatch,
-  missingKnowledge,
-  rangesOf,
-  stillMissing,
-  verifyReadTables,
-} from './verify.ts'
-import { folderSettings, isBack, type Work } from './work.ts'
+import type { Databases, Tables } from '../shared/tables/port.ts'
+import { isRollback, type RebuildContext } from './context.ts'
+import { catchUp } from './ingest.ts'
+import { lossesOf, type Missing, placeOf, readMissing, stillMissing } from './missing.ts'
+import { conditionOf, idsPerStatement, rangesOf, type Scope } from './scope.ts'
+import { shadowOf } from './shadow-tables.ts'
 
-const idsPerStatement = 1_000
+const mismatchesMax = 10
 
-/** The rebuilt generation is not what it has to be. Nothing was exchanged. */
+/** The rebuilt tables are not as they have to be. Nothing was swapped. */
 export class VerificationFailed extends Error {
   override name = 'VerificationFailed'
   readonly mismatches: readonly Mismatch[]
@@ -26,50 +28,145 @@ export class VerificationFailed extends Error {
   }
 }
 
-/** Everything, once, while nothing else happens to the shadow. Throws `VerificationFailed`. */
-export async function verifyAll(work: Work, reader: EventReader): Promise<void> {
-  const { tables, databases, log, model, logger, signal } = work
+/** Verifies everything, while nothing writes to the shadow tables. Throws `VerificationFailed`. */
+export async function verifyAll(context: RebuildContext, reader: EventReader): Promise<void> {
+  const { tables, databases, tracker, shadowProjector, withdrawals, signal } = context
   const shadow = shadowOf(databases)
-  const generations = { live: databases, rebuilt: shadow }
+  const sides = { live: databases, rebuilt: shadow }
   const ranges = await rangesOf(tables, shadow)
-  const missing: Knowledge[] = []
-  model.takeTouched()
+  const missing: Missing[] = []
+  shadowProjector.takeTouched()
   for (const [done, range] of ranges.entries()) {
     signal.throwIfAborted()
-    log.progress({ done, of: ranges.length, unit: 'ranges' })
-    if (!isBack(work)) mustFit(await verifyReadTables(tables, shadow, range, folderSettings(work.config)))
-    missing.push(...(await missingKnowledge(tables, generations, range, { alsoKeys: done === 0 })))
+    tracker.progress({ done, of: ranges.length, unit: 'ranges' })
+    if (!isRollback(context))
+      mustFit(await verifyReadTables(tables, shadow, range, foldWorkerSettings(context.config)))
+    missing.push(...(await readMissing(tables, sides, range, { alsoKeys: done === 0 })))
   }
-  // The live projectors have gone on meanwhile: only what is missing once this one has, too, is missing.
-  if (missing.length > 0) await catchUp(work, reader)
-  const lost = await stillMissing(tables, generations, missing)
-  if (lost.length > 0) {
-    const message = `the live model knows more than the history that was read, in ${lost.length} places`
-    if (!log.detail.request.acceptsLoss) {
-      throw new VerificationFailed(
-        `${message}; nothing was exchanged. Where that is meant to be, run it again with --accept-loss. The first:`,
-        lost,
-      )
-    }
-    logger.warn({ places: lost.length, first: lost[0] }, message)
+  // The live projectors may be ahead. So only what is still missing after the shadow tables have caught up is lost.
+  if (missing.length > 0) {
+    await withdrawals.carry(signal)
+    await catchUp(context, reader)
   }
+  const lost = await stillMissing(tables, sides, missing)
+  mustNotReturn(lost.filter(({ isWithdrawn }) => isWithdrawn))
+  mustBeAccepted(context, lost)
+}
+
+/** What the live tables have withdrawn is never shown again, whatever loss is accepted. */
+function mustNotReturn(returned: readonly Missing[]): void {
+  if (returned.length === 0) return
+  throw new VerificationFailed(
+    `the rebuilt tables contain what the live tables have deleted or hidden, in ${returned.length} places; nothing was ` +
+      'swapped. The first places:',
+    returned.map(missing => ({ place: placeOf(missing), reason: 'is deleted or hidden in the live tables' })),
+  )
+}
+
+function mustBeAccepted({ tracker, logger }: RebuildContext, lost: readonly Missing[]): void {
+  if (lost.length === 0) return
+  const places = lossesOf(lost)
+  const message = `the live tables contain more than the history that was read, in ${places.length} places`
+  if (!tracker.detail.request.acceptsLoss) {
+    throw new VerificationFailed(
+      `${message}; nothing was swapped. If you accept that loss, run it again with --accept-loss. The first places:`,
+      places,
+    )
+  }
+  logger.warn({ places: places.length, first: places[0] }, message)
 }
 
 function mustFit(mismatches: readonly Mismatch[]): void {
   if (mismatches.length === 0) return
   throw new VerificationFailed(
-    'the rebuilt read tables do not say what their ledger says; nothing was exchanged. The first:',
+    'the rebuilt read tables do not match their ledger; nothing was swapped. The first places:',
     mismatches,
   )
 }
 
-/** The campaigns that were folded since everything was verified. */
-export async function verifyTouched(work: Work): Promise<void> {
-  if (isBack(work)) return
-  const { tables, databases, model, config } = work
-  const touched = [...model.takeTouched()]
+/** Verifies the campaigns that were folded since everything was verified. `withdrawn`: those that withdrawals touched. */
+export async function verifyTouched(context: RebuildContext, withdrawn: readonly string[]): Promise<void> {
+  if (isRollback(context)) return
+  const { tables, databases, shadowProjector, config } = context
+  const touched = [...new Set([...shadowProjector.takeTouched(), ...withdrawn])]
   for (let from = 0; from < touched.length; from += idsPerStatement) {
     const ids = touched.slice(from, from + idsPerStatement)
-    mustFit(await verifyReadTables(tables, shadowOf(databases), { ids }, folderSettings(config)))
+    mustFit(await verifyReadTables(tables, shadowOf(databases), { ids }, foldWorkerSettings(config)))
   }
+}
+
+export interface Mismatch {
+  /** For example `campaign 12`. */
+  place: string
+  reason: string
+}
+
+interface ReadRow {
+  campaign_id: string
+  is_public: number
+  is_shown: number
+  shown_pledges: string
+  pledges: string
+  shown_backers: string
+  backers: string
+  shown_amount: string
+  amount: string
+  shown_platform_amount: string
+  platform_amount: string
+}
+
+/** Compares what the read tables show of these campaigns with the sums of the ledger. Returns the first mismatches. */
+async function verifyReadTables(
+  tables: Tables,
+  { model }: Databases,
+  scope: Scope,
+  { platformDigits }: { platformDigits: number },
+): Promise<Mismatch[]> {
+  const { condition, parameters } = conditionOf(scope)
+  const minor = (digits: string) => `toDecimal256(pow(10, ${digits}), 0)`
+  const rows = await tables.rows<ReadRow>({
+    query: `SELECT campaign_id, max(is_public) AS is_public, max(is_shown) AS is_shown,
+        toString(sum(shown_pledges)) AS shown_pledges, toString(sum(pledges)) AS pledges,
+        toString(sum(shown_backers)) AS shown_backers, toString(sum(backers)) AS backers,
+        toString(sum(shown_amount)) AS shown_amount, toString(sum(minor_amount) / ${minor('max(digits)')}) AS amount,
+        toString(sum(shown_platform_amount)) AS shown_platform_amount,
+        toString(sum(minor_platform_amount) / ${minor('{platform_digits:UInt8}')}) AS platform_amount
+      FROM
+      (
+        SELECT campaign_id, toUInt8(is_public) AS is_public, 0 AS is_shown, currency_digits AS digits,
+          0 AS shown_pledges, 0 AS pledges, 0 AS shown_backers, 0 AS backers,
+          toDecimal256(0, 4) AS shown_amount, toDecimal256(0, 4) AS minor_amount,
+          toDecimal256(0, 4) AS shown_platform_amount, toDecimal256(0, 4) AS minor_platform_amount
+        FROM ${model}.campaign_ledger FINAL WHERE ${condition}
+        UNION ALL
+        SELECT campaign_id, 0, 1, 0, pledge_count, 0, backer_count, 0,
+          toDecimal256(pledged_amount, 4), toDecimal256(0, 4), toDecimal256(pledged_platform_amount, 4), toDecimal256(0, 4)
+        FROM ${model}.campaigns FINAL WHERE ${condition}
+        UNION ALL
+        SELECT campaign_id, 0, 0, 0, 0, count(), 0, uniqExact(backer_hash),
+          toDecimal256(0, 4), toDecimal256(sum(toInt256(amount_minor)), 4),
+          toDecimal256(0, 4), toDecimal256(sum(toInt256(platform_amount_minor)), 4)
+        FROM ${model}.pledge_ledger FINAL WHERE counts AND ${condition} GROUP BY campaign_id
+      )
+      GROUP BY campaign_id
+      HAVING is_public != is_shown OR (is_shown = 1 AND (shown_pledges != pledges OR shown_backers != backers
+        OR toDecimal256(shown_amount, 4) != toDecimal256(amount, 4)
+        OR toDecimal256(shown_platform_amount, 4) != toDecimal256(platform_amount, 4)))
+      ORDER BY campaign_id LIMIT ${mismatchesMax}`,
+    query_params: { ...parameters, platform_digits: platformDigits },
+  })
+  return rows.map(row => ({ place: `campaign ${row.campaign_id}`, reason: readReason(row) }))
+}
+
+function readReason(row: ReadRow): string {
+  if (row.is_public !== row.is_shown)
+    return row.is_public ? 'is public but is not shown' : 'is shown but is not public'
+  const pairs = [
+    ['pledges', row.shown_pledges, row.pledges],
+    ['backers', row.shown_backers, row.backers],
+    ['an amount of', row.shown_amount, row.amount],
+    ['a platform amount of', row.shown_platform_amount, row.platform_amount],
+  ] as const
+  const wrong = pairs.filter(([, shown, is]) => Number(shown) !== Number(is) || shown !== is)
+  return `shows ${wrong.map(([what, shown, is]) => `${what} ${shown}, but its ledger says ${is}`).join('; ')}`
 }

@@ -1,18 +1,17 @@
 /**
- * Configuration: every setting of every service, read once from the environment, checked as a whole, frozen.
+ * Configuration: every setting of every service, read once from the environment, checked as a whole, and frozen.
  *
- * `deploy/pledgeview.env.example` lists each setting with its unit and default; a test keeps the two together.
+ * `deploy/pledgeview.env.example` lists each setting with its unit and default. A test keeps the two together.
  */
 import { z } from 'zod'
 import { currencyDigits } from '../../contracts/events/currencies.ts'
+import { addressRangeFault } from './address-ranges.ts'
 
-const count = (fallback: number, { min = 1, max = Number.MAX_SAFE_INTEGER } = {}) =>
-  z
-    .string()
-    .regex(/^\d+$/, 'is not a whole number')
-    .transform(Number)
-    .pipe(z.number().min(min).max(max))
-    .default(fallback)
+const wholeNumber = ({ min = 1, max = Number.MAX_SAFE_INTEGER } = {}) =>
+  z.string().regex(/^\d+$/, 'is not a whole number').transform(Number).pipe(z.number().min(min).max(max))
+
+const count = (fallback: number, bounds: { min?: number; max?: number } = {}) =>
+  wholeNumber(bounds).default(fallback)
 
 const share = (fallback: number) =>
   z
@@ -33,10 +32,27 @@ const list = z
   .transform(text => text.split(',').map(part => part.trim()))
   .pipe(z.array(z.string().min(1, 'has an empty part')).min(1))
 
-const webAddress = z.url({ protocol: /^https?$/, error: 'is no http or https address' })
+/** Addresses and ranges, separated by commas; `false` for none. */
+const proxies = z
+  .string()
+  .transform(text => (text === 'false' ? [] : text.split(',').map(part => part.trim())))
+  .superRefine((ranges, context) => {
+    for (const range of ranges) {
+      const fault = range === 'true' ? trustsAll : addressRangeFault(range)
+      if (fault !== undefined) context.addIssue({ code: 'custom', message: fault })
+    }
+  })
+  .transform((ranges): readonly string[] => ranges)
+  .default([])
 
-/** A name that stands in SQL text as it is. */
-const identifier = z.string().regex(/^[A-Za-z_]\w{0,62}$/, 'is no plain identifier')
+const trustsAll =
+  'true would believe any address that a client writes. Name the addresses or ranges of your proxies, for example ' +
+  '127.0.0.1,10.0.0.0/8'
+
+const webAddress = z.url({ protocol: /^https?$/, error: 'is not an http or https address' })
+
+/** A name that is put into SQL text without quotes. */
+const identifier = z.string().regex(/^[A-Za-z_]\w{0,62}$/, 'is not a plain identifier')
 
 /** 256 bits as 64 hex digits. */
 const key = z
@@ -48,6 +64,7 @@ const settingsSchema = z
   .object({
     PLEDGEVIEW_HOST: z.string().default('127.0.0.1'),
     PLEDGEVIEW_OPS_HOST: z.string().default('127.0.0.1'),
+    PLEDGEVIEW_OPS_HOSTS: list.default([]),
     PLEDGEVIEW_LOG_LEVEL: z
       .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
       .default('info'),
@@ -58,11 +75,15 @@ const settingsSchema = z
     PLEDGEVIEW_KEY_PEPPER: key,
     PLEDGEVIEW_BACKER_KEY: key,
     PLEDGEVIEW_COMMIT_HORIZON_MS: count(5_000, { min: 200, max: 600_000 }),
-    PLEDGEVIEW_BATCH_RECORDS_MAX: count(50_000, { max: 1_000_000 }),
+    PLEDGEVIEW_BATCH_RECORDS_MAX: count(100_000, { max: 1_000_000 }),
     PLEDGEVIEW_BATCH_BYTES_MAX: count(33_554_432, { min: 1_048_576 }),
     PLEDGEVIEW_BATCH_MS_MAX: count(250, { max: 60_000 }),
     PLEDGEVIEW_RETRY_MS_MAX: count(60_000),
     PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: count(20_000),
+    PLEDGEVIEW_WITHDRAWN_CHECK_MS: count(1_800_000, { min: 500 }),
+    PLEDGEVIEW_SUPERSEDED_MS_MAX: count(86_400_000, { min: 500 }),
+    PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX: count(2_147_483_648, { min: 67_108_864 }),
+    PLEDGEVIEW_FOLD_ALONE_MS_MAX: count(60_000, { min: 200, max: 600_000 }),
     PLEDGEVIEW_REJECT_SHARE_MAX: share(0.1),
     PLEDGEVIEW_REJECT_WINDOW_RECORDS: count(10_000),
     PLEDGEVIEW_REJECTS_MIN: count(100),
@@ -73,12 +94,15 @@ const settingsSchema = z
     PLEDGEVIEW_STATS_CACHE_MS: count(300_000, { max: 3_600_000 }),
     PLEDGEVIEW_CACHE_BYTES_MAX: count(268_435_456, { min: 1_048_576 }),
     PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX: count(1_000_000, { min: 0 }),
+    PLEDGEVIEW_KEYS_READ_MS_MAX: count(15_000, { min: 1_000, max: 30_000 }),
+    PLEDGEVIEW_QUERY_MS_MAX: count(10_000, { min: 100, max: 120_000 }),
     PLEDGEVIEW_CONNECTIONS_MAX: count(4_096),
-    PLEDGEVIEW_TRUST_PROXY: flag(false),
+    PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX: count(512),
+    PLEDGEVIEW_TRUST_PROXY: proxies,
     PLEDGEVIEW_PORT: count(8_080, { min: 0, max: 65_535 }),
     PLEDGEVIEW_OPS_PORT: count(9_090, { min: 0, max: 65_535 }),
     PLEDGEVIEW_KAFKA_BROKERS: list
-      .pipe(z.array(z.string().regex(/^\S+:\d{1,5}$/, 'holds an address that is no host:port')))
+      .pipe(z.array(z.string().regex(/^\S+:\d{1,5}$/, 'contains an address that is not host:port')))
       .optional(),
     PLEDGEVIEW_KAFKA_CLIENT_ID: z.string().default('pledgeview'),
     PLEDGEVIEW_KAFKA_GROUP: z.string().default('pledgeview-projector'),
@@ -86,7 +110,7 @@ const settingsSchema = z
     PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX: count(120_000),
     PLEDGEVIEW_KAFKA_TOPIC_PREFIX: z
       .string()
-      .regex(/^[\w.-]*$/, 'holds a character that no topic has')
+      .regex(/^[\w.-]*$/, 'contains a character that a topic name cannot have')
       .default(''),
     PLEDGEVIEW_KAFKA_TLS: flag(false),
     PLEDGEVIEW_KAFKA_TLS_CA_FILE: z.string().optional(),
@@ -97,6 +121,10 @@ const settingsSchema = z
     PLEDGEVIEW_KAFKA_PARTITIONS: count(6, { max: 10_000 }),
     PLEDGEVIEW_KAFKA_REPLICATION: count(1, { max: 15 }),
     PLEDGEVIEW_KAFKA_REJECT_RETENTION_MS: count(2_592_000_000),
+    PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS: count(86_400_000),
+    PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS: count(604_800_000),
+    PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX: wholeNumber({ min: 268_435_456 }).optional(),
+    PLEDGEVIEW_SQL_PASSWORD: z.string().default(''),
     PLEDGEVIEW_CLICKHOUSE_URL: webAddress.optional(),
     PLEDGEVIEW_CLICKHOUSE_USER: z.string().default('default'),
     PLEDGEVIEW_CLICKHOUSE_PASSWORD: z.string().default(''),
@@ -109,7 +137,7 @@ const settingsSchema = z
     PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: list.pipe(z.array(webAddress)).optional(),
     PLEDGEVIEW_REDIS_URL: z
       .string()
-      .regex(/^rediss?:\/\/\S+$/, 'is no redis:// or rediss:// address')
+      .regex(/^rediss?:\/\/\S+$/, 'is not a redis:// or rediss:// address')
       .optional(),
     PLEDGEVIEW_REDIS_PREFIX: z.string().default('pledgeview:'),
     PLEDGEVIEW_SCHEMA_REGISTRY_URL: webAddress.optional(),
@@ -132,12 +160,12 @@ const settingsSchema = z
       (cluster === undefined) === (urls === undefined),
     {
       path: ['PLEDGEVIEW_CLICKHOUSE_SHARD_URLS'],
-      message: 'needs PLEDGEVIEW_CLICKHOUSE_CLUSTER, and it needs it',
+      message: 'has to be set together with PLEDGEVIEW_CLICKHOUSE_CLUSTER',
     },
   )
   .refine(settings => isSaslWhole(settings), {
     path: ['PLEDGEVIEW_KAFKA_SASL_MECHANISM'],
-    message: 'needs PLEDGEVIEW_KAFKA_SASL_USERNAME and PLEDGEVIEW_KAFKA_SASL_PASSWORD, and they need it',
+    message: 'has to be set together with PLEDGEVIEW_KAFKA_SASL_USERNAME and PLEDGEVIEW_KAFKA_SASL_PASSWORD',
   })
 
 function isSaslWhole(settings: {
@@ -155,13 +183,13 @@ function isSaslWhole(settings: {
 
 export type Config = Readonly<z.output<typeof settingsSchema>>
 
-// Addresses of services for the tests; the program does not know them.
+// Addresses of services for the tests. The program ignores them.
 const testPrefix = 'PLEDGEVIEW_TEST_'
 
-/** The names of all settings, for the check against the commented example. */
+/** The names of all settings, for the test of the commented example. */
 export const settingNames: readonly string[] = Object.keys(settingsSchema.shape)
 
-/** One or more settings are wrong; the message has a line for each. */
+/** One or more settings are wrong. The message has a line for each. */
 export class ConfigError extends Error {
   override name = 'ConfigError'
 }

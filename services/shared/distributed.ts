@@ -1,28 +1,32 @@
-/** What the distributed processes and commands are told of Kafka and ClickHouse, from the configuration. */
+/**
+ * Settings of the distributed processes and commands for Kafka, ClickHouse and the schema registry, from the
+ * configuration.
+ */
 import { readFileSync } from 'node:fs'
 import { createStateEncoder, encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
 import { type Config, ConfigError } from './config.ts'
 import { type KafkaSettings, topicName } from './event-log/kafka/client.ts'
 import type { KafkaReaderSettings } from './event-log/kafka/reader.ts'
 import type { TopicSettings } from './event-log/kafka/topics.ts'
-import { createSchemaRegistry, registerSchemas, type SchemaRegistry } from './schema-registry.ts'
-import type { ServerSettings } from './tables/clickhouse-server.ts'
+import { messageOf } from './message-of.ts'
 import {
-  distributedDatabases,
-  type Replicated,
-  replicatedSettings,
-} from './tables/clickhouse-server-replicated.ts'
-import { checkShards, openShards, type Shards } from './tables/clickhouse-server-shards.ts'
+  createSchemaRegistry,
+  registerSchemas,
+  type SchemaRegistry,
+} from './schema-registry/schema-registry.ts'
+import type { TablesSettings } from './tables/clickhouse.ts'
 import type { Databases } from './tables/port.ts'
+import { distributedDatabases, type Replicated, replicatedSettings } from './tables/replicated.ts'
+import { checkShards, openShards, type Shards } from './tables/shards.ts'
 
 const writeMsMax = 240_000
 
-/** Whether a command that could be either is distributed. */
+/** Whether a command runs distributed, if it could run either way. */
 export function isDistributed(config: Config): boolean {
   return config.PLEDGEVIEW_KAFKA_BROKERS !== undefined
 }
 
-/** The settings, each of which is there. Throws `ConfigError`, naming every one that is not. */
+/** The configuration with these settings present. Throws `ConfigError` that names every missing one. */
 export function required<Name extends keyof Config>(
   config: Config,
   names: readonly Name[],
@@ -52,7 +56,7 @@ export function kafkaSettings(config: Config): KafkaSettings {
   }
 }
 
-/** The projectors' membership in their group. */
+/** The settings of a projector's membership in its consumer group. */
 export function readerSettings(config: Config): KafkaReaderSettings {
   const sessionMs = config.PLEDGEVIEW_KAFKA_SESSION_MS
   return {
@@ -61,7 +65,7 @@ export function readerSettings(config: Config): KafkaReaderSettings {
     sessionMs,
     heartbeatMs: sessionMs / 10,
     outageMsMax: config.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX,
-    // The loop is away for as long as a batch is retried, and then for its last statement.
+    // The loop does not poll while a batch is retried, and then while its last statement runs.
     callerMsMax: config.PLEDGEVIEW_RETRY_MS_MAX + writeMsMax,
   }
 }
@@ -72,10 +76,12 @@ export function topicSettings(config: Config): TopicSettings {
     partitions: config.PLEDGEVIEW_KAFKA_PARTITIONS,
     replication: config.PLEDGEVIEW_KAFKA_REPLICATION,
     rejectRetentionMs: config.PLEDGEVIEW_KAFKA_REJECT_RETENTION_MS,
+    compactionLagMs: config.PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS,
+    tombstoneRetentionMs: config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS,
   }
 }
 
-export function serverSettings(config: Config): ServerSettings {
+export function serverSettings(config: Config): TablesSettings {
   const { PLEDGEVIEW_CLICKHOUSE_URL: url } = required(config, ['PLEDGEVIEW_CLICKHOUSE_URL'])
   return {
     url,
@@ -90,7 +96,7 @@ export function serverSettings(config: Config): ServerSettings {
   }
 }
 
-/** The schema registry, where one is configured. */
+/** The schema registry, if one is configured. */
 export function registryOf(config: Config): SchemaRegistry | undefined {
   const url = config.PLEDGEVIEW_SCHEMA_REGISTRY_URL
   if (url === undefined) return undefined
@@ -102,20 +108,23 @@ export function registryOf(config: Config): SchemaRegistry | undefined {
   })
 }
 
-/** How values are framed: with the registry's ids, registering our schemas where need be, or with the fixed ones. */
+/** The encoder for values: with the registry's ids (our schemas are registered if needed), or with the fixed ids. */
 export async function stateEncoderOf(config: Config): Promise<StateEncoder> {
   const registry = registryOf(config)
   if (!registry) return encodeState
   return createStateEncoder(await registerSchemas(registry, topic => topicName(kafkaSettings(config), topic)))
 }
 
-/** Where projectors insert and the query service reads: on a cluster, the whole tables over all shards. */
+/**
+ * The databases in which projectors insert and the query service reads. On a cluster: the whole tables over all
+ * shards.
+ */
 export function databasesOf(config: Config): Databases {
   const databases = namedDatabases(config)
   return config.PLEDGEVIEW_CLICKHOUSE_CLUSTER === undefined ? databases : distributedDatabases(databases)
 }
 
-/** What `migrate` makes the tables of: their databases and, where there is one, the cluster they are replicated on. */
+/** What `migrate` creates the tables from: the databases and, if there is one, the cluster to replicate them on. */
 export function definitionsOf(config: Config): {
   databases: Databases
   options: { replicated?: Replicated }
@@ -128,8 +137,8 @@ export function definitionsOf(config: Config): {
 }
 
 /**
- * The shards of the cluster, where there is one and its shards are as they are configured; else nothing.
- * Throws `ShardsDiffer`, or what ClickHouse said.
+ * The shards of the cluster, or `undefined` if no cluster is configured. Throws `ShardsDiffer` if the cluster has
+ * other shards than configured, or the error of ClickHouse.
  */
 export async function shardsOf(config: Config): Promise<Shards | undefined> {
   const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: cluster, PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: urls } = config
@@ -153,8 +162,6 @@ function certificate<Name extends string>(name: Name, path: string | undefined):
   try {
     return { [name]: readFileSync(path, 'utf8') } as { [N in Name]?: string }
   } catch (error) {
-    throw new ConfigError(
-      `the certificate ${path} cannot be read: ${error instanceof Error ? error.message : error}`,
-    )
+    throw new ConfigError(`the certificate ${path} cannot be read: ${messageOf(error)}`)
   }
 }

@@ -1,13 +1,13 @@
 /**
- * A progress bar for a person at a terminal: one line that is painted over again and again.
- * Where the stream is no terminal nothing is painted, so logs and pipes stay clean.
+ * A progress bar for a person at a terminal: one line that is painted again and again. If the stream is not a
+ * terminal, nothing is painted, so logs and pipes stay clean.
  */
 
-/** One line of a terminal, painted over again and again. Nothing where the stream is no terminal. */
+/** One line of a terminal that is painted again and again. Does nothing if the stream is not a terminal. */
 export interface PaintedLine {
-  /** Call it as often as you like: the text is asked for, and painted, some times a second. */
+  /** Call it as often as you like: the text is made and painted a few times per second. */
   paint(text: () => string): void
-  /** Wipes the line, so that what is printed next stands alone. */
+  /** Clears the line, so that the next output starts on an empty one. */
   wipe(): void
 }
 
@@ -18,18 +18,18 @@ export interface PaintedLineOptions {
 }
 
 export interface Progress {
-  /** How much is done, and what else is worth saying. Call it as often as you like: it paints some times a second. */
+  /** How much is done, and a detail to show. Call it as often as you like: it paints a few times per second. */
   update(done: number, detail?: string): void
-  /** Wipes the line, so that what is printed next stands alone. */
+  /** Clears the line, so that the next output starts on an empty one. */
   done(): void
 }
 
 export interface ProgressOptions extends PaintedLineOptions {
-  /** What is going on, in one word. */
+  /** The activity, in one word. */
   label: string
-  /** What `done` grows to; `undefined` where nobody knows, as of a pipe. */
+  /** The final value of `done`; `undefined` if it is not known, for example for a pipe. */
   total?: number | undefined
-  /** How an amount is written; digits in groups of three by default. */
+  /** How an amount is written. Default: digits in groups of three. */
   format?: (amount: number) => string
 }
 
@@ -65,7 +65,7 @@ export function createPaintedLine({
       const atMs = now()
       if (!stream.isTTY || (paintedMs !== undefined && atMs - paintedMs < paintMs)) return
       paintedMs = atMs
-      // A line that wrapped could not be painted over.
+      // A line that wraps could not be painted over.
       stream.write(eraseLine + text().slice(0, (stream.columns || columnsDefault) - 1))
     },
     wipe() {
@@ -89,7 +89,7 @@ export function progressText({ label, done, total, detail, elapsedMs, format }: 
   if (!total) return `${label}  ${format(done)}  ${detail}`.trimEnd()
   const share = Math.min(Math.max(done / total, 0), 1)
   const amounts = `${format(done)} of ${format(total)}`
-  // An estimate from almost nothing would jump about.
+  // An estimate from very little progress would jump.
   const left = clock(share >= 0.01 ? elapsedMs / share - elapsedMs : null)
   return `${label} ${barText(share, barWidth)}  ${amounts}  ${left} left  ${detail}`.trimEnd()
 }
@@ -100,7 +100,7 @@ export function barText(share: number, width: number): string {
   return `[${'#'.repeat(filled)}${'-'.repeat(width - filled)}] ${Math.floor(share * 100)}%`
 }
 
-/** Digits in groups of three, whatever the locale. */
+/** Digits in groups of three, independent of the locale. */
 export function grouped(amount: number): string {
   return String(amount).replace(/\B(?=(\d{3})+$)/g, ',')
 }
@@ -110,7 +110,7 @@ export function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`
 }
 
-/** Minutes and seconds, or no telling. */
+/** Minutes and seconds, or `-:--` if the time is not known. */
 export function clock(ms: number | null): string {
   if (ms === null) return '-:--'
   const seconds = Math.ceil(ms / 1000)

@@ -1,4 +1,4 @@
-/** The ceiling of the API: Fastify with routes that do nothing but send given bytes. */
+/** The ceiling for the API bench: Fastify with routes that only send fixed bytes. */
 import Fastify from 'fastify'
 import type { ServerAnswer } from './api-service.ts'
 import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'

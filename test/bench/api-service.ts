@@ -1,10 +1,10 @@
-/** The embedded service as `npm start` runs it, with demo events, a key and room for any number of requests. */
+/** The embedded service as `npm start` runs it, with demo events, an API key and no practical rate limit. */
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { appendDemo } from '../../services/demo/load-demo.ts'
 import { openDataDirectory } from '../../services/embedded/data-directory.ts'
 import { startEmbeddedService } from '../../services/embedded/service.ts'
-import { issueKey } from '../../services/shared/api-keys.ts'
+import { issueKey } from '../../services/shared/api-keys/api-keys.ts'
 import { readConfig } from '../../services/shared/config.ts'
 import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
 
@@ -17,14 +17,14 @@ export interface ApiServiceReady {
   headers: Record<string, string>
 }
 
-/** Asked of a server between two loads. */
+/** Requested from a server between two loads. */
 export interface ServerRequest {
-  /** Whether each request is to be logged from now on; it is not when `npm start` runs on a terminal. */
+  /** Whether to log each request from now on. `npm start` on a terminal does not. */
   log: boolean
 }
 
 export interface ServerAnswer {
-  /** Processor time that its event loop has taken since it was asked last, ms. */
+  /** CPU time of the event loop since the last request for it, ms. */
   cpuMs: number
 }
 
@@ -35,7 +35,7 @@ const service = await startEmbeddedService({
   directory: openDataDirectory(benchInput<ApiServiceInput>().directory),
   config: readConfig({
     PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '100000000',
-    // Nothing is to expire between two rounds: cached answers are what is measured.
+    // Nothing may expire between two rounds, because the bench measures cached answers.
     PLEDGEVIEW_CACHE_MS: '3600000',
   }),
   port: 0,

@@ -1,6 +1,6 @@
 /**
- * The API on cached answers: the service as it is run, with authentication and rate limiter, beside bare Fastify
- * routes in a process of their own that send the same bytes.
+ * Cached answers of the API: the real service, with authentication and rate limiter, compared with bare Fastify routes in a
+ * separate process that send the same bytes.
  */
 import type { BareInput, BareReady } from './api-bare.ts'
 import type { ApiServiceInput, ApiServiceReady, ServerAnswer, ServerRequest } from './api-service.ts'
@@ -17,7 +17,7 @@ const connections = 10
 const startMsMax = 60_000
 const ratioMin = 0.6
 
-/** One thing to ask for, of the service and of its ceiling. */
+/** One request that both the service and its ceiling answer. */
 interface Subject {
   name: string
   path: string
@@ -49,7 +49,7 @@ export async function benchApi(workspace: Workspace): Promise<BenchReport> {
   }
 }
 
-/** Asks for each thing once, which puts it into the cache and tells which bytes the ceiling has to send. */
+/** Requests each URL once. This fills the cache, and returns the bytes that the ceiling has to send. */
 async function findSubjects({ apiUrl, headers }: ApiServiceReady): Promise<Subject[]> {
   const listPath = '/projects?limit=50'
   const list = await get(apiUrl + listPath, headers)
@@ -122,7 +122,7 @@ function report(measured: Measured[], subjects: Subject[]): BenchReport {
     bench: 'api',
     notes: [
       `Cached answers over HTTP on ${connections} connections without pipelining; a list page is ${pageBytes} bytes.`,
-      `${rounds} times in turns with a bare Fastify route that sends the same bytes; the load is a third process.`,
+      `${rounds} rounds, alternating with a bare Fastify route that sends the same bytes; a third process makes the load.`,
     ],
     figures: measured.flatMap(figuresOf),
   }
@@ -130,7 +130,7 @@ function report(measured: Measured[], subjects: Subject[]): BenchReport {
 
 function figuresOf({ subject: { name, isTargeted }, service, bare }: Measured): Figure[] {
   const rates = (loads: Load[]) => loads.map(({ requests, seconds }) => requests / seconds)
-  // What else the machine does takes time away from a server, but costs it hardly any of its own: on a busy machine this
+  // Other work on the machine takes wall time from a server, but hardly changes its CPU time. On a busy machine CPU time
   // says more than the rates.
   const costs = (loads: Load[]) => loads.map(({ cpuMs, requests }) => (cpuMs * 1000) / requests)
   const ratio = ratioOfPairs(rates(service), rates(bare))

@@ -1,9 +1,8 @@
 /**
- * Parts of a bench in processes of their own: ClickHouse runs in-process, one data directory a process, and a server
- * must not share its core with the load that is put on it.
+ * Runs parts of a bench as separate processes: a server must not share its event loop with the load.
  *
- * A process speaks once when it is ready, and then only when it is asked. Nothing outlives the bench: a process ends
- * when the channel to it closes, and is killed when that takes too long.
+ * A process sends one message when it is ready, and then only answers requests. No process outlives the bench: it exits when
+ * its channel closes, and is killed if that takes too long.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,19 +10,19 @@ import { readFileSync } from 'node:fs'
 
 export interface BenchProcess<Ready> {
   ready: Ready
-  /** Sends a request and resolves with its answer. Rejects where the process ends or is silent for too long. */
+  /** Sends a request and resolves with its answer. Rejects if the process ends or does not answer in time. */
   ask<Answer>(request: object): Promise<Answer>
   end(): Promise<void>
 }
 
 export interface BenchProcessOptions {
-  /** Path of a file, beside or below this one. */
+  /** Path of a file, in this folder or below it. */
   script: string
-  /** Handed over as JSON. */
+  /** Passed as JSON. */
   input: object
-  /** How long it may take to be ready, and to answer. */
+  /** The longest time to become ready, and to answer. */
   msMax: number
-  /** Flags of Node. Default: those of `npm start`, so that what is measured is what is run. */
+  /** Node flags. Default: those of `npm start`, so that the bench measures what is run. */
   flags?: readonly string[]
 }
 
@@ -37,7 +36,7 @@ export async function startBenchProcess<Ready>(options: BenchProcessOptions): Pr
   const child = fork(new URL(script, import.meta.url), [JSON.stringify(input)], {
     execArgv: [...flags],
     serialization: 'advanced',
-    // The bench's own stdout may be JSON.
+    // The bench may print JSON on its own stdout.
     stdio: ['ignore', 2, 2, 'ipc'],
   })
   running.add(child)
@@ -58,27 +57,27 @@ export async function startBenchProcess<Ready>(options: BenchProcessOptions): Pr
   }
 }
 
-/** Starts a process that has one result, and ends it. */
+/** Starts a process that returns one result, and ends it. */
 export async function runBenchProcess<Result>(options: BenchProcessOptions): Promise<Result> {
   const { ready, end } = await startBenchProcess<Result>(options)
   await end()
   return ready
 }
 
-/** Ends at once whatever still runs, for a bench that is interrupted. */
+/** Kills all processes that still run, when a bench is interrupted. */
 export async function killBenchProcesses(): Promise<void> {
   const exits = [...running].map(child => once(child, 'exit'))
   for (const child of running) child.kill('SIGKILL')
   await Promise.all(exits)
 }
 
-/** The process's side: what it was started with. From here on it ends with the bench, whatever it is at. */
+/** Called by the process: returns its input. From then on the process exits when the bench does. */
 export function benchInput<Input>(): Input {
   process.once('disconnect', endAbandoned)
   return JSON.parse(process.argv[2] ?? '{}') as Input
 }
 
-/** The process's side: says that it is ready, answers requests, and closes when nobody listens any more. */
+/** Called by the process: reports that it is ready, answers requests, and closes when the channel closes. */
 export function serveBench({
   ready,
   answer,
@@ -99,7 +98,7 @@ export function serveBench({
   process.send?.(ready)
 }
 
-/** The processor time, ms, that the calling thread has taken since it asked last. The event loop runs on one thread. */
+/** The CPU time of the calling thread since the last call, ms. The event loop runs on one thread. */
 export function createCpuMeter(): () => number {
   let last = process.threadCpuUsage()
   return () => {
@@ -109,7 +108,7 @@ export function createCpuMeter(): () => number {
   }
 }
 
-/** The flags between `node` and the script in the package's start script. */
+/** The flags between `node` and the script in package.json's start script. */
 export function startFlags(packageJson: string): string[] {
   const { scripts } = JSON.parse(packageJson) as { scripts: { start: string } }
   const words = scripts.start.split(' ').slice(1)
@@ -119,7 +118,6 @@ export function startFlags(packageJson: string): string[] {
   )
 }
 
-// ClickHouse would let an exit wait for the statement that is running.
 function endAbandoned(): void {
   process.kill(process.pid, 'SIGKILL')
 }
@@ -127,7 +125,7 @@ function endAbandoned(): void {
 function nextMessage<T>(child: ChildProcess, script: string, msMax: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(
-      () => settle(() => reject(new Error(`${script} is silent for ${msMax} ms`))),
+      () => settle(() => reject(new Error(`${script} did not answer within ${msMax} ms`))),
       msMax,
     )
     const onMessage = (message: unknown) => settle(() => resolve(message as T))

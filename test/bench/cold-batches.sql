@@ -1,4 +1,4 @@
--- What a projector would have left in the batch log: batches that touched every campaign.
+-- The batch log as a projector would have written it: batches that touched every campaign.
 INSERT INTO ${model}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at)
 SELECT
     'bench',

@@ -1,5 +1,5 @@
--- Pledges for the cold bench. A few campaigns have very many (the largest one in seventy of all), most have a few; the
--- large ones are spread over the ids. One in twenty does not count. Backers come back.
+-- Pledges for the cold bench. A few campaigns have very many pledges (the largest has one in seventy), most have a few. The
+-- large campaigns are spread over the ids. One pledge in twenty does not count. Backers pledge more than once.
 INSERT INTO ${model}.pledge_ledger
     (campaign_id, pledge_id, version, counts, backer_hash, amount_minor, platform_amount_minor, reward_id)
 WITH

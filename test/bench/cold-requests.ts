@@ -1,23 +1,23 @@
-/** What the cold bench asks for: paths that no cache has the answer of, the same ones in every run. Pure. */
+/** The requests of the cold bench: paths whose answers are in no cache, the same in every run. Pure. */
 
 import { formatListQuery, type ListParameters, listDefaults, sorts } from '../../contracts/api/parameters.ts'
 import { publicStatuses } from '../../contracts/events/event.ts'
 
 export interface ColdPaths {
-  /** A list each that nothing was asked of before: sorts, statuses, categories, times and offsets in turns. */
+  /** Distinct lists with varied sorts, statuses, categories, times and offsets. */
   lists: string[]
-  /** Lists of all campaigns, the longest that there are. */
+  /** Lists of all campaigns: the longest lists. */
   wholeLists: string[]
-  /** Pages of one list, after its first. */
+  /** Pages of one list, after its first page. */
   pages: string[]
   details: string[]
 }
 
-// A time before all changes, so that it leaves nothing out; a millisecond more or less makes it another list.
+// A time before all changes, so that it excludes nothing. One millisecond of difference makes it another list.
 const beforeAll = Date.UTC(2000, 0, 1)
 const deepestPage = 2_000
 
-/** `random` gives numbers from 0 to 1. */
+/** `random` returns numbers from 0 to 1. */
 export function coldPaths(
   { campaigns, categories, count }: { campaigns: number; categories: number; count: number },
   random: () => number,
@@ -34,7 +34,7 @@ export function coldPaths(
       const filters = index % 4
       return listPath({
         ...whole(index + count),
-        // One in four has no filter, one a status, one a category, one both.
+        // A quarter of the lists has no filter, a quarter a status, a quarter a category, and a quarter both.
         status: filters % 2 === 1 ? (publicStatuses[below(publicStatuses.length)] ?? null) : null,
         category: filters >= 2 ? `Category ${below(categories)}` : null,
         sort: sorts[below(sorts.length)] ?? 'newest',
@@ -47,7 +47,7 @@ export function coldPaths(
   }
 }
 
-// The pages that follow, as one who walks the list asks for them, and now and then one from anywhere in it.
+// The next pages in order, as a client that walks the list requests them, and now and then a random page.
 function pageOffset(index: number, anywhere: number): number {
   return index % 5 === 4 ? anywhere : (index + 1) * listDefaults.limit
 }
@@ -56,7 +56,7 @@ function listPath(parameters: ListParameters): string {
   return `/projects?${formatListQuery(parameters)}`
 }
 
-/** A seeded generator (mulberry32), so that every run asks for the same. */
+/** A seeded generator (mulberry32), so that every run makes the same requests. */
 export function seededRandom(seed: number): () => number {
   let state = seed
   return () => {

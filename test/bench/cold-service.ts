@@ -1,14 +1,16 @@
 /**
- * The cold bench's server: a platform of the size that the targets are about, put straight into the ledger, folded by
- * the projector's own folder, and served by the query service's own app.
+ * The server of the cold bench: a platform of the size that the targets name. It is inserted directly into the ledger, folded
+ * by the projector's fold worker, and served by the query service's app.
  */
-import { openChdbTables } from '../../services/shared/tables/chdb.ts'
+
 import { defaultDatabases } from '../../services/shared/tables/port.ts'
+import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'
 import { peakMemoryBytes } from './machine.ts'
 import type { PlatformSize } from './platform.ts'
 import { startPlatformApp } from './platform-app.ts'
 import { type FoldedPlatform, foldPlatform } from './platform-fold.ts'
+import { memoryOf } from './process-usage.ts'
 
 export interface ColdInput extends PlatformSize {
   directory: string
@@ -24,17 +26,19 @@ export interface ColdAnswer {
 }
 
 const { directory, ...size } = benchInput<ColdInput>()
-const tables = openChdbTables(directory)
+const { tables, clickHouse, close } = await openOwnTables({ directory })
 const folded = await foldPlatform(tables, defaultDatabases, size)
-// Statistics have no parameters that could be varied, so they expire at once.
+// Requests for statistics have no parameters to vary, so their cache entries expire at once.
 const app = await startPlatformApp(tables, defaultDatabases, { statsCacheMs: 1 })
 
 const ready: ColdReady = { apiUrl: app.apiUrl, headers: app.headers, ...folded }
 serveBench({
   ready,
-  answer: async (): Promise<ColdAnswer> => ({ peakBytes: peakMemoryBytes() }),
+  answer: async (): Promise<ColdAnswer> => ({
+    peakBytes: peakMemoryBytes() + memoryOf(clickHouse.pid).peakBytes,
+  }),
   async close() {
     await app.close()
-    await tables.close()
+    await close()
   },
 })

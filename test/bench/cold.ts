@@ -1,5 +1,5 @@
 /**
- * Cold answers: how long one client waits for what no cache has, at 400 k campaigns and 10 M pledges, over HTTP and one
+ * Cold answers: how long one client waits for uncached answers over HTTP, at 400 k campaigns and 10 M pledges, with one
  * request at a time.
  */
 import { startBenchProcess } from './bench-process.ts'
@@ -30,14 +30,14 @@ export async function benchCold(workspace: Workspace): Promise<BenchReport> {
     return {
       bench: 'cold',
       notes: [
-        `${campaigns} campaigns with 5 tiers each and ${pledges} pledges; answers that nothing has cached, over HTTP,`,
-        'one at a time. The figure is the median, the spread that of all requests.',
+        `${campaigns} campaigns with 5 tiers each and ${pledges} pledges; uncached answers over HTTP,`,
+        'one at a time. The figure is the median. The spread is that of all requests.',
       ],
       figures: [
         { name: 'ledger loaded', value: loadSeconds, unit: 's' },
         { name: `folded whole, in ${foldStatements} statements`, value: foldSeconds, unit: 's' },
         ...answered,
-        { name: 'peak memory', value: peakBytes / 1e6, unit: 'MB' },
+        { name: 'peak memory, both processes', value: peakBytes / 1e6, unit: 'MB' },
       ],
     }
   } finally {
@@ -57,7 +57,7 @@ async function measure(ready: ColdReady): Promise<Figure[]> {
   ]
 }
 
-/** The median and the 99th percentile, ms; the target is the median's. */
+/** The median and the 99th percentile, ms. The target is for the median. */
 async function timed(
   ready: ColdReady,
   name: string,

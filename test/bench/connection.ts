@@ -1,4 +1,4 @@
-/** One connection of a load: a request at a time, and of each response its status and its end. */
+/** One connection of a load. It sends one request at a time, and reads the status and the end of each response. */
 import { connect, type Socket } from 'node:net'
 import { createResponseCounter } from './response-counter.ts'
 
@@ -6,7 +6,7 @@ export interface ConnectionOptions {
   /** The only status that counts as an answer. */
   status: number
   onAnswer: (socket: Socket) => void
-  /** Called on any other status, and where the connection breaks. */
+  /** Called on any other status, and if the connection breaks. */
   onFailure: (error: Error) => void
 }
 
@@ -26,7 +26,7 @@ export function openConnection(
       buffer,
       callback(bytes, read) {
         try {
-          // One request is under way at a time, so one response at most ends here.
+          // Only one request is in flight, so at most one response ends here.
           if (counter.take(Buffer.from(read.buffer, read.byteOffset, bytes))) onAnswer(socket)
         } catch (error) {
           onFailure(error instanceof Error ? error : new Error(String(error)))

@@ -1,4 +1,4 @@
-/** The journal that every ingest run reads: the real Kickstarter table, or the demo platform where that is missing. */
+/** The journal that every ingest run reads: the real Kickstarter table, or the demo platform if the table is missing. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createReadStream, createWriteStream } from 'node:fs'
@@ -16,9 +16,9 @@ import type { Workspace } from './workspace.ts'
 export interface PreparedJournal {
   path: string
   events: number
-  /** Where the events are from, for the report. */
+  /** The source of the events, for the report. */
   source: string
-  /** Whether it is the table that the targets are about. */
+  /** Whether it is the table that the targets are for. */
   isWholeTable: boolean
   appendSeconds: number
 }
@@ -29,7 +29,7 @@ const demoSeed = 'bench'
 const demoNow = Date.UTC(2026, 0, 1)
 const linesPerWrite = 1_000
 
-/** Writes the events as NDJSON first, so that what is timed is `events append` and not their generator. */
+/** Writes the events as NDJSON first, so that the timing covers `events append` and not the generator. */
 export async function prepareJournal(workspace: Workspace): Promise<PreparedJournal> {
   const directory = workspace.directory('journal')
   const events = join(directory, 'events.ndjson')

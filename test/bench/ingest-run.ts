@@ -1,35 +1,39 @@
 /**
- * One ingest run, in a process of its own: the projector over a prepared data directory until everything is folded, or
- * the ceiling, which only reads and decodes.
+ * One ingest run, as a separate process: the projector on a prepared data directory until everything is folded, or the
+ * ceiling, which only reads and decodes.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { pino } from 'pino'
 import { openDataDirectory } from '../../services/embedded/data-directory.ts'
 import { openEmbeddedModel } from '../../services/embedded/model.ts'
-import { createDecoder } from '../../services/projector/decode.ts'
+import { createDecoder } from '../../services/projector/ingest/decode.ts'
 import { readConfig } from '../../services/shared/config.ts'
 import { openJournalReader } from '../../services/shared/event-log/journal/journal.ts'
-import { createMetrics } from '../../services/shared/metrics.ts'
+import { createMetrics } from '../../services/shared/ops/metrics.ts'
 import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
 import { peakMemoryBytes } from './machine.ts'
+import { cpuSecondsOf, memoryOf } from './process-usage.ts'
 
 export interface IngestRunInput {
   kind: 'projector' | 'ceiling'
-  /** A data directory with a journal that was never read under the kind's name. */
+  /** A data directory with a journal that this kind of run has never read. */
   directory: string
 }
 
 export interface IngestRunResult {
   records: number
   seconds: number
-  /** Processor time of the thread that reads and decodes; ClickHouse has threads of its own. */
+  /** CPU time of the thread that reads and decodes. */
   cpuSeconds: number
+  /** CPU time of ClickHouse's process. */
+  clickHouseCpuSeconds: number
+  /** Peak resident memory of this process and ClickHouse's together. */
   peakBytes: number
   /** From the start of the process to the first poll. */
   startSeconds: number
 }
 
-// What the projector asks of one poll; it polls in these slices so that its decoding holds nothing up for long.
+// The projector's poll size. It polls in these slices so that decoding does not block for long.
 const sliceRecordsMax = 2_000
 
 const { kind, directory } = benchInput<IngestRunInput>()
@@ -48,9 +52,12 @@ async function project(root: string): Promise<IngestRunResult> {
   const seconds = (performance.now() - startedMs) / 1000
   const cpuSeconds = cpuMs() / 1000
   const { records, rejects } = model.projector.health()
+  const pid = model.clickHouse.pid()
+  const clickHouseCpuSeconds = cpuSecondsOf(pid)
+  const peakBytes = peakMemoryBytes() + memoryOf(pid).peakBytes
   await model.close()
   if (rejects > 0) throw new Error(`${rejects} records were rejected`)
-  return { records, seconds, cpuSeconds, peakBytes: peakMemoryBytes(), startSeconds: startedMs / 1000 }
+  return { records, seconds, cpuSeconds, clickHouseCpuSeconds, peakBytes, startSeconds: startedMs / 1000 }
 }
 
 async function readAndDecode(root: string): Promise<IngestRunResult> {
@@ -73,10 +80,17 @@ async function readAndDecode(root: string): Promise<IngestRunResult> {
         throw new Error(`offset ${record.offset} of ${record.topic} is a reject`)
     }
     records += delivery.records.length
-    await nextTurn()
+    await yieldToEventLoop()
   }
   const seconds = (performance.now() - startedMs) / 1000
   const cpuSeconds = cpuMs() / 1000
   await reader.close()
-  return { records, seconds, cpuSeconds, peakBytes: peakMemoryBytes(), startSeconds: startedMs / 1000 }
+  return {
+    records,
+    seconds,
+    cpuSeconds,
+    clickHouseCpuSeconds: 0,
+    peakBytes: peakMemoryBytes(),
+    startSeconds: startedMs / 1000,
+  }
 }

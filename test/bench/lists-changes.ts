@@ -1,17 +1,17 @@
-/** Changes campaigns of the bench's platform as a fold would: their rows come again, changed, stamped and in one step. */
+/** Changes campaigns of the bench's platform as a fold would: it inserts changed rows with a new stamp in one step. */
 import type { Databases, Tables } from '../../services/shared/tables/port.ts'
 
 export interface ChangesDependencies {
   tables: Pick<Tables, 'run'>
   databases: Databases
-  /** Public campaigns that there are. */
+  /** The number of public campaigns. */
   campaigns: number
 }
 
-/** Changes `count` campaigns, others every time until all have been; each has a backer and some money more then. */
+/** Changes `count` campaigns, in turn. Each gets one more backer and some money. */
 export type ChangeCampaigns = (count: number) => Promise<void>
 
-// Far from one another: changes of a real platform are not neighbours in the table either. Coprime to round numbers.
+// Far from one another, because changes of a real platform are not neighbours in the table either. Coprime to round numbers.
 const stride = 7_919
 
 export function createChanges({ tables, databases, campaigns }: ChangesDependencies): ChangeCampaigns {

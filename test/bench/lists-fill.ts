@@ -1,6 +1,7 @@
-/** Fills the list bench's tables, once for all of its processes, which have the data directory one after the other. */
-import { openChdbTables } from '../../services/shared/tables/chdb.ts'
+/** Fills the list bench's tables once. The bench's processes then open the data directory one after the other. */
+
 import { defaultDatabases } from '../../services/shared/tables/port.ts'
+import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'
 import type { PlatformSize } from './platform.ts'
 import { type FoldedPlatform, foldPlatform } from './platform-fold.ts'
@@ -10,6 +11,6 @@ export interface ListsFillInput extends PlatformSize {
 }
 
 const { directory, ...size } = benchInput<ListsFillInput>()
-const tables = openChdbTables(directory)
+const { tables, close } = await openOwnTables({ directory })
 const ready: FoldedPlatform = await foldPlatform(tables, defaultDatabases, size)
-serveBench({ ready, close: () => tables.close() })
+serveBench({ ready, close })

@@ -1,14 +1,14 @@
 /**
- * The list index in a process of its own: what it takes of memory, how long it takes to be loaded, sorted and refreshed,
- * and how long each of these holds up the event loop, on which all requests wait meanwhile.
+ * The list index in a separate process: how much memory it uses, how long it takes to load, sort and refresh it, and how long
+ * each of these blocks the event loop, which delays all requests.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { sorts } from '../../contracts/api/parameters.ts'
-import { createListFollower, type FollowedIndex } from '../../services/query/list-follower.ts'
+import { createListFollower, type FollowedIndex } from '../../services/query/lists/list-follower.ts'
 import { defaultQueryAppOptions } from '../../services/query/options.ts'
-import { openChdbTables } from '../../services/shared/tables/chdb.ts'
 import { defaultDatabases } from '../../services/shared/tables/port.ts'
+import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
 import { createChanges } from './lists-changes.ts'
 
@@ -22,9 +22,9 @@ export interface ListsIndexInput {
 
 export interface Held {
   ms: number
-  /** The longest that nothing else could run, ms. */
+  /** The longest time that the event loop was blocked, ms. */
   heldMs: number
-  /** Processor time that the event loop took, ms. */
+  /** CPU time of the event loop, ms. */
   cpuMs: number
 }
 
@@ -33,7 +33,7 @@ export interface ListsIndexReady {
   load: Held
   /** The first list in each order. */
   firstLists: Held[]
-  /** Heap and array buffers, more than before the load. */
+  /** Growth of heap and array buffers since before the load. */
   loadedBytes: number
   /** The same after the lists and refreshes. */
   changedBytes: number
@@ -42,13 +42,13 @@ export interface ListsIndexReady {
 
 const loadMsMax = 120_000
 const { directory, campaigns, changes, rounds } = benchInput<ListsIndexInput>()
-const tables = openChdbTables(directory)
+const { tables, close } = await openOwnTables({ directory })
 const change = createChanges({ tables, databases: defaultDatabases, campaigns })
 const { statementMsMax } = defaultQueryAppOptions
 const follower = createListFollower({
   tables,
   databases: defaultDatabases,
-  // Fresh for no time at all, so that every look is a refresh; the horizon would bring the last changes once more.
+  // Fresh for 0 ms, so that every read is a refresh. With a horizon, each would read the last changes again.
   options: { commitHorizonMs: 0, statementMsMax, campaignsMax: 2 * campaigns, freshMs: 0 },
   now: () => performance.now(),
   onError: error => {
@@ -82,7 +82,7 @@ const ready: ListsIndexReady = {
   changedBytes,
   refreshes,
 }
-serveBench({ ready, close: () => tables.close() })
+serveBench({ ready, close })
 
 async function loaded(): Promise<FollowedIndex> {
   const deadline = performance.now() + loadMsMax
@@ -95,20 +95,21 @@ async function loaded(): Promise<FollowedIndex> {
 }
 
 async function list({ index, readAt }: FollowedIndex, sort: (typeof sorts)[number]): Promise<void> {
-  index.select({ sort, status: 'LIVE', category: 'Category 1', updatedSince: null }, readAt)
+  const query = { sort, status: 'LIVE', category: 'Category 1', updatedSince: null } as const
+  await index.select(query, readAt, async () => undefined)
 }
 
 async function timed(work: () => Promise<unknown>): Promise<Held> {
   const delays = monitorEventLoopDelay({ resolution: 1 })
   delays.enable()
-  // It measures from the first time that it is called on.
+  // It measures from the first call on.
   await delay(5)
   const cpu = createCpuMeter()
   const startedMs = performance.now()
   await work()
   const ms = performance.now() - startedMs
   const cpuMs = cpu()
-  // What held up the loop is noticed when it runs again.
+  // A blocked loop is noticed when it runs again.
   await delay(5)
   delays.disable()
   return { ms, heldMs: delays.max / 1e6, cpuMs }

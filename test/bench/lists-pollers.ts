@@ -1,6 +1,6 @@
 /**
- * The pollers of the list bench: a process of its own with a connection each, which ask for what changed since a moment
- * near now, every time another, and ask again as soon as they are answered.
+ * The pollers of the list bench: a separate process with one connection per poller. Each requests what changed since a recent
+ * moment, a different one every time, and sends the next request as soon as it has an answer.
  */
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
@@ -17,26 +17,26 @@ export interface PollersRequest {
 
 export interface PollersResult {
   seconds: number
-  /** Of every answer. */
+  /** The duration of every request. */
   latenciesMs: number[]
 }
 
-// One who polls every minute asks for the last minute, before the commit horizon.
+// A poller with a period of one minute requests the last minute, up to the commit horizon.
 const nearestMs = 5_000
 const spanMs = 60_000
 const chunkBytes = 64 * 1024
-// Connections are made a few at a time: a thousand at once overflow what a listening socket lets wait.
+// Opens a few connections at a time: a thousand at once overflow the backlog of a listening socket.
 const connectingMax = 50
 
 serveBench({ ready: {}, answer: poll })
 
-/** Throws on any status but 200, and on a connection that breaks. */
+/** Throws on any status but 200, and if a connection breaks. */
 async function poll({ apiUrl, headers, pollers, ms }: PollersRequest): Promise<PollersResult> {
   const failed = new AbortController()
   const asked = new Set<number>()
   const askedAtMs = new Map<Socket, number>()
   const latenciesMs: number[] = []
-  // A connection reads its bytes whole before another does, so one buffer serves all.
+  // The bytes of one connection are read completely before those of another, so one buffer is enough.
   const buffer = Buffer.allocUnsafe(chunkBytes)
 
   function ask(socket: Socket): void {
@@ -76,7 +76,7 @@ async function poll({ apiUrl, headers, pollers, ms }: PollersRequest): Promise<P
   }
 }
 
-/** A moment that nobody has asked for yet, Unix ms. */
+/** A moment that was not requested yet, Unix ms. */
 function newMoment(asked: Set<number>): number {
   let moment = Date.now() - nearestMs - Math.floor(Math.random() * spanMs)
   while (asked.has(moment)) moment--

@@ -1,4 +1,4 @@
-/** What the list bench asks for: pages of lists that nobody asked for before, the same in every run but for the time. Pure. */
+/** The requests of the list bench: list pages that no cache has, the same in every run except for the time. Pure. */
 import { formatListQuery, type ListParameters, listDefaults, sorts } from '../../contracts/api/parameters.ts'
 import { publicStatuses } from '../../contracts/events/event.ts'
 
@@ -9,17 +9,17 @@ export interface ListRequests {
   filtered: string[]
   /** All campaigns, the first page. */
   whole: string[]
-  /** All campaigns, a page from anywhere in the list. */
+  /** All campaigns, a page at any place in the list. */
   deep: string[]
 }
 
-// A moment before all changes leaves nothing out, and another millisecond makes it another list.
+// A moment before all changes excludes nothing. One millisecond of difference makes it another list.
 const beforeAll = Date.UTC(2000, 0, 1)
 const nearestMs = 5_000
 const spanMs = 60_000
 const shallowOffset = 500
 
-/** `now`: Unix ms; `random` gives numbers from 0 to 1. */
+/** `now`: Unix ms; `random` returns numbers from 0 to 1. */
 export function listRequests(
   {
     campaigns,

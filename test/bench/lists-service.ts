@@ -1,12 +1,12 @@
 /**
- * The list bench's server: the query service's app twice over the same tables, with the list index and without, while
- * campaigns change all the time. Each is asked in its turn.
+ * The list bench's server: two instances of the query service's app over the same tables, one with the list index and one
+ * without, while campaigns change all the time. Each is measured in turn.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { QueryAppOptions } from '../../services/query/options.ts'
-import { openChdbTables } from '../../services/shared/tables/chdb.ts'
 import { defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
+import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'
 import { createChanges } from './lists-changes.ts'
 import { startPlatformApp } from './platform-app.ts'
@@ -27,19 +27,19 @@ export interface Served {
   headers: Record<string, string>
 }
 
-/** Since it was asked last. */
+/** Since the last request for it. */
 export interface ListsServiceAnswer {
-  /** Statements that either app has had run. */
+  /** Statements that either app has run. */
   statements: number
-  /** Processor time of the whole process, ClickHouse's and that of the changes included, ms. */
+  /** CPU time of the whole process, including ClickHouse and the changes, ms. */
   cpuMs: number
-  /** The longest that nothing else could run, ms. */
+  /** The longest time that the event loop was blocked, ms. */
   heldMs: number
 }
 
 const loadedMsMax = 120_000
 const { directory, campaigns, changesPerSecond } = benchInput<ListsServiceInput>()
-const tables = openChdbTables(directory)
+const { tables } = await openOwnTables({ directory })
 let statements = 0
 const counted: Pick<Tables, 'rows'> = {
   rows(statement, options) {
@@ -47,7 +47,7 @@ const counted: Pick<Tables, 'rows'> = {
     return tables.rows(statement, options)
   },
 }
-// A thousand clients wait for what ClickHouse has to say, where the service would have refused most of them.
+// A thousand clients wait for ClickHouse. With its default limits the service would refuse most of them.
 const raised: Partial<QueryAppOptions> = {
   waitingStatementsMax: 10_000,
   statementMsMax: 300_000,
@@ -62,7 +62,7 @@ const delays = monitorEventLoopDelay({ resolution: 1 })
 delays.enable()
 let cpuBefore = process.cpuUsage()
 const ready: ListsServiceReady = { index: servedBy(index), sql: servedBy(sql) }
-// It has no end of its own: what the last thousand clients wait for would be worked off first.
+// The process is killed instead of closed: closing would first complete the last thousand requests.
 serveBench({
   ready,
   async answer(): Promise<ListsServiceAnswer> {
@@ -79,7 +79,7 @@ function servedBy({ apiUrl, headers }: Served): Served {
   return { apiUrl, headers }
 }
 
-/** Until a list that nobody asked for before needs no statement but that for its rows. */
+/** Waits until a list that was never requested needs only one statement, for its rows. */
 async function indexLoaded(): Promise<void> {
   const deadline = performance.now() + loadedMsMax
   for (let attempt = 0; performance.now() < deadline; attempt++) {
@@ -94,7 +94,7 @@ async function indexLoaded(): Promise<void> {
   throw new Error(`the index was not loaded within ${loadedMsMax} ms`)
 }
 
-/** As many changes in one step every second as come in a second. */
+/** Every second, makes the changes of one second in one step. */
 async function keepChanging(): Promise<void> {
   const change = createChanges({ tables, databases: defaultDatabases, campaigns })
   const startedMs = performance.now()

@@ -1,6 +1,6 @@
 /**
- * Lists that no cache has, from the list index and from a statement each: how long one client waits, how many pollers are
- * answered and what they cost ClickHouse, and what the index takes of memory and of the event loop's time.
+ * Uncached lists, from the list index and from one statement each: how long one client waits, how many pollers are answered,
+ * what they cost ClickHouse, and how much memory and event-loop time the index uses.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { runBenchProcess, startBenchProcess } from './bench-process.ts'
@@ -21,13 +21,13 @@ const categories = 15
 const changes = [0, 100, 5_000]
 const refreshRounds = 8
 const changesPerSecond = 50
-// So many seconds of changes that pollers of the last minute have something to be told.
+// This many seconds of changes, so that pollers of the last minute get rows.
 const changedForMs = 15_000
 const requestsPerKind = 60
 const warmUps = 3
 const pollers = 1_000
-// Of as many, none would be answered in the time: each of their lists comes before the first one's rows. These are enough
-// to keep ClickHouse at its limit all the time.
+// With 1,000 pollers, none would be answered in time: each poller's list statement is queued before the first one's rows.
+// This number is enough to keep ClickHouse at its limit all the time.
 const sqlPollers = 50
 const pollMs = 20_000
 const msMax = 240_000
@@ -45,9 +45,9 @@ export async function benchLists(workspace: Workspace): Promise<BenchReport> {
   return {
     bench: 'lists',
     notes: [
-      `${campaigns} campaigns, every list another one. Held: the longest that nothing else could run on the event loop, in`,
-      `which other work on the machine counts too. Over HTTP ${changesPerSecond} campaigns change in a second; a ratio is how`,
-      'many times slower a statement for each list is. Pollers ask for a moment of the last minute, and again when answered.',
+      `${campaigns} campaigns, every list a different one. Held: the longest time that the event loop was blocked, which`,
+      `includes delays by other work on the machine. Over HTTP, ${changesPerSecond} campaigns change per second; a ratio is how`,
+      'many times slower one statement per list is. Pollers request changes since a moment of the last minute, in a loop.',
       loadNote(),
     ],
     figures,
@@ -91,7 +91,7 @@ async function servedFigures(directory: string): Promise<Figure[]> {
   try {
     await delay(changedForMs)
     const latencies = await latencyFigures(service.ready)
-    // The statements last: what then still waits for ClickHouse is left behind.
+    // The statements come last: requests that still wait for ClickHouse are abandoned.
     const byIndex = await poll(index, pollers)
     const bySql = await poll(sql, sqlPollers)
     return [...latencies, ...pollFigures(byIndex, bySql)]

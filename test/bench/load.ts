@@ -1,11 +1,11 @@
 /**
- * The load: a process of its own that asks one server for one thing over and over, on several connections.
+ * The load: a separate process that repeats one request to one server, on several connections.
  *
- * It looks at the head of each response and counts the bytes of its body. A general load generator parses and keeps
- * more than that, and with pages of 50 KB would itself be what is measured.
+ * It reads the head of each response and counts the bytes of its body. A general load generator parses and keeps more, and
+ * with pages of 50 KB it would itself be the bottleneck.
  */
 import { once } from 'node:events'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { serveBench } from './bench-process.ts'
 import { openConnection, requestText } from './connection.ts'
 
@@ -25,7 +25,7 @@ export interface LoadResult {
 
 serveBench({ ready: {}, answer: load })
 
-/** Throws on any other status, and on a connection that breaks. */
+/** Throws on any other status, and if a connection breaks. */
 async function load({ url, headers, status, connections, ms }: LoadRequest): Promise<LoadResult> {
   const target = new URL(url)
   const request = requestText(target, headers)
@@ -45,8 +45,8 @@ async function load({ url, headers, status, connections, ms }: LoadRequest): Pro
     await Promise.all(sockets.map(socket => once(socket, 'connect', { signal: failed.signal })))
     const startedMs = performance.now()
     for (const socket of sockets) socket.write(request)
-    // It polls and never sleeps: waking it would cost the server that it waits for, and the slower one more than the other.
-    while (performance.now() - startedMs < ms && !failed.signal.aborted) await nextTurn()
+    // It polls and never sleeps: waking it would cost CPU of the server under test, and cost the slower server more.
+    while (performance.now() - startedMs < ms && !failed.signal.aborted) await yieldToEventLoop()
     failed.signal.throwIfAborted()
     return { requests: answers, seconds: (performance.now() - startedMs) / 1000 }
   } catch (error) {

@@ -1,4 +1,4 @@
-/** The machine under the bench: a figure means nothing without it. */
+/** Describes the machine on which the bench ran: a figure means nothing without it. */
 import { readFileSync } from 'node:fs'
 import { cpus, loadavg, totalmem } from 'node:os'
 
@@ -8,7 +8,7 @@ export interface Machine {
   memoryBytes: number
   node: string
   clickhouse: string
-  /** Processes that wanted to run in the last minute, on average, before the bench added its own. */
+  /** The load average of the last minute, before the bench started. */
   loadBefore: number
 }
 
@@ -31,10 +31,10 @@ export function machineText({ cpu, cores, memoryBytes, node, clickhouse, loadBef
   const warning = isBusy
     ? '\nOther work is running: rates and times are worse than they would be without it.'
     : ''
-  return `${cpu}, ${cores} cores, ${memory}; Node ${node}, ClickHouse ${clickhouse} in-process; ${load}${warning}\n`
+  return `${cpu}, ${cores} cores, ${memory}; Node ${node}, ClickHouse ${clickhouse}; ${load}${warning}\n`
 }
 
-/** The most memory that this process ever had resident, in bytes. */
+/** The peak resident memory of this process, in bytes. */
 export function peakMemoryBytes(): number {
   try {
     const kib = /VmHWM:\s+(\d+) kB/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]

@@ -1,14 +1,15 @@
 /**
- * `npm run bench [-- ingest|api|cold|lists|rebuild|kafka ...] [--json]`: figures beside the targets of the design.
+ * `npm run bench [-- ingest|api|cold|lists|keys|analysts|rebuild|kafka ...] [--json]`: figures, compared with the design's targets.
  *
- * Without a name the short embedded benches run. `rebuild` takes some twenty minutes, or less with a platform of
- * `--campaigns` and `--pledges`. `kafka` is three of them (kafka-ingest, kafka-freshness, kafka-memory), which need Java
- * and Maven and take minutes.
+ * Without a name, the short embedded benches run. `rebuild` takes about twenty minutes, or less with a smaller platform
+ * (`--campaigns` and `--pledges`). `kafka` stands for three benches (kafka-ingest, kafka-freshness, kafka-memory), which need
+ * Java and Maven and take minutes.
  *
  * Speed is a figure and not a test: the exit code is 0 unless a bench could not be run.
  */
 import { constants } from 'node:os'
 import { parseArgs } from 'node:util'
+import { benchAnalysts } from './analysts.ts'
 import { benchApi } from './api.ts'
 import { killBenchProcesses, runBenchProcess } from './bench-process.ts'
 import { benchCold } from './cold.ts'
@@ -16,6 +17,7 @@ import { benchIngest } from './ingest.ts'
 import { benchKafkaFreshness } from './kafka/freshness.ts'
 import { benchKafkaIngest } from './kafka/ingest.ts'
 import { benchKafkaMemory } from './kafka/memory.ts'
+import { benchKeys } from './keys.ts'
 import { benchLists } from './lists.ts'
 import { describeMachine, machineText } from './machine.ts'
 import type { PlatformSize } from './platform.ts'
@@ -30,6 +32,8 @@ const embedded: Readonly<Record<string, Bench>> = {
   api: benchApi,
   cold: benchCold,
   lists: benchLists,
+  keys: benchKeys,
+  analysts: benchAnalysts,
 }
 const long: Readonly<Record<string, Bench>> = {
   rebuild: workspace => benchRebuild(workspace, platformSize()),
@@ -62,7 +66,7 @@ const workspace = createWorkspace()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, async () => {
     await killBenchProcesses()
-    // Last of all that happens at the exit: whatever still writes there is killed by then.
+    // This is the last exit handler: every process that could still write there has been killed by then.
     process.once('exit', () => workspace.remove())
     process.exit(128 + constants.signals[signal])
   })
@@ -101,12 +105,12 @@ async function run(): Promise<number> {
   return failures.length > 0 ? 1 : 0
 }
 
-/** Throws on what is no number of campaigns or pledges. */
+/** Throws if the text is not a number of campaigns or pledges. */
 function platformSize(): PlatformSize {
   const [campaigns, pledges] = [Number(values.campaigns), Number(values.pledges)]
   for (const count of [campaigns, pledges]) {
     if (!Number.isInteger(count) || count < 1)
-      throw new Error(`a platform has whole numbers of campaigns and pledges`)
+      throw new Error(`--campaigns and --pledges must be whole numbers`)
   }
   return { campaigns, pledges }
 }

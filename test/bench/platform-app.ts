@@ -1,49 +1,58 @@
-/** The query service's own app for a bench: one key that may ask for anything any number of times. */
+/** The query service's app for a bench, with any number of keys that have no practical rate limit. */
 import { pino } from 'pino'
 import { createQueryApp } from '../../services/query/app.ts'
+import { createMemoryResponseCache } from '../../services/query/cache/response-cache-memory.ts'
 import { defaultQueryAppOptions, type QueryAppOptions } from '../../services/query/options.ts'
-import { createMemoryRateLimiter } from '../../services/query/rate-limiter-memory.ts'
-import { createMemoryResponseCache } from '../../services/query/response-cache-memory.ts'
+import { createMemoryRateLimiter } from '../../services/query/rate-limit/rate-limiter-memory.ts'
+import { hashSecret } from '../../services/shared/api-keys/credentials.ts'
 import { readConfig } from '../../services/shared/config.ts'
-import { hashSecret } from '../../services/shared/credentials.ts'
 import type { Databases, Tables } from '../../services/shared/tables/port.ts'
 
 const key = 'pv_live_bench000000000000000000'
 const secret = 'bench'
 const pepper = 'bench'
 const requestsMax = 100_000_000
+// One key stands for a thousand clients here, so it must not wait for turns.
+const manyAtOnce = { uncachedMax: 100_000, uncachedPerKeyMax: 100_000 }
 
 export interface PlatformApp {
   apiUrl: string
-  /** What a request needs to be let in. */
+  /** The headers that authenticate a request. */
   headers: Record<string, string>
+  /** The same for any other key. */
+  headersOf(number: number): Record<string, string>
   close(): Promise<void>
 }
 
-/** Starts the app with the service's defaults and caches in memory, on a port of its own. */
+/** Starts the app with the service's defaults and in-memory caches, on a free port. */
 export async function startPlatformApp(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
   options: Partial<QueryAppOptions>,
 ): Promise<PlatformApp> {
   const now = Date.now
-  const apiKey = { key, secretHash: hashSecret(pepper, secret), scopes: ['read:public'] }
+  const secretHash = hashSecret(pepper, secret)
+  const headersOf = (name: string) => ({ 'x-api-key': name, 'x-api-secret': secret })
   const limiter = () =>
     createMemoryRateLimiter({ limit: requestsMax, windowMs: 60_000 }, { bucketsMax: 10, now })
   const app = createQueryApp({
     tables,
     databases,
-    keyRing: { lookup: name => (name === key ? apiKey : undefined) },
+    keyRing: {
+      lookup: name => (name.startsWith(key) ? { key: name, secretHash, scopes: ['read:public'] } : undefined),
+    },
     limiters: { keys: limiter(), addresses: limiter() },
     cache: createMemoryResponseCache({ bytesMax: readConfig({}).PLEDGEVIEW_CACHE_BYTES_MAX, now }),
-    options: { ...defaultQueryAppOptions, pepper, ...options },
+    options: { ...defaultQueryAppOptions, ...manyAtOnce, pepper, ...options },
     now,
+    monotonicNow: () => performance.now(),
     logger: pino({ level: 'silent' }),
   })
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
   return {
     apiUrl: `${url}/api/v1`,
-    headers: { 'x-api-key': key, 'x-api-secret': secret },
+    headers: headersOf(key),
+    headersOf: number => headersOf(`${key}${number}`),
     close: () => app.close(),
   }
 }

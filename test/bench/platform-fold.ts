@@ -1,8 +1,9 @@
-/** The bench's platform, made ready to be read: loaded, folded by the projector's own folder, and merged. */
+/** Makes the bench's platform ready to be read: loads it, folds it with the projector's fold worker, and merges it. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { createFolder, type Folder } from '../../services/projector/folder.ts'
-import { sleep } from '../../services/projector/sleep.ts'
+import { foldWorkerSettings } from '../../services/projector/fold/fold-settings.ts'
+import { createFoldWorker, type FoldWorker } from '../../services/projector/fold/fold-worker.ts'
 import { readConfig } from '../../services/shared/config.ts'
+import { sleep } from '../../services/shared/sleep.ts'
 import { migrate } from '../../services/shared/tables/migrate.ts'
 import type { Databases, Tables } from '../../services/shared/tables/port.ts'
 import { loadPlatform, type PlatformSize } from './platform.ts'
@@ -15,7 +16,7 @@ export interface FoldedPlatform {
 
 const mergeMsMax = 30_000
 
-/** Migrates, loads and folds whole, with the projector's defaults. */
+/** Migrates, loads and folds everything, with the projector's defaults. */
 export async function foldPlatform(
   tables: Tables,
   databases: Databases,
@@ -23,36 +24,31 @@ export async function foldPlatform(
 ): Promise<FoldedPlatform> {
   await migrate(tables, databases)
   const loadSeconds = await secondsOf(() => loadPlatform(tables, databases, size))
-  const folder = openPlatformFolder(tables, databases)
-  await folder.takeOver()
+  const foldWorker = openPlatformFoldWorker(tables, databases)
+  await foldWorker.acquireLeadership()
   let foldStatements = 0
   const foldSeconds = await secondsOf(async () => {
-    foldStatements = (await folder.fold())?.statements ?? 0
+    foldStatements = (await foldWorker.fold())?.statements ?? 0
   })
   await mergesEnded(tables)
   return { loadSeconds, foldSeconds, foldStatements }
 }
 
-/** A folder with the projector's defaults, on tables that nobody else has folded a moment ago. */
-export function openPlatformFolder(tables: Tables, databases: Databases): Folder {
+/** A fold worker with the projector's defaults. No other process folds these tables. */
+export function openPlatformFoldWorker(tables: Tables, databases: Databases): FoldWorker {
   const config = readConfig({})
-  return createFolder({
+  return createFoldWorker({
     tables,
     databases,
     holder: 'bench',
-    settings: {
-      horizonMs: config.PLEDGEVIEW_COMMIT_HORIZON_MS,
-      settleMs: 0,
-      platformDigits: 2,
-      campaignsPerStatementMax: config.PLEDGEVIEW_FOLD_CAMPAIGNS_MAX,
-    },
+    settings: { ...foldWorkerSettings(config), settleMs: 0 },
     monotonicMs: () => performance.now(),
     sleep,
     random: Math.random,
   })
 }
 
-/** Waits until ClickHouse has merged what was loaded at once, as it would have been long ago; for a while at most. */
+/** Waits, with a limit, until ClickHouse has merged the bulk load, as in a platform that grew over time. */
 export async function mergesEnded({ rows }: Tables): Promise<void> {
   const deadline = performance.now() + mergeMsMax
   while (performance.now() < deadline) {

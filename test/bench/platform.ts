@@ -1,4 +1,4 @@
-/** A platform of any size, put straight into the ledger as projectors would have left it, ready to be folded. */
+/** A platform of any size, inserted directly into the ledger as projectors would have left it, ready to be folded. */
 import { readFileSync } from 'node:fs'
 import { nameDatabases } from '../../services/shared/tables/migrate.ts'
 import type { Databases, Tables } from '../../services/shared/tables/port.ts'
@@ -8,7 +8,7 @@ export interface PlatformSize {
   pledges: number
 }
 
-/** Loads campaigns and pledges, a function of their numbers, and the batches that touched them. */
+/** Loads campaigns and pledges, computed from their numbers, and the batches that touched them. */
 export async function loadPlatform(tables: Tables, databases: Databases, size: PlatformSize): Promise<void> {
   const counts = { ...size, backers: Math.ceil(size.pledges / 3), campaigns_per_batch: 50_000 }
   for (const name of ['cold-campaigns', 'cold-pledges', 'cold-batches']) {
@@ -17,7 +17,7 @@ export async function loadPlatform(tables: Tables, databases: Databases, size: P
   }
 }
 
-/** The id of the platform's campaign of this number. */
+/** The id of the campaign with this number. */
 export function campaignIdOf(number: number): string {
   return `cmp_${String(number).padStart(7, '0')}`
 }

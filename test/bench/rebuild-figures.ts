@@ -1,4 +1,4 @@
-/** What the rebuild bench says of what it measured. Pure. */
+/** The rebuild bench's report of its measurements. Pure. */
 import type { WorkPhase } from '../../services/rebuild/rebuild-log.ts'
 import type { IngestRunResult } from './ingest-run.ts'
 import type { PlatformSize } from './platform.ts'
@@ -20,17 +20,17 @@ export interface Measured {
   filled: RebuildFilled
   ceilings: IngestRunResult[]
   atRest: Taken
-  /** With nobody asking. */
+  /** Without requests. */
   quiet: Rebuilt
-  /** What the live model's tables take. */
+  /** The size of the live model's tables. */
   tablesBytes: number
-  /** All files of tables when it is done, those of the generation before included. */
+  /** The size of all table files after the rebuild, including the previous tables. */
   diskBytes: number
   asked: Rebuilt & { answersBefore: Answer[]; answers: Answer[] }
 }
 
 const reading: WorkPhase = 'reading log'
-// Fewer say nothing of a 99th percentile.
+// Fewer samples do not give a 99th percentile.
 const answersMin = 50
 const ratioMin = 0.5
 
@@ -40,7 +40,7 @@ export function rebuildFigures(measured: Measured): Figure[] {
     { name: 'journal', value: filled.journalBytes / 1e6, unit: 'MB' },
     { name: 'events appended', value: eventCount(size) / filled.appendSeconds, unit: 'events/s' },
     {
-      name: 'live ledger filled, nothing else going on',
+      name: 'live ledger filled, no other load',
       value: eventCount(size) / filled.ledgerSeconds,
       unit: 'records/s',
     },
@@ -73,7 +73,7 @@ function speedFigures({ size, ceilings, quiet, asked }: Measured): Figure[] {
     figureOf('ceiling', 'records/s', ceiling),
     ...speedOf('rebuild', quiet.run),
     ...speedOf('under requests', asked.run),
-    // What else the machine does takes time away, but hardly processor time: on a busy machine these say more.
+    // Other work on the machine takes wall time, but hardly changes CPU time. On a busy machine these figures say more.
     figureOf('ceiling, CPU a record', 'us', ceilingCpu),
     {
       name: 'reading, CPU a record of the main thread',
@@ -89,14 +89,14 @@ function speedFigures({ size, ceilings, quiet, asked }: Measured): Figure[] {
   ]
 }
 
-function phaseFigures(name: string, { phases, exchange }: RebuildRun): Figure[] {
+function phaseFigures(name: string, { phases, swap }: RebuildRun): Figure[] {
   return [
     ...phases.flatMap(({ phase, seconds, cpuSeconds }) => [
       { name: `${name}, ${phase}`, value: seconds, unit: 's' },
       { name: `${name}, ${phase}, CPU of the process`, value: cpuSeconds, unit: 's' },
     ]),
-    { name: `${name}, nobody folds for`, value: exchange.heldMs, unit: 'ms' },
-    { name: `${name}, from stamp to exchange`, value: exchange.stampedMs, unit: 'ms' },
+    { name: `${name}, fold paused for`, value: swap.pausedMs, unit: 'ms' },
+    { name: `${name}, from stamp to swap`, value: swap.stampedMs, unit: 'ms' },
   ]
 }
 

@@ -1,9 +1,9 @@
 /**
- * Fills the rebuild bench's data directory, once for all of its processes, which have it one after the other: a journal
- * with the whole history, and the live model of it.
+ * Fills the rebuild bench's data directory once, with a journal of the whole history and its live model. The bench's processes
+ * then open it one after the other.
  *
- * The live ledger is read from the journal by the projector's own loop, and folded once when all is in: the same rows as
- * a projector's that followed the journal all along, in less time.
+ * The projector's own loop reads the journal into the live ledger. The ledger is folded once, after all records are in: the
+ * rows are the same as those of a projector that followed the journal, in less time.
  */
 import { randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
@@ -11,20 +11,21 @@ import { encodeState } from '../../contracts/events/codec.ts'
 import { keyOf, topicOf } from '../../contracts/events/event.ts'
 import { openDataDirectory, readSecrets } from '../../services/embedded/data-directory.ts'
 import { liveConsumer } from '../../services/embedded/model.ts'
+import { foldWorkerSettings } from '../../services/projector/fold/fold-settings.ts'
+import { backerHasher } from '../../services/projector/ingest/backer-hash.ts'
 import { projectorSettings } from '../../services/projector/service.ts'
-import { sleep } from '../../services/projector/sleep.ts'
 import { endsOf } from '../../services/rebuild/ingest.ts'
-import { createShadowModel } from '../../services/rebuild/shadow-model.ts'
-import { folderSettings } from '../../services/rebuild/work.ts'
+import { createShadowProjector } from '../../services/rebuild/shadow-projector.ts'
 import { readConfig } from '../../services/shared/config.ts'
 import { openJournalReader, openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
 import type { NewRecord } from '../../services/shared/event-log/port.ts'
-import { openChdbTables } from '../../services/shared/tables/chdb.ts'
+import { sleep } from '../../services/shared/sleep.ts'
 import { migrate } from '../../services/shared/tables/migrate.ts'
 import { defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
+import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'
 import type { PlatformSize } from './platform.ts'
-import { mergesEnded, openPlatformFolder, secondsOf } from './platform-fold.ts'
+import { mergesEnded, openPlatformFoldWorker, secondsOf } from './platform-fold.ts'
 import { historyEvents } from './rebuild-history.ts'
 
 export interface RebuildFillInput extends PlatformSize {
@@ -43,7 +44,7 @@ const recordsPerAppend = 20_000
 const { directory, ...size } = benchInput<RebuildFillInput>()
 const files = openDataDirectory(directory)
 const appendSeconds = await secondsOf(appendHistory)
-const tables = openChdbTables(files.tables)
+const { tables, close } = await openOwnTables({ directory })
 await migrate(tables, defaultDatabases)
 const ledgerSeconds = await secondsOf(() => fillLedger(tables))
 const foldSeconds = await secondsOf(() => foldWhole(tables))
@@ -54,7 +55,7 @@ const ready: RebuildFilled = {
   foldSeconds,
   journalBytes: statSync(files.journal).size,
 }
-serveBench({ ready, close: () => tables.close() })
+serveBench({ ready, close })
 
 async function appendHistory(): Promise<void> {
   const writer = await openJournalWriter(files.journal)
@@ -71,15 +72,17 @@ async function appendHistory(): Promise<void> {
 
 async function fillLedger(tables: Tables): Promise<void> {
   const config = readConfig({})
+  const secrets = readSecrets(files, { keyPepper: undefined, backerKey: undefined }, randomBytes)
   const reader = await openJournalReader(files.journal, { consumer: liveConsumer })
-  const model = createShadowModel({
+  const model = createShadowProjector({
     tables,
     databases: defaultDatabases,
     config,
     projectorSettings: projectorSettings(config),
-    folderSettings: folderSettings(config),
-    backerKey: readSecrets(files, { keyPepper: undefined, backerKey: undefined }, randomBytes).backerKey,
+    foldWorkerSettings: foldWorkerSettings(config),
+    hashBacker: backerHasher(secrets.backerKey, 'siphash-2-4'),
     run: 'fill',
+    now: Date.now,
     monotonicMs: () => performance.now(),
     sleep,
     random: Math.random,
@@ -94,9 +97,9 @@ async function fillLedger(tables: Tables): Promise<void> {
 }
 
 async function foldWhole(tables: Tables): Promise<void> {
-  const folder = openPlatformFolder(tables, defaultDatabases)
-  await folder.takeOver()
-  await folder.foldAll()
+  const foldWorker = openPlatformFoldWorker(tables, defaultDatabases)
+  await foldWorker.acquireLeadership()
+  await foldWorker.foldAll()
 }
 
 function fail(error: Error): never {

@@ -7,7 +7,7 @@ import { campaignVersions, eventCount, historyEvents } from './rebuild-history.t
 const size = { campaigns: 1_000, pledges: 5_000 }
 const events = [...historyEvents(size)]
 
-test('a history has the size that it says, and its events break no rule and fit the schemas', () => {
+test('a history has the requested size, and its events obey the rules and fit the schemas', () => {
   expect(events).toHaveLength(eventCount(size))
   for (const event of events) {
     expect(faultOf({ ...event, key: keyOf(event) })).toBeUndefined()
@@ -15,7 +15,7 @@ test('a history has the size that it says, and its events break no rule and fit 
   }
 })
 
-test('every campaign ends public, and no two states of one carry the same version', () => {
+test('every campaign ends public, and no two of its states have the same version', () => {
   const campaigns = events.flatMap(event => (event.type === 'campaign' ? [event.data] : []))
   const versions = new Set(campaigns.map(({ campaign_id, version }) => `${campaign_id} ${version}`))
   expect(versions.size).toBe(size.campaigns * campaignVersions)
@@ -23,6 +23,6 @@ test('every campaign ends public, and no two states of one carry the same versio
   expect(latest.filter(({ status }) => isPublicStatus(status))).toHaveLength(size.campaigns)
 })
 
-test('every run replays the same', () => {
+test('every run replays the same events', () => {
   expect([...historyEvents(size)]).toEqual(events)
 })

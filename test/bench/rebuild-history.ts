@@ -1,6 +1,6 @@
 /**
- * The history that the rebuild bench replays: the platform of the cold bench as the events that led to it. Each campaign
- * comes twice, submitted and then public; each pledge once. A function of its size, the same in every run. Pure.
+ * The history that the rebuild bench replays: the cold bench's platform, as events. Each campaign comes twice, first submitted
+ * and then public; each pledge comes once. It is computed from its size, and is the same in every run. Pure.
  */
 import type { CampaignState, PledgeState, PublicStatus, StateEvent } from '../../contracts/events/event.ts'
 import { seededRandom } from './cold-requests.ts'
@@ -19,7 +19,7 @@ const currencies = ['USD', 'EUR', 'GBP', 'JPY'] as const
 const sentence = 'What it is, who makes it, and why it is worth a pledge. '
 // Prime, so that the campaigns with very many pledges are spread over the ids.
 const spread = 279_470_273
-// One in ten lives, four are funded, four failed and one was cancelled.
+// One campaign in ten is live, four are funded, four have failed and one was cancelled.
 const statusesOfTen: readonly PublicStatus[] = [
   'LIVE',
   ...Array<PublicStatus>(4).fill('FUNDED'),
@@ -31,7 +31,7 @@ export function eventCount({ campaigns, pledges }: PlatformSize): number {
   return campaigns * campaignVersions + pledges
 }
 
-/** Campaigns first, in the order of their versions, then pledges. The log keeps a topic for each. */
+/** Campaigns first, in the order of their versions, then pledges. The log has a topic for each. */
 export function* historyEvents(size: PlatformSize): Generator<StateEvent> {
   const random = seededRandom(seed)
   const below = (bound: number) => Math.floor(random() * bound)
@@ -47,7 +47,7 @@ export function* historyEvents(size: PlatformSize): Generator<StateEvent> {
   }
 }
 
-/** Texts of 300 to 2,000 characters, and five tiers, three of which are limited. */
+/** Texts of 300 to 2,000 characters, and five tiers. Three of the tiers are limited. */
 function campaignOf(number: number, version: number, status: CampaignState['status']): CampaignState {
   const name = `campaign-${number}`
   const creator = number % creators
@@ -95,7 +95,7 @@ function campaignOf(number: number, version: number, status: CampaignState['stat
   }
 }
 
-/** A few campaigns have very many (the largest one in seventy of all), most have a few. One in twenty does not count. */
+/** A few campaigns have very many pledges (the largest has one in seventy), most have a few. One in twenty does not count. */
 function pledgeOf(
   number: number,
   { campaigns, pledges }: PlatformSize,

@@ -1,8 +1,8 @@
 /**
- * Clients of the rebuild bench, in a process of their own: they ask for what no cache has at a steady rate, whatever the
- * answers take, a list and a detail in turns, from `start` to `stop`.
+ * Clients of the rebuild bench, in a separate process: they alternate uncached lists and details at a steady rate, however long
+ * the answers take, from `start` to `stop`.
  *
- * An answer is timed from the moment that its request was due, so that what piles up behind a slow one counts.
+ * The time of an answer counts from the moment its request was due, so that requests queued behind a slow one count in full.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { benchInput, serveBench } from './bench-process.ts'
@@ -31,7 +31,7 @@ export interface RebuildRequestsResult {
   answers: Answer[]
 }
 
-// So many different lists; details come again after all campaigns have come.
+// The number of distinct lists. Details repeat after all campaigns were requested.
 const listsMax = 50_000
 const answerMsMax = 30_000
 const underWayMax = 500
@@ -64,7 +64,7 @@ function start(): () => Promise<Answer[]> {
       const dueAtMs = startedAtMs + (sent * 1_000) / perSecond
       await delay(Math.max(0, dueAtMs - Date.now()), undefined, { signal: isOver.signal }).catch(() => {})
       if (isOver.signal.aborted) return
-      if (underWay.size >= underWayMax) throw new Error(`${underWayMax} requests wait for their answers`)
+      if (underWay.size >= underWayMax) throw new Error(`${underWayMax} requests are in flight`)
       const done = ask(dueAtMs).then(answer => {
         answers.push(answer)
         underWay.delete(done)

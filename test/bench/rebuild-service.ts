@@ -1,17 +1,18 @@
 /**
- * The rebuild bench's server: an embedded model with the settings that `npm start` has by default, the query service's own
- * app over its tables, and a rebuild whenever it is asked for one, which has to leave everything as it was.
+ * The rebuild bench's server: an embedded model with the default settings of `npm start`, the query service's app over its
+ * tables, and a rebuild on request. After a rebuild everything has to be as it was before.
  */
 import { pino } from 'pino'
 import { openDataDirectory } from '../../services/embedded/data-directory.ts'
 import { liveConsumer, openEmbeddedModel } from '../../services/embedded/model.ts'
-import { sleep } from '../../services/projector/sleep.ts'
-import { dropPrevious } from '../../services/rebuild/control.ts'
 import { type RebuildResult, runRebuild } from '../../services/rebuild/rebuild.ts'
-import type { Phase, RebuildRequest } from '../../services/rebuild/rebuild-log.ts'
+import { dropPrevious } from '../../services/rebuild/rebuild-controller.ts'
+import type { Phase } from '../../services/rebuild/rebuild-log.ts'
 import { readConfig } from '../../services/shared/config.ts'
 import { openJournalHistory } from '../../services/shared/event-log/journal/history.ts'
-import { createMetrics } from '../../services/shared/metrics.ts'
+import { createMetrics } from '../../services/shared/ops/metrics.ts'
+import { sleep } from '../../services/shared/sleep.ts'
+import { wholeRequest } from '../support/rebuild-request.ts'
 import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
 import { startPlatformApp } from './platform-app.ts'
 
@@ -22,12 +23,13 @@ export interface RebuildServiceInput {
 export interface RebuildServiceReady {
   apiUrl: string
   headers: Record<string, string>
-  pid: number
-  /** What the model's tables take on the disk. */
+  /** Of this process and of ClickHouse. */
+  pids: number[]
+  /** The size of the model's tables on disk. */
   tablesBytes: number
 }
 
-/** `drop`: the generation before, which would stand in the way of the next rebuild. */
+/** `drop`: drops the previous tables, which would block the next rebuild. */
 export interface RebuildOrder {
   order: 'rebuild' | 'drop'
 }
@@ -37,9 +39,9 @@ export interface PhaseRun {
   /** ms since the epoch. */
   startedAtMs: number
   seconds: number
-  /** Processor time of the whole process: ClickHouse, and the requests that came meanwhile, included. */
+  /** CPU time of the whole process, including ClickHouse and the requests during the phase, ms. */
   cpuSeconds: number
-  /** That of the thread that reads, decodes and answers alone. */
+  /** CPU time of the thread that reads, decodes and answers. */
   mainThreadCpuSeconds: number
 }
 
@@ -47,21 +49,13 @@ export interface RebuildRun {
   phases: PhaseRun[]
   seconds: number
   records: number
-  /** Campaigns that are public, before and after. */
+  /** The number of public campaigns, before and after. */
   campaigns: number
-  /** How long nobody folded, and how long changed rows would have been stamped before they were visible, ms. */
-  exchange: { heldMs: number; stampedMs: number }
+  /** How long no process folded, and how long changed rows would have been stamped before they were visible, ms. */
+  swap: { pausedMs: number; stampedMs: number }
 }
 
-const request: RebuildRequest = {
-  kind: 'rebuild',
-  files: [],
-  fromTime: null,
-  isDry: false,
-  acceptsLoss: false,
-  ignoresDisk: false,
-}
-// How long the list index may take to load, and ClickHouse to come to rest.
+// The longest time for the list index to load, and for ClickHouse to become idle.
 const settleMs = 5_000
 
 const config = readConfig({})
@@ -82,7 +76,7 @@ await sleep(settleMs)
 const ready: RebuildServiceReady = {
   apiUrl: app.apiUrl,
   headers: app.headers,
-  pid: process.pid,
+  pids: [process.pid, model.clickHouse.pid()],
   tablesBytes: await tablesBytes(),
 }
 serveBench({
@@ -99,11 +93,11 @@ serveBench({
   },
 })
 
-/** Throws where the rebuilt generation says anything else than the live one, or says it with another stamp. */
+/** Throws if the rebuilt tables differ from the live ones, in content or in stamps. */
 async function rebuild(): Promise<RebuildRun> {
   const before = await readStamps()
   const clock = createPhaseClock()
-  const log = exchangeLog()
+  const log = swapLog()
   const startedMs = performance.now()
   const result = await runRebuild(
     {
@@ -111,7 +105,7 @@ async function rebuild(): Promise<RebuildRun> {
       databases,
       history,
       config,
-      backerKey: model.secrets.backerKey,
+      hashBacker: model.hashBacker,
       run: `bench-rebuild-${++runs}`,
       isAlone: true,
       logger: log.logger,
@@ -120,7 +114,7 @@ async function rebuild(): Promise<RebuildRun> {
       monotonicMs: () => performance.now(),
       random: Math.random,
     },
-    request,
+    wholeRequest,
     new AbortController().signal,
   )
   const seconds = (performance.now() - startedMs) / 1000
@@ -130,7 +124,7 @@ async function rebuild(): Promise<RebuildRun> {
     seconds,
     records: result.detail.records,
     campaigns: before.campaigns,
-    exchange: log.report(),
+    swap: log.report(),
   }
 }
 
@@ -155,12 +149,12 @@ function assertSame({ detail }: RebuildResult, before: Stamps, after: Stamps): v
   if (!isSame)
     throw new Error(`the rebuild differs from the live model: ${JSON.stringify(detail.differences)}`)
   if (before.digest !== after.digest || before.campaigns !== after.campaigns) {
-    throw new Error('the rebuild has changed stamps of campaigns that are as they were')
+    throw new Error('the rebuild has changed the stamps of unchanged campaigns')
   }
   if (detail.rejects > 0) throw new Error(`${detail.rejects} records were rejected`)
 }
 
-/** Tells phases from one another by the progress of the rebuild, and what each of them took. */
+/** Detects the phases from the progress of the rebuild, and measures each of them. */
 function createPhaseClock() {
   const entered: { phase: Phase; atMs: number; cpuMs: number; mainMs: number }[] = []
   const mainThread = createCpuMeter()
@@ -172,7 +166,7 @@ function createPhaseClock() {
       mainMs += mainThread()
       entered.push({ phase, atMs: Date.now(), cpuMs: (user + system) / 1000, mainMs })
     },
-    /** All but the last, which is the end. */
+    /** All but the last phase, which is the end. */
     phases: (): PhaseRun[] =>
       entered.slice(0, -1).map(({ phase, atMs, cpuMs, mainMs }, place) => {
         const next = entered[place + 1] ?? { atMs, cpuMs, mainMs }
@@ -187,16 +181,16 @@ function createPhaseClock() {
   }
 }
 
-/** A logger that keeps what the exchange reports of itself. */
-function exchangeLog() {
-  let report: RebuildRun['exchange'] | undefined
+/** A logger that keeps the swap report. */
+function swapLog() {
+  let report: RebuildRun['swap'] | undefined
   const logger = pino(
     { level: 'info' },
     {
       write(line: string) {
-        const entry = JSON.parse(line) as Partial<RebuildRun['exchange']>
-        if (entry.heldMs !== undefined && entry.stampedMs !== undefined) {
-          report = { heldMs: entry.heldMs, stampedMs: entry.stampedMs }
+        const entry = JSON.parse(line) as Partial<RebuildRun['swap']>
+        if (entry.pausedMs !== undefined && entry.stampedMs !== undefined) {
+          report = { pausedMs: entry.pausedMs, stampedMs: entry.stampedMs }
         }
       },
     },
@@ -204,7 +198,7 @@ function exchangeLog() {
   return {
     logger,
     report() {
-      if (!report) throw new Error('the rebuild did not tell of its exchange')
+      if (!report) throw new Error('the rebuild did not report its swap')
       return report
     },
   }

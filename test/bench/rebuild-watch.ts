@@ -1,13 +1,13 @@
-/** Watches from outside what a process takes while it works: memory, and room on the disk. */
+/** Measures from outside the memory and disk space that processes use while they work. */
 import { type Dirent, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { memoryOf } from './kafka/process-usage.ts'
+import { memoryOf } from './process-usage.ts'
 import { type Summary, summarize } from './samples.ts'
 
 export interface Taken {
-  /** Resident, over all looks. */
+  /** Resident memory of all processes together, over all samples. */
   residentBytes: Summary
-  /** Of all files below the directory, with those that nobody reads any more and that are not removed yet. */
+  /** The size of all files below the directory, including files that are unused but not removed yet. */
   diskBytes: Summary
 }
 
@@ -18,14 +18,14 @@ export interface Watch {
 const memoryLookMs = 250
 const diskLookMs = 2_000
 
-export function watchProcess({ pid, directory }: { pid: number; directory: string }): Watch {
+export function watchProcesses({ pids, directory }: { pids: readonly number[]; directory: string }): Watch {
   const resident: number[] = []
   const disk: number[] = []
   function lookAtMemory(): void {
     try {
-      resident.push(memoryOf(pid).residentBytes)
+      resident.push(pids.reduce((sum, pid) => sum + memoryOf(pid).residentBytes, 0))
     } catch {
-      // Whoever asks the process notices that it is gone, and says why.
+      // The bench itself notices when a process has ended.
     }
   }
   const lookAtDisk = () => disk.push(bytesBelow(directory))
@@ -42,12 +42,12 @@ export function watchProcess({ pid, directory }: { pid: number; directory: strin
   }
 }
 
-/** What goes away while it is looked at, as ClickHouse's parts do, counts as nothing. */
+/** A file that disappears during the scan, as ClickHouse's parts do, counts as zero. */
 export function bytesBelow(directory: string): number {
   return entriesOf(directory).reduce((bytes, entry) => {
     const path = join(directory, entry.name)
     if (entry.isDirectory()) return bytes + bytesBelow(path)
-    // ClickHouse links every table's directory from a second place.
+    // ClickHouse has a second link to every table's directory.
     return entry.isFile() ? bytes + (statSync(path, { throwIfNoEntry: false })?.size ?? 0) : bytes
   }, 0)
 }

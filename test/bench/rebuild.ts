@@ -1,9 +1,9 @@
 /**
- * Rebuild: how fast a whole history is replayed into another generation of the tables beside the live one, against the
- * ceiling of the same journal only read and decoded; what it takes of memory and disk; how long nobody folds at the
- * exchange; and what the API's clients notice.
+ * Rebuild: how fast a whole history is replayed into shadow tables beside the live ones, compared with a ceiling that only
+ * reads and decodes the same journal; how much memory and disk it uses; how long the fold is paused for the swap; and how
+ * much slower the API answers.
  *
- * It rebuilds twice: once with nobody asking, which is what is held against the ceiling, and once under requests.
+ * It rebuilds twice: once without requests, which is compared with the ceiling, and once under requests.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { openDataDirectory } from '../../services/embedded/data-directory.ts'
@@ -16,11 +16,11 @@ import type { RebuildFilled, RebuildFillInput } from './rebuild-fill.ts'
 import { campaignVersions, eventCount } from './rebuild-history.ts'
 import type { RebuildRequestsInput, RebuildRequestsOrder, RebuildRequestsResult } from './rebuild-requests.ts'
 import type { RebuildOrder, RebuildRun, RebuildServiceInput, RebuildServiceReady } from './rebuild-service.ts'
-import { bytesBelow, type Taken, watchProcess } from './rebuild-watch.ts'
+import { bytesBelow, type Taken, watchProcesses } from './rebuild-watch.ts'
 import type { BenchReport } from './report.ts'
 import type { Workspace } from './workspace.ts'
 
-/** What the targets are about. */
+/** The size that the targets are for. */
 export const rebuildSize: PlatformSize = { campaigns: 400_000, pledges: 10_000_000 }
 
 const requestsPerSecond = 10
@@ -38,9 +38,9 @@ export async function benchRebuild(workspace: Workspace, size: PlatformSize): Pr
     bench: 'rebuild',
     notes: [
       `${size.campaigns} campaigns in ${campaignVersions} versions each and ${size.pledges} pledges in one: ${eventCount(size)} events, in the embedded form`,
-      'with its default settings, journal and tables in one process with the API. Nothing changes meanwhile, and both rebuilds',
+      'with its default settings, journal and tables in one process with the API. No events arrive meanwhile, and both rebuilds',
       'left every campaign and every updated_at as it was. The ceiling: the same journal only read and decoded, before and after.',
-      `Clients ask for ${requestsPerSecond} lists and details a second, in turns, that no cache has, timed from when each was due.`,
+      `Clients request ${requestsPerSecond} uncached lists and details per second. Times count from when each request was due.`,
       loadNote(),
     ],
     figures: rebuildFigures({ size, filled, ceilings, ...served }),
@@ -60,8 +60,8 @@ async function serve(
 ): Promise<Pick<Measured, 'atRest' | 'quiet' | 'asked' | 'tablesBytes' | 'diskBytes'>> {
   const input: RebuildServiceInput = { directory }
   const service = await startBenchProcess<RebuildServiceReady>({ script: 'rebuild-service.ts', input, msMax })
-  const { apiUrl, headers, pid, tablesBytes } = service.ready
-  const watched = { pid, directory: openDataDirectory(directory).tables }
+  const { apiUrl, headers, pids, tablesBytes } = service.ready
+  const watched = { pids, directory: openDataDirectory(directory).tables }
   const requestsInput: RebuildRequestsInput = {
     apiUrl,
     headers,
@@ -73,7 +73,7 @@ async function serve(
   const ask = <T>(order: RebuildOrder) => service.ask<T>(order)
 
   async function rebuild(): Promise<{ run: RebuildRun; taken: Taken }> {
-    const watch = watchProcess(watched)
+    const watch = watchProcesses(watched)
     try {
       const run = await ask<RebuildRun>({ order: 'rebuild' })
       mustBeWhole(run.records, size)
@@ -84,7 +84,7 @@ async function serve(
   }
 
   try {
-    const atRest = watchProcess(watched).stop()
+    const atRest = watchProcesses(watched).stop()
     const quiet = await rebuild()
     const diskBytes = bytesBelow(watched.directory)
     await ask({ order: 'drop' })

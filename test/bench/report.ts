@@ -1,16 +1,16 @@
-/** What a bench says: figures beside their targets, as text for a person and as JSON. Pure. */
+/** A bench's report: figures beside their targets, as text and as JSON. Pure. */
 import { grouped } from '../../services/shared/progress.ts'
 import type { Summary } from './samples.ts'
 
-/** What a figure should be. A target is a promise of the design, not a test: a missed one is printed, no more. */
+/** The target of a figure. A target is a promise of the design, not a test: the report only says if it was missed. */
 export type Target = { atLeast: number } | { atMost: number }
 
 export interface Figure {
   name: string
-  /** The figure itself: a median, unless its name says what else. */
+  /** The figure itself: a median, unless its name says otherwise. */
   value: number
   unit: string
-  /** Least and greatest sample, and how many there were. */
+  /** The least and the greatest sample, and the number of samples. */
   spread?: Omit<Summary, 'median'>
   target?: Target
 }
@@ -74,7 +74,7 @@ function targetText(figure: Figure): string {
   return `${isMet(figure) ? 'met' : 'missed'} (target ${bound})`
 }
 
-/** Three digits that count: 0.612, 9.41, 25, 131,400. */
+/** Three significant digits: 0.612, 9.41, 25, 131,400. */
 function numberText(value: number): string {
   if (value >= 100 || value === 0 || Number.isInteger(value)) return grouped(Math.round(value))
   return value.toFixed(value >= 10 ? 1 : value >= 1 ? 2 : 3)

@@ -6,7 +6,7 @@ const response = Buffer.from(
 )
 
 describe('the end of a response', () => {
-  test('is found wherever the bytes are cut', () => {
+  test('is found at any split of the bytes', () => {
     for (let first = 0; first <= response.length; first++) {
       for (let second = first; second <= response.length; second++) {
         const counter = createResponseCounter(200)
@@ -21,13 +21,13 @@ describe('the end of a response', () => {
     }
   })
 
-  test('is found again for the next response of the connection, and for one that has no body', () => {
+  test('is found for the next response of the connection, and for a response without a body', () => {
     const counter = createResponseCounter(304)
     const confirmed = Buffer.from('HTTP/1.1 304 Not Modified\r\netag: W/"1"\r\n\r\n')
     expect([counter.take(confirmed), counter.take(confirmed)]).toEqual([true, true])
   })
 
-  test('another status, more bytes than announced, and no announcement at all are errors', () => {
+  test('another status, more bytes than announced, and a missing Content-Length are errors', () => {
     expect(() => createResponseCounter(304).take(response)).toThrow('answered HTTP/1.1 200')
     const longer = Buffer.concat([response, Buffer.from('HTTP/1.1')])
     expect(() => createResponseCounter(200).take(longer)).toThrow('more bytes')

@@ -1,23 +1,23 @@
-/** Tells where an HTTP response ends, by its `Content-Length`, and reads nothing of it but status and length. */
+/** Finds the end of an HTTP response by its `Content-Length`. Reads only the status and the length. */
 
 export interface ResponseCounter {
-  /** Takes the next bytes of the connection; true where they end a response. Throws on another status. */
+  /** Takes the next bytes of the connection. Returns true if they end a response. Throws on another status. */
   take(chunk: Buffer): boolean
 }
 
 const headEnd = '\r\n\r\n'
 const headBytesMax = 16 * 1024
 
-/** For responses of one status that come one at a time: whatever follows the end of one in a chunk is an error. */
+/** For responses with one status that come one at a time: bytes after the end of a response in a chunk are an error. */
 export function createResponseCounter(status: number): ResponseCounter {
   const statusLine = `HTTP/1.1 ${status} `
   let head = ''
-  /** Bytes of the body that are to come; undefined while the head is. */
+  /** The missing bytes of the body; undefined until the head is complete. */
   let bodyBytesLeft: number | undefined
 
   function takeHead(chunk: Buffer): number {
     const end = chunk.indexOf(headEnd)
-    // A head that is cut in two is rare, so it is put together as text and looked at again.
+    // A split head is rare, so it is joined as text and parsed again.
     const known = head.length
     head += chunk.toString('latin1', 0, end < 0 ? chunk.length : end + headEnd.length)
     const whole = head.indexOf(headEnd)

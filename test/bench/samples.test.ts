@@ -8,7 +8,7 @@ describe('samples', () => {
     expect(summarize([7])).toEqual({ median: 7, min: 7, max: 7, samples: 1 })
   })
 
-  test('a quantile is a sample that was measured, the nearest rank', () => {
+  test('a quantile is one of the samples (nearest rank)', () => {
     const hundred = Array.from({ length: 100 }, (_, index) => 100 - index)
     expect(quantile(hundred, 0.99)).toBe(99)
     expect(quantile(hundred, 1)).toBe(100)
@@ -24,7 +24,7 @@ describe('samples', () => {
     })
   })
 
-  test('nothing is said of no samples, or of samples that are no pairs', () => {
+  test('no samples, and samples that are not pairs, are refused', () => {
     expect(() => summarize([])).toThrow(RangeError)
     expect(() => ratioOfPairs([1, 2], [1])).toThrow(RangeError)
   })

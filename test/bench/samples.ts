@@ -1,4 +1,4 @@
-/** What is said of repeated measurements: medians and quantiles, and ratios of what was measured in turns. Pure. */
+/** Statistics of repeated measurements: medians, quantiles, and ratios of measurements made in alternation. Pure. */
 
 export interface Summary {
   median: number
@@ -7,7 +7,7 @@ export interface Summary {
   samples: number
 }
 
-/** Throws a `RangeError` where there is no sample. */
+/** Throws a `RangeError` if there are no samples. */
 export function summarize(samples: readonly number[]): Summary {
   return {
     median: quantile(samples, 0.5),
@@ -18,8 +18,8 @@ export function summarize(samples: readonly number[]): Summary {
 }
 
 /**
- * The sample that a share of the samples, 0 to 1, does not exceed (nearest rank); of two middle ones their mean.
- * Throws a `RangeError` where there is no sample.
+ * The sample that a share of the samples (0 to 1) does not exceed, by nearest rank. For 0.5, the mean of two middle samples.
+ * Throws a `RangeError` if there are no samples.
  */
 export function quantile(samples: readonly number[], share: number): number {
   const sorted = samples.toSorted((a, b) => a - b)
@@ -32,8 +32,8 @@ export function quantile(samples: readonly number[], share: number): number {
 }
 
 /**
- * How one measurement compares with another that was taken in turns with it: the ratio of their medians, between the
- * least and the greatest ratio of a pair. Throws a `RangeError` where they are not pairs.
+ * Compares two measurements made in alternation: the ratio of their medians, with the least and the greatest ratio of a
+ * pair. Throws a `RangeError` if the samples are not pairs.
  */
 export function ratioOfPairs(values: readonly number[], ceilings: readonly number[]): Summary {
   if (values.length !== ceilings.length) throw new RangeError('the samples are not pairs')

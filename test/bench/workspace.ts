@@ -1,12 +1,12 @@
-/** Where benches keep their data: one temporary directory, which goes away whole, whatever happens. */
+/** The benches' temporary directory. It is always removed as a whole, even after an error. */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 export interface Workspace {
-  /** Makes a directory of its own, readable by its owner alone. */
+  /** Creates a separate directory that only its owner can read. */
   directory(name: string): string
-  /** Removes one directory early, because a run's data would take the room of the next. */
+  /** Removes one directory early, to free its disk space for the next run. */
   discard(directory: string): void
   /** Removes everything. */
   remove(): void

@@ -1,47 +1,56 @@
 /**
- * docker-compose.yml as it is, brought up: what it promises a person who runs it for real. Where official images cannot
- * be had, stand-ins take their names (test/support/containers); the first lines of a run say which.
+ * Brings up docker-compose.yml, and checks what it promises its operators. If official images are not available, stand-ins with
+ * separate names replace them (test/support/containers); the first lines of a run name them. All images that a run builds are
+ * removed at its end.
  */
-import { readFileSync } from 'node:fs'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
-import { docker, dockerEngine, run } from '../support/containers/docker.ts'
-import { composeImages, prepareImages } from '../support/containers/prepare.ts'
-import { buildImage } from '../support/containers/stand-ins.ts'
-import { needs, type Requirement } from '../support/requirements.ts'
+import { docker, run } from '../support/containers/docker.ts'
+import { imageOf } from '../support/containers/images.ts'
+import { composeImages, prepareImages, removeImages } from '../support/containers/prepare.ts'
+import { buildProgram } from '../support/containers/stand-ins.ts'
 import { campaignEvent, pledgeEvent } from '../support/sample-events.ts'
-import { type ComposeProject, composeProject, installedCompose } from './project.ts'
+import { prerequisites } from './prerequisites.ts'
+import { type ComposeProject, composeProject } from './project.ts'
 
-const root = new URL('../..', import.meta.url).pathname
 const services = ['kafka', 'clickhouse', 'redis', 'schema-registry', 'projector', 'query']
-const programImage = /image: (pledgeview:\S+)/.exec(readFileSync(`${root}docker-compose.yml`, 'utf8'))?.[1]
+// The services that run official images, and those that run the program.
+const official = {
+  kafka: imageOf('apache/kafka'),
+  clickhouse: imageOf('clickhouse/clickhouse-server'),
+  redis: imageOf('redis'),
+  'schema-registry': imageOf('apicurio/apicurio-registry-kafkasql'),
+}
+const ofProgram = ['migrate', 'pledgeview', 'projector', 'query']
+// Not the name that the compose file builds: a later `docker compose up` must not run what a test built.
+const programImage = `pledgeview-test:${randomBytes(4).toString('hex')}`
 const soon = { timeout: 60_000, interval: 500 }
 
-let requirement: Requirement
+let built: readonly string[] = []
 let project: ComposeProject
 let key: { key: string; secret: string }
 
 describe('docker-compose.yml', () => {
   beforeAll(async () => {
-    const compose = await installedCompose()
-    requirement = [await dockerEngine(), compose].find(({ isMet }) => !isMet) ?? compose
-    if (!requirement.isMet) return
-    if (programImage === undefined) throw new Error('docker-compose.yml names no image of pledgeview')
-    await prepareImages(composeImages(), line => console.log(line))
-    await buildImage(programImage, root, ['--file', `${root}deploy/Dockerfile`])
+    const { compose } = await prerequisites()
+    const prepared = await prepareImages(composeImages(), line => console.log(line))
+    built = [programImage, ...prepared.built]
+    await buildProgram(programImage)
     console.log(`${programImage}: built from deploy/Dockerfile`)
-    project = await composeProject(compose.command)
+    const images = Object.entries(official).map(([service, image]) => [service, prepared.names.get(image)])
+    const programs = ofProgram.map(service => [service, programImage])
+    project = await composeProject(compose, Object.fromEntries([...images, ...programs]))
     await project.mustCompose(['up', '--detach', '--no-build'])
   })
 
-  beforeEach(context => needs(context, requirement))
-
   afterAll(async () => {
-    await project?.compose(['down', '--volumes', '--timeout', '30'])
+    await project?.close()
+    await removeImages(built)
   })
 
-  test('comes up: migrate ends well, and everything else becomes healthy', async () => {
+  test('comes up: migrate succeeds, and all other services become healthy', async () => {
     const [migrate = ''] = await project.containersOf('migrate')
     expect(await inspect(migrate, '{{.State.ExitCode}}')).toBe('0')
     for (const service of services) await expect.poll(() => healthOf(service), soon).toBe('healthy')
@@ -49,7 +58,7 @@ describe('docker-compose.yml', () => {
     expect([ready.status, await ready.text()]).toEqual([200, expect.any(String)])
   })
 
-  test('takes events and gives a key through the image, and the API answers with what they make', async () => {
+  test('appends events and issues a key through the image, and the API answers from them', async () => {
     await append([
       campaignEvent({ campaign_id: 'one' }),
       pledgeEvent({ campaign_id: 'one', pledge_id: 'p', amount_minor: 2_550 }),
@@ -63,9 +72,9 @@ describe('docker-compose.yml', () => {
     expect((await fetch(`${project.apiUrl}/projects`)).status).toBe(401)
   })
 
-  test('starts a projector anew that was killed, and goes on', async () => {
+  test('restarts a projector that was killed, and continues', async () => {
     const [container = ''] = await project.containersOf('projector')
-    // The only child of the container's init. `docker kill` would count as a person's wish and not be restarted.
+    // Kills the only child of the container's init. Docker does not restart a container after `docker kill`.
     await docker(['exec', container, 'sh', '-c', 'kill -KILL $(cat /proc/1/task/1/children)'])
     await expect.poll(() => inspect(container, '{{.RestartCount}}'), soon).toBe('1')
     await append([campaignEvent({ campaign_id: 'two' })])
@@ -73,7 +82,7 @@ describe('docker-compose.yml', () => {
   })
 
   test.each(['projector', 'query'])(
-    'runs %s as a user without rights, on a root file system that it cannot write',
+    'runs %s as an unprivileged user, on a read-only root file system',
     async service => {
       const [container = ''] = await project.containersOf(service)
       expect(await docker(['exec', container, 'id', '-u'])).toBe('1000')
@@ -96,7 +105,7 @@ describe('docker-compose.yml', () => {
     for (const address of addresses) expect(address).toContain(' -> 127.0.0.1:')
   })
 
-  test('keeps what it has over down and up, and goes on from there', async () => {
+  test('keeps its data over down and up, and continues from there', async () => {
     await project.mustCompose(['down'])
     await project.mustCompose(['up', '--detach', '--no-build'])
     await expect.poll(() => slugs(), soon).toEqual(['slug-one', 'slug-two'])
@@ -104,13 +113,13 @@ describe('docker-compose.yml', () => {
     await expect.poll(() => slugs(), soon).toEqual(['slug-one', 'slug-three', 'slug-two'])
   })
 
-  test.each(['projector', 'query'])('%s ends by itself when it is told to', async service => {
+  test.each(['projector', 'query'])('%s ends by itself on SIGTERM', async service => {
     const [container = ''] = await project.containersOf(service)
     await project.mustCompose(['stop', service])
     expect(await inspect(container, '{{.State.ExitCode}}')).toBe('0')
   })
 
-  test('does not come up without its secrets, and says how to make them', async () => {
+  test('does not come up without its secrets, and says how to create them', async () => {
     const { code, stderr } = await project.compose(['config'], { secrets: false })
     expect(code).not.toBe(0)
     expect(stderr).toContain('openssl rand -hex 32')
@@ -121,7 +130,7 @@ const integration = [
   ...['--account', 'me', '--name', 'Me', '--url', 'https://me.example', '--email', 'me@me.example'],
 ]
 
-/** Runs a command in a container of its own, as a person would. */
+/** Runs a command in a separate container, as an operator would. */
 function command(args: readonly string[], stdin?: string): Promise<string> {
   return project.mustCompose(['run', '--rm', '-T', 'pledgeview', ...args], stdin)
 }
@@ -134,10 +143,10 @@ async function append(events: readonly ChangeEvent[]): Promise<void> {
 
 let asked = 0
 
-/** The slugs of all campaigns, from a query that nobody has asked yet, so that no cache has the answer. */
+/** The slugs of all campaigns, with a query that was not sent yet, so that no cache has the answer. */
 async function slugs(): Promise<string[]> {
   const since = new Date(Date.UTC(2020, 0, 1) + asked++).toISOString()
-  // Nobody answers yet where it has only just been brought up.
+  // Just after the start the API may not answer yet.
   const response = await get(`/projects?updated_since=${since}`).catch(() => undefined)
   if (response?.status !== 200) return []
   const { data } = (await response.json()) as { data: { slug: string }[] }

@@ -1,40 +1,38 @@
-/** A project of the compose file as it is, under a name, with ports and secrets of its own. */
+/** A project of the compose file, with a separate name, ports, secrets and, if necessary, other images. */
 import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '../../services/shared/free-port.ts'
 import { type RunResult, run } from '../support/containers/docker.ts'
-import { freePort } from '../support/redis.ts'
-import type { Requirement } from '../support/requirements.ts'
 
 export interface ComposeProject {
   /** `http://127.0.0.1:port/api/v1` */
   apiUrl: string
   opsUrl: string
-  /** Runs compose with these arguments; without `secrets` they are missing. An exit code is for the caller. */
+  /** Runs compose with these arguments; without `secrets` they are missing. The caller checks the exit code. */
   compose(args: readonly string[], options?: { secrets?: boolean; stdin?: string }): Promise<RunResult>
-  /** The same, and throws with what it said where it fails; resolves with its stdout. */
+  /** The same, but throws with the output if it fails. Resolves with its stdout. */
   mustCompose(args: readonly string[], stdin?: string): Promise<string>
-  /** The ids of a service's containers, ended ones too. */
+  /** The ids of a service's containers, including stopped ones. */
   containersOf(service: string): Promise<string[]>
+  /** Removes containers, networks and volumes. */
+  close(): Promise<void>
 }
 
 const root = new URL('../..', import.meta.url).pathname
 const composeMsMax = 300_000
-const candidates: readonly (readonly [program: string, ...args: string[]])[] = [
-  ['docker', 'compose'],
-  ['docker-compose'],
-]
-
-/** Compose as it is installed: the plugin, or the older program. */
-export async function installedCompose(): Promise<Requirement & { command: readonly string[] }> {
-  for (const [program, ...args] of candidates) {
-    const { code } = await run(program, [...args, 'version']).catch(() => ({ code: -1 }))
-    if (code === 0) return { isMet: true, reason: '', command: [program, ...args] }
-  }
-  return { isMet: false, reason: 'neither docker compose nor docker-compose is installed', command: [] }
-}
-
-/** Nothing is started yet. */
-export async function composeProject(command: readonly string[]): Promise<ComposeProject> {
+/** A project whose services run these images instead of those in the compose file. It is not started yet. */
+export async function composeProject(
+  command: readonly string[],
+  images: Readonly<Record<string, string>>,
+): Promise<ComposeProject> {
   const [program = '', ...first] = command
+  const folder = mkdtempSync(join(tmpdir(), 'pledgeview-compose-'))
+  const override = join(folder, 'images.json')
+  const services = Object.fromEntries(Object.entries(images).map(([service, image]) => [service, { image }]))
+  writeFileSync(override, JSON.stringify({ services }))
+  const files = ['--file', 'docker-compose.yml', '--file', override]
   const name = `pledgeview-test-${randomBytes(4).toString('hex')}`
   const ports = { api: await freePort(), ops: await freePort() }
   const environment = {
@@ -48,14 +46,14 @@ export async function composeProject(command: readonly string[]): Promise<Compos
   const secrets = Object.fromEntries(
     secretNames.map(secretName => [secretName, randomBytes(32).toString('hex')]),
   )
-  // Empty is missing, also where a person's .env has them.
+  // An empty value counts as missing, even if a developer's .env sets it.
   const noSecrets = Object.fromEntries(secretNames.map(secretName => [secretName, '']))
 
   const project: ComposeProject = {
     apiUrl: `http://127.0.0.1:${ports.api}/api/v1`,
     opsUrl: `http://127.0.0.1:${ports.ops}`,
     compose: (args, options = {}) =>
-      run(program, [...first, ...args], {
+      run(program, [...first, ...files, ...args], {
         cwd: root,
         msMax: composeMsMax,
         environment: { ...environment, ...(options.secrets === false ? noSecrets : secrets) },
@@ -72,6 +70,10 @@ export async function composeProject(command: readonly string[]): Promise<Compos
       const filters = labels.flatMap(label => ['--filter', `label=${label}`])
       const { stdout } = await run('docker', ['ps', '--all', '--quiet', '--no-trunc', ...filters])
       return stdout.split('\n').filter(id => id !== '')
+    },
+    async close() {
+      await project.compose(['down', '--volumes', '--timeout', '30'])
+      rmSync(folder, { recursive: true, force: true })
     },
   }
   return project

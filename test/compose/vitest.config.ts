@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-// Apart from `npm test`: it builds images and brings up a whole deployment, which takes minutes.
+// Not part of `npm test`: it builds images and brings up a whole deployment, which takes minutes.
 export default defineConfig({
   test: {
     root: new URL('../..', import.meta.url).pathname,

@@ -6,7 +6,10 @@ import { formatEvent } from '../../contracts/events/ndjson.ts'
 import type { KafkaSettings } from '../../services/shared/event-log/kafka/client.ts'
 import { openKafkaWriter } from '../../services/shared/event-log/kafka/writer.ts'
 import type { NewRecord } from '../../services/shared/event-log/port.ts'
-import { createSchemaRegistry, registerSchemas } from '../../services/shared/schema-registry.ts'
+import {
+  createSchemaRegistry,
+  registerSchemas,
+} from '../../services/shared/schema-registry/schema-registry.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { startFakeSchemaRegistry } from '../support/fake-schema-registry.ts'
 import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
@@ -78,6 +81,25 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     expect(tables.public_campaigns).toBe(0)
   })
 
+  test('status tells the lag while ClickHouse is away, and why it has nothing else', async () => {
+    const away = { PLEDGEVIEW_CLICKHOUSE_URL: 'http://127.0.0.1:1' }
+    const { code, stdout } = await deployment.command(['status', '--json'], undefined, away)
+    expect(code).toBe(1)
+    const status = JSON.parse(stdout)
+    const lag: StatusOutput['projector']['lag'] = status.projector.lag
+    expect(lag.reduce((sum, { committed, end }) => sum + end - committed, 0)).toBe(4)
+    expect(status).toMatchObject({
+      clickhouse: { ok: false, detail: expect.stringContaining('ECONNREFUSED') },
+      fold: null,
+      tables: null,
+      rejects: { total: 0 },
+    })
+    const shown = await deployment.command(['status'], undefined, away)
+    expect(shown.code).toBe(1)
+    expect(shown.stdout).toMatch(/^clickhouse +does not answer: .*ECONNREFUSED/m)
+    expect(shown.stdout).toMatch(/^pledges\/\d +offset .* waiting$/m)
+  })
+
   test('status tells who projects and what the tables hold', async () => {
     projector = await deployment.startProjector()
     const { projector: found, tables, rejects } = await drained()
@@ -123,7 +145,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
       reason_now: expect.stringContaining('the first byte is 110'),
     })
     const missing = await deployment.command(['rejects', 'show', 'pledges/2/99999'])
-    expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('not among the rejects') })
+    expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('is not a stored reject') })
   })
 
   test('a key that was issued opens the API of every query process, and revoked it opens none', async () => {
@@ -158,7 +180,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     async (command, name, value) => {
       const { code, stderr } = await deployment.command([command], undefined, { [name]: value })
       expect(code).toBe(1)
-      expect(stderr).toContain(`${name} is not what the tables in pledgeview began with`)
+      expect(stderr).toContain(`${name} differs from the value that the tables in pledgeview began with`)
       expect(stderr).not.toContain(value.slice(0, 10).repeat(2))
     },
   )

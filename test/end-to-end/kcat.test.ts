@@ -8,7 +8,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { encodeState } from '../../contracts/events/codec.ts'
 import { type StateEvent, topics } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
+import type { TablesStatus } from '../../services/projector/status.ts'
 import { rejectTopicName, topicName } from '../../services/shared/event-log/kafka/client.ts'
+import { partitionOf } from '../../services/shared/event-log/kafka/partition.ts'
 import { rejectHeaders } from '../../services/shared/event-log/kafka/rejects.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { kcat, kcatBytes, kcatProgram } from '../support/kafka/kcat.ts'
@@ -138,6 +140,41 @@ describe('kcat', () => {
     }
     const [start = 0] = offsets
     expect(offsets).toEqual([start, start + 1, start + 2])
+  })
+
+  test('a producer with the default partitioner of librdkafka is named in status, metrics and the log', async () => {
+    const topic = topicName(names, 'campaigns')
+    const ids = Array.from({ length: 9 }, (_, n) => `elsewhere${n}`)
+    const file = join(directory.path, 'campaign')
+    for (const campaign_id of ids) {
+      writeFileSync(file, encodeState(campaignEvent({ campaign_id }) as StateEvent))
+      await kcat([...address(topic), '-P', '-k', campaign_id, file])
+    }
+    const places = (await kcat([...address(topic), '-C', '-e', '-q', '-f', '%p %k\n'])).trim().split('\n')
+    const wrong = places
+      .map((line): [number, string] => [Number(line.split(' ')[0]), line.split(' ')[1] ?? ''])
+      .filter(([partition, key]) => partition !== partitionOf(Buffer.from(key), 6))
+    expect(wrong.length).toBeGreaterThan(3)
+
+    // The deletion goes to the right partition, so compaction will keep these states for ever.
+    const tombstone = `{"type":"campaign","key":"${wrong[0]?.[1]}","data":null}\n`
+    expect((await deployment.command(['events', 'append', '-'], tombstone)).code).toBe(0)
+    await untilDrained(projector)
+    const metrics = await (await fetch(`${projector.opsUrl}/metrics`)).text()
+    expect(metrics).toContain(`pledgeview_misplaced_records_total{topic="campaigns"} ${wrong.length}`)
+    await projector.stop()
+    expect(projector.output()).toContain('records are not in the partition of their key')
+    for (const [partition, key] of wrong)
+      expect(projector.output()).toContain(`campaigns/${partition} ${key}`)
+    // Status still names them after a restart.
+    projector = await deployment.startProjector()
+    const { misplaced } = (await projectionStatus(projector)) as unknown as TablesStatus
+    expect(misplaced).toMatchObject({ records: wrong.length, last_at: expect.any(String) })
+    expect(misplaced.examples.toSorted()).toEqual(
+      wrong.map(([partition, key]) => `campaigns/${partition} ${key}`).toSorted(),
+    )
+    const shown = await deployment.command(['status'])
+    for (const example of misplaced.examples) expect(shown.stdout).toContain(example)
   })
 })
 

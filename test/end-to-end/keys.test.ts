@@ -56,9 +56,21 @@ describe('API keys', () => {
           : { error: { message: expect.stringContaining('three active keys') } },
       )
     }
-    const listed = JSON.parse((await keys('list', '--account', 'crowd', '--json')).stdout)
-    const statuses = listed.keys.map((key: { status: string }) => key.status).sort()
-    expect(statuses).toEqual(['active', 'active', 'active', 'revoked', 'revoked'])
+    // A refused key was never shown, so no list has it.
+    expect(await statusesOf('crowd')).toEqual(['active', 'active', 'active'])
+    expect(await keys(...issueArguments('crowd'))).toMatchObject({ code: 1 })
+    expect(await statusesOf('crowd')).toEqual(['active', 'active', 'active'])
+  })
+
+  test('the name of an integration cannot move the cursor of the terminal that lists it', async () => {
+    const name = 'Mirror\u001b[2J\u009b1A\u202e'
+    const { key } = await issue('hostile', name)
+    const listed = await keys('list', '--account', 'hostile')
+    expect(listed.stdout).toContain('Mirror\\u{1b}[2J\\u{9b}1A\\u{202e}\n')
+    const revoked = await keys('revoke', key)
+    expect(revoked.stdout).toContain('(Mirror\\u{1b}[2J\\u{9b}1A\\u{202e})')
+    const [asJson] = JSON.parse((await keys('list', '--account', 'hostile', '--json')).stdout).keys
+    expect(asJson.name).toBe(name)
   })
 
   test('keys can be issued while no service runs, and open the API afterwards', async () => {
@@ -80,12 +92,12 @@ function keys(...args: string[]) {
   return runCli(['keys', ...args, '--data-dir', directory.path])
 }
 
-function issueArguments(account: string): string[] {
+function issueArguments(account: string, name = 'n'): string[] {
   const who = [
     '--account',
     account,
     '--name',
-    'n',
+    name,
     '--url',
     'https://example.com',
     '--email',
@@ -94,10 +106,15 @@ function issueArguments(account: string): string[] {
   return ['issue', ...who, '--json']
 }
 
-async function issue(account: string): Promise<Issued> {
-  const { code, stdout, stderr } = await keys(...issueArguments(account))
+async function issue(account: string, name?: string): Promise<Issued> {
+  const { code, stdout, stderr } = await keys(...issueArguments(account, name))
   expect(code, stderr).toBe(0)
   return JSON.parse(stdout) as Issued
+}
+
+async function statusesOf(account: string): Promise<string[]> {
+  const listed = JSON.parse((await keys('list', '--account', account, '--json')).stdout)
+  return listed.keys.map((key: { status: string }) => key.status)
 }
 
 async function statusWith(key: string, secret: string): Promise<number> {

@@ -6,8 +6,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { topics } from '../../contracts/events/event.ts'
-import { openServerTables } from '../../services/shared/tables/clickhouse-server.ts'
-import { settingsFor } from '../support/clickhouse-door.ts'
+import { openTables } from '../../services/shared/tables/clickhouse.ts'
+import { settingsFor } from '../support/clickhouse.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import {
   type Appended,
@@ -20,10 +20,9 @@ import {
 } from '../support/kickstarter.ts'
 import { type Asked, describeAnswers, expectTrueViews } from '../support/kickstarter-answers.ts'
 import { kickstarterTable, needs, type Requirement } from '../support/requirements.ts'
-import { makeDataDirectory, type ServiceProcess } from '../support/service-process.ts'
+import type { ServiceProcess } from '../support/service-process.ts'
 import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
 
-const directory = makeDataDirectory()
 let requirement: Requirement
 let services: LocalServices
 let deployment: Deployment
@@ -40,10 +39,7 @@ describe('the real Kickstarter table, with five percent of noise, distributed', 
     services = await startLocalServices()
     deployment = await deploy(services.addresses, { PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '1000000' })
     projectors = [await deployment.startProjector(), await deployment.startProjector()]
-    ;({ truth, ...appended } = await appendKickstarter(
-      deployment.command,
-      join(directory.path, 'truth.json'),
-    ))
+    ;({ truth, ...appended } = await appendKickstarter(deployment.command))
     const appendedAt = performance.now()
     credentials = await issueCredentials(deployment.command, 'a')
     await untilDrained(...projectors)
@@ -58,7 +54,6 @@ describe('the real Kickstarter table, with five percent of noise, distributed', 
   afterAll(async () => {
     await deployment?.stop()
     await services?.stop()
-    directory.remove()
   })
 
   const askedOf = (index: 0 | 1) => (): Asked => ({ apiUrl: queries[index].apiUrl, credentials, truth })
@@ -69,7 +64,7 @@ describe('the real Kickstarter table, with five percent of noise, distributed', 
   describeAnswers('the second query process', ofSecond, askedOf(1))
 
   test("the data teams' views say what the table says, of every campaign and every tier", async () => {
-    const tables = openServerTables(settingsFor(services.clickHouse))
+    const tables = openTables(settingsFor(services.clickHouse))
     try {
       await expectTrueViews(tables, truth)
     } finally {

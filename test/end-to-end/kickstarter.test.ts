@@ -2,9 +2,8 @@
  * The main job on real input: the whole Kickstarter table as change events, with noise, through the command line into
  * a running service, and every campaign compared with the table's truth over HTTP.
  */
-import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { openChdbTables } from '../../services/shared/tables/chdb.ts'
+import { openOwnTables } from '../support/clickhouse.ts'
 import {
   appendKickstarter,
   issueCredentials,
@@ -34,7 +33,7 @@ describe('the real Kickstarter table, with five percent of noise', () => {
     service = await startServiceProcess(['--no-demo', '--data-dir', directory.path], {
       PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '1000000',
     })
-    const { truth } = await appendKickstarter(command, join(directory.path, 'truth.json'))
+    const { truth } = await appendKickstarter(command)
     asked = { apiUrl: service.apiUrl, credentials: await issueCredentials(command, 'a'), truth }
     await untilDrained(service)
   }, 480_000)
@@ -52,11 +51,11 @@ describe('the real Kickstarter table, with five percent of noise', () => {
 
   test("the data teams' views say what the table says, of every campaign and every tier", async () => {
     await service.stop()
-    const tables = openChdbTables(join(directory.path, 'tables'))
+    const { tables, close } = await openOwnTables({ directory: directory.path })
     try {
       await expectTrueViews(tables, asked.truth)
     } finally {
-      await tables.close()
+      await close()
     }
   })
 })

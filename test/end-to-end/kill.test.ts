@@ -1,9 +1,10 @@
 /**
- * A kill -9 at any moment repeats work and changes nothing in its outcome: the projector of a data directory is killed
- * again and again, while another process appends to the journal.
+ * A kill -9 at any moment repeats work and changes nothing in its outcome: the projector of a data directory, or its
+ * ClickHouse alone, is killed again and again, while another process appends to the journal.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,14 +13,16 @@ import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
+import { intBetween, randomOf } from '../../services/demo/random.ts'
 import { openDataDirectory } from '../../services/embedded/data-directory.ts'
 import { openJournalInspector } from '../../services/shared/event-log/journal/inspector.ts'
 import { openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
 import type { EventWriter, NewRecord } from '../../services/shared/event-log/port.ts'
-import { openChdbTables } from '../../services/shared/tables/chdb.ts'
 import { defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
 import { shuffledWithNoise, worldEvents } from '../support/arbitraries.ts'
+import { type OwnTables, openOwnTables } from '../support/clickhouse.ts'
 import { activeKeys, column, foldFaults, livesWithBatches, noFoldFaults } from '../support/fold-records.ts'
+import { journalEnds, journalPositions } from '../support/journal-positions.ts'
 import { readModelOf } from '../support/model.ts'
 import { expectedReading, readViews } from '../support/model-tables.ts'
 import { apiKeyEvent, newRecordOf } from '../support/sample-events.ts'
@@ -27,27 +30,33 @@ import { apiKeyEvent, newRecordOf } from '../support/sample-events.ts'
 const script = fileURLToPath(new URL('../support/projector-child.ts', import.meta.url))
 const seed = 20_180_101
 // Some are killed while they open, most a moment after they have got something done.
-const killsWhileOpening = 4
-const killsAtWork = 9
+const killsWhileOpening = 5
+const killsAtWork = 15
+const killsOfClickHouse = 20
 const worlds = 120
 const { model, views } = defaultDatabases
 
-describe('a projector that is killed at any moment', () => {
+describe('a projector that is killed at any moment, and so is its ClickHouse', () => {
   const { events, records, rejects } = whatHappens()
   let root: string
+  let own: OwnTables
   let tables: Tables
+  let clickHouses: number[] = []
 
-  /** Kills a dozen projectors while the journal grows, lets the last one finish, and opens what they left. */
+  /** Kills ClickHouse, and then projectors, while the journal grows; lets the last one finish, and opens what they left. */
   beforeAll(async () => {
     root = await mkdtemp(join(tmpdir(), 'pledgeview-kill-'))
     const directory = openDataDirectory(root)
     let hasEnded = false
     const writer = await openJournalWriter(directory.journal)
     const appending = appendInPortions(writer, records, () => hasEnded)
+    clickHouses = await killClickHouses(root)
     for (const moment of momentsToKill()) {
       const before = committedIn(directory.journal)
       const child = startProjector(root)
       const exit = once(child, 'exit')
+      child.on('message', message => message === 'open' && child.send('clickhouse'))
+      child.on('message', message => clickHouses.push(...pidIn(message)))
       if (moment.at === 'work') {
         const moved = () => expect(committedIn(directory.journal)).not.toEqual(before)
         await Promise.race([vi.waitFor(moved, { timeout: 30_000, interval: 10 }), exit])
@@ -64,19 +73,19 @@ describe('a projector that is killed at any moment', () => {
     last.send('finish')
     const [code] = await once(last, 'exit')
     expect(code).toBe(0)
-    tables = openChdbTables(directory.tables)
-  }, 90_000)
+    own = await openOwnTables({ directory: root })
+    tables = own.tables
+  }, 240_000)
 
   afterAll(async () => {
-    await tables.close()
+    await own.close()
     await rm(root, { recursive: true, force: true })
   })
 
   test('ends with the tables that the events say, and all of the journal read', async () => {
     expect(await readViews(tables, defaultDatabases)).toEqual(expectedReading(readModelOf(events)))
-    const inspector = openJournalInspector(join(root, 'journal.sqlite'))
-    expect(inspector.positions('projector')).toEqual(inspector.ends())
-    inspector.close()
+    const journal = join(root, 'journal.sqlite')
+    expect(journalPositions(journal, 'projector')).toEqual(journalEnds(journal))
   })
 
   test('ends with the active keys that the events say', async () => {
@@ -104,6 +113,11 @@ describe('a projector that is killed at any moment', () => {
     expect(await column(tables, `SELECT count() > 50 AS value FROM ${views}.campaigns`)).toEqual([1])
   })
 
+  test('leaves no ClickHouse behind', () => {
+    expect(new Set(clickHouses).size).toBeGreaterThan(killsOfClickHouse)
+    expect(clickHouses.filter(pid => existsSync(`/proc/${pid}`) && isClickHouseOf(pid, root))).toEqual([])
+  })
+
   test('finished its folds in their order', async () => {
     const inOrder = await column(
       tables,
@@ -112,6 +126,48 @@ describe('a projector that is killed at any moment', () => {
     expect(inOrder).toEqual(inOrder.toSorted((a, b) => Number(a) - Number(b)))
   })
 })
+
+/**
+ * Kills the ClickHouse of one projector again and again, while it is at work. Resolves with the process ids that it had; the
+ * projector is then ended by a kill, too.
+ */
+async function killClickHouses(root: string): Promise<number[]> {
+  const pids: number[] = []
+  const child = startProjector(root)
+  await once(child, 'message')
+  const random = randomOf(String(seed), 'clickhouse')
+  for (let kill = 0; kill < killsOfClickHouse; kill++) {
+    const pid = await vi.waitFor(
+      async () => {
+        const answer = once(child, 'message')
+        child.send('clickhouse')
+        const [next = 0] = pidIn((await answer)[0])
+        expect(pids).not.toContain(next)
+        return next
+      },
+      { timeout: 30_000, interval: 50 },
+    )
+    pids.push(pid)
+    await delay(intBetween(random, 0, 400))
+    process.kill(pid, 'SIGKILL')
+  }
+  expect(child.exitCode, 'the projector ended by itself').toBe(null)
+  const exit = once(child, 'exit')
+  child.kill('SIGKILL')
+  await exit
+  return pids
+}
+
+/** Process ids are used again, so the command line has to say whose it is. */
+function isClickHouseOf(pid: number, root: string): boolean {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(root)
+}
+
+function pidIn(message: unknown): number[] {
+  return typeof message === 'object' && message !== null && 'clickHouse' in message
+    ? [Number(message.clickHouse)]
+    : []
+}
 
 /** In a random order, the same in every run. */
 function momentsToKill(): { at: 'opening' | 'work'; afterMs: number }[] {
@@ -130,12 +186,7 @@ function momentsToKill(): { at: 'opening' | 'work'; afterMs: number }[] {
 
 /** The offsets that the projector has committed so far. */
 function committedIn(journal: string): Record<string, number> {
-  const inspector = openJournalInspector(journal)
-  try {
-    return inspector.positions('projector')
-  } finally {
-    inspector.close()
-  }
+  return journalPositions(journal, 'projector')
 }
 
 function startProjector(root: string): ChildProcess {
@@ -146,6 +197,8 @@ function startProjector(root: string): ChildProcess {
       PLEDGEVIEW_BATCH_RECORDS_MAX: '60',
       PLEDGEVIEW_BATCH_MS_MAX: '5',
       PLEDGEVIEW_REJECT_SHARE_MAX: '1',
+      // ClickHouse is killed again as soon as it is back, so a batch may have to wait for the end of all the kills.
+      PLEDGEVIEW_RETRY_MS_MAX: '600000',
       PLEDGEVIEW_COMMIT_HORIZON_MS: '20000',
     },
   })
@@ -160,7 +213,7 @@ async function appendInPortions(
   const size = Math.ceil(records.length / 250)
   for (let from = 0; from < records.length; from += size) {
     await writer.append(records.slice(from, from + size))
-    if (!hasEnded()) await delay(50)
+    if (!hasEnded()) await delay(200)
   }
   await writer.close()
 }

@@ -1,8 +1,8 @@
 /** Rejects of an embedded service, retried from another process while it runs. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { openJournalInspector } from '../../services/shared/event-log/journal/inspector.ts'
 import { openJournalReader, openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
+import { journalEnds } from '../support/journal-positions.ts'
 import { issueCredentials } from '../support/kickstarter.ts'
 import { campaignEvent, newRecordOf, noEvent, pledgeEvent } from '../support/sample-events.ts'
 import {
@@ -50,12 +50,10 @@ test('a retry beside a service that runs, killed and repeated, ends in the read 
   const retry = ['rejects', 'retry', '--all-matching', '--json', '--data-dir', directory.path]
   const { child, started } = launchProcess(retry)
   started.catch(() => {})
-  const inspector = openJournalInspector(journal)
-  await vi.waitFor(() => expect(inspector.ends().campaigns).toBeGreaterThan(1), {
+  await vi.waitFor(() => expect(journalEnds(journal).campaigns).toBeGreaterThan(1), {
     timeout: 20_000,
     interval: 1,
   })
-  inspector.close()
   child.kill('SIGKILL')
   const { code, stdout, stderr } = await runCli(retry)
   expect(code, stderr).toBe(0)

@@ -1,8 +1,12 @@
 /** `npm start` as a stranger meets it: the demo platform, the printed curl lines, stopping, killing and going on. */
 import { once } from 'node:events'
+import { chmodSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { afterAll, describe, expect, test, vi } from 'vitest'
+import { canRefuseCalls } from '../../services/clickhouse/outgoing.ts'
+import { pathsIn } from '../support/paths-in.ts'
 import {
+  freePorts,
   makeDataDirectory,
   runCli,
   type ServiceProcess,
@@ -10,6 +14,8 @@ import {
 } from '../support/service-process.ts'
 
 const directory = makeDataDirectory()
+// As an operator may have created it.
+chmodSync(directory.path, 0o755)
 let service: ServiceProcess | undefined
 
 interface Stats {
@@ -40,6 +46,10 @@ describe('npm start', () => {
     expect(new Set(data.map(project => project.status))).toEqual(new Set(['LIVE']))
   })
 
+  test('it warns if and only if the system cannot keep analysts from making ClickHouse connect elsewhere', () => {
+    expect(service?.output().includes('no Landlock rules')).toBe(!canRefuseCalls())
+  })
+
   test('the numbers move while it runs', async () => {
     const moved = async () => (await status()).projector.records
     const before = await moved()
@@ -66,27 +76,29 @@ describe('npm start', () => {
     expect(service.output()).not.toContain('Loading the demo')
   })
 
+  test('no other user can read anything in the data directory, even if it was created for all', () => {
+    const inside = pathsIn(directory.path).map(({ path }) => path)
+    expect(inside.length).toBeGreaterThan(100)
+    const isOpen = (path: string) => (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077
+    expect([directory.path, ...inside].filter(isOpen)).toEqual([])
+  })
+
   test('a second service on the same directory is refused, and says why', async () => {
-    const second = await runCli(['start', '--port', '0', '--ops-port', '0', '--data-dir', directory.path])
+    const second = await runCli(['start', ...freePorts, '--data-dir', directory.path])
     expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining('in use by another process') })
   })
 
-  test('a port that is taken is named', async () => {
-    const other = makeDataDirectory()
-    const port = new URL(service?.apiUrl ?? '').port
-    const second = await runCli([
-      'start',
-      '--no-demo',
-      '--port',
-      port,
-      '--ops-port',
-      '0',
-      '--data-dir',
-      other.path,
-    ])
-    other.remove()
-    expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining(port) })
-  })
+  test.each(['port', 'ops-port', 'sql-port', 'sql-native-port'])(
+    'a --%s that is taken is named',
+    async name => {
+      const other = makeDataDirectory()
+      const { port } = new URL(service?.apiUrl ?? '')
+      const args = [...freePorts, `--${name}`, port, '--no-demo', '--data-dir', other.path]
+      const second = await runCli(['start', ...args])
+      other.remove()
+      expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining(port) })
+    },
+  )
 })
 
 interface Status {

@@ -1,8 +1,8 @@
 /**
- * Faults on real services, with traffic running and readers asking all the time. After each, the tables are what was
- * said; and at no moment is anything served that is wrong, half or unheard of (test/support/faults says what that is).
+ * Faults on real services, with traffic running and readers asking all the time. After each fault, the tables say what the
+ * events said. At no time is anything served that is wrong, incomplete or unknown (see test/support/faults).
  *
- * PLEDGEVIEW_TEST_SEED repeats what is said, asked and struck, and in which order; how it falls in time is the machine's.
+ * PLEDGEVIEW_TEST_SEED repeats the events, the faults and their order. The exact timing depends on the machine.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { defaultDatabases } from '../../services/shared/tables/port.ts'
@@ -14,13 +14,14 @@ import { keyHeaders } from '../support/query-app.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
 import { localServices } from '../support/stack.ts'
 import { poisonAboveGate, poisonBelowGate } from './poison-faults.ts'
-import { killProjectors, rebalanceDuringFlush, stallFolder } from './projector-faults.ts'
+import { killProjectors, rebalanceDuringFlush, stallFoldWorker } from './projector-faults.ts'
 import { rebuildUnderKills } from './rebuild-faults.ts'
 import { killBroker, slowClickHouseDown, takeClickHouseAway, takeRedisAway } from './service-faults.ts'
 import { untilStatus } from './watch.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
-const testMsMax = 240_000
+// On a busy machine each step takes several times as long.
+const testMsMax = 480_000
 
 describe(`two projectors and two query services, seed ${seed}`, { timeout: testMsMax }, () => {
   let requirement: Requirement
@@ -36,12 +37,12 @@ describe(`two projectors and two query services, seed ${seed}`, { timeout: testM
   test('lose nothing when projectors are killed at any moment', () =>
     stage.play('kill -9 of projectors', () => killProjectors(stage)))
 
-  test('go on when the broker was killed', () => stage.play('broker killed', () => killBroker(stage)))
+  test('continue after the broker was killed', () => stage.play('broker killed', () => killBroker(stage)))
 
-  test('go on when ClickHouse was away, or silent, for longer than the session', () =>
+  test('continue after ClickHouse was unavailable, or silent, for longer than the session', () =>
     stage.play('ClickHouse away', () => takeClickHouseAway(stage)))
 
-  test('answer and limit while Redis is away, or silent, and after', () =>
+  test('answer and limit while Redis is unavailable, or silent, and after', () =>
     stage.play('Redis away', () => takeRedisAway(stage)))
 
   test('hide no change from a poller when folds end beyond the commit horizon', () =>
@@ -50,16 +51,16 @@ describe(`two projectors and two query services, seed ${seed}`, { timeout: testM
   test('write a batch again that a rebalance overtook', () =>
     stage.play('rebalance during a flush', () => rebalanceDuringFlush(stage)))
 
-  test('write nothing for a folder that lost its place while it stood still', () =>
-    stage.play('stalled folder', () => stallFolder(stage)))
+  test('write nothing for a fold worker that lost leadership while it was stopped', () =>
+    stage.play('stalled fold worker', () => stallFoldWorker(stage)))
 
-  test('are rebuilt beside, whoever is killed, and nobody outside notices', () =>
+  test('are rebuilt through kills of any process, and no reader notices', () =>
     stage.play('rebuild', () => rebuildUnderKills(stage)))
 
-  test('keep a few records that are no events, and go on', () =>
+  test('keep a few records that are not events, and continue', () =>
     stage.play('poison below the gate', () => poisonBelowGate(stage)))
 
-  test('stop at a burst of records that are no events, and keep them all when told to go on', () =>
+  test('stop at a burst of records that are not events, and keep them all when told to continue', () =>
     stage.play('poison above the gate', () => poisonAboveGate(stage)))
 
   test('follow the keys of an account: the three oldest, without the revoked one', async () => {
@@ -80,6 +81,7 @@ describe(`two projectors and two query services, seed ${seed}`, { timeout: testM
 
   describe('at the end', () => {
     beforeAll(async () => {
+      if (!requirement.isMet) return
       await stage.settled()
       await stage.traffic.pause()
     }, testMsMax)
@@ -87,7 +89,7 @@ describe(`two projectors and two query services, seed ${seed}`, { timeout: testM
     test('every page of both is what was said, and so is the copy of a poller', async () => {
       const expected = stage.expectedWalk()
       for (const url of stage.apiUrls) {
-        // Once what is in the cache has had its time.
+        // When everything in the cache has expired.
         const asSaid = async () => expect(await stage.walk(url)).toEqual(expected)
         await vi.waitFor(asSaid, { timeout: 10 * cacheMs, interval: 200 })
       }
@@ -100,7 +102,7 @@ describe(`two projectors and two query services, seed ${seed}`, { timeout: testM
       console.log(`a poller walked ${stage.mirror.walks()} times and holds ${copies.size} campaigns`)
     })
 
-    test('every record that is no event is among the rejects, with its bytes', async () => {
+    test('every record that is not an event is among the rejects, with its bytes', async () => {
       const { kafka } = stage.services.addresses
       const { kept, messages } = await keptRejects(kafka)
       expect(kept).toEqual(await appendedPoison(kafka, stage.traffic.poisoned()))
@@ -108,7 +110,7 @@ describe(`two projectors and two query services, seed ${seed}`, { timeout: testM
       console.log(`${Object.keys(kept).length} rejects in ${messages} messages`)
     })
 
-    test('the group stands at the end of the log', () =>
+    test('the group has reached the end of the log', () =>
       vi.waitFor(
         async () => {
           const { positions, ends } = await positionsAndEnds(stage.services.addresses.kafka)
@@ -117,8 +119,8 @@ describe(`two projectors and two query services, seed ${seed}`, { timeout: testM
         { timeout: 30_000, interval: 200 },
       ))
 
-    test('no fold was made under an epoch of another, and no batch is missing', async () => {
-      // A rebuild takes epochs above those of both generations.
+    test('no fold was made under a superseded epoch, and no batch is missing', async () => {
+      // A rebuild takes epochs above those of the live and the shadow tables.
       expect({ ...(await foldFaults(stage.tables, defaultDatabases)), epochs: [] }).toEqual(noFoldFaults)
     })
   })

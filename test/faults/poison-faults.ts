@@ -1,14 +1,14 @@
-/** Records that are no events, in a burst. */
+/** A burst of records that are not events. */
 import { expect } from 'vitest'
 import { keptRejects } from '../support/faults/log-checks.ts'
 import type { Figures, Stage } from '../support/faults/stage.ts'
 import { until, untilItMoves } from './watch.ts'
 
-// The gate looks at 1,000 records, and shuts above a tenth of them.
+// The circuit breaker looks at 1,000 records, and trips above a tenth of them.
 const burstBelow = 60
 const burstAbove = 800
 
-/** So few that the projectors go on, and keep them. */
+/** So few that the projectors continue and keep them. */
 export async function poisonBelowGate({ traffic, tables, services }: Stage): Promise<Figures> {
   await traffic.poison(burstBelow)
   await untilItMoves(tables)
@@ -18,17 +18,17 @@ export async function poisonBelowGate({ traffic, tables, services }: Stage): Pro
   return { poison: burstBelow }
 }
 
-/** So many that both projectors stop; they go on when they are told to let all of it go. */
+/** So many that both projectors stop. They continue when they are told to let all of them pass. */
 export async function poisonAboveGate({ traffic, services, places }: Stage): Promise<Figures> {
   const before = traffic.poisoned().length
   await traffic.poison(burstAbove)
   await until(() => places.every(place => place.hasEnded()))
   for (const place of places) {
     expect(place.child().exitCode).toBe(1)
-    expect(place.output()).toContain('Too many of the recent records are rejects')
+    expect(place.output()).toContain('Too many of the recent records were rejected')
     expect(place.output()).toContain('PLEDGEVIEW_REJECT_SHARE_MAX=1')
   }
-  // The burst did not drain into the rejects.
+  // The burst did not drain into the dead-letter queue.
   const { kept } = await keptRejects(services.addresses.kafka)
   const drained = Object.keys(kept).length - before
   expect(drained).toBeLessThan(burstAbove / 2)

@@ -1,4 +1,4 @@
-/** Projectors that are killed, joined, and stopped. */
+/** Projectors that are killed, added and stopped. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { intBetween, pick } from '../../services/demo/random.ts'
@@ -11,11 +11,11 @@ import { column, livesWithBatches } from '../support/fold-records.ts'
 import { batchesIn, latestEpoch, shownTitle, until, untilItMoves } from './watch.ts'
 
 const { model } = defaultDatabases
-// Some are killed while they open, most a moment after something got done.
+// Some are killed while they start, most a moment after something was written.
 const killsWhileOpening = 5
 const killsAtWork = 16
 
-/** kill -9 at random points, one of two, which is started again at once. */
+/** kill -9 at random times of one of two projectors, which is started again at once. */
 export async function killProjectors({ places, random, tables }: Stage): Promise<Figures> {
   const next = random('kills')
   const livesBefore = await livesWithBatches(tables, defaultDatabases)
@@ -31,7 +31,7 @@ export async function killProjectors({ places, random, tables }: Stage): Promise
       await until(async () => (await batchesIn(tables)) > written)
       await delay(intBetween(next, 0, 250))
     } else {
-      // The one that was started last is still at it.
+      // The one that was started last still runs.
       await delay(intBetween(next, 0, 1_000))
     }
     await place.kill()
@@ -43,7 +43,7 @@ export async function killProjectors({ places, random, tables }: Stage): Promise
   return { kills: moments.length, 'lives with batches': lives }
 }
 
-/** The group goes on to another generation while a batch is on its way into ClickHouse. */
+/** The group rebalances while a batch is on its way into ClickHouse. */
 export async function rebalanceDuringFlush({ proxy, tables, places, newPlace }: Stage): Promise<Figures> {
   await partitionsTold(places)
   const barrier = createBarrier()
@@ -51,20 +51,20 @@ export async function rebalanceDuringFlush({ proxy, tables, places, newPlace }: 
   const release = proxy.obstruct({ before: call => (isFlush(call) ? barrier.wait(call) : undefined) })
   await barrier.reached
   const third = newPlace()
-  // It is ready once it has partitions, so by then the group has gone on.
+  // It is ready once it has partitions, so the rebalance is over by then.
   await third.ready()
   release()
   barrier.open()
   await untilItMoves(tables)
-  // What moved to the third is told of by the third alone.
+  // Only the third projector reports the partitions that moved to it.
   const told = await partitionsTold([...places, third])
   expect(told.toSorted()).toEqual([...new Set(told)].toSorted())
   expect(await third.stop()).toBe(0)
   return { joins: 1 }
 }
 
-/** The leading projector stands still with a fold on its way, until the other leads; then both go on. */
-export async function stallFolder({ proxy, traffic, tables, places, settled }: Stage): Promise<Figures> {
+/** The leading projector is stopped during a fold until the other leads. Then both continue. */
+export async function stallFoldWorker({ proxy, traffic, tables, places, settled }: Stage): Promise<Figures> {
   await settled()
   await traffic.pause()
   const history = traffic.newPublicHistory()
@@ -92,7 +92,7 @@ export async function stallFolder({ proxy, traffic, tables, places, settled }: S
   await until(async () => (await latestEpoch(tables)) > old)
   await until(async () => (await shownTitle(tables, history.id)) !== undefined)
   const title = await shownTitle(tables, history.id)
-  // Now there is something to fold again, and only the statement of the one that stood still can fold it.
+  // Now there is something to fold again, and only the statement of the stopped projector can fold it.
   const present = holdFolds(epoch => epoch !== old)
   await say(-1)
   await present.reached
@@ -111,17 +111,17 @@ export async function stallFolder({ proxy, traffic, tables, places, settled }: S
   await expectNothingFrom(held, old)
   return { stalls: 1, 'epochs taken': (await latestEpoch(tables)) - old }
 
-  /** Neither the statement that was held nor a later one under its epoch has left a row. */
+  /** Neither the statement that was stopped nor a later one under its epoch has left a row. */
   async function expectNothingFrom({ query_params }: TablesCall, epoch: number): Promise<void> {
     const late = `fold_id >= ${query_params.fold_id} AND bitShiftRight(fold_id, 32) = ${epoch}`
     for (const table of ['campaigns', 'api_keys', 'fold_log']) {
       const rows = await column(tables, `SELECT fold_id AS value FROM ${model}.${table} WHERE ${late}`)
-      expect(rows, `rows of a superseded folder in ${table}`).toEqual([])
+      expect(rows, `rows of a superseded foldWorker in ${table}`).toEqual([])
     }
   }
 }
 
-/** The partitions that the metrics of each projector tell the lag of. */
+/** The partitions whose lag each projector reports in its metrics. */
 async function partitionsTold(places: readonly Place[]): Promise<string[]> {
   const told = places.map(async place => {
     const { opsUrl } = await place.ready()

@@ -8,28 +8,32 @@ import { foldFaults } from '../support/fold-records.ts'
 import { stampsOf } from '../support/rebuilds.ts'
 import { until, untilItMoves } from './watch.ts'
 
-// Every moment has its turn in test/rebuild; each costs the ten seconds until a dead process counts as one.
-const moments = ['reading log', 'holding', 'exchanging'] as const
+// test/rebuild covers every moment. Each kill costs ten seconds, until the process counts as dead.
+const moments = ['reading log', 'holding', 'swapping'] as const
 const quietCampaigns = 20
+// The small batches of the projectors would only make each rebuild read for longer.
+const rebuildSettings = { PLEDGEVIEW_BATCH_RECORDS_MAX: '2000' }
 
-/** Campaigns of which nothing new is said meanwhile keep their stamps. */
+/** Campaigns without new events meanwhile keep their stamps. */
 export async function rebuildUnderKills(stage: Stage): Promise<Figures> {
   const { random, places, settled, traffic, tables, environment } = stage
   const quiet = Array.from({ length: quietCampaigns }, () => traffic.newPublicHistory())
   await traffic.say(quiet.map(({ id, states }) => ({ type: 'campaign', key: id, data: states[0] ?? null })))
-  await settled()
+  // What is said from now on must count as said afterwards, also if it is not folded yet when the stamps are read.
+  await settled({ staysPaused: true })
   const progress = () =>
     new Map([...traffic.histories()].map(history => [history.id, saidOf(traffic, history).join()]))
   const saidBefore = progress()
-  // A fold that took too long is stamped anew once it is seen.
+  // A fold that took too long gets a new stamp as soon as that is known.
   await until(async () => (await foldFaults(tables, defaultDatabases)).doubtfulCampaigns.length === 0)
   const before = await stamps(stage)
+  traffic.resume()
   const deaths = await rebuildThroughKills({
     moments,
     random: random('rebuild'),
     places,
     tables,
-    environment,
+    environment: { ...environment, ...rebuildSettings },
   })
   console.log(`killed: ${deaths.join(', ')}`)
   await untilItMoves(tables)

@@ -1,4 +1,4 @@
-/** Kafka, ClickHouse and Redis, away and back. */
+/** Kafka, ClickHouse and Redis become unavailable and return. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { intBetween } from '../../services/demo/random.ts'
@@ -25,7 +25,7 @@ export async function killBroker({ services, tables }: Stage): Promise<Figures> 
   return { kills: 1 }
 }
 
-/** Killed, and then silent, each for longer than the session, and for longer than a statement is waited for. */
+/** ClickHouse is killed, and later silent, each for longer than the session and than the timeout of a statement. */
 export async function takeClickHouseAway(stage: Stage): Promise<Figures> {
   await stage.withoutClickHouse(async () => {
     await stage.killClickHouse()
@@ -38,7 +38,7 @@ export async function takeClickHouseAway(stage: Stage): Promise<Figures> {
   return { kills: 1, stops: 1 }
 }
 
-/** Killed, started again empty, and silent, while a client asks for more than its limit. */
+/** Redis is killed, started again empty, and silent, while a client asks for more than its limit. */
 export async function takeRedisAway(stage: Stage): Promise<Figures> {
   const { services, traffic, keys, apiUrls, client } = stage
   const { credentials, event } = keys.issue('thirsty')
@@ -71,7 +71,7 @@ export async function takeRedisAway(stage: Stage): Promise<Figures> {
   services.redis.resume()
   await until(areShared)
   await drink()
-  // Each process alone keeps to the limit, and so do both together once they share what they have counted.
+  // Each process alone enforces the limit. Together they do so again once they share their counts.
   const sum = admitted.reduce((total, count) => total + count, 0)
   expect(sum).toBeGreaterThan(110)
   expect(sum).toBeLessThanOrEqual(2 * 120)
@@ -79,7 +79,7 @@ export async function takeRedisAway(stage: Stage): Promise<Figures> {
   return { kills: 1, stops: 1, 'admitted of 400 for one key': sum }
 }
 
-/** Folds that end beyond the commit horizon, by their own slowness or because ClickHouse stood still. */
+/** Folds that end beyond the commit horizon, because they are slow or because ClickHouse was stopped. */
 export async function slowClickHouseDown(stage: Stage): Promise<Figures> {
   const { proxy, random, tables } = stage
   const next = random('slow')
@@ -91,7 +91,7 @@ export async function slowClickHouseDown(stage: Stage): Promise<Figures> {
     const watch = proxy.obstruct({ before: call => void (isCampaignFold(call) && arrived.resolve()) })
     await arrived.promise
     watch()
-    // A moment later it runs, with its stamp on it.
+    // A moment later it runs and has its stamp.
     await delay(intBetween(next, 2, 40))
     await stopClickHouse(stage, 1.2 * horizonMs)
   }
@@ -99,7 +99,7 @@ export async function slowClickHouseDown(stage: Stage): Promise<Figures> {
   return { 'slow folds': slowFolds, stops: stopsOfFolds, restamps: proxy.count(isRestamp) - before }
 }
 
-/** Says one thing, once, that becomes visible long after its stamp: the poller has passed the stamp by then. */
+/** Sends one change that becomes visible long after its stamp. The poller has passed the stamp by then. */
 async function slowFoldDown({ proxy, traffic, tables, mirror, settled }: Stage): Promise<void> {
   await settled()
   await traffic.pause()
@@ -120,17 +120,20 @@ async function slowFoldDown({ proxy, traffic, tables, mirror, settled }: Stage):
   traffic.resume()
 }
 
-/** The fold with its stamp, its rows beyond the horizon, and a ClickHouse that does not notice how long it takes. */
+/** Delays the fold's rows beyond the horizon, with a ClickHouse that does not notice how long the statement takes. */
 function slowedDown(fold: string): string {
   const slow = fold
     .replace('\nWHERE if(fresh.', `\nWHERE sleep(${(1.8 * horizonMs) / 1_000}) = 0 AND if(fresh.`)
-    .replace(/max_execution_time = [\d.]+/, 'max_execution_time = 0')
+    .replace(
+      /max_execution_time = [\d.]+/,
+      'max_execution_time = 0, function_sleep_max_microseconds_per_block = 0',
+    )
   if (!slow.includes('sleep(') || !slow.includes('max_execution_time = 0'))
     throw new Error('the fold reads otherwise')
   return slow
 }
 
-/** It takes connections, and answers nothing. */
+/** Accepts connections and answers nothing. */
 function stopClickHouse(stage: Stage, ms: number): Promise<void> {
   return stage.withoutClickHouse(async () => {
     stage.signalClickHouse('SIGSTOP')

@@ -1,4 +1,4 @@
-/** The service keeps to the OpenAPI document that it serves, by a tool that knows nothing else of it. */
+/** Checks with an independent tool that the service matches the OpenAPI document that it serves. */
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { needs, type Requirement } from '../support/requirements.ts'
@@ -12,7 +12,7 @@ import { runSchemathesis, schemathesisRequirement } from './schemathesis.ts'
 
 const directory = makeDataDirectory()
 const events = readFileSync(new URL('platform.ndjson', import.meta.url), 'utf8')
-// Far above what is tried, so that answers are about requests and not about their number.
+// Far more than the tool sends, so that responses depend on the requests and not on their number.
 const limits = {
   PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '1000000',
   PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX: '1000000',
@@ -44,7 +44,7 @@ beforeAll(async () => {
     'a@fuzz.example',
   ]
   credentials = JSON.parse(await command(['keys', 'issue', ...owner]))
-  // The slug that the document gives as its example.
+  // The slug of the document's example.
   const detail = `${running.apiUrl}/projects/the-lighthouse-atlas`
   const headers = { authorization: `Bearer ${credentials.key}:${credentials.secret}` }
   await vi.waitFor(async () => expect((await fetch(detail, { headers })).status).toBe(200), {
@@ -58,14 +58,14 @@ afterAll(async () => {
 beforeEach(context => needs(context, requirement))
 
 describe('schemathesis', () => {
-  it('finds no answer that the served document does not describe, and no operation that it cannot reach', async () => {
+  it('finds no response that the served document does not describe, and reaches every operation', async () => {
     const { apiUrl, opsUrl } = service ?? { apiUrl: '', opsUrl: '' }
     const { code, output } = await runSchemathesis(
       { documentUrl: `${opsUrl}/openapi.json`, apiUrl, ...credentials, directory: directory.path },
       { seed: 20_260_301, examplesMax: 30 },
     )
     expect(code, output).toBe(0)
-    // Its warnings say that it could not try: no credentials, no campaign that exists, nothing but refusals.
+    // A warning means that the tool could not test something: no credentials, no existing campaign, or only refusals.
     expect(output).not.toContain('WARNINGS')
     expect(output).toMatch(/Tested: 6\n/)
   }, 120_000)

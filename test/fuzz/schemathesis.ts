@@ -1,8 +1,8 @@
 /**
- * Schemathesis, which nobody here wrote: it reads an OpenAPI document and tries whatever the document allows and forbids on
- * the service that serves it. From PyPI, into a virtual environment among the caches.
+ * Runs Schemathesis, an independent tool. It reads an OpenAPI document and sends requests that the document allows or
+ * forbids to the service. It is installed from PyPI into a virtual environment in the cache directory.
  *
- * Whether it can be had is a requirement like any other: without Python, its venv module or the network a suite says so.
+ * It is an optional requirement: if Python, its venv module or the network is missing, the suite prints the reason.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,23 +14,23 @@ import type { Requirement } from '../support/requirements.ts'
 const version = '4.32.5'
 const cacheFolder = new URL('../../node_modules/.cache/pledgeview/', import.meta.url).pathname
 const environment = join(cacheFolder, `schemathesis-${version}`)
-// Written last, so that a broken installation is never taken for a whole one.
+// Written last, so that an incomplete installation is never used.
 const installedMark = join(environment, 'installed')
 const installMsMax = 240_000
 const runMsMax = 60_000
 
 export interface FuzzTarget {
-  /** Where the OpenAPI document is. */
+  /** The address of the OpenAPI document. */
   documentUrl: string
-  /** Up to and including `/api/v1`. */
+  /** The base address, including `/api/v1`. */
   apiUrl: string
   key: string
   secret: string
-  /** Where it may leave files. */
+  /** A directory for its files. */
   directory: string
 }
 
-/** Installs it where it is not there yet. Never rejects: what is missing is the requirement's reason. */
+/** Installs the tool if it is missing. Never rejects: what is missing becomes the reason of the requirement. */
 export async function schemathesisRequirement(): Promise<Requirement> {
   try {
     if (!existsSync(installedMark)) {
@@ -54,8 +54,8 @@ export async function schemathesisRequirement(): Promise<Requirement> {
 }
 
 /**
- * Tries the API with every check that it has, up to `examplesMax` requests an operation and phase; the seed decides which.
- * `code` is 0 where nothing was found, and null where it took longer than a minute.
+ * Tests the API with all checks, with up to `examplesMax` requests per operation and phase, chosen by the seed. `code`
+ * is 0 if nothing was found, and null if the tool took longer than a minute.
  */
 export function runSchemathesis(
   { documentUrl, apiUrl, key, secret, directory }: FuzzTarget,

@@ -1,19 +1,18 @@
 /**
- * The Kickstarter table, rebuilt on Kafka, a ClickHouse server and Redis while events come and both query processes are
- * asked without a pause: the rebuild, a projector, or both are killed at every moment of the work. Nobody outside notices.
+ * The Kickstarter table is rebuilt on Kafka, a ClickHouse server and Redis, while events arrive and both query processes
+ * answer all the time. The rebuild, a projector, or both are killed in every phase of the work. No reader notices.
  *
- * PLEDGEVIEW_TEST_SEED repeats who is killed.
+ * PLEDGEVIEW_TEST_SEED repeats which process is killed.
  */
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Client, createClient } from '../../contracts/api/client.ts'
 import { projectListBodySchema } from '../../contracts/api/schemas.ts'
 import { randomOf } from '../../services/demo/random.ts'
 import { openKafkaWriter } from '../../services/shared/event-log/kafka/writer.ts'
-import { openServerTables } from '../../services/shared/tables/clickhouse-server.ts'
+import { openTables } from '../../services/shared/tables/clickhouse.ts'
 import { defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
-import { settingsFor } from '../support/clickhouse-door.ts'
+import { settingsFor } from '../support/clickhouse.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { createPlace, type Place } from '../support/faults/projectors.ts'
 import { rebuildThroughKills } from '../support/faults/rebuild-kills.ts'
@@ -23,7 +22,7 @@ import { type Asked, describeAnswers, expectTrueViews } from '../support/kicksta
 import { stampsOf } from '../support/rebuilds.ts'
 import { kickstarterTable, needs, type Requirement } from '../support/requirements.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../support/sample-events.ts'
-import { makeDataDirectory, type ServiceProcess } from '../support/service-process.ts'
+import type { ServiceProcess } from '../support/service-process.ts'
 import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
@@ -33,7 +32,7 @@ const moments = [
   'catching up',
   'verifying',
   'holding',
-  'exchanging',
+  'swapping',
   'finishing',
 ] as const
 const liveCampaigns = Array.from({ length: 5 }, (_, n) => `live-${n}`)
@@ -42,7 +41,6 @@ const pollMs = 3_000
 // The default of PLEDGEVIEW_COMMIT_HORIZON_MS.
 const horizonMs = 5_000
 
-const directory = makeDataDirectory()
 let requirement: Requirement
 let services: LocalServices
 let deployment: Deployment
@@ -64,11 +62,11 @@ beforeAll(async () => {
   })
   places = [createPlace(deployment), createPlace(deployment)]
   await Promise.all(places.map(place => place.ready()))
-  ;({ truth } = await appendKickstarter(deployment.command, join(directory.path, 'truth.json')))
+  ;({ truth } = await appendKickstarter(deployment.command))
   credentials = await issueCredentials(deployment.command, 'a')
   await untilDrained(...(await Promise.all(places.map(place => place.ready()))))
   queries = [await deployment.startQuery(), await deployment.startQuery()]
-  tables = openServerTables(settingsFor(services.clickHouse))
+  tables = openTables(settingsFor(services.clickHouse))
 })
 
 beforeEach(context => needs(context, requirement))
@@ -78,10 +76,9 @@ afterAll(async () => {
   await Promise.all((places ?? []).map(place => place.stop()))
   await deployment?.stop()
   await services?.stop()
-  directory.remove()
 })
 
-/** Pledges to campaigns of its own, until it is stopped; then these are gone again. */
+/** Sends pledges to its own campaigns until it is stopped. Then it deletes these campaigns. */
 async function startTraffic() {
   const names = { brokers: [services.addresses.kafka], clientId: 'traffic', topicPrefix: '' }
   const writer = await openKafkaWriter({ ...names, retriesMax: 5 }, { logger: silent })
@@ -108,7 +105,7 @@ async function startTraffic() {
   }
 }
 
-/** Asks a query process for pages and details of the table, which say the truth at every moment. */
+/** Asks a query process for pages and details of the table. Every answer has to be true. */
 function startReader({ apiUrl }: ServiceProcess) {
   const faults: string[] = []
   const campaigns = Object.entries(truth.campaigns)
@@ -151,7 +148,7 @@ function startReader({ apiUrl }: ServiceProcess) {
   }
 }
 
-/** Mirrors all campaigns by the sync client, and counts what it is told of each after the first walk. */
+/** Mirrors all campaigns with the sync client, and counts the changes that it gets after the first walk. */
 function startPoller({ apiUrl }: ServiceProcess) {
   const { 'X-API-Key': key = '', 'X-API-Secret': secret = '' } = credentials
   const client: Client = createClient({ baseUrl: apiUrl, key, secret })
@@ -190,11 +187,11 @@ function startPoller({ apiUrl }: ServiceProcess) {
 }
 
 describe(`the Kickstarter table, rebuilt through kills, seed ${seed}`, () => {
-  test('answers truly all the time, keeps every stamp, and lets pollers fetch nothing because of it', async () => {
+  test('answers truly all the time, keeps every stamp, and makes pollers fetch nothing again', async () => {
     const before = await stampsOf({ tables, databases: defaultDatabases })
     const poller = startPoller(queries[0] as ServiceProcess)
     await expect.poll(() => poller.copies.size, { timeout: 120_000 }).toBe(before.length)
-    // What was stamped within the commit horizon of the first walk comes once more.
+    // What was stamped within the commit horizon of the first walk is delivered once more.
     await delay(horizonMs + 2 * pollMs)
     poller.fetched.clear()
     const traffic = await startTraffic()
@@ -208,7 +205,7 @@ describe(`the Kickstarter table, rebuilt through kills, seed ${seed}`, () => {
       environment: deployment.environment,
     })
     const seconds = Math.round((performance.now() - startedAt) / 1_000)
-    // Two polls more: what was stamped is fetched by then.
+    // After two more polls, everything that was stamped is fetched.
     await delay(4 * pollMs)
     await Promise.all(readers.map(reader => reader.stop()))
     await traffic.stop()

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-// Apart from `npm test`: it rebuilds a history of a million events again and again, which takes minutes.
+// Separate from `npm test`: it rebuilds a history of a million events again and again, which takes minutes.
 export default defineConfig({
   test: {
     root: new URL('../..', import.meta.url).pathname,

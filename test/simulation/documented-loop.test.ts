@@ -1,4 +1,4 @@
-/** Why the documented loop repeats a walk whose pages are not from one snapshot: a campaign that leaves moves the others up. */
+/** Why the documented loop repeats a walk over two snapshots: when a campaign leaves, the others move up by one place. */
 import { expect, test } from 'vitest'
 import type { Project } from '../../contracts/api/schemas.ts'
 import { type LoopSettings, type Place, poll } from './documented-loop.ts'
@@ -8,7 +8,7 @@ const snapshots = [
   { asOf: '2026-03-01T12:01:00.000Z', ids: ['b', 'c', 'd'] },
 ]
 
-/** A service that goes over to the second snapshot after two pages; nothing has changed since but that `a` has left. */
+/** A service that changes to the second snapshot after two pages. The only change is that `a` has left. */
 function settingsOf(onCrossing: LoopSettings['onCrossing']): LoopSettings {
   let pages = 0
   return {
@@ -38,7 +38,7 @@ async function copyAfterTwoPolls(onCrossing: LoopSettings['onCrossing']): Promis
   return [...place.copy.keys()].toSorted()
 }
 
-test('a walk over two snapshots misses a campaign that nothing brings again', async () => {
+test('a walk over two snapshots misses a campaign that no later poll brings', async () => {
   expect(await copyAfterTwoPolls('take it')).toEqual(['a', 'b', 'd'])
 })
 

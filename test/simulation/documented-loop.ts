@@ -1,27 +1,27 @@
 /**
- * The loop that the README describes to API consumers, as one of them would write it. Its rules:
- * - the first page's `X-Data-As-Of` is the next `updated_since`;
- * - it counts only when all pages of the walk carry the same one: else the walk is repeated from the old watermark;
- * - to find what has left the public, walk everything into a new copy and go on from that walk's watermark.
+ * The loop that the README describes to API consumers, as a consumer would write it. Its rules:
+ * - The first page's `X-Data-As-Of` is the next `updated_since`.
+ * - It counts only if all pages of the walk carry the same value. Otherwise the walk is repeated from the old watermark.
+ * - To find what is no longer public, walk everything into a new copy, and continue from that walk's watermark.
  */
 import type { Project, ProjectListBody } from '../../contracts/api/schemas.ts'
 
 export interface Place {
   copy: Map<string, Project>
-  /** Null: nothing is walked yet. */
+  /** Null: nothing was walked yet. */
   since: string | null
 }
 
 export interface LoopSettings {
   pageSize: number
-  /** GET of a path below the base. */
+  /** GET of a path below the base URL. */
   get: (path: string) => Promise<Response>
   wait: (ms: number) => Promise<void>
-  /** What to do with a walk whose pages are not from one snapshot. The first is what the README says. */
+  /** What to do with a walk whose pages are not from one snapshot. The first choice is the README's. */
   onCrossing?: 'repeat it' | 'take it'
 }
 
-/** One poll: everything into an empty place, or what has changed. */
+/** One poll: everything if the copy is empty, otherwise what has changed. */
 export async function poll(place: Place, settings: LoopSettings): Promise<void> {
   const { pageSize, onCrossing = 'repeat it' } = settings
   const asOfs: string[] = []

@@ -1,8 +1,8 @@
 /**
- * A real schema registry that nobody here wrote: Apicurio Registry, which speaks Confluent's API beside its own, from
- * Maven Central and in memory. Of its lines this is the last that runs on Java 17.
+ * A real schema registry: Apicurio Registry, which also implements Confluent's API, from Maven Central and in memory.
+ * This version is the last that runs on Java 17.
  *
- * Whether it can be had is a requirement like any other: without Java, Maven or the network a suite says so.
+ * Its availability is a requirement like any other: without Java, Maven or the network, suites are skipped with the reason.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,19 +16,19 @@ const version = '2.6.13.Final'
 const artifact = `io.apicurio:apicurio-registry-app:${version}:tar.gz:all`
 const unpackGoal = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack'
 const cacheFolder = new URL('../../node_modules/.cache/pledgeview/', import.meta.url).pathname
-/** Where `apicurioRegistry` puts it. */
+/** The folder in which `apicurioRegistry` puts it. */
 export const apicurioFolder = join(cacheFolder, `apicurio-registry-${version}`)
 const fetchMsMax = 240_000
 const startMsMax = 60_000
 const saidLinesMax = 40
 
 export interface Apicurio {
-  /** Where it speaks Confluent's API. */
+  /** The address of Confluent's API. */
   url: string
   close(): Promise<void>
 }
 
-/** Fetches it where it is not there yet. Never rejects: what is missing is the requirement's reason. */
+/** Downloads it if it is missing. Never rejects: the requirement's reason says what is missing. */
 export async function apicurioRegistry(): Promise<Requirement> {
   try {
     mkdirSync(cacheFolder, { recursive: true })
@@ -41,7 +41,7 @@ export async function apicurioRegistry(): Promise<Requirement> {
   }
 }
 
-/** Starts it, empty, on a free loopback port. Rejects with what it said where it does not start. */
+/** Starts it, empty, on a free loopback port. Rejects with its output if it does not start. */
 export async function startApicurio(): Promise<Apicurio> {
   const child = spawn(
     'java',
@@ -52,7 +52,7 @@ export async function startApicurio(): Promise<Apicurio> {
     ],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   )
-  // A run that is broken off closes nothing.
+  // An interrupted run closes nothing.
   const killAtExit = () => void child.kill('SIGKILL')
   process.once('exit', killAtExit)
   child.once('exit', () => process.off('exit', killAtExit))
@@ -63,14 +63,14 @@ export async function startApicurio(): Promise<Apicurio> {
   return { url: `${address}/apis/ccompat/v7`, close: () => end(child) }
 }
 
-/** The address that it says it listens on, once it does. */
+/** The address that it reports, once it listens. */
 async function listening(child: ChildProcess): Promise<string> {
   const said: string[] = []
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const late = setTimeout(() => reject(new Error(`not listening after ${startMsMax} ms`)), startMsMax)
   for (const output of [child.stdout, child.stderr]) {
     if (!output) continue
-    // Read to its end, long after the address: a full pipe would stop it.
+    // Read to its end, long after the address: otherwise a full pipe would block the process.
     createInterface(output).on('line', line => {
       said.push(line)
       if (said.length > saidLinesMax) said.shift()
@@ -91,19 +91,19 @@ async function listening(child: ChildProcess): Promise<string> {
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exit = once(child, 'exit')
-  // It keeps nothing that a farewell would save.
+  // It keeps no data, so it needs no orderly shutdown.
   child.kill('SIGKILL')
   await exit
 }
 
 async function fetchRegistry(): Promise<void> {
   if (existsSync(apicurioFolder)) return
-  // Filled apart and moved in one step, so that a broken download, or another run's, is never taken for a whole one.
+  // Written to a separate folder and renamed, so that an incomplete or parallel download never counts as complete.
   const work = mkdtempSync(join(cacheFolder, 'part-'))
   const part = join(work, 'registry')
   try {
     const parameters = [`-Dartifact=${artifact}`, `-DoutputDirectory=${part}`]
-    // Run in the folder that goes away: without a project the goal leaves its marks where it stands.
+    // Run in the temporary folder: without a project the goal leaves files in its working directory.
     await run('mvn', ['--batch-mode', unpackGoal, ...parameters], work)
     if (!existsSync(apicurioFolder)) renameSync(part, apicurioFolder)
   } finally {

@@ -1,6 +1,6 @@
 /**
- * fast-check arbitraries of small worlds: few campaigns, pledges and backers with several versions each, and all that
- * is hard about them. Versions of one entity are distinct, so equal versions always carry equal content.
+ * fast-check arbitraries of small worlds: a few campaigns, pledges and backers, with several versions each, and all difficult
+ * cases. Versions of one entity are distinct, so equal versions always carry equal content.
  */
 import fc from 'fast-check'
 import type {
@@ -15,7 +15,7 @@ import type {
 } from '../../contracts/events/event.ts'
 
 const campaignStatuses: readonly CampaignStatus[] = [
-  // The public ones stand twice, for without them there is little to compare.
+  // The public statuses are listed twice, because without public campaigns there is little to compare.
   ...(['LIVE', 'FUNDED', 'FAILED', 'CANCELLED', 'LIVE', 'FUNDED', 'FAILED', 'CANCELLED'] as const),
   ...(['UNKNOWN', 'DRAFT', 'SUBMITTED', 'APPROVED', 'SUSPENDED'] as const),
 ]
@@ -43,8 +43,8 @@ export interface WorldOptions {
 }
 
 /**
- * The events of a small world, in the order in which they happened. Every event keeps the rules of
- * `contracts/events/rules.ts`; some entities end in a tombstone, and some pledges belong to campaigns that never show.
+ * The events of a small world, in the order in which they happened. Every event obeys `contracts/events/rules.ts`. Some
+ * entities end in a tombstone, and some pledges belong to campaigns that are never public.
  */
 export function worldEvents({
   campaignsMax = 4,
@@ -78,7 +78,7 @@ export function worldEvents({
     .map(campaigns => campaigns.flat())
 }
 
-/** The same world as another reader may meet it: in any order, with duplicates, and with versions that are stale. */
+/** The same world as another reader may receive it: in any order, with duplicates, and with stale versions. */
 export function shuffledWithNoise(events: readonly ChangeEvent[]): fc.Arbitrary<ChangeEvent[]> {
   const noise = fc
     .subarray([...events, ...events.flatMap(event => staleOf(event, events))])
@@ -86,7 +86,7 @@ export function shuffledWithNoise(events: readonly ChangeEvent[]): fc.Arbitrary<
   return noise.chain(all => fc.shuffledSubarray(all, { minLength: all.length }))
 }
 
-/** A version of the entity that is older than all others of the world, with other content; one for each entity. */
+/** A version of the entity that is older than all others in the world, with other content; one for each entity. */
 function staleOf(event: ChangeEvent, events: readonly ChangeEvent[]): ChangeEvent[] {
   const states = events.filter(
     other => other.type === event.type && other.key === event.key && other.data !== null,
@@ -113,7 +113,7 @@ const longMax = 2n ** 63n - 1n
 const timestampMin = Date.UTC(1900, 0, 1)
 const timestampMax = Date.UTC(2299, 11, 31, 23, 59, 59, 999)
 
-/** One to `versionsMax` states with growing versions; a few end in a tombstone. */
+/** One to `versionsMax` states with growing versions. A few end in a tombstone. */
 function historyOf<S extends { version: Long }>(
   state: fc.Arbitrary<Omit<S, 'version'>>,
   versionsMax: number,
@@ -180,7 +180,7 @@ function rewardState(reward_id: string): fc.Arbitrary<RewardState> {
     title: text(),
     description: text(),
     amount_minor: amount(),
-    // Few, so that a tier is sold out and even oversold.
+    // Small numbers, so that some tiers are sold out and even oversold.
     quantity_available: fc.option(fc.nat(2)),
   })
 }
@@ -198,7 +198,7 @@ function pledgeState(campaign_id: string, pledge_id: string): fc.Arbitrary<Omit<
   })
 }
 
-/** A counter, microseconds, or more than a double holds; exact numbers are numbers, as they come from the wire. */
+/** A counter, microseconds, or more than a double can hold. Numbers that a double holds exactly are numbers, as on the wire. */
 function version(): fc.Arbitrary<Long> {
   return fc.oneof(
     fc.integer({ min: 1, max: 9 }),
@@ -207,7 +207,7 @@ function version(): fc.Arbitrary<Long> {
   )
 }
 
-/** Up to 10^15, so that sums of a small world stay within 63 bits and no single amount within 32. */
+/** Up to 10^15, so that sums of a small world stay within 63 bits and single amounts exceed 32. */
 function amount(): fc.Arbitrary<number> {
   return fc.oneof(
     fc.nat(500),
@@ -222,7 +222,7 @@ function timestamp(): fc.Arbitrary<TimestampMs> {
   )
 }
 
-/** Text, and what text formats stumble over. */
+/** Text, including text that is difficult for text formats. */
 function text(): fc.Arbitrary<string> {
   return fc.oneof(
     fc.string({ unit: 'grapheme', maxLength: 8 }),

@@ -1,19 +1,21 @@
-/** The distributed form on services that are there already: the processes and commands of the program, and nothing else. */
+/** The processes and commands of the distributed form, on services that already run. */
+
 import { randomBytes } from 'node:crypto'
 import type { Readable } from 'node:stream'
+import type { ClickHouseAddress } from './clickhouse.ts'
 import { type CommandResult, runCli, type ServiceProcess, startProcess } from './service-process.ts'
 
-/** Where the services are. Without Redis each query process limits and caches alone. */
+/** The addresses of the services. Without Redis, each query process limits and caches alone. */
 export interface Addresses {
   /** host:port */
   kafka: string
-  clickHouse: string
+  clickHouse: ClickHouseAddress
   redis?: string
   schemaRegistry?: string
 }
 
 export interface Deployment {
-  /** What processes and commands find in their environment. */
+  /** The environment of processes and commands. */
   environment: Readonly<Record<string, string>>
   startProjector(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>
   startQuery(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>
@@ -27,7 +29,7 @@ export interface Deployment {
   stop(): Promise<void>
 }
 
-/** Brings topics and tables up to date and starts no process yet. Throws with what `migrate` said where it fails. */
+/** Brings topics and tables up to date, and starts no process yet. Throws the output of `migrate` if it fails. */
 export async function deploy(
   addresses: Addresses,
   settings: Readonly<Record<string, string>> = {},
@@ -35,7 +37,9 @@ export async function deploy(
   const secret = () => randomBytes(32).toString('hex')
   const environment = {
     PLEDGEVIEW_KAFKA_BROKERS: addresses.kafka,
-    PLEDGEVIEW_CLICKHOUSE_URL: addresses.clickHouse,
+    PLEDGEVIEW_CLICKHOUSE_URL: addresses.clickHouse.url,
+    PLEDGEVIEW_CLICKHOUSE_USER: addresses.clickHouse.user,
+    PLEDGEVIEW_CLICKHOUSE_PASSWORD: addresses.clickHouse.password,
     PLEDGEVIEW_REDIS_URL: addresses.redis ?? '',
     PLEDGEVIEW_SCHEMA_REGISTRY_URL: addresses.schemaRegistry ?? '',
     PLEDGEVIEW_KEY_PEPPER: secret(),

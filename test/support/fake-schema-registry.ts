@@ -1,11 +1,11 @@
-/** A schema registry in this process that keeps to the API, and breaks it in the way that a test asks for. */
+/** A schema registry in this process that follows the API, and breaks it on a test's request. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { compileSchema } from '../../contracts/events/avro-types.ts'
-import { SchemaRegistryError } from '../../services/shared/schema-registry-answers.ts'
+import { SchemaRegistryError } from '../../services/shared/schema-registry/answers.ts'
 
 export interface StoredSchema {
   schema: string
@@ -13,7 +13,7 @@ export interface StoredSchema {
   references?: object[]
 }
 
-/** Takes a request over from the registry; returns false to leave it to the registry after all. */
+/** Answers a request in place of the registry. Returns false to let the registry answer. */
 export type Misbehaviour = (response: ServerResponse, call: string) => boolean
 
 export interface FakeSchemaRegistry {
@@ -35,7 +35,7 @@ interface Reply {
   body: object
 }
 
-/** `path` is where it is served under; `firstId` the first id that it gives. */
+/** `path` is the path of its API. `firstId` is the first id that it gives. */
 export async function startFakeSchemaRegistry({
   path = '',
   firstId = 1,
@@ -123,7 +123,7 @@ export async function startFakeSchemaRegistry({
   }
 }
 
-/** The registry's failure that the work ends with. */
+/** The registry error with which the work fails. */
 export async function failureOf(work: Promise<unknown>): Promise<SchemaRegistryError> {
   const error = await work.then(
     () => undefined,
@@ -133,7 +133,7 @@ export async function failureOf(work: Promise<unknown>): Promise<SchemaRegistryE
   return error
 }
 
-/** A misbehaviour: this answer to everything. */
+/** A misbehaviour: the same answer to every request. */
 export function alwaysAnswers(status: number, body = ''): Misbehaviour {
   return response => answer(response, status, body)
 }
@@ -144,7 +144,7 @@ function answer(response: ServerResponse, status: number, body: string): true {
   return true
 }
 
-// Of schemas that are not Avro, or not whole, it is not the tests' business whether they are valid.
+// The tests do not need checks of schemas that are not Avro, or not complete.
 function isValid({ schema, schemaType, references }: StoredSchema): boolean {
   if (schemaType !== undefined || references !== undefined) return true
   try {

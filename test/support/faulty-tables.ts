@@ -1,4 +1,4 @@
-/** Tables with something in the way: to fail before a statement runs, or after it has, or to hold it up. */
+/** Tables with faults: they fail before a statement runs or after it has run, or delay it. */
 import { type Tables, TablesError } from '../../services/shared/tables/port.ts'
 
 /** One call of the port: the statement's text, or `INSERT INTO` and the table. */
@@ -9,9 +9,9 @@ export interface TablesCall {
 }
 
 export interface Obstacles {
-  /** Throws: the statement does not run. */
+  /** If it throws, the statement does not run. */
   before?: (call: TablesCall) => Promise<void> | void
-  /** Throws: the statement has run, and its caller does not learn of it. */
+  /** If it throws, the statement has run, but its caller does not know. */
   after?: (call: TablesCall) => Promise<void> | void
 }
 
@@ -39,17 +39,17 @@ export function obstructed(tables: Tables, { before, after }: Obstacles): Tables
   }
 }
 
-/** As when the connection breaks: nobody knows what became of the statement. */
+/** The error of a broken connection: it is not known whether the statement has run. */
 export function lostConnection(): TablesError {
   return new TablesError('the connection was lost', { retryable: true })
 }
 
-/** As when ClickHouse ends a statement for its time. */
+/** The error of a statement that ClickHouse cancelled after its time limit. */
 export function timeoutExceeded(): TablesError {
   return new TablesError('Timeout exceeded', { retryable: true, type: 'TIMEOUT_EXCEEDED' })
 }
 
-/** The fold's statement over campaigns, and no other. */
+/** Whether it is the fold's statement over campaigns. */
 export function isCampaignFold({ kind, text }: TablesCall): boolean {
   return kind === 'run' && /INSERT INTO \w+\.campaigns /.test(text) && text.includes('touched AS')
 }
@@ -58,12 +58,18 @@ export function isKeyFold({ kind, text }: TablesCall): boolean {
   return kind === 'run' && /INSERT INTO \w+\.api_keys /.test(text)
 }
 
-/** The statement that stamps rows in doubt anew. */
+/** Whether it is the restamp statement. */
 export function isRestamp({ kind, text }: TablesCall): boolean {
-  return kind === 'run' && /INSERT INTO \w+\.campaigns /.test(text) && !text.includes('touched AS')
+  const isFold = text.includes('touched AS') || text.includes('staged_campaigns')
+  return kind === 'run' && /INSERT INTO \w+\.campaigns /.test(text) && !isFold
 }
 
-/** The statement that records a finished fold. */
+/** Whether it is the statement that folds a campaign alone. */
+export function isStaging({ kind, text }: TablesCall): boolean {
+  return kind === 'run' && /INSERT INTO \w+\.staged_campaigns /.test(text)
+}
+
+/** Whether it is the statement that records a finished fold. */
 export function isFoldRecord({ kind, text }: TablesCall): boolean {
   return kind === 'run' && /INSERT INTO \w+\.fold_log /.test(text)
 }

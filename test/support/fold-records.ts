@@ -1,14 +1,14 @@
-/** What the private tables keep of batches and folds, and what must never be found there. Each list is empty if all is well. */
+/** Faults in what the private tables record of batches and folds. Each list is empty if everything is right. */
 import type { Databases, Tables } from '../../services/shared/tables/port.ts'
 
 export interface FoldFaults {
-  /** Folds that someone else recorded than took their epoch. */
+  /** Folds that were recorded by another process than the one that took their epoch. */
   foreignFolds: unknown[]
   /** Epochs that are not the next after the one before. */
   epochs: unknown[]
   /** Runs of a projector whose batches have gaps in their numbers. */
   gaps: unknown[]
-  /** Campaigns whose row is of a fold that nobody confirmed. */
+  /** Campaigns whose row belongs to a fold that was not confirmed. */
   doubtfulCampaigns: unknown[]
 }
 
@@ -17,11 +17,11 @@ export const noFoldFaults: FoldFaults = { foreignFolds: [], epochs: [], gaps: []
 export async function foldFaults(tables: Tables, { model }: Databases): Promise<FoldFaults> {
   const foreignFolds = await column(
     tables,
-    // Two may have taken an epoch at once: then the fence lets one of them write.
+    // Two processes may have taken an epoch at the same time. Then the fence lets one of them write.
     `SELECT fold_id AS value FROM ${model}.fold_log
      WHERE (bitShiftRight(fold_id, 32), holder) NOT IN (SELECT epoch, holder FROM ${model}.fold_epochs)`,
   )
-  // Two that take an epoch at once get the same number, and both then take another.
+  // Two processes that take an epoch at the same time get the same number. Then both take another.
   const epochs = await column(
     tables,
     `SELECT epoch AS value FROM (SELECT DISTINCT epoch FROM ${model}.fold_epochs ORDER BY epoch)
@@ -40,13 +40,13 @@ export async function foldFaults(tables: Tables, { model }: Databases): Promise<
   return { foreignFolds, epochs, gaps, doubtfulCampaigns }
 }
 
-/** How many runs of a projector got a batch written. */
+/** How many runs of a projector have written a batch. */
 export async function livesWithBatches(tables: Tables, { model }: Databases): Promise<number> {
   const [lives] = await column(tables, `SELECT uniqExact(projector) AS value FROM ${model}.batch_log`)
   return Number(lives)
 }
 
-/** The keys that the read table holds as active, sorted. */
+/** The keys that are active in the read table, sorted. */
 export async function activeKeys(tables: Tables, { model }: Databases): Promise<unknown[]> {
   return column(tables, `SELECT api_key AS value FROM ${model}.api_keys FINAL WHERE is_active ORDER BY value`)
 }

@@ -1,39 +1,44 @@
-/** The ingest loop as a test runs it: with bounds that make it quick, over any log and any tables. */
-import type { Batch } from '../../services/projector/batch.ts'
-import { createDecoder } from '../../services/projector/decode.ts'
-import { backerHasher } from '../../services/projector/ledger-rows.ts'
+/** The ingest loop for tests: with limits that make it quick, on any log and any tables. */
+import type { Batch } from '../../services/projector/ingest/batch.ts'
+import { createDecoder } from '../../services/projector/ingest/decode.ts'
+import {
+  createRejectCircuitBreaker,
+  type RejectCircuitBreakerSettings,
+} from '../../services/projector/ingest/reject-circuit-breaker.ts'
 import { type ProjectorSettings, runProjector } from '../../services/projector/projector.ts'
-import { createRejectGate, type RejectGateSettings } from '../../services/projector/reject-gate.ts'
-import { type Sleep, sleep } from '../../services/projector/sleep.ts'
 import type { EventReader } from '../../services/shared/event-log/port.ts'
+import { type Sleep, sleep } from '../../services/shared/sleep.ts'
 import type { Databases, Tables } from '../../services/shared/tables/port.ts'
-import { backerKey } from './model-tables.ts'
+import { hashBacker } from './model-tables.ts'
 
 export interface IngestSetup {
   reader: EventReader
   tables: Tables
   databases: Databases
   settings?: Partial<ProjectorSettings>
-  gate?: Partial<RejectGateSettings>
+  circuitBreaker?: Partial<RejectCircuitBreakerSettings>
   clock?: { monotonicMs: () => number; sleep: Sleep }
+  /** Unix ms. The events of tests are as old as the epoch, so by default their log is never a backlog. */
+  now?: () => number
 }
 
 export interface RunningIngest {
   done: Promise<void>
-  /** Aborts the loop and resolves, or rejects, with it. */
+  /** Aborts the loop, and resolves or rejects with it. */
   stop(): Promise<void>
   batches: Batch[]
   retries: Error[]
 }
 
-/** Starts the loop. Its waits between tries are cut short, unless the test brings a clock of its own. */
+/** Starts the loop. Its backoff is cut short, unless the test brings its own clock. */
 export function startIngest({
   reader,
   tables,
   databases,
   settings,
-  gate,
+  circuitBreaker,
   clock,
+  now = () => 0,
 }: IngestSetup): RunningIngest {
   const abort = new AbortController()
   const batches: Batch[] = []
@@ -44,8 +49,13 @@ export function startIngest({
       tables,
       databases,
       decode: createDecoder(),
-      hashBacker: backerHasher(backerKey),
-      gate: createRejectGate({ shareMax: 0.1, windowRecords: 1_000, rejectsMin: 100, ...gate }),
+      hashBacker,
+      circuitBreaker: createRejectCircuitBreaker({
+        shareMax: 0.1,
+        windowRecords: 1_000,
+        rejectsMin: 100,
+        ...circuitBreaker,
+      }),
       projector: 'test',
       settings: {
         batchRecordsMax: 1_000,
@@ -61,12 +71,13 @@ export function startIngest({
         onTurn: () => {},
       },
       monotonicMs: clock?.monotonicMs ?? (() => performance.now()),
+      now,
       sleep: clock?.sleep ?? ((ms, signal) => sleep(Math.min(ms, 5), signal)),
       random: () => 0,
     },
     abort.signal,
   )
-  // A test awaits it in its own time; until then a failure must not count as unhandled.
+  // The test awaits it later. Until then a failure must not count as an unhandled rejection.
   done.catch(() => {})
   return {
     done,

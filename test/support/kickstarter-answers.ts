@@ -1,10 +1,10 @@
-/** What a read model of the Kickstarter table answers, over HTTP and through the views, compared with the truth. */
+/** Compares the answers of a Kickstarter read model, over HTTP and through the views, with the truth. */
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
 import type { Truth, TruthCampaign } from './kickstarter.ts'
 
-/** One query process, and who asks it. */
+/** One query process, and the credentials to call it with. */
 export interface Asked {
   /** `http://127.0.0.1:port/api/v1` */
   apiUrl: string
@@ -22,16 +22,16 @@ interface Reward {
 }
 
 export interface Asking {
-  /** Answers are cached by it: one that was not asked for before is computed. */
+  /** The process caches answers. A request that was not sent before is computed. */
   sort: 'newest' | 'ending_soon' | 'most_funded' | 'most_backed'
-  /** Which campaigns are asked for one by one, by their number: each costs milliseconds. */
+  /** Which campaigns are requested one by one, by their number, because each takes milliseconds. */
   isSampled: (index: number) => boolean
 }
 
-/** Tests of all that the API says of the table. `asked` is called inside tests. */
+/** Tests all answers of the API about the table. `asked` is called inside tests. */
 export function describeAnswers(name: string, { sort, isSampled }: Asking, asked: () => Asked): void {
   describe(name, () => {
-    test('lists every public campaign once, with the totals of the table, and nothing else', async () => {
+    test('lists every public campaign once, with the totals of the table, and no other campaigns', async () => {
       const { truth } = asked()
       const listed = await walk(asked(), sort)
       expect(new Set(listed.map(({ id }) => id)).size).toBe(listed.length)
@@ -40,7 +40,7 @@ export function describeAnswers(name: string, { sort, isSampled }: Asking, asked
       expect(differing.slice(0, 3)).toEqual([])
     })
 
-    test('says of the tiers of a sample how often each was claimed', async () => {
+    test('says how often each tier of a sample was claimed', async () => {
       const { truth } = asked()
       const waiting = Object.values(truth.campaigns).filter((_, index) => isSampled(index))
       expect(waiting.length).toBeGreaterThan(400)
@@ -77,7 +77,7 @@ export function describeAnswers(name: string, { sort, isSampled }: Asking, asked
   })
 }
 
-/** Compares the data teams' views with the truth, every row of them. */
+/** Compares every row of the data teams' views with the truth. */
 export async function expectTrueViews(tables: Pick<Tables, 'rows'>, truth: Truth): Promise<void> {
   const { views } = defaultDatabases
   const iso = (column: string) => `concat(replaceOne(toString(c.${column}), ' ', 'T'), 'Z') AS ${column}`
@@ -110,7 +110,7 @@ export async function expectTrueViews(tables: Pick<Tables, 'rows'>, truth: Truth
   expect(platform).toMatchObject(totals)
 }
 
-// The truth has the raised sum in minor units as well.
+// The truth also has the raised sum in minor units.
 function totalsOf({ totals }: Truth): Truth['totals'] {
   return {
     projects_total: totals.projects_total,

@@ -1,9 +1,22 @@
 /**
- * The real Kickstarter table as change events with five percent of noise, on its way into a read model, and what that
- * must say when all of it has come: the truth. `kickstarter-answers.ts` compares the two.
+ * Loads the real Kickstarter table as change events with five percent of noise, and computes what the read model must contain
+ * when all of it has arrived: the truth. `kickstarter-answers.ts` compares the two.
  */
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import {
+  closeSync,
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
+import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { expect, vi } from 'vitest'
 import { kickstarterFolder } from './requirements.ts'
@@ -12,7 +25,7 @@ import type { CommandResult, ServiceProcess } from './service-process.ts'
 export interface Truth {
   /** Public campaigns by id. */
   campaigns: Record<string, TruthCampaign>
-  /** Slugs of campaigns that nobody may see. */
+  /** Slugs of campaigns that are not public. */
   hidden: string[]
   totals: {
     projects_total: number
@@ -46,29 +59,58 @@ export interface TruthCampaign {
 /** Runs a command of the program on the deployment under test. */
 export type RunCommand = (args: readonly string[], stdin?: Readable) => Promise<CommandResult>
 
+const cacheFolder = new URL('../../node_modules/.cache/pledgeview/', import.meta.url).pathname
+const eventsName = 'events.ndjson'
+const truthName = 'truth.json'
+
 export interface Appended {
   appended: number
   elapsed_ms: number
 }
 
-/** Appends the whole table through the command line; `truthFile` is a path that may be written. */
-export async function appendKickstarter(
-  command: RunCommand,
-  truthFile: string,
-): Promise<Appended & { truth: Truth }> {
-  const generator = spawn(
-    process.execPath,
-    [
-      new URL('kickstarter-to-events.mjs', kickstarterFolder).pathname,
-      new URL('kickstarter-2018-sample.csv', kickstarterFolder).pathname,
-      ...['--noise', '0.05', '--truth', truthFile],
-    ],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
+/** Appends the whole table through the command line. */
+export async function appendKickstarter(command: RunCommand): Promise<Appended & { truth: Truth }> {
+  const { eventsFile, truthFile } = await generatedKickstarter()
+  const { code, stdout, stderr } = await command(
+    ['events', 'append', '-', '--json'],
+    createReadStream(eventsFile),
   )
-  const { code, stdout, stderr } = await command(['events', 'append', '-', '--json'], generator.stdout)
   expect(code, stderr).toBe(0)
   const truth = JSON.parse(readFileSync(truthFile, 'utf8')) as Truth
   return { ...(JSON.parse(stdout) as Appended), truth }
+}
+
+/**
+ * The table's events and the truth, as files. They are the same each time, and generating them takes as much CPU as the rest of
+ * a suite. So they are generated once, and kept in node_modules/.cache (410 MB).
+ */
+async function generatedKickstarter(): Promise<{ eventsFile: string; truthFile: string }> {
+  const sources = ['kickstarter-to-events.mjs', 'kickstarter-2018-sample.csv'].map(
+    name => new URL(name, kickstarterFolder).pathname,
+  )
+  const hash = createHash('sha256')
+  for (const source of sources) hash.update(readFileSync(source))
+  const folder = join(cacheFolder, `kickstarter-${hash.digest('hex').slice(0, 12)}`)
+  if (!existsSync(folder)) await generateInto(folder, sources)
+  return { eventsFile: join(folder, eventsName), truthFile: join(folder, truthName) }
+}
+
+/** Fills a separate folder and renames it, so that an incomplete generation never counts as complete. */
+async function generateInto(folder: string, sources: readonly string[]): Promise<void> {
+  mkdirSync(cacheFolder, { recursive: true })
+  const part = mkdtempSync(join(cacheFolder, 'part-'))
+  try {
+    const events = openSync(join(part, eventsName), 'w')
+    const args = [...sources, '--noise', '0.05', '--truth', join(part, truthName)]
+    const generator = spawn(process.execPath, args, { stdio: ['ignore', events, 'inherit'] })
+    closeSync(events)
+    const [code] = await once(generator, 'exit')
+    expect(code, 'the exit code of kickstarter-to-events.mjs').toBe(0)
+    // Another suite may have been faster.
+    if (!existsSync(folder)) renameSync(part, folder)
+  } finally {
+    rmSync(part, { recursive: true, force: true })
+  }
 }
 
 /** The headers of a key that is issued to this account. */
@@ -76,7 +118,7 @@ export async function issueCredentials(
   command: RunCommand,
   account: string,
 ): Promise<Record<string, string>> {
-  const who = [
+  const owner = [
     '--account',
     account,
     '--name',
@@ -86,20 +128,20 @@ export async function issueCredentials(
     '--email',
     'a@example.com',
   ]
-  const { code, stdout, stderr } = await command(['keys', 'issue', '--json', ...who])
+  const { code, stdout, stderr } = await command(['keys', 'issue', '--json', ...owner])
   expect(code, stderr).toBe(0)
   const { key, secret } = JSON.parse(stdout) as { key: string; secret: string }
   return { 'X-API-Key': key, 'X-API-Secret': secret }
 }
 
-/** What a process that projects says of itself on its ops port. */
+/** What a projector process reports on its ops port. */
 export interface ProjectionStatus {
   projector: {
     failure: string | null
     /** Committed by this run. */
     records: number
     rejects: number
-    /** Of the partitions that it holds. */
+    /** Of the partitions that it is assigned. */
     lag: { topic: string; partition: number; committed: number; end: number }[]
   }
   fold: { pending_batches: number }
@@ -111,7 +153,7 @@ export async function projectionStatus({ opsUrl }: ServiceProcess): Promise<Proj
 
 const drainMsMax = 120_000
 
-/** Resolves when all that is in the log is folded. */
+/** Resolves when everything in the log is folded. */
 export async function untilDrained(...projectors: readonly ServiceProcess[]): Promise<void> {
   await vi.waitFor(
     async () => {
@@ -127,7 +169,7 @@ export async function untilDrained(...projectors: readonly ServiceProcess[]): Pr
   )
 }
 
-/** The most memory that a process has had in use, MB; printed, so that a run can be compared with the next. */
+/** The most memory that a process has used, MB. It is printed, so that runs can be compared. */
 export function peakMemoryMb(name: string, { child }: Pick<ServiceProcess, 'child'>): number {
   const status = readFileSync(`/proc/${child.pid}/status`, 'utf8')
   const peakMb = Math.round(Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024)

@@ -1,4 +1,4 @@
-/** An event log in memory with several partitions, whose assignment a test can change: what the journal never does. */
+/** An event log in memory with several partitions. A test can change its assignment, which the journal never does. */
 import { setTimeout } from 'node:timers/promises'
 import type { Topic } from '../../contracts/events/event.ts'
 import {
@@ -14,18 +14,18 @@ import {
 export interface MemoryLog {
   reader: EventReader
   append(records: readonly NewRecord[], to?: { partition?: number; appendedAt?: number }): void
-  /** As a compacted or aborted stretch of a log: the partition moves on, and there is nothing to read. */
+  /** Skips offsets, like a compacted or aborted part of a log: the position moves, and there is nothing to read. */
   skip(topic: Topic, partition: number, count: number): void
-  /** Hands the partitions to a new assignment, which reads on from what was committed. */
+  /** Gives the partitions to a new assignment, which continues from the committed offsets. */
   reassign(): void
   /** By `topic/partition`. */
   committed(): Record<string, number>
-  /** Every commit that was taken, in order. */
+  /** Every commit that was accepted, in order. */
   readonly commits: { assignment: string; positions: readonly Position[] }[]
   /** How many commits were refused because their assignment was superseded. */
   refusedCommits(): number
   readonly rejects: Reject[]
-  /** Records that were delivered, again or for the first time. */
+  /** Records that were delivered, for the first time or again. */
   delivered(): number
 }
 

@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-/** What one request gets. The body has been read when it is called. */
+/** The behaviour for one request. The body has been read when it is called. */
 export type Behaviour = (response: ServerResponse) => void
 
 export interface SeenRequest {
@@ -79,7 +79,7 @@ export async function startMisbehavingServer(
   }
 }
 
-/** Answers with rows of JSON, or with what else the text is. */
+/** Answers with rows of JSON, or with any other text. */
 export function answers(body: string, headers: Record<string, string> = {}, status = 200): Behaviour {
   return response => response.writeHead(status, headers).end(body)
 }

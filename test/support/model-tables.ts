@@ -1,42 +1,50 @@
 /**
- * The read model in a fresh in-process ClickHouse: for tests to put events in, to read exactly what the views say, and
- * to hold that against the plain model (model.ts).
+ * The read model in a fresh ClickHouse. Tests put events in, read exactly what the views say, and compare that with the plain
+ * model (model.ts).
  */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { currencyDigits } from '../../contracts/events/currencies.ts'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
-import { addDelivery, batchLogInsert, emptyBatch, ledgerInserts } from '../../services/projector/batch.ts'
-import { createDecoder } from '../../services/projector/decode.ts'
-import { createFolder, type Folder, type FolderSettings } from '../../services/projector/folder.ts'
-import { backerHasher } from '../../services/projector/ledger-rows.ts'
-import type { Sleep } from '../../services/projector/sleep.ts'
+import {
+  createFoldWorker,
+  type FoldWorker,
+  type FoldWorkerSettings,
+} from '../../services/projector/fold/fold-worker.ts'
+import type { OnSetAside } from '../../services/projector/fold/set-aside.ts'
+import { backerHasher } from '../../services/projector/ingest/backer-hash.ts'
+import {
+  addDelivery,
+  batchLogInsert,
+  emptyBatch,
+  ledgerInserts,
+} from '../../services/projector/ingest/batch.ts'
+import { createDecoder } from '../../services/projector/ingest/decode.ts'
 import type { LogRecord } from '../../services/shared/event-log/port.ts'
-import { openChdbTables } from '../../services/shared/tables/chdb.ts'
+import type { Sleep } from '../../services/shared/sleep.ts'
 import { migrate } from '../../services/shared/tables/migrate.ts'
 import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import { type ClickHouse, openOwnTables } from './clickhouse.ts'
 import type { CampaignReading, ReadModel } from './model.ts'
 import { newRecordOf } from './sample-events.ts'
 
-export const backerKey = '0123456789abcdef'.repeat(4)
+export const hashBacker = backerHasher('0123456789abcdef'.repeat(4), 'siphash-2-4')
 /** Digits of the platform currency that the tests fold with. */
 export const platformDigits = 2
 
 export interface ModelTables {
   tables: Tables
-  /** Two new databases, migrated. A process has one data directory, so tests differ by database. */
+  clickHouse: ClickHouse
+  /** Creates two new databases, migrated. */
   freshDatabases(): Promise<Databases>
   drop(databases: Databases): Promise<void>
   dispose(): Promise<void>
 }
 
 export async function openModelTables(): Promise<ModelTables> {
-  const directory = await mkdtemp(join(tmpdir(), 'pledgeview-model-'))
-  const tables = openChdbTables(directory)
+  const { tables, clickHouse, close } = await openOwnTables()
   let count = 0
   return {
     tables,
+    clickHouse,
     async freshDatabases() {
       count++
       const databases = { model: `model_${count}`, views: `views_${count}` }
@@ -47,28 +55,24 @@ export async function openModelTables(): Promise<ModelTables> {
       await tables.run({ query: `DROP DATABASE ${views}` })
       await tables.run({ query: `DROP DATABASE ${model}` })
     },
-    async dispose() {
-      await tables.close()
-      await rm(directory, { recursive: true, force: true })
-    },
+    dispose: close,
   }
 }
 
-/** Puts events into ledger and batch log, one call a batch, as one run of a projector does. */
+/** Writes events to ledger and batch log, one batch per call, like one run of a projector. */
 export function createIngest(
   tables: Tables,
   databases: Databases,
   projector = 'test',
 ): (events: readonly ChangeEvent[]) => Promise<void> {
   const decode = createDecoder()
-  const hashBacker = backerHasher(backerKey)
   let sequence = 0
   return async events => {
-    const batch = emptyBatch('test')
+    const batch = emptyBatch('test', hashBacker)
     const records = events.map(
       (event, offset): LogRecord => ({ ...newRecordOf(event), partition: 0, offset, appendedAt: 1_000 }),
     )
-    addDelivery(batch, { assignment: 'test', records, positions: [] }, decode, hashBacker)
+    addDelivery(batch, { assignment: 'test', records, positions: [] }, decode)
     if (batch.rejects.length > 0) throw new Error(`rejected: ${batch.rejects[0]?.reason}`)
     await Promise.all(ledgerInserts(batch, databases).map(insert => tables.insert(insert)))
     sequence++
@@ -76,28 +80,34 @@ export function createIngest(
   }
 }
 
-export interface TestFolder {
-  folder: Folder
-  /** Moves the folder's monotonic clock on. */
+export interface TestFoldWorker {
+  foldWorker: FoldWorker
+  /** Moves the fold worker's monotonic clock forward. */
   advance(ms: number): void
-  /** How long the folder has slept, ms of its clock. */
+  /** How long the fold worker has slept, in ms of its clock. */
   sleptMs(): number
 }
 
-/** A folder whose clock moves only when the test or a sleep moves it, so that no statement is late by accident. */
-export function createTestFolder(
+/** A fold worker whose clock moves only when the test or a sleep moves it, so that no statement is late by accident. */
+export function createTestFoldWorker(
   tables: Tables,
   databases: Databases,
   {
-    holder = 'folder',
+    holder = 'fold-worker',
     random = () => 0,
     sleep = async () => {},
+    onSetAside = () => {},
     ...settings
-  }: Partial<FolderSettings> & { holder?: string; random?: () => number; sleep?: Sleep } = {},
-): TestFolder {
+  }: Partial<FoldWorkerSettings> & {
+    holder?: string
+    random?: () => number
+    sleep?: Sleep
+    onSetAside?: OnSetAside
+  } = {},
+): TestFoldWorker {
   let nowMs = 0
   let sleptMs = 0
-  const folder = createFolder({
+  const foldWorker = createFoldWorker({
     tables,
     databases,
     holder,
@@ -106,6 +116,8 @@ export function createTestFolder(
       settleMs: 0,
       platformDigits,
       campaignsPerStatementMax: 20_000,
+      memoryBytesMax: 2_000_000_000,
+      aloneMsMax: 60_000,
       ...settings,
     },
     monotonicMs: () => nowMs,
@@ -115,9 +127,10 @@ export function createTestFolder(
       sleptMs += Math.max(ms, 0)
     },
     random,
+    onSetAside,
   })
   return {
-    folder,
+    foldWorker,
     advance(ms) {
       nowMs += ms
     },
@@ -125,7 +138,7 @@ export function createTestFolder(
   }
 }
 
-/** What the views say, without `updated_at`; numbers that may be large are digits, timestamps ms since the epoch. */
+/** What the views say, without `updated_at`. Numbers that may be large are digits; timestamps are Unix ms. */
 export interface Reading {
   campaigns: unknown[]
   rewards: unknown[]

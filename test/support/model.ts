@@ -1,7 +1,7 @@
 /**
- * What the read model must say after given events, computed as plainly as possible: for tests to compare with.
+ * What the read model must say after given events, computed as plainly as possible, for tests to compare with.
  *
- * Written from the contracts of events and tables, without a look at the fold's SQL. Sums are exact.
+ * It is written from the contracts of events and tables, independently of the fold's SQL. Sums are exact.
  */
 import {
   type CampaignState,
@@ -55,12 +55,12 @@ export interface PlatformReading {
 export interface ReadModel {
   /** The public campaigns by id. */
   campaigns: ReadonlyMap<string, CampaignReading>
-  /** By category; those of public campaigns only. */
+  /** By category, of public campaigns only. */
   categories: ReadonlyMap<string, CategoryReading>
   platform: PlatformReading
 }
 
-/** Folds the events, which may come in any order, more than once and late. API keys are left aside. */
+/** Folds the events. They may come in any order, more than once and late. API keys are ignored. */
 export function readModelOf(events: Iterable<ChangeEvent>): ReadModel {
   const { campaigns: latestCampaigns, pledges } = latestOf(events)
   const pledgesByCampaign = Map.groupBy(
@@ -88,7 +88,7 @@ export function readModelOf(events: Iterable<ChangeEvent>): ReadModel {
   }
 }
 
-/** The latest state of every entity that was not deleted: the highest version, whatever came last. */
+/** The latest state of every entity that was not deleted: the highest version, in any order of arrival. */
 function latestOf(events: Iterable<ChangeEvent>): { campaigns: CampaignState[]; pledges: PledgeState[] } {
   const campaigns = new Map<string, CampaignState | 'deleted'>()
   const pledges = new Map<string, PledgeState | 'deleted'>()

@@ -1,15 +1,16 @@
 /**
- * A process that holds a data directory and projects its journal, to be killed at any moment.
+ * A process that locks a data directory and projects its journal. Tests may kill it at any time.
  *
  *     fork('test/support/projector-child.ts', [DATA_DIRECTORY])
  *
- * It says `open` once it projects. Told anything, it waits until all is folded, closes and ends with 0.
+ * It sends `open` once it projects. On the message `clickhouse` it sends the process id of its ClickHouse. On any other
+ * message it waits until everything is folded, closes and exits with 0.
  */
 import { pino } from 'pino'
 import { openDataDirectory } from '../../services/embedded/data-directory.ts'
 import { openEmbeddedModel } from '../../services/embedded/model.ts'
 import { readConfig } from '../../services/shared/config.ts'
-import { createMetrics } from '../../services/shared/metrics.ts'
+import { createMetrics } from '../../services/shared/ops/metrics.ts'
 
 const [directory = ''] = process.argv.slice(2)
 const model = await openEmbeddedModel({
@@ -23,7 +24,11 @@ model.stopped.then(error => {
   process.stderr.write(`${error.stack}\n`)
   process.exit(1)
 })
-process.on('message', async () => {
+process.on('message', async message => {
+  if (message === 'clickhouse') {
+    process.send?.({ clickHouse: model.clickHouse.pid() })
+    return
+  }
   await model.whenDrained()
   await model.close()
   process.disconnect()

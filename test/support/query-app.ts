@@ -1,20 +1,20 @@
-/** The query service's app on a port of its own, with a clock that the test moves and keys that it makes. */
+/** Starts the query service's app on a free port, with a clock that the test advances and keys that it creates. */
 import { randomBytes } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import { type Logger, pino } from 'pino'
 import { readScope } from '../../contracts/api/conventions.ts'
 import { createQueryApp, type QueryAppDependencies } from '../../services/query/app.ts'
-import type { ApiKey } from '../../services/query/key-ring.ts'
+import type { ApiKey } from '../../services/query/auth/key-ring.ts'
+import { createMemoryResponseCache } from '../../services/query/cache/response-cache-memory.ts'
 import { defaultQueryAppOptions, type QueryAppOptions } from '../../services/query/options.ts'
-import { createMemoryRateLimiter } from '../../services/query/rate-limiter-memory.ts'
-import { createMemoryResponseCache } from '../../services/query/response-cache-memory.ts'
+import { createMemoryRateLimiter } from '../../services/query/rate-limit/rate-limiter-memory.ts'
 import {
   type Credentials,
   generateApiKey,
   generateSecret,
   hashSecret,
-} from '../../services/shared/credentials.ts'
+} from '../../services/shared/api-keys/credentials.ts'
 import type { Databases, Tables } from '../../services/shared/tables/port.ts'
 
 export const pepper = 'a pepper of the tests'
@@ -24,7 +24,7 @@ export interface TestClock {
   advance(ms: number): void
 }
 
-/** A clock that stands at a moment of 2026 until it is moved. */
+/** A clock that stands still in 2026 until the test advances it. */
 export function testClock(start = Date.parse('2026-03-01T12:00:00.250Z')): TestClock {
   let time = start
   return {
@@ -39,11 +39,11 @@ export interface TestAppSettings {
   tables: Pick<Tables, 'rows'>
   databases?: Databases
   clock?: TestClock
-  /** Requests a minute of a key, and of an address. */
+  /** Requests per minute of a key, and of an address. */
   keyLimit?: number
   addressLimit?: number
   options?: Partial<QueryAppOptions>
-  /** Lines of the log, as they are written. */
+  /** Receives the log lines. */
   log?: string[]
   overrides?: Partial<QueryAppDependencies>
 }
@@ -51,12 +51,12 @@ export interface TestAppSettings {
 export interface TestApp {
   port: number
   clock: TestClock
-  /** Makes a key that is active at once. */
+  /** Creates an active key. */
   issue(scopes?: readonly string[]): Credentials
   revoke(key: string): void
-  /** GET with the credentials in two headers, and what else is given. */
+  /** Sends a GET with the credentials in two headers, and these further headers. */
   get(path: string, credentials?: Credentials, headers?: Record<string, string>): Promise<Response>
-  /** How many connections the server has now. */
+  /** The number of open connections. */
   connections(): Promise<number>
   close(): Promise<void>
 }
@@ -81,9 +81,10 @@ export async function startTestApp(settings: TestAppSettings): Promise<TestApp> 
       addresses: limiterOf(settings.addressLimit ?? 120),
     },
     cache: createMemoryResponseCache({ bytesMax: 16 * 1024 * 1024, now: clock.now }),
-    // Without an index, unless a test asks for it: it is loaded at some moment that a test cannot see.
+    // No list index by default, because a test cannot see when it is loaded.
     options: { ...defaultQueryAppOptions, pepper, indexCampaignsMax: 0, ...settings.options },
     now: clock.now,
+    monotonicNow: () => performance.now(),
     logger: logTo(settings.log ?? []),
     ...settings.overrides,
   })

@@ -1,7 +1,7 @@
-/** Campaigns for the query service's tests to show. */
+/** Campaigns for the tests of the query service. */
 import type { CampaignRow } from './query-tables.ts'
 
-/** Everything that a campaign may have, with values that are hard to carry. */
+/** A campaign with every field, and with values that are hard to encode. */
 export const fullCampaign: Partial<CampaignRow> = {
   subtitle: 'A subtitle with "quotes", \\ and \u2028',
   category: 'Film & Video',

@@ -1,10 +1,10 @@
-/** Tables that answer the query service's statements with whatever rows a test wants, right or wrong. */
-import type { ProjectDetailRow, SnapshotRow, StatsRow } from '../../services/query/rows.ts'
+/** Fake tables that answer the query service's statements with any rows, valid or not. */
+import type { ProjectDetailRow, SnapshotRow, StatsRow } from '../../services/query/views/rows.ts'
 import type { Statement, Tables } from '../../services/shared/tables/port.ts'
 
 export type StatementKind = 'snapshot' | 'projects' | 'detail' | 'stats'
 
-/** What each kind of statement is answered with; a thrown error fails the statement. */
+/** The reply to each kind of statement. A thrown error fails the statement. */
 export type FakeAnswers = Record<StatementKind, (statement: Statement) => unknown[]>
 
 export const detailRow: ProjectDetailRow = {
@@ -59,7 +59,7 @@ export const statsRow: StatsRow = {
 
 export const snapshotRow: SnapshotRow = { ids: 'c1', total: 1, as_of: '2026-03-01 11:59:55.000' }
 
-/** A platform of one campaign, of which any answer can be replaced. `calls` counts the statements of each kind. */
+/** A platform with one campaign. Any reply can be replaced. `calls` counts the statements of each kind. */
 export function fakeTables(answers: Partial<FakeAnswers> = {}): {
   tables: Pick<Tables, 'rows'>
   calls: Record<StatementKind, number>

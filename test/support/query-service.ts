@@ -1,13 +1,13 @@
-/** The query service over the read tables of a real ClickHouse: a fresh app for each test, one store for its file. */
+/** The query service over the read tables of a real ClickHouse: a new app per test, one store per file. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import type { ErrorBody } from '../../contracts/api/errors.ts'
 import type { Project, ProjectDetail, ProjectListBody, Stats } from '../../contracts/api/schemas.ts'
-import type { Credentials } from '../../services/shared/credentials.ts'
+import type { Credentials } from '../../services/shared/api-keys/credentials.ts'
 import { startTestApp, type TestApp, testClock } from './query-app.ts'
 import { type AnyResponse, expectEveryPromise, readResponse } from './query-shape.ts'
 import { openQueryTables, type QueryTables } from './query-tables.ts'
 
-/** Whatever a body of the API may have; a test reads what its path and status promise. */
+/** Any body of the API. A test reads the fields that its path and status promise. */
 export interface AnyBody extends ErrorBody {
   data: Project[] & ProjectDetail & Stats
   pagination: ProjectListBody['pagination']
@@ -16,7 +16,7 @@ export interface AnyBody extends ErrorBody {
 export interface QueryService {
   store(): QueryTables
   app(): TestApp
-  /** GET of a path below `/api/v1`; fails unless it has the status and keeps every promise. */
+  /** Sends a GET for a path below `/api/v1`. Fails unless the response has this status and keeps every promise. */
   ask(
     path: string,
     status?: number,
@@ -26,7 +26,7 @@ export interface QueryService {
   idsOf(query?: string): Promise<string[]>
 }
 
-/** Opens and closes what the tests of the calling file need. The clock starts at the present, and stands. */
+/** Opens and closes what the tests of the file need. The clock starts at the present and stands still. */
 export function useQueryService(): QueryService {
   let store: QueryTables | undefined
   let app: TestApp | undefined

@@ -1,10 +1,7 @@
-/** The read tables in a fresh in-process ClickHouse, for tests that put rows in as the fold would have. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { openChdbTables } from '../../services/shared/tables/chdb.ts'
+/** The read tables in an empty ClickHouse, for tests that insert rows as the fold would. */
 import { migrate } from '../../services/shared/tables/migrate.ts'
 import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import { insertJson, openOwnTables } from './clickhouse.ts'
 
 /** A row of the model's campaigns; amounts in major units, timestamps as `YYYY-MM-DD hh:mm:ss.mmm`. */
 export interface CampaignRow {
@@ -68,7 +65,7 @@ export interface KeyRow {
 export interface QueryTables {
   tables: Tables
   databases: Databases
-  /** Inserts rows under a fold id above all before, so that they replace earlier ones of the same id. */
+  /** Inserts rows with a fold id above all earlier ones, so that they replace earlier rows with the same id. */
   putCampaigns(rows: readonly CampaignRow[]): Promise<void>
   putKeys(rows: readonly KeyRow[]): Promise<void>
   putPledges(
@@ -79,7 +76,7 @@ export interface QueryTables {
   close(): Promise<void>
 }
 
-/** A believable campaign; the id makes slug and texts its own. */
+/** A realistic campaign. Its slug and texts contain the id. */
 export function campaignRow(id: string, fields: Partial<CampaignRow> = {}): CampaignRow {
   return {
     campaign_id: id,
@@ -123,23 +120,15 @@ export function campaignRow(id: string, fields: Partial<CampaignRow> = {}): Camp
   }
 }
 
-/** Opens the only in-process ClickHouse that the test file's process may have, migrated and empty. */
+/** A ClickHouse database for one test, migrated and empty. */
 export async function openQueryTables(): Promise<QueryTables> {
-  const directory = await mkdtemp(join(tmpdir(), 'pledgeview-query-'))
-  const tables = openChdbTables(directory)
+  const { tables, clickHouse, close } = await openOwnTables()
   const databases: Databases = { model: 'query_model', views: 'query_views' }
   await migrate(tables, databases)
   let foldId = 0
 
   async function put(table: string, rows: readonly object[]): Promise<void> {
-    const [first] = rows
-    if (first === undefined) return
-    await tables.insert({
-      table: `${databases.model}.${table}`,
-      columns: Object.keys(first),
-      format: 'JSONCompactEachRow',
-      body: rows.map(row => JSON.stringify(Object.values(row))).join('\n'),
-    })
+    await insertJson(clickHouse, `${databases.model}.${table}`, rows)
   }
 
   return {
@@ -172,9 +161,6 @@ export async function openQueryTables(): Promise<QueryTables> {
         await tables.run({ query: `TRUNCATE TABLE ${databases.model}.${table}` })
       }
     },
-    async close() {
-      await tables.close()
-      await rm(directory, { recursive: true, force: true })
-    },
+    close,
   }
 }

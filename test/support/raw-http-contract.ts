@@ -1,17 +1,17 @@
 /**
- * The contract of the public port as tables of requests: what is sent, what is answered, what it takes of the limit, and
- * whether the connection goes on. Each answer is held to everything that holds for answers of its status.
+ * The contract of the public port as tables of requests: the request, the response, the bucket that it counts against,
+ * and whether the connection continues. Each response is checked against everything that holds for its status.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type ErrorCode, errors } from '../../contracts/api/errors.ts'
-import type { ApiKey } from '../../services/query/key-ring.ts'
-import { type Credentials, hashSecret } from '../../services/shared/credentials.ts'
+import type { ApiKey } from '../../services/query/auth/key-ring.ts'
+import { type Credentials, hashSecret } from '../../services/shared/api-keys/credentials.ts'
 import { pepper, startTestApp, type TestApp, type TestAppSettings } from './query-app.ts'
 import { fakeTables } from './query-fake-tables.ts'
 import { type AnyResponse, expectEveryPromise } from './query-shape.ts'
 import { connectRaw } from './raw-http.ts'
 
-/** A key that may read, one without the scope, and one whose secret has colons. */
+/** A key with the read scope, one without it, and one whose secret contains colons. */
 export const reader: Credentials = { key: 'pv_live_reader0000000000', secret: 'the-secret-of-the-reader' }
 export const outsider: Credentials = { key: 'pv_live_outsider00000000', secret: 'the-secret-of-the-outsider' }
 export const colons: Credentials = { key: 'pv_live_colons0000000000', secret: ':a:secret:of:colons:' }
@@ -27,18 +27,18 @@ const keys = new Map<string, ApiKey>(
   ]),
 )
 
-/** Header lines with the credentials: the two headers, or the one. */
+/** Header lines with the credentials, in two headers or in one. */
 export const pair = ({ key, secret }: Credentials) => `X-API-Key: ${key}\r\nX-API-Secret: ${secret}`
 export const bearer = ({ key, secret }: Credentials) => `Authorization: Bearer ${key}:${secret}`
 
 /** A request of these lines, byte for byte. */
 export const raw = (...lines: string[]) => `${lines.join('\r\n')}\r\n\r\n`
-/** A request by nobody. The line is without the version. */
+/** A request without credentials. The line has no version. */
 export const bare = (line: string, ...headers: string[]) => raw(`${line} HTTP/1.1`, 'Host: x', ...headers)
-/** A request by the reader. */
+/** A request with the reader's key. */
 export const ask = (line: string, ...headers: string[]) => bare(line, pair(reader), ...headers)
 
-/** Name, bytes, status and error code, whose bucket it takes a place of, and what becomes of the connection. */
+/** Name, bytes, status and error code, the bucket that is counted, and what happens to the connection. */
 export type Edge = readonly [
   name: string,
   bytes: string | Buffer,
@@ -47,7 +47,7 @@ export type Edge = readonly [
   then: 'goes on' | 'ends',
 ]
 
-/** Starts an app for the calling suite that knows the keys above. */
+/** Starts an app for the calling suite, with the keys above. */
 export function useEdgeApp(
   settings: Partial<TestAppSettings> = {},
   prepare?: (app: TestApp) => Promise<unknown>,
@@ -63,7 +63,7 @@ export function useEdgeApp(
   return () => app
 }
 
-/** A test for each row. */
+/** Runs a test per row. */
 export function itAnswers(edges: readonly Edge[], app: () => TestApp): void {
   it.each(edges)('%s', async (_, bytes, answer, takes, then) => {
     const { port } = app()
@@ -79,14 +79,14 @@ export function itAnswers(edges: readonly Edge[], app: () => TestApp): void {
       address: takes === 'address' ? 1 : 0,
     })
     expect(response.headers.connection).toBe(then === 'ends' ? 'close' : 'keep-alive')
-    // What follows on the connection is a request of its own, or nothing at all.
+    // What follows on the connection is a new request or nothing.
     connection.send(bare('OPTIONS /api/v1/stats'))
     expect((await connection.next())?.status).toBe(then === 'ends' ? undefined : 204)
     connection.close()
   })
 }
 
-// A preflight takes nothing, and tells of the bucket of the one who asks.
+// A preflight is not counted, and returns the counters of the requester's bucket.
 async function placesLeft(port: number): Promise<{ key: number; address: number }> {
   const left = async (headers: Record<string, string>) => {
     const response = await fetch(`http://127.0.0.1:${port}/api/v1/stats`, { method: 'OPTIONS', headers })
@@ -110,13 +110,14 @@ const onStatus: Record<number, string> = {
   401: `${onError} www-authenticate`,
   405: `${onError} allow`,
   429: `${onError} retry-after`,
+  500: `${onError} retry-after`,
 }
-// Of a list; of a connection that is kept.
+// The headers of a list, and of a connection that is kept alive.
 const optional = new Set(['x-data-as-of', 'link', 'keep-alive'])
 
 /**
- * Fails unless the response has this status and code, every header of its status and no other, and as an error the text of
- * the registry: so nothing of the request, the cause or the program is in it.
+ * Fails unless the response has this status, exactly the headers of its status, and, if it is an error, the registered
+ * text. So it contains nothing of the request, the cause or the program.
  */
 export function expectContract(response: AnyResponse, answer: string): void {
   const { status, headers, body } = response

@@ -1,10 +1,10 @@
-/** HTTP as bytes: for requests that no client library would send, and answers as they are on the wire. */
+/** HTTP as raw bytes: for requests that no client library sends, and for responses as received. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 
 export interface RawResponse {
   status: number
-  /** Names in lower case. A header given twice stands once, its values joined as fetch joins them. */
+  /** Names in lower case. A repeated header is joined as fetch joins it. */
   headers: Record<string, string>
   body: string
 }
@@ -12,8 +12,8 @@ export interface RawResponse {
 export interface RawConnection {
   send(bytes: string | Buffer): void
   /**
-   * The next whole response, or `undefined` where the server ends the connection first. `bodiless`: one to HEAD. Rejects
-   * when nothing has moved for 20 s.
+   * The next complete response, or `undefined` if the server closes the connection first. `bodiless`: a response to
+   * HEAD. Rejects if nothing has arrived for 20 s.
    */
   next(options?: { bodiless?: boolean }): Promise<RawResponse | undefined>
   close(): void
@@ -34,7 +34,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
       if (!done) received += value.toString('latin1')
       return !done
     } catch (error) {
-      // The server has closed while bytes of ours were on their way.
+      // The server has closed the connection while it was being written to.
       if (error instanceof Error && 'code' in error && /^E(CONNRESET|PIPE)$/.test(String(error.code)))
         return false
       throw error
@@ -56,10 +56,10 @@ export async function connectRaw(port: number): Promise<RawConnection> {
 }
 
 /**
- * Sends the bytes over one connection and returns the responses, once the expected number has arrived or the server has
- * ended it.
+ * Sends the bytes over one connection. Returns the responses when the expected number has arrived or the server has
+ * closed the connection.
  */
-export async function exchangeRaw(
+export async function sendRaw(
   port: number,
   bytes: string | Buffer,
   { responses: expected = 1 }: { responses?: number } = {},
@@ -76,7 +76,7 @@ export async function exchangeRaw(
   return responses
 }
 
-/** The first response, where it is whole, and the text after it. */
+/** The first response, if it is complete, and the text after it. */
 function firstResponse(text: string, bodiless: boolean): [RawResponse | undefined, string] {
   const end = text.indexOf('\r\n\r\n')
   if (end < 0) return [undefined, text]

@@ -1,4 +1,4 @@
-/** An embedded service as a process, on a small platform, for rebuilds to be asked of, watched, cut off and held to. */
+/** An embedded service as a process, on a small platform. Tests request rebuilds from it, watch them and interrupt them. */
 import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,9 +7,10 @@ import { expect, vi } from 'vitest'
 import type { ProjectListBody, Stats } from '../../contracts/api/schemas.ts'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { openDataDirectory, readServiceAddress } from '../../services/embedded/data-directory.ts'
-import type { RebuildReport } from '../../services/rebuild/desk.ts'
+import type { RebuildReport } from '../../services/rebuild/rebuild-controller.ts'
 import { isWorking, type WorkPhase, workPhases } from '../../services/rebuild/rebuild-log.ts'
 import { openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
+import { wholeRequest } from './rebuild-request.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from './sample-events.ts'
 import {
   type CommandResult,
@@ -19,7 +20,7 @@ import {
   startServiceProcess,
 } from './service-process.ts'
 
-// Small steps, so that each phase lasts for some tenths of a second, and answers that are not cached for longer than that.
+// Small steps, so that each phase takes several tenths of a second. Answers are not cached for longer than that.
 const settings = {
   PLEDGEVIEW_LOG_LEVEL: 'warn',
   PLEDGEVIEW_BATCH_RECORDS_MAX: '30',
@@ -29,16 +30,8 @@ const settings = {
   PLEDGEVIEW_CACHE_MS: '20',
   PLEDGEVIEW_STATS_CACHE_MS: '20',
 }
-/** Reading takes many seconds then, and whoever has to come before its end does. */
+/** Makes reading take many seconds, for tests that have to act before it ends. */
 export const slowly = { PLEDGEVIEW_BATCH_RECORDS_MAX: '4' }
-const wholeRebuild = {
-  kind: 'rebuild',
-  files: [],
-  fromTime: null,
-  isDry: false,
-  acceptsLoss: false,
-  ignoresDisk: false,
-}
 const askMs = 10
 const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
 
@@ -53,7 +46,7 @@ export interface ResultLine {
   failure: string | null
 }
 
-/** All campaigns in the order of their backers, and everything that is said of them and the platform, as a digest. */
+/** A digest of all campaigns in the order of their backers, with everything that the API says of them and the platform. */
 export interface Answers {
   ids: string[]
   digest: string
@@ -63,28 +56,28 @@ export interface RebuildService {
   root: string
   process(): ServiceProcess
   append(events: Iterable<ChangeEvent>): Promise<void>
-  /** Starts it, or starts it again, and resolves once everything is folded. `slow`: a rebuild reads for many seconds. */
+  /** Starts it, or restarts it, and resolves when everything is folded. `slow`: a rebuild reads for many seconds. */
   start(options?: { slow?: boolean }): Promise<void>
-  /** `rebuild` with these arguments, to its end. */
+  /** Runs `rebuild` with these arguments to its end. */
   rebuild(...args: string[]): Promise<CommandResult>
-  /** Asks its ops port for a rebuild of everything; resolves with the status and the text of its answer. */
+  /** Requests a rebuild of everything at its ops port. Resolves with the status and the text of the answer. */
   ask(): Promise<{ status: number; text: string }>
-  /** What its ops port tells of the latest rebuild. */
+  /** The latest rebuild as its ops port reports it. */
   report(): Promise<RebuildReport | null>
-  /** Resolves when the one that is under way, or that comes next, has reached this phase, or ended. */
+  /** Resolves when the running or the next rebuild has reached this phase, or has ended. */
   untilPhase(phase: WorkPhase): Promise<void>
-  /** What the API answers now. Fails where it is no 200. */
+  /** What the API answers now. Fails if the status is not 200. */
   answers(): Promise<Answers>
-  /** The campaigns that changed at this time (ISO 8601) or later, by the API. */
+  /** The campaigns that changed at this time (ISO 8601) or later, according to the API. */
   changedSince(time: string): Promise<string[]>
-  /** Asks again and again until it is stopped; then tells how often, and what else than `truth` came. */
+  /** Asks again and again until it is stopped. Then returns how often it asked, and the answers that differ from `truth`. */
   askOn(truth: Answers): { stop(): Promise<{ count: number; others: unknown[] }> }
-  /** Whether the tables of another generation are on the disk. */
+  /** Whether shadow tables exist. */
   hasShadow(): boolean
   close(): Promise<void>
 }
 
-/** Campaigns with pledges, all over by now, so that their answers do not change by themselves. */
+/** Campaigns with pledges that are all over, so that their answers do not change by themselves. */
 export function smallPlatform(): ChangeEvent[] {
   return Array.from({ length: 40 }, (_, n) => {
     const campaign_id = `c${n}`
@@ -161,7 +154,7 @@ export async function makeRebuildService(): Promise<RebuildService> {
     },
 
     rebuild: (...args) => command(['rebuild', ...args]),
-    ask: () => askOps(wholeRebuild),
+    ask: () => askOps(wholeRequest),
     report,
 
     async untilPhase(phase) {

@@ -1,58 +1,58 @@
 /**
- * A live model over a journal, in one process, with everything that a rebuild needs: for tests that rebuild it, kill the
- * rebuild at any point, and look at both generations.
+ * A live model on a journal, in one process, with everything that a rebuild needs. Tests rebuild it, kill the rebuild at any
+ * point, and look at the live and the shadow tables.
  */
+import { randomUUID } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { pino } from 'pino'
 import { vi } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
+import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { createProjectorService } from '../../services/projector/service.ts'
-import { sleep } from '../../services/projector/sleep.ts'
-import type { ControlDependencies } from '../../services/rebuild/control.ts'
-import { completeExchange } from '../../services/rebuild/exchange.ts'
+import { phaseOf } from '../../services/rebuild/persisted-words.ts'
 import { type RebuildResult, runRebuild } from '../../services/rebuild/rebuild.ts'
+import type { AbortDependencies } from '../../services/rebuild/rebuild-controller.ts'
 import type { RebuildRequest, RebuildState } from '../../services/rebuild/rebuild-log.ts'
+import { completeSwap } from '../../services/rebuild/swap.ts'
 import { readConfig } from '../../services/shared/config.ts'
 import { openJournalHistory } from '../../services/shared/event-log/journal/history.ts'
 import { openJournalReader, openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
 import type { EventWriter } from '../../services/shared/event-log/port.ts'
-import { createMetrics } from '../../services/shared/metrics.ts'
+import { createMetrics } from '../../services/shared/ops/metrics.ts'
+import { sleep } from '../../services/shared/sleep.ts'
 import type { Databases, Tables } from '../../services/shared/tables/port.ts'
-import { backerKey, type ModelTables } from './model-tables.ts'
+import { hashBacker, type ModelTables } from './model-tables.ts'
+import { wholeRequest } from './rebuild-request.ts'
+import { decodeRows } from './row-binary.ts'
 import { apiKeyEvent, campaignEvent, newRecordOf, pledgeEvent } from './sample-events.ts'
 
-export const wholeRequest: RebuildRequest = {
-  kind: 'rebuild',
-  files: [],
-  fromTime: null,
-  isDry: false,
-  acceptsLoss: false,
-  ignoresDisk: false,
-}
-
 export interface RebuildOptions extends Partial<RebuildRequest> {
-  /** What the rebuild has its statements run by. Default: the model's own. */
+  /** The tables that the rebuild uses. Default: the model's own. */
   tables?: Tables
   signal?: AbortSignal
   /** Runs when a phase begins, before its first statement. */
   onPhase?: (phase: RebuildState['phase']) => Promise<void>
   /** Default: true. */
   isAlone?: boolean
-  stampedUnderHoldMax?: number
+  stampedDuringPauseMax?: number
 }
 
 export interface RebuildableModel {
   tables: Tables
   databases: Databases
+  /** The file of the event log. */
+  journal: string
   writer: EventWriter
   append(events: readonly ChangeEvent[]): Promise<void>
   /** Resolves when the live model has everything that was appended. */
   settled(): Promise<void>
   rebuild(options?: RebuildOptions): Promise<RebuildResult>
-  control: ControlDependencies
-  /** Ends the live projector; it can be started again. */
+  control: AbortDependencies
+  /** Stops the live projector. It can be started again. */
   stopProjector(): Promise<void>
   startProjector(): Promise<void>
   close(): Promise<void>
@@ -86,10 +86,11 @@ export async function openRebuildableModel(model: ModelTables): Promise<Rebuilda
       tables,
       databases,
       config,
-      backerKey,
+      hashBacker,
       run: `live-${++runs}`,
       settleMs: 0,
-      afterHold: () => completeExchange(tables, databases),
+      afterExpiredPause: () =>
+        completeSwap(tables, databases, { monotonicMs: () => performance.now(), sleep }),
       metrics: createMetrics(),
       logger,
       now: Date.now,
@@ -111,6 +112,7 @@ export async function openRebuildableModel(model: ModelTables): Promise<Rebuilda
   return {
     tables,
     databases,
+    journal,
     writer,
     append: events => writer.append(events.map(newRecordOf)),
     async settled() {
@@ -122,7 +124,7 @@ export async function openRebuildableModel(model: ModelTables): Promise<Rebuilda
       signal,
       onPhase = async () => {},
       isAlone = true,
-      stampedUnderHoldMax = 10_000,
+      stampedDuringPauseMax = 10_000,
       ...request
     } = {}) =>
       runRebuild(
@@ -131,10 +133,10 @@ export async function openRebuildableModel(model: ModelTables): Promise<Rebuilda
           databases,
           history,
           config,
-          backerKey,
+          hashBacker,
           run: `rebuild-run-${++runs}`,
           isAlone,
-          stampedUnderHoldMax,
+          stampedDuringPauseMax,
           logger,
           onProgress: () => {},
           now: Date.now,
@@ -156,7 +158,7 @@ export async function openRebuildableModel(model: ModelTables): Promise<Rebuilda
   }
 }
 
-/** Tells of every phase that is written into the rebuild log, once. */
+/** Calls `onPhase` once for every phase that is written to the rebuild log. */
 function withPhases(tables: Tables, onPhase: (phase: RebuildState['phase']) => Promise<void>): Tables {
   let last: string | undefined
   return {
@@ -164,12 +166,38 @@ function withPhases(tables: Tables, onPhase: (phase: RebuildState['phase']) => P
     async insert(insert, options) {
       await tables.insert(insert, options)
       if (!insert.table.endsWith('.rebuild_log')) return
-      const [, , phase] = JSON.parse(insert.body) as [string, string, RebuildState['phase']]
+      const phase = phaseOf(String(decodeRows(insert)[0]?.phase))
       if (phase === last) return
       last = phase
       await onPhase(phase)
     },
   }
+}
+
+/**
+ * Compacts the event log, as Kafka does when `delete.retention.ms` is over: a key keeps only its last record, and tombstones
+ * are gone. The last record of a topic stays, because it says where the log ends.
+ */
+export function compactLog({ journal }: Pick<RebuildableModel, 'journal'>): void {
+  const file = new DatabaseSync(journal)
+  try {
+    for (const table of ['records_campaigns', 'records_pledges', 'records_api_keys']) {
+      file.exec(`DELETE FROM ${table} WHERE offset < (SELECT max(offset) FROM ${table})
+        AND (value IS NULL OR offset NOT IN (SELECT max(offset) FROM ${table} GROUP BY key))`)
+    }
+  } finally {
+    file.close()
+  }
+}
+
+/** Writes the events to a file beside the log, as an archive that a rebuild can read. Returns its path. */
+export function archiveOf(
+  { journal }: Pick<RebuildableModel, 'journal'>,
+  events: readonly ChangeEvent[],
+): string {
+  const path = `${journal}-${randomUUID()}.ndjson`
+  writeFileSync(path, events.map(event => `${formatEvent(event)}\n`).join(''))
+  return path
 }
 
 /** Campaigns with up to four pledges each, several versions of everything, some that are not public, and a key. */
@@ -186,7 +214,7 @@ export function platformHistory(campaigns: number): ChangeEvent[] {
   return events
 }
 
-/** What is public, and when it changed, in the order of ids. */
+/** The public campaigns and their stamps, in the order of ids. */
 export function stampsOf({
   tables,
   databases,

@@ -1,17 +1,17 @@
-/** Caches over one Redis, as those of several processes would be: each with a connection and a memory of its own. */
+/** Caches over one Redis, as in several processes: each has its own connection and memory. */
 import { randomUUID } from 'node:crypto'
-import type { CacheEntry, ResponseCache } from '../../services/query/response-cache.ts'
+import type { CacheEntry, ResponseCache } from '../../services/query/cache/response-cache.ts'
 import {
   createRedisResponseCache,
   type RedisCacheDependencies,
-} from '../../services/query/response-cache-redis.ts'
-import type { RedisConnection } from '../../services/shared/redis.ts'
-import { connectTo, newPrefix, type TestRedis } from './redis.ts'
+} from '../../services/query/cache/response-cache-redis.ts'
+import type { RedisConnection } from '../../services/query/redis/connection.ts'
+import { connectTo, isUpWithin, newPrefix, type TestRedis } from './redis.ts'
 
 export interface TestCache {
   cache: ResponseCache
   connection: RedisConnection
-  /** Unix milliseconds of this process's clock. */
+  /** The clock of this process, in Unix milliseconds. */
   now(): number
 }
 
@@ -19,13 +19,13 @@ export type TestCacheSettings = Partial<
   Pick<RedisCacheDependencies, 'keyPrefix' | 'bytesMax' | 'valueBytesMax' | 'lockMs' | 'now'>
 > & { deadlineMs?: number }
 
-/** What a cache over Redis is made with, and its connection, which is up. */
+/** The dependencies of a cache over Redis. Their connection is up. */
 export async function redisCacheDependencies(
   redis: Pick<TestRedis, 'url'>,
   { deadlineMs = 5000, ...settings }: TestCacheSettings = {},
 ): Promise<RedisCacheDependencies> {
   const connection = connectTo(redis, { deadlineMs })
-  if (!(await connection.whenUp(10_000))) throw new Error('Redis is not there')
+  if (!(await isUpWithin(connection, 10_000))) throw new Error('Redis did not come up')
   return {
     connection,
     keyPrefix: newPrefix(),
@@ -46,7 +46,7 @@ export async function openCache(
   return { cache: createRedisResponseCache(dependencies), connection, now }
 }
 
-/** An entry with this body, made now by that clock. */
+/** An entry with this body, created now by this clock. */
 export function entryOf(body: string, now: () => number, ttlMs = 60_000): CacheEntry {
   const createdAt = now()
   const rest = { etag: `W/"${body.slice(0, 8)}"`, asOf: null, link: null }

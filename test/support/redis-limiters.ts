@@ -1,16 +1,19 @@
-/** Limiters over one Redis, as those of several processes would be: each with a connection and windows of its own. */
+/** Limiters over one Redis, as in several processes: each has its own connection and local window. */
 import { hash, randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, vi } from 'vitest'
-import type { RateLimiterSettings } from '../../services/query/rate-limiter.ts'
-import { createRedisRateLimiter, type RedisRateLimiter } from '../../services/query/rate-limiter-redis.ts'
-import type { RedisConnection } from '../../services/shared/redis.ts'
+import type { RateLimiterSettings } from '../../services/query/rate-limit/rate-limiter.ts'
+import {
+  createRedisRateLimiter,
+  type RedisRateLimiter,
+} from '../../services/query/rate-limit/rate-limiter-redis.ts'
+import type { RedisConnection } from '../../services/query/redis/connection.ts'
 import { connectTo, newPrefix, type TestRedis } from './redis.ts'
 
 export interface TestLimiters<Count extends 1 | 2> {
   limiters: Count extends 1 ? [RedisRateLimiter] : [RedisRateLimiter, RedisRateLimiter]
   keyPrefix: string
-  /** Where Redis keeps the bucket. */
+  /** The key of the bucket in Redis. */
   keyOf(bucket: string): string
   close(): Promise<void>
 }
@@ -18,13 +21,13 @@ export interface TestLimiters<Count extends 1 | 2> {
 export interface TestLimiterOptions {
   deadlineMs?: number
   now?: () => number
-  /** Used as it is, and not waited for. */
+  /** Used as it is; the limiter does not wait until it is up. */
   connection?: RedisConnection
 }
 
 const waiting = { timeout: 20_000, interval: 5 }
 
-/** Resolves when Redis decides for all of them. */
+/** Opens the limiters. Resolves when Redis decides for all of them. */
 export async function openLimiters<Count extends 1 | 2>(
   redis: Pick<TestRedis, 'url'>,
   count: Count,
@@ -67,13 +70,13 @@ export function untilAlone(limiters: readonly RedisRateLimiter[]): Promise<void>
   return vi.waitFor(() => expect(limiters.some(limiter => limiter.isShared())).toBe(false), waiting)
 }
 
-/** Unix milliseconds of Redis. */
+/** The clock of Redis, in Unix milliseconds. */
 export async function redisNow({ client }: Pick<TestRedis, 'client'>): Promise<number> {
   const [seconds, micros] = await client.time()
   return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
 }
 
-/** Resolves when the clock of Redis shows that time. */
+/** Resolves when the clock of Redis has reached this time. */
 export async function untilRedisSays(redis: Pick<TestRedis, 'client'>, time: number): Promise<void> {
   for (let left = 1; left > 0; ) {
     left = time - (await redisNow(redis))

@@ -1,12 +1,11 @@
 /**
- * A Redis of a test's own, on a free loopback port and in a directory of its own, that the test may kill and stop as it
- * likes. Suites that only ask a Redis take the one of services/redis.ts.
+ * Starts a Redis for one test, on a free loopback port and in its own directory. The test may kill and pause it. Suites
+ * that only need a Redis use the one of services/redis.ts.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -16,46 +15,47 @@ import {
   createRedisConnection,
   type RedisConnection,
   type RedisSettings,
-} from '../../services/shared/redis.ts'
+} from '../../services/query/redis/connection.ts'
+import { freePort } from '../../services/shared/free-port.ts'
 import type { Requirement } from './requirements.ts'
 
 const program = 'redis-server'
 const hasProgram = spawnSync(program, ['--version']).status === 0
 
-/** A Redis of the test's own: for what takes it away. */
+/** The requirement of tests that kill or pause Redis. */
 export const redisProgram: Requirement = { isMet: hasProgram, reason: `no ${program} is installed` }
 
 export interface TestRedis {
   url: string
-  /** For what a test looks up itself. */
+  /** A client for the test itself. */
   client: Redis
   close(): Promise<void>
 }
 
 export interface RedisProcess extends TestRedis {
   port: number
-  /** SIGKILL: what it held is gone. */
+  /** Sends SIGKILL. All data is lost. */
   kill(): Promise<void>
-  /** Starts it again on the same port, empty, after `kill`. */
+  /** Starts it again, empty, on the same port, after `kill`. */
   restart(): Promise<void>
-  /** SIGSTOP: it takes connections and bytes, and answers nothing. */
+  /** Sends SIGSTOP: Redis accepts connections and bytes, and answers nothing. */
   pause(): void
   resume(): void
 }
 
 const startMsMax = 10_000
 
-/** Starts a server; `options` are more of its command line. Rejects where it does not start. */
+/** Starts a server. `options` are added to its command line. Rejects if it does not start. */
 export async function startRedis(...options: string[]): Promise<RedisProcess> {
   const directory = mkdtempSync(join(tmpdir(), 'redis-'))
   const port = await freePort()
   const url = `redis://127.0.0.1:${port}`
   let child = await launch(directory, port, options)
   const client = new Redis(url, { retryStrategy: () => 20 })
-  // A server that a test has killed is no news.
+  // A killed server is expected.
   client.on('error', () => undefined)
 
-  // A run that is broken off closes nothing.
+  // An aborted run does not call `close`.
   const killAtExit = () => void child.kill('SIGKILL')
   process.on('exit', killAtExit)
 
@@ -85,7 +85,7 @@ export async function startRedis(...options: string[]): Promise<RedisProcess> {
   }
 }
 
-/** A connection that gives Redis as long as a busy machine may need, and comes back soon. */
+/** A connection with a long deadline for busy machines, which reconnects quickly. */
 export function connectTo(
   { url }: Pick<TestRedis, 'url'>,
   settings: Partial<Pick<RedisSettings, 'deadlineMs' | 'tls'>> & { logger?: Logger } = {},
@@ -97,7 +97,18 @@ export function connectTo(
   )
 }
 
-/** A prefix that no other test has. */
+/** Resolves to true when the connection comes up, or to false after `msMax`. */
+export function isUpWithin(connection: Pick<RedisConnection, 'onUp'>, msMax: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const timer = setTimeout(resolve, msMax, false)
+    connection.onUp(() => {
+      clearTimeout(timer)
+      resolve(true)
+    })
+  })
+}
+
+/** Returns a unique prefix. */
 export function newPrefix(): string {
   return `test:${randomBytes(6).toString('hex')}:`
 }
@@ -127,14 +138,4 @@ async function answers(port: number): Promise<boolean> {
   } finally {
     client.disconnect()
   }
-}
-
-/** A port of the loopback that nobody uses. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  await once(server.close(), 'close')
-  if (typeof address !== 'object' || address === null) throw new Error('a port of the loopback has no number')
-  return address.port
 }

@@ -1,4 +1,4 @@
-/** The projector as a service whose schemas come from a registry, and producers that register theirs there. */
+/** The projector service with schemas from a registry, and producers that register their schemas there. */
 import { pino } from 'pino'
 import { expect, vi } from 'vitest'
 import { compileSchema } from '../../contracts/events/avro-types.ts'
@@ -6,15 +6,15 @@ import { type EventType, keyOf, type StateEvent, type Topic, topicOf } from '../
 import { createProjectorService, type ProjectorService } from '../../services/projector/service.ts'
 import { readConfig } from '../../services/shared/config.ts'
 import type { EventReader, NewRecord } from '../../services/shared/event-log/port.ts'
-import { createMetrics } from '../../services/shared/metrics.ts'
-import type { SchemaRegistry } from '../../services/shared/schema-registry.ts'
+import { createMetrics } from '../../services/shared/ops/metrics.ts'
+import type { SchemaRegistry } from '../../services/shared/schema-registry/schema-registry.ts'
 import type { Databases, Tables } from '../../services/shared/tables/port.ts'
-import { backerKey } from './model-tables.ts'
+import { hashBacker } from './model-tables.ts'
 
 export interface RunningProjector {
   service: ProjectorService
   done: Promise<void>
-  /** Aborts it and resolves, or rejects, with it. */
+  /** Aborts it, and resolves or rejects with it. */
   stop(): Promise<void>
   /** How often the registry was asked again. */
   schemaRetries(): Promise<number>
@@ -38,7 +38,7 @@ export function startProjector({
   const service = createProjectorService({
     ...dependencies,
     config: readConfig({ PLEDGEVIEW_COMMIT_HORIZON_MS: '60000', PLEDGEVIEW_BATCH_MS_MAX: '20', ...settings }),
-    backerKey,
+    hashBacker,
     run: 'test',
     settleMs: 0,
     metrics,
@@ -49,7 +49,7 @@ export function startProjector({
   })
   const abort = new AbortController()
   const done = service.run(abort.signal)
-  // A test awaits it in its own time; until then a failure must not count as unhandled.
+  // The test awaits it later. Until then a failure must not count as an unhandled rejection.
   done.catch(() => {})
   return {
     service,
@@ -68,14 +68,14 @@ export function startProjector({
   }
 }
 
-/** A state as a producer of another version has it: without fields of ours, with others, with symbols of its own. */
+/** A state as a producer of another version writes it: without some fields of ours, with other fields and symbols. */
 export interface ForeignState {
   type: EventType
   key: string
   data: object
 }
 
-/** A producer with schemas of its own: it registers them and frames its values with the ids that it got. */
+/** A producer with its own schemas. It registers them, and frames its values with the ids that it got. */
 export async function openProducer(
   registry: SchemaRegistry,
   {

@@ -1,4 +1,4 @@
-/** Rejects that differ in all that a filter asks for, filters, and what of the ones the others ask for, said plainly. */
+/** Distinct rejects, filters for them, and a plain model of which rejects a filter selects. */
 import fc from 'fast-check'
 import { topics } from '../../contracts/events/event.ts'
 import type { LogRecord, StoredReject } from '../../services/shared/event-log/port.ts'
@@ -14,7 +14,7 @@ const reasons = [
   'a%b_c é',
 ]
 
-/** So many rejects, each of its own place, put in the order of their times as a log puts them. */
+/** This many rejects, each with a separate place, in the order of their times, as in a log. */
 export function rejectsOf(count: number, partitions: number): StoredReject[] {
   return Array.from({ length: count }, (_, n) => {
     const record: LogRecord = {
@@ -42,7 +42,7 @@ export const anyFilter: fc.Arbitrary<RejectFilter> = fc
   })
   .map(filter => Object.fromEntries(Object.entries(filter).filter(([, part]) => part !== undefined)))
 
-/** The places of those that the filter asks for, in their order. */
+/** The places of the rejects that the filter selects, in their order. */
 export function placesAskedFor(rejects: readonly StoredReject[], filter: RejectFilter): string[] {
   return rejects
     .filter(({ record }) => !filter.topic || record.topic === filter.topic)
@@ -56,7 +56,7 @@ export function placesOf(rejects: readonly StoredReject[]): string[] {
   return rejects.map(({ record }) => placeName(record))
 }
 
-// On the minutes of rejects, and one millisecond beside them.
+// At the times of rejects, which are whole minutes, and one millisecond before or after.
 function anyTime(): fc.Arbitrary<number> {
   return fc
     .tuple(fc.integer({ min: -1, max: minutes }), fc.constantFrom(-1, 0, 1))

@@ -1,19 +1,19 @@
 /**
- * What a suite needs beside Node, and what happens where it is missing: in CI the suite fails, elsewhere it is skipped
- * with the reason, which the summary repeats.
+ * What a suite needs in addition to Node, and what happens if it is missing: in CI the suite fails. On other machines it is
+ * skipped with the reason, which the summary repeats.
  */
 import { existsSync } from 'node:fs'
 import type { TestContext } from 'vitest'
 
-/** A thing that may be missing, and what to say then. */
+/** Something that may be missing, and the reason to print then. */
 export interface Requirement {
   isMet: boolean
   reason: string
-  /** Where a service comes from, with its name; the summary of the run says it once. */
+  /** The source of a service, with its name; the summary of the run prints it once. */
   source?: string | undefined
 }
 
-/** The real Kickstarter table, beside the project; it is not shipped with it. */
+/** The real Kickstarter table, in a folder beside the project; it is not shipped with it. */
 export const kickstarterFolder = new URL('../../../shared/data/', import.meta.url)
 export const kickstarterTable: Requirement = {
   isMet: existsSync(new URL('kickstarter-2018-sample.csv', kickstarterFolder)),

@@ -1,4 +1,4 @@
-/** Events with nothing special about them, for tests to change what they are about. */
+/** Plain events. Each test changes the fields that it is about. */
 import { encodeState } from '../../contracts/events/codec.ts'
 import {
   type ApiKeyState,
@@ -34,7 +34,7 @@ export function newRecordOf(event: ChangeEvent): NewRecord {
   }
 }
 
-/** What no decoder takes for an event. */
+/** A value that no decoder accepts. */
 export const noEvent: NewRecord = {
   topic: 'pledges',
   key: Buffer.from('a/p'),

@@ -1,4 +1,4 @@
-/** The schema registries that the tests run on: one in this process, and a real one that nobody here wrote. */
+/** The schema registries that the tests run on: a fake in this process, and a real third-party one. */
 import { startFakeSchemaRegistry } from './fake-schema-registry.ts'
 import { schemaRegistryService, type TestSchemaRegistry } from './services/schema-registry.ts'
 import type { TestService } from './services/test-service.ts'

@@ -1,4 +1,4 @@
-/** The program as its users run it: child processes of the command line, in data directories of their own. */
+/** The program as its users run it: child processes of the command line, in separate data directories. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -8,11 +8,11 @@ import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 
 const cli = new URL('../../services/cli.ts', import.meta.url).pathname
-// A process that runs for long says much; a test only ever looks at its end.
+// A long-running process prints much; tests only need the end.
 const outputLengthMax = 1_000_000
 
 export interface ServiceProcess {
-  /** `http://127.0.0.1:port/api/v1`; empty where it serves no API. */
+  /** `http://127.0.0.1:port/api/v1`; empty if it serves no API. */
   apiUrl: string
   opsUrl: string
   child: ChildProcess
@@ -35,7 +35,7 @@ export function makeDataDirectory(): { path: string; remove(): void } {
 
 /** A command of the program that has been started and may not run yet. */
 export interface LaunchedProcess extends Pick<ServiceProcess, 'child' | 'output'> {
-  /** Resolves once it has said its sign. Rejects with what it said where it ends before. */
+  /** Resolves when it has printed its sign. Rejects with its output if it ends before. */
   started: Promise<ServiceProcess>
 }
 
@@ -77,8 +77,8 @@ export function launchProcess(
 }
 
 /**
- * Starts a command of the program that runs until it is interrupted, and resolves once it has said that it is ready, or,
- * with `sign`, once it has said that. Rejects with what it said where it ends before.
+ * Starts a command of the program that runs until it is interrupted. Resolves when it has printed that it is ready
+ * or, with `sign`, when it has printed that. Rejects with its output if it ends before.
  */
 export function startProcess(
   args: readonly string[],
@@ -88,13 +88,19 @@ export function startProcess(
   return launchProcess(args, environment, sign).started
 }
 
+/** Free ports, all of them. */
+export const freePorts = ['port', 'ops-port', 'sql-port', 'sql-native-port'].flatMap(name => [
+  `--${name}`,
+  '0',
+])
+
 /** Starts the embedded service on free ports; see `startProcess`. */
 export function startServiceProcess(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
   sign?: string,
 ): Promise<ServiceProcess> {
-  return startProcess(['start', '--port', '0', '--ops-port', '0', ...args], environment, sign)
+  return startProcess(['start', ...freePorts, ...args], environment, sign)
 }
 
 /** Runs one command to its end. */
@@ -107,7 +113,7 @@ export async function runCli(
     env: { ...process.env, ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
-  // A command that stops early closes its stdin; what still comes has nowhere to go.
+  // A command that stops early closes its stdin. The rest of the input is dropped.
   child.stdin.on('error', () => {})
   if (typeof stdin === 'string' || stdin === undefined) child.stdin.end(stdin ?? '')
   else stdin.pipe(child.stdin)

@@ -1,22 +1,23 @@
 /**
- * `npm run stack`: the distributed form on this machine, for a person to play with: real Kafka, Redis and schema
- * registry, ClickHouse as chDB behind the HTTP door, two projectors and two query services as processes of their own.
- * Ctrl-C ends all of it.
+ * `npm run stack`: the distributed form on this machine, to try by hand. It runs Kafka, ClickHouse, Redis and a schema
+ * registry, and two projectors and two query services as separate processes.
+ *
+ * It reports its progress, prints all addresses, issues a key, and removes everything on Ctrl-C.
  */
 import { once } from 'node:events'
 import { type Apicurio, apicurioRegistry, startApicurio } from './apicurio.ts'
-import { type ClickHouseDoor, startClickHouseDoor } from './clickhouse-door.ts'
-import { type Addresses, deploy } from './deployment.ts'
+import { type ClickHouse, startClickHouse } from './clickhouse.ts'
+import { type Addresses, type Deployment, deploy } from './deployment.ts'
 import { type KafkaBroker, startKafka } from './kafka/broker.ts'
 import { type KafkaVersion, kafkaRequirement } from './kafka/jars.ts'
 import { type RedisProcess, redisProgram, startRedis } from './redis.ts'
 import type { Requirement } from './requirements.ts'
 
-/** Services of this run's own, on free ports, that a test may hold, kill and start again. */
+/** Services that only this run uses, on free ports. A test may pause, kill and restart them. */
 export interface LocalServices {
   addresses: Required<Pick<Addresses, 'kafka' | 'clickHouse' | 'redis'>> & Addresses
   kafka: KafkaBroker
-  clickHouse: ClickHouseDoor
+  clickHouse: ClickHouse
   redis: RedisProcess
   schemaRegistry: Apicurio | undefined
   stop(): Promise<void>
@@ -24,13 +25,15 @@ export interface LocalServices {
 
 export interface LocalServiceOptions {
   kafkaVersion?: KafkaVersion
-  /** Default: none, and the schema ids are the fixed ones. */
+  /** Default: no registry. Then the schema ids are the fixed ones. */
   withSchemaRegistry?: boolean
+  /** Called before each service is started, with its description. */
+  onProgress?: (text: string) => void
 }
 
 const newestKafka: KafkaVersion = '4.4.0'
 
-/** Whether all that `startLocalServices` needs is there; what has to be fetched first is fetched. */
+/** Whether everything that `startLocalServices` needs is installed. Downloads what has to be downloaded first. */
 export async function localServices({
   kafkaVersion = newestKafka,
   withSchemaRegistry = false,
@@ -43,30 +46,52 @@ export async function localServices({
   return all.find(requirement => !requirement.isMet) ?? { isMet: true, reason: '' }
 }
 
-/** Starts them all. Rejects where one does not start, and then leaves none behind. */
+/** Starts them all. If one does not start, it stops the others and rejects. */
 export async function startLocalServices({
   kafkaVersion = newestKafka,
   withSchemaRegistry = false,
+  onProgress = () => {},
 }: LocalServiceOptions = {}): Promise<LocalServices> {
   const started: (() => Promise<void>)[] = []
-  async function kept<T>(starting: Promise<T>, stop: (service: T) => Promise<void>): Promise<T> {
-    const service = await starting
+  async function kept<T>(
+    name: string,
+    start: () => Promise<T>,
+    stop: (service: T) => Promise<void>,
+  ): Promise<T> {
+    onProgress(`starting ${name}`)
+    const service = await start()
     started.push(() => stop(service))
     return service
   }
   const stop = async () => void (await Promise.all(started.map(stopOne => stopOne())))
   try {
-    // One after the other: whatever fails, all that has started is known.
-    const kafka = await kept(startKafka(kafkaVersion), broker => broker.stop())
-    const clickHouse = await kept(startClickHouseDoor(), door => door.stop())
-    const redis = await kept(startRedis(), server => server.close())
+    // One after the other, so that all services that have started are known if one fails.
+    const kafka = await kept(
+      `Kafka ${kafkaVersion}`,
+      () => startKafka(kafkaVersion),
+      broker => broker.stop(),
+    )
+    const clickHouse = await kept(
+      'ClickHouse',
+      () => startClickHouse(),
+      server => server.stop(),
+    )
+    const redis = await kept(
+      'Redis',
+      () => startRedis(),
+      server => server.close(),
+    )
     const schemaRegistry = withSchemaRegistry
-      ? await kept(startApicurio(), registry => registry.close())
+      ? await kept(
+          'the schema registry',
+          () => startApicurio(),
+          registry => registry.close(),
+        )
       : undefined
     return {
       addresses: {
         kafka: kafka.address,
-        clickHouse: clickHouse.url,
+        clickHouse,
         redis: redis.url,
         ...(schemaRegistry && { schemaRegistry: schemaRegistry.url }),
       },
@@ -83,25 +108,70 @@ export async function startLocalServices({
 }
 
 async function main(): Promise<void> {
-  const options = { withSchemaRegistry: true }
+  const say = (text: string) => void process.stderr.write(`${text} ...\n`)
+  say('checking that Kafka, Redis and the schema registry are installed (the first time this downloads them)')
+  const options = { withSchemaRegistry: true, onProgress: say }
   const requirement = await localServices(options)
   if (!requirement.isMet) throw new Error(requirement.reason)
   const services = await startLocalServices(options)
-  const deployment = await deploy(services.addresses)
-  const started = [
-    await deployment.startProjector(),
-    await deployment.startProjector(),
-    await deployment.startQuery(),
-    await deployment.startQuery(),
+  try {
+    say('creating the topics and the tables')
+    const deployment = await deploy(services.addresses)
+    try {
+      await run(deployment, services.addresses, say)
+    } finally {
+      say('stopping the projectors and the query services')
+      await deployment.stop()
+    }
+  } finally {
+    say('stopping the services; their data is removed')
+    await services.stop()
+  }
+}
+
+/** Runs the program's own processes until the first Ctrl-C. */
+async function run(
+  deployment: Deployment,
+  addresses: LocalServices['addresses'],
+  say: (text: string) => void,
+): Promise<void> {
+  const interrupted = once(process, 'SIGINT')
+  say('starting two projectors')
+  const projectors = [await deployment.startProjector(), await deployment.startProjector()]
+  say('starting two query services')
+  const queries = [await deployment.startQuery(), await deployment.startQuery()]
+  say('issuing a key')
+  const issued = await deployment.command([
+    ...['keys', 'issue', '--json', '--account', 'stack', '--name', 'Stack'],
+    ...['--url', 'https://example.com', '--email', 'stack@example.com'],
+  ])
+  if (issued.code !== 0) throw new Error(`no key could be issued: ${issued.stderr}`)
+  const { key, secret } = JSON.parse(issued.stdout) as { key: string; secret: string }
+  const places = [
+    ...queries.map(({ apiUrl, opsUrl }) => ['query service', `${apiUrl} (ops: ${opsUrl})`]),
+    ...projectors.map(({ opsUrl }) => ['projector', `ops: ${opsUrl}`]),
+    ['Kafka', addresses.kafka],
+    ['ClickHouse', `${addresses.clickHouse.url} (user ${addresses.clickHouse.user})`],
+    ['Redis', addresses.redis],
+    ['schema registry', addresses.schemaRegistry ?? 'none'],
   ]
-  for (const { output } of started) process.stdout.write(output())
   const settings = Object.entries(deployment.environment).map(([name, value]) => `export ${name}=${value}`)
-  process.stdout.write(
-    `\nFor the commands (events append, keys, status, rejects, migrate), in another terminal:\n\n${settings.join('\n')}\n`,
-  )
-  await once(process, 'SIGINT')
-  await deployment.stop()
-  await services.stop()
+  process.stdout.write(`
+Everything runs:
+
+${places.map(([name = '', place]) => `  ${name.padEnd(16)}${place}`).join('\n')}
+
+A key was issued. Its secret is not shown again. Try:
+
+  curl -s -H 'X-API-Key: ${key}' -H 'X-API-Secret: ${secret}' '${queries[0]?.apiUrl}/projects?limit=3'
+
+For the commands (events append, keys, status, rejects, rebuild), paste this in another terminal first:
+
+${settings.join('\n')}
+
+Ctrl-C stops everything and removes its data.
+`)
+  await interrupted
 }
 
 if (import.meta.main) await main()

@@ -1,39 +1,76 @@
 /**
- * The last lines of a test run: where its services came from, what was skipped and why, then one line that any CI can read.
+ * The last lines of a test run: the sources of its services, what was skipped and why, which suites it left out, and then one
+ * line that any CI can read.
  *
- * Runs beside Vitest's own reporter. A module that failed to load counts as one failure: its tests are not known.
+ * Runs beside Vitest's own reporter. A module that failed to load counts as one failure: its tests are not known. In CI
+ * (CI=true) a skipped test counts as a failure, because CI has all that the tests need.
  */
-import type { Reporter, TestCase, TestModule } from 'vitest/node'
+import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node'
+
+interface Outcome {
+  passed: number
+  failed: number
+  skipped: number
+  /** The tests that were skipped, by reason. */
+  reasons: Map<string, { tests: number; files: Set<string> }>
+  sources: Set<string>
+}
 
 export default class SummaryReporter implements Reporter {
+  #vitest: Vitest | undefined
+
+  onInit(vitest: Vitest): void {
+    this.#vitest = vitest
+  }
+
   onTestRunEnd(modules: ReadonlyArray<TestModule>, unhandledErrors: ReadonlyArray<unknown>): void {
-    const counts = { passed: 0, failed: unhandledErrors.length, skipped: 0 }
-    const reasons = new Map<string, number>()
-    const sources = new Set<string>()
-    for (const module of modules) {
-      if (module.errors().length > 0) counts.failed++
-      // A suite whose set-up failed has run none of its tests: they count as skipped, the suite as a failure.
-      for (const suite of module.children.allSuites()) if (suite.errors().length > 0) counts.failed++
-      for (const test of module.children.allTests()) {
-        const { state } = test.result()
-        for (const source of test.meta().sources ?? []) sources.add(source)
-        if (state === 'passed') counts.passed++
-        else if (state === 'failed') counts.failed++
-        else {
-          counts.skipped++
-          const reason = `${module.relativeModuleId}: ${reasonOf(test)}`
-          reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
-        }
+    const { passed, failed, skipped, reasons, sources } = outcomeOf(modules, unhandledErrors.length)
+    const isCi = process.env.CI === 'true'
+    for (const source of [...sources].toSorted()) print(`service: ${source}`)
+    for (const [reason, { tests, files }] of reasons) {
+      print(`${isCi ? 'FAILED: CI requires what was skipped, ' : 'skipped '}${tests} tests: ${reason}`)
+      print(`  in ${[...files].toSorted().join(', ')}`)
+    }
+    if (isCi && skipped > 0) process.exitCode = 1
+    const projects = this.#vitest?.projects.map(({ name }) => name) ?? []
+    if (projects.includes('short') && !projects.includes('long')) {
+      print('\nThese were the short suites. `npm run test:long` runs the long ones: kills, faults, a whole')
+      print('Kickstarter table, many simulated worlds, and clients in other languages (about 10 minutes).')
+    }
+    const counts = isCi
+      ? `${passed} passed, ${failed + skipped} failed`
+      : `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`
+    print(`\n${counts}`)
+  }
+}
+
+function outcomeOf(modules: ReadonlyArray<TestModule>, errors: number): Outcome {
+  const outcome: Outcome = { passed: 0, failed: errors, skipped: 0, reasons: new Map(), sources: new Set() }
+  for (const module of modules) {
+    if (module.errors().length > 0) outcome.failed++
+    // If the set-up of a suite failed, none of its tests ran: the suite counts as a failure, its tests as skipped.
+    for (const suite of module.children.allSuites()) if (suite.errors().length > 0) outcome.failed++
+    for (const test of module.children.allTests()) {
+      for (const source of test.meta().sources ?? []) outcome.sources.add(source)
+      const { state } = test.result()
+      if (state === 'passed') outcome.passed++
+      else if (state === 'failed') outcome.failed++
+      else {
+        outcome.skipped++
+        const reason = reasonOf(test)
+        const { tests, files } = outcome.reasons.get(reason) ?? { tests: 0, files: new Set<string>() }
+        outcome.reasons.set(reason, { tests: tests + 1, files: files.add(module.relativeModuleId) })
       }
     }
-    for (const source of [...sources].toSorted()) process.stdout.write(`service: ${source}\n`)
-    for (const [reason, tests] of reasons) process.stdout.write(`skipped ${tests} of ${reason}\n`)
-    const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : ''
-    process.stdout.write(`\n${counts.passed} passed, ${counts.failed} failed${skipped}\n`)
   }
+  return outcome
 }
 
 function reasonOf(test: TestCase): string {
   const result = test.result()
   return ('note' in result && result.note) || 'not run'
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
 }

@@ -1,6 +1,6 @@
 /**
- * Answers that are asked for one by one: within its cache period an answer is given again without asking; after it, the
- * service is asked whether it still holds (which costs a request of the limit, but no body).
+ * A cache of single responses. Within its cache period a response is returned without a request. After that, a
+ * conditional request asks whether it is still valid: this counts against the rate limit, but transfers no body.
  */
 import { wholeNumber } from './pacer.ts'
 import type { Transport } from './transport.ts'
@@ -9,7 +9,7 @@ export interface KeptAnswer {
   headers: Headers
   text: string
   etag: string | undefined
-  /** Unix milliseconds, until when asking again would bring the same. */
+  /** Unix milliseconds. Until then a request would return the same response. */
   freshUntil: number
 }
 
@@ -22,7 +22,7 @@ const answersMax = 64
 
 /** `now` is in Unix milliseconds. */
 export function createAnswers(transport: Transport, now: () => number): Answers {
-  // In the order of their last use.
+  // Ordered by last use.
   const kept = new Map<string, KeptAnswer>()
 
   return {
@@ -46,7 +46,7 @@ export function createAnswers(transport: Transport, now: () => number): Answers 
   }
 }
 
-/** How long this answer stands, from its receipt, in milliseconds: the rest of its `max-age` after its `Age` (RFC 9111). */
+/** How long this response stays valid after its receipt, in milliseconds: its `max-age` minus its `Age` (RFC 9111). */
 export function freshMs(headers: Headers): number {
   const lifetime = Number(/max-age=(\d{1,9})/.exec(headers.get('cache-control') ?? '')?.[1] ?? 0)
   const age = wholeNumber(headers.get('age')) ?? 0

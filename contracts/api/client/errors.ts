@@ -1,13 +1,13 @@
-/** The errors of the client: one class, told apart by code. */
+/** The error of the client: one class with several codes. */
 import type { ErrorCode } from '../errors.ts'
 
 /**
- * The service's own codes, and the client's:
- * - `network_failure`: no answer, or none in time (`cause` says why);
- * - `unexpected_response`: an answer that is not this API's, as from a proxy, or one whose headers cannot be read;
- * - `filtered_delta`: a filter together with `updated_since`, which was not allowed;
- * - `unstable_walk`: the pages moved more often than a walk could follow within its bound;
- * - `store_in_use`: the watermark store is that of an iteration that has not ended.
+ * The codes of the service, and those of the client:
+ * - `network_failure`: no response, or none in time (see `cause`);
+ * - `unexpected_response`: a response that this API does not send, for example of a proxy, or with invalid headers;
+ * - `filtered_delta`: a filter together with `updated_since`, without `allowFilteredDelta`;
+ * - `unstable_walk`: the pages changed more often than a walk could follow;
+ * - `store_in_use`: another iteration uses the watermark store.
  */
 export type ClientErrorCode =
   | ErrorCode
@@ -20,16 +20,16 @@ export type ClientErrorCode =
 export interface ClientErrorDetails {
   code: ClientErrorCode
   message: string
-  /** The HTTP status; null where there was no answer. */
+  /** The HTTP status; null if there was no response. */
   status?: number | null
-  /** `X-Request-Id`, for a support request; null where there is none. */
+  /** `X-Request-Id`, for a support request; null if there is none. */
   requestId?: string | null
-  /** How long the service asks to wait, in milliseconds; null where it does not say. */
+  /** How long the service asks the client to wait, in milliseconds; null if it does not say. */
   retryAfterMs?: number | null
   cause?: unknown
 }
 
-/** Whatever the client rejects with, but for the reason of an `AbortSignal` and what a consumer's own code throws. */
+/** Every error of the client, except the reason of an `AbortSignal` and errors that the consumer's own code throws. */
 export class ClientError extends Error {
   override name = 'ClientError'
   readonly code: ClientErrorCode
@@ -46,12 +46,12 @@ export class ClientError extends Error {
   }
 }
 
-/** Whether one more request, later, may find an answer. */
+/** Whether a later retry of the request may succeed. */
 export function isRetryable({ code, status }: ClientError): boolean {
   return code === 'network_failure' || status === 429 || (status !== null && status >= 500)
 }
 
-/** Whether the condition may pass without anyone changing the program, its credentials or its settings. */
+/** Whether the error may disappear without a change to the program, its credentials or its settings. */
 export function isTransient(error: unknown): error is ClientError {
   return error instanceof ClientError && (isRetryable(error) || error.code === 'unstable_walk')
 }

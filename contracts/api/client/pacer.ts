@@ -1,21 +1,22 @@
 /**
- * Keeps a client under its rate limit by what the responses say of it. The limit is the key's, so others may use it up
- * meanwhile: then the service refuses, which uses nothing up, and says when to come back.
+ * Keeps the client under its rate limit, based on the response headers. Other clients may use the same key and use up
+ * the limit. Then the service refuses a request, which does not count, and says when to retry.
  */
-import type { Surroundings } from './surroundings.ts'
+import type { Runtime } from './runtime.ts'
 
 export interface Pacer {
-  /** Resolves when a request may go. Waits 61 s at the most. */
+  /** Resolves when a request may be sent. Waits at most 61 s. */
   admit(signal?: AbortSignal): Promise<void>
-  /** Takes note of what a response says. */
+  /** Reads the rate-limit headers of a response. */
   learn(headers: Headers): void
 }
 
-// The window is a minute. A clock that is wrong must not make anyone wait for longer.
+// The window is a minute. A wrong clock must not make a client wait longer.
 const waitMsMax = 61_000
 
-export function createPacer({ now, sleep }: Pick<Surroundings, 'now' | 'sleep'>): Pacer {
-  // Null: not known, so only asking can tell.
+/** Creates a pacer that knows nothing of the limit yet. */
+export function createPacer({ now, sleep }: Pick<Runtime, 'now' | 'sleep'>): Pacer {
+  // Null: not known yet. Only a request can tell.
   let remaining: number | null = null
   let resetAt = 0
 
@@ -39,7 +40,7 @@ export function createPacer({ now, sleep }: Pick<Surroundings, 'now' | 'sleep'>)
   }
 }
 
-// `RateLimit` says it as a delay, which does not depend on the two clocks agreeing; `X-RateLimit-Reset` as a moment.
+// `RateLimit` has a delay, which does not depend on the clocks; `X-RateLimit-Reset` has a moment.
 function resetDelayMs(headers: Headers, now: number): number | null {
   const delay = /;t=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]
   if (delay !== undefined) return Number(delay) * 1000
@@ -47,7 +48,7 @@ function resetDelayMs(headers: Headers, now: number): number | null {
   return reset === null ? null : reset * 1000 - now
 }
 
-/** A header of decimal digits as a number; null where it is something else or not there. */
+/** Parses a header of decimal digits; null if it is something else or missing. */
 export function wholeNumber(text: string | null): number | null {
   return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null
 }

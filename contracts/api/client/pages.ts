@@ -1,4 +1,4 @@
-/** List requests: their paths, and their answers as values. Pure. */
+/** List requests: their paths, and their parsed responses. Pure. */
 import { formatListQuery, type ListParameters, listDefaults, readTimestamp } from '../parameters.ts'
 import type { Project, ProjectListBody } from '../schemas.ts'
 import { freshMs } from './answers.ts'
@@ -6,39 +6,39 @@ import { ClientError } from './errors.ts'
 import { wholeNumber } from './pacer.ts'
 import type { Answer } from './transport.ts'
 
-/** Which campaigns, by what they are. Null or left out: all. */
+/** Selects campaigns. Null or left out: all. */
 export type Filter = Partial<Pick<ListParameters, 'status' | 'category'>>
 
 /** A page of a walk. Times are Unix milliseconds. */
 export interface Page {
   projects: Project[]
-  /** Of the whole list. */
+  /** The total of the whole list. */
   total: number
   hasMore: boolean
-  /** Every change up to this moment was in the page's snapshot. By the service's clock; names the snapshot. */
+  /** The snapshot contains every change up to this moment of the service's clock. It identifies the snapshot. */
   asOf: number
-  /** The snapshot was taken at this moment or after it, by the client's clock. */
+  /** The snapshot was taken at this moment or later, by the client's clock. */
   takenAt: number
-  /** Until when the same query would be answered from the same snapshot, by the client's clock. */
+  /** Until then the same query returns the same snapshot, by the client's clock. */
   freshUntil: number
 }
 
-// The cache period of lists in the API's text: how old an answer without an `Age` may be.
+// The documented cache period of lists: the maximum age of a response without an `Age`.
 const cacheSecondsMax = 60
 
-/** The path of a list request, below the base. */
+/** The path of a list request, relative to the base. */
 export function listPath(parameters: Partial<ListParameters>): string {
-  // An undefined parameter is one that was left out.
+  // An undefined parameter counts as left out.
   const given = Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== undefined))
   const query = formatListQuery({ ...listDefaults, ...given })
   return query === '' ? '/projects' : `/projects?${query}`
 }
 
-/** The page in an answer to a list request. Throws `unexpected_response`. */
+/** Parses the page of a list response. Throws `unexpected_response`. */
 export function pageOf({ headers, text, sentAt }: Answer, receivedAt: number): Page {
   const { data, pagination } = bodyOf<ProjectListBody>(text)
   const asOf = readTimestamp(headers.get('x-data-as-of') ?? '')
-  if (asOf === undefined) throw unexpected('a list without a readable X-Data-As-Of')
+  if (asOf === undefined) throw unexpected('a list without a valid X-Data-As-Of')
   if (!Array.isArray(data) || !pagination || !Number.isInteger(pagination.total)) {
     throw unexpected('a list without data or pagination')
   }
@@ -48,28 +48,29 @@ export function pageOf({ headers, text, sentAt }: Answer, receivedAt: number): P
     total: pagination.total,
     hasMore: pagination.has_more,
     asOf,
-    // A second more, for an age that somebody on the way has cut off.
+    // One second more, because a proxy may have rounded the age down.
     takenAt: sentAt - (ageSeconds + 1) * 1000,
     freshUntil: receivedAt + freshMs(headers),
   }
 }
 
-/** A JSON object that is taken for the body it should be: its fields still may be anything. */
+/** Parses a JSON object as this body. It does not check the fields. */
 export function bodyOf<Body extends object>(text: string): Partial<Body> {
   try {
     const body: unknown = JSON.parse(text)
     if (typeof body === 'object' && body !== null) return body
   } catch {
-    // Said below.
+    // The error below reports it.
   }
-  throw unexpected('a body that is no JSON object')
+  throw unexpected('a body that is not a JSON object')
 }
 
+/** The error for a response that this API does not send. */
 export function unexpected(what: string): ClientError {
-  return new ClientError({ code: 'unexpected_response', message: `not an answer of this API: ${what}` })
+  return new ClientError({ code: 'unexpected_response', message: `not a response of this API: ${what}` })
 }
 
-/** A moment that a consumer gives, as Unix milliseconds. Throws `invalid_parameter`. */
+/** Parses a moment given by the consumer to Unix milliseconds. Throws `invalid_parameter`. */
 export function momentOf(text: string, name: string): number {
   const moment = readTimestamp(text)
   if (moment !== undefined) return moment

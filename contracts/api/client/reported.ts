@@ -1,14 +1,14 @@
 /**
- * What an iteration has handed out lately, so that a campaign that comes again as it was is not handed out again.
+ * Remembers what an iteration has yielded lately, so that an unchanged campaign is not yielded again.
  *
- * It remembers the present walk and the one before, which is as far as the inclusive bound of `updated_since` reaches
- * back, and of each the last 10,000 campaigns. What is forgotten is only handed out once more. It compares what a list
- * shows, but for `days_remaining`, which the clock changes and not the campaign.
+ * It remembers the present walk and the one before, because the inclusive bound of `updated_since` reaches back no
+ * further, and of each walk the last 10,000 campaigns. A forgotten campaign is only yielded once more. It compares the
+ * list fields except `days_remaining`, which changes with the clock.
  */
 import type { Project } from '../schemas.ts'
 
 export interface Reported {
-  /** Whether the campaign is not known as it is now; from then on it is. */
+  /** Whether the campaign differs from the remembered one. It then remembers the new state. */
   isNews(project: Project): boolean
   forgetAll(): void
   endWalk(): void
@@ -16,7 +16,7 @@ export interface Reported {
 
 const campaignsMax = 10_000
 
-/** `acrossWalks`: whether to remember anything beyond the end of a walk. */
+/** `acrossWalks`: whether to remember campaigns after the end of a walk. */
 export function createReported(acrossWalks: boolean): Reported {
   let before = new Map<string, string>()
   let present = new Map<string, string>()

@@ -1,42 +1,42 @@
 /**
- * Keeping a copy of the public campaigns: walks that follow one another, each from the watermark of the one before.
+ * Keeps a copy of the public campaigns up to date: repeated walks, each from the watermark of the one before.
  *
- * What a walk has handed out counts as taken when the consumer asks for what comes next; only when all of a walk is taken is its
- * watermark saved. So a consumer that ends anywhere, and begins again, is told some things twice and misses none.
+ * A change counts as processed when the consumer asks for the next one. The watermark is saved only when a whole walk
+ * is processed. So a consumer that stops anywhere and starts again receives some changes twice, and misses none.
  */
 import type { Project } from '../schemas.ts'
 import { ClientError, isTransient } from './errors.ts'
 import type { Reported } from './reported.ts'
-import type { Surroundings } from './surroundings.ts'
+import type { Runtime } from './runtime.ts'
 import type { WalkEnd } from './walk-reader.ts'
 
-/** What to do to the copy, in the order in which it comes. */
+/** A change to apply to the copy, in the order received. */
 export type Change =
-  /** Put this campaign in the place of what is held under its id. */
+  /** Insert this campaign, or replace the one with the same id. */
   | { type: 'upsert'; project: Project }
-  /** The campaign is not public any more (or does not match the filter any more): drop it. */
+  /** The campaign is no longer public (or no longer matches the filter): delete it. */
   | { type: 'removed'; id: string }
 
-/** Where a consumer keeps its place. One store belongs to one consumer and one filter. */
+/** Stores the watermark of a consumer. One store belongs to one consumer and one filter. */
 export interface WatermarkStore {
-  /** What `save` was last given; null when it never was. */
+  /** Returns the last saved watermark; null if there is none. */
   load(): Promise<string | null> | string | null
-  /** Keeps an ISO 8601 timestamp, best together with the changes that came before it. */
+  /** Saves an ISO 8601 timestamp, best in one transaction with the changes before it. */
   save(watermark: string): Promise<void> | void
 }
 
-/** Ids of campaigns that the consumer holds. */
+/** The ids of the campaigns that the consumer holds. */
 export type Ids = Iterable<string> | AsyncIterable<string>
 
-export interface SyncDependencies extends Pick<Surroundings, 'now' | 'sleep'> {
-  /** Walks what has changed since, in Unix milliseconds, or everything (null). */
+export interface SyncDependencies extends Pick<Runtime, 'now' | 'sleep'> {
+  /** Walks the campaigns that changed since this moment (Unix milliseconds), or all campaigns (null). */
   walk(updatedSince: number | null): AsyncGenerator<Project[], WalkEnd>
   reported: Reported
   signal: AbortSignal | undefined
 }
 
 export interface FollowOptions {
-  /** The watermark to begin with, in Unix milliseconds; null: with a walk of everything. */
+  /** The watermark to start from, in Unix milliseconds; null: start with a walk of all campaigns. */
   since: number | null
   save(watermark: string): Promise<void> | void
   intervalMs: number
@@ -44,7 +44,9 @@ export interface FollowOptions {
   onOutage: ((error: ClientError) => void) | undefined
 }
 
-/** Yields changes for ever. Rejects with `ClientError`, the signal's reason, or what store and callbacks throw. */
+/**
+ * Yields changes without end. Rejects with `ClientError`, the signal's reason, or an error of the store or a callback.
+ */
 export async function* follow(
   dependencies: SyncDependencies,
   options: FollowOptions,
@@ -63,7 +65,7 @@ export async function* follow(
         : upserts(dependencies, since)
       await save(watermarkOf(end))
       if (isReconciling) reconciledAt = startedAt
-      // The same query would only bring the same answer.
+      // The same query would return the same response.
       if (end.asOf === since) nextAt = Math.max(nextAt, end.freshUntil)
       since = end.asOf
     } catch (error) {
@@ -75,14 +77,15 @@ export async function* follow(
 }
 
 const roundsMax = 10
-// An age is in whole seconds, rounded up, and a page takes it for a second more: a snapshot that was taken when it was asked
-// for may be taken for as old as this.
+// Ages are whole seconds, rounded up, and a page adds one second. So a snapshot that is new may look this old.
 const newMsMax = 2000
 
 /**
- * Walks everything; then yields which of the held campaigns are gone. Of what was not met it is certain only after a
- * walk of the changes that is in one snapshot, and that one taken after the ids were: whatever is public in it was met
- * before if it had not changed, and is met now if it had.
+ * Walks all campaigns, then yields a removal for each held campaign that is gone.
+ *
+ * A campaign that was not seen is certainly gone only after a walk of the changes that stayed within one snapshot,
+ * taken after the ids were collected. A campaign that is public in that snapshot was seen before if it had not changed,
+ * and is seen now if it had.
  */
 export async function* compare(
   dependencies: SyncDependencies,
@@ -100,10 +103,10 @@ export async function* compare(
       return end
     }
     await sleep(Math.max(0, startedAt + newMsMax - now()), signal)
-    // Some moments earlier: else this would be the next poll of whoever polled before, and all its answers are kept still.
+    // Ask for a slightly earlier moment. Otherwise this could equal an earlier poll, whose responses are still cached.
     since = end.asOf - 1 - round
   }
-  const message = `no walk of the changes was within one new snapshot, ${roundsMax} times`
+  const message = `in ${roundsMax} attempts, no walk of the changes stayed within one new snapshot`
   throw new ClientError({ code: 'unstable_walk', message })
 }
 
@@ -126,12 +129,12 @@ async function* upserts(
   }
 }
 
-/** The text of a walk's watermark. */
+/** The watermark of a walk as text. */
 export function watermarkOf({ asOf }: WalkEnd): string {
   return new Date(asOf).toISOString()
 }
 
-/** The ids, collected. */
+/** Collects the ids into a set. */
 export async function setOf(ids: Ids): Promise<Set<string>> {
   const set = new Set<string>()
   for await (const id of ids) set.add(id)

@@ -1,37 +1,37 @@
 /**
- * Requests with credentials, pacing, a bound on each attempt, and retries bounded in count and time.
+ * Sends requests with credentials, pacing, a time limit per attempt, and retries limited in number and time.
  *
- * Tried again is what may end otherwise the next time: no answer, 429, 5xx. Everything else of 400 and above is final.
+ * It retries what may succeed later: no response, 429, 5xx. Any other status of 400 or above is final.
  */
 import { type ErrorCode, errorCodes } from '../errors.ts'
 import { ClientError, isRetryable } from './errors.ts'
 import { createPacer, wholeNumber } from './pacer.ts'
-import type { Surroundings } from './surroundings.ts'
+import type { Runtime } from './runtime.ts'
 
 export interface TransportOptions {
-  /** Up to and including `/api/v1`. */
+  /** The base address, including `/api/v1`. */
   baseUrl: string
   key: string
   secret: string
-  /** For one attempt, from the first byte sent to the last received, in milliseconds. */
+  /** Time limit of one attempt, from the first byte sent to the last byte received, in milliseconds. */
   attemptMsMax: number
-  /** Attempts at one request, the first included. */
+  /** Attempts per request, including the first. */
   attemptsMax: number
-  /** From the first failure of a request to its last attempt, in milliseconds. */
+  /** Time from the first failure of a request to its last attempt, in milliseconds. */
   retryMsMax: number
 }
 
 export interface Answer {
-  /** 200, or 304 where an entity tag was given. */
+  /** 200, or 304 if an entity tag was given. */
   status: number
   headers: Headers
   text: string
-  /** Unix milliseconds, when the attempt that was answered went out. */
+  /** When the successful attempt was sent, in Unix milliseconds. */
   sentAt: number
 }
 
 export interface Transport {
-  /** GET of a path below the base, its query included. Rejects with `ClientError` or the signal's reason. */
+  /** Sends a GET for a path relative to the base, with its query. Rejects with `ClientError` or the signal's reason. */
   get(
     path: string,
     options?: { etag?: string | undefined; signal?: AbortSignal | undefined },
@@ -41,19 +41,21 @@ export interface Transport {
 const backoffMsMin = 500
 const backoffMsMax = 30_000
 
-export function createTransport(options: TransportOptions, surroundings: Surroundings): Transport {
+/** Creates a transport. It sends nothing before the first call. */
+export function createTransport(options: TransportOptions, runtime: Runtime): Transport {
   const { key, secret, attemptMsMax, attemptsMax, retryMsMax } = options
-  const { now, random, sleep } = surroundings
+  const { now, random, sleep } = runtime
   const base = options.baseUrl.replace(/\/+$/, '')
-  // This form rather than two headers of the API's own: fetch drops it when a redirect leads to another origin.
+  // Use this form, because fetch drops it when a redirect leads to another origin. It would forward the API's own
+  // headers.
   const authorization = `Bearer ${key}:${secret}`
-  const pacer = createPacer(surroundings)
+  const pacer = createPacer(runtime)
 
   async function attempt(path: string, etag: string | undefined, signal: AbortSignal): Promise<Answer> {
     const sentAt = now()
-    const response = await surroundings.fetch(`${base}${path}`, {
+    const response = await runtime.fetch(`${base}${path}`, {
       headers: { authorization, ...(etag !== undefined && { 'if-none-match': etag }) },
-      // The client keeps to the cache period by itself; a second cache would only hide the age of what it gets.
+      // The client handles the cache period itself. A second cache would only hide the age of a response.
       cache: 'no-store',
       signal,
     })
@@ -68,7 +70,7 @@ export function createTransport(options: TransportOptions, surroundings: Surroun
       answer = await attempt(path, etag, bound.signal)
     } catch (cause) {
       signal?.throwIfAborted()
-      const message = bound.signal.aborted ? `no answer within ${attemptMsMax} ms` : 'the request failed'
+      const message = bound.signal.aborted ? `no response within ${attemptMsMax} ms` : 'the request failed'
       throw new ClientError({ code: 'network_failure', message, cause })
     } finally {
       bound.release()
@@ -77,7 +79,7 @@ export function createTransport(options: TransportOptions, surroundings: Surroun
     throw errorOf(answer)
   }
 
-  // A random part of a span that doubles, so that clients that failed together do not come back together.
+  // Exponential backoff with full jitter, so that clients that failed together do not retry together.
   function backoffMs(failures: number): number {
     return random() * Math.min(backoffMsMax, backoffMsMin * 2 ** failures)
   }
@@ -102,7 +104,10 @@ export function createTransport(options: TransportOptions, surroundings: Surroun
   }
 }
 
-/** A signal that aborts with the given one or after so many milliseconds. `release` it, or it stays with the given one. */
+/**
+ * A signal that aborts with the given one or after this time. Call `release`, or the listener stays on the given
+ * signal.
+ */
 function boundedSignal(msMax: number, signal: AbortSignal | undefined) {
   const controller = new AbortController()
   const follow = () => controller.abort(signal?.reason)

@@ -1,4 +1,4 @@
-/** The pages of one walk: read within a bound, and what they say together. */
+/** Reads the pages of one walk, within a limit, and summarises them. */
 import { limitMax } from '../parameters.ts'
 import { ClientError } from './errors.ts'
 import type { Page } from './pages.ts'
@@ -6,34 +6,34 @@ import type { Page } from './pages.ts'
 export interface PageRange {
   offset: number
   limit: number
-  /** Unix milliseconds, inclusive; null: whenever changed. */
+  /** Unix milliseconds, inclusive; null: all campaigns. */
   updatedSince: number | null
 }
 
 export interface WalkDependencies {
-  /** Reads a page of the list, newest first; all with the same filter. */
+  /** Reads a page of the list, newest first. All pages have the same filter. */
   readPage(range: PageRange): Promise<Page>
   pageSize: number
 }
 
-/** What all pages of a walk say together. Times are Unix milliseconds. */
+/** The summary of all pages of a walk. Times are Unix milliseconds. */
 export interface WalkEnd {
-  /** The watermark: what changed after it is found by the next walk, whose `updatedSince` it is. */
+  /** The watermark: the `updatedSince` of the next walk, which finds every later change. */
   asOf: number
   /** Whether all pages came from one snapshot. */
   isOneSnapshot: boolean
-  /** No page's snapshot was taken before this moment, by the client's clock. */
+  /** The snapshots of all pages were taken at this moment or later, by the client's clock. */
   takenAt: number
-  /** Until when the same walk would bring the same, by the client's clock. */
+  /** Until then the same walk would return the same pages, by the client's clock. */
   freshUntil: number
 }
 
 export interface WalkReader {
-  /** The page of the walk at this offset. */
+  /** Reads the page at this offset. */
   pageAt(offset: number): Promise<Page>
   /**
-   * The ids of all that changed from `asOf` on, by one snapshot that is no older than any page of the walk so far.
-   * Undefined where there is no telling: too many, or snapshots that change too fast.
+   * The ids of all campaigns that changed since `asOf`, from one snapshot that is not older than any page so far.
+   * Undefined if they cannot be determined: there are too many, or the snapshots change too fast.
    */
   changesSince(asOf: number): Promise<ReadonlySet<string> | undefined>
   /** The earliest and the latest `X-Data-As-Of` of the pages so far. */
@@ -43,11 +43,11 @@ export interface WalkReader {
 
 const sparePages = 100
 const pagesReadPerPage = 4
-// Asking for the changes pays only while they are few against the list.
+// Reading the changes is worth it only if they are few compared with the list.
 const changesMax = 5000
 const changesTriesMax = 3
 
-/** Every method but `span` and `end` rejects with `unstable_walk` where the bound on the pages is reached. */
+/** Every method except `span` and `end` rejects with `unstable_walk` when the limit on pages is reached. */
 export function createWalkReader(
   { readPage, pageSize }: WalkDependencies,
   updatedSince: number | null,
@@ -61,7 +61,7 @@ export function createWalkReader(
 
   async function read(range: PageRange): Promise<Page> {
     if (++pagesRead > pagesMax) {
-      const message = `the pages still moved after ${pagesMax} had been read`
+      const message = `the pages still changed after ${pagesMax} of them had been read`
       throw new ClientError({ code: 'unstable_walk', message })
     }
     return readPage(range)
@@ -93,7 +93,7 @@ export function createWalkReader(
 
     async changesSince(asOf) {
       for (let tries = 0; tries < changesTriesMax; tries++) {
-        // A moment earlier is a query of its own, of which no older answer is kept.
+        // One millisecond earlier is another query, so the cache has no older response for it.
         const ids = await idsInOneSnapshot(asOf - tries)
         if (ids === 'too many') return undefined
         if (ids !== 'moved') return ids

@@ -1,9 +1,11 @@
--- The query service: what anybody may see, and the hashes that a request's credentials are checked against.
--- Grant it to the service's user. That user needs a profile with readonly = 0 or 2: with 1 no setting can be sent.
+-- The query service: the public views, and the hashes that the credentials of a request are compared with. Grant this
+-- role to the service's user. That user needs a profile with readonly = 0 or 2: with 1, no setting can be sent.
 
 CREATE ROLE IF NOT EXISTS pledgeview_query;
 
 GRANT SELECT ON ${views}.* TO pledgeview_query;
 GRANT SELECT ON ${model}.api_keys TO pledgeview_query;
+GRANT SELECT ON ${model}.revoked_keys TO pledgeview_query;
 GRANT SELECT ON ${model}.campaign_changes TO pledgeview_query;
 GRANT SELECT ON ${model}.identity TO pledgeview_query;
+GRANT SELECT ON ${model}.watermark TO pledgeview_query;

@@ -1,12 +1,27 @@
--- The data teams: the views alone, within bounds that keep them from slowing the fold and the API down. The bounds are
--- also the most that a query may ask for itself (1 is the least, since 0 would be no bound); a query that exceeds one
--- fails, and never gives a part of its result. They are set once, so an operator may change them with ALTER ROLE.
+-- The data teams: only the views, with bounds that keep the worst query from slowing down the projector and the API.
+-- A query may change a setting within its range (the minimum is 1, because 0 would mean no bound). A query that
+-- exceeds a bound fails. The bounds are set once, so an operator may change them with ALTER ROLE: for example the
+-- memory to a quarter and a third of what the server has. The range of the time is wide because Grafana asks for five
+-- seconds more than its own deadline.
+--
+-- os_threads_nice_value_query lets other threads run first. ClickHouse obeys if its process may set priorities
+-- (CAP_SYS_NICE). `workload` has an effect if the server has a workload of this name.
 
 CREATE ROLE IF NOT EXISTS pledgeview_analyst
 SETTINGS
-    max_execution_time = 60 MIN 1 MAX 60,
-    timeout_overflow_mode = 'throw' CONST,
+    max_execution_time = 60 MIN 1 MAX 300,
     max_memory_usage = 4000000000 MIN 1 MAX 4000000000,
-    max_memory_usage_for_user = 8000000000 MIN 1 MAX 8000000000;
+    max_memory_usage_for_user = 8000000000 MIN 1 MAX 8000000000,
+    max_threads = 2 MIN 1 MAX 2,
+    max_rows_to_read = 10000000000 MIN 1 MAX 10000000000,
+    max_result_rows = 10000000 MIN 1 MAX 10000000,
+    max_result_bytes = 4000000000 MIN 1 MAX 4000000000,
+    max_concurrent_queries_for_user = 50 CONST,
+    cancel_http_readonly_queries_on_client_close = 1 CONST,
+    os_threads_nice_value_query = 19 CONST,
+    use_concurrency_control = 1 CONST,
+    workload = 'analyst' CONST,
+    allow_ddl = 0 CONST,
+    allow_introspection_functions = 0 CONST;
 
 GRANT SELECT ON ${views}.* TO pledgeview_analyst;

@@ -1,24 +1,25 @@
 /**
- * Admission: who a request is from, and whether there is room for it.
+ * Admission: identifies the key of a request, and checks its rate limit.
  *
- * Every request takes exactly one place: in its key's bucket when its credentials are valid, whatever becomes of it
- * afterwards, else in its address's bucket. Credentials are looked at first, so a flood of bad ones from an address
- * never keeps out a good one from there. A preflight takes none; it carries no credentials and runs nothing.
+ * Every request is counted exactly once. If its credentials are valid, it counts against the bucket of its key,
+ * whatever its response is. Otherwise it counts against the bucket of its address. Credentials are checked first, so a
+ * flood of requests with bad credentials never blocks a good request from the same address. A preflight is not counted,
+ * because it carries no credentials and runs nothing.
  */
-import { type Credentials, keyPrefix } from '../../shared/credentials.ts'
-import type { ApiKey, KeyRing } from '../key-ring.ts'
-import type { RateDecision, RateLimiter, RateLimiters } from '../rate-limiter.ts'
-import { addressBucket } from './address-bucket.ts'
-import { type PresentedHeaders, presentedCredentials } from './presented-credentials.ts'
-import { createSecretVerifier } from './secret-verifier.ts'
+import { type Credentials, keyPrefix } from '../../shared/api-keys/credentials.ts'
+import type { ApiKey, KeyRing } from '../auth/key-ring.ts'
+import { type PresentedHeaders, presentedCredentials } from '../auth/presented-credentials.ts'
+import { createSecretVerifier } from '../auth/secret-verifier.ts'
+import { addressBucket } from '../rate-limit/address-bucket.ts'
+import type { RateDecision, RateLimiter, RateLimiters } from '../rate-limit/rate-limiter.ts'
 
 export interface Admission {
-  /** The key, when the credentials are valid. */
+  /** The key, if the credentials are valid. */
   apiKey: ApiKey | undefined
-  /** The prefix of the key that was named, when that key is active, whether or not the secret was right. */
+  /** The prefix of the named key, if that key is active. It is set even if the secret was wrong. */
   keyPrefix: string | undefined
   decision: RateDecision
-  /** Of the limiter that decided. */
+  /** The window of the limiter that decided. */
   windowMs: number
 }
 
@@ -36,25 +37,27 @@ export interface AdmissionDependencies {
 }
 
 export interface Admissions {
-  /** Takes a place for a request. Rejects where keys or limiter cannot be asked. */
+  /** Counts a request. Rejects if the keys are not known or the limiter fails. */
   admit(requester: Requester): Promise<Admission>
-  /** The state of the requester's bucket, without taking a place. */
+  /** Returns the state of the requester's bucket without counting the request. */
   peek(requester: Requester): Promise<Admission>
-  /** Takes a place in the address's bucket for something that is no readable request. */
+  /** Counts something that is not a readable request, against the bucket of its address. */
   admitAddress(address: string | undefined): Promise<Admission>
-  /** What stands in where no limiter was asked: nothing is known to remain, and the next second may be better. */
+  /** The result to use if no limiter could be asked: no requests remain, and the limit resets at the next second. */
   unknown(): Admission
 }
 
+/** Creates the admissions of one process. */
 export function createAdmissions({ keyRing, limiters, pepper, now }: AdmissionDependencies): Admissions {
   const verify = createSecretVerifier(pepper)
 
   function identify(request: PresentedHeaders): Pick<Admission, 'apiKey' | 'keyPrefix'> {
     const { key, secret }: Credentials = presentedCredentials(request) ?? { key: '', secret: '' }
     const known = keyRing.lookup(key)
-    // Also for an unknown key: the time of a refusal must not tell which keys exist.
+    // The same steps even if the key is unknown: the time of a refusal must not reveal which keys exist.
+    const prefix = keyPrefix(key)
     const isValid = verify(known, secret)
-    return { apiKey: isValid ? known : undefined, keyPrefix: known && keyPrefix(known.key) }
+    return { apiKey: isValid ? known : undefined, keyPrefix: known && prefix }
   }
 
   async function ask(verb: 'hit' | 'peek', { request, address }: Requester): Promise<Admission> {

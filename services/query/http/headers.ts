@@ -1,13 +1,13 @@
-/** The response headers of the API, as values. Pure. Times are Unix milliseconds unless they say otherwise. */
+/** The response headers of the API, as values. Pure. Times are Unix milliseconds unless stated otherwise. */
 import { exposedHeaders, methods, requestHeaders } from '../../../contracts/api/conventions.ts'
-import type { RateDecision } from '../rate-limiter.ts'
-import type { CacheEntry } from '../response-cache.ts'
+import type { CacheEntry } from '../cache/response-cache.ts'
+import type { RateDecision } from '../rate-limit/rate-limiter.ts'
 
 export type ResponseHeaders = Record<string, string>
 
 export const jsonType = 'application/json; charset=utf-8'
 
-/** On every response. Names are in lower case throughout, which is how they are looked up and merged. */
+/** The headers of every response. All names are in lower case, because they are looked up and merged by name. */
 export function commonHeaders(requestId: string): ResponseHeaders {
   return {
     'x-request-id': requestId,
@@ -17,7 +17,7 @@ export function commonHeaders(requestId: string): ResponseHeaders {
   }
 }
 
-/** On a preflight. A browser may keep the answer for a day. */
+/** The headers of a preflight response. A browser may cache them for a day. */
 export const preflightHeaders: ResponseHeaders = {
   'access-control-allow-methods': methods,
   'access-control-allow-headers': requestHeaders,
@@ -25,7 +25,7 @@ export const preflightHeaders: ResponseHeaders = {
   allow: methods,
 }
 
-/** The limiter's counters, as the API names them and as the IETF draft does. */
+/** The limiter's counters, under the API's own names and in the form of the IETF draft. */
 export function rateLimitHeaders(
   { limit, remaining, resetAt }: RateDecision,
   { windowMs, now }: { windowMs: number; now: number },
@@ -39,14 +39,15 @@ export function rateLimitHeaders(
   }
 }
 
-/** Whole seconds until that Unix second, at least 0. */
+/** Whole seconds until that Unix second; at least 0. */
 export function secondsUntil(unixSecond: number, now: number): number {
   return Math.max(0, unixSecond - Math.floor(now / 1000))
 }
 
 /**
- * On a cached answer, whether it is sent or only confirmed (304): how long it stands from when it was computed, and how long
- * ago that was, which HTTP caches subtract (RFC 9111). The age is rounded up, so that no cache keeps it too long.
+ * The headers of a cached response, sent with 200 and with 304. They tell how long the response is valid from when it
+ * was computed, and how long ago that was; HTTP caches subtract the two (RFC 9111). The age is rounded up, so that no
+ * cache keeps the response too long.
  */
 export function cacheHeaders(
   { etag, asOf, link, createdAt, expiresAt }: CacheEntry,
@@ -63,7 +64,7 @@ export function cacheHeaders(
   return headers
 }
 
-/** Whether one of the tags in `If-None-Match` names this entry, by the weak comparison of RFC 9110. */
+/** Whether a tag in `If-None-Match` matches this entry, by the weak comparison of RFC 9110. */
 export function isNoneMatch(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false
   if (ifNoneMatch.trim() === '*') return true

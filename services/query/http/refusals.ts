@@ -1,11 +1,16 @@
-/** Refusals: errors as they are sent, and when a request is refused before anything is read. Pure. */
-import { basePath, methods, readScope } from '../../../contracts/api/conventions.ts'
+/** Refusals: error responses, and the decision to refuse a request before any data is read. Pure. */
+import {
+  basePath,
+  internalErrorRetrySeconds,
+  methods,
+  readScope,
+} from '../../../contracts/api/conventions.ts'
 import { type ErrorBody, type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
 import { errorBodySchema } from '../../../contracts/api/schemas.ts'
 import type { Admission } from './admission.ts'
 import { jsonType, type ResponseHeaders } from './headers.ts'
 
-/** An error as it is sent, but for the headers that every response has. */
+/** An error response, without the headers that every response has. */
 export interface Refusal {
   code: ErrorCode
   status: number
@@ -13,7 +18,7 @@ export interface Refusal {
   body: string
 }
 
-/** The refusal of this code; `body` where the registry's own text does not do. */
+/** Builds the refusal of this code. Pass `body` to replace the registered text. */
 export function refusal(code: ErrorCode, body: ErrorBody = errorBody(code)): Refusal {
   return {
     code,
@@ -23,12 +28,12 @@ export function refusal(code: ErrorCode, body: ErrorBody = errorBody(code)): Ref
   }
 }
 
-/** What the router knows of a request's path and method. */
+/** What the router found for the path and the method of a request. */
 export type Routing = 'found' | 'wrong_method' | 'unknown'
 
 /**
- * Why a request is refused before anything is read for it, or `undefined` when it may read. `failure` is what is known
- * to be wrong with it already.
+ * Returns why a request is refused before any data is read for it, or `undefined` if it is allowed. `failure` is an
+ * error that is already known.
  */
 export function refusalCodeOf(
   { apiKey, decision }: Admission,
@@ -45,7 +50,7 @@ const resourcePattern = new RegExp(
   `^(?:https?://[^/?#]*)?${basePath}/(?:projects|projects/[^/?#]+|stats)(?:[?#]|$)`,
 )
 
-/** Whether something can be read at this request target, by the right method. */
+/** Whether this request target is a resource that the API can read. */
 export function isResource(target: string): boolean {
   return resourcePattern.test(target)
 }
@@ -63,8 +68,9 @@ function headersOf(code: ErrorCode): ResponseHeaders {
     case 'request_timeout':
     case 'headers_too_large':
     case 'rate_limited':
-    case 'internal_error':
       return {}
+    case 'internal_error':
+      return { 'retry-after': String(internalErrorRetrySeconds) }
     default:
       return code satisfies never
   }

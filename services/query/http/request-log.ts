@@ -1,45 +1,111 @@
 /**
- * One line of the log a request, and the same for the metrics. Says who by the key's prefix, where by the route's
- * pattern, and what by the parameters that were understood: never a URL, a query or a header as it was sent, for any of
- * them may hold a secret that somebody put in the wrong place.
+ * Writes one log line per request, and reports the same to the metrics. The line holds the prefix of the key, the
+ * pattern of the route, and the parsed parameters. It never holds a URL, a query string or a header as the client sent
+ * it, because any of these may hold a secret in the wrong place.
+ *
+ * A client that is refused can send requests as fast as the service refuses them. So of requests without a valid key,
+ * and of those beyond the limit of their key, a bounded number of lines is written per second. The next such line has
+ * the number of lines that were left out. The metrics count every request.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 
 export interface RequestDone {
-  /** `unknown` for what was no readable request. */
+  /** `unknown` if the request could not be read. */
   method: string
-  /** The route's pattern, for example `/api/v1/projects/:slug`; `unknown` where none matched. */
+  /** The pattern of the route, for example `/api/v1/projects/:slug`; `unknown` if no route matched. */
   route: string
   status: number
   elapsedMs: number
 }
 
-/** Logs an answered request and tells the metrics of it. */
-export function reportRequest(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  elapsedMs: number,
-  { logger, onRequestDone }: { logger: Logger; onRequestDone: ((done: RequestDone) => void) | undefined },
-): void {
-  const { method } = request
-  const route = request.routeOptions.url ?? 'unknown'
-  const status = reply.statusCode
-  // Making the line costs more than the answer of a cached page: not for nobody.
-  if (logger.isLevelEnabled('info')) {
-    const { admission, understood } = request
-    logger.info(
-      {
-        requestId: request.id,
-        method,
-        route,
-        ...(understood !== null && { parameters: understood }),
-        status,
-        ms: Math.round(elapsedMs * 10) / 10,
-        ...(admission?.keyPrefix !== undefined && { key: admission.keyPrefix }),
-      },
-      'request',
-    )
+/** The end of a request that never reached the app: see `client-errors.ts`. */
+export interface ClientErrorDone {
+  requestId: string
+  code: string
+  status: number
+  elapsedMs: number
+}
+
+export interface RequestLog {
+  /** Logs an answered request and reports it to the metrics. */
+  report(request: FastifyRequest, reply: FastifyReply, elapsedMs: number): void
+  reportClientError(done: ClientErrorDone): void
+}
+
+export interface RequestLogDependencies {
+  logger: Logger
+  onRequestDone: ((done: RequestDone) => void) | undefined
+  /** Milliseconds of a clock that never runs backwards. */
+  monotonicNow: () => number
+}
+
+// Of each kind of refused requests.
+const linesPerSecondMax = 20
+
+export function createRequestLog({
+  logger,
+  onRequestDone,
+  monotonicNow,
+}: RequestLogDependencies): RequestLog {
+  const strangers = createSampler(linesPerSecondMax, monotonicNow)
+  const overLimit = createSampler(linesPerSecondMax, monotonicNow)
+
+  return {
+    report(request, reply, elapsedMs) {
+      const { method, admission } = request
+      const route = request.routeOptions.url ?? 'unknown'
+      const status = reply.statusCode
+      onRequestDone?.({ method, route, status, elapsedMs })
+      // Building the line costs more than answering from the cache, so skip it if it would not be written.
+      if (!logger.isLevelEnabled('info')) return
+      const sampler = !admission?.apiKey ? strangers : status === 429 ? overLimit : undefined
+      const omitted = sampler?.() ?? 0
+      if (omitted === 'omit') return
+      const { parsedParameters } = request
+      logger.info(
+        {
+          requestId: request.id,
+          method,
+          route,
+          ...(parsedParameters !== null && { parameters: parsedParameters }),
+          status,
+          ms: Math.round(elapsedMs * 10) / 10,
+          ...(admission?.keyPrefix !== undefined && { key: admission.keyPrefix }),
+          ...(omitted > 0 && { omitted }),
+        },
+        'request',
+      )
+    },
+
+    reportClientError({ requestId, code, status, elapsedMs }) {
+      onRequestDone?.({ method: 'unknown', route: 'unknown', status, elapsedMs })
+      const omitted = strangers()
+      if (omitted === 'omit') return
+      const line = { requestId, code, status, ms: elapsedMs, ...(omitted > 0 && { omitted }) }
+      logger.info(line, 'client error')
+    },
   }
-  onRequestDone?.({ method, route, status, elapsedMs })
+}
+
+/** Returns `omit`, or how many lines were left out since the last line. */
+function createSampler(perSecondMax: number, monotonicNow: () => number): () => number | 'omit' {
+  let second = Number.NEGATIVE_INFINITY
+  let written = 0
+  let omitted = 0
+  return () => {
+    const now = Math.floor(monotonicNow() / 1000)
+    if (now !== second) {
+      second = now
+      written = 0
+    }
+    if (written === perSecondMax) {
+      omitted++
+      return 'omit'
+    }
+    written++
+    const before = omitted
+    omitted = 0
+    return before
+  }
 }

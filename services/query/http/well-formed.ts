@@ -1,9 +1,10 @@
-/** What Node's parser lets through and RFC 9112 does not. Pure. */
+/** Rejects what Node's parser accepts but RFC 9112 forbids. Pure. */
 import type { IncomingMessage } from 'node:http'
 
 /**
- * Whether the request is HTTP/1.1 with one `Host`, or HTTP/1.0 with at most one. Node would answer a missing one itself,
- * bare, so it is told not to look; of two it keeps the first; and its parser knows versions that the server does not speak.
+ * Whether the request is HTTP/1.1 with exactly one `Host`, or HTTP/1.0 with at most one. Node's own check is off,
+ * because it would answer a missing `Host` without the API's headers. Node also accepts a second `Host`, of which it
+ * keeps the first, and HTTP versions that the server does not support.
  */
 export function isWellFormed({
   httpVersion,
@@ -13,7 +14,7 @@ export function isWellFormed({
   return httpVersion === '1.1' ? hosts === 1 : httpVersion === '1.0' && hosts <= 1
 }
 
-/** How often a header is given, in Node's raw list of names and values. `name` is in lower case. */
+/** Counts how often a header occurs in Node's raw list of names and values. `name` is in lower case. */
 export function countOfHeader(rawHeaders: readonly string[], name: string): number {
   let count = 0
   for (let place = 0; place < rawHeaders.length; place += 2) {

@@ -1,9 +1,9 @@
--- Just before the exchange: every row of the rebuilt generation that is live with the same content takes over the live
--- stamp, and every row that is not gets a stamp of this moment, which no poller has passed. Only rows that do not have it
--- already are written: nearly none, as the fold of a rebuild keeps the stamps that it finds.
+-- Runs just before the swap. A rebuilt row with the same content as the live row takes over its stamp. Every other row gets a
+-- stamp of this moment, which no poller has passed. Only rows with another stamp are written. These are few, because the
+-- fold of a rebuild already keeps the stamps that it finds.
 --
--- Rows that keep their stamp are in no doubt, those with a new one are until the exchange has been seen in time: hence the
--- two fold_ids. Where many rows changed, those are left for after the exchange (stamp-changed.sql).
+-- Rows that keep their stamp are not in doubt. Rows with a new stamp are in doubt until the swap is known to have been in
+-- time. Therefore there are two fold_ids. If many rows changed, they are stamped after the swap (stamp-changed.sql).
 INSERT INTO ${model}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
 WITH moved AS
 (
@@ -18,7 +18,7 @@ WITH moved AS
 )
 SELECT
     ${row_columns}, row.creator_id, row.content_hash,
-    if(moved.is_same, moved.live_stamp, now64(3, 'UTC')),
+    if(moved.is_same, moved.live_stamp, ${stamp}),
     if(moved.is_same, {kept_id:UInt64}, {changed_id:UInt64}),
     0
 FROM (SELECT * FROM ${model}.campaigns FINAL WHERE campaign_id IN (SELECT campaign_id FROM moved)) AS row

@@ -1,18 +1,21 @@
-/** The event log as a rebuild needs it: to be read once more, from places of its own, beside the projectors. */
+/** The event log for a rebuild: it reads the log again from its own positions, beside the projectors. */
 import type { EventReader, Position } from './port.ts'
 
 export interface History {
+  /** What `seek` and `open` wait for, if they take seconds; for a message after "waits for". */
+  waitsFor?: string
   /**
-   * Opens a reader that goes on where the consumer of this name stands: at the start of the log, or where `seek` put it.
+   * Opens a reader that continues at the consumer's position: at the start of the log, or at the position that `seek`
+   * set. The reader stores only rejects that are new: those that the projectors have stored, or will store, are left out.
    */
   open(consumer: string): Promise<EventReader>
-  /** Puts a consumer that has no reader at these positions. */
+  /** Sets the positions of a consumer that has no reader. */
   seek(consumer: string, positions: readonly Position[]): Promise<void>
-  /** Forgets where a consumer stands. One that is not known, or has a reader, is left as it is. */
+  /** Removes a consumer's positions. Does nothing if the consumer is not known or has a reader. */
   forget(consumer: string): Promise<void>
-  /** Up to where the projectors have committed: everything before that is in the tables that were live then. */
+  /** The positions that the projectors have committed. Everything before them is in the tables that were live then. */
   livePositions(): Promise<Position[]>
-  /** The first records that were appended at this time (Unix ms) or later, or the ends. */
+  /** The first records that were appended at this time (Unix ms) or later, or the ends of the partitions. */
   positionsAt(time: number): Promise<Position[]>
   close(): Promise<void>
 }

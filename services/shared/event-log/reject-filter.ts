@@ -1,11 +1,11 @@
-/** Which rejects somebody asks for, in whichever log they are kept. */
+/** A filter for rejects, for both event logs. */
 import type { Topic } from '../../../contracts/events/event.ts'
 import type { LogRecord, StoredReject } from './port.ts'
 
-/** What is given has to hold; nothing given, all are asked for. */
+/** All given conditions must hold. Without conditions, all rejects match. */
 export interface RejectFilter {
   topic?: Topic
-  /** The reason holds this text, as it is written. */
+  /** The reason contains this exact text. */
   reasonPart?: string
   /** Rejected at this time or later, in ms since the epoch. */
   since?: number
@@ -13,25 +13,25 @@ export interface RejectFilter {
   until?: number
 }
 
-/** Where a rejected record stands, or stood, in its own topic. */
+/** The place of a rejected record in its own topic. */
 export type RejectPlace = Pick<LogRecord, 'topic' | 'partition' | 'offset'>
 
-/** Takes rejects in the order in which they were put; resolves with whether more are wanted. */
+/** Takes rejects in the order in which they were stored. Resolves with whether more are wanted. */
 export type TakeRejects = (rejects: StoredReject[]) => Promise<boolean>
 
-/** What was kept as a reject and cannot be read as one: where it stands in the reject topic, and why. */
+/** A message of the reject topic that cannot be read as a reject: its place, and why. */
 export interface UnreadableReject {
   partition: number
   offset: number
   reason: string
 }
 
-/** What a search has seen. */
+/** What a search has read. */
 export interface Searched {
-  /** Kept rejects that were looked at, and how many there are of the times that were asked for. */
+  /** How many stored rejects were read, and how many there are in the requested period. */
   messages: number
   of: number
-  /** Which bound left the others out. */
+  /** The bound that left the others out. */
   cutBy?: 'messages' | 'time'
   /** The first of them. */
   unreadable: UnreadableReject[]
@@ -41,7 +41,7 @@ export interface Searched {
 export interface FoundRejects extends Searched {
   /** The latest first. */
   rejects: StoredReject[]
-  /** How many the filter asks for, of those that were looked at. */
+  /** How many of those that were read match the filter. */
   matched: number
 }
 
@@ -65,7 +65,7 @@ export function isWithin({ since = -Infinity, until = Infinity }: RejectFilter, 
   return at >= since && at < until
 }
 
-/** The latest first; of one moment by place, the later offset first. */
+/** The latest first. At the same time: by place, the later offset first. */
 export function byLatest(a: StoredReject, b: StoredReject): number {
   return (
     b.rejectedAt - a.rejectedAt ||

@@ -1,29 +1,39 @@
 /**
- * Holds the settings that all processes on the same tables have to share: whoever comes with others is refused.
+ * The settings that all processes on the same tables must share. A process with other settings is refused.
  *
- * The first that writes decides. Two that begin at once with different values both find two and are both refused.
+ * The first process that writes decides. If two begin at once with different values, both find two values and both
+ * are refused.
  */
-import { fingerprintOf } from '../credentials.ts'
+import { fingerprintOf } from '../api-keys/credentials.ts'
 import type { Databases, Tables } from './port.ts'
+import { encodeRows } from './row-binary.ts'
 
-/** The settings that the tables depend on, by what they are to this process. Secrets are kept as fingerprints. */
+/** The settings that the tables depend on, as this process has them. Secrets are stored as fingerprints. */
 export interface Identity {
   PLEDGEVIEW_BACKER_KEY?: string
   PLEDGEVIEW_KEY_PEPPER?: string
   PLEDGEVIEW_PLATFORM_CURRENCY?: string
 }
 
-/** A setting is not what the tables began with. */
+/** A setting differs from the one that the tables began with. */
 export class IdentityDiffers extends Error {
   override name = 'IdentityDiffers'
 }
+
+const columns = [
+  { name: 'setting', type: 'String' },
+  { name: 'fingerprint', type: 'String' },
+]
 
 interface Row {
   setting: string
   fingerprint: string
 }
 
-/** For a process that writes: holds what nobody has held yet, and throws `IdentityDiffers` where somebody held another. */
+/**
+ * For a process that writes: stores the settings that are not stored yet. Throws `IdentityDiffers` if another value
+ * is stored.
+ */
 export async function holdTablesIdentity(
   tables: Pick<Tables, 'rows' | 'insert'>,
   databases: Databases,
@@ -34,14 +44,16 @@ export async function holdTablesIdentity(
   if (missing.length === 0) return
   await tables.insert({
     table: `${databases.model}.identity`,
-    columns: ['setting', 'fingerprint'],
-    format: 'JSONCompactEachRow',
-    body: missing.map(({ setting, fingerprint }) => JSON.stringify([setting, fingerprint])).join('\n'),
+    columns,
+    rows: encodeRows(
+      columns,
+      missing.map(({ setting, fingerprint }) => [setting, fingerprint]),
+    ),
   })
   await checkTablesIdentity(tables, databases, identity)
 }
 
-/** For a process that only reads. Throws `IdentityDiffers` where a setting is held that is another here. */
+/** For a process that only reads. Throws `IdentityDiffers` if a stored setting differs from this process's. */
 export async function checkTablesIdentity(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
@@ -54,10 +66,77 @@ export async function checkTablesIdentity(
   for (const { setting, fingerprint } of held) {
     if (!own.has(setting) || own.get(setting) === fingerprint) continue
     throw new IdentityDiffers(
-      `${setting} is not what the tables in ${databases.model} began with; set it as it was then, or use another database`,
+      `${setting} differs from the value that the tables in ${databases.model} began with; restore that value, or use another database`,
     )
   }
   return held
+}
+
+/** Whether a service has used the tables with its secrets, so that others would not match. New tables do not depend on any. */
+export async function dependOnSecrets(tables: Pick<Tables, 'rows'>, { model }: Databases): Promise<boolean> {
+  // The ledgers count too: tables of an early version may have no identity.
+  const [found] = await tables.rows<{ rows: number }>({
+    query: `SELECT
+              (SELECT count() FROM ${model}.identity WHERE setting IN ('PLEDGEVIEW_BACKER_KEY', 'PLEDGEVIEW_KEY_PEPPER')) +
+              (SELECT count() FROM (SELECT 1 FROM ${model}.pledge_ledger LIMIT 1)) +
+              (SELECT count() FROM (SELECT 1 FROM ${model}.api_key_ledger LIMIT 1)) AS rows`,
+  })
+  return found === undefined || Number(found.rows) > 0
+}
+
+/** The hash functions for a backer's id. New tables use the first. */
+export const backerHashes = ['siphash-2-4', 'sha3-256'] as const
+export type BackerHash = (typeof backerHashes)[number]
+
+const hashSetting = 'backer_hash'
+
+/** The hash function of these tables. For a process that writes, after `holdTablesIdentity`. */
+export async function heldBackerHash(
+  tables: Pick<Tables, 'rows' | 'insert'>,
+  { model }: Databases,
+): Promise<BackerHash> {
+  const [held] = await tables.rows<{ hash: BackerHash }>({
+    query: `SELECT any(fingerprint) AS hash FROM ${model}.identity WHERE setting = '${hashSetting}' HAVING count() > 0`,
+  })
+  if (held) return held.hash
+  // Tables that are older than this choice have pledges already.
+  const pledges = await tables.rows({ query: `SELECT 1 FROM ${model}.pledge_ledger LIMIT 1` })
+  const hash: BackerHash = pledges.length > 0 ? 'sha3-256' : 'siphash-2-4'
+  await tables.insert({
+    table: `${model}.identity`,
+    columns,
+    rows: encodeRows(columns, [[hashSetting, hash]]),
+  })
+  return hash
+}
+
+const horizonSetting = 'PLEDGEVIEW_COMMIT_HORIZON_MS'
+
+/**
+ * For a process that folds, before its first statement: stores its commit horizon, and returns the longest one under which
+ * statements may still run. A new leader of the fold waits that long for the statements of the leader before it.
+ *
+ * Processes may have different horizons, so that the setting can be changed in a rolling deploy. Watermarks do not depend on
+ * it (stamp-floor.ts). A raised horizon counts at once. A lowered one shortens only the process's own statements; the wait
+ * for a leader that was killed stays as long as it was.
+ */
+export async function holdCommitHorizon(
+  tables: Pick<Tables, 'rows' | 'insert'>,
+  { model }: Databases,
+  horizonMs: number,
+): Promise<number> {
+  const rows = await tables.rows<{ horizonMs: string }>({
+    query: `SELECT DISTINCT fingerprint AS horizonMs FROM ${model}.identity WHERE setting = '${horizonSetting}'`,
+  })
+  const held = rows.map(row => Number(row.horizonMs))
+  if (!held.includes(horizonMs)) {
+    await tables.insert({
+      table: `${model}.identity`,
+      columns,
+      rows: encodeRows(columns, [[horizonSetting, String(horizonMs)]]),
+    })
+  }
+  return Math.max(horizonMs, ...held)
 }
 
 function rowsOf({ PLEDGEVIEW_PLATFORM_CURRENCY: currency, ...secrets }: Identity): Row[] {

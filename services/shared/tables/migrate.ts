@@ -1,7 +1,8 @@
 /** Brings the tables up to date: runs the numbered SQL files of `contracts/tables` that have not run yet. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { type Replicated, replicatedForms } from './clickhouse-server-replicated.ts'
 import type { Databases, Tables } from './port.ts'
+import { type Replicated, replicatedForms } from './replicated.ts'
+import { encodeRows } from './row-binary.ts'
 
 export interface SqlFile {
   number: number
@@ -10,13 +11,13 @@ export interface SqlFile {
 }
 
 export interface MigrateOptions {
-  /** Makes the tables replicated and sharded, on every server of a cluster. Once chosen it cannot be changed. */
+  /** Makes the tables replicated and sharded, on every server of a cluster. This cannot be changed later. */
   replicated?: Replicated | undefined
 }
 
 const directory = new URL('../../../contracts/tables/', import.meta.url)
 
-// What there has to be before the first file can run: the databases, and the log of the files that have.
+// What must exist before the first file can run: the databases, and the log of the files that have run.
 const foundation = [
   'CREATE DATABASE IF NOT EXISTS ${model}',
   'CREATE DATABASE IF NOT EXISTS ${views}',
@@ -27,9 +28,14 @@ ORDER BY number
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`,
 ]
 
+const logColumns = [
+  { name: 'number', type: 'UInt32' },
+  { name: 'name', type: 'String' },
+]
+
 /**
- * Applies what is missing, in order, and returns the names of what it applied.
- * A file's statements can all run again, so a migration that was cut off is repeated whole.
+ * Runs the missing files in order, and returns their names. All statements of a file can run again, so an interrupted
+ * migration is repeated as a whole.
  */
 export async function migrate(
   tables: Tables,
@@ -50,21 +56,43 @@ export async function migrate(
     for (const query of migration.statements) await tables.run({ query })
     await tables.insert({
       table: log,
-      columns: ['number', 'name'],
-      format: 'JSONCompactEachRow',
-      body: JSON.stringify([migration.number, migration.name]),
+      columns: logColumns,
+      rows: encodeRows(logColumns, [[migration.number, migration.name]]),
     })
     applied.push(migration.name)
   }
   return applied
 }
 
-/** The migrations in order, with the database names filled in. */
+/**
+ * For a command that needs tables of this version, before it begins. Throws if a file has not run yet, and names the files.
+ * On a cluster, `databases` are those of each server's own tables.
+ */
+export async function checkMigrated(tables: Pick<Tables, 'rows'>, databases: Databases): Promise<void> {
+  const { model } = databases
+  const [log] = await tables.rows<{ logs: number }>({
+    query: `SELECT count() AS logs FROM system.tables WHERE database = {model:String} AND name = 'migrations'`,
+    query_params: { model },
+  })
+  const rows = log?.logs
+    ? await tables.rows<{ number: number }>({ query: `SELECT DISTINCT number FROM ${model}.migrations` })
+    : []
+  const done = new Set(rows.map(row => row.number))
+  const missing = readMigrations(databases).filter(({ number }) => !done.has(number))
+  if (missing.length === 0) return
+  const names = missing.map(({ name }) => name).join(', ')
+  throw new Error(`the tables in ${model} are not up to date (${names}): run pledgeview migrate first`)
+}
+
+/** The migrations in order, with the names of the databases filled in. */
 export function readMigrations(databases: Databases, options: MigrateOptions = {}): SqlFile[] {
   return readSqlFiles(directory, databases, options)
 }
 
-/** The numbered SQL files of a folder in order, in the form that the options ask for, with the database names filled in. */
+/**
+ * The numbered SQL files of a folder in order, with the names of the databases filled in, and in their replicated
+ * form if the options ask for it.
+ */
 export function readSqlFiles(folder: URL, databases: Databases, options: MigrateOptions): SqlFile[] {
   return readdirSync(folder)
     .filter(name => /^\d{4}-.*\.sql$/.test(name))
@@ -88,7 +116,7 @@ function forms(statement: string, databases: Databases, { replicated }: MigrateO
   return statements.map(form => nameDatabases(form, databases))
 }
 
-// A statement ends with a semicolon at the end of a line; the files keep to that.
+// A statement ends with a semicolon at the end of a line. All files keep to that.
 function splitStatements(sql: string): string[] {
   return sql
     .split(/;[ \t]*$/m)

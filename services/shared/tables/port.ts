@@ -1,14 +1,12 @@
 /**
- * The tables port: what the services need of ClickHouse, over a server or in-process.
+ * The tables port: what the services need of ClickHouse. The adapter is in clickhouse.ts.
  *
- * Promises that every implementation keeps (test/integration/tables.conformance.ts):
+ * Promises (test/integration/tables/tables.conformance.ts):
  * - a resolved `insert` or `run` is durable and visible to every later statement;
  * - statements run side by side; a slow one does not hold up the others;
  * - a failed statement rejects with `TablesError`, which says whether trying again can help.
- *
- * Settings stand in the statement's own text (`SETTINGS ...`): in-process ClickHouse would keep those of a
- * client call for every later statement of the connection.
  */
+import type { TableColumn } from './row-binary.ts'
 
 /** A statement with typed placeholders, `{name:Type}`. */
 export interface Statement {
@@ -16,17 +14,17 @@ export interface Statement {
   query_params?: Record<string, unknown>
 }
 
-/** Rows for one table, already in the text form of `format`, one line each. */
+/** Rows for one table. Columns are named, so a table may get more columns later. */
 export interface TableInsert {
   /** Qualified name. */
   table: string
-  columns: readonly string[]
-  format: 'TSV' | 'JSONCompactEachRow'
-  body: string
+  columns: readonly TableColumn[]
+  /** As `createRowWriter` or `encodeRows` gives them for these columns (row-binary.ts). */
+  rows: Uint8Array
 }
 
 export interface CallOptions {
-  /** Ends the wait of the caller; the statement's own `max_execution_time` ends the work. */
+  /** Ends the wait of the caller. The statement's own `max_execution_time` ends its work. */
   signal?: AbortSignal
 }
 
@@ -44,7 +42,10 @@ export interface Databases {
   views: string
 }
 
-/** Where one folder works: tables, and the names of their databases. On a cluster, a shard's own part of them. */
+/**
+ * What one fold worker works on: tables, and the names of their databases. On a cluster: one shard's part of the
+ * tables.
+ */
 export interface Shard {
   tables: Tables
   databases: Databases
@@ -55,11 +56,11 @@ export const defaultDatabases: Databases = {
   views: 'crowdfunding',
 }
 
-/** A statement failed. `retryable` says whether the same statement may succeed later. */
+/** A statement failed. `retryable`: whether the same statement may succeed later. */
 export class TablesError extends Error {
   override name = 'TablesError'
   readonly retryable: boolean
-  /** ClickHouse's error name, for example TIMEOUT_EXCEEDED, where it gave one. */
+  /** ClickHouse's error name, for example TIMEOUT_EXCEEDED, if it gave one. */
   readonly type: string | undefined
 
   constructor(message: string, options: { retryable: boolean; type?: string | undefined; cause?: unknown }) {

@@ -1,4 +1,4 @@
-/** A producer in a process of its own that fills the topic of pledges with small ones, as fast as the broker takes them. */
+/** A producer, as a separate process, that fills the pledges topic with small pledges as fast as the broker accepts them. */
 import { encodeState } from '../../../contracts/events/codec.ts'
 import { keyOf, type StateEvent } from '../../../contracts/events/event.ts'
 import { readConfig } from '../../../services/shared/config.ts'
@@ -12,7 +12,7 @@ import { logger } from './services.ts'
 export interface BacklogInput {
   environment: Readonly<Record<string, string>>
   pledges: number
-  /** They go round the first so many campaigns of the platform. */
+  /** The pledges cycle through this many campaigns of the platform. */
   campaigns: number
 }
 

@@ -1,9 +1,9 @@
 /**
- * The peer: ClickHouse's own Kafka engine with materialized views into a ledger of the same definition.
+ * The comparison: ClickHouse's own Kafka engine, with materialized views into a ledger with the same schema.
  *
- * It decodes in C++ inside the server and crosses no process. What it does not do of a projector's work: check the
- * events' rules and keep rejects (a bad record stops it, or is skipped), tombstones, API keys, the batch log that
- * a fold follows, and the fold.
+ * It decodes in C++ inside the server, without a second process. It does less than a projector: it does not check the events'
+ * rules, keep rejects (a bad record stops it, or is skipped), handle tombstones or API keys, write the batch log that a fold
+ * follows, or fold.
  */
 import { randomBytes } from 'node:crypto'
 import type { Topic } from '../../../contracts/events/event.ts'
@@ -21,19 +21,19 @@ export interface EngineOptions {
   groupId: string
 }
 
-/** The group of the consumer of one topic. */
+/** The consumer group for one topic. */
 export function engineGroup(groupId: string, topic: Topic): string {
   return `${groupId}-${topic}`
 }
 
 const folder = new URL('engine/', import.meta.url)
-// A block ends where our batch does: after so many records, or so many ms.
+// A block ends as our batch does: after this many records, or this many ms.
 const blockRecordsMax = 50_000
 const flushMs = 250
 
 /**
- * Makes the ledger and starts the engine, one consumer and one group (`engineGroup`) a topic. It runs until its databases
- * are dropped.
+ * Creates the ledger and starts the engine, with one consumer and one group (`engineGroup`) per topic. It runs until its
+ * databases are dropped.
  */
 export async function startEngine(options: EngineOptions): Promise<void> {
   const { tables, databases, topicPrefix, groupId } = options

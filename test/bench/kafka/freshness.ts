@@ -1,9 +1,9 @@
 /**
- * Freshness: how long after its append a change can be read, at a steady rate of events, through two projectors.
+ * Freshness: the time from a change's append until it can be read, at a steady rate of events, with two projectors.
  *
- * End to end: a reader asks the data teams' view over and over, and a pledge is visible once an answer that has it is
- * there. From two moments: when the log acknowledged the append, and when the event was to be sent. The second
- * includes what a slow producer would hide (coordinated omission).
+ * End to end: a reader queries the data teams' view in a loop. A pledge is visible when an answer contains it. The time is
+ * measured from two moments: when the log acknowledged the append, and when the event was due. The second includes the
+ * delays of a slow producer (coordinated omission).
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { readConfig } from '../../../services/shared/config.ts'
@@ -25,14 +25,14 @@ const perSecond = 2_000
 const warmUpSeconds = 5
 const seconds = 30
 const projectors = 2
-// Between an answer and the next question; what becomes visible meanwhile is seen that much later.
+// The pause between an answer and the next query. It delays a sighting by up to this time.
 const lookPauseMs = 50
 const lastSeenMsMax = 60_000
 const produceMsMax = 180_000
 
 const warmUps = warmUpSeconds * perSecond
 const pledges = warmUps + seconds * perSecond
-// As few as have room for all pledges: each has one about every second, so every fold has work all over the platform.
+// The smallest number with room for all pledges. Each campaign gets a pledge about every second, so each fold is spread out.
 const campaigns = Math.ceil(pledges / marksPerCampaign)
 const stride = Math.floor(platform.campaigns / campaigns)
 
@@ -40,7 +40,7 @@ interface Measured {
   sinceAcknowledgedMs: number[]
   sinceDueMs: number[]
   lookMs: number[]
-  /** Of each fold while the load ran, ms. */
+  /** The duration of each fold while the load ran, ms. */
   foldMs: number[]
 }
 
@@ -81,12 +81,12 @@ async function measure(services: KafkaServices): Promise<Measured> {
 
 interface Reader {
   sightings: Sightings
-  /** How long each answer took, ms. */
+  /** The duration of each query, ms. */
   lookMs: number[]
   look(): Promise<void>
 }
 
-/** Reads the sums of the campaigns that changed since now, which is before the load. Waits until all of them are there. */
+/** Reads the sums of the campaigns that have changed since now, before the load. Waits until all campaigns are there. */
 async function createReader(
   { tables }: KafkaServices,
   views: string,
@@ -125,7 +125,7 @@ async function createReader(
   }
 }
 
-/** Has a part of the load produced, and looks until all of it is seen. */
+/** Lets the producer send a part of the load, and polls until all of it is visible. */
 async function load(
   producer: BenchProcess<unknown>,
   { look, sightings }: Reader,
@@ -135,7 +135,7 @@ async function load(
   const produced = producer.ask<ProducerAnswer>(request).finally(() => {
     isProduced = true
   })
-  // It is awaited at the end; until then a failure must not count as unhandled.
+  // It is awaited at the end. Until then a failure must not count as an unhandled rejection.
   produced.catch(() => {})
   let deadline = Number.POSITIVE_INFINITY
   while (sightings.seen < request.first + request.count) {
@@ -164,9 +164,9 @@ function report({ sinceAcknowledgedMs, sinceDueMs, lookMs, foldMs }: Measured): 
   return {
     bench: 'kafka-freshness',
     notes: [
-      `${perSecond} pledges/s for ${seconds} s, all over ${campaigns} campaigns of a platform of ${platform.campaigns} campaigns and`,
+      `${perSecond} pledges/s for ${seconds} s, spread over ${campaigns} campaigns of a platform of ${platform.campaigns} campaigns and`,
       `${platform.pledges} pledges; ${projectors} projectors. From append to an answer of the view crowdfunding.campaigns that has the`,
-      `pledge, for every pledge; a reader that asks again ${lookPauseMs} ms after each answer. The API's caches (60 s) come on top.`,
+      `pledge, for every pledge; the reader pauses ${lookPauseMs} ms after each answer. The API's caches (60 s) come on top.`,
       loadNote(),
     ],
     figures: [
@@ -178,7 +178,7 @@ function report({ sinceAcknowledgedMs, sinceDueMs, lookMs, foldMs }: Measured): 
   }
 }
 
-/** The target is the 99th percentile's. */
+/** The target is for the 99th percentile. */
 function quantiles(name: string, samples: number[], target: Target): Figure[] {
   return [
     figureOf(`${name}, p50`, 'ms', summarize(samples)),

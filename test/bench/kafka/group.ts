@@ -1,17 +1,17 @@
-/** How far a consumer group is, as the broker knows it: the same measure for any consumer, ours or not. */
+/** The progress of a consumer group according to the broker: the same measure for every consumer. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Admin } from 'kafkajs'
 
 const lookMs = 50
 const pauseMsMax = 120_000
 
-/** How many records the topics hold. */
+/** The number of records in the topics. */
 export async function recordCount(admin: Admin, topics: readonly string[]): Promise<number> {
   const ranges = await Promise.all(topics.map(topic => admin.fetchTopicOffsets(topic)))
   return ranges.flat().reduce((sum, { low, high }) => sum + Number(high) - Number(low), 0)
 }
 
-/** Resolves once the group has its members and they have their partitions. Throws where that takes too long. */
+/** Resolves when the members have joined the group and have their partitions. Throws if that takes too long. */
 export async function groupFormed(admin: Admin, groupId: string): Promise<void> {
   await until(`the group ${groupId} forms`, async () => {
     const { groups } = await admin.describeGroups([groupId])
@@ -19,7 +19,7 @@ export async function groupFormed(admin: Admin, groupId: string): Promise<void> 
   })
 }
 
-/** Resolves once the group has committed all records of the topics. Throws where it stands still for too long. */
+/** Resolves when the group has committed all records of the topics. Throws if there is no progress for too long. */
 export async function groupDrained(
   admin: Admin,
   groupId: string,
@@ -34,13 +34,13 @@ export async function groupDrained(
     if (now > committed) deadline = performance.now() + pauseMsMax
     committed = now
     if (performance.now() > deadline) {
-      throw new Error(`the group ${groupId} stands still at ${committed} of ${records} records`)
+      throw new Error(`the group ${groupId} makes no progress at ${committed} of ${records} records`)
     }
     await delay(lookMs)
   }
 }
 
-/** Looks until something holds. Throws, saying what did not come, after two minutes. */
+/** Polls until a condition holds. Throws after two minutes, and names the condition. */
 export async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + pauseMsMax
   while (!(await holds())) {
@@ -49,7 +49,7 @@ export async function until(what: string, holds: () => Promise<boolean>): Promis
   }
 }
 
-/** How many records the group has committed, of topics that begin at offset 0. */
+/** The number of records that the group has committed, for topics that begin at offset 0. */
 export async function committedCount(
   admin: Admin,
   groupId: string,

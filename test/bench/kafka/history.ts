@@ -1,4 +1,4 @@
-/** The history that every ingest run reads from the topics: the demo platform's, framed with the registry's ids. */
+/** The history that every ingest run reads from the topics: the demo platform's events, framed with the registry's ids. */
 import { keyOf, topicOf } from '../../../contracts/events/event.ts'
 import { demoEvents } from '../../../services/demo/platform.ts'
 import type { Config } from '../../../services/shared/config.ts'
@@ -9,16 +9,16 @@ import { logger } from './services.ts'
 
 export interface AppendedHistory {
   events: number
-  /** Time in the writer alone, without making and encoding the events, s. */
+  /** Time in the writer alone, without generating and encoding the events, s. */
   appendSeconds: number
 }
 
 const seed = 'bench'
 const now = Date.UTC(2026, 0, 1)
-// As `events append` does it.
+// As in `events append`.
 const recordsPerAppend = 2_000
 
-/** Appends the whole history of so many campaigns, some 300 events each. */
+/** Appends the whole history of this many campaigns, some 300 events each. */
 export async function appendHistory(config: Config, campaigns: number): Promise<AppendedHistory> {
   const encode = await stateEncoderOf(config)
   const writer = await openKafkaWriter({ ...kafkaSettings(config), compression: 'lz4' }, { logger })

@@ -1,5 +1,5 @@
-/** The ceiling of the Kafka ingest: the projector's reader and its decoder, and nothing behind them. */
-import { createDecoder, schemaIdsOf } from '../../../services/projector/decode.ts'
+/** The ceiling of the Kafka ingest: only the projector's reader and its decoder. */
+import { createDecoder, schemaIdsOf } from '../../../services/projector/ingest/decode.ts'
 import { readConfig } from '../../../services/shared/config.ts'
 import { kafkaSettings, registryOf } from '../../../services/shared/distributed.ts'
 import { openKafkaReader } from '../../../services/shared/event-log/kafka/reader.ts'
@@ -14,11 +14,11 @@ export interface CeilingInput {
 
 export interface CeilingResult {
   seconds: number
-  /** Of all threads: Kafka's compression is undone on others than the main one. */
+  /** Of all threads, because Kafka's compression is decoded on other threads than the main one. */
   cpuSeconds: number
 }
 
-// What the projector asks of one poll.
+// The projector's poll size.
 const sliceRecordsMax = 2_000
 const pollMsMax = 30_000
 

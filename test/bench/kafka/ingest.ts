@@ -1,12 +1,13 @@
 /**
- * Ingest from Kafka: how fast one projector process takes a whole history into the ledger, beside the ceiling of the same
- * consumer that only decodes, and beside ClickHouse's own Kafka engine on the same topics.
+ * Ingest from Kafka: how fast one projector process writes a whole history to the ledger, compared with the same consumer that
+ * only decodes, and with ClickHouse's Kafka engine on the same topics.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { topics } from '../../../contracts/events/event.ts'
 import { readConfig } from '../../../services/shared/config.ts'
 import type { Tables } from '../../../services/shared/tables/port.ts'
 import { runBenchProcess } from '../bench-process.ts'
+import { cpuSecondsOf } from '../process-usage.ts'
 import { type BenchReport, type Figure, figureOf } from '../report.ts'
 import { ratioOfPairs, summarize } from '../samples.ts'
 import type { Workspace } from '../workspace.ts'
@@ -15,7 +16,6 @@ import { groupDrained, groupFormed, recordCount, until } from './group.ts'
 import { type AppendedHistory, appendHistory } from './history.ts'
 import type { CeilingInput, CeilingResult } from './ingest-ceiling.ts'
 import { loadNote } from './load-note.ts'
-import { cpuSecondsOf } from './process-usage.ts'
 import { dropDatabases, type KafkaServices, pidOf, startProjector, withKafkaServices } from './services.ts'
 
 // About a million events.
@@ -24,10 +24,10 @@ const rounds = 3
 const runMsMax = 300_000
 const prefix = 'ingest.'
 
-/** One run of anything that reads the topics. */
+/** One run of any consumer of the topics. */
 interface Run {
   seconds: number
-  /** Processor time of the process that consumes. */
+  /** CPU time of the process that consumes. */
   cpuSeconds: number
 }
 
@@ -37,7 +37,7 @@ interface ProjectorRun extends Run {
   clickHouseCpuSeconds: number
 }
 
-/** A run that fills a ledger, and what is in it then. */
+/** A run that fills a ledger, and a digest of its content. */
 interface Filled<R> {
   run: R
   ledger: object
@@ -77,7 +77,7 @@ export async function benchKafkaIngest(workspace: Workspace): Promise<BenchRepor
 
 async function runCeiling({ environment, records }: Topics, round: number): Promise<Run> {
   const input: CeilingInput = { environment, records, groupId: `ceiling-${round}` }
-  // With the flags of `pledgeview projector`, which has none.
+  // With the flags of `pledgeview projector`: none.
   return runBenchProcess<CeilingResult>({
     script: 'kafka/ingest-ceiling.ts',
     input,
@@ -86,7 +86,7 @@ async function runCeiling({ environment, records }: Topics, round: number): Prom
   })
 }
 
-/** From the moment that the projector knows its partitions until it has committed the last of them. */
+/** From the moment the projector has its partitions until it has committed the last record. */
 async function runProjector(
   services: KafkaServices,
   records: number,
@@ -111,7 +111,7 @@ async function runProjector(
   return { run: { seconds, cpuSeconds, clickHouseCpuSeconds, foldedSeconds }, ledger }
 }
 
-/** When the fold that covers every batch was finished, ms since the epoch. */
+/** When the fold that covers every batch finished, ms since the epoch. */
 async function lastFold({ tables }: KafkaServices, model: string): Promise<number> {
   let foldedAt = 0
   await until('everything is folded', async () => {
@@ -128,7 +128,7 @@ async function lastFold({ tables }: KafkaServices, model: string): Promise<numbe
   return foldedAt
 }
 
-/** From the moment that the engine's consumers have their partitions until they have committed the last of them. */
+/** From the moment the engine's consumers have their partitions until they have committed the last record. */
 async function runEngine(services: KafkaServices, round: number): Promise<Filled<Run>> {
   const { admin, tables, clickHousePid, brokers, schemaRegistryUrl } = services
   const groupId = `engine_${round}`
@@ -150,7 +150,7 @@ async function runEngine(services: KafkaServices, round: number): Promise<Filled
   return { run: { seconds, cpuSeconds }, ledger }
 }
 
-/** What two ledgers of the same history have in common, whoever wrote them. */
+/** What two ledgers of the same history must have in common. */
 async function ledgerSums(tables: Tables, model: string): Promise<object> {
   const [sums] = await tables.rows<object>({
     query: `SELECT
@@ -171,10 +171,10 @@ function report(history: AppendedHistory, runs: Runs): BenchReport {
     bench: 'kafka-ingest',
     notes: [
       `${history.events} events of the demo platform of ${campaigns} campaigns, Avro with a schema registry, LZ4, 6 partitions,`,
-      `${rounds} times in turns, until the offsets are committed: the same consumer only decoding, one projector process, and`,
-      "ClickHouse's Kafka engine (AvroConfluent, one consumer a topic) with materialized views into a ledger of the same",
-      'tables. The engine runs inside ClickHouse and does not: check rules, keep rejects, take tombstones and API keys,',
-      'write the batch log, fold. Broker, ClickHouse (chDB behind an HTTP door) and consumer share the machine.',
+      `${rounds} alternating rounds, until the offsets are committed: the same consumer only decoding, one projector process, and`,
+      "ClickHouse's Kafka engine (AvroConfluent, one consumer per topic) with materialized views into a ledger with the same",
+      'tables. The engine runs inside ClickHouse and does not check rules, keep rejects, handle tombstones and API keys,',
+      'write the batch log or fold. Broker, ClickHouse and consumer share the machine.',
       loadNote(),
     ],
     figures: figures(history, runs),
@@ -195,7 +195,7 @@ function figures({ events, appendSeconds }: AppendedHistory, { ceiling, projecto
     figureOf('Kafka engine', 'events/s', summarize(rates(engine))),
     figureOf('projector / ceiling', '', ratioOfPairs(rates(projector), rates(ceiling))),
     figureOf('projector / Kafka engine', '', ratioOfPairs(rates(projector), rates(engine))),
-    // What else the machine does takes time away, but hardly processor time: on a busy machine these say more.
+    // Other work on the machine takes wall time, but hardly changes CPU time. On a busy machine these figures say more.
     figureOf('projector / ceiling, by CPU', '', ratioOfPairs(costs(ceiling), costs(projector))),
     figureOf('projector and ClickHouse / Kafka engine, by CPU', '', ratioOfPairs(costs(engine), wholeCosts)),
     figureOf('ceiling, CPU an event', 'us', summarize(costs(ceiling))),

@@ -1,4 +1,4 @@
-/** How busy the machine was, for a report: a bench of several processes is the first to suffer from others. */
+/** The machine's load, for a report: other work distorts a bench of several processes. */
 import { loadavg } from 'node:os'
 
 export function loadNote(): string {

@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { createSightings, markOf, marksPerCampaign } from './marks.ts'
 
 describe('marks', () => {
-  test('every pledge is seen once, when its amount is first part of the sum, in whatever order they come', () => {
+  test('each pledge is seen once, when its amount is first part of the sum, in any order of arrival', () => {
     const campaigns = 3
     const pledges = campaigns * marksPerCampaign
     const sightings = createSightings(pledges, campaigns)
     const sums = [0, 0, 0]
-    // 37 and 90 have no common divisor, so this is each number once, in another order.
+    // 37 and 90 have no common divisor, so this gives each number once, in another order.
     const order = Array.from({ length: pledges }, (_, index) => (index * 37) % pledges)
     for (const [time, number] of order.entries()) {
       const { campaign, amountMinor } = markOf(number, campaigns)
@@ -19,7 +19,7 @@ describe('marks', () => {
     for (const [time, number] of order.entries()) expect(sightings.seenAtMs[number]).toBe(time)
   })
 
-  test('several pledges that become visible at once are all seen then', () => {
+  test('several pledges that become visible at once are all seen at that time', () => {
     const sightings = createSightings(6, 2)
     sightings.note(1, 0b101, 7)
     expect([...sightings.seenAtMs]).toEqual([Number.NaN, 7, Number.NaN, Number.NaN, Number.NaN, 7])

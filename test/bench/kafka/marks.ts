@@ -1,11 +1,11 @@
 /**
- * Which of many pledges a reader can see, told from nothing but the sums that it reads.
+ * Computes which of many pledges a reader can see, from nothing but the sums that it reads.
  *
- * A campaign's n-th pledge of the load is of 2^n smallest units of money, so the sum of a campaign's pledges is a set of
- * bits, one for each pledge, whatever the order in which they come in. Pure.
+ * A campaign's n-th pledge of the load has an amount of 2^n smallest units of money. So a campaign's sum is a set of bits, one
+ * per pledge, in any order of arrival. Pure.
  */
 
-/** Pledges that one campaign can have: a sum stays within 32-bit integers. */
+/** The most pledges per campaign: a sum must fit into a 32-bit integer. */
 export const marksPerCampaign = 30
 
 export interface Mark {
@@ -16,15 +16,15 @@ export interface Mark {
 }
 
 export interface Sightings {
-  /** Notes what the sums of one campaign's marks, in the smallest unit, show at this time. Throws on a sum of other amounts. */
+  /** Records what the sums (in the smallest unit) show at this time. Throws if a sum contains other amounts. */
   note(campaign: number, sumMinor: number, atMs: number): void
-  /** How many pledges were seen. */
+  /** How many pledges have been seen. */
   readonly seen: number
-  /** When each pledge was first seen, ms; NaN for those that were not. */
+  /** When each pledge was first seen, ms; NaN if it was not. */
   readonly seenAtMs: Float64Array
 }
 
-/** The mark of the load's pledge of this number, where it goes round so many campaigns. Throws a `RangeError` beyond the last bit. */
+/** The mark of this pledge, if the load cycles through this many campaigns. Throws a `RangeError` if there is no room. */
 export function markOf(number: number, campaigns: number): Mark {
   const bit = Math.floor(number / campaigns)
   if (bit >= marksPerCampaign)

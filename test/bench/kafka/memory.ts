@@ -1,10 +1,10 @@
 /**
- * Memory of a projector under a backlog: whether it is bounded, and by how much it exceeds that of one with nothing to
- * catch up.
+ * Memory of a projector under a backlog: whether it is bounded, and how much more it is than that of a projector without a
+ * backlog.
  *
- * "With an empty one" can mean three things, and each is measured: a projector that never got a record; one that keeps
- * up with a steady stream, so that it has done all of its work and its lag is nothing; and one that drained a tenth
- * of the backlog, which tells whether memory grows with the backlog at all.
+ * "Without a backlog" can mean three things, and each is measured: a projector that never got a record; one that keeps up
+ * with a steady stream, so that it has done all of its work without lag; and one that drained a tenth of the backlog,
+ * which shows whether memory grows with the backlog.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { topics } from '../../../contracts/events/event.ts'
@@ -12,13 +12,13 @@ import { readConfig } from '../../../services/shared/config.ts'
 import { databasesOf } from '../../../services/shared/distributed.ts'
 import { runBenchProcess, startBenchProcess } from '../bench-process.ts'
 import { loadPlatform } from '../platform.ts'
+import { memoryOf, type ProcessMemory } from '../process-usage.ts'
 import type { BenchReport, Figure } from '../report.ts'
 import type { Workspace } from '../workspace.ts'
 import type { BacklogInput, BacklogResult } from './backlog.ts'
 import { committedCount, groupDrained, recordCount } from './group.ts'
 import { loadNote } from './load-note.ts'
 import { marksPerCampaign } from './marks.ts'
-import { memoryOf, type ProcessMemory } from './process-usage.ts'
 import { dropDatabases, type KafkaServices, pidOf, startProjector, withKafkaServices } from './services.ts'
 import type { ProducerInput, ProducerRequest } from './steady-producer.ts'
 
@@ -26,7 +26,7 @@ const backlogPledges = 5_000_000
 const smallBacklogPledges = backlogPledges / 10
 const platform = { campaigns: 20_000, pledges: 100_000 }
 const idleMs = 20_000
-// Long and fast enough to allocate as much as the small backlog does: V8 lets garbage pile up by what was allocated, so a
+// Long and fast enough to allocate as much as the small backlog does. V8 collects garbage in proportion to allocations, so a
 // stream of few events would be compared with a heap that has not grown yet.
 const steady = { perSecond: 8_000, seconds: 60 }
 const appendMsMax = 600_000
@@ -37,7 +37,7 @@ interface Drained extends ProcessMemory {
 }
 
 interface KeptUp extends ProcessMemory {
-  /** Records that were not committed when the producer had said that it was done. */
+  /** Records that were not committed yet when the producer had finished. */
   lag: number
 }
 
@@ -81,7 +81,7 @@ async function ofSteadyStream(services: KafkaServices): Promise<KeptUp> {
   return { ...memory, lag }
 }
 
-/** The backlog is there before the projector starts. */
+/** The backlog exists before the projector starts. */
 async function ofBacklog(services: KafkaServices, name: string, pledges: number): Promise<Drained> {
   const { admin } = services
   const { environment } = await services.deploy(name)
@@ -98,7 +98,7 @@ async function ofBacklog(services: KafkaServices, name: string, pledges: number)
   return { ...memory, eventsPerSecond: records / seconds }
 }
 
-/** Memory of one projector at the end of the work, on a platform that it can fold. */
+/** Memory of one projector after the work, on a platform that it can fold. */
 async function withProjector(
   services: KafkaServices,
   name: string,
@@ -131,7 +131,7 @@ function report(memories: Memories): BenchReport {
   return {
     bench: 'kafka-memory',
     notes: [
-      `Memory of one projector process, resident, each in a process of its own: one that got no record for ${idleMs / 1000} s; one that`,
+      `Resident memory of one projector process, measured in separate processes: one that got no record for ${idleMs / 1000} s; one that`,
       `kept up with ${perSecond} pledges/s for ${seconds} s; and the peak of two that drained backlogs of ${smallBacklogPledges} and of`,
       `${backlogPledges} small pledges, which were there before they started.`,
       loadNote(),

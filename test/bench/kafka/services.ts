@@ -1,15 +1,15 @@
 /**
- * What the Kafka benches run on: a broker, ClickHouse as chDB behind the HTTP door, Redis, maybe a schema registry, all of
- * the bench's own, and processes of the program on them.
+ * The services for the Kafka benches: a broker, ClickHouse, Redis and optionally a schema registry, which only the bench uses,
+ * and processes of the program on them.
  *
- * Nothing outlives the bench, and nothing is left of it: what it starts keeps its data in the workspace.
+ * No process and no file outlives the bench: the services keep their data in the workspace.
  */
 import type { Admin } from 'kafkajs'
 import { pino } from 'pino'
 import { createKafka } from '../../../services/shared/event-log/kafka/client.ts'
-import { openServerTables } from '../../../services/shared/tables/clickhouse-server.ts'
+import { openTables } from '../../../services/shared/tables/clickhouse.ts'
 import type { Tables } from '../../../services/shared/tables/port.ts'
-import { settingsFor } from '../../support/clickhouse-door.ts'
+import { settingsFor } from '../../support/clickhouse.ts'
 import { type Deployment, deploy } from '../../support/deployment.ts'
 import type { ServiceProcess } from '../../support/service-process.ts'
 import { type LocalServiceOptions, localServices, startLocalServices } from '../../support/stack.ts'
@@ -17,19 +17,19 @@ import type { Workspace } from '../workspace.ts'
 
 export interface KafkaServices {
   admin: Admin
-  /** The tables behind the door, for the bench itself. */
+  /** For the bench itself. */
   tables: Tables
-  /** Process id of the ClickHouse stand-in. */
+  /** Process id of ClickHouse. */
   clickHousePid: number
   brokers: string
   schemaRegistryUrl: string
-  /** A deployment with topics and databases named after `name`, unless settings say otherwise. */
+  /** A deployment whose topics and databases are named after `name`, unless settings say otherwise. */
   deploy(name: string, settings?: Readonly<Record<string, string>>): Promise<Deployment>
 }
 
 export const logger = pino({ level: 'silent' })
 
-/** Starts the services, runs the work on them and ends them. Throws with the reason where they cannot be had. */
+/** Starts the services, runs the work on them and stops them. Throws with the reason if they are not available. */
 export async function withKafkaServices<T>(
   workspace: Workspace,
   options: LocalServiceOptions,
@@ -40,8 +40,7 @@ export async function withKafkaServices<T>(
   if (!requirement.isMet) throw new Error(requirement.reason)
   const local = await startLocalServices(options)
   const { addresses } = local
-  killAtExit(local.clickHouse)
-  const tables = openServerTables(settingsFor(local.clickHouse))
+  const tables = openTables(settingsFor(local.clickHouse))
   const kafka = { brokers: [addresses.kafka], clientId: 'pledgeview-bench', topicPrefix: '' }
   const admin = createKafka(kafka, logger).admin()
   const deployments: Deployment[] = []
@@ -50,7 +49,7 @@ export async function withKafkaServices<T>(
     return await work({
       admin,
       tables,
-      clickHousePid: pidOf(local.clickHouse),
+      clickHousePid: local.clickHouse.pid,
       brokers: addresses.kafka,
       schemaRegistryUrl: addresses.schemaRegistry ?? '',
       async deploy(name, settings = {}) {
@@ -73,7 +72,7 @@ export async function withKafkaServices<T>(
   }
 }
 
-/** A projector of the deployment, which ends with the bench even where that is broken off. */
+/** A projector of the deployment. It ends with the bench, even if the bench is interrupted. */
 export async function startProjector(
   { startProjector: start }: Deployment,
   settings?: Readonly<Record<string, string>>,
@@ -89,13 +88,13 @@ function killAtExit({ child }: Pick<ServiceProcess, 'child'>): void {
   child.once('exit', () => process.off('exit', kill))
 }
 
-/** The process id of something that was started. */
+/** The process id of a started process. */
 export function pidOf({ child }: Pick<ServiceProcess, 'child'>): number {
   if (child.pid === undefined) throw new Error('the process was not started')
   return child.pid
 }
 
-/** Drops the databases of a run, so that merging what it left takes no time of the next. */
+/** Drops the databases of a run, so that merges of its data do not slow down the next run. */
 export async function dropDatabases(tables: Tables, names: readonly string[]): Promise<void> {
   for (const name of names) await tables.run({ query: `DROP DATABASE IF EXISTS ${name} SYNC` })
 }

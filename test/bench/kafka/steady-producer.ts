@@ -1,7 +1,7 @@
 /**
- * A producer in a process of its own that appends pledges at a steady rate, and tells of each when it was due and when
- * its append was acknowledged. A producer that falls behind does not slow the schedule down, it catches up: nothing is
- * left out that a client would have waited for.
+ * A producer, as a separate process, that appends pledges at a steady rate, and reports for each when it was due and when its
+ * append was acknowledged. If the producer falls behind, it does not slow the schedule down, but catches up. So the figures
+ * include every delay that a client would have seen.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { encodeState } from '../../../contracts/events/codec.ts'
@@ -17,11 +17,11 @@ import { logger } from './services.ts'
 
 export interface ProducerInput {
   environment: Readonly<Record<string, string>>
-  /** Numbers of the platform's campaigns that the pledges go round. */
+  /** Numbers of the platform's campaigns that the pledges cycle through. */
   campaigns: readonly number[]
 }
 
-/** Appends the load's pledges from `first` on, so many, at so many a second. */
+/** Appends `count` pledges of the load, beginning at `first`, at this rate per second. */
 export interface ProducerRequest {
   first: number
   count: number
@@ -29,7 +29,7 @@ export interface ProducerRequest {
 }
 
 export interface ProducerAnswer {
-  /** Of each pledge: when it was to be sent, and when the log had it; ms since the epoch. */
+  /** For each pledge, when it was due, and when the log had it; ms since the epoch. */
   dueAtMs: Float64Array
   acknowledgedAtMs: Float64Array
 }
@@ -83,7 +83,7 @@ function recordOf(number: number): NewRecord {
   return { topic: 'pledges', key: Buffer.from(keyOf(event)), value: encodeState(event) }
 }
 
-/** Wall clock with fractions: other processes on this machine read the same one. */
+/** Wall clock with fractions, which other processes on this machine share. */
 function wallMs(): number {
   return performance.timeOrigin + performance.now()
 }

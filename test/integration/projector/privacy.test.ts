@@ -1,6 +1,6 @@
 /**
- * Nothing private in any table. Worlds full of recognisable private values are projected; then every row of every
- * table of both databases is searched, superseded rows included, and everything that was logged.
+ * No table holds private data. Worlds full of recognisable private values are projected. Then every row of every table of
+ * both databases is searched, including superseded rows, and all log output.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,9 +12,9 @@ import { createProjectorService } from '../../../services/projector/service.ts'
 import { readConfig } from '../../../services/shared/config.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
 import type { EventReader, EventWriter, NewRecord } from '../../../services/shared/event-log/port.ts'
-import { createMetrics } from '../../../services/shared/metrics.ts'
+import { createMetrics } from '../../../services/shared/ops/metrics.ts'
 import type { Databases } from '../../../services/shared/tables/port.ts'
-import { backerKey, type ModelTables, openModelTables } from '../../support/model-tables.ts'
+import { hashBacker, type ModelTables, openModelTables } from '../../support/model-tables.ts'
 import {
   apiKeyEvent,
   campaignEvent,
@@ -55,7 +55,7 @@ describe('private values', () => {
       tables: model.tables,
       databases,
       config: readConfig({ PLEDGEVIEW_COMMIT_HORIZON_MS: '60000' }),
-      backerKey,
+      hashBacker,
       run: 'run',
       settleMs: 0,
       metrics: createMetrics(),
@@ -93,7 +93,7 @@ describe('private values', () => {
     return rows.map(({ name }) => name)
   }
 
-  /** The tables and views that hold the text in any column of any row, as `database.table`. */
+  /** The tables and views that contain the text in any column of any row, as `database.table`. */
   async function placesOf(text: string): Promise<string[]> {
     const places: string[] = []
     for (const database of [databases.model, databases.views]) {
@@ -108,7 +108,7 @@ describe('private values', () => {
     return places
   }
 
-  /** What ClickHouse does by itself within the hour that the tables set. */
+  /** Does what the leading projector does within its bounds (superseded/rewrite-loop.test.ts). */
   async function mergeAll(): Promise<void> {
     const engines = await model.tables.rows<{ name: string }>({
       query: "SELECT name FROM system.tables WHERE database = {model:String} AND engine LIKE '%MergeTree'",
@@ -141,7 +141,7 @@ describe('private values', () => {
     return rest
   }
 
-  test('a search finds what is public, so that finding nothing means something', async () => {
+  test('the search finds what is public, so an empty result proves something', async () => {
     await project([campaignEvent({ ...stateFull('SHOWN'), campaign_id: 'a' })])
     expect(await placesOf('SHOWN')).toEqual([
       'model.campaign_ledger',
@@ -152,7 +152,7 @@ describe('private values', () => {
     ])
   })
 
-  test('backer ids are in no table and in no log line, whatever became of the pledges', async () => {
+  test('backer ids are in no table and in no log line, in any state of the pledges', async () => {
     const statuses = ['UNKNOWN', 'PENDING', 'ACTIVE', 'COLLECTED', 'CANCELLED', 'REFUNDED', 'FAILED'] as const
     await project(
       [
@@ -167,7 +167,7 @@ describe('private values', () => {
         pledgeTombstone('a', 'deleted'),
       ],
       [
-        // Rejects: what is wrong with them is told, what is in them is not.
+        // The log names the reason of a reject, but not its content.
         newRecordOf(
           pledgeEvent({ campaign_id: 'a', pledge_id: 'r', backer_id: 'BACKER-rejected', amount_minor: -1 }),
         ),
@@ -179,7 +179,7 @@ describe('private values', () => {
     expect(logged).not.toContain('BACKER')
   })
 
-  test('of a pledge that no longer counts not even the hash of its backer is left', async () => {
+  test('a pledge that no longer counts keeps not even the hash of its backer', async () => {
     await project([campaignEvent({ campaign_id: 'a' }), pledgeEvent({ campaign_id: 'a', pledge_id: 'p' })])
     await project([pledgeEvent({ campaign_id: 'a', pledge_id: 'p', version: 2, status: 'REFUNDED' })])
     await mergeAll()
@@ -225,7 +225,7 @@ describe('private values', () => {
     },
   )
 
-  test('an earlier text of a public campaign leaves with the next merge too', async () => {
+  test('an earlier text of a public campaign is gone after the next merge', async () => {
     await project([campaignEvent({ ...stateFull('EARLIER'), campaign_id: 'a' })])
     await project([campaignEvent({ campaign_id: 'a', version: 2 })])
     await mergeAll()
@@ -238,7 +238,7 @@ describe('private values', () => {
     expect(await placesOf('CREATOR-ID')).toEqual(['model.campaign_ledger', 'model.campaigns'])
   })
 
-  test('contact addresses are in the key ledger and nowhere else, and leave it with the key', async () => {
+  test('contact addresses are in the key ledger and in no other table, and are deleted with the key', async () => {
     const integration = {
       name: 'INTEGRATION',
       url: 'https://INTEGRATION.example',

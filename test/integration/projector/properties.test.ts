@@ -1,6 +1,6 @@
 /**
- * The guarantee that everything else rests on: the read tables are a function of the events, whatever their order,
- * number and batching, whoever folds and whenever.
+ * The guarantee that everything else relies on: the read tables are a function of the events. Order, number and batching of
+ * the events, the fold worker and the time of the fold do not matter.
  */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -10,21 +10,21 @@ import { shuffledWithNoise, worldEvents } from '../../support/arbitraries.ts'
 import { readModelOf } from '../../support/model.ts'
 import {
   createIngest,
-  createTestFolder,
+  createTestFoldWorker,
   expectedReading,
   type ModelTables,
   openModelTables,
   readViews,
 } from '../../support/model-tables.ts'
 
-// A busy machine tries fewer worlds, and does not fail for it.
+// A busy machine tries fewer worlds. That is not a failure.
 const timeLimitMs = 20_000
 
 /** What happens to the tables, one after the other. */
 type Step =
   | { do: 'ingest'; projector: number; events: ChangeEvent[] }
   | { do: 'fold' }
-  | { do: 'take over'; holder: string }
+  | { do: 'change leader'; holder: string }
 
 describe('the read tables as a function of the events', () => {
   let model: ModelTables
@@ -52,7 +52,7 @@ describe('the read tables as a function of the events', () => {
     )
   })
 
-  test('a row’s stamp moves when something of it that a reader can see changed, and never else', async () => {
+  test('a row’s stamp moves only when something in it changed that a reader can see', async () => {
     await fc.assert(
       fc.asyncProperty(
         worldEvents({ campaignsMax: 3, pledgesMax: 3 }).chain(events =>
@@ -78,20 +78,20 @@ describe('the read tables as a function of the events', () => {
   })
 })
 
-/** Cuts the events into batches of two projectors, with folds and changes of the folder between them; one fold ends it. */
+/** Cuts the events into batches of two projectors, with folds and changes of leadership between them. It ends with a fold. */
 function stepsOf(events: ChangeEvent[]): fc.Arbitrary<Step[]> {
   const cut = fc.record({
     size: fc.integer({ min: 1, max: 30 }),
     projector: fc.nat(1),
-    next: fc.constantFrom('fold', 'fold', 'take over', 'nothing', 'nothing'),
+    next: fc.constantFrom('fold', 'fold', 'change leader', 'nothing', 'nothing'),
   })
   return fc.array(cut, { minLength: 1, maxLength: 20 }).map(cuts => {
-    const steps: Step[] = [{ do: 'take over', holder: 'first' }]
+    const steps: Step[] = [{ do: 'change leader', holder: 'first' }]
     let from = 0
     for (const { size, projector, next } of cuts) {
       steps.push({ do: 'ingest', projector, events: events.slice(from, from + size) })
       if (next === 'fold') steps.push({ do: 'fold' })
-      if (next === 'take over') steps.push({ do: 'take over', holder: `holder ${from}` })
+      if (next === 'change leader') steps.push({ do: 'change leader', holder: `holder ${from}` })
       from += size
     }
     return [...steps, { do: 'ingest', projector: 0, events: events.slice(from) }, { do: 'fold' }]
@@ -105,19 +105,19 @@ async function perform(
   afterFold: () => Promise<void> = async () => {},
 ): Promise<void> {
   const ingests = [createIngest(tables, databases, 'one'), createIngest(tables, databases, 'two')]
-  let { folder } = createTestFolder(tables, databases)
+  let { foldWorker } = createTestFoldWorker(tables, databases)
   for (const step of steps) {
     switch (step.do) {
       case 'ingest':
         if (step.events.length > 0) await ingests[step.projector]?.(step.events)
         break
       case 'fold':
-        await folder.fold()
+        await foldWorker.fold()
         await afterFold()
         break
-      case 'take over':
-        folder = createTestFolder(tables, databases, { holder: step.holder }).folder
-        await folder.takeOver()
+      case 'change leader':
+        foldWorker = createTestFoldWorker(tables, databases, { holder: step.holder }).foldWorker
+        await foldWorker.acquireLeadership()
         break
       default:
         step satisfies never

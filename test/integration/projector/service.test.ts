@@ -1,4 +1,4 @@
-/** The projector as a whole, over a journal and in-process ClickHouse. */
+/** The whole projector, on a journal and ClickHouse. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,14 +9,14 @@ import { readConfig } from '../../../services/shared/config.ts'
 import { openJournalInspector } from '../../../services/shared/event-log/journal/inspector.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
 import type { EventReader, EventWriter } from '../../../services/shared/event-log/port.ts'
-import { createMetrics, type Metrics } from '../../../services/shared/metrics.ts'
+import { createMetrics, type Metrics } from '../../../services/shared/ops/metrics.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/shared/tables/port.ts'
 import { isCampaignFold, lostConnection, obstructed } from '../../support/faulty-tables.ts'
 import { startIngest } from '../../support/ingest-loop.ts'
 import { readModelOf } from '../../support/model.ts'
 import {
-  backerKey,
   expectedReading,
+  hashBacker,
   type ModelTables,
   openModelTables,
   readViews,
@@ -80,7 +80,7 @@ describe('the projector', () => {
       tables,
       databases,
       config: readConfig({ PLEDGEVIEW_COMMIT_HORIZON_MS: '60000', ...settings }),
-      backerKey,
+      hashBacker,
       run: `run-${runs}`,
       settleMs: 0,
       metrics,
@@ -104,7 +104,7 @@ describe('the projector', () => {
     await vi.waitFor(async () => expect(await service.isDrained()).toBe(true), 20_000)
   }
 
-  test('folds what is appended, while it runs and after it starts again', async () => {
+  test('folds what is appended, while it runs and after a restart', async () => {
     const world = smallWorld()
     await writer.append(world.map(newRecordOf))
     const first = start({})
@@ -126,7 +126,7 @@ describe('the projector', () => {
     expect(second.service.health()).toMatchObject({ failure: undefined, records: 1, rejects: 0 })
   })
 
-  test('is not drained before it has folded what a run before it committed and did not fold', async () => {
+  test('is not drained until it has folded what an earlier run committed but did not fold', async () => {
     const world = smallWorld()
     await writer.append(world.map(newRecordOf))
     const killed = startIngest({ reader, tables: model.tables, databases })
@@ -140,7 +140,7 @@ describe('the projector', () => {
     expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(world)))
   })
 
-  test('stops both loops and says why where too much is rejected, with the offsets before it', async () => {
+  test('stops both loops at too many rejects, says why, and commits no offset after them', async () => {
     await writer.append([...smallWorld().map(newRecordOf), noEvent, noEvent])
     const { service, done } = start({
       settings: { PLEDGEVIEW_REJECTS_MIN: '1', PLEDGEVIEW_REJECT_SHARE_MAX: '0.1' },
@@ -153,7 +153,7 @@ describe('the projector', () => {
     inspector.close()
   })
 
-  test('stops both loops where the fold cannot go on', async () => {
+  test('stops both loops if the fold cannot go on', async () => {
     const tables = obstructed(model.tables, {
       before(call) {
         if (isCampaignFold(call)) throw new TablesError('no such column', { retryable: false })
@@ -184,7 +184,7 @@ describe('the projector', () => {
     expect(text).toContain('pledgeview_events_total{topic="campaigns",outcome="accepted"} 2')
   })
 
-  test('counts as moving while it waits for ClickHouse', async () => {
+  test('counts as alive while it waits for ClickHouse', async () => {
     let nowMs = 0
     let failures = 0
     const tables = obstructed(model.tables, {

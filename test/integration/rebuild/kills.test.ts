@@ -1,12 +1,13 @@
 /**
- * A rebuild that is killed before or after any of its statements, again and again, while events come: it goes on where it
- * was, and in the end the model is what was said, with the stamps that it had.
+ * A rebuild is killed before or after any of its statements, several times, while events arrive. It continues where it was.
+ * In the end the model has what the events say, with the stamps that it had.
  *
  * PLEDGEVIEW_TEST_SEED repeats the places of the kills.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { intBetween, randomOf } from '../../../services/demo/random.ts'
+import { phaseOf } from '../../../services/rebuild/persisted-words.ts'
 import type { Tables } from '../../../services/shared/tables/port.ts'
 import { obstructed } from '../../support/faulty-tables.ts'
 import { foldFaults, noFoldFaults } from '../../support/fold-records.ts'
@@ -18,6 +19,7 @@ import {
   type RebuildableModel,
   stampsOf,
 } from '../../support/rebuilds.ts'
+import { decodeRows } from '../../support/row-binary.ts'
 import { pledgeEvent } from '../../support/sample-events.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
@@ -32,25 +34,25 @@ beforeAll(async () => {
 })
 afterAll(() => model.dispose())
 
-/** Where a kill falls: so many statements into one of these. `holding`: nobody folds, until the phase `exchanging`. */
+/** Where a kill happens: at a numbered statement in one of these places. `holding`: in the fold pause, until `swapping`. */
 const places = [
   'reading log',
   'folding',
   'catching up',
   'verifying',
   'holding',
-  'exchanging',
+  'swapping',
   'finishing',
 ] as const
 
 interface Kill {
   place: (typeof places)[number]
   statement: number
-  /** Whether ClickHouse has run it. */
+  /** Whether ClickHouse has run the statement. */
   isAfter: boolean
 }
 
-/** Tables of a process that dies at this place, and never runs a statement again. */
+/** Tables of a process that dies at this place and never runs a statement again. */
 function mortal(tables: Tables, { place, statement, isAfter }: Kill): Tables & { hasDied(): boolean } {
   let at: string | undefined
   let count = 0
@@ -71,9 +73,9 @@ function mortal(tables: Tables, { place, statement, isAfter }: Kill): Tables & {
     ...dying,
     async insert(insert) {
       if (insert.table.endsWith('.rebuild_log')) {
-        const [, , phase] = JSON.parse(insert.body) as string[]
-        // Signs of life come in the phase that it is in, which does not end the hold.
-        if (at !== 'holding' || phase === 'exchanging') at = phase
+        const phase = phaseOf(String(decodeRows(insert)[0]?.phase))
+        // The tracker writes signs of life in the current phase. They do not end the fold pause.
+        if (at !== 'holding' || phase === 'swapping') at = phase
       }
       await dying.insert(insert)
     },
@@ -81,7 +83,7 @@ function mortal(tables: Tables, { place, statement, isAfter }: Kill): Tables & {
   }
 }
 
-/** Kills it some times, and lets it end. Resolves with where it died. */
+/** Kills a rebuild several times, and then lets it end. Resolves with the places of its deaths. */
 async function rebuildWithKills(live: RebuildableModel, kills: readonly Kill[]): Promise<string[]> {
   const deaths: string[] = []
   for (const kill of kills) {
@@ -98,7 +100,7 @@ async function rebuildWithKills(live: RebuildableModel, kills: readonly Kill[]):
   return deaths
 }
 
-test(`a rebuild that is killed anywhere goes on, and nothing is lost or stamped (seed ${seed})`, async () => {
+test(`a rebuild that is killed anywhere continues, and nothing is lost or stamped (seed ${seed})`, async () => {
   const random = randomOf(seed, 'rebuild kills')
   const died: string[] = []
   for (let n = 0; n < rebuilds; n++) {
@@ -117,7 +119,7 @@ test(`a rebuild that is killed anywhere goes on, and nothing is lost or stamped 
           await delay(20)
         }
       })()
-      // Every place has its turn, twice in some runs.
+      // Every place has its turn, some of them twice.
       const kills = Array.from({ length: killsPerRebuild }, (_, kill) => ({
         place: places[(n * killsPerRebuild + kill) % places.length] ?? 'holding',
         statement: intBetween(random, 1, statementMax),
@@ -132,13 +134,13 @@ test(`a rebuild that is killed anywhere goes on, and nothing is lost or stamped 
       expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
       const changed = (await stampsOf(live)).filter(({ id, at }) => stamps.get(id) !== at).map(({ id }) => id)
       expect(changed).toEqual(['c1', 'c2', 'c3'])
-      // A rebuild takes epochs above those of both generations.
+      // A rebuild takes epochs above those of the live and the shadow tables.
       expect({ ...(await foldFaults(live.tables, live.databases)), epochs: [] }).toEqual(noFoldFaults)
     } finally {
       await live.close()
     }
   }
-  // A place with few statements may be over before the kill falls.
+  // A place with few statements may be over before its kill.
   const hit = new Set(died.map(death => death.split(' (')[0]))
   expect([...places].filter(place => !hit.has(place)).length).toBeLessThanOrEqual(1)
 }, 240_000)

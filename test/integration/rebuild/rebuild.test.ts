@@ -1,12 +1,15 @@
-/** A rebuild beside a live model: what it leaves as it was, what it changes, and what stops it. */
+/** A rebuild beside live tables: what it leaves unchanged, what it changes, and what stops it. */
+import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { RebuildRefused } from '../../../services/rebuild/claim.ts'
-import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/rebuild/control.ts'
-import { completeExchange } from '../../../services/rebuild/exchange.ts'
-import { countLive, hasShadow } from '../../../services/rebuild/generation.ts'
+import { RebuildRefused } from '../../../services/rebuild/lease.ts'
+import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/rebuild/rebuild-controller.ts'
 import { RebuildInProgress } from '../../../services/rebuild/rebuild-log.ts'
+import { countLive, hasShadow } from '../../../services/rebuild/shadow-tables.ts'
+import { completeSwap } from '../../../services/rebuild/swap.ts'
 import { VerificationFailed } from '../../../services/rebuild/verification.ts'
+import { openJournalInspector } from '../../../services/shared/event-log/journal/inspector.ts'
+import { sleep } from '../../../services/shared/sleep.ts'
 import type { Tables } from '../../../services/shared/tables/port.ts'
 import { lostConnection, obstructed, type TablesCall } from '../../support/faulty-tables.ts'
 import { column } from '../../support/fold-records.ts'
@@ -20,6 +23,8 @@ import {
 } from '../../support/rebuilds.ts'
 import { campaignEvent, pledgeEvent } from '../../support/sample-events.ts'
 
+const realTime = { monotonicMs: () => performance.now(), sleep }
+
 let model: ModelTables
 let live: RebuildableModel
 
@@ -32,7 +37,7 @@ beforeEach(async () => {
 })
 afterEach(() => live.close())
 
-/** Does to the live read tables what a bug of a projector would have done. */
+/** Damages the live read tables, as a bug in a projector would. */
 async function spoil(sql: string): Promise<void> {
   await live.tables.run({ query: sql.replaceAll('LIVE', live.databases.model) })
 }
@@ -44,8 +49,8 @@ const lostCampaign = `INSERT INTO LIVE.campaigns (campaign_id, content_hash, upd
 const inventedCampaign = `INSERT INTO LIVE.campaigns SELECT * REPLACE ('ghost' AS campaign_id) FROM
   (SELECT * FROM LIVE.campaigns FINAL WHERE campaign_id = 'c4')`
 
-describe('a rebuild of a model that is as it should be', () => {
-  test('changes no row and no stamp, and keeps the generation before until it is dropped', async () => {
+describe('a rebuild of correct tables', () => {
+  test('changes no row and no stamp, and keeps the previous tables until they are dropped', async () => {
     const events = platformHistory(60)
     await live.append(events)
     await live.settled()
@@ -64,7 +69,7 @@ describe('a rebuild of a model that is as it should be', () => {
     expect(await stampsOf(live)).toEqual(before)
   })
 
-  test('loses nothing that comes meanwhile, and stamps only what it changed', async () => {
+  test('loses nothing that arrives meanwhile, and stamps only what it changed', async () => {
     const events = platformHistory(40)
     await live.append(events)
     await live.settled()
@@ -89,20 +94,62 @@ describe('a rebuild of a model that is as it should be', () => {
   })
 })
 
-describe('a rebuild of a model that is wrong', () => {
+describe('the rejects of a rebuild', () => {
+  test('are not stored again: a dry run stores none, and a rebuild stores only those that are new, once', async () => {
+    await live.append(platformHistory(5))
+    const bad = Array.from({ length: 19 }, (_, n) => ({
+      topic: 'pledges' as const,
+      key: Buffer.from(`c1/bad${n}`),
+      value: Buffer.from('no event'),
+    }))
+    await live.writer.append(bad)
+    await live.settled()
+    const known = rejects()
+    expect(known).toHaveLength(19)
+    await live.rebuild({ isDry: true })
+    await live.rebuild()
+    await live.rebuild({ kind: 'rollback' })
+    expect(rejects()).toEqual(known)
+
+    // To a rebuild this one is new, as if only a newer rule refused it.
+    const journal = new DatabaseSync(live.journal)
+    journal.exec('DELETE FROM rejects WHERE offset = (SELECT min(offset) FROM rejects)')
+    journal.close()
+    const rest = rejects()
+    await dropPrevious(live)
+    const dry = await live.rebuild({ isDry: true })
+    expect(dry.detail.rejects).toBe(19)
+    expect(rejects()).toEqual(rest)
+    await live.rebuild()
+    expect(rejects().slice(1)).toEqual(known.slice(1))
+    expect(rejects()).toHaveLength(19)
+  })
+
+  /** The places and times of all rejects. */
+  function rejects(): [offset: number, rejectedAt: number][] {
+    const inspector = openJournalInspector(live.journal)
+    const found = inspector.rejects({ limit: 100 })
+    inspector.close()
+    return found
+      .map(({ record, rejectedAt }): [number, number] => [record.offset, rejectedAt])
+      .toSorted(([a], [b]) => a - b)
+  }
+})
+
+describe('a rebuild of wrong tables', () => {
   test.each([
     ['before', 10_000],
     ['after', 0],
   ])(
-    'mends it, and a poller fetches the rows that differ and no others: stamped %s the exchange',
-    async (_, stampedUnderHoldMax) => {
+    'repairs it, and a poller fetches only the rows that differ: stamped %s the swap',
+    async (_, stampedDuringPauseMax) => {
       const events = platformHistory(30)
       await live.append(events)
       await live.settled()
       for (const sql of [spoiltTitle, lostCampaign, inventedCampaign]) await spoil(sql)
       const before = new Map((await stampsOf(live)).map(({ id, at }) => [id, at]))
       const [since] = await column(live.tables, "SELECT toString(now64(3, 'UTC')) AS value")
-      const { detail } = await live.rebuild({ stampedUnderHoldMax })
+      const { detail } = await live.rebuild({ stampedDuringPauseMax })
       expect(detail.differences).toMatchObject({
         added: 1,
         removed: 1,
@@ -116,14 +163,14 @@ describe('a rebuild of a model that is wrong', () => {
       expect(fetched).toEqual(['c1', 'c2', 'c3'])
       const others = after.filter(({ id }) => !fetched.includes(id))
       expect(others.map(({ id, at }) => [id, at])).toEqual(others.map(({ id }) => [id, before.get(id)]))
-      // Whoever follows departures learns of the one that is gone.
+      // A poller that follows departures sees the campaign that is gone.
       const departed = `SELECT DISTINCT campaign_id AS value FROM ${live.databases.model}.campaign_changes
       WHERE updated_at >= '${since}' ORDER BY value`
       expect(await column(live.tables, departed)).toEqual(['c1', 'c2', 'c3', 'ghost'])
     },
   )
 
-  test('can be tried dry: it tells what would change, field by field, and leaves nothing behind', async () => {
+  test('has a dry run that reports what would change, field by field, and leaves nothing behind', async () => {
     await live.append(platformHistory(30))
     await live.settled()
     await spoil(spoiltTitle)
@@ -141,7 +188,7 @@ describe('a rebuild of a model that is wrong', () => {
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'compared', isPreviousKept: false })
   })
 
-  test('can be taken back: the generation before is live again, with all that came meanwhile', async () => {
+  test('can be rolled back: the previous tables are live again, with everything that arrived meanwhile', async () => {
     const events = platformHistory(30)
     await live.append(events)
     await live.settled()
@@ -153,14 +200,14 @@ describe('a rebuild of a model that is wrong', () => {
     ]
     await live.append(more)
     await live.settled()
-    await live.rebuild({ kind: 'back' })
+    await live.rebuild({ kind: 'rollback' })
     await live.settled()
     const ids = (await stampsOf(live)).map(({ id }) => id)
     expect(ids).toContain('ghost')
     const { campaigns } = readModelOf([...events, ...more])
     expect(ids.filter(id => id !== 'ghost')).toEqual([...campaigns.keys()].toSorted())
-    // And forth again.
-    await live.rebuild({ kind: 'back' })
+    // And a second rollback returns to the rebuilt tables.
+    await live.rebuild({ kind: 'rollback' })
     await live.settled()
     expect(await readViews(live.tables, live.databases)).toEqual(
       expectedReading(readModelOf([...events, ...more])),
@@ -168,8 +215,8 @@ describe('a rebuild of a model that is wrong', () => {
   })
 })
 
-describe('what must not be exchanged', () => {
-  test('a history that does not tell of all that is live stops it, and is named; it goes on when that is accepted', async () => {
+describe('what must not be swapped in', () => {
+  test('a history without everything that is live stops it and is named; with the loss accepted it continues', async () => {
     await live.append(platformHistory(10))
     await live.settled()
     const before = await readViews(live.tables, live.databases)
@@ -179,20 +226,20 @@ describe('what must not be exchanged', () => {
     await live.settled()
     const failure = await live.rebuild({ fromTime }).catch(error => error)
     expect(failure).toBeInstanceOf(VerificationFailed)
-    expect(failure.message).toContain('campaign c1 is known to the live model')
+    expect(failure.message).toContain('campaign c1 is in the live tables, but not in')
     expect((await readViews(live.tables, live.databases)).campaigns.length).toBe(before.campaigns.length + 1)
     await live.rebuild({ fromTime, acceptsLoss: true })
     expect((await stampsOf(live)).map(({ id }) => id)).toEqual(['late'])
   })
 
-  test('read tables that do not say what their ledger says stop it, and the campaign is named', async () => {
+  test('read tables that do not match their ledger stop it, and the campaign is named', async () => {
     await live.append(platformHistory(12))
     await live.settled()
     const shadow = `${live.databases.model}_shadow`
     const failure = await live
       .rebuild({
         async onPhase(phase) {
-          // As a fold that counts wrongly would leave it.
+          // As if a fold had counted wrongly.
           if (phase !== 'verifying') return
           await live.tables.run({
             query: `INSERT INTO ${shadow}.campaigns SELECT * REPLACE (pledge_count + 1 AS pledge_count, fold_id + 1 AS fold_id)
@@ -202,13 +249,77 @@ describe('what must not be exchanged', () => {
       })
       .catch(error => error)
     expect(failure).toBeInstanceOf(VerificationFailed)
-    expect(failure.message).toContain('campaign c4 shows pledges 5, and its ledger says 4')
+    expect(failure.message).toContain('campaign c4 shows pledges 5, but its ledger says 4')
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'verifying', isPreviousKept: false })
   })
 })
 
-describe('the exchange', () => {
+describe('the swap', () => {
   const isExchange = ({ text }: TablesCall) => text.startsWith('EXCHANGE TABLES')
+
+  test('never shows less than before: what arrived before the fold pause is in the new tables', async () => {
+    await live.append(platformHistory(12))
+    await live.settled()
+    const late = pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' })
+    const pledges = `SELECT pledge_count AS value FROM ${live.databases.views}.campaigns WHERE campaign_id = 'c1'`
+    const before = Number((await column(live.tables, pledges))[0])
+    let isSaid = false
+    const shown: unknown[] = []
+    await live.rebuild({
+      tables: obstructed(live.tables, {
+        // The last moment at which it can be shown before the swap.
+        async before({ text, query_params }) {
+          if (
+            isSaid ||
+            !text.includes('fold_epochs (') ||
+            !String(query_params.holder).startsWith('rebuild/')
+          )
+            return
+          isSaid = true
+          await live.append([late])
+          await live.settled()
+          shown.push(...(await column(live.tables, pledges)))
+        },
+        async after({ text }) {
+          if (text.startsWith('EXCHANGE TABLES')) shown.push(...(await column(live.tables, pledges)))
+        },
+      }),
+    })
+    expect(shown).toEqual([before + 1, before + 1])
+  })
+
+  test('of a process that stood still until others fold again swaps nothing, and is tried again', async () => {
+    await live.append(platformHistory(12))
+    await live.settled()
+    const pledges = `SELECT pledge_count AS value FROM ${live.databases.views}.campaigns WHERE campaign_id = 'c1'`
+    const before = Number((await column(live.tables, pledges))[0])
+    const shown: unknown[] = []
+    let exchanges = 0
+    await live.rebuild({
+      tables: obstructed(live.tables, {
+        async before({ text }) {
+          if (!text.startsWith('EXCHANGE TABLES')) return
+          exchanges++
+          if (exchanges > 1) return
+          // As if the process had stood still for longer than the pause lasts.
+          await live.tables.run({
+            query: `ALTER TABLE ${live.databases.model}.fold_epochs UPDATE taken_at = taken_at - INTERVAL 1 MINUTE WHERE true
+              SETTINGS mutations_sync = 1`,
+          })
+          await live.append([pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' })])
+          await live.settled()
+          shown.push(...(await column(live.tables, pledges)))
+        },
+        async after({ text }) {
+          if (text.startsWith('EXCHANGE TABLES')) shown.push(...(await column(live.tables, pledges)))
+        },
+      }),
+    })
+    expect(shown).toEqual([before + 1, before + 1])
+    expect(exchanges).toBe(2)
+    const permits = `SELECT name AS value FROM system.tables WHERE database = '${live.databases.model}' AND name LIKE 'swap%'`
+    expect(await column(live.tables, permits)).toEqual([])
+  })
 
   test.each(['before', 'after'] as const)('happens once when its answer is lost %s it', async when => {
     const events = platformHistory(12)
@@ -226,7 +337,7 @@ describe('the exchange', () => {
     expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
   })
 
-  test('that ClickHouse did not survive is made whole by who folds next, and the rebuild goes on', async () => {
+  test('is completed by the next fold worker if ClickHouse died in it, and the rebuild continues', async () => {
     const events = platformHistory(12)
     await live.append(events)
     await live.settled()
@@ -235,8 +346,8 @@ describe('the exchange', () => {
       ...live.tables,
       async run(statement, options) {
         if (!statement.query.startsWith('EXCHANGE TABLES')) return live.tables.run(statement, options)
-        const [first = ''] = statement.query.split(',')
-        await live.tables.run({ query: first })
+        // The permit of the swap, and the first table.
+        await live.tables.run({ query: statement.query.split(',', 2).join(',') })
         throw new Error('killed')
       },
     }
@@ -244,33 +355,33 @@ describe('the exchange', () => {
     const state = await rebuildStatus(live)
     const rebuilt = state?.detail.tableIds ?? {}
     expect(await countLive(live.tables, live.databases, rebuilt)).toBe(1)
-    await completeExchange(live.tables, live.databases)
+    await completeSwap(live.tables, live.databases, realTime)
     expect(await countLive(live.tables, live.databases, rebuilt)).toBe(5)
-    await completeExchange(live.tables, live.databases)
+    await completeSwap(live.tables, live.databases, realTime)
     expect(await countLive(live.tables, live.databases, rebuilt)).toBe(5)
     await live.rebuild()
     await live.settled()
     expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
   })
 
-  test('of a generation that was made before an upgrade brings tables of the present form', async () => {
+  test('of tables from before an upgrade migrates them first', async () => {
     await live.append(platformHistory(12))
     await live.settled()
     await live.rebuild()
     const { model } = live.databases
-    // As if the generation before had been made before the last migration of the read tables.
+    // As if the previous tables had been made before the last migration of the read tables.
     await live.tables.run({ query: `DROP VIEW ${model}_shadow.campaign_changes` })
     await live.tables.run({
       query: `ALTER TABLE ${model}_shadow.migrations DELETE WHERE number = 5 SETTINGS mutations_sync = 1`,
     })
-    await live.rebuild({ kind: 'back' })
+    await live.rebuild({ kind: 'rollback' })
     const views = `SELECT count() AS value FROM system.tables WHERE database = '${model}_shadow' AND name = 'campaign_changes'`
     expect(await column(live.tables, views)).toEqual([1])
   })
 })
 
-describe('control', () => {
-  test('two at once are refused, and one that is given up leaves nothing', async () => {
+describe('the rebuild controller', () => {
+  test('refuses a second rebuild, and leaves nothing of one that was given up', async () => {
     await live.append(platformHistory(10))
     await live.settled()
     const reached = Promise.withResolvers<void>()

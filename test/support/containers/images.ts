@@ -1,29 +1,35 @@
 /**
- * The images that the compose file, the Dockerfile and the tests name, and where each of them comes from: the official one
- * where it is there or can be pulled, else a stand-in that stand-ins.ts builds and tags like it.
+ * The images that the compose file, the Dockerfile and the tests name, and the source of each: the official image if the engine
+ * has it or can pull it, otherwise a stand-in that stand-ins.ts builds. A stand-in has a separate name, so that only these
+ * tests run it.
  */
 import { readFileSync } from 'node:fs'
 import type { KafkaVersion } from '../kafka/jars.ts'
 import { docker, run } from './docker.ts'
 
-/** The label by which a stand-in is told from an official image; its value says what it is. */
+/** The label of every stand-in; its value says what it is. */
 export const standInLabel = 'pledgeview.stand-in'
 
-/** The registry that keeps its schemas in memory, of the line of the one that the compose file has. */
+/** The name of the stand-in for an image. */
+export const standInOf = (image: string): string => `pledgeview-stand-in/${image.replaceAll('/', '-')}`
+
+/** The in-memory variant of the registry in the compose file, with the same version. */
 export const memoryRegistryImage = (): string =>
   imageOf('apicurio/apicurio-registry-kafkasql').replace('-kafkasql:', '-mem:')
 
-/** The image of a version that the compose file does not have. */
+/** The image in a version that the compose file does not have. */
 export const kafkaImage = (version: KafkaVersion): string => `apache/kafka:${version}`
 
 const sources = ['../../../docker-compose.yml', '../../../deploy/Dockerfile']
 const pullMsMax = 600_000
+const registryMsMax = 1_500
+const registryUrl = 'https://registry-1.docker.io/v2/'
 
 /** The image of a repository with its tag, as the compose file or the Dockerfile has it. */
 export function imageOf(repository: string): string {
   for (const source of sources) {
     const text = readFileSync(new URL(source, import.meta.url), 'utf8')
-    for (const [, image = ''] of text.matchAll(/^(?:\s+image:|FROM) (\S+)$/gm)) {
+    for (const [, image = ''] of text.matchAll(/^(?:\s+image: |FROM |ARG \w+_IMAGE=)(\S+)$/gm)) {
       if (image.startsWith(`${repository}:`)) return image
     }
   }
@@ -35,15 +41,25 @@ export async function isPresent(image: string): Promise<boolean> {
   return (await labelOf(image)) !== undefined
 }
 
-/** Whether the official image is there now: it was, or it could be pulled. */
+/** Whether the official image is available now: it was present, or it could be pulled. */
 export async function haveOfficial(image: string): Promise<boolean> {
   if ((await labelOf(image)) === '') return true
+  // An engine that cannot reach its registry may take minutes to report that.
+  if (!(await registryAnswers())) return false
   try {
     await docker(['pull', '--quiet', image], { msMax: pullMsMax })
     return true
   } catch {
     return false
   }
+}
+
+/** Whether Docker's public registry can be reached from here. */
+export async function registryAnswers(): Promise<boolean> {
+  const signal = AbortSignal.timeout(registryMsMax)
+  const answer = await fetch(registryUrl, { signal }).catch(() => undefined)
+  await answer?.body?.cancel()
+  return answer !== undefined
 }
 
 /** The label of a stand-in; empty for another image, `undefined` for none. */

@@ -1,12 +1,13 @@
 /**
- * Makes images ready: the official one where it is there or can be pulled, else its stand-in. An official image is never
- * replaced. `node test/support/containers/prepare.ts` does so for those that the suites take through testcontainers.
+ * Prepares images: the official one if the engine has it or can pull it, otherwise its stand-in, under a separate name.
+ * `node test/support/containers/prepare.ts` does so for the images that the suites use through testcontainers.
  */
 import { kafkaVersions } from '../kafka/jars.ts'
-import { haveOfficial, imageOf, kafkaImage, memoryRegistryImage } from './images.ts'
-import { buildStandIn } from './stand-ins.ts'
+import { run } from './docker.ts'
+import { haveOfficial, imageOf, isPresent, kafkaImage, memoryRegistryImage, standInOf } from './images.ts'
+import { base, buildStandIn } from './stand-ins.ts'
 
-/** What docker-compose.yml and the Dockerfile stand on, in this order: the stand-in for ClickHouse runs on Node. */
+/** The images of docker-compose.yml and the Dockerfile, in this order, because ClickHouse's stand-in runs on Node. */
 export const composeImages = (): string[] =>
   [
     'node',
@@ -16,18 +17,51 @@ export const composeImages = (): string[] =>
     'apicurio/apicurio-registry-kafkasql',
   ].map(imageOf)
 
-/** Tells of each image, as it is, where it comes from. Rejects where one cannot be had. */
-export async function prepareImages(images: readonly string[], say: (line: string) => void): Promise<void> {
-  for (const image of images) {
-    if (await haveOfficial(image)) {
-      say(`${image}: official`)
-      continue
+export interface PreparedImages {
+  /** The name under which to run each image: its own, or that of its stand-in. */
+  names: ReadonlyMap<string, string>
+  /** The images that this call built, the latest first, so that they can be removed in this order. */
+  built: readonly string[]
+}
+
+/** Reports the source of each image. Rejects if one is not available. */
+export async function prepareImages(
+  images: readonly string[],
+  say: (line: string) => void,
+): Promise<PreparedImages> {
+  const names = new Map<string, string>()
+  const built: string[] = []
+  const hadBase = await isPresent(base)
+  try {
+    for (const image of images) {
+      const isOfficial = await haveOfficial(image)
+      const name = isOfficial ? image : standInOf(image)
+      names.set(image, name)
+      if (isOfficial) {
+        say(`${image}: official`)
+        continue
+      }
+      const wasThere = await isPresent(name)
+      const what = await buildStandIn(image)
+      if (built.length === 0 && !hadBase) built.push(base)
+      if (!wasThere) built.unshift(name)
+      say(`${image}: stand-in ${name} (${what})`)
     }
-    say(`${image}: stand-in (${await buildStandIn(image)})`)
+  } catch (cause) {
+    await removeImages(built)
+    throw cause
   }
+  return { names, built }
+}
+
+/** Removes images, in this order. Ignores images that are in use or already removed. */
+export async function removeImages(images: readonly string[]): Promise<void> {
+  for (const image of images) await run('docker', ['image', 'rm', image])
 }
 
 if (import.meta.main) {
   const ofSuites = [...kafkaVersions.map(kafkaImage), memoryRegistryImage()]
-  await prepareImages([...new Set([...composeImages(), ...ofSuites])], line => console.log(line))
+  const images = [...new Set([...composeImages(), ...ofSuites])]
+  const { built } = await prepareImages(images, line => console.log(line))
+  if (built.length > 0) console.log(`When you need them no more: docker image rm ${built.join(' ')}`)
 }

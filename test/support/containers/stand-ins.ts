@@ -1,8 +1,8 @@
 /**
  * Stand-ins for official images, for machines that reach package registries but no image registry: the same programs
- * from Debian, Maven Central and npm, on a Debian made by debootstrap. They honour of the official ones' ports, users and
- * environment what docker-compose.yml and the tests rely on. ClickHouse alone is another program: chDB behind the HTTP
- * door. The official registry keeps its schemas in Kafka; its stand-in keeps them in memory.
+ * from Debian, Maven Central and npm, on a Debian made by debootstrap. They support the ports, users and environment variables
+ * that docker-compose.yml and the tests rely on. ClickHouse is its own server from the npm package chdb. The official registry
+ * keeps its schemas in Kafka; its stand-in keeps them in memory.
  */
 import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,24 +11,25 @@ import { apicurioFolder, apicurioRegistry } from '../apicurio.ts'
 import { jarFolder, type KafkaVersion, kafkaRequirement } from '../kafka/jars.ts'
 import type { Requirement } from '../requirements.ts'
 import { docker, run } from './docker.ts'
-import { isPresent, standInLabel } from './images.ts'
+import { imageOf, isPresent, standInLabel, standInOf } from './images.ts'
 
 interface StandIn {
-  /** What it is, for the label. */
+  /** A description, for the label. */
   is: string
   /** Its folder under stand-ins/, with the Dockerfile. */
   folder: string
-  /** What the Dockerfile copies: where it is, and its name in the build context. Fetches what is not there yet. */
+  /** What the Dockerfile copies: its path, and its name in the build context. Downloads what is missing. */
   files(tag: string): Promise<readonly (readonly [path: string, name: string])[]>
 }
 
-const base = 'pledgeview-stand-in/debian:bookworm'
+/** The base image of the stand-ins. */
+export const base = 'pledgeview-stand-in/debian:bookworm'
 const root = new URL('../../..', import.meta.url).pathname
 const buildMsMax = 900_000
 
 const standIns: Readonly<Record<string, StandIn>> = {
   node: {
-    is: "Debian with the Node of the npm package 'node', and this machine's npm",
+    is: "Debian with the Node of this project's npm packages, and this machine's npm",
     folder: 'node',
     files: async () => [
       [process.execPath, 'node'],
@@ -45,10 +46,9 @@ const standIns: Readonly<Record<string, StandIn>> = {
     },
   },
   'clickhouse/clickhouse-server': {
-    is: 'chDB behind the HTTP door of test/support, not a ClickHouse server',
+    is: "ClickHouse's own server from the npm package chdb",
     folder: 'clickhouse',
-    files: async () =>
-      ['package.json', 'package-lock.json', ...doorFiles].map(name => [join(root, name), name]),
+    files: async () => clickHouseFiles.map(name => [join(root, name), name] as const),
   },
   redis: { is: "Debian's Redis", folder: 'redis', files: async () => [] },
   'apicurio/apicurio-registry-kafkasql': {
@@ -63,19 +63,20 @@ const standIns: Readonly<Record<string, StandIn>> = {
   },
 }
 
+const clickHouseFiles = [
+  'package.json',
+  'package-lock.json',
+  'contracts',
+  'services',
+  'test/support/containers/clickhouse-container.ts',
+]
+
 async function registryFiles() {
   met(await apicurioRegistry())
   return [[apicurioFolder, 'registry'] as const]
 }
 
-const doorFiles = ['main', 'engine', 'request', 'response'].map(
-  part => `test/support/clickhouse-door-${part}.ts`,
-)
-
-/**
- * Builds the stand-in for an image, gives it that image's name and resolves with what it is. Rejects with what the builder
- * said.
- */
+/** Builds the stand-in for an image, and resolves with its description. Rejects with the builder's output. */
 export async function buildStandIn(image: string): Promise<string> {
   const [repository = '', tag = ''] = image.split(':')
   const standIn = standIns[repository]
@@ -88,23 +89,33 @@ export async function buildStandIn(image: string): Promise<string> {
     for (const [path, name] of files) {
       cpSync(path, join(context, name), { recursive: true, preserveTimestamps: true })
     }
-    await buildImage(image, context, ['--label', `${standInLabel}=${standIn.is}`])
+    const label = ['--label', `${standInLabel}=${standIn.is}`]
+    const from = standIn.folder === 'clickhouse' ? ['--build-arg', `NODE_IMAGE=${await nodeImage()}`] : []
+    await buildImage(standInOf(image), context, [...label, ...from])
   } finally {
     rmSync(context, { recursive: true, force: true })
   }
   return standIn.is
 }
 
-/** Builds an image. It shares the machine's network: package registries may be reachable from there only. */
-export async function buildImage(
-  image: string,
-  context: string,
-  options: readonly string[] = [],
-): Promise<void> {
+/** The program's own image, from its Dockerfile, on the stand-in for Node if there is no official one. */
+export async function buildProgram(name: string): Promise<void> {
+  const file = join(root, 'deploy/Dockerfile')
+  await buildImage(name, root, ['--file', file, '--build-arg', `NODE_IMAGE=${await nodeImage()}`])
+}
+
+/** The Node image that the engine has. */
+async function nodeImage(): Promise<string> {
+  const official = imageOf('node')
+  return (await isPresent(official)) ? official : standInOf(official)
+}
+
+/** Builds an image on the machine's network, because package registries may be reachable from there only. */
+async function buildImage(image: string, context: string, options: readonly string[] = []): Promise<void> {
   await docker(['build', '--network', 'host', '--tag', image, ...options, context], { msMax: buildMsMax })
 }
 
-/** The Debian that stand-ins stand on. Made once; it knows the authorities that this machine knows. */
+/** The Debian base of the stand-ins. It is built once, and trusts the certificate authorities of this machine. */
 async function ensureBase(): Promise<void> {
   if (await isPresent(base)) return
   const directory = mkdtempSync(join(tmpdir(), 'pledgeview-debian-'))

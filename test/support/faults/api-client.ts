@@ -1,21 +1,21 @@
-/** Asks the API, checks what every response promises, and keeps account of statuses and of everything that is wrong. */
+/** Calls the API, checks what every response promises, and counts statuses and faults. */
 import { type AnyResponse, expectEveryPromise, readResponse } from '../query-shape.ts'
 import type { Moment } from './judge.ts'
 
 export interface Asked {
   response: AnyResponse
   moment: Moment & { startedAt: number }
-  /** The parsed body; `undefined` where there is none. */
+  /** The parsed body; `undefined` if there is none. */
   body: unknown
 }
 
 export interface ApiClient {
   /**
-   * One request. `expected` are the statuses that it may have; 500 is one of them while ClickHouse is away. Resolves with
-   * `undefined` where there was no answer, or one that broke a promise; that is then among the faults.
+   * Makes one request. `expected`: the statuses that it may have, 500 included while ClickHouse is unavailable. Resolves with
+   * `undefined` if there was no answer, or if the answer broke a promise. A broken promise is added to the faults.
    */
   ask(url: string, expected: readonly number[], init?: RequestInit): Promise<Asked | undefined>
-  /** Something is wrong with what was served. */
+  /** Adds a fault of an answer. */
   report(fault: string | undefined): void
   faults(): readonly string[]
   /** How often each status came. */
@@ -23,10 +23,10 @@ export interface ApiClient {
 }
 
 const answerMsMax = 40_000
-// Enough to see what is wrong, however often it is.
+// Enough to see what is wrong, even if it happens very often.
 const faultsMax = 20
 
-/** `mayFail` tells whether ClickHouse was away at some time between the two (Unix ms). */
+/** `mayFail` tells whether ClickHouse was unavailable at some time between the two (Unix ms). */
 export function createApiClient(mayFail: (from: number, to: number) => boolean): ApiClient {
   const faults: string[] = []
   const statuses: Record<number, number> = {}
@@ -47,7 +47,7 @@ export function createApiClient(mayFail: (from: number, to: number) => boolean):
         expectEveryPromise(response)
         const isExpected = expected.includes(status) || (status === 500 && mayFail(startedAt, finishedAt))
         if (!isExpected) throw new Error(`status ${status}: ${response.body.slice(0, 200)}`)
-        // An answer of the cache was read when it was made; its age is cut to whole seconds.
+        // A cached answer was read when it was made. Its age is rounded down to seconds.
         const ageMs = headers.age === undefined ? 0 : (Number(headers.age) + 1) * 1_000
         const moment = { startedAt, readSince: startedAt - ageMs, finishedAt }
         return { response, moment, body: response.body === '' ? undefined : JSON.parse(response.body) }

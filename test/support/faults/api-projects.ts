@@ -1,10 +1,10 @@
-/** What the API has to show of the plain model's campaigns. */
+/** What the API has to show for the plain model's campaigns. */
 import type { Project, Reward } from '../../../contracts/api/schemas.ts'
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
 import type { CampaignReading } from '../model.ts'
 import { majorText, percentText } from '../model-tables.ts'
 
-/** The fields of a campaign that no clock moves. */
+/** The fields of a campaign that do not depend on a clock. */
 export type TimelessProject = Omit<Project, 'days_remaining'>
 
 export function timeless<P extends Project>({ days_remaining: _, ...project }: P): Omit<P, 'days_remaining'> {
@@ -45,7 +45,7 @@ export function expectedProject({ campaign, pledgedMinor, backerCount }: Campaig
   }
 }
 
-/** What the campaign's own page has beside that. */
+/** The additional fields of the campaign's own page. */
 export function expectedTexts({ campaign, rewards }: CampaignReading): {
   description: string
   risks: string

@@ -1,9 +1,9 @@
 /**
- * Campaigns whose public rows tell what they are made of.
+ * Campaigns whose public rows show which states they were computed from.
  *
- * The title says which state of the campaign it is, and an amount says which states of which pledges it is the sum of: the
- * pledge at place k adds a digit of its own to a number of base 4. So whoever sees a row can tell whether it is one state
- * of the campaign, or pieces of several.
+ * The title names the state of the campaign. An amount tells which states of which pledges it is the sum of: the pledge at
+ * place k adds its own digit to a number of base 4. So a test can tell from a row whether it is one state of the campaign, or
+ * a mixture of several.
  */
 import {
   type CampaignState,
@@ -17,11 +17,11 @@ import {
 import { chance, intBetween, pick, type Random } from '../../../services/demo/random.ts'
 import { sampleCampaign, sampleReward } from '../sample-events.ts'
 
-/** All that is ever said of a campaign. States are in the order of their versions; `null`, at the end, is a tombstone. */
+/** All states of a campaign and its pledges, in the order of their versions. A `null` at the end is a tombstone. */
 export interface CampaignHistory {
   id: string
   states: (CampaignState | null)[]
-  /** Of the pledge at each place. */
+  /** The states of the pledge at each place. */
   pledges: (PledgeState | null)[][]
 }
 
@@ -33,7 +33,7 @@ const currencies = ['USD', 'EUR', 'JPY', 'KWD']
 const rewardIds = ['r1', 'r2', 'r3']
 const backers = 300
 
-// Most are public all along; some come late, go, come back, or never show.
+// Most are public all the time. Some come late, go, come back, or never appear.
 const lives: readonly (readonly (CampaignStatus | null)[])[] = [
   ['DRAFT', 'LIVE', 'LIVE', 'FUNDED'],
   ['LIVE', 'LIVE', 'FAILED'],
@@ -45,7 +45,7 @@ const lives: readonly (readonly (CampaignStatus | null)[])[] = [
   ['DRAFT', 'SUBMITTED', 'APPROVED'],
 ]
 
-// The digit is the amount's; a state that does not count has none in the sum.
+// The digit belongs to the amount. A state that does not count adds nothing to the sum.
 const pledgeLives: readonly (readonly (readonly [PledgeStatus, number] | null)[])[] = [
   [['ACTIVE', 1]],
   [
@@ -74,7 +74,7 @@ export function createHistory(random: Random, index: number): CampaignHistory {
   const constant = {
     category: pick(random, categories),
     currency: pick(random, currencies),
-    // Constant, so that the order of `newest` can be checked in any page.
+    // Constant, so that the order of `newest` can be checked on any page.
     launch_date: chance(random, 0.1) ? null : Date.UTC(2026, 0, 1) + intBetween(random, 0, 50) * 3_600_000,
     creator: { ...sampleCampaign({ campaign_id: id }).creator, creator_id: `creator-${index % 40}` },
   }
@@ -102,7 +102,7 @@ export function createHistory(random: Random, index: number): CampaignHistory {
   return { id, states, pledges }
 }
 
-/** What is said of the campaign, entities interleaved, each mostly in its order. */
+/** The events of the campaign. Entities are interleaved; each is mostly in order. */
 export function eventsOf({ id, states, pledges }: CampaignHistory, random: Random): ChangeEvent[] {
   const queues: ChangeEvent[][] = [
     states.map(data => ({ type: 'campaign', key: id, data })),
@@ -122,14 +122,14 @@ export function eventsOf({ id, states, pledges }: CampaignHistory, random: Rando
   return events
 }
 
-/** Which state (from 0) of its campaign a title stands for. Throws where it is none of ours. */
+/** Which state (from 0) of its campaign a title stands for. Throws if the title is not one of ours. */
 export function stateOfTitle(id: string, title: string): number {
   const n = Number(/ state (\d+)$/.exec(title)?.[1])
   if (title !== titleOf(id, n)) throw new Error(`${JSON.stringify(title)} is no title of ${id}`)
   return n
 }
 
-/** The digits, by place, of a sum in the smallest unit. Throws where it is no sum of pledges. */
+/** The digits, by place, of a sum in the smallest unit. Throws if it is not a sum of pledges. */
 export function digitsOfSum(sum: number): number[] {
   const digits = Array.from({ length: places }, (_, place) => Math.floor(sum / base ** place) % base)
   const isSum = Number.isInteger(sum) && sum >= 0 && sum < base ** places
@@ -137,12 +137,12 @@ export function digitsOfSum(sum: number): number[] {
   return digits
 }
 
-/** The digit that a state of the pledge at this place adds: 0 where it does not count. */
+/** The digit that a state of the pledge at this place adds: 0 if it does not count. */
 export function digitOf(state: PledgeState | null | undefined, place: number): number {
   return state && countsTowardsTotals(state.status) ? Number(state.amount_minor) / base ** place : 0
 }
 
-/** Whether a campaign shows in this state; `null` and `undefined` are no state. */
+/** Whether a campaign is public in this state; `null` and `undefined` are not states. */
 export function isPublic(state: CampaignState | null | undefined): boolean {
   return state !== null && state !== undefined && isPublicStatus(state.status)
 }

@@ -1,9 +1,9 @@
 /**
- * Judges what the API shows of a campaign, at any moment of any fault: whether it is one state that the campaign had or was
- * about to have, whether it was said at all by then, and whether the campaign has been seen further on before.
+ * Judges what the API shows of a campaign, at any time during any fault: whether it is one state that the campaign had or was
+ * about to have, whether that state was published by then, and whether a later state was already seen before.
  *
- * Times are Unix ms. An answer shows what ClickHouse had at `readSince` or later, so nothing may be older than what an
- * answer showed that had ended by then; that bound holds however long an answer was cached.
+ * Times are Unix ms. An answer shows what ClickHouse had at `readSince` or later. So nothing in it may be older than what an
+ * answer that had ended by then showed. That bound holds however long an answer was cached.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Project, ProjectDetail } from '../../../contracts/api/schemas.ts'
@@ -29,13 +29,13 @@ export interface Moment {
 export interface Judge {
   /** What is wrong with the campaign as it was shown, or `undefined`. */
   shown(project: Project | ProjectDetail, moment: Moment): string | undefined
-  /** What is wrong with its not being there. */
+  /** What is wrong with the campaign not being shown, or `undefined`. */
   missing(id: string, moment: Moment): string | undefined
-  /** The campaigns that no answer may leave out that was read since then. */
+  /** The campaigns that an answer read at this time or later has to contain. */
   certainlyPublic(readSince: number): string[]
 }
 
-/** How far a campaign, and the pledge at each place, had come at least; 0: nothing was said of it. */
+/** The state that a campaign, and the pledge at each place, has reached at least; 0: no event was published. */
 type Progress = readonly number[]
 
 export function createJudge(traffic: Traffic): Judge {
@@ -96,7 +96,7 @@ export function createJudge(traffic: Traffic): Judge {
   }
 }
 
-/** The least that the row can have come to, or what is wrong. */
+/** The least state that the row can be of, or what is wrong. */
 function shownProgress(
   history: CampaignHistory,
   project: Project,
@@ -123,7 +123,7 @@ function shownProgress(
   return progress
 }
 
-/** The plain model of the campaign when it and its pledges had come so far; `undefined` where it was not public. */
+/** The plain model of the campaign and its pledges in these states; `undefined` if it was not public. */
 function readingAt(
   { id, states, pledges }: CampaignHistory,
   progress: Progress,
@@ -137,7 +137,7 @@ function readingAt(
   return readModelOf(events).campaigns.get(id)
 }
 
-/** Whether one of the states from the `from`-th (0: before the first) to the last that was said is not public. */
+/** Whether one of the states from the `from`-th (0: before the first) to the last published one is not public. */
 function mayBeHidden({ states }: CampaignHistory, from: number, said: number): boolean {
   return from === 0 || states.slice(from - 1, said).some(state => !isPublic(state))
 }
@@ -151,5 +151,5 @@ function differenceOf(
   const partOf = (row: Readonly<Record<string, unknown>>) =>
     JSON.stringify(Object.fromEntries(differing.map(name => [name, row[name]])))
   if (differing.length === 0) return undefined
-  return `shows ${partOf(shown)}, where one state has ${partOf(expected)}`
+  return `shows ${partOf(shown)}, but one state has ${partOf(expected)}`
 }

@@ -1,4 +1,4 @@
-/** The API keys of a suite: what was said of each, and which of them are active by that. */
+/** The API keys of a suite: the events of each key, and which keys are active after them. */
 import { randomBytes } from 'node:crypto'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import {
@@ -6,14 +6,14 @@ import {
   generateApiKey,
   generateSecret,
   hashSecret,
-} from '../../../services/shared/credentials.ts'
+} from '../../../services/shared/api-keys/credentials.ts'
 import { apiKeyEvent } from '../sample-events.ts'
 
 export interface KeyBook {
-  /** A new key of the account, and the event that says so. */
+  /** A new key of the account, and its event. */
   issue(account: string): { credentials: Credentials; event: ChangeEvent }
   revoke(key: string): ChangeEvent
-  /** The keys that are to be active now, sorted. */
+  /** The keys that should be active now, sorted. */
   active(): string[]
 }
 
@@ -43,7 +43,7 @@ export function createKeyBook(pepper: string): KeyBook {
   return {
     issue(account) {
       const credentials = { key: generateApiKey(randomBytes), secret: generateSecret(randomBytes) }
-      // Each a second after the one before, so that it is certain which are the oldest.
+      // Each key is a second younger than the one before, so that it is certain which are the oldest.
       const issuedAt = Date.UTC(2026, 0, 1) + entries.length * 1_000
       const entry = { account, credentials, issuedAt, isRevoked: false }
       entries.push(entry)

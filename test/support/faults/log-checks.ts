@@ -1,4 +1,4 @@
-/** What the Kafka cluster holds at the end: where the group stands, and what became of the records that are no events. */
+/** What the Kafka cluster has at the end: the group's positions, and the records that are not events. */
 import { topics } from '../../../contracts/events/event.ts'
 import { readReject } from '../../../services/shared/event-log/kafka/rejects.ts'
 import { readTopic, withAdmin } from '../kafka/topics.ts'
@@ -28,10 +28,10 @@ export async function positionsAndEnds(
   })
 }
 
-/** A record that is no event: where it stands, and its value. */
+/** A record that is not an event: its place and its value. */
 type Placed = Record<string, string>
 
-/** Those that the rejects keep, one of each, and how many messages that took. */
+/** The distinct records in the dead-letter queue, and how many messages it has for them. */
 export async function keptRejects(address: string): Promise<{ kept: Placed; messages: number }> {
   const settings = settingsOf(address)
   const messages = await readTopic(settings, 'rejects')
@@ -43,7 +43,7 @@ export async function keptRejects(address: string): Promise<{ kept: Placed; mess
   return { kept, messages: messages.length }
 }
 
-/** Those that are in the log. */
+/** The records in the log. */
 export async function appendedPoison(address: string, values: readonly Uint8Array[]): Promise<Placed> {
   const known = new Set(values.map(textOf))
   const appended: Placed = {}

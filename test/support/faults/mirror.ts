@@ -1,16 +1,16 @@
-/** A consumer as the API's text has it: a copy of the public campaigns, kept by polling `updated_since`. */
+/** A consumer as the API's documentation describes it: a copy of the public campaigns, updated by polling `updated_since`. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Project, projectListBodySchema } from '../../../contracts/api/schemas.ts'
-import type { Credentials } from '../../../services/shared/credentials.ts'
+import type { Credentials } from '../../../services/shared/api-keys/credentials.ts'
 import { keyHeaders } from '../query-app.ts'
 import type { ApiClient } from './api-client.ts'
 import type { Judge } from './judge.ts'
 
 export interface Mirror {
   stop(): Promise<void>
-  /** Walks once more, to its end. */
+  /** Walks once more, to the end. */
   catchUp(): Promise<void>
-  /** The campaigns by id, as they were met last. */
+  /** The campaigns by id, as they were seen last. */
   campaigns(): ReadonlyMap<string, Project>
   walks(): number
 }
@@ -43,7 +43,7 @@ export function startMirror({
     }
   }
 
-  /** Where a page is refused, or the snapshot ends between two pages, the next walk begins at the same point. */
+  /** If a page is refused, or the snapshot ends between two pages, the next walk begins at the same point. */
   async function walk(): Promise<boolean> {
     // As behind a load balancer: any process may answer any page.
     const next = <T>(list: readonly T[]) => list[requests % list.length] as T

@@ -1,20 +1,20 @@
-/** Two places in the projectors' group, each held by one process after another. */
+/** Two places in the projectors' group. One process after another occupies each place. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import type { Deployment } from '../deployment.ts'
 import { launchProcess, type ServiceProcess } from '../service-process.ts'
 
 export interface Place {
-  /** The process that holds it; it may still be starting. */
+  /** The process in this place; it may still be starting. */
   child(): ChildProcess
   output(): string
-  /** Resolves when the process runs, which is once the group has given it its partitions. */
+  /** Resolves when the process runs, which is when the group has assigned its partitions. */
   ready(): Promise<ServiceProcess>
-  /** kill -9. Throws where the process has ended by itself. */
+  /** kill -9. Throws if the process has ended by itself. */
   kill(): Promise<void>
   /** Interrupts it. Resolves with its exit code. */
   stop(): Promise<number | null>
-  /** Fills the place again, without waiting for it. */
+  /** Starts a process in the place again, without waiting for it. */
   start(settings?: Readonly<Record<string, string>>): void
   hasEnded(): boolean
 }
@@ -24,7 +24,7 @@ export function createPlace(deployment: Pick<Deployment, 'environment'>): Place 
 
   function launch(settings: Readonly<Record<string, string>> = {}) {
     const process = launchProcess(['projector'], { ...deployment.environment, ...settings })
-    // One that is killed while it starts is not waited for.
+    // A process that is killed while it starts never becomes ready.
     process.started.catch(() => undefined)
     return process
   }

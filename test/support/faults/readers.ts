@@ -1,6 +1,6 @@
 /**
- * Readers of the API who are never content: lists, walks, details, statistics, wrong requests and wrong keys, asked of all
- * query processes all the time, and every answer judged.
+ * Readers that ask the API all the time, of all query processes: lists, walks, details, statistics, wrong requests and wrong
+ * keys. Every answer is judged.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import {
@@ -11,7 +11,7 @@ import {
   statsBodySchema,
 } from '../../../contracts/api/schemas.ts'
 import { intBetween, pick, pickWeighted, type Random } from '../../../services/demo/random.ts'
-import type { Credentials } from '../../../services/shared/credentials.ts'
+import type { Credentials } from '../../../services/shared/api-keys/credentials.ts'
 import { keyHeaders } from '../query-app.ts'
 import type { ApiClient, Asked } from './api-client.ts'
 import { categories } from './campaign-histories.ts'
@@ -23,9 +23,9 @@ export interface ReadersOptions {
   client: ApiClient
   judge: Judge
   traffic: Traffic
-  /** Keys that are active all the time; enough of them that no limit is reached. */
+  /** Keys that are active all the time. There are enough of them that no limit is reached. */
   keys: readonly Credentials[]
-  /** Of each reader's choices. */
+  /** Makes the choices of each reader. */
   random: (reader: number) => Random
 }
 
@@ -76,7 +76,7 @@ async function read(reader: Reader, signal: AbortSignal): Promise<void> {
       [walk, 1],
       [askWrongly, 2],
     ] as const)
-    // An answer that cannot be read is a fault, and no reason to stop reading.
+    // An unreadable answer is a fault, but the reader continues.
     await request(reader).catch(error => reader.client.report(String(error)))
     await delay(pauseMs)
   }
@@ -97,7 +97,7 @@ async function readPage(reader: Reader): Promise<void> {
   if (asked?.response.status === 200) judgePage(reader, asked, category)
 }
 
-/** A page's campaigns, each judged. */
+/** The campaigns of a page, each judged. */
 function judgePage({ client, judge }: Reader, { body, moment }: Asked, category = ''): Project[] {
   const { data, pagination } = projectListBodySchema.parse(body)
   const { total, limit, offset, has_more } = pagination
@@ -110,7 +110,7 @@ function judgePage({ client, judge }: Reader, { body, moment }: Asked, category 
   return data
 }
 
-/** All pages of one snapshot; where it changes on the way, the walk is given up. */
+/** All pages of one snapshot. If the snapshot changes, the walk is given up. */
 async function walk(reader: Reader): Promise<void> {
   const { client, judge } = reader
   const projects: Project[] = []
@@ -157,7 +157,7 @@ async function readDetail(reader: Reader): Promise<void> {
     if (data.id !== history.id) client.report(`${data.id} was shown for ${history.id}`)
     client.report(judge.shown(data, asked.moment))
   } else if (asked?.response.status === 404) {
-    // It may have waited for the answer of a request that came before.
+    // It may have waited for the answer to an earlier request.
     const { finishedAt, startedAt } = asked.moment
     client.report(judge.missing(history.id, { readSince: startedAt - 15_000, finishedAt }))
   }
@@ -168,8 +168,9 @@ async function readStats(reader: Reader): Promise<void> {
   if (asked?.response.status !== 200) return
   const { data } = statsBodySchema.parse(asked.body)
   const inCategories = data.categories.reduce((sum, { project_count }) => sum + project_count, 0)
-  const average = data.total_pledges === 0 ? 0 : data.total_raised / data.total_pledges
-  // Backers are counted in the ledger, which is ahead of the campaigns by a fold: they alone may not fit.
+  const [cents, pledges] = [Math.round(100 * data.total_raised), data.total_pledges]
+  const average = pledges === 0 ? 0 : Math.floor((2 * cents + pledges) / (2 * pledges)) / 100
+  // Backers are counted in the ledger, which is ahead of the campaigns by one fold. So only their number may differ.
   const isReconciled =
     inCategories === data.projects_total &&
     data.projects_live + data.projects_funded <= data.projects_total &&
@@ -177,7 +178,7 @@ async function readStats(reader: Reader): Promise<void> {
   if (!isReconciled) reader.client.report(`statistics do not reconcile: ${JSON.stringify(data)}`)
 }
 
-/** What is refused, and how: api.md and design.md, section 8. */
+/** Requests that are refused, and how: api.md and design.md, section 8. */
 async function askWrongly({ apiUrl, client, keys, random }: Reader): Promise<void> {
   const credentials = pick(random, keys)
   const headers = keyHeaders(credentials)
@@ -195,7 +196,7 @@ async function askWrongly({ apiUrl, client, keys, random }: Reader): Promise<voi
     ['/projects', 405, { headers, method: 'POST' }],
     ['/projects', 204, { method: 'OPTIONS' }],
   ] as const)
-  // Whoever is refused too often is refused for that.
+  // Too many refused requests are refused for that reason.
   await client.ask(apiUrl + path, status === 401 ? [401, 429] : [status], init)
 }
 

@@ -1,23 +1,23 @@
-/** A rebuild that is killed at every moment of its work, alone, or with a projector, or that sees a projector die. */
+/** A rebuild that is killed in every phase, alone or with a projector, or that continues while a projector is killed. */
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, vi } from 'vitest'
 import { intBetween, pick, type Random } from '../../../services/demo/random.ts'
-import { isHold } from '../../../services/projector/fold-hold.ts'
+import { isPauseHolder } from '../../../services/projector/fold/fold-pause.ts'
 import { latestRebuild, workPhases } from '../../../services/rebuild/rebuild-log.ts'
 import { defaultDatabases, type Tables } from '../../../services/shared/tables/port.ts'
 import { column } from '../fold-records.ts'
 import { launchProcess, runCli } from '../service-process.ts'
 import type { Place } from './projectors.ts'
 
-/** When it is killed: once it is in this phase or further; `holding`: once nobody else may fold. */
+/** When it is killed: once it is in this phase or a later one; `holding`: once it has paused the fold. */
 export type Moment =
   | 'reading log'
   | 'folding'
   | 'catching up'
   | 'verifying'
   | 'holding'
-  | 'exchanging'
+  | 'swapping'
   | 'finishing'
 
 const victims = ['rebuild', 'projector', 'both'] as const
@@ -35,8 +35,8 @@ const { model } = defaultDatabases
 const momentMsMax = 300_000
 
 /**
- * kill -9 once at every moment; then it ends, and the generation before is dropped. A rebuild that nobody killed ends, and
- * the next moment is one of another. Resolves with who was killed when.
+ * Kills once in every phase. Then the rebuild ends, and the previous tables are dropped. If a rebuild ends without a kill, the
+ * next phase belongs to a new one. Resolves with the victims and their phases.
  */
 export async function rebuildThroughKills(kills: RebuildKills): Promise<string[]> {
   const { random, places, environment } = kills
@@ -51,7 +51,7 @@ export async function rebuildThroughKills(kills: RebuildKills): Promise<string[]
     await delay(intBetween(random, 0, 30))
     const place = pick(random, places)
     if (victim !== 'rebuild') await place.kill()
-    // One that has ended was quicker than the kill.
+    // A rebuild that has already ended was faster than the kill.
     if (victim !== 'projector' && !hasEnded()) {
       child.kill('SIGKILL')
       await exit
@@ -76,7 +76,7 @@ async function isAt({ tables }: RebuildKills, moment: Moment): Promise<boolean> 
   if (moment === 'holding') {
     const query = `SELECT holder AS value FROM ${model}.fold_epochs ORDER BY epoch DESC LIMIT 1`
     const [holder] = await column(tables, query)
-    return isHold(String(holder))
+    return isPauseHolder(String(holder))
   }
   const state = await latestRebuild(tables, defaultDatabases)
   return (workPhases as readonly string[]).indexOf(state?.phase ?? '') >= workPhases.indexOf(moment)

@@ -1,15 +1,15 @@
 /**
- * The stage of the fault suite: real services, two projectors and two query processes, traffic, and readers who are asking
- * all the time. A fault is played on it, and then everything has to be as if there had been none.
+ * The stage of the fault suite: real services, two projectors and two query processes, traffic, and readers that ask all the
+ * time. A fault is played on it. Afterwards everything has to be as if there had been no fault.
  */
 import { expect, vi } from 'vitest'
 import { projectListBodySchema } from '../../../contracts/api/schemas.ts'
 import { type Random, randomOf } from '../../../services/demo/random.ts'
 import { openKafkaWriter } from '../../../services/shared/event-log/kafka/writer.ts'
 import type { EventWriter } from '../../../services/shared/event-log/port.ts'
-import { openServerTables } from '../../../services/shared/tables/clickhouse-server.ts'
+import { openTables } from '../../../services/shared/tables/clickhouse.ts'
 import { defaultDatabases, type Tables } from '../../../services/shared/tables/port.ts'
-import { type ClickHouseDoor, settingsFor, startClickHouseDoor } from '../clickhouse-door.ts'
+import { type ClickHouse, settingsFor, startClickHouse } from '../clickhouse.ts'
 import { deploy } from '../deployment.ts'
 import { activeKeys } from '../fold-records.ts'
 import { silent } from '../kafka/topics.ts'
@@ -28,16 +28,16 @@ import { startReaders } from './readers.ts'
 import { startTablesProxy, type TablesProxy } from './tables-proxy.ts'
 import { createTraffic, type Traffic } from './traffic.ts'
 
-/** How soon the group forgets a projector, ms. */
+/** How soon the group removes a projector that does not answer, ms. */
 export const sessionMs = 2_000
-/** The commit horizon, ms. */
-export const horizonMs = 1_500
+/** The commit horizon, ms. A fold statement has half of it, also on a machine that is busy with other suites. */
+export const horizonMs = 2_500
 /** How long a response may be served from the cache, ms. */
 export const cacheMs = 1_000
-/** How long a silent ClickHouse is waited for, ms. */
-export const silenceMs = 4_000
+/** How long a statement waits for a silent ClickHouse, ms. */
+export const silenceMs = 6_000
 
-// Small times and batches: much happens in a short suite, and a fault falls between any two steps.
+// Small times and batches: much happens in a short suite, and a fault can fall between any two steps.
 const settings = {
   PLEDGEVIEW_KAFKA_SESSION_MS: String(sessionMs),
   PLEDGEVIEW_COMMIT_HORIZON_MS: String(horizonMs),
@@ -49,7 +49,7 @@ const settings = {
   PLEDGEVIEW_REJECT_WINDOW_RECORDS: '1000',
   PLEDGEVIEW_LOG_LEVEL: 'warn',
 }
-// Readers make some 60 requests a second, and a key may make 120 a minute.
+// Readers make about 60 requests a second, and a key may make 120 a minute.
 const readerAccounts = 20
 const keysOfAccount = 3
 const settledMsMax = 60_000
@@ -58,23 +58,23 @@ export type Figures = Readonly<Record<string, string | number>>
 
 export interface Stage {
   readonly services: LocalServices
-  /** Of processes and commands that are not behind the proxy. */
+  /** For processes and commands that are not behind the proxy. */
   readonly environment: Readonly<Record<string, string>>
   readonly queries: readonly ServiceProcess[]
   readonly apiUrls: readonly string[]
   /** Between the projectors and ClickHouse. */
   readonly proxy: TablesProxy
-  /** The tables themselves, past the proxy. */
+  /** The tables themselves, without the proxy. */
   readonly tables: Tables
   readonly traffic: Traffic
   readonly keys: KeyBook
   readonly client: ApiClient
   readonly mirror: Mirror
   readonly places: readonly [Place, Place]
-  /** Starts another projector, which is not counted on. */
+  /** Starts an additional projector. */
   newPlace(): Place
   random(...purpose: string[]): Random
-  /** Plays a fault, waits until all is settled, and prints its figures. */
+  /** Plays a fault, waits until everything is settled, and prints its figures. */
   play(name: string, fault: () => Promise<Figures>): Promise<void>
   /** While this runs, the query processes may answer 500. */
   withoutClickHouse<T>(work: () => Promise<T>): Promise<T>
@@ -82,11 +82,11 @@ export interface Stage {
   /** On the same directory and port. */
   restartClickHouse(): Promise<void>
   signalClickHouse(signal: 'SIGSTOP' | 'SIGCONT'): void
-  /** Pauses the traffic until the tables and keys are what was said. */
-  settled(): Promise<void>
+  /** Pauses the traffic until the tables and keys are what the events say. With `staysPaused`, nothing is said afterwards. */
+  settled(options?: { staysPaused?: boolean }): Promise<void>
   /** The rows of all pages, from one query process. */
   walk(apiUrl: string): Promise<TimelessProject[]>
-  /** What it has to return. */
+  /** What `rows` has to return. */
   expectedWalk(): TimelessProject[]
   stop(): Promise<void>
 }
@@ -103,10 +103,10 @@ export async function openStage(seed: string): Promise<Stage> {
 
   try {
     const services = closed(await startLocalServices(), all => all.stop())
-    let door: ClickHouseDoor = services.clickHouse
-    const proxy = closed(await startTablesProxy(door.url), one => one.close())
+    let clickHouse: ClickHouse = services.clickHouse
+    const proxy = closed(await startTablesProxy(clickHouse.url), one => one.close())
     const deployment = closed(await deploy(services.addresses, settings), all => all.stop())
-    const tables = closed(openServerTables(settingsFor(door)), all => all.close())
+    const tables = closed(openTables(settingsFor(clickHouse)), all => all.close())
     const writer = closed(await openWriter(services.addresses.kafka), one => one.close())
     const random = (...purpose: string[]) => randomOf(seed, ...purpose)
     const traffic = closed(createTraffic(random('traffic'), writer), one => one.stop())
@@ -134,7 +134,7 @@ export async function openStage(seed: string): Promise<Stage> {
     const credentials = issued.map(one => one.credentials)
     const common = { apiUrls, client, judge, keys: credentials }
 
-    async function settled(): Promise<void> {
+    async function settled({ staysPaused = false } = {}): Promise<void> {
       await traffic.pause()
       const expected = expectedReading(readModelOf(traffic.events()))
       await vi.waitFor(
@@ -144,12 +144,12 @@ export async function openStage(seed: string): Promise<Stage> {
         },
         { timeout: settledMsMax, interval: 200 },
       )
-      traffic.resume()
+      if (!staysPaused) traffic.resume()
     }
 
     traffic.start()
     await settled()
-    // A key is followed within two seconds of its fold.
+    // The key ring follows a key within two seconds of its fold.
     await vi.waitFor(
       async () => {
         const answers = await Promise.all(
@@ -209,14 +209,14 @@ export async function openStage(seed: string): Promise<Stage> {
         }
       },
 
-      killClickHouse: () => door.kill(),
+      killClickHouse: () => clickHouse.kill(),
       async restartClickHouse() {
         const { directory, url } = services.clickHouse
-        door = closed(await startClickHouseDoor({ directory, port: Number(new URL(url).port) }), one =>
+        clickHouse = closed(await startClickHouse({ directory, httpPort: Number(new URL(url).port) }), one =>
           one.stop(),
         )
       },
-      signalClickHouse: signal => void door.child.kill(signal),
+      signalClickHouse: signal => clickHouse.signal(signal),
 
       async walk(apiUrl) {
         const rows: TimelessProject[] = []

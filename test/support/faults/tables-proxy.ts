@@ -1,6 +1,6 @@
 /**
- * An HTTP proxy before ClickHouse that knows one statement from another: to hold one up, before it runs or after, or to
- * see that it was sent. A statement that has arrived is run even where its sender is gone, as in any network.
+ * An HTTP proxy before ClickHouse that tells statements apart. It can delay a statement, before it runs or after, and tells
+ * whether it was sent. A statement that has arrived runs even if its sender is gone, as in any network.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
@@ -8,24 +8,24 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import type { Obstacles, TablesCall } from '../faulty-tables.ts'
 
-/** What stands in the way of a statement, and what is made of it. */
+/** What delays a statement, and what is changed in it. */
 export interface ProxyObstacles extends Obstacles {
-  /** The text that ClickHouse gets; only of statements that stand in the body, which inserts do not. */
+  /** Returns the text that ClickHouse gets. Only for statements whose text is in the body, so not for inserts. */
   rewrite?: (call: TablesCall) => string
 }
 
 export interface TablesProxy {
   url: string
-  /** From now on, until the function that it returns is called. */
+  /** Applies from now on, until the returned function is called. */
   obstruct(obstacles: ProxyObstacles): () => void
   /** How many statements of this kind have arrived so far. */
   count(isOne: (call: TablesCall) => boolean): number
   close(): Promise<void>
 }
 
-/** Something that waits until it is opened. */
+/** A gate that statements wait at until it is opened. */
 export interface Barrier {
-  /** Resolves once something waits, with what it is. */
+  /** Resolves with the first statement that waits. */
   reached: Promise<TablesCall>
   wait(call: TablesCall): Promise<void>
   open(): void
@@ -64,7 +64,7 @@ export async function startTablesProxy(target: string): Promise<TablesProxy> {
   }
 
   const server = createServer({ maxHeaderSize: 1_048_576 }, (incoming, outgoing) => {
-    // ClickHouse is away, or the sender is: the connection is cut, as it would be without a proxy.
+    // If ClickHouse or the sender is gone, the connection is cut, as it would be without a proxy.
     handle(incoming, outgoing).catch(() => outgoing.destroy())
   })
   server.listen(0, '127.0.0.1')
@@ -84,13 +84,13 @@ export async function startTablesProxy(target: string): Promise<TablesProxy> {
   }
 }
 
-/** The epoch that a statement of a folder runs under; `undefined` for any other statement. */
+/** The epoch that a statement of a fold worker runs under; `undefined` for any other statement. */
 export function epochOf({ text }: TablesCall): number | undefined {
   const epoch = /fold_epochs\) = \((\d+), /.exec(text)?.[1]
   return epoch === undefined ? undefined : Number(epoch)
 }
 
-/** The text of an insert stands in the URL, before its rows; any other in the body. */
+/** The text of an insert is in the URL, before its rows. The text of any other statement is in the body. */
 function callOf(url: URL, body: Buffer): TablesCall {
   const insert = url.searchParams.get('query')
   const text = insert ?? body.toString()

@@ -1,6 +1,6 @@
 /**
- * Seeded traffic for as long as a suite lasts: campaigns that begin, change and end, duplicates, late events, and now and
- * then a record that is no event. It keeps account of what it has said, which is the truth that all else is held against.
+ * Seeded traffic for as long as a suite lasts: campaigns that begin, change and end, duplicates, late events, and sometimes a
+ * record that is not an event. It records everything that it has sent. That is the truth that the results are compared with.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { encodeState } from '../../../contracts/events/codec.ts'
@@ -12,26 +12,26 @@ import { type CampaignHistory, createHistory, eventsOf, isPublic, pledgeKey } fr
 
 export interface Traffic {
   start(): void
-  /** Resolves when all that was said is in the log, and nothing is said until `resume`. */
+  /** Resolves when everything that was sent is in the log. Sends nothing until `resume`. */
   pause(): Promise<void>
   resume(): void
-  /** Ends it, without waiting for a log that is away. */
+  /** Ends the traffic, without waiting for an unavailable log. */
   stop(): Promise<void>
-  /** Says this now; resolves when it is in the log. */
+  /** Sends this now. Resolves when it is in the log. */
   say(events: readonly ChangeEvent[]): Promise<void>
-  /** Appends so many records that are no events; resolves when they are in the log. */
+  /** Appends this many records that are not events. Resolves when they are in the log. */
   poison(count: number): Promise<void>
-  /** A campaign that is public at first and at last, of which nothing is said but what the caller says. */
+  /** A campaign that is public at the beginning and the end. Only the caller sends its events. */
   newPublicHistory(): CampaignHistory
   history(id: string): CampaignHistory | undefined
   histories(): Iterable<CampaignHistory>
-  /** How many of an entity's states may have been seen by now; by key, of the campaign or the pledge. */
+  /** How many states of an entity may be visible by now, by the key of the campaign or the pledge. */
   said(key: string): number
-  /** All that was said, in order. */
+  /** Everything that was sent, in order. */
   events(): readonly ChangeEvent[]
-  /** The values of all records that are no events. */
+  /** The values of all records that are not events. */
   poisoned(): readonly Buffer[]
-  /** Records that were appended, noise included. */
+  /** Records that were appended, including those that are not events. */
   records(): number
 }
 
@@ -42,7 +42,10 @@ const noiseShare = 0.15
 const recentMax = 500
 const retryMs = 250
 
-/** What the log says while it is away is no news: it is told again until the log takes it. */
+// Every object has members of these names.
+const poisonHeaders = Object.fromEntries(['toString', '__proto__'].map(name => [name, Buffer.from(name)]))
+
+/** Sends again what an unavailable log did not accept, until it does. */
 export function createTraffic(random: Random, writer: EventWriter): Traffic {
   const histories = new Map<string, CampaignHistory>()
   const said = new Map<string, number>()
@@ -54,7 +57,7 @@ export function createTraffic(random: Random, writer: EventWriter): Traffic {
   let appending: Promise<void> = Promise.resolve()
   let running: Promise<void> = Promise.resolve()
   let portion: Promise<void> = Promise.resolve()
-  /** Resolved unless it is paused. */
+  /** Resolved unless the traffic is paused. */
   let resumed = Promise.withResolvers<void>()
   let isPaused = false
   resumed.resolve()
@@ -75,7 +78,7 @@ export function createTraffic(random: Random, writer: EventWriter): Traffic {
     return event
   }
 
-  /** Before it is appended: from the moment of the append on, it may be seen. */
+  /** Counted before the append, because a state may be visible from that moment on. */
   function note(event: ChangeEvent): void {
     const states = statesOf(event)
     const count = 1 + states.indexOf(event.data)
@@ -93,18 +96,18 @@ export function createTraffic(random: Random, writer: EventWriter): Traffic {
 
   function newPoison(): NewRecord {
     const n = poisonValues.length
-    // Bytes that are nothing, and an event that breaks a rule.
+    // Bytes that mean nothing, and an event that breaks a rule.
     const broken = pledgeEvent({ campaign_id: `poison-${n}`, pledge_id: 'p', amount_minor: -1 - n })
     const value =
       n % 2 === 0 || broken.type !== 'pledge' || broken.data === null
         ? Buffer.from(`no event ${n}`)
         : encodeState({ type: 'pledge', data: broken.data })
     poisonValues.push(value)
-    // A key of its own each: a compacted topic keeps one record a key.
-    return { topic: 'pledges', key: Buffer.from(`poison-${n}/p`), value }
+    // Each with its own key, because a compacted topic keeps one record per key.
+    return { topic: 'pledges', key: Buffer.from(`poison-${n}/p`), value, headers: poisonHeaders }
   }
 
-  /** In order, and again until the log takes it. */
+  /** In order. Repeats until the log accepts it. */
   function append(batch: readonly NewRecord[]): Promise<void> {
     records += batch.length
     appending = appending.then(async () => {
@@ -175,7 +178,7 @@ export function createTraffic(random: Random, writer: EventWriter): Traffic {
   }
 }
 
-/** How many states of the campaign, and of the pledge at each place, may have been seen by now. */
+/** How many states of the campaign, and of the pledge at each place, may be visible by now. */
 export function saidOf(traffic: Pick<Traffic, 'said'>, { id, pledges }: CampaignHistory): number[] {
   return [traffic.said(id), ...pledges.map((_, place) => traffic.said(pledgeKey(id, place)))]
 }

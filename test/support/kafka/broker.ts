@@ -1,8 +1,8 @@
 /**
- * One real Kafka broker (KRaft, broker and controller in one process) on free loopback ports, in a directory of its own.
+ * One real Kafka broker (KRaft, broker and controller in one process) on free loopback ports, in its own directory.
  *
- * It has a listener for each way in that a test may want: plain, behind a proxy, with passwords, and with passwords
- * over TLS.
+ * It has a listener for each kind of connection that a test may need: plain, behind a proxy, with passwords, and with
+ * passwords over TLS.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ import { classPath, type KafkaVersion } from './jars.ts'
 import { startProxy, type TcpProxy } from './proxy.ts'
 import { testBrokerProperties } from './test-properties.ts'
 
-/** The user of the listeners that ask for one, by every mechanism. */
+/** The user of the listeners with passwords, for every mechanism. */
 export const kafkaUser = { username: 'pledgeview', password: 'correct horse' }
 
 export interface KafkaBroker {
@@ -31,7 +31,7 @@ export interface KafkaBroker {
   /** SASL over TLS, under a certificate that `certificate` verifies. */
   tlsAddress: string
   certificate: Certificate
-  /** Where the broker keeps a topic's partitions, a folder each. */
+  /** The folder with one folder per partition. */
   dataDirectory: string
   /** Ends the process, SIGKILL by default, and keeps its data and its ports. */
   halt(signal?: NodeJS.Signals): Promise<void>
@@ -61,8 +61,8 @@ const java = [
 ]
 
 /**
- * Starts a broker whose jars `kafkaRequirement` has fetched; resolves when it answers. `overrides` are broker properties.
- * Rejects with the end of its log where it does not start.
+ * Starts a broker whose jars `kafkaRequirement` has downloaded. Resolves when it answers. `overrides` are broker
+ * properties. Rejects with the end of its log if it does not start.
  */
 export async function startKafka(
   version: KafkaVersion,
@@ -176,7 +176,7 @@ async function launch(
   return child
 }
 
-/** Whether the broker at this address knows itself: its port is open a little before that. */
+/** Whether the broker at this address is ready: its port opens a little earlier. */
 export async function kafkaAnswers(address: string): Promise<boolean> {
   const { Kafka, logLevel } = loadKafkajs()
   const kafka = new Kafka({

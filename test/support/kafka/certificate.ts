@@ -1,8 +1,9 @@
 /** A self-signed certificate for localhost, made by the machine's own openssl. */
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import type { Requirement } from '../requirements.ts'
 
 export interface Certificate {
   /** What a client must trust, as PEM text. */
@@ -11,6 +12,12 @@ export interface Certificate {
   keyStore: string
 }
 
+export const openssl: Requirement = {
+  isMet: spawnSync('openssl', ['version']).status === 0,
+  reason: 'openssl, which makes the certificate, is not installed',
+}
+
+/** Needs `openssl`. */
 export async function makeCertificate(directory: string): Promise<Certificate> {
   const key = join(directory, 'key.pem')
   const certificate = join(directory, 'certificate.pem')

@@ -1,7 +1,7 @@
 /**
- * Kafka's jars, from Maven Central through pom.xml, kept in node_modules/.cache: what a test needs to run a real broker.
+ * Kafka's jars, from Maven Central through pom.xml, kept in node_modules/.cache. Tests run a real broker with them.
  *
- * Whether they can be had is a requirement like any other: without Java, Maven or the network a suite says so.
+ * Their availability is a requirement like any other: without Java, Maven or the network, suites are skipped with the reason.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import type { Requirement } from '../requirements.ts'
 
-/** The brokers that the tests run on: the last of the line with ZooKeeper's heritage, and the newest. */
+/** The brokers that the tests run on: the last version of the ZooKeeper line, and the newest. */
 export const kafkaVersions = ['3.9.2', '4.4.0'] as const
 export type KafkaVersion = (typeof kafkaVersions)[number]
 
@@ -18,7 +18,7 @@ const pom = new URL('pom.xml', import.meta.url).pathname
 const cacheFolder = new URL('../../../node_modules/.cache/pledgeview/', import.meta.url).pathname
 const fetchMsMax = 240_000
 
-/** Fetches the jars where they are not there yet. Never rejects: what is missing is the requirement's reason. */
+/** Downloads the jars if they are missing. Never rejects: the requirement's reason says what is missing. */
 export async function kafkaRequirement(version: KafkaVersion): Promise<Requirement> {
   try {
     await run('java', ['-version'])
@@ -31,7 +31,7 @@ export async function kafkaRequirement(version: KafkaVersion): Promise<Requireme
   }
 }
 
-/** The class path of a version that `kafkaRequirement` has fetched. */
+/** The class path of a version that `kafkaRequirement` has downloaded. */
 export function classPath(version: KafkaVersion): string {
   return `${jarFolder(version)}/*`
 }
@@ -39,7 +39,7 @@ export function classPath(version: KafkaVersion): string {
 async function fetchJars(version: KafkaVersion): Promise<void> {
   if (existsSync(jarFolder(version))) return
   mkdirSync(cacheFolder, { recursive: true })
-  // Filled apart and moved in one step, so that a broken download, or another run's, is never taken for a whole one.
+  // Written to a separate folder and renamed, so that an incomplete or parallel download never counts as complete.
   const part = mkdtempSync(join(cacheFolder, 'part-'))
   try {
     await run('mvn', [
@@ -52,7 +52,7 @@ async function fetchJars(version: KafkaVersion): Promise<void> {
   }
 }
 
-/** The folder of the jars of a version that `kafkaRequirement` has fetched. */
+/** The folder with the jars of a version that `kafkaRequirement` has downloaded. */
 export function jarFolder(version: KafkaVersion): string {
   return join(cacheFolder, `kafka-${version}`)
 }

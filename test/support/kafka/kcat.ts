@@ -9,15 +9,15 @@ export const kcatProgram: Requirement = {
   reason: 'kcat is not installed (apt-get install kcat)',
 }
 
-/** Runs kcat to its end, and returns what it printed, as text. Throws where it failed. */
+/** Runs kcat to its end, and returns its output as text. Throws if it failed. */
 export async function kcat(args: readonly string[], stdin = ''): Promise<string> {
   return (await kcatBytes(args, stdin)).toString()
 }
 
-/** The same as the bytes that it printed: values of messages are not text. */
+/** The same, with the output as bytes: message values are not text. */
 export async function kcatBytes(args: readonly string[], stdin = ''): Promise<Buffer> {
   const child = spawn('kcat', args, { stdio: ['pipe', 'pipe', 'pipe'] })
-  // Where it ends early its exit code says more than the broken pipe.
+  // If it ends early, its exit code says more than the broken pipe.
   child.stdin.on('error', () => undefined)
   child.stdin.end(stdin)
   const [stdout, stderr, [code]] = await Promise.all([

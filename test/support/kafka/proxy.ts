@@ -1,13 +1,13 @@
-/** A TCP proxy between a client and a service, for what a network does to them: nothing gets through, or all is cut. */
+/** A TCP proxy between a client and a service that simulates network faults: it holds the answers, or cuts everything. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
 export interface TcpProxy {
-  /** From now on what the service answers does not arrive, though it gets what it is sent. */
+  /** From now on the service's answers do not arrive. Requests still do. */
   holdAnswers(): void
-  /** What was held arrives, and all goes on. */
+  /** Delivers what was held, and lets everything through again. */
   release(): void
-  /** Cuts every connection, what was held is lost, and takes no other until `release`. */
+  /** Cuts every connection, drops what was held, and accepts no connection until `release`. */
   cut(): void
   close(): Promise<void>
 }

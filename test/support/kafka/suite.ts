@@ -1,4 +1,4 @@
-/** Suites that run on every Kafka that is supported, and close what they open. */
+/** Suites that run on every supported Kafka, and close what they open. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe } from 'vitest'
 import type { KafkaReaderSettings } from '../../../services/shared/event-log/kafka/reader.ts'
@@ -12,34 +12,38 @@ import type {
   LogRecord,
   NewRecord,
 } from '../../../services/shared/event-log/port.ts'
-import { kafkaServices } from '../services/kafka.ts'
-import { useService } from '../services/test-service.ts'
+import { kafkaServices, type TestKafka } from '../services/kafka.ts'
+import { type TestService, useService } from '../services/test-service.ts'
 import { type KafkaBroker, startKafka } from './broker.ts'
 import { kafkaRequirement, kafkaVersions } from './jars.ts'
 import { silent } from './topics.ts'
 
 export interface KafkaSuite {
-  /** host:port; it is there inside hooks and tests. */
+  /** host:port; available inside hooks and tests. */
   address(): string
   openWriter(settings: KafkaWriterSettings): Promise<EventWriter>
-  /** A reader of the group `projector`, with short times unless they are given. */
+  /** A reader of the group `projector`, with short timeouts by default. */
   openReader(settings: Omit<KafkaReaderSettings, 'groupId'>): Promise<KafkaReader>
 }
 
 export interface KafkaBrokerSuite extends KafkaSuite {
-  /** The broker of this suite, whose ways in and whose life are the tests'. */
+  /** The suite's own broker, which tests may stop and reach through any listener. */
   broker(): KafkaBroker
 }
 
-/** Describes a suite for each Kafka there is, wherever it runs. What was opened through it is closed after each test. */
-export function describeKafka(name: string, define: (suite: KafkaSuite) => void): void {
-  describe.each(kafkaServices)(`${name} on $name`, service => {
+/** Describes a suite once per available Kafka. What a test opens through it is closed after the test. */
+export function describeKafka(
+  name: string,
+  define: (suite: KafkaSuite) => void,
+  services: readonly TestService<TestKafka>[] = kafkaServices,
+): void {
+  describe.each(services)(`${name} on $name`, service => {
     const kafka = useService(service)
     define({ address: () => kafka().address, ...openers() })
   })
 }
 
-/** The same with a broker of this machine for each version: for suites that stop it, hold it, or come in by other ways. */
+/** The same with a local broker for each version: for suites that stop it, hold it, or use its other listeners. */
 export function describeKafkaBroker(name: string, define: (suite: KafkaBrokerSuite) => void): void {
   describe.each(kafkaVersions)(`${name} on Kafka %s`, version => {
     const opened = useService({
@@ -75,19 +79,19 @@ function openers(): Pick<KafkaSuite, 'openWriter' | 'openReader'> {
   }
 }
 
-/** The group of the readers of these settings. */
+/** The consumer group of readers with these settings. */
 export function groupOf({ topicPrefix }: { topicPrefix: string }): { groupId: string } {
   return { groupId: `${topicPrefix}projector` }
 }
 
-/** How soon the group forgets a reader of a test, ms. */
+/** How soon the group removes a test's reader, ms. */
 export const sessionMs = 2_000
 const short = { sessionMs, heartbeatMs: 100 }
 
 const never = new AbortController().signal
 export const generous = { recordsMax: 10_000, bytesMax: 64 * 1024 ** 2, waitMsMax: 20_000 }
 
-/** Pledges of many keys, whose values are these numbers. */
+/** Pledges with many keys and these numbers as values. */
 export function numbered(from: number, count: number, bytes = 0): NewRecord[] {
   return Array.from({ length: count }, (_, index) => ({
     topic: 'pledges',
@@ -104,7 +108,7 @@ export function range(from: number, to: number): number[] {
   return Array.from({ length: to - from }, (_, index) => from + index)
 }
 
-/** Polls until so many records have come. Throws where none comes in time. */
+/** Polls until this many records have arrived. Throws if none arrives in time. */
 export async function deliveriesOf(
   reader: EventReader,
   count: number,
@@ -128,7 +132,7 @@ export async function commitAll(reader: EventReader, deliveries: readonly Delive
   for (const { assignment, positions } of deliveries) await reader.commit(assignment, positions)
 }
 
-/** Waits until something holds; the test's own timeout is the bound. */
+/** Waits until a condition holds, limited by the test's own timeout. */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await delay(20)
 }

@@ -1,4 +1,4 @@
-/** Topics for a test of its own, and what is in a topic, seen without the code under test. */
+/** Topics for one test, and the content of a topic, read without the code under test. */
 import { randomUUID } from 'node:crypto'
 
 import { EventEmitter, once } from 'node:events'
@@ -15,7 +15,7 @@ import { createTopics } from '../../../services/shared/event-log/kafka/topics.ts
 
 export const silent = pino({ level: 'silent' })
 
-/** Settings of a test that nobody else shares topics or groups with. */
+/** Settings of a test with topics and groups that no other test uses. */
 export function settingsFor(address: string): KafkaSettings {
   return { brokers: [address], clientId: 'pledgeview-test', topicPrefix: `${randomUUID()}.` }
 }

@@ -1,8 +1,8 @@
 /**
- * A ClickHouse server, for suites that make databases of their own in it. Where there is none it is chDB behind the HTTP
- * door, which its source says.
+ * A ClickHouse server, for suites that create their own databases in it: the given one, or the one that comes with the
+ * program.
  */
-import { startClickHouseDoor } from '../clickhouse-door.ts'
+import { startClickHouse } from '../clickhouse.ts'
 import { imageOf } from '../containers/images.ts'
 import { inContainer } from './docker.ts'
 import { atAddress, inOrder, type TestService } from './test-service.ts'
@@ -16,7 +16,7 @@ export interface TestClickHouse {
 }
 
 const port = 8123
-// What a header, a URL and XML would each spoil in a way of its own.
+// Characters that a header, a URL and XML would each corrupt in a different way.
 const credentials = { user: 'pledgeview', password: 'p:ass wörd' }
 
 export const clickHouseService: TestService<TestClickHouse> = inOrder('ClickHouse', [
@@ -48,11 +48,11 @@ export const clickHouseService: TestService<TestClickHouse> = inOrder('ClickHous
     requirement: async () => ({
       isMet: true,
       reason: '',
-      source: 'chDB behind the HTTP door, not a ClickHouse server',
+      source: 'its own server, from the npm package chdb',
     }),
     async open() {
-      const door = await startClickHouseDoor(credentials)
-      return { ...credentials, url: door.url, close: door.stop }
+      const { url, user, password, stop } = await startClickHouse()
+      return { url, user, password, close: stop }
     },
   },
 ])

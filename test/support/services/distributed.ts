@@ -1,8 +1,8 @@
-/** All that the distributed form runs on, wherever each of it comes from, under names that nobody else has. */
+/** All services of the distributed form, from any source, under names that no other test uses. */
 import { randomBytes } from 'node:crypto'
 import { afterAll } from 'vitest'
-import { openServerTables } from '../../../services/shared/tables/clickhouse-server.ts'
-import { settingsFor as tableSettingsFor } from '../clickhouse-door.ts'
+import { openTables } from '../../../services/shared/tables/clickhouse.ts'
+import { settingsFor as tableSettingsFor } from '../clickhouse.ts'
 import type { Addresses } from '../deployment.ts'
 import { removeTopics } from '../kafka/topics.ts'
 import { clickHouseService } from './clickhouse.ts'
@@ -17,7 +17,7 @@ export interface DistributedServices {
   settings: Readonly<Record<string, string>>
 }
 
-/** Opens all four as `useService` does; what was made under the settings' names goes away after the tests. */
+/** Opens all four as `useService` does. What was created under the settings' names is removed after the tests. */
 export function useDistributedServices(): () => DistributedServices {
   const kafka = useService(kafkaService)
   const clickHouse = useService(clickHouseService)
@@ -28,10 +28,10 @@ export function useDistributedServices(): () => DistributedServices {
   const databases = { PLEDGEVIEW_DATABASE: `${name}_model`, PLEDGEVIEW_VIEWS_DATABASE: `${name}_views` }
   let isUsed = false
 
-  // Before the services are closed: hooks like this run in the reverse of their order.
+  // Before the services are closed, because such hooks run in reverse order.
   afterAll(async () => {
     if (!isUsed) return
-    const tables = openServerTables(tableSettingsFor(clickHouse()))
+    const tables = openTables(tableSettingsFor(clickHouse()))
     for (const database of Object.values(databases)) {
       await tables.run({ query: `DROP DATABASE IF EXISTS ${database}` })
     }
@@ -44,14 +44,12 @@ export function useDistributedServices(): () => DistributedServices {
     return {
       addresses: {
         kafka: kafka().address,
-        clickHouse: clickHouse().url,
+        clickHouse: clickHouse(),
         redis: redis().url,
         schemaRegistry: registry().url,
       },
       settings: {
         ...databases,
-        PLEDGEVIEW_CLICKHOUSE_USER: clickHouse().user,
-        PLEDGEVIEW_CLICKHOUSE_PASSWORD: clickHouse().password,
         PLEDGEVIEW_KAFKA_TOPIC_PREFIX: topicPrefix,
         PLEDGEVIEW_KAFKA_GROUP: name,
         PLEDGEVIEW_REDIS_PREFIX: `${name}:`,

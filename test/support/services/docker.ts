@@ -1,34 +1,32 @@
 /**
- * Services from images, through testcontainers. Nothing is loaded or said where no Docker engine answers.
+ * Services from images, through testcontainers. Nothing is loaded or printed if no Docker engine answers.
  *
- * testcontainers' own helper, Ryuk, removes what a run that was broken off has left; where its image cannot be had,
- * TESTCONTAINERS_RYUK_DISABLED=true does without it.
+ * testcontainers' own helper, Ryuk, removes what an interrupted run has left. If its image is not available,
+ * TESTCONTAINERS_RYUK_DISABLED=true runs without it.
  */
 import { existsSync } from 'node:fs'
 import { request } from 'node:http'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { ContainerRuntimeClient, GenericContainer, StartedTestContainer } from 'testcontainers'
-import { standInLabel } from '../containers/images.ts'
+import { registryAnswers, standInLabel, standInOf } from '../containers/images.ts'
 import type { Requirement } from '../requirements.ts'
 import type { ServiceSource } from './test-service.ts'
 
-/** How a service is made of a container. */
+/** How to make a service from a container. */
 export interface ContainerRecipe<S> {
   image: string
-  /** What the container is given, before it starts; the host is where its ports will be reached. */
+  /** The container's settings before it starts. The host is the one at which its ports will be reached. */
   configure(container: GenericContainer, host: string): Promise<GenericContainer>
-  /** What tests get of it. Closing it need not stop the container. */
+  /** The service for tests. Closing it need not stop the container. */
   open(container: StartedTestContainer): Promise<S>
 }
 
 const pingMsMax = 500
-const registryMsMax = 1_500
 const startMsMax = 120_000
 const stopMsMax = 10_000
-const registryUrl = 'https://registry-1.docker.io/v2/'
 
-/** The service from a container of its own for every opening. */
+/** The service, from a new container each time it is opened. */
 export function inContainer<S extends { close(): Promise<void> }>(
   recipe: ContainerRecipe<S>,
 ): ServiceSource<S> {
@@ -41,8 +39,10 @@ async function start<S extends { close(): Promise<void> }>({
   open,
 }: ContainerRecipe<S>): Promise<S> {
   const { GenericContainer, getContainerRuntimeClient } = await import('testcontainers')
-  const { host } = (await getContainerRuntimeClient()).info.containerRuntime
-  const configured = await configure(new GenericContainer(image), host)
+  const client = await getContainerRuntimeClient()
+  const { host } = client.info.containerRuntime
+  const found = await findImage(client, image)
+  const configured = await configure(new GenericContainer(found?.name ?? image), host)
   const container = await configured.withStartupTimeout(startMsMax).start()
   const stop = () => container.stop({ timeout: stopMsMax })
   try {
@@ -60,19 +60,19 @@ async function start<S extends { close(): Promise<void> }>({
   }
 }
 
-/** Whether the image, and what testcontainers needs beside it, is there or has been pulled now. */
+/** Whether the image, and what testcontainers also needs, is present or was pulled now. */
 async function imageRequirement(image: string): Promise<Requirement> {
   if (!(await engineAnswers())) return missing('no Docker engine answers')
   const { getContainerRuntimeClient } = await import('testcontainers')
   try {
     const client = await getContainerRuntimeClient()
     const helper = await reaperImage()
-    if (helper !== undefined && (await present(client, helper)) === undefined) {
+    if (helper !== undefined && (await findImage(client, helper)) === undefined) {
       return missing(`Docker has no ${helper}, and TESTCONTAINERS_RYUK_DISABLED is not true`)
     }
-    const labels = await present(client, image)
-    if (labels === undefined) return missing(`Docker has no ${image} and cannot pull it`)
-    const standIn = labels[standInLabel]
+    const found = await findImage(client, image)
+    if (found === undefined) return missing(`Docker has no ${image} and cannot pull it`)
+    const { standIn } = found
     const what = standIn === undefined ? image : `a stand-in for ${image} (${standIn})`
     return { isMet: true, reason: '', source: `in Docker, ${what}` }
   } catch (cause) {
@@ -80,23 +80,27 @@ async function imageRequirement(image: string): Promise<Requirement> {
   }
 }
 
-/** The labels of an image that is there or could be pulled. */
-async function present(
+/** The official image if present, otherwise its stand-in if it was built, otherwise the official image if it can be pulled. */
+async function findImage(
   client: ContainerRuntimeClient,
   image: string,
-): Promise<Readonly<Record<string, string>> | undefined> {
+): Promise<{ name: string; standIn?: string | undefined } | undefined> {
   const { ImageName } = await import('testcontainers')
-  const name = ImageName.fromString(image)
-  if (!(await client.image.exists(name))) {
-    // An engine that cannot reach its registry may take minutes to say so.
-    if (!(await registryAnswers())) return undefined
-    try {
-      await client.image.pull(name)
-    } catch {
-      return undefined
-    }
+  const official = ImageName.fromString(image)
+  if (await client.image.exists(official)) return { name: image }
+  const name = ImageName.fromString(standInOf(image))
+  if (await client.image.exists(name)) {
+    const { Config } = await client.image.inspect(name)
+    return { name: standInOf(image), standIn: Config.Labels?.[standInLabel] }
   }
-  return (await client.image.inspect(name)).Config.Labels ?? {}
+  // An engine that cannot reach its registry may take minutes to report that.
+  if (!(await registryAnswers())) return undefined
+  try {
+    await client.image.pull(official)
+    return { name: image }
+  } catch {
+    return undefined
+  }
 }
 
 async function reaperImage(): Promise<string | undefined> {
@@ -105,17 +109,10 @@ async function reaperImage(): Promise<string | undefined> {
   return getReaperImage()
 }
 
-async function registryAnswers(): Promise<boolean> {
-  const signal = AbortSignal.timeout(registryMsMax)
-  const answer = await fetch(registryUrl, { signal }).catch(() => undefined)
-  await answer?.body?.cancel()
-  return answer !== undefined
-}
-
-/** Asks the engine's socket; loading testcontainers to learn that there is none would take a second. */
+/** Asks the engine's socket. Loading testcontainers only to find that there is no engine would take a second. */
 async function engineAnswers(): Promise<boolean> {
   const given = process.env.DOCKER_HOST
-  // Another machine's engine: testcontainers knows the ways there.
+  // An engine on another machine: testcontainers knows how to reach it.
   if (given !== undefined && !given.startsWith('unix://')) return true
   const runtime = process.env.XDG_RUNTIME_DIR
   const sockets = given

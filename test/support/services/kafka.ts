@@ -1,11 +1,11 @@
-/** Kafkas that answer, for suites that make topics of their own: the one that is given, or one of each supported version. */
+/** Kafkas for suites that create their own topics: the given one, or one of each supported version. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { GenericContainer } from 'testcontainers'
+import { freePort } from '../../../services/shared/free-port.ts'
 import { kafkaImage } from '../containers/images.ts'
 import { kafkaAnswers, startKafka } from '../kafka/broker.ts'
 import { type KafkaVersion, kafkaRequirement, kafkaVersions } from '../kafka/jars.ts'
 import { testBrokerProperties } from '../kafka/test-properties.ts'
-import { freePort } from '../redis.ts'
 import { inContainer } from './docker.ts'
 import { atAddress, inOrder, type ServiceSource, type TestService } from './test-service.ts'
 
@@ -55,7 +55,7 @@ function containerOf(version: KafkaVersion): ServiceSource<TestKafka> {
   })
 }
 
-/** A broker tells its clients where it is, so its port has to be known before it starts. */
+/** A broker tells its clients its own address, so its port has to be known before it starts. */
 async function configure(container: GenericContainer, host: string): Promise<GenericContainer> {
   const outside = await freePort()
   const properties = {

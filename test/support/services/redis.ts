@@ -1,4 +1,4 @@
-/** A Redis that answers, for suites that only ask it. Others may use it too: use keys of your own. */
+/** A Redis for suites that only send commands. Others may use it too: use separate keys. */
 import { Redis } from 'ioredis'
 import { imageOf } from '../containers/images.ts'
 import { redisProgram, startRedis, type TestRedis } from '../redis.ts'
@@ -26,7 +26,7 @@ async function connect(url: string): Promise<TestRedis> {
   return {
     url,
     client,
-    // Its connection may have ended already, with the server: then there is nobody to say goodbye to.
+    // Its connection may have ended already with the server. Then it cannot be closed in order.
     close: async () => client.disconnect(),
   }
 }

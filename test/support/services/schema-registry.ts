@@ -1,11 +1,11 @@
-/** A schema registry that nobody here wrote and that speaks Confluent's API. Tests leave in it what they registered. */
+/** A third-party schema registry with Confluent's API. The schemas that tests register remain in it. */
 import { apicurioRegistry, startApicurio } from '../apicurio.ts'
 import { memoryRegistryImage } from '../containers/images.ts'
 import { inContainer } from './docker.ts'
 import { atAddress, inOrder, type TestService } from './test-service.ts'
 
 export interface TestSchemaRegistry {
-  /** Where it speaks Confluent's API. */
+  /** The address of Confluent's API. */
   url: string
   close(): Promise<void>
 }

@@ -1,15 +1,15 @@
 /**
- * A real service for a suite that need not know where it comes from. The order is the same for all of them: an address in
- * the environment; Docker, where an engine answers and the image is there or can be pulled; a program of this machine.
- * Where none of them has it the suite is skipped with every reason. What takes a service away from others, kills it or
- * holds it, keeps to programs of its own.
+ * A real service for a suite, from the first source that has it: an address in the environment; Docker, if an engine
+ * answers and the image is present or can be pulled; a program of this machine. If no source has it, the suite is
+ * skipped with every reason. A test that makes a service unavailable, kills it or pauses it, starts its own program
+ * instead.
  */
 import { afterAll, beforeAll, beforeEach } from 'vitest'
 import { needs, type Requirement } from '../requirements.ts'
 
-/** One way to have a service of some kind. */
+/** One way to get a service of some kind. */
 export interface ServiceSource<S> {
-  /** Never rejects, and takes less than a second where the answer is no, downloads apart. */
+  /** Never rejects, and takes less than a second if the answer is no, without downloads. */
   requirement(): Promise<Requirement>
   open(): Promise<S>
 }
@@ -21,8 +21,8 @@ export interface TestService<S> extends ServiceSource<S> {
 const openMsMax = 300_000
 
 /**
- * The service from the first source that has it. The requirement's `source` is what that one says of itself, and why it is
- * none of those before it.
+ * The service from the first source that has it. The requirement's `source` describes that source, and says why the sources
+ * before it were not used.
  */
 export function inOrder<S>(name: string, sources: readonly ServiceSource<S>[]): TestService<S> {
   async function find() {
@@ -50,7 +50,7 @@ export function inOrder<S>(name: string, sources: readonly ServiceSource<S>[]): 
   }
 }
 
-/** The service at the address that a variable of the environment gives. */
+/** The service at the address in an environment variable. */
 export function atAddress<S>(variable: string, open: (address: string) => Promise<S>): ServiceSource<S> {
   const address = process.env[variable]
   return {
@@ -64,8 +64,8 @@ export function atAddress<S>(variable: string, open: (address: string) => Promis
 }
 
 /**
- * Opens the service for the tests of the suite or file that calls it, and closes it after them; they are skipped with the
- * reason where it cannot be had. It is there inside hooks and tests.
+ * Opens the service for the tests of the suite or file that calls it, and closes it after them. If the service is not
+ * available, they are skipped with the reason. It can be used inside hooks and tests.
  */
 export function useService<S extends { close(): Promise<void> }>(service: ServiceSource<S>): () => S {
   let requirement: Requirement

@@ -1,6 +1,6 @@
 /**
- * ClickHouse in virtual time: what the simulation's processes see of an engine. A statement is stamped when it starts,
- * reads then or later, and shows what it wrote when it ends; fates say when that is, and whether its caller learns of it.
+ * ClickHouse in virtual time, as the simulated processes see it. A statement is stamped when it starts, reads then or later,
+ * and makes its rows visible when it ends. Fates decide when that is, and whether the caller learns of it.
  */
 import {
   type Statement,
@@ -10,23 +10,32 @@ import {
 } from '../../../services/shared/tables/port.ts'
 import type { Engine } from './engine.ts'
 import type { Fates, WriteFate } from './fates.ts'
-import type { KindOf } from './statement-kinds.ts'
+import { aloneMsMax, type HeavyCampaign } from './heavy-campaign.ts'
+import type { CampaignWriteKind, KindOf } from './statement-kinds.ts'
 import type { VirtualTime } from './virtual-time.ts'
 
-/** What happens to a process that is paused or dead: `awake` resolves when it goes on, which a dead one never does. */
+/** The state of a process that may be paused or dead. `awake` resolves when it continues; for a dead one, never. */
 export interface Life {
   awake(): Promise<void>
 }
 
 export interface ClickHouse {
-  /** The tables as a projector of this life has them. */
-  connect(life: Life): Tables
-  /** The tables as the query service has them. */
+  /** ClickHouse's clock, Unix ms. It steps now and then. */
+  clock(): number
+  /** The highest time that the clock has shown. */
+  clockMax(): number
+  /** Sets the clock forward or, by a negative time, back. */
+  stepClock(byMs: number): void
+  /** The tables as a projector with this life and this commit horizon sees them. */
+  connect(life: Life, horizonMs: number): Tables
+  /** The tables as the query service sees them. */
   connectReader(): Pick<Tables, 'rows'>
   /** Statements that may still make something visible. */
   running(): number
-  /** Moments at which campaigns became visible later than the horizon allows a poller to expect. */
+  /** Times at which campaigns became visible later than the horizon promises to pollers. */
   lateLandings(): number
+  /** Folds of campaigns that were set aside. */
+  foldsAlone(): number
 }
 
 export interface ClickHouseDependencies {
@@ -34,15 +43,29 @@ export interface ClickHouseDependencies {
   kindOf: KindOf
   time: VirtualTime
   fates: Fates
-  horizonMs: number
+  /** A campaign whose fold takes longer than the common fold may take. */
+  heavy: HeavyCampaign | undefined
+  /** Whether a campaign that is folded alone is staged, and not shown under the stamp of its start. */
+  isStaging: boolean
+  /** Ms since the world's start. */
+  elapsedMs: () => number
 }
 
 export function createClickHouse(dependencies: ClickHouseDependencies): ClickHouse {
-  const { engine, kindOf, time, fates, horizonMs } = dependencies
+  const { engine, kindOf, time, fates, heavy, isStaging, elapsedMs } = dependencies
   let running = 0
   let lateLandings = 0
+  let steppedMs = 0
+  let clockMax = 0
+  let foldsAlone = 0
 
-  /** Goes on whether or not anybody waits for it. */
+  function clock(): number {
+    const now = time.now() + steppedMs
+    clockMax = Math.max(clockMax, now)
+    return now
+  }
+
+  /** Continues even if no caller waits for it. */
   async function whileRunning<T>(work: () => Promise<T>): Promise<T> {
     running++
     try {
@@ -52,23 +75,24 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
     }
   }
 
-  async function writeCampaigns(statement: Statement, kind: 'fold' | 'restamp', runMs: number, some = false) {
+  async function writeCampaigns({ statement, kind, horizonMs }: Writing, runMs: number, some = false) {
     const startedAt = time.now()
-    // Some statements read well after their stamp; what they show can only be newer for it.
+    const stampedAt = clock()
+    // Some statements read well after their stamp. What they show can only be newer because of it.
     const readAfterMs = runMs % 3 === 0 ? Math.floor(runMs / 2) : 0
     if (readAfterMs > 0) await time.sleep(readAfterMs)
-    const staged = await time.outside(engine.stage(statement, kind, startedAt))
+    const staged = await time.outside(engine.stage(statement, kind, stampedAt))
     await time.sleep(runMs - readAfterMs)
     await time.outside(staged.publish({ onlySome: some }))
     if (time.now() - startedAt > horizonMs) lateLandings++
   }
 
-  async function suffer(statement: Statement, kind: 'fold' | 'restamp', fate: WriteFate): Promise<void> {
+  async function suffer(writing: Writing, fate: WriteFate): Promise<void> {
     switch (fate.type) {
       case 'seen':
-        return whileRunning(() => writeCampaigns(statement, kind, fate.runMs))
+        return whileRunning(() => writeCampaigns(writing, fate.runMs))
       case 'unseen':
-        whileRunning(() => writeCampaigns(statement, kind, fate.runMs))
+        whileRunning(() => writeCampaigns(writing, fate.runMs))
         await time.sleep(fate.lostAfterMs)
         throw lostConnection()
       case 'never':
@@ -77,14 +101,42 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
       case 'ended': {
         const { someAfterMs } = fate
         if (someAfterMs !== undefined) {
-          whileRunning(() => writeCampaigns(statement, kind, someAfterMs, true))
+          whileRunning(() => writeCampaigns(writing, someAfterMs, true))
         }
-        await time.sleep(horizonMs / 2)
-        throw new TablesError('ended for its time', { retryable: true, type: 'TIMEOUT_EXCEEDED' })
+        await time.sleep(writing.horizonMs / 2)
+        throw timeExceeded()
       }
       default:
         return fate satisfies never
     }
+  }
+
+  async function isHeavy(statement: Statement): Promise<boolean> {
+    if (!heavy || elapsedMs() < heavy.fromMs) return false
+    return (await engine.touchedBy(statement)).includes(heavy.id)
+  }
+
+  async function fold(statement: Statement, horizonMs: number): Promise<void> {
+    const fate = fates.write(horizonMs)
+    const someAfterMs = fate.type === 'seen' ? undefined : 0
+    const own: WriteFate = (await isHeavy(statement)) ? { type: 'ended', someAfterMs } : fate
+    await suffer({ statement, kind: 'fold', horizonMs }, own)
+  }
+
+  /** Only stages a row. So it does not matter to pollers when it ends, nor what becomes of it if nothing waits for it. */
+  async function foldAlone(statement: Statement, horizonMs: number): Promise<void> {
+    const fate = fates.write(horizonMs)
+    const ownMs = (await isHeavy(statement)) ? heavy?.aloneMs : undefined
+    const ranMs = ownMs ?? (fate.type === 'seen' ? fate.runMs : horizonMs / 4)
+    foldsAlone++
+    if (!isStaging && ranMs <= aloneMsMax) {
+      return writeCampaigns({ statement, kind: 'fold', horizonMs }, ranMs)
+    }
+    // It reads the ledger early, so that it stages what is stale by the time it ends.
+    if (fate.type !== 'never') await time.outside(engine.run(statement, 'fold alone', clock()))
+    await time.sleep(Math.min(ranMs, aloneMsMax))
+    if (ranMs > aloneMsMax || fate.type === 'ended') throw timeExceeded()
+    if (fate.type !== 'seen') throw lostConnection()
   }
 
   async function writeSmall(work: () => Promise<void>): Promise<void> {
@@ -94,22 +146,29 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
     if (fate !== 'seen') throw lostConnection()
   }
 
-  function run(statement: Statement): Promise<void> {
+  function run(statement: Statement, horizonMs: number): Promise<void> {
     const kind = kindOf(statement)
     switch (kind) {
       case 'fold':
+        return fold(statement, horizonMs)
+      case 'publish':
       case 'restamp':
-        return suffer(statement, kind, fates.write())
+        return suffer({ statement, kind, horizonMs }, fates.write(horizonMs))
+      case 'fold alone':
+        return whileRunning(() => foldAlone(statement, horizonMs))
       case 'record':
       case 'take epoch':
-        return writeSmall(() => engine.run(statement, kind))
+      case 'advance floor':
+      case 'record set aside':
+      case 'drop staged':
+        return writeSmall(() => engine.run(statement, kind, clock()))
       default:
         throw new Error(`${kind} is no statement that writes`)
     }
   }
 
   async function read<Row>(statement: Statement, runMs: number): Promise<Row[]> {
-    const startedAt = time.now()
+    const startedAt = clock()
     const readAfterMs = Math.floor(runMs / 2)
     await time.sleep(readAfterMs)
     const rows = (await time.outside(engine.read(statement, startedAt))) as Row[]
@@ -120,9 +179,16 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
   return {
     running: () => running,
     lateLandings: () => lateLandings,
+    foldsAlone: () => foldsAlone,
+    clock,
+    clockMax: () => clockMax,
+    stepClock(byMs) {
+      clock()
+      steppedMs += byMs
+    },
 
-    connect(life) {
-      /** There and back; a process that stopped meanwhile goes on from here when it wakes. */
+    connect(life, horizonMs) {
+      /** There and back. A process that was stopped meanwhile continues from here when it wakes. */
       async function call<T>(work: () => Promise<T>): Promise<T> {
         await life.awake()
         await time.sleep(fates.wayMs())
@@ -135,7 +201,7 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
       }
       return {
         rows: <Row>(statement: Statement) => call(() => read<Row>(statement, fates.smallRunMs())),
-        run: statement => call(() => run(statement)),
+        run: statement => call(() => run(statement, horizonMs)),
         insert: (insert: TableInsert) => call(() => writeSmall(() => engine.insert(insert))),
         close: async () => {},
       }
@@ -152,6 +218,17 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
       },
     }),
   }
+}
+
+/** A statement of a fold worker with this commit horizon. */
+interface Writing {
+  statement: Statement
+  kind: CampaignWriteKind
+  horizonMs: number
+}
+
+function timeExceeded(): TablesError {
+  return new TablesError('ended for its time', { retryable: true, type: 'TIMEOUT_EXCEEDED' })
 }
 
 function lostConnection(): TablesError {

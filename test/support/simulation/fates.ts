@@ -1,37 +1,36 @@
-/** What becomes of statements and requests: drawn from a seed, mostly quick, some late, some lost. */
+/** The fates of statements and requests, drawn from a seed: mostly quick, some late, some lost. */
 import { chance, intBetween, pickWeighted, type Random } from '../../../services/demo/random.ts'
 
-/** What becomes of a statement that writes campaigns. Times are milliseconds of virtual time. */
+/** The fate of a statement that writes campaigns. Times are milliseconds of virtual time. */
 export type WriteFate =
-  /** Runs that long, and its caller sees it end. */
+  /** It runs for this time, and its caller sees it end. */
   | { type: 'seen'; runMs: number }
-  /** Its caller loses the connection after a while; it runs on. */
+  /** Its caller loses the connection after a while. The statement continues. */
   | { type: 'unseen'; runMs: number; lostAfterMs: number }
-  /** Is lost on the way. */
+  /** It is lost on the way. */
   | { type: 'never'; lostAfterMs: number }
-  /** Is ended by ClickHouse for its time, when some of its rows may be visible already. */
+  /** ClickHouse cancels it after its time limit. Some of its rows may be visible by then. */
   | { type: 'ended'; someAfterMs: number | undefined }
 
-/** What becomes of a small write: an insert, an epoch, a record. */
+/** The fate of a small write: an insert, an epoch, a record. */
 export type SmallFate = 'seen' | 'ran unseen' | 'never'
 
 export interface FateSettings {
   random: Random
-  /** The folder's commit horizon, ms. */
-  horizonMs: number
   wayMsMax: number
-  /** What a statement that writes takes at least: more than a tick, so that no two of one folder have the same stamp. */
+  /** The least time of a statement that writes: more than a tick, so that no two of one fold worker have the same stamp. */
   writeMsMin: number
-  /** How long a statement may run whose end is seen. */
-  lateMsMax: number
-  /** Share of statements that something happens to. */
+  /** The longest time of a statement whose end is seen, in horizons of its fold worker. */
+  lateHorizonsMax: number
+  /** Share of statements that have a fault. */
   trouble: () => number
-  /** Share of statements that run for as long as they may without being late. */
+  /** Share of statements that take as long as possible without being late. */
   edges: () => number
 }
 
 export interface Fates {
-  write(): WriteFate
+  /** `horizonMs`: the commit horizon of the fold worker. */
+  write(horizonMs: number): WriteFate
   smallWrite(): SmallFate
   /** One way over the network. */
   wayMs(): number
@@ -44,17 +43,16 @@ export interface Fates {
 
 export function createFates({
   random,
-  horizonMs,
   wayMsMax,
   writeMsMin,
-  lateMsMax,
+  lateHorizonsMax,
   trouble,
   edges,
 }: FateSettings): Fates {
   const ms = (min: number, max: number) => intBetween(random, min, max)
   const inTrouble = () => chance(random, trouble())
 
-  function troubled(): WriteFate {
+  function troubled(horizonMs: number): WriteFate {
     const type = pickWeighted<'late' | 'unseen' | 'never' | 'ended'>(random, [
       ['late', 4],
       ['unseen', 3],
@@ -63,9 +61,9 @@ export function createFates({
     ])
     switch (type) {
       case 'late':
-        return { type: 'seen', runMs: ms(horizonMs / 4, lateMsMax) }
+        return { type: 'seen', runMs: ms(horizonMs / 4, lateHorizonsMax * horizonMs) }
       case 'unseen': {
-        // What its caller does not see end is ended by ClickHouse, so that it is over within a horizon.
+        // ClickHouse cancels a statement whose caller does not see its end, so it is over within a horizon.
         const runMs = ms(writeMsMin, 0.8 * horizonMs)
         return { type: 'unseen', runMs, lostAfterMs: ms(0, runMs) }
       }
@@ -82,8 +80,8 @@ export function createFates({
   }
 
   return {
-    write() {
-      if (inTrouble()) return troubled()
+    write(horizonMs) {
+      if (inTrouble()) return troubled(horizonMs)
       return {
         type: 'seen',
         runMs: chance(random, edges()) ? horizonMs / 2 : ms(writeMsMin, 200 + writeMsMin),

@@ -1,15 +1,25 @@
-/** ClickHouse as a model in memory: the statements that the simulation knows, and nothing else. */
+/** ClickHouse as a model in memory. It knows only the statements of the simulation. */
 import type { Statement } from '../../../services/shared/tables/port.ts'
 import { type Engine, isOfFirstBlock } from './engine.ts'
 import {
+  advanceFloor,
   confirmedFold,
+  dropStaged,
   epochHolders,
   foldedRows,
+  leaderOf,
   pendingBatches,
+  pieceCampaigns,
   progressRows,
+  publishedRows,
   recordFold,
+  recordSetAside,
   restampedRows,
+  setAsideRows,
+  stageAlone,
   takeEpoch,
+  touchedIds,
+  touchedSetAside,
 } from './model-fold.ts'
 import {
   changedEntries,
@@ -20,26 +30,29 @@ import {
   snapshotRows,
 } from './model-lists.ts'
 import { emptyState, insertInto, type ModelState, type ReadRow } from './model-state.ts'
-import type { KindOf } from './statement-kinds.ts'
+import type { CampaignWriteKind, KindOf, WriteKind } from './statement-kinds.ts'
 
 export interface ModelEngineSettings extends ListRules {
   kindOf: KindOf
-  /** Whether statements that stamp anew write anything. */
+  /** Whether restamp statements write anything. */
   isRestamping: boolean
+  /** Whether stamps and watermarks keep to the stamp floor. */
+  hasFloor: boolean
 }
 
 export function createModelEngine(settings: ModelEngineSettings): Engine {
   const state = emptyState()
-  const { kindOf, isRestamping } = settings
+  const { kindOf } = settings
 
   return {
     read: async (statement, startedAt) => read(state, settings, { statement, startedAt, kindOf }),
 
     async stage(statement, kind, startedAt) {
-      const rows =
-        kind === 'fold'
-          ? foldedRows(state, statement, startedAt)
-          : restampedRows(state, statement, startedAt).filter(() => isRestamping)
+      const rows = stagedRows(state, settings, {
+        statement,
+        kind,
+        stamp: Math.max(startedAt, state.floor ?? 0),
+      })
       return {
         async publish({ onlySome = false } = {}) {
           for (const row of rows) if (!onlySome || isOfFirstBlock(row.id)) show(state, row)
@@ -47,12 +60,44 @@ export function createModelEngine(settings: ModelEngineSettings): Engine {
       }
     },
 
-    async run(statement, kind) {
-      if (kind === 'record') recordFold(state, statement)
-      else takeEpoch(state, statement)
+    async run(statement, kind, startedAt) {
+      if (kind !== 'advance floor') writeSmall[kind](state, statement)
+      else if (settings.hasFloor) advanceFloor(state, statement, startedAt)
     },
 
+    touchedBy: async statement => touchedIds(state, statement),
+
     insert: async insert => insertInto(state, insert),
+  }
+}
+
+const writeSmall: Readonly<
+  Record<
+    Exclude<WriteKind, CampaignWriteKind | 'advance floor'>,
+    (state: ModelState, statement: Statement) => void
+  >
+> = {
+  record: recordFold,
+  'take epoch': takeEpoch,
+  'fold alone': stageAlone,
+  'drop staged': dropStaged,
+  'record set aside': recordSetAside,
+}
+
+function stagedRows(
+  state: ModelState,
+  { isRestamping }: ModelEngineSettings,
+  { statement, kind, stamp }: { statement: Statement; kind: CampaignWriteKind; stamp: number },
+): ReadRow[] {
+  switch (kind) {
+    case 'fold':
+      return foldedRows(state, statement, stamp)
+    case 'publish':
+      return publishedRows(state, statement, stamp)
+    case 'restamp':
+      return isRestamping ? restampedRows(state, statement, stamp) : []
+    default:
+      return kind satisfies never
   }
 }
 
@@ -77,6 +122,17 @@ function read(
       return confirmedFold(state)
     case 'epoch holders':
       return epochHolders(state)
+    case 'stamp clock':
+      return [{ now: startedAt, floor: state.floor ?? 0, ...leaderOf(state) }]
+    case 'piece campaigns':
+      return pieceCampaigns(state, statement)
+    case 'set aside':
+      return setAsideRows(state)
+    case 'touched set aside':
+      return touchedSetAside(state, statement)
+    // There are no keys in the simulation.
+    case 'pending keys':
+      return []
     case 'snapshot':
       return snapshotRows(state, statement, startedAt, rules)
     case 'projects':
@@ -89,8 +145,13 @@ function read(
       return nextEntries(state, statement)
     case 'fold':
     case 'restamp':
+    case 'publish':
+    case 'fold alone':
+    case 'drop staged':
+    case 'record set aside':
     case 'record':
     case 'take epoch':
+    case 'advance floor':
       throw new Error(`${kind} is no statement that reads`)
     default:
       return kind satisfies never

@@ -1,5 +1,5 @@
-/** The statements of the query service, as the model of ClickHouse answers them. */
-import { idSeparator, noDate } from '../../../services/query/statements.ts'
+/** The statements of the query service in the model of ClickHouse. */
+import { idSeparator, noDate } from '../../../services/query/views/statements.ts'
 import type { Statement } from '../../../services/shared/tables/port.ts'
 import { type ModelState, type ReadRow, standingRow, standingRows } from './model-state.ts'
 
@@ -21,11 +21,19 @@ export function snapshotRows(
     .filter(({ updatedAt }) => updatedAt >= since)
     .sort((a, b) => launchOf(b) - launchOf(a))
     .map(({ id }) => id)
-  const asOf = clickHouseTime(startedAt - Number(query_params?.horizon_ms))
+  const asOf = clickHouseTime(watermarkOf(state, query_params, startedAt))
   return [{ ids: ids.join(idSeparator), total: ids.length, as_of: asOf }]
 }
 
-/** The list fields of those of the ids that are public. */
+function watermarkOf(
+  { floor }: ModelState,
+  parameters: Statement['query_params'],
+  startedAt: number,
+): number {
+  return Math.min(startedAt - Number(parameters?.horizon_ms), floor ?? Number.POSITIVE_INFINITY)
+}
+
+/** The list fields of the public campaigns among these ids. */
 export function projectRows(state: ModelState, { query_params }: Statement): object[] {
   const { ids } = query_params as { ids: string[] }
   return ids.flatMap(id => {
@@ -34,12 +42,13 @@ export function projectRows(state: ModelState, { query_params }: Statement): obj
   })
 }
 
-/** Which campaigns have a row that is stamped since, public or not, merged or not. */
+/** Which campaigns have a row that was stamped since then, public or not, merged or not. */
 export function changesRows(state: ModelState, { query_params }: Statement, startedAt: number): object[] {
   const { since, ids_max } = query_params as { since: number; ids_max: number }
   return [
     {
       read_at: startedAt,
+      as_of: watermarkOf(state, query_params, startedAt),
       ids: changedIds(state, since).slice(0, ids_max),
       total: standingRows(state).length,
     },
@@ -81,17 +90,24 @@ function entriesOf(rows: readonly ReadRow[]): object {
   }
 }
 
-// Nobody pledges in the simulation.
+// There are no pledges in the simulation.
 function projectRow({ id, updatedAt, campaign }: ReadRow): object {
-  const { columns } = campaign
+  const columns = Object.fromEntries(
+    Object.entries(campaign.columns).map(([name, value]) => [
+      name,
+      typeof value === 'bigint' ? Number(value) : value,
+    ]),
+  )
   return {
     ...columns,
     campaign_id: id,
+    launch_date: shownMoment(columns.launch_date),
+    end_date: shownMoment(columns.end_date),
+    created_at: shownMoment(columns.created_at),
     goal_amount: Number(columns.goal_amount_minor) / 10 ** Number(columns.currency_digits),
     pledged_amount: 0,
     percent_funded: 0,
     backer_count: 0,
-    follower_count: Number(columns.follower_count),
     updated_at: clickHouseTime(updatedAt),
   }
 }
@@ -100,8 +116,12 @@ function launchOf({ campaign }: ReadRow): number {
   return momentOf(campaign.columns.launch_date)
 }
 
-function momentOf(text: unknown): number {
-  return typeof text === 'string' ? Date.parse(`${text.replace(' ', 'T')}Z`) : noDate
+function momentOf(moment: unknown): number {
+  return typeof moment === 'number' ? moment : noDate
+}
+
+function shownMoment(moment: unknown): string | null {
+  return typeof moment === 'number' ? clickHouseTime(moment) : null
 }
 
 /** Unix milliseconds as ClickHouse shows them. */

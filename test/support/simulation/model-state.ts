@@ -1,12 +1,13 @@
-/** The private tables as the model of ClickHouse keeps them: rows that are superseded stay until they are merged. */
+/** The private tables in the model of ClickHouse. Superseded rows stay until they are merged. */
 import type { TableInsert } from '../../../services/shared/tables/port.ts'
+import { type DecodedRow, decodeRows } from '../row-binary.ts'
 
 /** The latest state of a campaign, by the columns of the ledger. */
 export interface LedgerCampaign {
   version: bigint
   isPublic: boolean
   columns: Readonly<Record<string, unknown>>
-  /** All of it that a reader can see, as text. */
+  /** Everything in it that a reader can see, as text. */
   content: string
 }
 
@@ -36,17 +37,39 @@ export interface ReadRow {
   campaign: LedgerCampaign
 }
 
+/** What is recorded of a campaign that is set aside, or was. */
+export interface SetAsideRow {
+  isSetAside: boolean
+  isBehind: boolean
+  failures: number
+  reason: string
+}
+
 export interface ModelState {
   ledger: Map<string, LedgerCampaign>
   batches: BatchRow[]
   epochs: EpochRow[]
   folds: FoldRow[]
-  /** Of each campaign, in the order in which they became visible. */
+  /** The highest stamp floor that was written, Unix ms. */
+  floor: number | undefined
+  /** The rows of each campaign, in the order in which they became visible. */
   campaigns: Map<string, ReadRow[]>
+  setAside: Map<string, SetAsideRow>
+  /** Rows that are not shown yet, by the fold_id of the statement that staged them. */
+  staged: Map<string, ReadRow[]>
 }
 
 export function emptyState(): ModelState {
-  return { ledger: new Map(), batches: [], epochs: [], folds: [], campaigns: new Map() }
+  return {
+    ledger: new Map(),
+    batches: [],
+    epochs: [],
+    folds: [],
+    floor: undefined,
+    campaigns: new Map(),
+    setAside: new Map(),
+    staged: new Map(),
+  }
 }
 
 /** What FINAL leaves of a campaign: the row of the highest fold, unless that is deleted. */
@@ -55,7 +78,7 @@ export function standingRow(state: ModelState, id: string): ReadRow | undefined 
   return last?.isDeleted ? undefined : last
 }
 
-/** A campaign's row of the highest fold, which may say that it left the public. */
+/** A campaign's row of the highest fold. It may say that the campaign is no longer public. */
 export function latestRow({ campaigns }: ModelState, id: string): ReadRow | undefined {
   const rows = campaigns.get(id) ?? []
   return rows.reduce<ReadRow | undefined>((a, b) => (a && a.foldId > b.foldId ? a : b), undefined)
@@ -66,33 +89,29 @@ export function standingRows(state: ModelState): ReadRow[] {
   return [...state.campaigns.keys()].toSorted().flatMap(id => standingRow(state, id) ?? [])
 }
 
-/** Adds the rows of an insert that the projector makes. Throws on a table that the simulation has no part of. */
-export function insertInto(state: ModelState, { table, columns, body }: TableInsert): void {
-  const rows = body
-    .trimEnd()
-    .split('\n')
-    .map(line => Object.fromEntries((JSON.parse(line) as unknown[]).map((value, at) => [columns[at], value])))
+/** Adds the rows of an insert of the projector. Throws on a table that is not in the simulation. */
+export function insertInto(state: ModelState, insert: TableInsert): void {
+  const { table } = insert
+  const rows = decodeRows(insert)
   if (table.endsWith('.campaign_ledger')) for (const row of rows) addCampaign(state, row)
   else if (table.endsWith('.batch_log')) for (const row of rows) state.batches.push(batchOf(row))
   else throw new Error(`the simulation has no table ${table}`)
 }
 
-type Row = Record<string, unknown>
-
-// ReplacingMergeTree(version): of two rows of one version the later one stays.
-function addCampaign({ ledger }: ModelState, row: Row): void {
+// ReplacingMergeTree(version): of two rows with the same version, the later one stays.
+function addCampaign({ ledger }: ModelState, row: DecodedRow): void {
   const { campaign_id: id, version, is_public: isPublic, ...columns } = row
   const known = ledger.get(String(id))
   const campaign = {
     version: BigInt(String(version)),
     isPublic: isPublic === true,
     columns,
-    content: JSON.stringify(columns),
+    content: JSON.stringify(columns, (_, value) => (typeof value === 'bigint' ? String(value) : value)),
   }
   if (known === undefined || known.version <= campaign.version) ledger.set(String(id), campaign)
 }
 
-function batchOf(row: Row): BatchRow {
+function batchOf(row: DecodedRow): BatchRow {
   return {
     projector: String(row.projector),
     sequence: Number(row.sequence),

@@ -1,4 +1,4 @@
-/** The consumers of a world: each keeps a copy, some with the client of the API and some with the documented loop. */
+/** The consumers of a world. Each has a copy; some use the API's client, and some the documented loop. */
 
 import { type Change, createClient, type WatermarkStore } from '../../../contracts/api/client.ts'
 import { basePath } from '../../../contracts/api/conventions.ts'
@@ -13,16 +13,16 @@ export interface PollerDependencies {
   time: VirtualTime
   startsAt: number
   random: Random
-  /** GET of a path below the base, over the network. Rejects with the signal's reason when it aborts. */
+  /** GET of a path below the base URL, over the network. Rejects with the signal's reason when it aborts. */
   get: (path: string, headers: Record<string, string>, signal: AbortSignal | undefined) => Promise<Response>
   headers: Record<string, string>
-  /** From this moment on nothing changes any more: infinite until it is known. Unix milliseconds. */
+  /** From this time on nothing changes any more: infinite until it is known. Unix milliseconds. */
   quietAt: () => number
   onCrossing: LoopSettings['onCrossing']
 }
 
 export interface Poller {
-  /** Polls until a walk is done that has everything up to `quietAt`. */
+  /** Polls until a walk has everything up to `quietAt`. */
   follow(): Promise<void>
   /** Finds what is gone, and what has changed meanwhile. */
   reconcile(): Promise<void>
@@ -31,7 +31,7 @@ export interface Poller {
 
 const reconcileEveryMs = 15_000
 
-/** Runs the work; when the plan says so it is stopped anywhere, and begins again from what is stored. */
+/** Runs the work. If the plan says so, it is stopped at any point, and begins again from what is stored. */
 async function withRestart(
   { plan, time, startsAt }: PollerDependencies,
   work: (signal: AbortSignal) => Promise<void>,
@@ -118,7 +118,7 @@ export function createClientPoller(dependencies: PollerDependencies): Poller {
     baseUrl: `https://api.example${basePath}`,
     key,
     secret,
-    surroundings: {
+    runtime: {
       now: time.now,
       random,
       sleep: time.sleep,

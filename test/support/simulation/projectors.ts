@@ -1,14 +1,15 @@
-/** The projectors of a world: what they put into the ledger, and the folders, which are the real ones. */
+/** The projectors of a world: they write to the ledger, and run the real fold workers. */
 import { randomOf } from '../../../services/demo/random.ts'
-import { createFolder } from '../../../services/projector/folder.ts'
-import { runFolder } from '../../../services/projector/run-folder.ts'
-import type { Sleep } from '../../../services/projector/sleep.ts'
-import type { Bell } from '../../../services/shared/bell.ts'
+import { runFoldLoop } from '../../../services/projector/fold/fold-loop.ts'
+import { createFoldWorker } from '../../../services/projector/fold/fold-worker.ts'
+import type { Notifier } from '../../../services/shared/notifier.ts'
+import type { Sleep } from '../../../services/shared/sleep.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/shared/tables/port.ts'
 import { createIngest } from '../model-tables.ts'
 import { campaignEvent, campaignTombstone } from '../sample-events.ts'
 import type { ClickHouse, Life } from './clickhouse.ts'
-import type { CampaignChange, FolderPlan, Scenario } from './scenario.ts'
+import { aloneMsMax } from './heavy-campaign.ts'
+import type { CampaignChange, FoldWorkerPlan, Scenario } from './scenario.ts'
 import type { VirtualTime } from './virtual-time.ts'
 
 export interface ProjectorsDependencies {
@@ -21,7 +22,7 @@ export interface ProjectorsDependencies {
 
 const dayMs = 24 * 60 * 60 * 1_000
 
-/** Delivers all changes and replays. Resolves when ClickHouse has confirmed the last. */
+/** Delivers all changes and replays. Resolves when ClickHouse has confirmed the last one. */
 export async function ingestAll(dependencies: ProjectorsDependencies): Promise<void> {
   const { scenario } = dependencies
   const projectors = [0, 1].map(async projector => {
@@ -39,19 +40,22 @@ export async function ingestAll(dependencies: ProjectorsDependencies): Promise<v
   await Promise.all([...projectors, ...replays])
 }
 
-/** Starts the folders of the plan. They run until the signal aborts; one that fails rejects. */
-export function startFolders(dependencies: ProjectorsDependencies, signal: AbortSignal): Promise<void>[] {
-  return dependencies.scenario.folders.map((plan, number) =>
-    startFolder(dependencies, { plan, number, signal }),
+/** Starts the fold workers of the plan. They run until the signal aborts. If one fails, its promise rejects. */
+export function startFoldWorkers(dependencies: ProjectorsDependencies, signal: AbortSignal): Promise<void>[] {
+  return dependencies.scenario.foldWorkers.map((plan, number) =>
+    startFoldWorker(dependencies, { plan, number, signal }),
   )
 }
 
-async function startFolder(
+async function startFoldWorker(
   dependencies: ProjectorsDependencies,
-  { plan, number, signal }: { plan: FolderPlan; number: number; signal: AbortSignal },
+  { plan, number, signal }: { plan: FoldWorkerPlan; number: number; signal: AbortSignal },
 ): Promise<void> {
   const { clickHouse, databases, time, scenario, startsAt } = dependencies
-  const { horizonMs, campaignsPerStatementMax, idleMs, seed } = scenario
+  const { campaignsPerStatementMax, idleMs, seed } = scenario
+  const { horizonMs } = plan
+  // A new leader waits for the statements of leaders with a longer horizon too.
+  const settleMs = scenario.horizonMs
   const life = lifeOf(plan, dependencies)
   const now = () => time.now() - startsAt
   const sleep: Sleep = async (ms, until) => {
@@ -59,26 +63,33 @@ async function startFolder(
     await life.awake()
   }
   await until(dependencies, plan.leadsFrom)
-  const folder = createFolder({
-    tables: clickHouse.connect(life),
+  const foldWorker = createFoldWorker({
+    tables: clickHouse.connect(life, horizonMs),
     databases,
-    holder: `folder-${number}`,
-    settings: { horizonMs, settleMs: horizonMs, platformDigits: 2, campaignsPerStatementMax },
+    holder: `fold-worker-${number}`,
+    settings: {
+      horizonMs,
+      settleMs,
+      platformDigits: 2,
+      campaignsPerStatementMax,
+      memoryBytesMax: 2_000_000_000,
+      aloneMsMax,
+    },
     monotonicMs: now,
     sleep,
-    random: randomOf('folder', seed, number),
+    random: randomOf('fold-worker', seed, number),
   })
-  await runFolder(
+  await runFoldLoop(
     {
-      folder,
+      foldWorker,
       leads: () => now() < plan.leadsUntil,
-      bell: patientBell(sleep),
+      notifier: sleepingNotifier(sleep),
       idleMsMax: idleMs,
       retryMsMax: Number.POSITIVE_INFINITY,
       onFold: () => {},
       onRetry: () => {},
       onSuperseded: () => {},
-      onTakeOver: () => {},
+      onLeadership: () => {},
       monotonicMs: now,
       now,
       sleep,
@@ -87,9 +98,9 @@ async function startFolder(
   )
 }
 
-/** What comes over a process at the moments of its plan, wherever it is just then. */
+/** Pauses or kills a process at the times of its plan, whatever it is doing. */
 function lifeOf(
-  { diesAt, pausesAt, pausesUntil }: FolderPlan,
+  { diesAt, pausesAt, pausesUntil }: FoldWorkerPlan,
   { time, startsAt }: ProjectorsDependencies,
 ): Life {
   return {
@@ -101,16 +112,16 @@ function lifeOf(
   }
 }
 
-// Nobody rings: the folder finds what there is to do by looking.
-function patientBell(sleep: Sleep): Bell {
-  return { ring() {}, wait: sleep }
+// Never notifies: the fold worker finds new batches by polling.
+function sleepingNotifier(sleep: Sleep): Notifier {
+  return { notify() {}, wait: sleep }
 }
 
 const alive: Life = { awake: async () => {} }
 
-/** One run of a projector: it offers a batch again until it is confirmed. */
-function startProjector({ clickHouse, databases, time }: ProjectorsDependencies, name: string) {
-  const tables: Tables = clickHouse.connect(alive)
+/** One run of a projector. It repeats a batch until it is confirmed. */
+function startProjector({ clickHouse, databases, time, scenario }: ProjectorsDependencies, name: string) {
+  const tables: Tables = clickHouse.connect(alive, scenario.horizonMs)
   const ingest = createIngest(tables, databases, name)
   return async (changes: readonly CampaignChange[]) => {
     for (;;) {
@@ -136,7 +147,7 @@ function eventOf({ id, version, state }: CampaignChange) {
   })
 }
 
-/** The launch date that stands in an event, Unix milliseconds. */
+/** The launch date in an event, Unix milliseconds. */
 export function launchMomentOf(day: number): number {
   return Date.UTC(2025, 0, 1) + day * dayMs
 }

@@ -1,21 +1,24 @@
-/** The query service's processes: the real app, asked without a socket, over the simulation's ClickHouse and its time. */
+/** The query service's processes: the real app, called without a socket, on the simulation's ClickHouse and time. */
 import { pino } from 'pino'
 import { basePath, readScope } from '../../../contracts/api/conventions.ts'
 import { createQueryApp } from '../../../services/query/app.ts'
-import { createMemorySnapshotCache, type SnapshotCache } from '../../../services/query/campaign-lists.ts'
+import type { ResponseCache } from '../../../services/query/cache/response-cache.ts'
+import { createMemoryResponseCache } from '../../../services/query/cache/response-cache-memory.ts'
+import {
+  createMemorySnapshotCache,
+  type SnapshotCache,
+} from '../../../services/query/lists/campaign-lists.ts'
 import { defaultQueryAppOptions } from '../../../services/query/options.ts'
-import { createMemoryRateLimiter } from '../../../services/query/rate-limiter-memory.ts'
-import type { ResponseCache } from '../../../services/query/response-cache.ts'
-import { createMemoryResponseCache } from '../../../services/query/response-cache-memory.ts'
-import { hashSecret } from '../../../services/shared/credentials.ts'
+import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate-limiter-memory.ts'
+import { hashSecret } from '../../../services/shared/api-keys/credentials.ts'
 import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
 import { queryProcesses, type Scenario } from './scenario.ts'
 import type { VirtualTime } from './virtual-time.ts'
 
 export interface QueryProcess {
-  /** GET of a path below the base. */
+  /** GET of a path below the base URL. */
   get(path: string, headers: Record<string, string>): Promise<Response>
-  /** As when the process starts anew. */
+  /** Loses its caches, as if the process was restarted. */
   loseCaches(): void
 }
 
@@ -28,7 +31,7 @@ export interface QueryProcessesDependencies {
 }
 
 export interface QuerySettings {
-  /** Whether lists are answered from the index in memory, as far as it goes. */
+  /** Whether lists are answered from the index in memory, if possible. */
   usesIndex: boolean
   /** Whether watermarks stay behind ClickHouse's clock. */
   hasHorizon: boolean
@@ -41,7 +44,7 @@ const pepper = 'a pepper of the simulation'
 const secret = 'a secret of the simulation'
 const secretHash = hashSecret(pepper, secret)
 
-/** The headers of any consumer; each has a key of its own. */
+/** The headers of any consumer. Each has its own key. */
 export function headersOf(consumer: number): Record<string, string> {
   return { authorization: `Bearer pv_live_of_consumer_${consumer}:${secret}` }
 }
@@ -66,7 +69,7 @@ function startQueryProcess(
   listCacheMs: number,
   shared: Caches | undefined,
 ): QueryProcess {
-  // Processes that share caches agree on when an entry ends: Redis says it.
+  // Processes that share caches agree on when an entry expires, because Redis decides it.
   const skewMs = scenario.sharesCaches ? 0 : (scenario.clockSkewsMs[number] ?? 0)
   const now = () => time.now() + skewMs
   const start = () =>
@@ -80,10 +83,11 @@ function startQueryProcess(
         ...defaultQueryAppOptions,
         pepper,
         listCacheMs,
-        commitHorizonMs: settings.hasHorizon ? scenario.watermarkLagMs : 0,
+        commitHorizonMs: settings.hasHorizon ? (scenario.watermarkLagsMs[number] ?? 0) : 0,
         ...(!settings.usesIndex && { indexCampaignsMax: 0 }),
       },
       now,
+      monotonicNow: time.now,
       logger: pino({ level: 'silent' }),
       newRequestId: () => 'request',
     })
@@ -115,7 +119,7 @@ function createCaches({ settings }: { settings: QuerySettings }, now: () => numb
   }
 }
 
-/** Lists that are computed anew for every page, under one watermark all the same. */
+/** Lists that are computed again for every page, but under one watermark. */
 function moving(kept: SnapshotCache): SnapshotCache {
   return {
     async get(key, load) {

@@ -1,4 +1,4 @@
-/** What happens in one world of the simulation: drawn from its seed before anything runs. Times are ms from its start. */
+/** What happens in one world of the simulation, drawn from its seed before anything runs. Times are ms from its start. */
 import {
   chance,
   intBetween,
@@ -7,9 +7,10 @@ import {
   type Random,
   randomOf,
 } from '../../../services/demo/random.ts'
+import { drawHeavyCampaign, type HeavyCampaign } from './heavy-campaign.ts'
 import type { WakingOrder } from './virtual-time.ts'
 
-/** Everything about one campaign at a moment; a newer version replaces it. */
+/** The whole state of a campaign at a time. A newer version replaces it. */
 export interface CampaignChange {
   id: string
   version: number
@@ -17,23 +18,25 @@ export interface CampaignChange {
   state: { status: 'LIVE' | 'FUNDED' | 'SUSPENDED'; title: string; launchDay: number } | null
 }
 
-/** Changes that a projector gets at once. */
+/** Changes that a projector gets at the same time. */
 export interface ChangeBatch {
   at: number
   projector: number
   changes: readonly CampaignChange[]
 }
 
-/** A process that folds: while it leads it takes the epoch; what happens to it comes over it at any point. */
-export interface FolderPlan {
+/** A process that folds. While it leads, it takes the epoch. It may die or pause at any point. */
+export interface FoldWorkerPlan {
   leadsFrom: number
-  /** It may take a while to learn that another leads. */
+  /** It may take a while until it knows that another process leads. */
   leadsUntil: number
-  /** Never goes on from here. */
+  /** It dies here. */
   diesAt: number
-  /** Stands still for a while, as a process in swap or on a suspended machine, and goes on as if nothing had been. */
+  /** It pauses for a while, like a process in swap or on a suspended machine, and then continues without noticing. */
   pausesAt: number
   pausesUntil: number
+  /** Its commit horizon. */
+  horizonMs: number
 }
 
 export interface PollerPlan {
@@ -43,13 +46,13 @@ export interface PollerPlan {
   pageSize: number
   /** Whether it walks everything now and then to find what is gone. */
   reconciles: boolean
-  /** When it is stopped in the middle of what it does, and started again from what it has stored. */
+  /** When it is stopped at any point, and started again from what it has stored. */
   restartsAt: number | undefined
 }
 
 /**
- * What a world is like. Coarse: much happens at one moment, many statements run for just as long as they may, and watermarks
- * stay no further behind than they must. Slow: walks take so long that the platform changes under them.
+ * The character of a world. Coarse: much happens at the same time, many statements take as long as possible, and watermarks
+ * stay behind no further than they must. Slow: walks take so long that the platform changes under them.
  */
 export const climates = ['mixed', 'coarse', 'slow'] as const
 export type Climate = (typeof climates)[number]
@@ -59,43 +62,50 @@ export interface Scenario {
   climate: Climate
   tickMs: number
   wakingOrder: WakingOrder
-  /** The folder's. */
+  /** The longest horizon of the fold workers. */
   horizonMs: number
-  /** The query service's: how far watermarks stay behind. Half of the folder's is the least that is safe. */
-  watermarkLagMs: number
   /**
-   * How long a statement of the fold may run. Where another folder takes over it waits for a horizon until the statements
-   * of the one before are over, so that it relies on ClickHouse to end them within that.
+   * The horizon of each query process: how far watermarks stay behind. Half of the fold worker's is the least that is safe
+   * without a stamp floor.
    */
-  lateMsMax: number
+  watermarkLagsMs: readonly number[]
+  /** Steps of ClickHouse's clock; a negative one sets it back. */
+  clockSteps: readonly { at: number; byMs: number }[]
+  /**
+   * How long a statement of the fold may run, in horizons. When another fold worker acquires leadership, it waits for a horizon until the
+   * statements of the one before are over. It relies on ClickHouse to cancel them within that time.
+   */
+  lateHorizonsMax: number
   /** The longest way over the network, of a request or a statement. */
   wayMsMax: number
   listCacheMs: number
   idleMs: number
   campaignsPerStatementMax: number
-  /** Share of statements that something happens to, until the changes are over. */
+  /** Share of statements that have a fault, until the changes are over. */
   trouble: number
-  /** Share of statements of the fold that run for as long as they may without being late. */
+  /** Share of fold statements that take as long as possible without being late. */
   edges: number
   changesEndAt: number
   batches: readonly ChangeBatch[]
-  /** When everything so far is delivered once more, by a projector that has lost its place. */
+  /** When everything so far is delivered again, by a projector that has lost its position. */
   replaysAt: readonly number[]
-  folders: readonly FolderPlan[]
+  foldWorkers: readonly FoldWorkerPlan[]
   pollers: readonly PollerPlan[]
+  /** A campaign that is too heavy for the common fold. */
+  heavy: HeavyCampaign | undefined
   /** Whether the query processes share their caches. */
   sharesCaches: boolean
-  /** When the caches of a query process are lost, and of which. */
+  /** When a query process loses its caches, and which one. */
   cacheLosses: readonly { at: number; process: number }[]
-  /** Of the query processes' clocks against ClickHouse's. */
+  /** How far the query processes' clocks differ from ClickHouse's. */
   clockSkewsMs: readonly number[]
 }
 
 export const queryProcesses = 2
 const never = Number.POSITIVE_INFINITY
-// The first folder takes over, and folds what the platform begins with, before anything changes.
+// The first fold worker acquires leadership and folds the platform's initial state before anything changes.
 const changesFromMs = 7_000
-// By then what the platform begins with is older than any watermark, so that only the first walk brings it.
+// By then the initial state is older than any watermark, so only the first walk delivers it.
 const walksFromMs = 18_000
 const changesSpanMs = 36_000
 
@@ -107,20 +117,33 @@ export function drawScenario(seed: number): Scenario {
   const random = randomOf('simulation', seed)
   const climate = climateOf(seed)
   const horizonMs = 5_000
-  const folders = drawFolders(random, climate === 'mixed' ? [1, 2, 2, 3] : [1, 1, 2])
+  const drawn = drawFoldWorkers(random, climate === 'mixed' ? [1, 2, 2, 3] : [1, 1, 2])
+  const { watermarkLagMs, ...pace } = drawPace(random, climate, horizonMs)
+  // What the worlds had before stays as it was: these draws have their own source.
+  const clock = randomOf('clock', seed)
+  const areEqual = chance(clock, 0.5)
+  const foldWorkers = drawn.map(plan => ({
+    ...plan,
+    horizonMs: areEqual ? horizonMs : pick(clock, [horizonMs, horizonMs, 3 * horizonMs]),
+  }))
   return {
     seed,
     climate,
-    ...drawPace(random, climate, horizonMs),
-    horizonMs,
-    lateMsMax: folders.length === 1 ? 3 * horizonMs : 0.9 * horizonMs,
+    ...pace,
+    horizonMs: Math.max(...foldWorkers.map(plan => plan.horizonMs)),
+    watermarkLagsMs: Array.from({ length: queryProcesses }, () =>
+      areEqual ? watermarkLagMs : pick(clock, [200, horizonMs / 2, horizonMs]),
+    ),
+    clockSteps: chance(clock, 0.5) ? drawClockSteps(clock) : [],
+    lateHorizonsMax: foldWorkers.length === 1 ? 3 : 0.9,
     idleMs: pick(random, [500, 1_000]),
     campaignsPerStatementMax: pick(random, [3, 1_000]),
     changesEndAt: changesSpanMs,
     batches: drawBatches(random, climate),
     replaysAt: chance(random, 0.3) ? [intBetween(random, changesFromMs, changesSpanMs)] : [],
-    folders,
+    foldWorkers,
     pollers: drawPollerKinds(random, climate).map(kind => drawPoller(random, kind, climate)),
+    heavy: drawHeavyCampaign(randomOf('heavy', seed), changesFromMs, changesSpanMs / 2),
     sharesCaches: chance(random, climate === 'slow' ? 0.8 : 0.5),
     cacheLosses: Array.from({ length: intBetween(random, 0, 2) }, () => ({
       at: intBetween(random, changesFromMs, changesSpanMs),
@@ -130,10 +153,9 @@ export function drawScenario(seed: number): Scenario {
   }
 }
 
-type Pace = Pick<
-  Scenario,
-  'tickMs' | 'wakingOrder' | 'wayMsMax' | 'listCacheMs' | 'trouble' | 'edges' | 'watermarkLagMs'
->
+type Pace = Pick<Scenario, 'tickMs' | 'wakingOrder' | 'wayMsMax' | 'listCacheMs' | 'trouble' | 'edges'> & {
+  watermarkLagMs: number
+}
 
 function drawPace(random: Random, climate: Climate, horizonMs: number): Pace {
   switch (climate) {
@@ -172,11 +194,23 @@ function drawPace(random: Random, climate: Climate, horizonMs: number): Pace {
   }
 }
 
-// Each campaign changes about once after it has come: what is missed is seldom made good by a later change.
+// Some are far back. One forward is always undone, so that the world ends in time.
+function drawClockSteps(random: Random): Scenario['clockSteps'] {
+  const back = Array.from({ length: intBetween(random, 1, 3) }, () => ({
+    at: intBetween(random, changesFromMs, changesSpanMs),
+    byMs: -intBetween(random, 500, pick(random, [2_000, 20_000])),
+  }))
+  if (chance(random, 0.5)) return back
+  const at = intBetween(random, changesFromMs, changesSpanMs)
+  const byMs = intBetween(random, 500, 20_000)
+  return [...back, { at, byMs }, { at: at + intBetween(random, 500, 10_000), byMs: -byMs }]
+}
+
+// Each campaign changes about once after it has come, so a missed change is seldom hidden by a later one.
 function drawBatches(random: Random, climate: Climate): ChangeBatch[] {
   const isSlow = climate === 'slow'
   const fromMs = isSlow ? walksFromMs : changesFromMs
-  // A walk that took longer than a cache period would never be whole.
+  // A walk that took longer than a cache period would never be complete.
   const count = isSlow ? intBetween(random, 8, 11) : intBetween(random, 6, 18)
   const latest = new Map<string, CampaignChange>()
   const change = (id: string): CampaignChange => {
@@ -240,8 +274,8 @@ function nextState(
   }
 }
 
-// One after the other; an earlier one may believe for a while that it still leads, may be dead, or may have slept.
-function drawFolders(random: Random, counts: readonly number[]): FolderPlan[] {
+// One leader after the other. An earlier one may believe for a while that it still leads, may be dead, or may have paused.
+function drawFoldWorkers(random: Random, counts: readonly number[]): Omit<FoldWorkerPlan, 'horizonMs'>[] {
   const count = pick(random, counts)
   const handovers = Array.from({ length: count - 1 }, () =>
     intBetween(random, changesFromMs, changesSpanMs),
@@ -264,7 +298,7 @@ function drawFolders(random: Random, counts: readonly number[]): FolderPlan[] {
 }
 
 function drawPollerKinds(random: Random, climate: Climate): PollerPlan['kind'][] {
-  // Each walks everything once, and one that begins late finds a snapshot that is about to end.
+  // Each walks everything once. A late walk finds a snapshot that is about to expire.
   if (climate === 'slow') return ['loop', 'loop', 'loop', 'loop', 'client']
   return ['loop', 'client', pick(random, ['loop', 'client'])]
 }

@@ -1,12 +1,12 @@
-/** Which worlds a test plays, and what it says of them. SIMULATION_SEED=n plays one world; SIMULATION_SEEDS=n so many. */
+/** Which worlds a test plays, and its output. SIMULATION_SEED=n plays one world; SIMULATION_SEEDS=n plays this many. */
 import { type Climate, climateOf } from './scenario.ts'
 import { type Outcome, playWorld, type WorldOptions } from './world.ts'
 
-/** How many worlds the proof plays, unless the environment says otherwise. */
+/** How many worlds the proof plays, unless the environment sets a number. */
 export const proofSeeds = Number(process.env.SIMULATION_SEEDS ?? 1_000)
 const onlySeed = process.env.SIMULATION_SEED
 
-/** The worlds of the proof, from 1 on; those of one climate alone, where one is given. */
+/** The worlds of the proof, from 1 on. If a climate is given, only its worlds. */
 export function seedsOf({ count, climate }: { count: number; climate?: Climate }): number[] {
   if (onlySeed !== undefined) return [Number(onlySeed)]
   const seeds: number[] = []
@@ -45,6 +45,7 @@ export function figuresOf(outcomes: readonly Outcome[]): string {
     `${outcomes.length.toLocaleString('en')} seeds, ${sum(({ changes }) => changes)} changes, ` +
     `${sum(({ polls }) => polls)} polls in ${sum(({ requests }) => requests)} requests, ` +
     `${sum(({ lateLandings }) => lateLandings)} folds visible later than the horizon, ` +
+    `${sum(({ foldsAlone }) => foldsAlone)} folds of campaigns that were set aside, ` +
     `${hours} h of virtual time: ${withLosses(outcomes).length} seeds with losses`
   )
 }

@@ -1,8 +1,8 @@
 /**
- * Which statement is which: the only place that knows how the services' statements look.
+ * Tells statements apart. This is the only place that knows how the services' statements look.
  *
- * Nothing of their text stands here. Each is built by the services' own builders and kept by its shape, which is its text
- * without the numbers in it; a statement of a shape that no builder gives is refused.
+ * It contains none of their text. The services' own builders build each statement, and its shape is kept, which is its text
+ * without numbers. A statement with a shape that no builder produces is refused.
  */
 import {
   appendFoldStatement,
@@ -10,10 +10,23 @@ import {
   epochHoldersStatement,
   foldCampaignsStatement,
   pendingBatchesStatement,
+  pendingKeysStatement,
+  pieceCampaignsStatement,
   progressStatement,
   restampStatement,
   takeEpochStatement,
-} from '../../../services/projector/fold-statements.ts'
+} from '../../../services/projector/fold/fold-statements.ts'
+import {
+  dropStagedStatement,
+  publishStagedStatement,
+  recordSetAsideStatement,
+  setAsideStatement,
+  touchedOfStatement,
+} from '../../../services/projector/fold/set-aside-statements.ts'
+import {
+  advanceStampFloorStatement,
+  stampClockStatement,
+} from '../../../services/projector/fold/stamp-floor.ts'
 import {
   campaignChangesStatement,
   changedEntriesStatement,
@@ -21,16 +34,31 @@ import {
   nextEntriesStatement,
   projectsStatement,
   snapshotStatement,
-} from '../../../services/query/statements.ts'
+} from '../../../services/query/views/statements.ts'
 import type { Databases, Statement } from '../../../services/shared/tables/port.ts'
 
-export type WriteKind = 'fold' | 'restamp' | 'record' | 'take epoch'
+/** Statements that write campaigns to the read table. */
+export type CampaignWriteKind = 'fold' | 'restamp' | 'publish'
+
+export type WriteKind =
+  | CampaignWriteKind
+  | 'fold alone'
+  | 'drop staged'
+  | 'record set aside'
+  | 'record'
+  | 'take epoch'
+  | 'advance floor'
 
 export type ReadKind =
+  | 'piece campaigns'
+  | 'pending keys'
+  | 'set aside'
+  | 'touched set aside'
   | 'pending batches'
   | 'progress'
   | 'confirmed fold'
   | 'epoch holders'
+  | 'stamp clock'
   | 'snapshot'
   | 'projects'
   | 'changes'
@@ -39,26 +67,48 @@ export type ReadKind =
 
 export type StatementKind = WriteKind | ReadKind
 
-/** Tells the kind of a statement. Throws where it is none of those that are known. */
+/** Returns the kind of a statement. Throws if the statement is unknown. */
 export type KindOf = (statement: Statement) => StatementKind
 
-/** Of lists the simulation knows those that a mirror needs: everything, or what has changed, newest first. */
+/** The simulation knows only the lists that a mirror needs: everything, or what has changed, newest first. */
 export function createKindOf(databases: Databases): KindOf {
   const known = new Map<string, StatementKind>()
   const add = (kind: StatementKind, { query }: Statement) => known.set(shapeOf(query), kind)
 
-  const step = { tenure: { epoch: 1n, holder: '' }, foldId: 1n, pieces: 1, piece: 0, msMax: 1 }
+  const step = {
+    term: { epoch: 1n, holder: '' },
+    foldId: 1n,
+    pieces: 1,
+    piece: 0,
+    msMax: 1,
+    memoryBytesMax: 1,
+  }
   const done = { folded: {}, campaigns: 0, elapsedMs: 0 }
-  add('fold', foldCampaignsStatement(databases, step, { touched: { from: {}, to: {} }, platformDigits: 2 }))
+  const range = { from: {}, to: {} }
+  for (const touched of [range, { ...range, except: ['c'] }]) {
+    add('fold', foldCampaignsStatement(databases, step, { touched, platformDigits: 2 }))
+    add('piece campaigns', pieceCampaignsStatement(databases, step, touched))
+  }
+  const alone = { touched: { campaign: '' }, platformDigits: 2, isStaged: true }
+  add('fold alone', foldCampaignsStatement(databases, step, alone))
+  add('publish', publishStagedStatement(databases, step, { campaign: '', stagedId: 1n }))
+  add('drop staged', dropStagedStatement(databases, 1n))
+  const setAside = { campaign: '', isSetAside: true, isBehind: true, failures: 0, reason: '' }
+  add('record set aside', recordSetAsideStatement(databases, step, setAside))
+  add('set aside', setAsideStatement(databases))
+  add('touched set aside', touchedOfStatement(databases, range, []))
+  add('pending keys', pendingKeysStatement(databases, {}))
   add('restamp', restampStatement(databases, step, { after: 0n, before: 1n }))
   add('record', appendFoldStatement(databases, step, done))
   add('take epoch', takeEpochStatement(databases, ''))
+  add('advance floor', advanceStampFloorStatement(databases, step))
+  add('stamp clock', stampClockStatement(databases))
   add('pending batches', pendingBatchesStatement(databases, {}))
   add('progress', progressStatement(databases))
   add('confirmed fold', confirmedFoldStatement(databases))
   add('epoch holders', epochHoldersStatement(databases))
   add('projects', projectsStatement([], databases, 1))
-  add('changes', campaignChangesStatement(0, databases, { idsMax: 1, msMax: 1 }))
+  add('changes', campaignChangesStatement(0, databases, { idsMax: 1, commitHorizonMs: 1, msMax: 1 }))
   add('changed entries', changedEntriesStatement(0, databases, 1))
   add('next entries', nextEntriesStatement('', databases, { rowsMax: 1, msMax: 1 }))
   for (const updatedSince of [null, 0]) {
@@ -73,7 +123,7 @@ export function createKindOf(databases: Databases): KindOf {
   }
 }
 
-/** The epoch under which a fold statement may write: the one number that stands in its text and not in a parameter. */
+/** The epoch under which a fold statement may write. It is in the text and not in a parameter. */
 export function epochOf({ query }: Statement): bigint {
   const found = /= \((\d+), \{holder:String\}\)/.exec(query)?.[1]
   if (found === undefined) throw new Error('a fold statement without its epoch')

@@ -1,6 +1,6 @@
 /**
- * Two engines that are given the same statements at the same moments, to hold the model of ClickHouse against ClickHouse:
- * every answer of the one is compared with that of the other. The world goes on with the real one's.
+ * Two engines that get the same statements at the same times, to compare the model of ClickHouse with ClickHouse: every answer
+ * of one is compared with that of the other. The world continues with the real one's answers.
  */
 import type { Engine } from './engine.ts'
 import type { KindOf } from './statement-kinds.ts'
@@ -41,10 +41,11 @@ export function createTwinEngine(real: Engine, model: Engine, kindOf: KindOf): T
           },
         }
       },
-      async run(statement, kind) {
-        await real.run(statement, kind)
-        await model.run(statement, kind)
+      async run(statement, kind, startedAt) {
+        await real.run(statement, kind, startedAt)
+        await model.run(statement, kind, startedAt)
       },
+      touchedBy: statement => model.touchedBy(statement),
       async insert(insert) {
         await real.insert(insert)
         await model.insert(insert)
@@ -55,9 +56,9 @@ export function createTwinEngine(real: Engine, model: Engine, kindOf: KindOf): T
 
 type Row = Record<string, unknown>
 
-/** Rows as text, in an order of their own: ClickHouse promises none. Of the columns that the real rows have. */
+/** Rows as text, sorted, because ClickHouse promises no order. Only the columns that the real rows have. */
 function normal(rows: readonly unknown[], real: readonly unknown[]): string {
-  // When the oldest event of a batch entered the log is for the metrics; the model does not know it.
+  // The time of a batch's oldest event is only for the metrics. The model does not have it.
   const columns = Object.keys((real[0] ?? {}) as Row).filter(column => column !== 'oldestAt')
   const lines = rows.map(row => JSON.stringify(columns.map(column => sorted(row as Row, column))))
   return lines.toSorted().join('\n')

@@ -1,10 +1,10 @@
-/** What the copies of a world should hold in the end, by the changes alone, and where they differ from it. */
+/** What the copies of a world should contain at the end according to the changes, and how they differ from it. */
 import type { Project } from '../../../contracts/api/schemas.ts'
 import type { Poller } from './pollers.ts'
 import { launchMomentOf } from './projectors.ts'
 import type { CampaignChange, Scenario } from './scenario.ts'
 
-/** A campaign of which a copy has something else than the platform when all has settled. */
+/** A campaign that differs between a copy and the platform at the end. */
 export interface Loss {
   poller: string
   id: string
@@ -12,7 +12,7 @@ export interface Loss {
   held: string | undefined
 }
 
-/** What the platform says in the end, by id. */
+/** What the platform says at the end, by id. */
 export function publicCampaigns({ batches }: Scenario): Map<string, string> {
   const latest = new Map<string, CampaignChange>()
   for (const change of batches.flatMap(({ changes }) => changes)) {
@@ -27,18 +27,20 @@ export function publicCampaigns({ batches }: Scenario): Map<string, string> {
   )
 }
 
-/** Where a copy differs, among the public campaigns or among all that either has. */
+/** The differences of a copy, among the public campaigns or among all that either has, but not for the campaign `exempt`. */
 export function lossesOf(
   poller: Poller,
   name: string,
   expected: ReadonlyMap<string, string>,
-  among: 'of the public' | 'of all',
+  { among, exempt }: { among: 'of the public' | 'of all'; exempt: string | undefined },
 ): Loss[] {
   const copy = poller.copy()
   const ids = among === 'of all' ? new Set([...expected.keys(), ...copy.keys()]) : expected.keys()
   return [...ids].flatMap(id => {
     const held = describe(copy.get(id))
-    return held === expected.get(id) ? [] : [{ poller: name, id, expected: expected.get(id), held }]
+    return id === exempt || held === expected.get(id)
+      ? []
+      : [{ poller: name, id, expected: expected.get(id), held }]
   })
 }
 

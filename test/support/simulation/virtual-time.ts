@@ -1,23 +1,23 @@
 /**
- * Time that passes only while everybody waits: a day takes a moment, and every run of a seed is the same.
+ * Virtual time. It passes only while every process waits: a day takes a moment, and every run of a seed is the same.
  *
- * Who sleeps is woken in the order of the moments, and at one moment in an order of the world's choice. Between two wakings
- * everything runs that can run without waiting.
+ * Sleeping processes are woken in the order of their times. At the same time, the world chooses the order. Between two
+ * wakings, everything runs that can run without waiting.
  */
 import { intBetween, type Random } from '../../../services/demo/random.ts'
-import { nextTurn } from '../../../services/shared/next-turn.ts'
+import { yieldToEventLoop } from '../../../services/shared/yield-to-event-loop.ts'
 
-/** Who is woken first of those that wake at one moment. */
+/** Chooses which of those that wake at the same time is woken first. */
 export type WakingOrder = 'oldest first' | 'newest first' | 'drawn'
 
 export interface VirtualTime {
   /** Unix milliseconds. */
   now(): number
-  /** Resolves after so many milliseconds, to the nearest tick; rejects with the signal's reason when that comes first. */
+  /** Resolves after this many milliseconds, rounded to a tick. Rejects with the signal's reason if that comes first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
-  /** Lets no time pass while this goes on: work that is real, as that of a real database. */
+  /** Stops time while this runs. For real work, such as that of a real database. */
   outside<T>(work: Promise<T>): Promise<T>
-  /** Lets time pass until the work is done. Rejects where nobody sleeps any more, or after `msMax`. */
+  /** Lets time pass until the work is done. Rejects when nothing sleeps any more, or after `msMax`. */
   play<T>(work: Promise<T>, msMax: number): Promise<T>
 }
 
@@ -34,9 +34,9 @@ export interface VirtualTimeSettings {
   random: Random
 }
 
-/** `tickMs`: what all waits are rounded to; a coarse tick makes many things happen at one moment. */
+/** `tickMs`: all waits are rounded to it. A coarse tick makes many things happen at the same time. */
 export function createVirtualTime({ startsAt, tickMs, order, random }: VirtualTimeSettings): VirtualTime {
-  /** By moment, the latest first. */
+  /** By time, the latest first. */
   const sleepers: Sleeper[] = []
   let time = startsAt
   let outsideWorks = 0
@@ -91,8 +91,8 @@ export function createVirtualTime({ startsAt, tickMs, order, random }: VirtualTi
       outsideWorks++
       try {
         const result = await work
-        // What is quick enough to be there at once is no different in this from what is not.
-        await nextTurn()
+        // Work that ends within this turn of the event loop does not stop time.
+        await yieldToEventLoop()
         return result
       } finally {
         outsideWorks--
@@ -119,7 +119,7 @@ export function createVirtualTime({ startsAt, tickMs, order, random }: VirtualTi
           if (next === undefined || next.at > endsAt) {
             const fault = next
               ? `not done after ${msMax} ms of virtual time`
-              : 'everybody waits for what does not come'
+              : 'every process waits, and none has a time to wake'
             reject(new Error(fault))
             return
           }
@@ -133,7 +133,7 @@ export function createVirtualTime({ startsAt, tickMs, order, random }: VirtualTi
   }
 }
 
-/** Runs when no promise is left to go on: also of those who let a turn of the event loop pass, as services do once. */
+/** Runs when no promise can continue, not even one that yields to the event loop once, as services do. */
 function afterAll(turn: () => void): void {
   setImmediate(() => setImmediate(turn))
 }

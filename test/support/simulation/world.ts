@@ -1,25 +1,33 @@
 /**
- * One world of the simulation, played from its start until the dust has settled: what was lost in it.
+ * Plays one world of the simulation from its start until nothing changes any more, and finds what was lost.
  *
- * Everything is real but for ClickHouse (a model, or the engine in-process), the network and the time.
+ * Everything is real except ClickHouse (a model, or the real one), the network and the time.
  */
 import { createHash } from 'node:crypto'
 import { chance, intBetween, randomOf } from '../../../services/demo/random.ts'
-import { pendingBatchesStatement, progressStatement } from '../../../services/projector/fold-statements.ts'
+import {
+  pendingBatchesStatement,
+  progressStatement,
+} from '../../../services/projector/fold/fold-statements.ts'
+import {
+  type SetAsideRecord,
+  setAsideStatement,
+} from '../../../services/projector/fold/set-aside-statements.ts'
 import type { Databases } from '../../../services/shared/tables/port.ts'
 import { createClickHouse } from './clickhouse.ts'
 import type { Engine } from './engine.ts'
 import { createFates } from './fates.ts'
+import { lostCampaign } from './heavy-campaign.ts'
 import { createModelEngine } from './model-engine.ts'
 import { createClientPoller, createLoopPoller } from './pollers.ts'
-import { ingestAll, startFolders } from './projectors.ts'
+import { ingestAll, startFoldWorkers } from './projectors.ts'
 import { headersOf, startQueryProcesses } from './query-processes.ts'
 import { drawScenario, queryProcesses, type Scenario } from './scenario.ts'
 import { createKindOf } from './statement-kinds.ts'
 import { type Loss, lossesOf, publicCampaigns } from './verdict.ts'
 import { createVirtualTime, type VirtualTime } from './virtual-time.ts'
 
-/** What protects a poller from losses; the tests switch them off one by one. */
+/** What protects a poller from losses. The tests switch these off one by one. */
 export interface Safeguards {
   /** Watermarks stay behind ClickHouse's clock. */
   horizon: boolean
@@ -27,8 +35,12 @@ export interface Safeguards {
   inclusiveBound: boolean
   /** The pages of a list come from one snapshot. */
   snapshots: boolean
-  /** What became visible too late, or unseen, is stamped anew. */
+  /** Rows that became visible too late, or that were not seen to, get a new stamp. */
   restamping: boolean
+  /** Stamps and watermarks keep to the stamp floor, whatever ClickHouse's clock does. */
+  floor: boolean
+  /** A campaign that is folded alone is staged, and shown by a short statement. */
+  staging: boolean
   /** The documented loop repeats a walk whose pages come from several snapshots. */
   wholeWalks: boolean
 }
@@ -38,6 +50,8 @@ export const allSafeguards: Safeguards = {
   inclusiveBound: true,
   snapshots: true,
   restamping: true,
+  floor: true,
+  staging: true,
   wholeWalks: true,
 }
 
@@ -52,16 +66,18 @@ export interface WorldOptions {
 export interface Outcome {
   seed: number
   changes: number
-  /** First pages that were asked for. */
+  /** First pages that were requested. */
   polls: number
   requests: number
   /** Statements whose rows became visible later than the horizon allows. */
   lateLandings: number
+  /** Folds of campaigns that were set aside. */
+  foldsAlone: number
   /** Virtual milliseconds. */
   lastedMs: number
-  /** Found before anything was reconciled, among the public campaigns; afterwards, among all. */
+  /** Found before copies were reconciled, among the public campaigns; afterwards, among all. */
   losses: Loss[]
-  /** Of all that was answered, to tell two runs apart. */
+  /** A digest of all answers, to compare two runs. */
   digest: string
 }
 
@@ -87,18 +103,21 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
       kindOf,
       isBoundInclusive: safeguards.inclusiveBound,
       isRestamping: safeguards.restamping,
+      hasFloor: safeguards.floor,
     })
   const isStormy = () => time.now() - startsAt < scenario.changesEndAt
   const fates = createFates({
     random: randomOf('fates', seed),
-    horizonMs: scenario.horizonMs,
     wayMsMax: scenario.wayMsMax,
     writeMsMin: Math.max(5, scenario.tickMs),
-    lateMsMax: scenario.lateMsMax,
+    lateHorizonsMax: scenario.lateHorizonsMax,
     trouble: () => (isStormy() ? scenario.trouble : 0),
     edges: () => (isStormy() ? scenario.edges : 0),
   })
-  const clickHouse = createClickHouse({ engine, kindOf, time, fates, horizonMs: scenario.horizonMs })
+  const { heavy } = scenario
+  const elapsedMs = () => time.now() - startsAt
+  const isStaging = safeguards.staging
+  const clickHouse = createClickHouse({ engine, kindOf, time, fates, heavy, elapsedMs, isStaging })
   const projectors = { clickHouse, databases, time, startsAt, scenario }
   const query = startQueryProcesses({
     tables: () => clickHouse.connectReader(),
@@ -136,8 +155,8 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
       quietAt: () => quietAt,
       onCrossing: safeguards.wholeWalks ? ('repeat it' as const) : ('take it' as const),
       get: (path: string, headers: Record<string, string>, signal?: AbortSignal) => {
-        // Processes that share no caches have snapshots of their own: a balancer that sent a consumer to any of them would
-        // let it see a whole list by chance only. So it keeps to one, and changes to another now and then.
+        // Processes that do not share caches have their own snapshots. If a load balancer sent a consumer to any of them, it would
+        // seldom see a whole list. So a consumer stays with one, and changes to another now and then.
         const roams = scenario.sharesCaches || (isStormy() && chance(random, 0.05))
         const process = roams ? intBetween(random, 0, queryProcesses - 1) : number % queryProcesses
         return get(process, path, headers, signal)
@@ -151,23 +170,31 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
     for (const { at, process } of scenario.cacheLosses) {
       time.sleep(at).then(() => query[process]?.loseCaches())
     }
-    const folding = Promise.all(startFolders(projectors, stop.signal))
-    // Rejects when a folder fails; else it says nothing.
+    for (const { at, byMs } of scenario.clockSteps) time.sleep(at).then(() => clickHouse.stepClock(byMs))
+    const folding = Promise.all(startFoldWorkers(projectors, stop.signal))
+    // Rejects when a fold worker fails. Otherwise it does nothing.
     const failing = folding.then(() => new Promise<never>(() => {}))
     const following = Promise.all(pollers.map(poller => poller.follow()))
     const whole = async () => {
       await Promise.all([ingestAll(projectors), time.sleep(scenario.changesEndAt)])
       await quiet(engine, { time, databases, isBusy: () => clickHouse.running() > 0, scenario, startsAt })
-      quietAt = time.now()
+      // By ClickHouse's clock, as watermarks are.
+      clickHouse.clock()
+      quietAt = clickHouse.clockMax()
       await following
       const expected = publicCampaigns(scenario)
-      const missed = pollers.flatMap((poller, n) => lossesOf(poller, `${n}`, expected, 'of the public'))
-      // What has left the public is in cached answers until they end.
+      const exempt = lostCampaign(scenario.heavy)
+      const missed = pollers.flatMap((poller, n) =>
+        lossesOf(poller, `${n}`, expected, { among: 'of the public', exempt }),
+      )
+      // Cached answers contain what is no longer public until they expire.
       await time.sleep(scenario.listCacheMs)
       await Promise.all(pollers.map(poller => poller.reconcile()))
       return [
         ...missed,
-        ...pollers.flatMap((poller, n) => lossesOf(poller, `${n} reconciled`, expected, 'of all')),
+        ...pollers.flatMap((poller, n) =>
+          lossesOf(poller, `${n} reconciled`, expected, { among: 'of all', exempt }),
+        ),
       ]
     }
     try {
@@ -184,13 +211,17 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
     polls,
     requests,
     lateLandings: clickHouse.lateLandings(),
+    foldsAlone: clickHouse.foldsAlone(),
     lastedMs: time.now() - startsAt,
     losses: found,
     digest: digest.digest('hex'),
   }
 }
 
-/** Resolves when every batch is folded and recorded, and every process that slept has woken up. */
+/**
+ * Resolves when every batch is folded and recorded, also of campaigns that are set aside, and every paused process has
+ * continued.
+ */
 async function quiet(
   engine: Engine,
   {
@@ -201,7 +232,7 @@ async function quiet(
     startsAt,
   }: { time: VirtualTime; databases: Databases; isBusy: () => boolean; scenario: Scenario; startsAt: number },
 ): Promise<void> {
-  const wakings = scenario.folders.map(({ pausesUntil }) => pausesUntil).filter(Number.isFinite)
+  const wakings = scenario.foldWorkers.map(({ pausesUntil }) => pausesUntil).filter(Number.isFinite)
   await time.sleep(startsAt + Math.max(0, ...wakings) - time.now())
   for (let calm = 0; calm < 2; ) {
     await time.sleep(scenario.horizonMs)
@@ -211,6 +242,8 @@ async function quiet(
     }[]
     const progress = Object.fromEntries(rows.map(({ projector, sequence }) => [projector, sequence]))
     const pending = await time.outside(engine.read(pendingBatchesStatement(databases, progress), 0))
-    calm = pending.length === 0 && !isBusy() ? calm + 1 : 0
+    const setAside = (await time.outside(engine.read(setAsideStatement(databases), 0))) as SetAsideRecord[]
+    const isBehind = setAside.some(one => one.isBehind && one.campaign !== lostCampaign(scenario.heavy))
+    calm = pending.length === 0 && !isBehind && !isBusy() ? calm + 1 : 0
   }
 }

@@ -1,4 +1,4 @@
-/** What a client does at the edges that a random world seldom meets: each case is laid out by hand. */
+/** Edge cases of the client that a random test rarely reaches. Each case is written by hand. */
 import { describe, expect, it } from 'vitest'
 import { createClient, type Project } from '../../../contracts/api/client.ts'
 import {
@@ -18,7 +18,7 @@ function state(launchDay: number, title = 'a'): CampaignState {
   return { title, category: 'Games', launchDay }
 }
 
-/** Public from the start, the first one newest. */
+/** All public from the start; the first is the newest. */
 function founded(...ids: string[]): Happening[] {
   return ids.map((id, place) => ({ at: before, visibleAfterMs: 0, id, state: state(100 - 10 * place) }))
 }
@@ -27,7 +27,7 @@ function happening(at: number, id: string, state: CampaignState | null, visibleA
   return { at, visibleAfterMs, id, state }
 }
 
-/** A model and a client; `onRequest` runs before each of the client's requests, by number. */
+/** A model of the service and a client. `onRequest` runs before each request of the client and receives its number. */
 function world(
   settings: ModelSettings,
   onRequest?: (number: number, model: ServiceModel) => Promise<unknown> | undefined,
@@ -39,7 +39,7 @@ function world(
     baseUrl,
     key: 'k',
     secret: 's',
-    surroundings: {
+    runtime: {
       now,
       sleep,
       random: () => 0,
@@ -69,11 +69,11 @@ async function reconciled(
 describe('a walk that crosses from one snapshot to the next', () => {
   const seen = ['s1', 's2', 's3', 's4', 's5', 's6', 's7', 's8']
   const unseen = ['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8']
-  // In the next snapshot: u1 to u6, then s5 and s6, then u7 and u8. The walk of the first has come as far as u1.
+  // The next snapshot has u1 to u6, then s5 and s6, then u7 and u8. The walk of the first snapshot has reached u1.
   const moves = (at: number) => [happening(at, 's5', state(-35)), happening(at, 's6', state(-36))]
   const leaves = (at: number) => ['s1', 's2', 's3', 's4', 's7', 's8'].map(id => happening(at, id, null))
 
-  it('does not find its place by campaigns that have moved, though their pages showed them as they are now', async () => {
+  it('does not use moved campaigns as anchors, even if their pages already showed their new state', async () => {
     const { client } = world({
       happenings: [...founded(...seen, ...unseen), ...moves(1700), ...leaves(3800)],
       latencyMs: () => 1000,
@@ -82,14 +82,14 @@ describe('a walk that crosses from one snapshot to the next', () => {
     expect([...(await reconciled(client, [])).upserts.keys()]).toEqual(expect.arrayContaining(unseen))
   })
 
-  it('does not take an answer for the changes that is older than the snapshot', async () => {
+  it('does not use a list of changes that is older than the snapshot', async () => {
     const { client, model } = world(
       {
         happenings: [...founded(...seen, ...unseen), ...moves(550), ...leaves(1000)],
         latencyMs: () => 200,
       },
       async (number, model) => {
-        // Another consumer has asked for the same changes, before there were any.
+        // Another consumer has requested the same changes before there were any.
         if (number === 2) {
           const since = new Date(startsAt + 100 - horizonMs).toISOString()
           await model.fetch(`${baseUrl}/projects?limit=100&updated_since=${encodeURIComponent(since)}`)
@@ -101,7 +101,7 @@ describe('a walk that crosses from one snapshot to the next', () => {
     expect(model.requests.filter(path => path.includes('limit=100')).length).toBeGreaterThan(2)
   })
 
-  it('gives up after a bounded number of pages where every page is from a snapshot of its own', async () => {
+  it('gives up after a bounded number of pages if every page comes from a different snapshot', async () => {
     const { client, model } = world({
       happenings: founded(...seen, ...unseen),
       latencyMs: () => 1000,
@@ -113,7 +113,7 @@ describe('a walk that crosses from one snapshot to the next', () => {
 })
 
 describe('a mirror', () => {
-  it('is told of a change that was stamped at exactly its watermark', async () => {
+  it('receives a change that was stamped at exactly its watermark', async () => {
     const { client, model } = world({
       happenings: [...founded('c1'), happening(-horizonMs, 'c1', state(100, 'changed'), horizonMs + 1)],
     })
@@ -128,7 +128,7 @@ describe('a mirror', () => {
     expect(titles).toEqual(['a', 'changed'])
   })
 
-  it('saves a watermark only when all changes of its walk have been taken', async () => {
+  it('saves a watermark only when all changes of its walk are processed', async () => {
     const { client, model } = world({ happenings: founded('c1', 'c2', 'c3') })
     const store = memoryStore()
     const mirror = client.mirror({ store, signal: model.endAt(10_000) })
@@ -140,7 +140,7 @@ describe('a mirror', () => {
     expect(store.saved).toHaveLength(1)
   })
 
-  it('refuses a store that another iteration keeps its place in, until that has ended', async () => {
+  it('refuses a store that another iteration uses, until that iteration has ended', async () => {
     const { client } = world({ happenings: founded('c1') })
     const store = memoryStore()
     const first = client.mirror({ store })
@@ -150,7 +150,7 @@ describe('a mirror', () => {
     await expect(client.reconcile({ held: [], store }).next()).resolves.toMatchObject({ done: false })
   })
 
-  it('goes on from the same watermark after an outage that it tells of', async () => {
+  it('continues from the same watermark after an outage that it reports', async () => {
     const { client, model } = world({
       happenings: [...founded('c1'), happening(90_000, 'c1', state(100, 'changed'))],
       fault: request => (request >= 1 && request < 20 ? 'internal_error' : undefined),
@@ -168,7 +168,7 @@ describe('a mirror', () => {
     expect(new Set(told.slice(1, -1))).toEqual(new Set(['internal_error']))
   })
 
-  it('does not tell twice of what looks the same, unless asked to', async () => {
+  it('does not report an unchanged campaign twice, unless reportRepeats is set', async () => {
     const happenings = [...founded('c1'), happening(-1000, 'c1', state(100))]
     const told = async (reportRepeats: boolean) => {
       const { client, model } = world({ happenings })
@@ -185,14 +185,14 @@ describe('a mirror', () => {
 })
 
 describe('reconcile', () => {
-  it('does not remove a campaign that came after the snapshot that the service still has', async () => {
+  it('does not remove a campaign that is newer than the cached snapshot of the service', async () => {
     const { client, model } = world({ happenings: [...founded('c1'), happening(10_000, 'new', state(0))] })
     await model.fetch(`${baseUrl}/projects?limit=2`)
     await model.sleep(30_000)
     expect((await reconciled(client, ['c1', 'new'])).removed).toEqual([])
   })
 
-  it('does not remove a campaign that moved to where the walk had been already', async () => {
+  it('does not remove a campaign that moved to a page that was read already', async () => {
     const { client } = world({
       happenings: [...founded('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'), happening(3600, 'h', state(200))],
       latencyMs: () => 1000,
@@ -203,7 +203,7 @@ describe('reconcile', () => {
     expect(upserts.has('h')).toBe(true)
   })
 
-  it('removes what is gone, and keeps the place for a mirror', async () => {
+  it('removes campaigns that are gone, and saves the watermark for a mirror', async () => {
     const { client, model } = world({ happenings: [...founded('a', 'b'), happening(-1, 'b', null)] })
     const store = memoryStore()
     const removed: string[] = []

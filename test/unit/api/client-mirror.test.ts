@@ -1,4 +1,4 @@
-/** mirror() and reconcile() against a model of the service: whatever moves, fails or is killed, nothing is lost. */
+/** mirror() and reconcile() against a model of the service: no change is lost, whatever moves, fails or is killed. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -18,9 +18,9 @@ interface World {
   happenings: Happening[]
   latenciesMs: number[]
   evictions: number[]
-  /** Of each ten requests. */
+  /** Out of ten requests. */
   processes: number[]
-  /** By the number of the request. */
+  /** By request number. */
   faults: [number, 'network' | 'internal_error'][]
   pageSize: number
 }
@@ -37,7 +37,7 @@ const founding = fc
     fc.tuple(...ids.map(id => campaign.map(state => ({ at: -minuteMs, visibleAfterMs: 0, id, state })))),
   )
 const change = fc.record({
-  // Full seconds now and then, so that stamps meet each other and the watermarks.
+  // Some stamps are full seconds, so that stamps equal each other and the watermarks.
   at: fc.oneof(
     fc.nat(worldMs),
     fc.nat(worldMs / 5000).map(step => step * 5000),
@@ -59,7 +59,7 @@ const world: fc.Arbitrary<World> = fc.record({
   pageSize: fc.integer({ min: 1, max: 7 }),
 })
 
-// The changes of one campaign become visible in the order of their stamps, as one writer makes them.
+// The changes of one campaign become visible in the order of their stamps, because one writer writes them.
 function inOrder(happenings: Happening[]): Happening[] {
   const freeFrom = new Map<string, number>()
   return happenings
@@ -93,11 +93,11 @@ function clientOf(model: ServiceModel): Client {
     secret: 's',
     attemptsMax: 10,
     retryMsMax: 60 * minuteMs,
-    surroundings: { fetch, now, sleep, random: () => 0.5 },
+    runtime: { fetch, now, sleep, random: () => 0.5 },
   })
 }
 
-/** A consumer's copy. */
+/** The copy of a consumer. */
 function createCopy() {
   const projects = new Map<string, Project>()
   return {
@@ -120,18 +120,18 @@ function memoryStore(watermark: string | null = null): WatermarkStore & { waterm
   return store
 }
 
-/** Two processes that share no snapshots may move the pages for longer than a walk's bound, and nothing else may fail. */
+/** Two processes without shared snapshots may move the pages too often for a walk. No other failure is allowed. */
 function onOutage(error: ClientError): void {
   expect(error.code).toBe('unstable_walk')
 }
 
-/** Runs until the time is over, which is the only error that may come. */
+/** Runs until the time is over. That is the only error allowed. */
 async function untilOver(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
   await expect(work()).rejects.toThrow('the time is over')
   expect(signal.aborted).toBe(true)
 }
 
-/** Ids whose copy is missing or differs from what a reader sees, and ids that no reader sees. */
+/** Ids whose copy is missing or differs from what a reader sees, and ids that a reader does not see. */
 function differences(model: ServiceModel, copy: Map<string, Project>) {
   const text = (project: Project | undefined) => JSON.stringify({ ...project, days_remaining: 0 })
   const current = model.publicCampaigns()
@@ -142,7 +142,7 @@ function differences(model: ServiceModel, copy: Map<string, Project>) {
 }
 
 describe('a mirror', () => {
-  it('loses no change, whatever moves between pages, fails, or becomes visible late', async () => {
+  it('loses no change, whatever moves between pages, fails or becomes visible late', async () => {
     await fc.assert(
       fc.asyncProperty(world, async world => {
         const model = modelOf(world)
@@ -158,7 +158,7 @@ describe('a mirror', () => {
     )
   })
 
-  it('loses no change when its consumer is killed at any change and begins again', async () => {
+  it('loses no change if its consumer is killed at any change and starts again', async () => {
     const kills = fc.array(fc.nat(60), { minLength: 1, maxLength: 10 })
     await fc.assert(
       fc.asyncProperty(world, kills, async (world, kills) => {
@@ -175,7 +175,7 @@ describe('a mirror', () => {
               onOutage,
               signal,
             })) {
-              // Killed before this one is put into the copy.
+              // Killed before this change is put into the copy.
               if (taken++ >= kill) break
               copy.apply(change)
             }
@@ -187,7 +187,7 @@ describe('a mirror', () => {
     )
   })
 
-  it('that reconciles ends as exactly what is public', async () => {
+  it('that reconciles ends with exactly the public campaigns', async () => {
     await fc.assert(
       fc.asyncProperty(world, async world => {
         const model = modelOf(world)
@@ -210,7 +210,7 @@ describe('a mirror', () => {
     )
   })
 
-  it('has something to withstand: a walk that just goes on over a crossing does lose changes here', async () => {
+  it('faces real losses: a walk that ignores a crossing does lose changes here', async () => {
     const lossy = fc.sample(world, { seed: 1, numRuns: 100 }).map(async world => {
       const model = modelOf({ ...world, faults: [] })
       const copy = createCopy()
@@ -223,7 +223,7 @@ describe('a mirror', () => {
   })
 })
 
-// The loop of the README in a few lines.
+// The loop of the guide, shortened.
 async function naiveLoop(model: ServiceModel, copy: Map<string, Project>, limit: number): Promise<void> {
   const signal = model.endAt(worldMs + 10 * minuteMs)
   for (let since = ''; ; ) {
@@ -246,12 +246,12 @@ async function naiveLoop(model: ServiceModel, copy: Map<string, Project>, limit:
 }
 
 describe('reconcile', () => {
-  it('tells of no removal that is only an artefact of the walk', async () => {
+  it('reports no removal that is only an artefact of the walk', async () => {
     await fc.assert(
       fc.asyncProperty(world, async world => {
         const held = new Set(Array.from({ length: 40 }, (_, n) => `c${n}`))
         const model = modelOf(world)
-        // Nobody leaves or comes back, so that whoever is public at the start is so at the end.
+        // No campaign becomes public or stops being public, so the set is the same at the end.
         const staying = modelOf({
           ...world,
           happenings: world.happenings.filter(({ at, state }) => at < 0 || state),
@@ -269,7 +269,7 @@ describe('reconcile', () => {
   })
 })
 
-/** Ids that a reconciliation removes and does not bring back; one that the pages moved under begins again, as it may. */
+/** Ids that a reconciliation removes and does not add again. If the pages moved too often, it starts again. */
 async function removedBy(model: ServiceModel, held: Set<string>, pageSize: number): Promise<string[]> {
   const removed = new Set<string>()
   for (let tries = 0; tries < 10; tries++) {
@@ -284,5 +284,5 @@ async function removedBy(model: ServiceModel, held: Set<string>, pageSize: numbe
       await model.sleep(minuteMs)
     }
   }
-  throw new Error('the pages moved under every reconciliation')
+  throw new Error('the pages changed during every reconciliation')
 }

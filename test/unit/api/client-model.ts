@@ -1,17 +1,18 @@
 /**
- * The service as a client sees it, over a small platform in a world of its own time: snapshots for a cache period, rows read
- * when their page is, stamps that become visible late but within the horizon, a rate limit, and failures.
+ * A model of the service for client tests, with a small platform and virtual time: snapshots for one cache period, rows
+ * read when their page is read, stamps that become visible late but within the commit horizon, a rate limit, and
+ * failures.
  *
- * Time passes only while somebody sleeps or waits for an answer, so that a year takes a moment and every run of a seed
- * is the same.
+ * Time passes only while a caller sleeps or waits for a response. So a year takes a moment, and every run of a seed is
+ * the same.
  */
 import { basePath } from '../../../contracts/api/conventions.ts'
 import { type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
 import { parseListQuery } from '../../../contracts/api/parameters.ts'
 import type { Project } from '../../../contracts/api/schemas.ts'
-import { presentProject } from '../../../services/query/present.ts'
-import { createMemoryRateLimiter } from '../../../services/query/rate-limiter-memory.ts'
-import type { ListQuery } from '../../../services/query/statements.ts'
+import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate-limiter-memory.ts'
+import { presentProject } from '../../../services/query/views/present.ts'
+import type { ListQuery } from '../../../services/query/views/statements.ts'
 import { detailRow } from '../../support/query-fake-tables.ts'
 
 export const horizonMs = 5000
@@ -19,33 +20,33 @@ export const cacheMs = 60_000
 export const startsAt = Date.parse('2026-03-01T12:00:00.250Z')
 export const baseUrl = `https://api.example${basePath}`
 
-/** What happens to one campaign of the platform. */
+/** One change of one campaign. */
 export interface Happening {
   /** Milliseconds from the start to the stamp. */
   at: number
-  /** From the stamp until a reader can see it; within the horizon. */
+  /** From the stamp until readers can see the change; within the commit horizon. */
   visibleAfterMs: number
   id: string
-  /** The campaign's state from then on; null: it is not public. */
+  /** The new state of the campaign; null: not public. */
   state: CampaignState | null
 }
 
 export interface CampaignState {
   title: string
   category: string
-  /** Days of 2026 after the first. */
+  /** Days after the first of 2026. */
   launchDay: number
 }
 
 export interface ModelSettings {
   happenings: readonly Happening[]
-  /** Of a request, by its number. */
+  /** By request number. */
   latencyMs?: (request: number) => number
-  /** What a request ends in instead of an answer, by its number. */
+  /** The failure of a request, by request number. */
   fault?: (request: number) => 'network' | ErrorCode | undefined
-  /** Whether the kept snapshots are lost before a request, by its number. */
+  /** Whether all snapshots are lost before a request, by request number. */
   evicts?: (request: number) => boolean
-  /** Which process answers a request, by its number: each has snapshots of its own, as without Redis. */
+  /** The process that answers a request, by request number. Each has its own snapshots, as without Redis. */
   process?: (request: number) => number
   requestsPerMinute?: number
 }
@@ -54,7 +55,7 @@ export interface ServiceModel {
   now(): number
   sleep(ms: number, signal?: AbortSignal): Promise<void>
   fetch: typeof fetch
-  /** Paths and queries below the base, in order. */
+  /** Paths and queries, relative to the base, in order. */
   requests: string[]
   /** Aborts at this moment, in milliseconds from the start. */
   endAt(ms: number): AbortSignal
@@ -174,7 +175,7 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
       const path = String(input).slice(baseUrl.length)
       const number = requests.push(path) - 1
       if (evicts(number)) snapshots.clear()
-      // The answer is made half way.
+      // The response is computed after half the time.
       advance(Math.floor(latencyMs(number) / 2))
       const decision = await limiter.hit('key')
       const failure = decision.allowed ? fault(number) : 'rate_limited'

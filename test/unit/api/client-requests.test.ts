@@ -1,4 +1,4 @@
-/** Single requests of the client: what is sent, tried again, waited for, kept and refused. */
+/** Single requests of the client: sending, retries, waiting, caching, and refusals. */
 import { readFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
 import { describe, expect, it } from 'vitest'
@@ -17,7 +17,7 @@ function ok(body: object = stats, headers: Record<string, string> = {}): () => R
   return () => Response.json(body, { headers })
 }
 
-/** A client whose requests are answered in this order, the last answer for all that follow. Time passes by sleeping. */
+/** A client whose requests get these responses in order; the last one repeats. Time passes only by sleeping. */
 function clientOf(answers: (() => Response | Promise<Response>)[], options: Partial<ClientOptions> = {}) {
   const requests: { url: string; headers: Headers }[] = []
   const sleeps: number[] = []
@@ -27,7 +27,7 @@ function clientOf(answers: (() => Response | Promise<Response>)[], options: Part
     key: 'pv_live_k',
     secret: 'a:b',
     ...options,
-    surroundings: {
+    runtime: {
       now: () => time,
       random: () => 0.5,
       async sleep(ms) {
@@ -39,7 +39,7 @@ function clientOf(answers: (() => Response | Promise<Response>)[], options: Part
         requests.push({ url: String(input), headers: new Headers(init?.headers) })
         return answer?.() ?? Response.error()
       },
-      ...options.surroundings,
+      ...options.runtime,
     },
   })
   const pass = (ms: number) => {
@@ -77,21 +77,21 @@ describe('a request', () => {
     ])
   })
 
-  it('is tried again after a lost connection, 5xx and 429, each time after a longer random wait', async () => {
+  it('is retried after a lost connection, 5xx and 429, each time after a longer random wait', async () => {
     const { client, requests, sleeps } = clientOf([lost, error('internal_error'), lost, ok()])
     await expect(client.stats()).resolves.toEqual(stats.data)
     expect(requests).toHaveLength(4)
     expect(sleeps).toEqual([500, 1000, 2000])
   })
 
-  it('waits as long as Retry-After says, and somewhat longer', async () => {
+  it('waits for Retry-After and a random time', async () => {
     const { client, sleeps } = clientOf([error('rate_limited', { 'retry-after': '17' }), ok()])
     await client.stats()
     expect(sleeps).toEqual([17_500])
   })
 
   it.each(['invalid_parameter', 'unauthorized', 'forbidden', 'not_found'] as const)(
-    'is not tried again after %s',
+    'is not retried after %s',
     async code => {
       const { client, requests } = clientOf([error(code, { 'x-request-id': 'r1' })])
       const { status } = errors[code]
@@ -100,7 +100,7 @@ describe('a request', () => {
     },
   )
 
-  it('is tried as often as allowed, and no longer than allowed', async () => {
+  it('is retried within the limits of count and time', async () => {
     const often = clientOf([lost], { attemptsMax: 3 })
     await expect(often.client.stats()).rejects.toMatchObject({ code: 'network_failure' })
     expect(often.requests).toHaveLength(3)
@@ -109,13 +109,13 @@ describe('a request', () => {
     expect(long.requests).toHaveLength(3)
   })
 
-  it('ends after its bound where no answer comes', async () => {
-    const { client } = clientOf([], { attemptMsMax: 5, attemptsMax: 1, surroundings: { fetch: silent } })
+  it('ends after its time limit if no response comes', async () => {
+    const { client } = clientOf([], { attemptMsMax: 5, attemptsMax: 1, runtime: { fetch: silent } })
     await expect(client.stats()).rejects.toMatchObject({ code: 'network_failure' })
   })
 
   it.each([0, 5])('ends at once when it is aborted after %d ms', { timeout: 5000 }, async delayMs => {
-    const { client } = clientOf([], { surroundings: { fetch: silent } })
+    const { client } = clientOf([], { runtime: { fetch: silent } })
     const controller = new AbortController()
     const answer = client.stats({ signal: controller.signal })
     if (delayMs > 0) setTimeout(() => controller.abort(new Error('enough')), delayMs)
@@ -123,7 +123,7 @@ describe('a request', () => {
     await expect(answer).rejects.toThrow('enough')
   })
 
-  it('says so where something else than the API answers', async () => {
+  it('rejects a response that is not from the API', async () => {
     const page = () => new Response('<html>', { status: 200 })
     await expect(clientOf([page]).client.stats()).rejects.toMatchObject({ code: 'unexpected_response' })
     const gate = clientOf([() => new Response('<html>', { status: 502 }), ok()])
@@ -131,7 +131,7 @@ describe('a request', () => {
   })
 })
 
-describe('what can never be right', () => {
+describe('an invalid option', () => {
   it.each([
     ['baseUrl', { baseUrl: 'nonsense' }],
     ['baseUrl', { baseUrl: 'ftp://api.example' }],
@@ -146,14 +146,14 @@ describe('what can never be right', () => {
     expect(() => client.mirror({ reconcile: { everyMs, held: () => [] } })).toThrow('reconcile.everyMs')
   })
 
-  it('is a stored watermark that lies in the future', async () => {
+  it('is a stored watermark in the future', async () => {
     const { client, requests } = clientOf([ok()])
     const store = { load: () => '2199-01-01T00:00:00.000Z', save: () => {} }
-    await expect(client.mirror({ store }).next()).rejects.toThrow('lies in the future')
+    await expect(client.mirror({ store }).next()).rejects.toThrow('is in the future')
     expect(requests).toEqual([])
   })
 
-  it('is not a parameter that is undefined: it is one that was left out', async () => {
+  it('is not an undefined parameter: it counts as left out', async () => {
     const { client, requests } = clientOf([ok({ data: [], pagination: {} })])
     await client.list({ limit: undefined, status: undefined } as object)
     expect(requests[0]?.url).toBe('https://api.example/api/v1/projects')
@@ -161,7 +161,7 @@ describe('what can never be right', () => {
 })
 
 describe('the rate limit', () => {
-  it('is kept to: with nothing left, the next request goes when there is room again', async () => {
+  it('is respected: if nothing remains, the next request waits until the limit resets', async () => {
     const reset = String(startsAt / 1000 + 23)
     const none = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset }
     const { client, sleeps } = clientOf([ok(stats, none), ok()])
@@ -170,7 +170,7 @@ describe('the rate limit', () => {
     expect(sleeps).toEqual([23_000])
   })
 
-  it('is read as a delay where it can be, and never waited for longer than its window', async () => {
+  it('is read as a delay if possible, and never waited for longer than its window', async () => {
     const delayed = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '1', ratelimit: '"default";r=0;t=9' }
     const farAway = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '9999999999' }
     const { client, sleeps } = clientOf([ok(stats, delayed), ok(stats, farAway), ok()])
@@ -180,10 +180,10 @@ describe('the rate limit', () => {
 })
 
 describe('the cache period', () => {
-  it('is kept to: the same question within it is not asked again, and after it only whether the answer holds', async () => {
+  it('is respected: the same request is not sent again within it, and is conditional after it', async () => {
     const same = () => new Response(null, { status: 304, headers: { ...fresh, age: '0' } })
     const { client, requests, pass } = clientOf([ok(stats, fresh), same])
-    // At first 40 s of the minute are left, then all of it.
+    // First 40 s of the minute are left, then the whole minute.
     for (const [wait, asked] of [
       [0, 1],
       [39_000, 1],
@@ -197,7 +197,7 @@ describe('the cache period', () => {
     expect(requests.map(({ headers }) => headers.get('if-none-match'))).toEqual([null, 'W/"a"'])
   })
 
-  it('gives each caller a body of its own', async () => {
+  it('gives each caller a separate body', async () => {
     const { client } = clientOf([ok(stats, fresh)])
     const first = await client.stats()
     first.currency = 'EUR'
@@ -211,15 +211,15 @@ describe('a filter with updated_since', () => {
     const delta = { updatedSince: '2026-03-01T12:00:00.000Z', status: 'LIVE' } as const
     await expect(client.list(delta)).rejects.toMatchObject({
       code: 'filtered_delta',
-      message: expect.stringContaining('FUNDED does not come'),
+      message: expect.stringContaining('FUNDED is missing'),
     })
-    expect(() => client.mirror({ category: 'Games' })).toThrow('left the filter')
+    expect(() => client.mirror({ category: 'Games' })).toThrow('no longer matches the filter')
     expect(requests).toHaveLength(0)
     await client.list({ ...delta, allowFilteredDelta: true })
     expect(requests[0]?.url).toContain('status=LIVE&updated_since=2026-03-01T12%3A00%3A00.000Z')
   })
 
-  it('needs a timestamp; and other options keep to their bounds', async () => {
+  it('needs a timestamp, and other options must be within their bounds', async () => {
     const { client } = clientOf([ok()])
     await expect(client.list({ updatedSince: 'yesterday' })).rejects.toMatchObject({
       code: 'invalid_parameter',
@@ -229,7 +229,7 @@ describe('a filter with updated_since', () => {
   })
 })
 
-it('needs nothing but what every runtime with fetch has', async () => {
+it('uses only what every runtime with fetch has', async () => {
   const folder = new URL('../../../contracts/', import.meta.url)
   const pending = [new URL('api/client.ts', folder)]
   const seen = new Set<string>()

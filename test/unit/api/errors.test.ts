@@ -28,7 +28,7 @@ describe('the error registry', () => {
     })
   })
 
-  it('is closed: a code that is not registered is no error body', () => {
+  it('is closed: the schema refuses an unregistered code', () => {
     expect(errorBodySchema.safeParse({ error: { code: 'oops', message: 'x' } }).success).toBe(false)
   })
 })

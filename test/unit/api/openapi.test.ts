@@ -44,7 +44,7 @@ describe('the OpenAPI document', () => {
     expect(find('#/components/securitySchemes/apiSecret')).toMatchObject({ name: 'X-API-Secret' })
   })
 
-  it('refers to nothing that is not there', () => {
+  it('has no reference without a target', () => {
     const missing: string[] = []
     walk(document, node => {
       if (typeof node.$ref === 'string' && find(node.$ref) === undefined) missing.push(node.$ref)
@@ -86,7 +86,7 @@ describe('the OpenAPI document', () => {
     walk(document, node => expect(node).not.toHaveProperty('additionalProperties'))
   })
 
-  it('shows examples that are whole and right', () => {
+  it('has complete and valid examples', () => {
     expect(projectListBodySchema.parse(listBodyExample)).toEqual(listBodyExample)
     expect(projectDetailBodySchema.parse(detailBodyExample)).toEqual(detailBodyExample)
     expect(statsBodySchema.parse(statsBodyExample)).toEqual(statsBodyExample)
@@ -125,13 +125,13 @@ describe('the checked-in OpenAPI document', () => {
 
   const root = new URL('../../../', import.meta.url)
 
-  it('is what the schemas say', () => {
+  it('equals the document generated from the schemas', () => {
     const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string }
     const file = new URL('contracts/api/openapi.json', root)
     expect(generateOpenApi(file, { version, check: true })).toMatchObject({ exitCode: 0 })
   })
 
-  it('fails the check when it is missing or stale, and passes after it was written', () => {
+  it('fails the check if it is missing or out of date, and passes after it is written', () => {
     const file = pathToFileURL(join(directory, 'openapi.json'))
     const check = () => generateOpenApi(file, { version: '1.0.0', check: true })
     expect(check()).toMatchObject({ exitCode: 1 })

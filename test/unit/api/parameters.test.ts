@@ -23,7 +23,7 @@ function faultOf(query: string) {
 }
 
 describe('the query of a list', () => {
-  it('has defaults for what is not given', () => {
+  it('fills in defaults', () => {
     expect(parametersOf('')).toEqual({
       limit: 50,
       offset: 0,
@@ -119,7 +119,7 @@ describe('the query of a list', () => {
     expect(parametersOf(query)).toEqual(listDefaults)
   })
 
-  it('comes back from the text that it is written as', () => {
+  it('survives formatting and parsing', () => {
     const text = fc.string({ unit: 'binary', minLength: 1 })
     const parameters = fc.record<ListParameters>({
       limit: fc.integer({ min: 1, max: 100 }),
@@ -136,7 +136,7 @@ describe('the query of a list', () => {
     )
   })
 
-  it('never throws, and never lets through what the rules forbid', () => {
+  it('never throws, and never accepts what the rules forbid', () => {
     const names = fc.constantFrom('limit', 'offset', 'status', 'sort', 'updated_since', 'category', 'x')
     const pieces = fc.array(
       fc.tuple(names, fc.string({ unit: 'binary-ascii' })).map(([name, value]) => `${name}=${value}`),

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
-  atShare,
   intBetween,
   logNormal,
   pick,
+  pickBy,
   pickWeighted,
   poisson,
   randomOf,
@@ -69,18 +69,13 @@ describe('seeded randomness', () => {
       ),
     )
     expect([...drawn].sort()).toEqual(['a', 'b'])
-    expect(
-      atShare(0.24, [
-        ['a', 1],
-        ['b', 3],
-      ] as const),
-    ).toBe('a')
-    expect(
-      atShare(0.26, [
-        ['a', 1],
-        ['b', 3],
-      ] as const),
-    ).toBe('b')
+    const at = (share: number): string =>
+      pickBy(
+        () => share,
+        ['a', 'bbb'],
+        ({ length }) => length,
+      )
+    expect([at(0.24), at(0.26)]).toEqual(['a', 'bbb'])
     expect(() => pickWeighted(random, [['never', 0]] as const)).toThrow(RangeError)
     expect(() => pick(random, [])).toThrow(RangeError)
   })

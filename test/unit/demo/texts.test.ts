@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { categories } from '../../../services/demo/catalog/catalog.ts'
+import { catalog, categorySchema, checked } from '../../../services/demo/catalog.ts'
 import { randomOf } from '../../../services/demo/random.ts'
 import { composeTexts, drawSlots, fill, fillTitle, slugOf } from '../../../services/demo/texts.ts'
 
+const { categories } = catalog()
+
 describe('the demo’s texts', () => {
-  test('every template of the catalogue can be filled, with every draw of words', () => {
+  test('every template of the catalog can be filled, with every draw of words', () => {
     for (const category of categories) {
       for (const genre of category.genres) {
         const templates = [
@@ -38,6 +40,15 @@ describe('the demo’s texts', () => {
         }
       }
     }
+  })
+
+  test('a mistake in the catalog is named by its file and place', () => {
+    const [food] = categories
+    const wrong = { ...food, tiers: 'art', delivery: 'pigeon', genres: [{ ...food?.genres[0], titles: [7] }] }
+    const check = (): unknown => checked('food', categorySchema, wrong)
+    expect(check).toThrow('catalog/food.json')
+    expect(check).toThrow('at delivery')
+    expect(check).toThrow('at genres[0].titles[0]')
   })
 
   test('names are unique, so that a filter by name means one thing', () => {

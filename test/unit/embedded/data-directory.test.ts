@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
@@ -36,7 +36,7 @@ describe('a data directory', () => {
     expect(() => holdIdentity(directory, made, 'EUR')).toThrow('PLEDGEVIEW_PLATFORM_CURRENCY')
   })
 
-  test('keeps no secret in its identity, and shows neither file to anybody else', () => {
+  test('keeps no secret in its identity, and no other user can read either file', () => {
     const secrets = readSecrets(directory, { keyPepper: undefined, backerKey: undefined }, count =>
       new Uint8Array(count).fill(7),
     )
@@ -49,7 +49,7 @@ describe('a data directory', () => {
     }
   })
 
-  test('makes its secrets once, and those of the configuration go before them', () => {
+  test('creates its secrets once, and configured secrets take precedence', () => {
     const none = { keyPepper: undefined, backerKey: undefined }
     const first = readSecrets(directory, none, count => new Uint8Array(count).fill(7))
     expect(readSecrets(directory, none, count => new Uint8Array(count).fill(8))).toEqual(first)
@@ -59,7 +59,32 @@ describe('a data directory', () => {
     })
   })
 
-  test('is not taken for one where there is no journal', () => {
+  test('makes no new secrets if its tables were made with others, and says how to go on', () => {
+    const none = { keyPepper: undefined, backerKey: undefined }
+    const secrets = readSecrets(directory, none, count => new Uint8Array(count).fill(7))
+    mkdirSync(join(directory.tables, 'store'), { recursive: true })
+    rmSync(join(directory.root, 'secrets.json'))
+    const again = () => readSecrets(directory, none, count => new Uint8Array(count).fill(8))
+    expect(again).toThrow('restore it from the backup')
+    // A refusal leaves nothing that the next start would take for the secrets.
+    expect(again).toThrow('restore it from the backup')
+    expect(() =>
+      readSecrets(directory, { ...none, keyPepper: made.keyPepper }, () => new Uint8Array()),
+    ).toThrow('PLEDGEVIEW_BACKER_KEY')
+    expect(readSecrets(directory, secrets, () => new Uint8Array())).toEqual(secrets)
+  })
+
+  test('is closed to other users when it is opened, with what an earlier version left in it', () => {
+    mkdirSync(directory.tables, { mode: 0o755 })
+    writeFileSync(directory.journal, '', { mode: 0o644 })
+    chmodSync(directory.root, 0o755)
+    openDataDirectory(directory.root)
+    for (const path of [directory.root, directory.tables, directory.journal]) {
+      expect(statSync(path).mode & 0o077, path).toBe(0)
+    }
+  })
+
+  test('is not accepted without a journal', () => {
     expect(() => openExistingDataDirectory(temporary.path)).toThrow('is no data directory yet')
   })
 })

@@ -95,14 +95,14 @@ describe('the codec', () => {
 describe('a value with damaged bytes', () => {
   const avroBinary = bytesOf('campaign', campaign)
 
-  test('is an error at whatever length it was cut, never a state', () => {
+  test('is an error at any length at which it was cut, never a state', () => {
     const read = currentStateReader('campaign')
     for (let length = 0; length < avroBinary.length; length++) {
       expect(() => read(avroBinary.subarray(0, length)), `${length} bytes`).toThrow()
     }
   })
 
-  test('ends in bounded work, whichever byte was changed to whatever', () => {
+  test('ends in bounded work, for any change of any byte', () => {
     const read = currentStateReader('campaign')
     fc.assert(
       fc.property(
@@ -140,7 +140,7 @@ describe('a value with damaged bytes', () => {
     expect(() => currentStateReader('campaign')(value)).toThrow('items cannot be in')
   })
 
-  test('is not believed where it says how many bytes to skip', () => {
+  test('is not trusted about how many bytes to skip', () => {
     const { fields, ...schema } = schemas.pledge as RecordSchema
     const extra = { name: 'extra', type: { type: 'array', items: 'string' } }
     // A block of one string that claims to be -10 bytes long: to jump there would be to go round for ever.

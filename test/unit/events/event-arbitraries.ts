@@ -14,7 +14,7 @@ import {
 
 const longMax = 2n ** 63n - 1n
 
-// A bigint stands only where a number would not be exact: that is what the codec reads.
+// A bigint is used only if a number would not be exact: the codec reads it so.
 const count: fc.Arbitrary<Long> = fc
   .oneof(
     fc.maxSafeNat(),

@@ -8,7 +8,7 @@ import {
   type StateEvent,
 } from '../../../contracts/events/event.ts'
 import { formatEvent, parseEventLine } from '../../../contracts/events/ndjson.ts'
-import { createDecoder } from '../../../services/projector/decode.ts'
+import { createDecoder } from '../../../services/projector/ingest/decode.ts'
 import type { LogRecord } from '../../../services/shared/event-log/port.ts'
 
 interface GoldenEvent {
@@ -49,7 +49,7 @@ describe.each(eventTypes)('the golden examples of type %s', type => {
     expect(formatEvent(eventOf(example))).toBe(example.line)
   })
 
-  test('show every nullable field both null and given, a tombstone, and a status that nobody knows', () => {
+  test('show every nullable field both null and given, a tombstone, and an unknown status', () => {
     const states = examples.map(example => eventOf(example).data)
     expect(states).toContain(null)
     expect(states.map(state => state?.status)).toContain('UNKNOWN')

@@ -58,7 +58,7 @@ describe('an event as a line', () => {
     )
   })
 
-  test('whatever was read can be encoded, so nothing that is appended is rejected later', () => {
+  test('every event that was read can be encoded, so nothing that is appended is rejected later', () => {
     fc.assert(
       fc.property(changeEvent, event => {
         const read = eventOf(parseEventLine(formatEvent(event)))
@@ -67,7 +67,7 @@ describe('an event as a line', () => {
     )
   })
 
-  test('never throws, whatever the line', () => {
+  test('never throws, for any line', () => {
     const anything = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.json({ maxDepth: 3 }),
@@ -128,7 +128,7 @@ describe('integers', () => {
     ['1e300', 'is beyond 64 bits: 1e+300'],
     ['-1', '-1 is negative'],
     ['-9223372036854775808', '-9223372036854775808 is negative'],
-  ])('are refused where they are none, or do not fit: %s', (json, reason) => {
+  ])('are refused if they are not integers, or do not fit: %s', (json, reason) => {
     expect(parseEventLine(withVersion(json))).toEqual({ fault: { field: 'data.version', reason } })
   })
 
@@ -165,7 +165,7 @@ describe('timestamps', () => {
     '+002026-01-01T10:00:00Z',
     'yesterday',
     '',
-  ])('are refused where they are ambiguous, or on no calendar: %s', text => {
+  ])('are refused if they are ambiguous, or not in the calendar: %s', text => {
     expect(parseTimestamp(text)).toBeUndefined()
   })
 
@@ -255,7 +255,7 @@ describe('a faulty line is refused with its field and a reason', () => {
       'data.__proto__',
       'is not a field of the schema',
     ],
-    [campaignLine({ title: '$' }).replace('$', '\\ud83d'), 'data.title', /^holds half a surrogate pair/],
+    [campaignLine({ title: '$' }).replace('$', '\\ud83d'), 'data.title', /^contains half a surrogate pair/],
     [campaignLine({ ['x'.repeat(9_999)]: 1 }), `data."${'x'.repeat(59)}...`, 'is not a field of the schema'],
     [
       campaignLine({ title: '$' }).replace('"$"', `${'['.repeat(200_000)}${']'.repeat(200_000)}`),
@@ -274,7 +274,7 @@ describe('a faulty line is refused with its field and a reason', () => {
     },
   )
 
-  test('text that is not UTF-8 is refused, whatever JSON would make of it', () => {
+  test('text that is not UTF-8 is refused, even if it is JSON otherwise', () => {
     const line = Buffer.from(campaignLine({ title: '~' }))
     line[line.indexOf('~')] = 0xff
     expect(parseEventLine(line)).toEqual({ fault: { field: 'line', reason: 'is not valid UTF-8' } })

@@ -2,12 +2,26 @@ import currencyTable from 'currency-codes'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { currencyCodes, currencyDigits } from '../../../contracts/events/currencies.ts'
-import { faultOf, pledgeIdsOf } from '../../../contracts/events/rules.ts'
+import { faultOf, pledgeIdsOf, rewardsMax } from '../../../contracts/events/rules.ts'
+import { campaignEvent, sampleReward } from '../../support/sample-events.ts'
 import { changeEvent } from './event-arbitraries.ts'
 
 describe('the rules of events', () => {
   test('let through every event that keeps them', () => {
     fc.assert(fc.property(changeEvent, event => faultOf(event) === undefined))
+  })
+
+  test('bound the tiers of a campaign, so that one row stays small', () => {
+    const withTiers = (count: number) =>
+      campaignEvent({
+        campaign_id: 'c',
+        rewards: Array.from({ length: count }, (_, n) => sampleReward({ reward_id: `r${n}` })),
+      })
+    expect(faultOf(withTiers(rewardsMax))).toBeUndefined()
+    expect(faultOf(withTiers(rewardsMax + 1))).toEqual({
+      field: 'rewards',
+      reason: 'has 1001 tiers, more than 1000',
+    })
   })
 
   test('take a pledge’s key apart into the ids that it was made of', () => {

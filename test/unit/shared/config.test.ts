@@ -9,7 +9,7 @@ const listed = [...example.matchAll(/^#(PLEDGEVIEW_[A-Z_]+)=(.*)$/gm)].map(([, n
 }))
 
 describe('the configuration', () => {
-  test('every setting stands in the commented example, and nothing else does', () => {
+  test('the commented example has every setting and no other', () => {
     expect(listed.map(({ name }) => name).sort()).toEqual([...settingNames].sort())
   })
 
@@ -41,6 +41,19 @@ describe('the configuration', () => {
     expect(() =>
       readConfig({ PLEDGEVIEW_KAFKA_SESSION_MS: '9000', PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX: '9000' }),
     ).toThrow('PLEDGEVIEW_KAFKA_SESSION_MS')
+  })
+
+  test('a trusted proxy is an address or a range; true is refused with what to write instead', () => {
+    const proxies = (text: string) => readConfig({ PLEDGEVIEW_TRUST_PROXY: text }).PLEDGEVIEW_TRUST_PROXY
+    expect(proxies('')).toEqual([])
+    expect(proxies('false')).toEqual([])
+    expect(proxies('192.0.2.7, 10.0.0.0/8')).toEqual(['192.0.2.7', '10.0.0.0/8'])
+    expect(() => proxies('true')).toThrow(
+      'PLEDGEVIEW_TRUST_PROXY: true would believe any address that a client writes. Name the addresses or ranges of your ' +
+        'proxies, for example 127.0.0.1,10.0.0.0/8',
+    )
+    expect(() => proxies('1')).toThrow('PLEDGEVIEW_TRUST_PROXY: "1" is not an IP address')
+    expect(() => proxies('10.0.0.0/8,0.0.0.0/0')).toThrow('"0.0.0.0/0" is every address')
   })
 
   test('a wrong secret is not repeated in the message', () => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { createProgress, grouped, megabytes, progressText } from '../../../services/shared/progress.ts'
 
 describe('the progress bar', () => {
-  test('says how much is done, how long the rest will take, and what else there is to say', () => {
+  test('says how much is done, how long the rest will take, and a detail', () => {
     const state = { label: 'appending', detail: '1,234 lines', elapsedMs: 30_000, format: megabytes }
     expect(progressText({ ...state, done: 100e6, total: 400e6 })).toBe(
       'appending [######------------------] 25%  100 MB of 400 MB  1:30 left  1,234 lines',
@@ -26,7 +26,7 @@ describe('the progress bar', () => {
     expect(paints.at(-1)).toBe('')
   })
 
-  test('writes nothing where there is no terminal', () => {
+  test('writes nothing if there is no terminal', () => {
     const stream = new PassThrough()
     const progress = createProgress({ stream, label: 'projecting', total: 10 })
     progress.update(5)

@@ -1,9 +1,9 @@
 /**
- * A place in one topic of the journal, and the fast way to read on from it.
+ * A position in one topic of the journal, and the fast way to read on from it.
  *
- * Node makes an object of its own of every column and a buffer of every blob, which costs several times what SQLite
- * takes to read them. So SQLite puts a slice's records together, and they are taken apart here as views on one buffer:
- * a record that is kept keeps the buffer of its slice.
+ * Node makes an object of every column and a buffer of every blob. That costs several times what SQLite needs to read
+ * them. So SQLite concatenates the records of a slice, and they are split here as views on one buffer. A record that
+ * is kept keeps the whole buffer of its slice in memory.
  */
 import type { DatabaseSync } from 'node:sqlite'
 import type { Topic } from '../../../../contracts/events/event.ts'
@@ -14,11 +14,11 @@ export interface Cursor {
   readonly topic: Topic
   /** The offset to read next. */
   next: number
-  /** In how many polls running the topic got nothing because there was no room. */
+  /** For how many polls in a row the topic got nothing because there was no room. */
   passedOver: number
-  /** How many of the next records there are, up to `rowsMax`, and the bytes of their keys and values. */
+  /** How many records come next, up to `rowsMax`, and the bytes of their keys and values. */
   measure(rowsMax: number): { rows: number; bytes: number }
-  /** The next records, up to `rowsMax`, and moves behind them. Blocks the thread meanwhile. */
+  /** Returns the next records, up to `rowsMax`, and moves behind them. Blocks the thread meanwhile. */
   read(rowsMax: number): LogRecord[]
 }
 
@@ -27,11 +27,11 @@ const noBytes = -1
 
 export function openCursor(db: DatabaseSync, topic: Topic, next: number): Cursor {
   const rows = `FROM (SELECT * FROM ${recordsTable[topic]} WHERE offset >= ? ORDER BY offset LIMIT ?)`
-  // length() looks at a row's header alone, so measuring costs a tenth of reading.
+  // length() reads only a row's header, so measuring costs a tenth of reading.
   const measure = db.prepare(
     `SELECT count(*) AS row_count, sum(ifnull(length(key), 0) + ifnull(length(value), 0)) AS bytes ${rows}`,
   )
-  // Both aggregates take the same row at each step, so the numbers and the bytes stay together.
+  // Both aggregates take the same row at each step, so the numbers and the bytes have the same order.
   const read = db.prepare(
     `SELECT
        group_concat(concat_ws(',', offset, appended_at, ifnull(length(key), ${noBytes}), ifnull(length(value), ${noBytes}))) AS numbers,
@@ -55,7 +55,7 @@ export function openCursor(db: DatabaseSync, topic: Topic, next: number): Cursor
   }
 }
 
-/** `numbers`: offset, time, length of key and of value (-1: null) of one record after the other. */
+/** `numbers`: offset, time, length of key and length of value (-1: null), for one record after the other. */
 function takeApart(topic: Topic, numbers: string, bytes: Uint8Array): LogRecord[] {
   const all = JSON.parse(`[${numbers}]`) as number[]
   const records: LogRecord[] = []

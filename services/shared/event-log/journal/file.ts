@@ -1,14 +1,15 @@
 /**
- * The journal's file: opening, making and writing it. Its schema stands in schema.sql.
+ * The journal's file: opening, creating and writing it. Its schema is in schema.sql.
  *
- * WAL with synchronous=FULL: a transaction that has committed survives a power loss, readers never wait for writers,
- * and writers take turns. Waiting for a turn gives the event loop back, because the process may be serving HTTP.
+ * WAL with synchronous=FULL: a committed transaction survives a power loss, readers never wait for writers, and
+ * writers wait for each other. A writer that waits yields to the event loop, because the process may be serving HTTP.
  */
 import { closeSync, fsyncSync, openSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Topic } from '../../../../contracts/events/event.ts'
+import { messageOf } from '../../message-of.ts'
+import { retry } from '../../retry.ts'
 
 /** The offset of the first record of a topic. */
 export const firstOffset = 1
@@ -24,18 +25,18 @@ export const recordsTable: Readonly<Record<Topic, string>> = {
 }
 
 const schemaVersion = 1
-// "PVEJ": tells a journal from any other SQLite file.
+// "PVEJ": distinguishes a journal from any other SQLite file.
 const applicationId = 0x5056454a
 const pageBytes = 8192
-// SQLite blocks the thread while it waits for a lock, so it waits briefly and the rest is waited for in between.
+// SQLite blocks the thread while it waits for a lock. So it waits only briefly, and the rest of the wait is a timer.
 const lockBlockMsMax = 20
 const lockPauseMs = 5
 const lockWaitMsMax = 15_000
 const sqliteBusy = 5
 
 /**
- * Opens the journal for reading and writing; makes it, readable by its owner alone, where there is none.
- * Throws an `Error` where the file is something else, or of another schema version.
+ * Opens the journal for reading and writing. If there is none, creates one that only its owner can read. Throws an
+ * `Error` if the file is something else, or has another schema version.
  */
 export async function openJournalFile(path: string): Promise<DatabaseSync> {
   makePrivateFile(path)
@@ -54,7 +55,7 @@ export async function openJournalFile(path: string): Promise<DatabaseSync> {
   }
 }
 
-/** Opens an existing journal for reading. Throws an `Error` where there is none, or it is not a journal of ours. */
+/** Opens an existing journal for reading. Throws an `Error` if there is none, or if it is not a journal. */
 export function openJournalFileReadOnly(path: string): DatabaseSync {
   const db = openDatabase(path, { readOnly: true })
   try {
@@ -67,8 +68,8 @@ export function openJournalFileReadOnly(path: string): DatabaseSync {
 }
 
 /**
- * Runs `work` in one write transaction: all of it is durable when this resolves, or none of it is done.
- * Waits for other writers up to 15 s, then throws.
+ * Runs `work` in one write transaction: all of it is durable when this resolves, or none of it is done. Waits for
+ * other writers up to 15 s, then throws.
  */
 export async function inWriteTransaction<T>(db: DatabaseSync, path: string, work: () => T): Promise<T> {
   await withLockRetry(path, () => db.exec('BEGIN IMMEDIATE'))
@@ -89,10 +90,10 @@ export function endOf(db: DatabaseSync, topic: Topic): number {
 }
 
 /**
- * Makes an empty file for its owner alone, where there is none; SQLite would let everyone read it.
+ * Creates an empty file that only its owner can read, if there is none. SQLite would let everyone read it.
  *
- * It only ever creates: to open an existing file and close it again would drop the locks that this process holds on
- * it (POSIX locks belong to the process, not to the descriptor).
+ * It never opens an existing file: opening and closing it would drop the locks that this process holds on it (POSIX
+ * locks belong to the process, not to the descriptor).
  */
 export function makePrivateFile(path: string): void {
   try {
@@ -108,7 +109,7 @@ export function makePrivateFile(path: string): void {
 
 /** Whether SQLite failed because another connection holds a lock. */
 export function isBusy(cause: unknown): boolean {
-  // The low byte is the primary code; the rest tells why it was busy.
+  // The low byte is the primary code. The rest says why it was busy.
   return isSqliteError(cause) && (cause.errcode & 0xff) === sqliteBusy
 }
 
@@ -116,19 +117,13 @@ function isSqliteError(cause: unknown): cause is Error & { errcode: number } {
   return cause instanceof Error && 'errcode' in cause
 }
 
-async function withLockRetry(path: string, work: () => void): Promise<void> {
-  const deadline = performance.now() + lockWaitMsMax
-  for (;;) {
-    try {
-      work()
-      return
-    } catch (cause) {
-      if (!isBusy(cause)) throw cause
-      if (performance.now() >= deadline) {
-        throw new Error(`other writers have held the journal ${path} for ${lockWaitMsMax} ms`, { cause })
-      }
-    }
-    await delay(lockPauseMs)
+/** Retries work that waits for a lock of another process, up to 15 s, and then throws. */
+export async function withLockRetry(path: string, work: () => void): Promise<void> {
+  try {
+    await retry(work, { isRetryable: isBusy, msMax: lockWaitMsMax, pauseMsMin: lockPauseMs })
+  } catch (cause) {
+    if (!isBusy(cause)) throw cause
+    throw new Error(`other writers have held the journal ${path} for ${lockWaitMsMax} ms`, { cause })
   }
 }
 
@@ -173,8 +168,4 @@ function readPragma(db: DatabaseSync, name: 'application_id' | 'user_version'): 
 
 function codeOf(cause: unknown): unknown {
   return cause instanceof Error && 'code' in cause ? cause.code : undefined
-}
-
-function messageOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause)
 }

@@ -1,4 +1,4 @@
-/** The journal, for a rebuild to read once more. */
+/** The journal's history, for a rebuild. */
 import { topics } from '../../../../contracts/events/event.ts'
 import type { History } from '../history.ts'
 import { endOf, inWriteTransaction, onlyPartition, openJournalFile, recordsTable } from './file.ts'

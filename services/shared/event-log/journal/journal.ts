@@ -1,8 +1,9 @@
 /**
  * The embedded event log: the port over one SQLite file, the journal.
  *
- * Any number of processes append and read at once. A consumer has one reader: opening it again supersedes the one
- * before. Each topic has one partition, 0, and a position of its own, so a backlog of pledges does not hold up a key.
+ * Any number of processes append and read at once. A consumer has one reader: opening it again supersedes the
+ * previous one. Each topic has one partition, 0, and its own position, so a backlog of pledges does not hold up a
+ * key.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { type Topic, topics } from '../../../../contracts/events/event.ts'
@@ -19,21 +20,21 @@ export interface JournalWriterOptions {
 }
 
 export interface JournalReaderOptions {
-  /** Whose positions these are. A name that was never used before reads from the start. */
+  /** The owner of the positions. A new name reads from the start. */
   consumer: string
   /** The clock of rejects, in ms since the epoch. */
   now?: () => number
-  /** How often an empty log is looked at again, in ms. */
+  /** How often an empty log is polled, in ms. */
   lookMs?: number
-  /** How many rows are read before the event loop gets its turn. */
+  /** How many rows are read before the reader yields to the event loop. */
   sliceRowsMax?: number
 }
 
 /**
- * Opens (and makes) the journal for appending.
+ * Opens the journal for appending, and creates it if needed.
  *
- * One `append` is one transaction, written in one go: a few thousand records at a time keep the event loop free.
- * Calls that were not awaited are carried out in order.
+ * One `append` is one transaction, written at once: append a few thousand records at a time to keep the event loop
+ * free. Calls that are not awaited are still carried out in order.
  */
 export async function openJournalWriter(
   path: string,
@@ -75,7 +76,7 @@ function insertRecords(
   for (const { topic, key, value } of records) inserts[topic].run(appendedAt, key, value)
 }
 
-/** Opens (and makes) the journal for the consumer, and supersedes any reader that the consumer had. */
+/** Opens the journal for the consumer, creates it if needed, and supersedes the consumer's previous reader. */
 export async function openJournalReader(
   path: string,
   { consumer, now = Date.now, lookMs = 25, sliceRowsMax = 2_000 }: JournalReaderOptions,

@@ -1,7 +1,7 @@
 /**
- * One process per data directory, kept by the kernel: a lock that ends with the process, however it ends.
+ * One process per data directory. The lock is the kernel's, so it ends with the process, for any reason.
  *
- * Node has no file locks, but SQLite does: an open exclusive transaction on a small file of its own holds one.
+ * Node has no file locks, but SQLite has: an open exclusive transaction on a small file holds one.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,8 +18,8 @@ export class DataDirectoryInUse extends Error {
 }
 
 /**
- * Takes the data directory for this process; makes it, for its owner alone, where there is none.
- * Throws `DataDirectoryInUse` at once where another process, or this one, holds it.
+ * Locks the data directory for this process. If there is none, creates one that only its owner can read. Throws
+ * `DataDirectoryInUse` at once if another process, or this one, holds the lock.
  */
 export function lockDataDirectory(directory: string): DataDirectoryLock {
   mkdirSync(directory, { recursive: true, mode: 0o700 })

@@ -1,22 +1,23 @@
 /**
- * Reading on in the journal's topics, within bounds, fairly, and without holding up the event loop.
+ * Polls the journal's topics: within bounds, fairly, and without blocking the event loop.
  *
- * API keys come first, then campaigns, then pledges, and none takes more than half of what is left while another has
- * records waiting. A topic that got nothing for want of room comes first the next time, so none waits for ever.
+ * API keys come first, then campaigns, then pledges. None takes more than half of the remaining room while another
+ * has records waiting. A topic that got nothing because there was no room comes first in the next poll, so none waits
+ * for ever.
  */
-import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Topic } from '../../../../contracts/events/event.ts'
 import type { Delivery, LogRecord, PollBounds } from '../port.ts'
 import type { Cursor } from './cursor.ts'
 import { onlyPartition } from './file.ts'
 
-/** The order in which topics are read: the fewer and the more urgent first. */
+/** The order in which topics are read: small and urgent ones first. */
 export const readingOrder = ['api-keys', 'campaigns', 'pledges'] as const satisfies readonly Topic[]
 
 export interface PollOptions {
-  /** How often an empty log is looked at again, in ms. */
+  /** How often an empty log is polled, in ms. */
   lookMs: number
-  /** How many rows are read before the event loop gets its turn. */
+  /** How many rows are read before the reader yields to the event loop. */
   sliceRowsMax: number
   /** Ends the wait. */
   signal: AbortSignal
@@ -27,7 +28,7 @@ interface Room {
   bytes: number
 }
 
-/** One poll of the port. Looks at least once, whatever the wait. */
+/** One poll of the port. It looks at least once, even if the wait is 0. */
 export async function pollCursors(
   cursors: readonly Cursor[],
   bounds: PollBounds,
@@ -43,7 +44,7 @@ export async function pollCursors(
       const positions = moved.map(({ topic, next }) => ({ topic, partition: onlyPartition, next }))
       return { records, positions }
     }
-    // An abort ends the wait by a rejection, and the loop by its condition.
+    // An abort ends the wait with a rejection, and the loop by its condition.
     await delay(waitMs, undefined, { signal }).catch(() => undefined)
   }
   return { records: [], positions: [] }
@@ -59,7 +60,8 @@ async function readRound(
   const dry = new Set<Cursor>()
   const start = new Map(cursors.map(cursor => [cursor, cursor.next]))
   const inTurn = cursors.toSorted((a, b) => b.passedOver - a.passedOver || rank(a) - rank(b))
-  // First each leaves half of the room to those behind it; then what they did not need is for whoever has more.
+  // In the first round each topic leaves half of the room to those behind it. In the second round the unused room
+  // goes to topics that have more.
   for (const shareOfFirst of [0.5, 1]) {
     for (const cursor of inTurn) {
       if (dry.has(cursor)) continue
@@ -78,7 +80,7 @@ async function readRound(
   return records
 }
 
-/** Reads on in one topic until its part of the room is full, or the topic is dry. A first record always fits. */
+/** Reads on in one topic until its part of the room is full or the topic has no more. A first record always fits. */
 async function readOn(
   cursor: Cursor,
   part: Readonly<Room>,
@@ -95,7 +97,7 @@ async function readOn(
       records.push(...cursor.read(rows))
       used.records += rows
       used.bytes += bytes
-      await nextTurn()
+      await yieldToEventLoop()
     } else if (rows > 1) {
       rowsMax = Math.floor(rows / 2)
     } else {

@@ -1,10 +1,10 @@
-/** Where the journal's consumers stand. */
+/** The positions of the journal's consumers. */
 import type { DatabaseSync } from 'node:sqlite'
 import { type Topic, topics } from '../../../../contracts/events/event.ts'
 import type { Position } from '../port.ts'
 import { firstOffset, onlyPartition } from './file.ts'
 
-/** The offset to read next in each topic, as committed; the first one where nothing was. */
+/** The committed offset to read next in each topic; the first offset if none was committed. */
 export function readPositions(db: DatabaseSync, consumer: string): Record<Topic, number> {
   const next: Record<Topic, number> = {
     campaigns: firstOffset,
@@ -18,7 +18,7 @@ export function readPositions(db: DatabaseSync, consumer: string): Record<Topic,
   return next
 }
 
-/** Stores positions; one that is behind what is stored moves nothing. Run it inside a write transaction. */
+/** Stores positions. A position that is behind the stored one changes nothing. Run it inside a write transaction. */
 export function storePositions(db: DatabaseSync, consumer: string, positions: readonly Position[]): void {
   const statement = db.prepare(
     `INSERT INTO positions (consumer, topic, partition, next) VALUES (?, ?, ?, ?)

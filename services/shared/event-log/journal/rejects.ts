@@ -1,13 +1,13 @@
-/** The journal's rejects: records that could not be projected, kept with the bytes that they came with. */
+/** The journal's rejects: records that could not be projected, stored with their original bytes. */
 import type { DatabaseSync } from 'node:sqlite'
 import { topics } from '../../../../contracts/events/event.ts'
 import type { LogRecord, Reject, StoredReject } from '../port.ts'
-import type { RejectFilter, RejectPlace } from '../reject-filter.ts'
+import type { RejectFilter } from '../reject-filter.ts'
 
 export interface RejectQuery extends RejectFilter {
   /** How many at most. */
   limit: number
-  /** Fewer where their keys and values have more bytes; one at least. Default 64 MiB. */
+  /** Fewer if their keys and values have more bytes than this, but at least one. Default 64 MiB. */
   bytesMax?: number
 }
 
@@ -15,7 +15,7 @@ const listBytesMax = 64 * 1024 ** 2
 
 type Row = Record<string, unknown>
 
-/** Keeps rejects; a record that is kept already stays as it is. Run it inside a write transaction. */
+/** Stores rejects. A record that is stored already stays as it is. Run it inside a write transaction. */
 export function storeRejects(db: DatabaseSync, rejects: readonly Reject[], rejectedAt: number): void {
   const statement = db.prepare(
     `INSERT INTO rejects (topic, partition, offset, reason, key, value, headers, appended_at, rejected_at)
@@ -42,8 +42,8 @@ export function listRejects(db: DatabaseSync, query: RejectQuery): StoredReject[
 }
 
 /**
- * The next rejects in the order in which they were kept: those after the row `after`, up to the row `last`. `next` is
- * what to go on after; there are no more where none come.
+ * The next rejects in the order in which they were stored: those after the row `after`, up to the row `last`. `next`
+ * is the next value of `after`. If there are no rejects, there are no more.
  */
 export function readRejects(
   db: DatabaseSync,
@@ -59,7 +59,7 @@ export function readRejects(
   return { rejects: rows.map(storedReject), next: Number(rows.at(-1)?.row ?? after) }
 }
 
-/** The row that was kept last, 0 where there is none. */
+/** The row that was stored last, or 0 if there is none. */
 export function lastReject(db: DatabaseSync): number {
   return Number(db.prepare('SELECT ifnull(max(rowid), 0) AS last FROM rejects').get()?.last)
 }
@@ -79,17 +79,7 @@ function upTo(bytesMax: number, rows: Iterable<Row>): Row[] {
   return kept
 }
 
-export function findReject(
-  db: DatabaseSync,
-  { topic, partition, offset }: RejectPlace,
-): StoredReject | undefined {
-  const row = db
-    .prepare('SELECT * FROM rejects WHERE topic = ? AND partition = ? AND offset = ?')
-    .get(topic, partition, offset)
-  return row && storedReject(row)
-}
-
-/** How many there are of those that the filter asks for. */
+/** How many rejects match the filter. */
 export function countRejects(db: DatabaseSync, filter: RejectFilter): number {
   const row = db
     .prepare(`SELECT count(*) AS rejects FROM rejects WHERE ${isAskedFor}`)

@@ -1,7 +1,7 @@
 -- The journal: the embedded event log, one SQLite file. Schema version 1 (PRAGMA user_version).
 --
--- A topic is one table with one partition, 0. AUTOINCREMENT keeps offsets growing for good: an offset is never given
--- twice, whatever is deleted. The first offset is 1. Writers take turns, so offsets become visible in order.
+-- A topic is one table with one partition, 0. AUTOINCREMENT makes offsets only grow: an offset is never used twice,
+-- even after a deletion. The first offset is 1. Writers wait for each other, so offsets become visible in order.
 
 CREATE TABLE records_campaigns
 (
@@ -27,14 +27,14 @@ CREATE TABLE records_api_keys
     value       BLOB
 ) STRICT;
 
--- Whoever opens a consumer raises its generation, so that the one before it can commit no more.
+-- Opening a consumer raises its generation, so its previous reader can commit no more.
 CREATE TABLE consumers
 (
     name       TEXT PRIMARY KEY,
     generation INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The offset that a consumer reads next, as far as it has committed.
+-- The offset that a consumer reads next, as committed.
 CREATE TABLE positions
 (
     consumer  TEXT NOT NULL,
@@ -44,7 +44,7 @@ CREATE TABLE positions
     PRIMARY KEY (consumer, topic, partition)
 ) STRICT, WITHOUT ROWID;
 
--- Records that could not be projected, with the bytes that they came with.
+-- Records that could not be projected, with their original bytes.
 CREATE TABLE rejects
 (
     topic       TEXT NOT NULL,

@@ -1,11 +1,11 @@
 /**
- * What a reader holds of its topics, from one join of the group to the next: the partitions, how far each is fetched,
- * taken and committed, and the records between.
+ * What a reader holds of its topics between two joins of the group: the partitions, how far each is fetched, taken
+ * and committed, and the records in between.
  *
- * A join ends everything that was before it, whatever partitions it gives: what was fetched is dropped, and each
- * partition is read from where the group stands. Until that is known, nothing is fetched. A batch is taken only
- * where it begins exactly where the partition's last one ended. kafkajs cannot be trusted with that: after a join it
- * still hands over what it fetched before, and after an offset out of range it jumps.
+ * A join ends everything before it, whichever partitions it brings. Fetched records are dropped, and each partition
+ * is read from its committed offset. Nothing is fetched until that offset is known. A batch is taken only if it
+ * begins exactly at the end of the partition's last one. kafkajs does not guarantee this: after a join it still
+ * delivers what it fetched before, and after an offset out of range it jumps.
  */
 import type { Logger } from 'pino'
 import { type Topic, topics } from '../../../../contracts/events/event.ts'
@@ -13,49 +13,55 @@ import type { Delivery, PollBounds, Position } from '../port.ts'
 import { addSize, createFetchBuffer, type FetchBuffer, type Size } from './buffer.ts'
 import type { Member, MemberEvents } from './consumer.ts'
 import { type OffsetRange, outOfRange, partitionName, rangeFault, type TopicPartition } from './offsets.ts'
+import { markMisplaced } from './partition.ts'
 import { toLogRecord } from './record.ts'
 
 export interface Assignment {
-  /** Names it among all that any reader of the group ever had. */
+  /** Unique among all assignments of all readers of the group. */
   readonly name: string
   readonly partitions: ReadonlyMap<string, HeldPartition>
   readonly buffer: FetchBuffer
-  /** Whether the positions are known, so that it is read. */
+  /** Whether the positions are known, so that it can be read. */
   isReading: boolean
-  /** Topics of which the buffer has its fill. */
+  /** Topics whose share of the buffer is full. */
   readonly fullTopics: Set<Topic>
+  /** How many partitions each topic has, with those of other readers. */
+  partitionCounts: ReadonlyMap<Topic, number>
 }
 
 export interface HeldPartition extends TopicPartition {
   /** The offset to fetch next. */
   fetched: number
-  /** The offset behind what was taken. */
+  /** The offset after the last record that was taken. */
   taken: number
   /** The offset that the group has committed. */
   committed: number
-  /** A batch from somewhere else came, and why is being looked into. */
+  /** A batch with an unexpected offset came, and the reason is being checked. */
   isInDoubt: boolean
-  /** It was, and kafkajs was sent back: until the next record its word counts for offsets that hold none. */
+  /**
+   * It was in doubt, and kafkajs was sent back. Until the next record, kafkajs is believed about offsets without a
+   * record.
+   */
   wasInDoubt: boolean
-  /** The buffer has its fill of it. */
+  /** Its share of the buffer is full. */
   isFull: boolean
-  /** It is not fetched, because the buffer has its fill of it or of its topic. */
+  /** It is not fetched, because its share of the buffer, or its topic's share, is full. */
   isHeldBack: boolean
 }
 
 export interface Assignments extends Pick<MemberEvents, 'onJoin' | 'onLeave' | 'onMessages' | 'onNothing'> {
   present(): Assignment
-  /** The next records of the present assignment; empty where there are none. */
+  /** The next records of the current assignment; empty if there are none. */
   take(bounds: PollBounds): Delivery
 }
 
 export interface AssignmentDependencies {
   groupId: string
-  /** The member whose events these are. */
+  /** The member that sends these events. */
   member: () => Member
   readStarts: (partitions: readonly TopicPartition[]) => Promise<Map<string, number>>
   readRanges: () => Promise<Map<string, OffsetRange>>
-  /** A topic is not fetched while the buffer holds a third of these of it, nor a partition of more than its share. */
+  /** A topic is not fetched while it fills a third of this, nor a partition that fills its part of the third. */
   bufferRecordsMax: number
   bufferBytesMax: number
   /** There is something to take, or the assignment changed. */
@@ -69,7 +75,7 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
   let joins = 0
   let present = emptyAssignment('none')
 
-  /** What fails for an assignment that is gone fails for whoever has the partitions now. */
+  /** A failure of an old assignment is ignored: another reader, or a newer assignment, has the partitions now. */
   function follow(assignment: Assignment, work: Promise<void>): void {
     work.catch((cause: Error) => {
       if (assignment === present) onFailure(cause)
@@ -78,7 +84,7 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
 
   async function begin(assignment: Assignment): Promise<void> {
     const held = [...assignment.partitions.values()]
-    const starts = await dependencies.readStarts(held)
+    const [starts, ranges] = await Promise.all([dependencies.readStarts(held), dependencies.readRanges()])
     if (assignment !== present) return
     const member = dependencies.member()
     for (const partition of held) {
@@ -86,13 +92,14 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
       Object.assign(partition, { fetched: start, taken: start, committed: start })
       member.seek(partition, start)
     }
+    assignment.partitionCounts = countPartitions(ranges)
     assignment.isReading = true
     member.resume(held)
     onChange()
     logger.info({ assignment: assignment.name }, 'partitions are assigned')
   }
 
-  /** Sends kafkajs back to where the partition is, unless that is not there any more. */
+  /** Sends kafkajs back to the partition's offset. Fails if the log no longer has that offset. */
   async function realign(assignment: Assignment, partition: HeldPartition): Promise<void> {
     partition.isInDoubt = true
     const ranges = await dependencies.readRanges()
@@ -103,7 +110,7 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
     if (fault) throw outOfRange(dependencies.groupId, [`${name}: ${fault}`])
     logger.debug(
       { partition: name, offset: partition.fetched },
-      'kafkajs is sent back to where the partition is',
+      'kafkajs is sent back to the offset of the partition',
     )
     partition.isInDoubt = false
     partition.wasInDoubt = true
@@ -135,7 +142,9 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
       }
       partition.fetched = next
       partition.wasInDoubt = false
-      present.buffer.add(messages.map(message => toLogRecord(at.topic, at.partition, message)))
+      const records = messages.map(message => toLogRecord(at.topic, at.partition, message))
+      markMisplaced(records, present.partitionCounts.get(at.topic) ?? 1)
+      present.buffer.add(records)
       regulate(present, dependencies)
       onChange()
       return true
@@ -149,18 +158,32 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
     },
 
     take(bounds) {
-      const taken = present.buffer.take(bounds)
-      for (const { topic, partition, next } of taken.positions) {
-        const held = present.partitions.get(partitionName({ topic, partition }))
-        if (held) held.taken = next
+      const { records, positions } = present.buffer.take(bounds)
+      const all = positions.map(position => behindEmpty(position, present))
+      for (const position of all) {
+        const held = present.partitions.get(partitionName(position))
+        if (held) held.taken = position.next
       }
       regulate(present, dependencies)
-      return { ...taken, assignment: present.name }
+      return { records, positions: all, assignment: present.name }
     },
   }
 }
 
-/** Where a partition's next record is committed: behind offsets without one, when all before them is committed. */
+/**
+ * If all records that were fetched are taken, the position is behind the offsets without a record too, for example the
+ * markers of transactions. Otherwise the group would never get to the end of a topic that ends with a marker.
+ */
+function behindEmpty(position: Position, { buffer, partitions }: Assignment): Position {
+  const held = partitions.get(partitionName(position))
+  if (!held || held.isInDoubt || buffer.held(held).records > 0) return position
+  return { ...position, next: Math.max(position.next, held.fetched) }
+}
+
+/**
+ * The committed offset of a partition. If everything before it is committed, offsets without a record count as
+ * committed.
+ */
 export function committedThrough(
   { fetched, taken, committed }: HeldPartition,
   isBufferEmpty: boolean,
@@ -168,7 +191,7 @@ export function committedThrough(
   return isBufferEmpty && committed >= taken ? fetched : committed
 }
 
-/** Notes what was committed. */
+/** Records what was committed. */
 export function noteCommitted({ partitions }: Assignment, positions: readonly Position[]): void {
   for (const { topic, partition, next } of positions) {
     const held = partitions.get(partitionName({ topic, partition }))
@@ -177,10 +200,11 @@ export function noteCommitted({ partitions }: Assignment, positions: readonly Po
 }
 
 /**
- * Holds back what the buffer has its fill of, and fetches it again when half of that is taken.
+ * Pauses what fills its share of the buffer, and resumes it when half of that is taken.
  *
- * Each topic has a third, so that a backlog of pledges holds up no key, and each of its partitions an equal part of
- * that: a broker fills an answer in a fixed order, and would leave out the last ones as long as the first have more.
+ * Each topic has a third of the buffer, so a backlog of pledges does not hold up a key. Each partition of a topic has
+ * an equal part of that third: a broker fills an answer in a fixed order, and would leave out the last partitions
+ * while the first ones have more.
  */
 function regulate(
   { buffer, partitions, fullTopics }: Assignment,
@@ -208,7 +232,12 @@ function regulate(
   if (free.length > 0) member().resume(free)
 }
 
-/** What was full stays so until half of it is taken. */
+function countPartitions(ranges: ReadonlyMap<string, OffsetRange>): Map<Topic, number> {
+  const byTopic = Map.groupBy(ranges.values(), ({ topic }) => topic)
+  return new Map([...byTopic].map(([topic, ofTopic]) => [topic, ofTopic.length]))
+}
+
+/** What was full stays full until half of it is taken. */
 function isFull({ records, bytes }: Size, bound: Size, wasFull: boolean): boolean {
   if (wasFull) return records > bound.records / 2 || bytes > bound.bytes / 2
   return records >= bound.records || bytes >= bound.bytes
@@ -228,5 +257,6 @@ function emptyAssignment(name: string, partitions: readonly TopicPartition[] = [
     buffer: createFetchBuffer(),
     isReading: false,
     fullTopics: new Set(),
+    partitionCounts: new Map(),
   }
 }

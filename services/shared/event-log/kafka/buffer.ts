@@ -1,18 +1,19 @@
 /**
- * What was fetched and not yet taken: a queue for each partition.
+ * Records that were fetched and not taken yet: a queue for each partition.
  *
- * Partitions share what is taken equally, so that a backlog in one does not hold up the others.
+ * Partitions get equal shares of what is taken, so a backlog in one does not hold up the others.
  */
 
 import type { LogRecord, PollBounds, Position } from '../port.ts'
+import { bytesOf } from '../record-bytes.ts'
 import { partitionName, type TopicPartition } from './offsets.ts'
 
 export interface FetchBuffer {
-  /** Records of one partition, in order, right behind those that it was given before. */
+  /** Adds records of one partition, in order, directly after those that were added before. */
   add(records: readonly LogRecord[]): void
-  /** The next records, up to the bounds, and the positions behind them. A first record always fits. */
+  /** The next records, up to the bounds, and the positions after them. A first record always fits. */
   take(bounds: Pick<PollBounds, 'recordsMax' | 'bytesMax'>): { records: LogRecord[]; positions: Position[] }
-  /** What is held of a partition, or of all. Bytes are those of keys and values. */
+  /** The size of what is held of a partition, or of all. Bytes are those of keys, values and header values. */
   held(at?: TopicPartition): Size
 }
 
@@ -23,7 +24,7 @@ export interface Size {
 
 interface Queue {
   chunks: (readonly LogRecord[])[]
-  /** How many records of the first chunk are gone. */
+  /** How many records of the first chunk are already taken. */
   taken: number
   held: Size
 }
@@ -55,7 +56,7 @@ export function createFetchBuffer(): FetchBuffer {
       const waiting = rotated([...queues.values()], turn++).filter(({ held }) => held.records > 0)
       const room: Size = { records: recordsMax, bytes: bytesMax }
       const parts = waiting.map((): LogRecord[] => [])
-      // First each gets its equal share; then what some did not need is for those that have more.
+      // First each queue gets an equal share. Then the unused room goes to the queues that have more.
       for (const isShared of [true, false]) {
         for (const [index, queue] of waiting.entries()) {
           const sharers = isShared ? waiting.length - index : 1
@@ -76,13 +77,13 @@ export function createFetchBuffer(): FetchBuffer {
   }
 }
 
-/** Adds to the first. */
+/** Adds to `to`. */
 export function addSize(to: Size, size: Size | undefined): void {
   to.records += size?.records ?? 0
   to.bytes += size?.bytes ?? 0
 }
 
-/** Takes what fits into the share, and that from the room. */
+/** Takes what fits into the share, and subtracts it from the room. */
 function takeFrom(queue: Queue, share: Size, room: Size, isFirst: boolean, part: LogRecord[]): void {
   const used: Size = { records: 0, bytes: 0 }
   while (used.records < share.records) {
@@ -114,12 +115,8 @@ function positionBehind(part: readonly LogRecord[]): Position[] {
   return last ? [{ topic: last.topic, partition: last.partition, next: last.offset + 1 }] : []
 }
 
-/** Whoever came first last time comes last now, so that a tight bound starves none. */
+/** The queue that came first last time comes last now, so no queue starves under a tight bound. */
 function rotated<T>(items: readonly T[], turn: number): T[] {
   const start = items.length === 0 ? 0 : turn % items.length
   return [...items.slice(start), ...items.slice(0, start)]
-}
-
-function bytesOf({ key, value }: LogRecord): number {
-  return (key?.length ?? 0) + (value?.length ?? 0)
 }

@@ -1,7 +1,7 @@
 /**
- * How Pledgeview reaches a Kafka cluster: addresses, credentials, names of topics, and the client made of them.
+ * The connection to a Kafka cluster: addresses, credentials, topic names, and the client.
  *
- * Nothing here retries without a bound.
+ * Every retry has a bound.
  */
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
@@ -11,18 +11,18 @@ import { loadKafkajs } from './library.ts'
 export interface KafkaSettings {
   /** host:port of some of the cluster's brokers. */
   brokers: readonly string[]
-  /** Names this program in the brokers' logs and quotas. */
+  /** Identifies this program in the brokers' logs and quotas. */
   clientId: string
-  /** Stands before the name of every topic; may be empty. */
+  /** The prefix of every topic name. It may be empty. */
   topicPrefix: string
-  /** TLS where it is given; its own fields are optional. */
+  /** TLS is used if this is given. Its own fields are optional. */
   tls?: KafkaTls
   sasl?: KafkaSasl
-  /** How often a request is repeated while the cluster is away, 1 at least. Default 8: about 20 s. */
+  /** How often a request is repeated while the cluster is away, at least 1. Default 8: about 20 s. */
   retriesMax?: number
 }
 
-/** PEM texts. Without `ca` the certificates that Node trusts are trusted; `cert` and `key` name this client. */
+/** PEM texts. Without `ca`, Node's certificate authorities are trusted. `cert` and `key` identify this client. */
 export interface KafkaTls {
   ca?: string
   cert?: string
@@ -35,7 +35,7 @@ export interface KafkaSasl {
   password: string
 }
 
-/** The retries of every request: after 0.2 s, doubling up to 5 s. */
+/** The backoff of every request: after 0.2 s, doubling up to 5 s. */
 export function requestRetry({ retriesMax = 8 }: Pick<KafkaSettings, 'retriesMax'>): Kafkajs.RetryOptions {
   return { initialRetryTime: 200, multiplier: 2, factor: 0.2, maxRetryTime: 5_000, retries: retriesMax }
 }
@@ -43,7 +43,7 @@ export function requestRetry({ retriesMax = 8 }: Pick<KafkaSettings, 'retriesMax
 const connectMsMax = 5_000
 const silenceMsMax = 15_000
 
-/** A client of the cluster; connects to nothing yet. */
+/** A client of the cluster. It does not connect yet. */
 export function createKafka(settings: KafkaSettings, logger: Logger): Kafkajs.Kafka {
   const { brokers, clientId, tls, sasl } = settings
   const { Kafka, logLevel } = loadKafkajs()
@@ -66,25 +66,25 @@ export function topicName({ topicPrefix }: Pick<KafkaSettings, 'topicPrefix'>, t
   return `${topicPrefix}${topic}`
 }
 
-/** The name of the topic that keeps the rejects. */
+/** The name of the dead-letter topic, which stores the rejects. */
 export function rejectTopicName({ topicPrefix }: Pick<KafkaSettings, 'topicPrefix'>): string {
   return `${topicPrefix}rejects`
 }
 
-/** Which of the topics has this name in the cluster. Throws where none has. */
+/** The topic that has this name in the cluster. Throws if there is none. */
 export function topicOfName(settings: Pick<KafkaSettings, 'topicPrefix'>, name: string): Topic {
   const topic = topics.find(known => topicName(settings, known) === name)
   if (!topic) throw new Error(`${name} is none of the topics`)
   return topic
 }
 
-/** A view on the same bytes, as kafkajs wants it. */
+/** A view on the same bytes, in the type that kafkajs needs. */
 export function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
 function saslOptions({ mechanism, username, password }: KafkaSasl): Kafkajs.SASLOptions {
-  // Spelled out, because a union of mechanisms is not one of the options that kafkajs types.
+  // Written out, because kafkajs has no type for a union of mechanisms.
   switch (mechanism) {
     case 'plain':
       return { mechanism, username, password }
@@ -98,8 +98,8 @@ function saslOptions({ mechanism, username, password }: KafkaSasl): Kafkajs.SASL
 }
 
 /**
- * What kafkajs calls an error it mostly tries again, so it is a warning here; the rest is for who looks closely. So is
- * what happens whenever a group changes or is new, which it says for every single request.
+ * kafkajs mostly retries what it calls an error, so it is logged as a warning here. Everything else is logged at
+ * debug level. So are the errors of every new or changing group, which kafkajs logs for every single request.
  */
 function writeLog(logger: Logger, { label, namespace, log }: Kafkajs.LogEntry): void {
   const { message, broker, error } = log
@@ -112,14 +112,14 @@ function isOrdinary(text: string): boolean {
   return ordinaryErrors.some(part => text.includes(part))
 }
 
-// In the words of kafkajs for REBALANCE_IN_PROGRESS, GROUP_COORDINATOR_NOT_AVAILABLE and MEMBER_ID_REQUIRED.
+// kafkajs's messages for REBALANCE_IN_PROGRESS, GROUP_COORDINATOR_NOT_AVAILABLE and MEMBER_ID_REQUIRED.
 const ordinaryErrors = [
   'The group is rebalancing, so a rejoin is needed',
   'The group coordinator is not available',
   'The group member needs to have a valid member id',
 ]
 
-/** Whether the cluster, and not what it holds or what is done with it, is what failed. */
+/** Whether the cluster is away. False if the data or the request is wrong. */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (outageNames.has(error.name)) return true

@@ -1,26 +1,39 @@
-/** The compression codecs of Kafka's record batches: all of them, since producers choose and consumers must follow. */
+/**
+ * The compression codecs of Kafka's record batches. All of them, because producers choose and consumers must follow.
+ */
 import { promisify } from 'node:util'
 import { gunzip, gzip, zstdCompress, zstdDecompress } from 'node:zlib'
 import type * as Kafkajs from 'kafkajs'
 import { compressFrame, decompressFrame } from 'lz4-napi'
 import snappy from 'snappy'
+import { lz4Length, snappyLength } from './unpacked-length.ts'
 
-/** How a writer compresses. */
+/** The compressions that a writer can use. */
 export const compressions = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const
 export type Compression = (typeof compressions)[number]
 
-interface Codec {
-  compress(bytes: Buffer): Promise<Buffer>
-  decompress(bytes: Buffer): Promise<Buffer>
+/**
+ * The most that a batch may hold after decompression. A small batch can unpack to a thousand times its size and more, so
+ * without a bound one batch takes all memory. A topic accepts batches of 1 MiB by default, and events become 5 to 20
+ * times smaller, so no batch of events comes near this.
+ */
+export const batchBytesMax = 64 * 1024 ** 2
+
+/** The bytes unpack to more than was allowed. */
+export class UnpackedTooLarge extends Error {
+  override name = 'UnpackedTooLarge'
 }
 
-// These two can make gigabytes of a small batch; a batch that does is an error instead. The other two cannot.
-const bounded = { maxOutputLength: 512 * 1024 ** 2 }
+interface Codec {
+  compress(bytes: Buffer): Promise<Buffer>
+  /** Throws `UnpackedTooLarge` before it has unpacked more than `bytesMax`, or an `Error` if the bytes are damaged. */
+  decompress(bytes: Buffer, bytesMax: number): Promise<Buffer>
+}
 
 const codecs: Readonly<Record<Exclude<Compression, 'none'>, Codec>> = {
   gzip: {
     compress: bytes => promisify(gzip)(bytes),
-    decompress: bytes => promisify(gunzip)(bytes, bounded),
+    decompress: (bytes, bytesMax) => inZlib(promisify(gunzip)(bytes, { maxOutputLength: bytesMax })),
   },
   snappy: {
     compress: bytes => snappy.compress(bytes),
@@ -28,15 +41,41 @@ const codecs: Readonly<Record<Exclude<Compression, 'none'>, Codec>> = {
   },
   lz4: {
     compress: bytes => compressFrame(bytes),
-    decompress: bytes => decompressFrame(bytes),
+    async decompress(bytes, bytesMax) {
+      // The library has no bound of its own.
+      if (lz4Length(bytes, bytesMax) > bytesMax) throw new UnpackedTooLarge()
+      return decompressFrame(bytes)
+    },
   },
   zstd: {
     compress: bytes => promisify(zstdCompress)(bytes),
-    decompress: bytes => promisify(zstdDecompress)(bytes, bounded),
+    decompress: (bytes, bytesMax) => inZlib(promisify(zstdDecompress)(bytes, { maxOutputLength: bytesMax })),
   },
 }
 
-/** Kafka's number of a compression. */
+/** The compression of a batch, by the number in its attributes. `undefined` if Kafka has no such compression. */
+export function compressionOf(attributes: number): Compression | undefined {
+  return compressions[attributes & 0x07]
+}
+
+/**
+ * The unpacked bytes. Throws `UnpackedTooLarge` if they are more than `bytesMax`, or an `Error` if they are damaged.
+ */
+export async function unpack(compression: Compression, bytes: Buffer, bytesMax: number): Promise<Buffer> {
+  return compression === 'none' ? bytes : codecs[compression].decompress(bytes, bytesMax)
+}
+
+/** Node's zlib stops at its bound. */
+async function inZlib(unpacked: Promise<Buffer>): Promise<Buffer> {
+  try {
+    return await unpacked
+  } catch (cause) {
+    const isTooLarge = cause instanceof Error && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE'
+    throw isTooLarge ? new UnpackedTooLarge('', { cause }) : cause
+  }
+}
+
+/** Kafka's number for a compression. */
 export function compressionType(
   { CompressionTypes }: typeof Kafkajs,
   compression: Compression,
@@ -65,10 +104,11 @@ export function registerCodecs({ CompressionCodecs, CompressionTypes }: typeof K
   CompressionCodecs[CompressionTypes.ZSTD] = () => forKafkajs(codecs.zstd)
 }
 
+// kafkajs compresses with these. It decompresses only message sets, the format before Kafka 0.11.
 function forKafkajs({ compress, decompress }: Codec) {
   return {
     compress: ({ buffer }: { buffer: Buffer }) => compress(buffer),
-    decompress,
+    decompress: (bytes: Buffer) => decompress(bytes, batchBytesMax),
   }
 }
 
@@ -76,20 +116,25 @@ const blockHeader = Buffer.from('\x82SNAPPY\0', 'latin1')
 const blocksStart = blockHeader.length + 8
 
 /**
- * Java writes Snappy as blocks behind a header of its own (the library snappy-java), C as one block without a header.
- * Throws an `Error` on bytes that are neither.
+ * Java writes Snappy as blocks after a header (the library snappy-java), C as one block without a header. Throws an
+ * `Error` if the bytes are neither.
  */
-async function uncompressSnappy(bytes: Buffer): Promise<Buffer> {
-  if (!bytes.subarray(0, blockHeader.length).equals(blockHeader)) return uncompressBlock(bytes)
+async function uncompressSnappy(bytes: Buffer, bytesMax: number): Promise<Buffer> {
+  if (!bytes.subarray(0, blockHeader.length).equals(blockHeader)) return uncompressBlock(bytes, bytesMax)
   const parts: Buffer[] = []
+  let left = bytesMax
   for (let at = blocksStart; at < bytes.length; ) {
     const end = at + 4 + bytes.readUInt32BE(at)
-    parts.push(await uncompressBlock(bytes.subarray(at + 4, end)))
+    if (end > bytes.length) throw new Error('its snappy data are cut off')
+    const part = await uncompressBlock(bytes.subarray(at + 4, end), left)
+    left -= part.length
+    parts.push(part)
     at = end
   }
   return Buffer.concat(parts)
 }
 
-async function uncompressBlock(block: Buffer): Promise<Buffer> {
+async function uncompressBlock(block: Buffer, bytesMax: number): Promise<Buffer> {
+  if (snappyLength(block) > bytesMax) throw new UnpackedTooLarge()
   return Buffer.from(await snappy.uncompress(block))
 }

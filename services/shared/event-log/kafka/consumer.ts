@@ -1,9 +1,9 @@
 /**
- * A member of a consumer group, kept alive over outages of the cluster: kafkajs's consumer, with every way that it can
- * fail named.
+ * A member of a consumer group that survives outages of the cluster: kafkajs's consumer, with every kind of failure
+ * handled.
  *
- * kafkajs alone either restarts for ever or stops without ending the process. Here it never restarts by itself: a
- * crash for want of the cluster is followed by another start, for at most `outageMsMax`; any other crash is a failure.
+ * kafkajs alone either restarts for ever, or stops without ending the process. Here it never restarts by itself. If
+ * it crashes because the cluster is away, it is restarted, for at most `outageMsMax`. Any other crash is a failure.
  */
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
@@ -12,60 +12,65 @@ import type { Position } from '../port.ts'
 import { isOutage, type KafkaSettings, requestRetry, topicName, topicOfName } from './client.ts'
 import type { TopicPartition } from './offsets.ts'
 
-/** What a member is told. Nothing here may wait: it runs inside kafkajs's loop, which also sends the heartbeats. */
+/** The events of a member. A handler must not wait: it runs inside kafkajs's loop, which also sends the heartbeats. */
 export interface MemberEvents {
-  /** The group gave the member these partitions, in place of all others. */
+  /** The group assigned these partitions to the member. They replace all others. */
   onJoin(memberId: string, partitions: readonly TopicPartition[]): void
-  /** The member has left the group, by itself or because it crashed. */
+  /** The member left the group, by itself or because it crashed. */
   onLeave(): void
-  /** Messages that were fetched from offset `from`. Returns whether they were taken; if not, they come again. */
+  /**
+   * Messages that were fetched from offset `from`. Returns whether they were taken. If not, they are delivered again.
+   */
   onMessages(
     at: TopicPartition,
     from: number,
     messages: readonly Kafkajs.KafkaMessage[],
     next: number,
   ): boolean
-  /** Nothing but offsets without a record was fetched: it begins at `from` or before, and ends before `next`. */
+  /** Only offsets without a record were fetched. They begin at `from` or before, and end before `next`. */
   onNothing(at: TopicPartition, from: number, next: number): void
-  /** The group's coordinator knows the member. */
+  /** The group's coordinator answered. */
   onAlive(): void
-  /** The member cannot go on. */
+  /** The member cannot continue. */
   onFailure(error: Error): void
 }
 
 export interface Member {
-  /** Joins the group. Rejects where the cluster cannot be reached or has not all topics; later failures are told. */
+  /**
+   * Joins the group. Rejects if the cluster cannot be reached or a topic is missing. Later failures go to
+   * `onFailure`.
+   */
   start(): Promise<void>
-  /** Stops fetching these partitions; what is on its way is dropped. */
+  /** Stops fetching these partitions. Records that are on their way are dropped. */
   pause(partitions: readonly TopicPartition[]): void
   resume(partitions: readonly TopicPartition[]): void
-  /** Fetches a partition from here next. */
+  /** Fetches a partition from this offset next. */
   seek(at: TopicPartition, offset: number): void
-  /** Commits once, under the generation of this moment. Rejects with kafkajs's error. */
+  /** Commits once, under the current generation. Rejects with kafkajs's error. */
   commit(positions: readonly Position[]): Promise<void>
-  /** Leaves the group, so that others take over at once. */
+  /** Leaves the group, so that other members get the partitions at once. */
   close(): Promise<void>
 }
 
 export interface MemberSettings extends KafkaSettings {
   groupId: string
-  /** The group forgets a member that it has not heard of for so long, ms. */
+  /** How long a member may be silent before the group removes it, ms. */
   sessionMs: number
-  /** How often the group hears of a member, ms. */
+  /** How often a member sends a heartbeat, ms. */
   heartbeatMs: number
   /** How long the cluster may be away before the member fails, ms. */
   outageMsMax: number
 }
 
 /**
- * The most that one fetch of one broker brings, before decompression, unless its first batch alone is larger. Small,
- * because kafkajs makes several objects of each record before it hands over the first.
+ * The most that one fetch from one broker returns, before decompression, unless its first batch alone is larger. It
+ * is small because kafkajs makes several objects of each record before it delivers the first.
  */
 export const fetchBytesMax = 1024 ** 2
 const partitionFetchBytesMax = 256 * 1024
-// A broker fills its answer in this order: the fewer and the more urgent first.
+// A broker fills its answer in this order: small and urgent topics first.
 const fetchOrder = ['api-keys', 'campaigns', 'pledges'] as const satisfies readonly Topic[]
-// How long a broker waits for records to come; also how soon a partition that is resumed is fetched again.
+// How long a broker waits for records. Also how soon a resumed partition is fetched again.
 const fetchWaitMsMax = 100
 const rebalanceMsMax = 60_000
 const metadataMsMax = 60_000
@@ -91,9 +96,9 @@ export function createMember({ kafka, settings, events, logger, monotonicMs }: M
     autoCommit: false,
     eachBatchAutoResolve: false,
     async eachBatch({ batch, resolveOffset, commitOffsetsIfNecessary }) {
-      // Unlike `consumer.commitOffsets` it does not try again under whatever generation there is by then.
+      // `consumer.commitOffsets` would try again under a newer generation. This function does not.
       commitOnce = commitOffsetsIfNecessary
-      // Resolving moves the next fetch and nothing else: a join begins again at what is committed.
+      // Resolving only moves the next fetch. After a join, reading begins at the committed offset.
       if (handle(batch)) resolveOffset(lastOf(batch.messages).offset)
     },
   }
@@ -103,7 +108,8 @@ export function createMember({ kafka, settings, events, logger, monotonicMs }: M
       const at = { topic: topicOfName(settings, batch.topic), partition: batch.partition }
       return events.onMessages(at, fetchedOffset(batch), batch.messages, Number(batch.lastOffset()) + 1)
     } catch (cause) {
-      // kafkajs would crash for some errors, and repeat the batch for ever for others: none of ours reaches it.
+      // kafkajs would crash on some errors, and repeat the batch for ever on others. So none of our errors reaches
+      // it.
       events.onFailure(cause instanceof Error ? cause : new Error(String(cause)))
       return false
     }
@@ -143,7 +149,7 @@ export function createMember({ kafka, settings, events, logger, monotonicMs }: M
       await consumer.connect()
       await consumer.subscribe({
         topics: fetchOrder.map(topic => topicName(settings, topic)),
-        // What kafkajs does where a group has no offsets; it is told where to read before it comes to that.
+        // For a group without offsets. It has no effect, because `seek` comes first.
         fromBeginning: true,
       })
       await consumer.run(runConfig)
@@ -164,7 +170,7 @@ export function createMember({ kafka, settings, events, logger, monotonicMs }: M
   }
 }
 
-/** Crashes that follow one another are one outage, though the member comes back for a moment in between. */
+/** Crashes in quick succession are one outage, even if the member returns for a moment in between. */
 function createRestartPolicy(
   { outageMsMax }: MemberSettings,
   monotonicMs: () => number,
@@ -196,9 +202,10 @@ function consumerConfig(settings: MemberSettings): Kafkajs.ConsumerConfig {
   }
 }
 
-/** From which offset a batch was fetched: kafkajs knows it and does not say so in its types. */
+/** The offset from which a batch was fetched. kafkajs has it, but its types do not. */
 function fetchedOffset(batch: Kafkajs.Batch & { fetchedOffset?: string }): number {
-  if (batch.fetchedOffset === undefined) throw new Error('kafkajs does not say from where it fetched a batch')
+  if (batch.fetchedOffset === undefined)
+    throw new Error('kafkajs does not say from which offset it fetched a batch')
   return Number(batch.fetchedOffset)
 }
 

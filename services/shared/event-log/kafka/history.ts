@@ -1,54 +1,58 @@
-/** The event log on Kafka, for a rebuild to read once more, in groups of its own. */
+/** The history of the event log on Kafka, for a rebuild. It reads in its own consumer groups. */
 import type { Logger } from 'pino'
 import { topics } from '../../../../contracts/events/event.ts'
 import type { History } from '../history.ts'
 import type { Position } from '../port.ts'
 import { createKafka, topicName } from './client.ts'
+import { createNewRejects } from './new-rejects.ts'
 import { partitionName, readCommitted, readRanges } from './offsets.ts'
 import { type KafkaReaderSettings, openKafkaReader } from './reader.ts'
+import { setOffsets } from './set-offsets.ts'
 
 /**
- * Connects to the cluster. `settings`: of the projectors, whose group is the live one; a consumer of the history is a group
- * by the same name and a suffix.
+ * Connects to the cluster. `settings` are the projectors'; their group is the live one. A consumer of the history is
+ * a group with that name and a suffix.
  */
 export async function openKafkaHistory(
   settings: KafkaReaderSettings,
   { logger }: { logger: Logger },
 ): Promise<History> {
-  const admin = createKafka(settings, logger).admin()
+  const kafka = createKafka(settings, logger)
+  const admin = kafka.admin()
   await admin.connect()
-  const cluster = { admin, names: settings }
+  const cluster = { kafka, admin, names: settings, groupId: settings.groupId }
   const groupOf = (consumer: string) => `${settings.groupId}-${consumer}`
 
-  return {
-    open: consumer => openKafkaReader({ ...settings, groupId: groupOf(consumer) }, { logger }),
+  async function livePositions(): Promise<Position[]> {
+    const [ranges, committed] = await Promise.all([
+      readRanges(cluster),
+      readCommitted(cluster, settings.groupId),
+    ])
+    return [...ranges.values()].map(({ topic, partition, low }) => ({
+      topic,
+      partition,
+      next: committed.get(partitionName({ topic, partition })) ?? low,
+    }))
+  }
 
-    async seek(consumer, positions) {
-      for (const topic of topics) {
-        const partitions = positions
-          .filter(position => position.topic === topic)
-          .map(({ partition, next }) => ({ partition, offset: String(next) }))
-        if (partitions.length === 0) continue
-        await admin.setOffsets({ groupId: groupOf(consumer), topic: topicName(settings, topic), partitions })
-      }
+  return {
+    async open(consumer) {
+      const reader = await openKafkaReader({ ...settings, groupId: groupOf(consumer) }, { logger })
+      const newRejects = createNewRejects({ cluster, livePositions })
+      return { ...reader, reject: async rejects => reader.reject(await newRejects(rejects)) }
     },
 
+    waitsFor: 'Kafka to form the consumer group of the rebuild',
+
+    seek: (consumer, positions) =>
+      setOffsets({ kafka, admin, names: settings }, groupOf(consumer), positions),
+
     async forget(consumer) {
-      // A group that has gone already, or one that still has a member, is none of ours to remove.
+      // It fails if the group is gone already, or still has a member. Neither is an error here.
       await admin.deleteGroups([groupOf(consumer)]).catch(() => undefined)
     },
 
-    async livePositions() {
-      const [ranges, committed] = await Promise.all([
-        readRanges(cluster),
-        readCommitted(cluster, settings.groupId),
-      ])
-      return [...ranges.values()].map(({ topic, partition, low }) => ({
-        topic,
-        partition,
-        next: committed.get(partitionName({ topic, partition })) ?? low,
-      }))
-    },
+    livePositions,
 
     async positionsAt(time) {
       const positions: Position[] = []

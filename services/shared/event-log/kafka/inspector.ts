@@ -1,35 +1,38 @@
-/** Looks into the event log on Kafka without being one of its projectors: for `status` and `rejects`. */
-import { setTimeout as sleep } from 'node:timers/promises'
+/** Reads the event log on Kafka without being one of its projectors: for `status` and `rejects`. */
 import type { Logger } from 'pino'
 import { topics } from '../../../../contracts/events/event.ts'
+import { retry } from '../../retry.ts'
 import type { PartitionLag } from '../port.ts'
 import type { FoundRejects, RejectFilter, Searched, TakeRejects } from '../reject-filter.ts'
 import { createKafka, isOutage, type KafkaSettings } from './client.ts'
+import { readCompaction, type TopicCompaction } from './compaction.ts'
 import { type Cluster, partitionName, readCommitted, readRanges, type TopicPartition } from './offsets.ts'
 import { countRejects, latestRejects, type SearchBounds, walkRejects } from './reject-search.ts'
 
-const attemptsMax = 20
-const attemptPauseMs = 250
+// A cluster creates a topic for its first group. Until that is done, it answers that there is no coordinator.
+const firstGroupRetry = { isRetryable: isOutage, attemptsMax: 20, pauseMsMin: 250 }
 
 export interface KafkaGroup {
   /** How many projectors the group has at this moment. */
   members: number
-  /** Of every partition; `committed` is the first record's offset where the group has committed none. */
+  /** One for every partition. `committed` is the offset of the first record if the group has committed none. */
   lag: PartitionLag[]
 }
 
 export interface KafkaInspector {
   group(): Promise<KafkaGroup>
-  /** Messages of the reject topic: a reject that was put twice counts twice. */
+  /** How the topics are compacted, one for each topic. */
+  compaction(): Promise<TopicCompaction[]>
+  /** Messages of the reject topic. A reject that was stored twice counts twice. */
   rejectCount(): Promise<number>
-  /** The latest rejects first, each once. Rejects where the topic does not tell them in time. */
+  /** The latest rejects first, each once. Fails if the topic cannot be read in time. */
   rejects(query: RejectFilter & { limit: number }): Promise<FoundRejects>
-  /** Hands over those that are kept at this moment, each once, in parts, until `take` wants no more. */
+  /** Passes on the rejects that are stored at this moment, each once, in parts, until `take` returns false. */
   walkRejects(filter: RejectFilter, take: TakeRejects): Promise<Searched>
   close(): Promise<void>
 }
 
-/** Connects to the cluster. Rejects where it cannot be reached. `groupId`: of the projectors. */
+/** Connects to the cluster. Rejects if it cannot be reached. `groupId` is the projectors' group. */
 export async function openKafkaInspector(
   settings: KafkaSettings & { groupId: string },
   { logger, searchBounds }: { logger: Logger; searchBounds?: SearchBounds },
@@ -39,7 +42,8 @@ export async function openKafkaInspector(
   const cluster = { kafka, admin, names: settings, groupId: settings.groupId }
   await admin.connect()
   return {
-    group: () => oncePossible(() => readGroup(cluster, settings.groupId)),
+    group: () => retry(() => readGroup(cluster, settings.groupId), firstGroupRetry),
+    compaction: () => readCompaction(cluster),
     rejectCount: () => countRejects(cluster),
     rejects: query => latestRejects(cluster, query, searchBounds),
     walkRejects: (filter, take) => walkRejects(cluster, filter, take, searchBounds),
@@ -61,18 +65,6 @@ async function readGroup(cluster: Cluster, groupId: string): Promise<KafkaGroup>
       committed: committed.get(partitionName({ topic, partition })) ?? low,
       end: high,
     })),
-  }
-}
-
-/** A cluster's first group makes a topic before it has a coordinator, and says until then that there is none. */
-async function oncePossible<T>(ask: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await ask()
-    } catch (cause) {
-      if (!isOutage(cause) || attempt === attemptsMax) throw cause
-      await sleep(attemptPauseMs)
-    }
   }
 }
 

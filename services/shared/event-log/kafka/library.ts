@@ -1,74 +1,89 @@
 /**
- * kafkajs 2.2.4, repaired: its last release, whose known faults stay. Load it here and nowhere else.
+ * kafkajs 2.2.4 with repairs. It is the last release, so its known bugs stay. Load kafkajs only here.
  *
- * - An idle connection wakes up every millisecond and Node warns of a negative timeout: its request queue arms a timer
- *   for nothing (tulios/kafkajs#1751). Here it is armed only where a request waits.
- * - A consumer stands still for ever at a batch that compaction has emptied: Kafka keeps such a batch for its producer's
- *   sequence number, and kafkajs, which knows positions only by records, never gets past it (tulios/kafkajs#1072). Our
- *   topics are compacted. Here each batch ends in a marker at its last offset, which kafkajs passes over like a
- *   transaction's control record.
+ * - An idle connection wakes up every millisecond, and Node warns of a negative timeout, because the request queue
+ *   arms a timer for nothing (tulios/kafkajs#1751). Here it is armed only if a request waits.
+ * - Its decoder of record batches is replaced (record-batches.ts). A single record with many headers, or a batch that
+ *   unpacks to gigabytes, ended every consumer. A batch that compaction has emptied let a consumer hang.
+ * - Its filter of aborted transactions is replaced (aborted-transactions.ts). It noticed one transaction per message, so
+ *   records of aborted transactions were read.
  *
- * LZ4, Snappy and Zstandard are registered as well, without which such a batch is a fatal error.
+ * LZ4, Snappy and Zstandard are also registered, for writing.
  */
 import { createRequire } from 'node:module'
 import type * as Kafkajs from 'kafkajs'
+import { withoutAborted } from './aborted-transactions.ts'
 import { registerCodecs } from './codecs.ts'
+import { type Decoded, decodeBatches } from './record-batches.ts'
 
 const require = createRequire(import.meta.url)
 
 let loaded: typeof Kafkajs | undefined
 
-/** kafkajs with its repairs. Throws an `Error` where it was loaded without them, or is not what they were made for. */
+/**
+ * kafkajs with its repairs. Throws an `Error` if it was loaded without them, or if the repairs do not fit this
+ * version.
+ */
 export function loadKafkajs(): typeof Kafkajs {
   loaded ??= load()
   return loaded
 }
 
 function load(): typeof Kafkajs {
-  // The modules that use the decoder take it when they are loaded, so it is replaced before they are.
+  // Other modules take the decoder when they are loaded, so it has to be replaced first.
   if (require.cache[require.resolve('kafkajs')]) throw new Error('kafkajs was loaded before its repairs')
-  markBatchEnds()
+  replaceExport('kafkajs/src/protocol/requests/fetch/v4/decodeMessages.js', createDecodeMessages())
+  replaceExport('kafkajs/src/consumer/filterAbortedMessages.js', withoutAborted)
   const kafkajs = require('kafkajs') as typeof Kafkajs
   quietenRequestQueues()
   registerCodecs(kafkajs)
   return kafkajs
 }
 
-interface RecordBatch {
-  firstOffset: string
-  lastOffsetDelta: number
-  maxTimestamp: string
-  records: { offset: string }[]
+/** kafkajs's position in an answer. All partitions of an answer share it. */
+interface AnswerDecoder {
+  readBytes(): Buffer | null
 }
 
-type DecodeBatch = (bytes: unknown) => Promise<RecordBatch>
+type DecodeMessages = (answer: AnswerDecoder) => Promise<object[]>
 
-function markBatchEnds(): void {
-  const path = require.resolve('kafkajs/src/protocol/recordBatch/v0/decoder.js')
-  const decode = require(path) as DecodeBatch
+function replaceExport(name: string, replacement: unknown): void {
+  const path = require.resolve(name)
+  require(path)
   const module = require.cache[path]
-  if (typeof decode !== 'function' || !module) throw new Error('this kafkajs has no record batch decoder')
-  module.exports = async (bytes: unknown): Promise<RecordBatch> => {
-    const batch = await decode(bytes)
-    const lastOffset = String(BigInt(batch.firstOffset) + BigInt(batch.lastOffsetDelta))
-    if (batch.records.at(-1)?.offset !== lastOffset) batch.records.push(endMarker(batch, lastOffset))
-    return batch
+  if (typeof module?.exports !== 'function') throw new Error(`this kafkajs has no function in ${name}`)
+  module.exports = replacement
+}
+
+/** Decodes the messages of one partition of an answer. */
+function createDecodeMessages(): DecodeMessages {
+  const { KafkaDecoder, decodeMessageSet } = messageSets()
+  const decodedOf = new WeakMap<AnswerDecoder, Decoded>()
+  return async answer => {
+    const bytes = answer.readBytes()
+    if (!bytes || bytes.length <= formatAt) return []
+    // Only segments that a broker before 0.11 wrote have this format. A newer broker converts what it receives.
+    if (bytes.readInt8(formatAt) < 2) return decodeMessageSet(new KafkaDecoder(bytes), bytes.length)
+    const decoded = decodedOf.get(answer) ?? { bytes: 0, parts: 0 }
+    decodedOf.set(answer, decoded)
+    return decodeBatches(bytes, decoded)
   }
 }
 
-function endMarker(batch: RecordBatch, offset: string): { offset: string } {
-  const marker = {
-    offset,
-    timestamp: batch.maxTimestamp,
-    magicByte: 2,
-    attributes: 0,
-    key: null,
-    value: null,
-    headers: {},
-    isControlRecord: true,
-    batchContext: batch,
+// The byte with the format is at the same place in all formats.
+const formatAt = 16
+
+interface MessageSets {
+  KafkaDecoder: new (bytes: Buffer) => object
+  decodeMessageSet: (decoder: object, size: number) => Promise<object[]>
+}
+
+function messageSets(): MessageSets {
+  return {
+    KafkaDecoder: require('kafkajs/src/protocol/decoder.js') as MessageSets['KafkaDecoder'],
+    decodeMessageSet:
+      require('kafkajs/src/protocol/messageSet/decoder.js') as MessageSets['decodeMessageSet'],
   }
-  return marker
 }
 
 interface RequestQueue {

@@ -1,15 +1,13 @@
-/**
- * A reader's membership in its group: the member, what it holds, and whether both live. What fails in one ends all.
- */
-import { setTimeout as sleep } from 'node:timers/promises'
+/** A reader's membership in its group: the member, its assignment, and its liveness. A failure in one ends all. */
 import type { Logger } from 'pino'
-import { type Bell, createBell } from '../../bell.ts'
+import { createNotifier, type Notifier } from '../../notifier.ts'
+import { retry } from '../../retry.ts'
 import { type Delivery, type PollBounds, type Position, SupersededAssignment } from '../port.ts'
 import { type Assignment, createAssignments, noteCommitted } from './assignment.ts'
 import { createKafka, isOutage } from './client.ts'
 import { createMember, type MemberSettings } from './consumer.ts'
+import { createLiveness } from './liveness.ts'
 import { type OffsetRange, partitionName, readRanges, readStarts } from './offsets.ts'
-import { createVitals } from './vitals.ts'
 
 export interface MembershipSettings extends MemberSettings {
   bufferRecordsMax: number
@@ -18,22 +16,25 @@ export interface MembershipSettings extends MemberSettings {
 }
 
 export interface Membership {
-  /** Joins, and resolves when the partitions' positions are known. Rejects with the reason where that fails. */
+  /**
+   * Joins the group, and resolves when the positions of the partitions are known. Rejects with the reason of a
+   * failure.
+   */
   start(): Promise<void>
   present(): Assignment
   take(bounds: PollBounds): Delivery
   /** Waits until there is more to take, something else changed, or the time is over. */
   change(msMax: number, signal: AbortSignal): Promise<void>
-  /** The present assignment, once it is read. Rejects where that takes longer. */
+  /** The current assignment, when it can be read. Rejects if that takes longer. */
   reading(msMax: number): Promise<Assignment>
-  /** Commits under the assignment of this name; throws `SupersededAssignment` where it is not the present one. */
+  /** Commits under the assignment of this name. Throws `SupersededAssignment` if it is not the current one. */
   commit(name: string, positions: readonly Position[]): Promise<void>
   ranges(): Promise<Map<string, OffsetRange>>
-  /** Throws the reason where the membership has ended for good. */
+  /** Throws the reason if the membership has ended for good. */
   check(): void
   /** Whether the group counts on this member. */
   isMember(): boolean
-  /** Runs a call of the caller, who is not away meanwhile. */
+  /** Runs a call of the caller. The caller is not absent meanwhile. */
   during<T>(call: () => Promise<T>): Promise<T>
   close(): Promise<void>
 }
@@ -41,7 +42,7 @@ export interface Membership {
 // A join waits for the other members, which may be writing a batch.
 const joinMsMax = 90_000
 const attemptPauseMs = 500
-// How often a wait looks whether the cluster is still there.
+// How often a waiting call checks whether the cluster is still there.
 const lookMsMax = 1_000
 
 export function createMembership(
@@ -51,57 +52,80 @@ export function createMembership(
   const kafka = createKafka(settings, logger)
   const admin = kafka.admin()
   const cluster = { admin, names: settings }
-  const bells = new Set<Bell>()
-  const vitals = createVitals({ ...settings, monotonicMs, onFailure: giveUp })
+  const notifiers = new Set<Notifier>()
+  const liveness = createLiveness({ ...settings, monotonicMs, onFailure: giveUp })
   const assignments = createAssignments({
     ...settings,
     member: () => member,
-    readStarts: partitions => persistently(() => readStarts(cluster, settings.groupId, partitions)),
-    readRanges: () => persistently(() => readRanges(cluster)),
+    readStarts: partitions => withRetry(() => readStarts(cluster, settings.groupId, partitions)),
+    readRanges: () => withRetry(() => readRanges(cluster)),
     onChange() {
-      for (const bell of bells) bell.ring()
+      for (const notifier of notifiers) notifier.notify()
     },
-    onFailure: vitals.fail,
+    onFailure: liveness.fail,
     logger,
   })
-  const events = { ...assignments, onAlive: vitals.onAlive, onFailure: vitals.fail }
+  const events = { ...assignments, onAlive: liveness.onAlive, onFailure: liveness.fail }
   const member = createMember({ kafka, settings, events, logger, monotonicMs })
 
-  /** Others may have the partitions at once: nothing that is still under way can be committed. */
+  /** Other members may get the partitions at once, so nothing that is still running can be committed. */
   function giveUp(error: Error): void {
     logger.error({ error: error.message }, 'the reader gives up its partitions')
     assignments.onLeave()
-    member.close().catch(cause => logger.warn({ error: String(cause) }, 'the group was not left in order'))
+    member.close().catch(cause => logger.warn({ error: String(cause) }, 'leaving the group failed'))
   }
 
-  /** Tries again while the cluster is away, for as long as it may be. */
-  async function persistently<T>(work: () => Promise<T>): Promise<T> {
-    const deadline = monotonicMs() + settings.outageMsMax
-    for (;;) {
-      vitals.check()
-      try {
-        return await work()
-      } catch (cause) {
-        if (!isOutage(cause) || monotonicMs() > deadline) throw cause
-      }
-      await sleep(attemptPauseMs)
+  function mayPass(error: unknown): boolean {
+    const isFinal = error === liveness.failure() || error instanceof SupersededAssignment
+    return !isFinal && isOutage(error)
+  }
+
+  /** Tries again while the cluster is away, for at most `outageMsMax`. Stops if the reader is no longer alive. */
+  function withRetry<T>(work: () => Promise<T>): Promise<T> {
+    const policy = {
+      isRetryable: mayPass,
+      msMax: settings.outageMsMax,
+      pauseMsMin: attemptPauseMs,
+    }
+    return retry(
+      () => {
+        liveness.check()
+        return work()
+      },
+      policy,
+      { monotonicMs },
+    )
+  }
+
+  /** Commits the positions that are ahead of the committed ones, once. Throws `SupersededAssignment`. */
+  async function commitOnce(name: string, positions: readonly Position[]): Promise<void> {
+    // The assignment may have changed since the last attempt.
+    const assignment = assignments.present()
+    if (assignment.name !== name) throw superseded(name, assignment)
+    const ahead = positions.filter(position => isAhead(assignment, position))
+    if (ahead.length === 0) return
+    try {
+      await member.commit(ahead)
+      noteCommitted(assignment, ahead)
+    } catch (cause) {
+      throw isFenced(cause) ? superseded(name, assignments.present(), cause) : cause
     }
   }
 
   async function change(msMax: number, signal: AbortSignal): Promise<void> {
-    const bell = createBell()
-    bells.add(bell)
+    const notifier = createNotifier()
+    notifiers.add(notifier)
     try {
-      await bell.wait(Math.min(msMax, lookMsMax), signal)
+      await notifier.wait(Math.min(msMax, lookMsMax), signal)
     } finally {
-      bells.delete(bell)
+      notifiers.delete(notifier)
     }
   }
 
   async function reading(msMax: number): Promise<Assignment> {
     const deadline = monotonicMs() + msMax
     for (;;) {
-      vitals.check()
+      liveness.check()
       const assignment = assignments.present()
       if (assignment.isReading) return assignment
       const leftMs = deadline - monotonicMs()
@@ -121,33 +145,14 @@ export function createMembership(
     change,
     reading,
 
-    async commit(name, positions) {
-      const deadline = monotonicMs() + settings.outageMsMax
-      for (;;) {
-        vitals.check()
-        // A generation is only as good as the moment: it is looked at again before each attempt.
-        const assignment = assignments.present()
-        if (assignment.name !== name) throw superseded(name, assignment)
-        const news = positions.filter(position => isNews(assignment, position))
-        if (news.length === 0) return
-        try {
-          await member.commit(news)
-          noteCommitted(assignment, news)
-          return
-        } catch (cause) {
-          if (isFenced(cause)) throw superseded(name, assignments.present(), cause)
-          if (!isOutage(cause) || monotonicMs() > deadline) throw cause
-        }
-        await sleep(attemptPauseMs)
-      }
-    },
+    commit: (name, positions) => withRetry(() => commitOnce(name, positions)),
 
     ranges: () => readRanges(cluster),
-    check: vitals.check,
-    isMember: vitals.isMember,
-    during: vitals.during,
+    check: liveness.check,
+    isMember: liveness.isMember,
+    during: liveness.during,
     async close() {
-      vitals.close()
+      liveness.close()
       assignments.onLeave()
       await member.close()
       await admin.disconnect()
@@ -155,13 +160,13 @@ export function createMembership(
   }
 }
 
-/** Whether the position is ahead of what is committed: a commit never moves one back. */
-function isNews({ partitions }: Assignment, position: Position): boolean {
+/** Whether the position is ahead of the committed one. A commit never moves a position back. */
+function isAhead({ partitions }: Assignment, position: Position): boolean {
   const held = partitions.get(partitionName(position))
   return held !== undefined && position.next > held.committed
 }
 
-/** Whether the group has gone on to another generation, or forgotten this member. */
+/** Whether the group has a newer generation, or has removed this member. */
 function isFenced(cause: unknown): boolean {
   return cause instanceof Error && 'type' in cause && fencedTypes.has(String(cause.type))
 }

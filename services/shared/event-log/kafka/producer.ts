@@ -1,10 +1,10 @@
 /**
- * A producer that may be trusted with records: idempotent, acknowledged by all replicas in sync, bounded retries.
+ * A reliable producer: idempotent, acknowledged by all replicas in sync, with bounded retries.
  *
- * An idempotent producer numbers its batches, and the broker drops a number that it has seen. kafkajs takes a number
- * back when a request fails, though the broker may have written it and only its answer was lost; the next batch would
- * get that number, be taken for a repetition, and be dropped with a confirmation. So after a failure the producer is
- * given up, and another one, with numbers of its own, goes on.
+ * An idempotent producer numbers its batches, and the broker drops a number that it has already seen. After a failed
+ * request kafkajs takes a number back, although the broker may have written the batch and only its answer was lost.
+ * The next batch would get the same number. The broker would take it for a repetition, drop it and confirm it. So
+ * after a failure the producer is discarded, and a new one with its own numbers continues.
  */
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
@@ -19,7 +19,7 @@ export interface OutgoingMessage {
 }
 
 export interface Producer {
-  /** Sends in order; resolves once all is acknowledged. Where it rejects, a first part may have been written. */
+  /** Sends in order. Resolves when everything is acknowledged. If it rejects, a first part may have been written. */
   send(messages: readonly OutgoingMessage[]): Promise<void>
   /** Waits for what is being sent. */
   close(): Promise<void>
@@ -31,12 +31,14 @@ export interface ProducerOptions {
   logger: Logger
 }
 
-// A request becomes one record batch a partition, which a broker refuses above 1 MiB by default.
+// A request becomes one record batch per partition. A broker refuses batches above 1 MiB by default.
 const requestBytesMax = 700_000
 const requestMessagesMax = 2_000
 const messageBytesExtra = 64
+// More than on the wire, so that a request of small headers does not have more of them than a reader takes.
+const headerBytesExtra = 16
 
-/** Connects a producer. Throws where the cluster cannot be reached. */
+/** Connects a producer. Throws if the cluster cannot be reached. */
 export async function openProducer(
   settings: KafkaSettings,
   { compression, createPartitioner, logger }: ProducerOptions,
@@ -92,7 +94,7 @@ export async function openProducer(
   }
 }
 
-/** Messages by topic, in requests that a broker takes; a message that is too large alone has a request alone. */
+/** Messages by topic, in requests that a broker accepts. A message that is too large gets its own request. */
 export function* requestsOf(messages: readonly OutgoingMessage[]): Generator<Kafkajs.TopicMessages[]> {
   let request = new Map<string, Kafkajs.Message[]>()
   let bytes = 0
@@ -119,11 +121,18 @@ function topicMessages(request: ReadonlyMap<string, Kafkajs.Message[]>): Kafkajs
 }
 
 function bytesOf({ key, value, headers = {} }: Kafkajs.Message): number {
-  const parts = [key, value, ...Object.keys(headers), ...Object.values(headers).flat()]
-  return parts.reduce((sum, part) => sum + (part == null ? 0 : Buffer.byteLength(part)), messageBytesExtra)
+  let bytes = messageBytesExtra + lengthOf(key) + lengthOf(value)
+  for (const [name, values] of Object.entries(headers)) {
+    for (const value of [values].flat()) bytes += headerBytesExtra + lengthOf(name) + lengthOf(value)
+  }
+  return bytes
 }
 
-/** A producer that is given up has nothing to lose: how its farewell fails does not matter. */
+function lengthOf(part: Buffer | string | null | undefined): number {
+  return part == null ? 0 : Buffer.byteLength(part)
+}
+
+/** A discarded producer has nothing to lose, so a failed disconnect does not matter. */
 async function disconnect(producer: Kafkajs.Producer): Promise<void> {
   await producer.disconnect().catch(() => undefined)
 }

@@ -1,8 +1,8 @@
-/** Reading parts of a topic once, from an offset to another, outside of the projectors' group. */
+/** Reads parts of a topic once, from one offset to another, outside of the projectors' group. */
 import { randomUUID } from 'node:crypto'
 import type * as Kafkajs from 'kafkajs'
 
-/** Of a partition: from this offset on, and below `end`. */
+/** A part of a partition: from `from`, up to but not including `end`. */
 export interface Range {
   partition: number
   from: number
@@ -13,28 +13,28 @@ export interface RangesOf {
   /** The topic's name in the cluster. */
   topic: string
   ranges: readonly Range[]
-  /** The group that it reads in for the moment begins with this. */
+  /** The prefix of the temporary group that it reads in. */
   groupId: string
-  /** How long reading may take, without what `take` does, in ms. */
+  /** How long reading may take, without the time of `take`, ms. */
   msMax: number
 }
 
 export interface RangesRead {
-  /** How many messages were handed over. */
+  /** How many messages were passed on. */
   messages: number
-  /** Whether the time ended before the ranges did. */
+  /** Whether the time ran out before the ranges were read. */
   isLate: boolean
 }
 
-// A member that is away for longer is put out of its group and begins anew: slow, but it misses nothing.
+// A member that is silent for longer is removed from its group and joins again. That is slow, but it misses nothing.
 const sessionMs = 60_000
-// Before decompression, unless one batch alone is larger; kafkajs makes several objects of each message of a fetch.
+// Before decompression, unless one batch alone is larger. kafkajs makes several objects of each message of a fetch.
 const fetchBytesMax = 256 * 1024
 
 /**
- * Hands over every message of the ranges once, those of a partition in order, until `take` resolves with false: it wants
- * no more. kafkajs reads in groups only, so it takes one of its own, and removes it again. Rejects with what `take`
- * rejects with, and where the time has ended before the first message came.
+ * Passes on every message of the ranges once, in order within a partition, until `take` resolves with false. kafkajs
+ * reads only in groups, so this uses a temporary group and removes it again. Rejects with the error of `take`, or if
+ * the time runs out before the first message.
  */
 export async function readRangesOf(
   { kafka, admin }: { kafka: Kafkajs.Kafka; admin: Kafkajs.Admin },
@@ -56,7 +56,7 @@ export async function readRangesOf(
     maxBytesPerPartition: fetchBytesMax,
   })
   const { promise: isRead, resolve, reject } = Promise.withResolvers<RangesRead>()
-  // Whoever awaits it may come late, after a failure to connect.
+  // After a failed connect this promise is never awaited. Its rejection must not count as unhandled.
   isRead.catch(() => undefined)
   const clock = createClock(msMax, () => end(true))
   let messages = 0
@@ -78,7 +78,7 @@ export async function readRangesOf(
   async function handle(batch: Kafkajs.Batch): Promise<void> {
     const range = open.get(batch.partition)
     if (isOver || !range) return
-    // It may fetch from the topic's start before it has seen where to look, and again after it joined anew.
+    // kafkajs may deliver messages from the topic's start before it seeks, and again after a new join.
     const wanted = batch.messages.filter(
       ({ offset }) => Number(offset) >= range.next && Number(offset) < range.end,
     )
@@ -110,7 +110,7 @@ export async function readRangesOf(
   }
 }
 
-/** Runs out once it has run for so long in all. */
+/** A timer that counts only the time in which it runs. */
 function createClock(msMax: number, onEnd: () => void): { start(): void; stop(): void } {
   let leftMs = msMax
   let startedMs = 0

@@ -1,12 +1,12 @@
 /**
- * Reading the event log on Kafka: the port's pull over kafkajs's push.
+ * Reads the event log on Kafka: kafkajs pushes, the port pulls.
  *
- * A member of the group fetches into a bounded buffer and sends heartbeats by itself, so a caller may take its time over
- * a batch: up to `callerMsMax`, after which the reader gives its partitions to others and fails. Positions are
- * committed under the assignment that they were fetched under, or not at all.
+ * A member of the group fetches into a bounded buffer and sends heartbeats by itself. So a caller may spend up to
+ * `callerMsMax` on a batch. After that the reader gives up its partitions and fails. Positions are committed under
+ * the assignment that they were fetched under, or not at all.
  *
  * How it fails: the cluster is away for longer than `outageMsMax`, records are missing (`OffsetOutOfRange`), or
- * kafkajs stopped. Then `poll` and `commit` throw the reason, for good, and the process has to end.
+ * kafkajs stopped. Then `poll` and `commit` throw the reason for good, and the process has to end.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -20,16 +20,16 @@ import { openProducer, type Producer } from './producer.ts'
 import { createRejectPartitioner, sendRejects } from './rejects.ts'
 
 export interface KafkaReaderSettings extends KafkaSettings {
-  /** The consumer group: whose positions these are. One that never committed reads from the start. */
+  /** The consumer group that owns the positions. A new group reads from the start. */
   groupId: string
-  /** The group forgets a reader that it has not heard of for so long, ms. Default 10,000. */
+  /** How long a reader may be silent before the group removes it, ms. Default 10,000. */
   sessionMs?: number
-  /** How often the group hears of the reader, ms; below a third of `sessionMs`. Default 1,000. */
+  /** How often the reader sends a heartbeat, ms. Less than a third of `sessionMs`. Default 1,000. */
   heartbeatMs?: number
-  /** What is fetched ahead, at most; one fetch of a broker may go over it. Defaults 90,000 and 32 MiB. */
+  /** How much is fetched ahead. One fetch of a broker may exceed it. Defaults 90,000 and 32 MiB. */
   bufferRecordsMax?: number
   bufferBytesMax?: number
-  /** How long the caller may be away between its calls before the reader gives up, ms. Default 300,000. */
+  /** How long the caller may be absent between two calls before the reader gives up, ms. Default 300,000. */
   callerMsMax?: number
   /** How long the cluster may be away before the reader gives up, ms. Default 120,000. */
   outageMsMax?: number
@@ -42,7 +42,7 @@ export interface KafkaReaderDependencies {
 }
 
 export interface KafkaReader extends EventReader {
-  /** What is fetched and not taken. Bytes are those of keys and values. */
+  /** What is fetched and not taken yet. Bytes are those of keys, values and header values. */
   buffered(): { records: number; bytes: number }
 }
 
@@ -59,8 +59,8 @@ const lagWaitMsMax = 10_000
 const closeMsMax = 10_000
 
 /**
- * Joins the group; resolves when the reader knows its partitions and where it reads on in them. Throws where the cluster
- * cannot be reached, a topic is missing, or records are (`OffsetOutOfRange`).
+ * Joins the group. Resolves when the reader knows its partitions and their positions. Throws if the cluster cannot be
+ * reached, a topic is missing, or records are missing (`OffsetOutOfRange`).
  */
 export async function openKafkaReader(
   settings: KafkaReaderSettings,
@@ -125,14 +125,14 @@ function isMissingTopic(cause: unknown): boolean {
   return cause instanceof Error && 'type' in cause && cause.type === 'UNKNOWN_TOPIC_OR_PARTITION'
 }
 
-/** Most readers never reject anything, so the producer is connected for the first one that does. */
+/** Most readers never reject a record, so the producer connects at the first reject. */
 function createRejectProducer(settings: KafkaSettings, logger: Logger) {
   let opened: Promise<Producer> | undefined
   return {
     async get(): Promise<Producer> {
       opened ??= openProducer(settings, {
         logger,
-        // What any client of Kafka reads.
+        // Every Kafka client can read gzip.
         compression: 'gzip',
         createPartitioner: createRejectPartitioner,
       })
@@ -150,7 +150,7 @@ function createRejectProducer(settings: KafkaSettings, logger: Logger) {
   }
 }
 
-/** Waits for a farewell, but not for ever: a group forgets a member that says none. */
+/** Leaves the group, but does not wait for ever. The group removes a silent member anyway. */
 async function inTime(farewell: Promise<unknown>, logger: Logger): Promise<void> {
   const over = new AbortController()
   const late = sleep(closeMsMax, undefined, { signal: over.signal }).then(() => {
@@ -159,7 +159,7 @@ async function inTime(farewell: Promise<unknown>, logger: Logger): Promise<void>
   try {
     await Promise.race([farewell, late])
   } catch (cause) {
-    logger.warn({ error: String(cause) }, 'the Kafka cluster was not left in order')
+    logger.warn({ error: String(cause) }, 'leaving the Kafka cluster failed')
   } finally {
     over.abort()
     late.catch(() => undefined)

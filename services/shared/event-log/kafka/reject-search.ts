@@ -1,10 +1,12 @@
 /**
- * Looking through the reject topic, for a person, within bounds: its latest messages, up to a number, for so long.
+ * Searches the reject topic for an operator, within bounds: its latest messages, up to a number, and for a limited
+ * time.
  *
- * A reject is known by where its record stood. One that was put several times within the times that are asked for counts
- * once, as it was first put within them.
+ * A reject is identified by the place of its record. If it was stored several times in the requested period, it
+ * counts once, with its first time in that period.
  */
 import type { Admin, Kafka, KafkaMessage } from 'kafkajs'
+import { messageOf } from '../../message-of.ts'
 import type { StoredReject } from '../port.ts'
 import {
   byLatest,
@@ -27,14 +29,14 @@ interface Cluster {
 
 export interface SearchedCluster extends Cluster {
   kafka: Kafka
-  /** Its own groups begin with this. */
+  /** The prefix of its temporary groups. */
   groupId: string
 }
 
 export interface SearchBounds {
-  /** Messages that are looked at: the latest of each partition, an equal share. */
+  /** How many messages are read: the latest of each partition, an equal share of each. */
   messagesMax: number
-  /** And of each partition no more than these. */
+  /** The most that are read of one partition. */
   partitionMax?: number
   /** How long reading may take, ms. */
   msMax: number
@@ -45,14 +47,14 @@ const unreadableMax = 100
 const partMax = 500
 const listBytesMax = 64 * 1024 ** 2
 
-/** Messages of the topic; a reject that was put twice counts twice. */
+/** Messages of the topic. A reject that was stored twice counts twice. */
 export async function countRejects(cluster: Cluster): Promise<number> {
   return lengthOf(await heldRanges(cluster, undefined))
 }
 
 /**
- * Hands over the rejects that the filter asks for, each once, in parts, until `take` wants no more. What is put meanwhile
- * is left out. Rejects where the topic tells nothing within the time.
+ * Passes on the rejects that match the filter, each once, in parts, until `take` returns false. Rejects that are
+ * stored meanwhile are left out. Fails if the topic returns nothing in time.
  */
 export async function walkRejects(
   cluster: SearchedCluster,
@@ -76,8 +78,7 @@ export async function walkRejects(
     } catch (cause) {
       unreadableCount++
       if (unreadable.length < unreadableMax) {
-        const reason = cause instanceof Error ? cause.message : String(cause)
-        unreadable.push({ partition, offset: Number(message.offset), reason })
+        unreadable.push({ partition, offset: Number(message.offset), reason: messageOf(cause) })
       }
       return undefined
     }
@@ -109,8 +110,8 @@ export async function walkRejects(
 }
 
 /**
- * The latest `limit` of the rejects that the filter asks for; fewer where those have more than 64 MiB. Without a filter it
- * looks at the end of each partition alone, and `matched` counts a reject as often as it was put.
+ * The latest `limit` rejects that match the filter, fewer if they have more than 64 MiB. Without a filter it reads
+ * only the end of each partition, and `matched` counts a reject once for each time that it was stored.
  */
 export async function latestRejects(
   cluster: SearchedCluster,
@@ -132,7 +133,7 @@ export async function latestRejects(
   }
 }
 
-/** What each partition holds; with `since`, from the first message of that time on. */
+/** The range of each partition. With `since`: from the first message of that time. */
 async function heldRanges({ admin, names }: Cluster, since: number | undefined): Promise<Range[]> {
   const topic = rejectTopicName(names)
   const offsets = await admin.fetchTopicOffsets(topic)
@@ -157,7 +158,7 @@ function lengthOf(ranges: readonly Range[]): number {
   return ranges.reduce((sum, { from, end }) => sum + end - from, 0)
 }
 
-/** Says of a reject whether its record is here for the first time. */
+/** Returns a function that tells whether a reject's record is seen for the first time. */
 function createOnce(): (reject: StoredReject) => boolean {
   const offsets = new Map<string, Set<number>>()
   return ({ record: { topic, partition, offset } }) => {

@@ -1,18 +1,20 @@
 /**
- * The reject topic: records that could not be projected, as they came (key, value, headers), with headers of ours that
- * say where each stood and why it was refused.
+ * The reject topic (dead-letter queue): records that could not be projected, with their original key, value and
+ * headers. Additional headers say where each record stood and why it was rejected.
  *
- * A reject is known by its topic, partition and offset. Put twice it is there twice, in one partition, and the first
- * counts: a reader keeps one of each.
+ * A reject is identified by topic, partition and offset. If it is stored twice, both messages are in the same
+ * partition, and readers keep the first.
  */
-import type { KafkaMessage, Message } from 'kafkajs'
+import type { Message } from 'kafkajs'
+import { grouped } from '../../progress.ts'
 import type { Reject, StoredReject } from '../port.ts'
 import { type KafkaSettings, rejectTopicName, toBuffer, topicName, topicOfName } from './client.ts'
 import { partitionerBy } from './partition.ts'
 import type { Producer } from './producer.ts'
-import { readHeaders, writeHeaders } from './record.ts'
+import { type ReadMessage, readHeaders, writeHeaders } from './record.ts'
+import { decodedHeadersMax } from './record-batches.ts'
 
-/** The headers that a reject has beside those that its record came with. All are text. */
+/** The headers that a reject has in addition to the original ones. All are text. */
 export const rejectHeaders = {
   /** The topic's name in the cluster. */
   topic: 'pledgeview-topic',
@@ -21,7 +23,10 @@ export const rejectHeaders = {
   /** When the record was appended, ms since the epoch. */
   appendedAt: 'pledgeview-appended-at',
   reason: 'pledgeview-reason',
-  /** Only where the value is too large to be repeated: its bytes. It is left out, and still stands in its topic. */
+  /**
+   * Only if the value is too large to be stored again: its size in bytes. The value is left out; it is still in its
+   * own topic.
+   */
   omittedValueBytes: 'pledgeview-omitted-value-bytes',
 } as const
 
@@ -29,7 +34,7 @@ type Names = Pick<KafkaSettings, 'topicPrefix'>
 
 const reasonLengthMax = 2_000
 
-/** Keeps rejects: resolves once they are on all replicas in sync. */
+/** Stores rejects. Resolves when they are on all replicas in sync. */
 export async function sendRejects(
   producer: Producer,
   names: Names,
@@ -43,58 +48,67 @@ export async function sendRejects(
   }
 }
 
-/** A reject that its topic does not take for its size goes without its value, so that it holds nothing up. */
+/** If a reject is too large for its topic, it is stored without its value, so that it holds up nothing. */
 async function sendAlone(producer: Producer, names: Names, reject: Reject): Promise<void> {
   const message = rejectMessage(names, reject)
   try {
     await producer.send([outgoing(names, message)])
   } catch (cause) {
     if (!isTooLarge(cause)) throw cause
-    const omitted = { [rejectHeaders.omittedValueBytes]: String(reject.record.value?.length ?? 0) }
-    await producer.send([
-      outgoing(names, { ...message, value: null, headers: { ...message.headers, ...omitted } }),
-    ])
+    await producer.send([outgoing(names, rejectMessage(names, withoutValue(reject)))])
   }
 }
 
-/** Rejects of one record meet in one partition, and those of one topic spread over all. */
+function withoutValue({ record, reason }: Reject): Reject {
+  return { record: { ...record, value: null, omittedValueBytes: record.value?.length ?? 0 }, reason }
+}
+
+/** All rejects of one record go to the same partition. The rejects of one topic go to all partitions. */
 export const createRejectPartitioner = partitionerBy(({ headers = {} }) => {
   const { topic, partition, offset } = rejectHeaders
   return Buffer.from([topic, partition, offset].map(name => String(headers[name])).join('/'))
 })
 
 export function rejectMessage(names: Names, { record, reason }: Reject): Message {
-  const { topic, partition, offset, appendedAt, key, value } = record
+  const { topic, partition, offset, appendedAt, key, value, omittedValueBytes } = record
   return {
     key: key && toBuffer(key),
     value: value && toBuffer(value),
     headers: {
-      ...writeHeaders(record),
+      // Of two headers with one name, a reader could take the wrong one. So a header that is named like ours is left out.
+      ...Object.fromEntries(Object.entries(writeHeaders(record)).filter(([name]) => !ownNames.has(name))),
       [rejectHeaders.topic]: topicName(names, topic),
       [rejectHeaders.partition]: String(partition),
       [rejectHeaders.offset]: String(offset),
       [rejectHeaders.appendedAt]: String(appendedAt),
       [rejectHeaders.reason]: reason.slice(0, reasonLengthMax),
+      ...(omittedValueBytes !== undefined && {
+        [rejectHeaders.omittedValueBytes]: String(omittedValueBytes),
+      }),
     },
   }
 }
 
-/** Reads a message of the reject topic. Throws an `Error` where it is not one that `rejectMessage` made. */
+const ownNames: ReadonlySet<string> = new Set(Object.values(rejectHeaders))
+
+/** Reads a message of the reject topic. Throws an `Error` if `rejectMessage` did not make it. */
 export function readReject(
   names: Names,
-  { key, value, headers = {} }: KafkaMessage,
+  { key, value, headers = {}, headerCount = 0, unreadable }: ReadMessage,
 ): Omit<StoredReject, 'rejectedAt'> {
-  const own = new Set<string>(Object.values(rejectHeaders))
-  const original = Object.fromEntries(Object.entries(headers).filter(([name]) => !own.has(name)))
+  if (unreadable) throw new Error(unreadable.reason)
+  if (headerCount > decodedHeadersMax)
+    throw new Error(`a message of the reject topic has ${grouped(headerCount)} headers`)
+  const original = Object.fromEntries(Object.entries(headers).filter(([name]) => !ownNames.has(name)))
   const text = (name: string): string => {
     const found = headers[name]
-    if (found === undefined) throw new Error(`a message of the reject topic has no header ${name}`)
+    if (found == null) throw new Error(`a message of the reject topic has no header ${name}`)
     return found.toString()
   }
   const number = (name: string): number => {
     const value = Number(text(name))
-    if (!Number.isSafeInteger(value))
-      throw new Error(`a message of the reject topic has no number in ${name}`)
+    // Producers set the times of records, so a time may be beyond 2^53.
+    if (!Number.isInteger(value)) throw new Error(`a message of the reject topic has no number in ${name}`)
     return value
   }
   return {

@@ -1,4 +1,4 @@
-/** The topics that Pledgeview needs: made where that is allowed, else compared with what it needs. */
+/** The topics that Pledgeview needs. They are created if that is allowed, and otherwise compared with what it needs. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Admin, ITopicConfig } from 'kafkajs'
 import type { Logger } from 'pino'
@@ -12,9 +12,13 @@ export interface TopicSettings extends KafkaSettings {
   replication: number
   /** How long rejects are kept, ms. */
   rejectRetentionMs: number
+  /** How long a state that a newer event replaces may wait for compaction, ms. */
+  compactionLagMs: number
+  /** How long tombstones are kept, ms. */
+  tombstoneRetentionMs: number
 }
 
-/** A topic is missing or is not what it has to be. The message has a line for each fault. */
+/** A topic is missing or has wrong settings. The message has a line for each fault. */
 export class TopicsDiffer extends Error {
   override name = 'TopicsDiffer'
 }
@@ -23,22 +27,21 @@ interface WantedTopic {
   name: string
   partitions: number
   replication: number
-  /** Every one of these is compared. */
+  /** All of these are compared. */
   config: Readonly<Record<string, string>>
-  /** Only for a topic that is made. */
+  /** Used only when the topic is created. */
   initialConfig: Readonly<Record<string, string>>
 }
 
-// A projector that is away for longer than this may never learn of a deletion that was compacted away meanwhile.
-const tombstoneRetentionMs = 7 * 24 * 3_600_000
-// A reject is its record and more, so its topic takes more than the others' default of 1 MiB.
+// A reject is its record and more headers, so its topic accepts more than the default of 1 MiB.
+const rejectSegmentMsMax = 24 * 3_600_000
 const rejectBytesMax = 4 * 1024 ** 2
 const looksMax = 300
 const lookPauseMs = 100
 
 /**
- * Checks the topics, after making those that are missing where `create` says so. Resolves with the names that it made.
- * Throws `TopicsDiffer`, naming every difference; an existing topic is never changed.
+ * Checks the topics, and creates missing ones if `create` is true. Resolves with the names that it created. Throws
+ * `TopicsDiffer` with every difference. An existing topic is never changed.
  */
 export async function ensureTopics(
   settings: TopicSettings,
@@ -62,14 +65,14 @@ export async function ensureTopics(
 }
 
 /**
- * Makes topics that may be there already, and waits until their partitions answer. kafkajs's own waiting takes a topic
- * for missing that the controller has made and the broker at hand has not heard of.
+ * Creates topics that may exist already, and waits until their partitions answer. kafkajs's own wait fails if the
+ * controller has created a topic and the connected broker does not know it yet.
  */
 export async function createTopics(admin: Admin, created: readonly ITopicConfig[]): Promise<void> {
   if (created.length === 0) return
   await admin.createTopics({ topics: [...created], waitForLeaders: false })
   for (let look = 1; !(await doAnswer(admin, created)); look++) {
-    if (look === looksMax) throw new Error('the topics were made, and not all of their partitions answer')
+    if (look === looksMax) throw new Error('the topics were created, but not all of their partitions answer')
     await sleep(lookPauseMs)
   }
 }
@@ -81,22 +84,26 @@ async function doAnswer(admin: Admin, created: readonly ITopicConfig[]): Promise
     await Promise.all(created.map(({ topic }) => admin.fetchTopicOffsets(topic)))
     return true
   } catch (cause) {
-    // A broker may say that it leads a partition shortly before it does.
+    // A broker may announce that it leads a partition shortly before it does.
     if (isOutage(cause)) return false
     throw cause
   }
 }
 
 function wantedTopics(settings: TopicSettings): WantedTopic[] {
-  const { partitions, replication, rejectRetentionMs } = settings
+  const { partitions, replication, rejectRetentionMs, compactionLagMs, tombstoneRetentionMs } = settings
   return [
     ...topics.map(topic => ({
       name: topicName(settings, topic),
       partitions,
       replication,
-      // Deletion by age or size would take states that no later event repeats.
+      // Deletion by age or size would delete states that no later event repeats.
       config: { 'cleanup.policy': 'compact' },
-      initialConfig: { 'delete.retention.ms': String(tombstoneRetentionMs) },
+      initialConfig: {
+        'delete.retention.ms': String(tombstoneRetentionMs),
+        // By default Kafka compacts only when half of a partition is new, so deleted states may stay for years.
+        'max.compaction.lag.ms': String(compactionLagMs),
+      },
     })),
     {
       name: rejectTopicName(settings),
@@ -105,6 +112,8 @@ function wantedTopics(settings: TopicSettings): WantedTopic[] {
       config: { 'cleanup.policy': 'delete' },
       initialConfig: {
         'retention.ms': String(rejectRetentionMs),
+        // Segments are deleted as a whole, so a segment must not be open for long.
+        'segment.ms': String(Math.min(rejectRetentionMs, rejectSegmentMsMax)),
         'max.message.bytes': String(rejectBytesMax),
       },
     },

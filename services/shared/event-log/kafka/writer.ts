@@ -1,4 +1,4 @@
-/** Appending to the event log on Kafka: what a producer confirmed is in the log, on all replicas in sync. */
+/** Appends to the event log on Kafka. What the producer confirmed is in the log, on all replicas in sync. */
 import type { Logger } from 'pino'
 import type { EventWriter, NewRecord } from '../port.ts'
 import { type KafkaSettings, toBuffer, topicName } from './client.ts'
@@ -8,15 +8,15 @@ import { type OutgoingMessage, openProducer } from './producer.ts'
 import { writeHeaders } from './record.ts'
 
 export interface KafkaWriterSettings extends KafkaSettings {
-  /** LZ4 unless it is given. */
+  /** Default: LZ4. */
   compression?: Compression
 }
 
 /**
- * Connects a writer to topics that exist. Throws where the cluster cannot be reached.
+ * Connects a writer to existing topics. Throws if the cluster cannot be reached.
  *
- * `append` is carried out in the order of the calls. Where it rejects, a first part of the records may be in the log,
- * and the writer can be used on; records that are appended again change nothing but the log's length.
+ * `append` keeps the order of the calls. If it rejects, a first part of the records may be in the log. The writer can
+ * still be used: records that are appended again change nothing but the log's length.
  */
 export async function openKafkaWriter(
   settings: KafkaWriterSettings,

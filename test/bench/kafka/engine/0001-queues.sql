@@ -1,4 +1,4 @@
--- ClickHouse's own consumers of the two topics: tables of the Kafka engine. They read nothing before a view asks them to.
+-- ClickHouse's consumers of the two topics: Kafka engine tables. They read nothing until a view selects from them.
 CREATE TABLE ${model}.campaign_queue
 (
     campaign_id       String,

@@ -1,5 +1,5 @@
--- What a projector would put into the ledger. The hash of the backer is SHA-256 over key and id, cut to 64 bits: ClickHouse
--- has no SHA3-256.
+-- The rows that a projector would write to the ledger. The backer hash is SHA-256 over key and id, cut to 64 bits, because
+-- ClickHouse has no SHA3-256.
 CREATE MATERIALIZED VIEW ${model}.pledge_view TO ${model}.pledge_ledger AS
 SELECT
     campaign_id,

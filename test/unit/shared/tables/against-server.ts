@@ -1,10 +1,8 @@
 /** The server's tables against a server that misbehaves. What a test opens is closed after it. */
 import { afterEach, expect } from 'vitest'
-import {
-  openServerTables,
-  type ServerSettings,
-} from '../../../../services/shared/tables/clickhouse-server.ts'
+import { openTables, type TablesSettings } from '../../../../services/shared/tables/clickhouse.ts'
 import { type TableInsert, type Tables, TablesError } from '../../../../services/shared/tables/port.ts'
+import { encodeRows } from '../../../../services/shared/tables/row-binary.ts'
 import {
   type Behaviour,
   type MisbehavingServer,
@@ -13,12 +11,15 @@ import {
 
 export const user = 'pledgeview'
 export const password = 'a-password-of-its-own'
+const columns = [
+  { name: 'a', type: 'UInt8' },
+  { name: 'b', type: 'String' },
+]
 /** Rows that no error may quote. */
 export const insert: TableInsert = {
   table: 'model.pledge_ledger',
-  columns: ['a', 'b'],
-  format: 'TSV',
-  body: '1\tmind@private.example\n',
+  columns,
+  rows: encodeRows(columns, [[1, 'mind@private.example']]),
 }
 const closers: (() => Promise<void>)[] = []
 
@@ -26,8 +27,8 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
 })
 
-export function open(url: string, settings: Partial<ServerSettings> = {}): Tables {
-  const tables = openServerTables(
+export function open(url: string, settings: Partial<TablesSettings> = {}): Tables {
+  const tables = openTables(
     {
       url,
       user,
@@ -46,7 +47,7 @@ export function open(url: string, settings: Partial<ServerSettings> = {}): Table
 
 export async function against(
   behaviours: readonly [Behaviour, ...Behaviour[]],
-  settings: Partial<ServerSettings> = {},
+  settings: Partial<TablesSettings> = {},
 ): Promise<{ server: MisbehavingServer; tables: Tables }> {
   const server = await startMisbehavingServer(behaviours)
   closers.push(() => server.close())

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The official image's Redis takes connections from other containers without a password; Debian's has to be told.
+# The official image's Redis accepts connections from other containers without a password. Debian's needs an option for that.
 if [ "$1" = redis-server ]; then
   shift
   exec redis-server --protected-mode no "$@"

@@ -53,7 +53,7 @@ beforeEach(() => {
   })
 })
 
-test('nothing is fetched or taken before it is known where the group stands', async () => {
+test('nothing is fetched or taken before the committed offsets are known', async () => {
   assignments.onJoin('member', [at])
   expect(calls).toEqual(['pause pledges/0'])
   expect(assignments.onMessages(at, 0, messages(0, 5), 5)).toBe(false)
@@ -63,7 +63,7 @@ test('nothing is fetched or taken before it is known where the group stands', as
   expect(offsets()).toEqual([40, 41, 42, 43, 44])
 })
 
-test('a batch of an earlier assignment is refused, and kafkajs is sent back to where the partition is', async () => {
+test('a batch of an earlier assignment is refused, and kafkajs is sent back to the offset of the partition', async () => {
   await joinAt(40)
   expect(assignments.onMessages(at, 40, messages(40, 20), 60)).toBe(true)
   await joinAt(40)
@@ -93,7 +93,7 @@ test('positions that are learnt after another join change nothing', async () => 
   expect(assignments.present().partitions.size).toBe(0)
 })
 
-test('each join has a name of its own, though the partitions are the same', async () => {
+test('each join has its own name, although the partitions are the same', async () => {
   await joinAt(40)
   const { assignment } = assignments.take(generous)
   await joinAt(40)
@@ -102,10 +102,23 @@ test('each join has a name of its own, though the partitions are the same', asyn
   expect(assignments.take(generous)).toMatchObject({ records: [], positions: [], assignment: 'none/2' })
 })
 
-test('offsets without a record move a partition on where they follow on what it has', async () => {
+test('offsets without a record move a partition forward if they directly follow what it has', async () => {
   await joinAt(40)
   assignments.onNothing(at, 40, 50)
   expect(assignments.onMessages(at, 50, messages(50, 1), 51)).toBe(true)
+})
+
+test('the position behind the last record is also behind the offsets without a record that follow it', async () => {
+  await joinAt(40)
+  // As of a transaction: two records, and the marker of its end.
+  assignments.onMessages(at, 40, messages(40, 2), 43)
+  const nextOf = (recordsMax: number) =>
+    assignments.take({ ...generous, recordsMax }).positions.map(({ next }) => next)
+  expect(nextOf(1)).toEqual([41])
+  expect(nextOf(1)).toEqual([43])
+  assignments.onMessages(at, 43, messages(43, 1), 44)
+  assignments.onNothing(at, 44, 50)
+  expect(nextOf(1)).toEqual([50])
 })
 
 test('offsets without a record that begin further on are believed only after kafkajs was sent back', async () => {

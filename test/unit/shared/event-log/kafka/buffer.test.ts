@@ -93,6 +93,19 @@ test.each([
   }
 })
 
+test('the bytes of a record are those of its key, its value and all values of its headers', () => {
+  const buffer = createFetchBuffer()
+  const [once, twice] = [Buffer.alloc(1_000), [Buffer.alloc(300), Buffer.alloc(400)]]
+  const headers = { once, twice: twice[1] as Buffer }
+  buffer.add([
+    { ...record('pledges', 0, 0, 10), key: Buffer.alloc(5), headers, repeatedHeaders: { twice } },
+    record('pledges', 0, 1, 10),
+  ])
+  expect(buffer.held()).toEqual({ records: 2, bytes: 1_725 })
+  expect(buffer.take({ recordsMax: 10, bytesMax: 1_720 }).records).toHaveLength(1)
+  expect(buffer.held()).toEqual({ records: 1, bytes: 10 })
+})
+
 function record(topic: LogRecord['topic'], partition: number, offset: number, size: number): LogRecord {
   return { topic, partition, offset, appendedAt: 0, key: null, value: Buffer.alloc(size) }
 }

@@ -65,7 +65,7 @@ describe('reading ranges of a topic', () => {
     expect(fake.consumer.disconnect).toHaveBeenCalledOnce()
   })
 
-  test('ends where the last offsets hold no message any more', async () => {
+  test('ends if the last offsets have no message any more', async () => {
     const done = read([{ partition: 0, from: 0, end: 8 }])
     await fake.running
     await fake.deliver(0, [1, 4], 9)
@@ -87,7 +87,7 @@ describe('reading ranges of a topic', () => {
     expect(taken).toEqual(['0/0', '0/1', '0/2'])
   })
 
-  test('fails where nothing came in time', async () => {
+  test('fails if nothing came in time', async () => {
     const done = read([{ partition: 0, from: 0, end: 8 }])
     const failure = expect(done).rejects.toThrow('t was not read within 1000 ms')
     await fake.running
@@ -106,7 +106,7 @@ describe('reading ranges of a topic', () => {
     await failure
   })
 
-  test('of nothing asks nobody', async () => {
+  test('of nothing sends no request', async () => {
     expect(await read([{ partition: 0, from: 8, end: 8 }])).toEqual({ messages: 0, isLate: false })
     expect(fake.deleteGroups).not.toHaveBeenCalled()
   })

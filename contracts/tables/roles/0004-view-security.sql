@@ -1,0 +1,10 @@
+-- The views read as the definer. This runs after every migration, because a view that is created again belongs to the
+-- user that created it.
+
+ALTER TABLE ${views}.campaigns MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${views}.rewards MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${views}.categories MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${views}.platform_totals MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${model}.campaign_changes MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${model}.watermark MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${model}.revoked_keys MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;

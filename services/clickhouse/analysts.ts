@@ -1,0 +1,79 @@
+/**
+ * Keeps analysts within their bounds, in addition to the settings of their profile.
+ *
+ * Settings alone are not enough: in this version of ClickHouse any query can reset a setting to its default, despite
+ * the constraints (`SETTINGS max_execution_time = DEFAULT`; ClickHouse/ClickHouse#115334), and the settings of a
+ * subquery are not checked. So there are two more safeguards that no query can change: workloads, which bound
+ * everything except the program, and a watch that kills queries that exceed the bounds of the profile.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ask } from './child.ts'
+import {
+  analystBounds,
+  analystThreads,
+  analystUser,
+  programWorkload,
+  type ServerConfiguration,
+} from './configuration.ts'
+
+// ClickHouse itself ends a query before this.
+const graceSeconds = 5
+const watchMs = 1_000
+
+/** Creates the workloads. They are lost when the server ends. */
+export async function boundAnalysts(configuration: ServerConfiguration): Promise<void> {
+  for (const statement of workloadStatements(configuration)) await ask(configuration, statement)
+}
+
+/** Kills queries that exceed a bound, until the signal aborts. Does nothing while the server is away. */
+export async function watchAnalysts(configuration: ServerConfiguration, signal: AbortSignal): Promise<void> {
+  const statement = killStatement(configuration)
+  while (!signal.aborted) {
+    await ask(configuration, statement).catch(() => undefined)
+    await sleep(watchMs, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+/**
+ * Analysts together get half of the cores. That many queries run at once, each with its own thread, and that many
+ * more threads help them. Further queries wait, up to the number that a user may have. Without this their threads
+ * would compete with the program's threads if the process may not set priorities.
+ *
+ * A query's own thread is not counted. If it were, a query that runs another one within itself (WITH RECURSIVE) would
+ * wait for ever for a thread that it holds itself.
+ */
+export function workloadStatements(configuration: ServerConfiguration): string[] {
+  const threads = analystThreads(configuration.cores)
+  const queries = Math.max(1, Math.floor(threads / 2))
+  const bounds = `max_concurrent_queries = ${queries}, max_concurrent_threads = ${Math.max(1, threads - queries)}`
+  const queriesMax = mostOf('max_concurrent_queries_for_user', configuration)
+  const waiting = `max_waiting_queries = ${Math.max(1, queriesMax - queries)}`
+  return [
+    'CREATE RESOURCE IF NOT EXISTS query (QUERY)',
+    'CREATE RESOURCE IF NOT EXISTS cpu (WORKER THREAD)',
+    'CREATE WORKLOAD IF NOT EXISTS all',
+    `CREATE WORKLOAD IF NOT EXISTS ${programWorkload} IN all`,
+    `CREATE OR REPLACE WORKLOAD bounded IN all SETTINGS ${bounds}`,
+    // Two workloads, because a query may set its workload back to `default`.
+    `CREATE OR REPLACE WORKLOAD analyst IN bounded SETTINGS ${waiting}`,
+    `CREATE OR REPLACE WORKLOAD default IN bounded SETTINGS ${waiting}`,
+  ]
+}
+
+/**
+ * Kills the analysts' queries that exceed the highest value that their profile allows. With `wait_end_of_query` a result
+ * waits on disk until it is whole, so the bound on a result also bounds the disk that it takes.
+ */
+export function killStatement(configuration: ServerConfiguration): string {
+  return `KILL QUERY WHERE user = '${analystUser}' AND (
+            elapsed > ${mostOf('max_execution_time', configuration) + graceSeconds}
+            OR memory_usage > ${mostOf('max_memory_usage', configuration)}
+            OR read_rows > ${mostOf('max_rows_to_read', configuration)}
+            OR ProfileEvents['ExternalProcessingCompressedBytesTotal'] > ${mostOf('max_result_bytes', configuration)})`
+}
+
+function mostOf(name: string, configuration: ServerConfiguration): number {
+  const bound = analystBounds(configuration).find(one => one.name === name)
+  if (!bound) throw new Error(`the role of the analysts has no ${name}`)
+  return Number(bound.range?.max ?? bound.value)
+}

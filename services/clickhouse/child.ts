@@ -1,0 +1,206 @@
+/**
+ * One run of the child server: its start, the moment when it answers, and its end. If it ends alone, server.ts restarts it.
+ *
+ * How it fails: `startChild` rejects with `ServerStartError`. Its message says what an operator can do.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, closeSync, mkdirSync, openSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  configurationFile,
+  configurationText,
+  listenStatements,
+  programUser,
+  type ServerConfiguration,
+  usersFile,
+  usersText,
+  workingDirectory,
+  workloadDirectory,
+} from './configuration.ts'
+import { hasFailed, isExplained, logPath, ServerStartError, startErrorOf } from './start-error.ts'
+import { openWorkingDirectory } from './working-directory.ts'
+
+export interface Child {
+  /** The process id. */
+  pid: number
+  /** Resolves with the reason when it has ended. */
+  ended: Promise<string>
+  /** kill -9. It always ends this way: acknowledged rows are on disk, and the start is safe after a crash. */
+  kill(): Promise<void>
+}
+
+const main = new URL('main.ts', import.meta.url).pathname
+const startMsMax = 60_000
+const askMsMax = 2_000
+const explainMsMax = 5_000
+const lookMs = 15
+const stderrCharsMax = 8_192
+const logBytesMax = 65_536
+
+/** Writes the two files, starts the process, and resolves once it answers. */
+export async function startChild(configuration: ServerConfiguration): Promise<Child> {
+  writeFiles(configuration)
+  const cwd = join(configuration.filesDirectory, workingDirectory)
+  const { page, close } = await openWorkingDirectory(cwd)
+  try {
+    return await startIn(cwd, page, configuration)
+  } finally {
+    await close()
+  }
+}
+
+async function startIn(cwd: string, page: string, configuration: ServerConfiguration): Promise<Child> {
+  const args = [
+    join(configuration.filesDirectory, configurationFile),
+    listenStatements(configuration, page).join('; '),
+    // With other servers in a cluster, it has to call them.
+    ...(configuration.more ? [] : [new URL(page).port]),
+  ]
+  const process_ = spawn(process.execPath, [main, ...args], {
+    cwd,
+    stdio: ['pipe', 'ignore', 'pipe'],
+    // Its own session: a Ctrl-C at the terminal reaches only the parent, which then ends the child.
+    detached: true,
+    env: environment(),
+  })
+  const stderr = collect(process_)
+  const logged = logReader(logPath(configuration))
+  // It may end while we write to its stdin. `ended` reports that.
+  process_.stdin?.on('error', () => {})
+  let isEnded = false
+  // `close` comes when all of its output has been read. A process that cannot be started has an error and no end.
+  const ended = once(process_, 'close')
+    .then(
+      ([code, signal]) => stderr() || (signal === null ? `exit code ${code}` : `signal ${signal}`),
+      (error: Error) => error.message,
+    )
+    .finally(() => {
+      isEnded = true
+    })
+
+  async function kill(): Promise<void> {
+    process_.kill('SIGKILL')
+    await ended
+  }
+
+  const deadline = performance.now() + startMsMax
+  while (!(await answers(configuration))) {
+    if (hasFailed(stderr())) {
+      await untilExplained(stderr(), logged)
+      await kill()
+    }
+    if (isEnded) throw startErrorOf({ said: stderr(), logged: logged(), end: await ended }, configuration)
+    if (performance.now() > deadline) {
+      await kill()
+      throw new ServerStartError(
+        `ClickHouse did not answer within ${startMsMax / 1000} s; its log is ${logPath(configuration)}`,
+      )
+    }
+    await sleep(lookMs)
+  }
+  return {
+    pid: process_.pid ?? 0,
+    ended,
+    kill,
+  }
+}
+
+/** ClickHouse names a broken part in its log only, which it writes a moment later. Waits for it, for a bounded time. */
+async function untilExplained(said: string, logged: () => string): Promise<void> {
+  const deadline = performance.now() + explainMsMax
+  while (!isExplained(said, logged()) && performance.now() < deadline) await sleep(lookMs)
+}
+
+/** Runs a statement as the program's user. Throws if the server does not answer or refuses it. */
+export async function ask(
+  { httpPort, programPassword }: Pick<ServerConfiguration, 'httpPort' | 'programPassword'>,
+  statement: string,
+): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${httpPort}/`, {
+    method: 'POST',
+    headers: {
+      Authorization: `Basic ${Buffer.from(`${programUser}:${programPassword}`).toString('base64')}`,
+    },
+    body: statement,
+    signal: AbortSignal.timeout(askMsMax),
+  })
+  const text = await response.text()
+  if (!response.ok) throw new Error(text.trim())
+  return text
+}
+
+/**
+ * Whether all ports are open. Then the last statement of the session runs; its user has no name. The password tells
+ * our server from another one on the same port.
+ */
+async function answers(configuration: ServerConfiguration): Promise<boolean> {
+  const running = "SELECT count() FROM system.processes WHERE user = '' AND query LIKE 'SELECT sleepEachRow%'"
+  return ask(configuration, running).then(
+    text => text === '1\n',
+    () => false,
+  )
+}
+
+function writeFiles(configuration: ServerConfiguration): void {
+  const { filesDirectory, dataDirectory } = configuration
+  // This server keeps workloads on disk but does not load them. They are created again at every start (server.ts).
+  rmSync(join(filesDirectory, workloadDirectory), { recursive: true, force: true })
+  for (const directory of [filesDirectory, dataDirectory]) {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    chmodSync(directory, 0o700)
+  }
+  for (const [name, text] of [
+    [configurationFile, configurationText(configuration)],
+    [usersFile, usersText(configuration)],
+  ] as const) {
+    const path = join(filesDirectory, name)
+    writeFileSync(path, text, { mode: 0o600 })
+    chmodSync(path, 0o600)
+  }
+}
+
+// The child gets none of the parent's secrets. CHDB_ variables may name another place of the library.
+function environment(): NodeJS.ProcessEnv {
+  const passed = Object.entries(process.env).filter(([name]) => name === 'PATH' || name.startsWith('CHDB_'))
+  // ClickHouse ignores the time zone of the configuration file.
+  return { ...Object.fromEntries(passed), TZ: 'UTC' }
+}
+
+// What ClickHouse logs is in its log; an exception that ends it has no such head.
+const logLine = /^Logging |^\d{4}\.\d\d\.\d\d .* <(?:Error|Warning|Notice|Information|Debug|Trace)> /
+
+/** Keeps the last part of the process's output. */
+function collect({ stderr }: ChildProcess): () => string {
+  let text = ''
+  stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk
+    // The cut falls within a line, which is left out.
+    if (text.length > stderrCharsMax) text = text.slice(-stderrCharsMax).replace(/^.*\n/, '')
+  })
+  return () =>
+    text
+      .split('\n')
+      .filter(line => !logLine.test(line))
+      .join(' ')
+      .trim()
+}
+
+/** Reads what is written to the log from now on. */
+function logReader(path: string): () => string {
+  const bytesBefore = statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  return () => {
+    const bytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0
+    // The log may have been rotated.
+    const from = bytes < bytesBefore ? 0 : bytesBefore
+    if (bytes === from) return ''
+    const file = openSync(path, 'r')
+    try {
+      const written = Buffer.alloc(Math.min(bytes - from, logBytesMax))
+      return written.toString('utf8', 0, readSync(file, written, 0, written.length, from))
+    } finally {
+      closeSync(file)
+    }
+  }
+}

@@ -1,0 +1,103 @@
+/** Why the child server does not start, in an operator's words. Pure. */
+import { join } from 'node:path'
+import { logFile, type ServerConfiguration } from './configuration.ts'
+
+/** `isPassing`: the same start may succeed a moment later. */
+export class ServerStartError extends Error {
+  override name = 'ServerStartError'
+  readonly isPassing: boolean
+  readonly isPortTaken: boolean
+  /** The port that is taken, if that is the reason and the output names it. */
+  readonly port: number | undefined
+
+  constructor(
+    message: string,
+    {
+      isPassing = false,
+      isPortTaken = false,
+      port,
+    }: { isPassing?: boolean; isPortTaken?: boolean; port?: number } = {},
+  ) {
+    super(message)
+    this.isPassing = isPassing
+    this.isPortTaken = isPortTaken
+    this.port = port
+  }
+}
+
+type Where = Pick<ServerConfiguration, 'dataDirectory' | 'filesDirectory' | 'httpPort' | 'nativePort'>
+
+export function logPath({ filesDirectory }: Pick<Where, 'filesDirectory'>): string {
+  return join(filesDirectory, logFile)
+}
+
+/** `said`: its stderr; `logged`: what this start wrote to the log; `end`: how the process ended. */
+export function startErrorOf(
+  { said, logged, end }: { said: string; logged: string; end: string },
+  where: Where,
+): ServerStartError {
+  const { dataDirectory, httpPort, nativePort } = where
+  const words = exceptionOf(said) ?? exceptionOf(logged) ?? (said || end)
+  if (/Another server instance in same directory is already running/.test(words)) {
+    return new ServerStartError(`another ClickHouse uses ${dataDirectory}`, { isPassing: true })
+  }
+  if (/Address already in use/.test(words)) {
+    const [, port] = /Address already in use: 127\.0\.0\.1:(\d+)/.exec(words) ?? []
+    return new ServerStartError(`port ${port ?? `${httpPort} or ${nativePort}`} is taken`, {
+      isPassing: true,
+      isPortTaken: true,
+      ...(port !== undefined && { port: Number(port) }),
+    })
+  }
+  if (/MODULE_NOT_FOUND|libchdb|ffi-rs|CANNOT_FIND_LIBCHDB/i.test(words)) {
+    return new ServerStartError(
+      `ClickHouse's library cannot be loaded on ${process.platform} ${process.arch}; it is available for Linux with glibc ` +
+        `and macOS, on x64 and arm64 (npm ci installs it): ${words.slice(0, 500)}`,
+    )
+  }
+  const broken = brokenPartOf(logged) ?? brokenTableOf(`${said} ${logged}`)
+  if (broken) {
+    return new ServerStartError(
+      `ClickHouse does not start, because a part of the table ${broken.table} cannot be read: ` +
+        `${broken.path || `its log ${logPath(where)} names it`} (${broken.reason}). No event is lost: restore ${dataDirectory} from a backup, or move it away, start again, ` +
+        'and create the tables again with: pledgeview rebuild',
+    )
+  }
+  return new ServerStartError(
+    `ClickHouse does not start: ${words.slice(0, 1_000)}; its log is ${logPath(where)}`,
+  )
+}
+
+/** The first broken part, if there is one. */
+function brokenPartOf(logged: string): { table: string; path: string; reason: string } | undefined {
+  const [, table = '', path = '', reason = ''] =
+    /<Error> (\S+) \([^)]*\): Part (\S+) is broken and needs manual correction\. Reason: (.*)/.exec(logged) ??
+    []
+  if (table === '') return undefined
+  return {
+    table,
+    path,
+    reason: reason.replace(/^Code: \d+\. DB::Exception: |, Stack trace .*/g, '').slice(0, 300),
+  }
+}
+
+/** The table of a broken part, if ClickHouse ended before its log named the part. */
+function brokenTableOf(text: string): { table: string; path: string; reason: string } | undefined {
+  const [, table = ''] = /Load job 'load table ([^\s']+)' failed: Code: 231\b/.exec(text) ?? []
+  return table === '' ? undefined : { table, path: '', reason: 'broken parts' }
+}
+
+/** Whether a statement of the session failed. The session does not continue after that. */
+export function hasFailed(said: string): boolean {
+  return exceptionOf(said) !== undefined
+}
+
+/** Whether the reason of a failed start is known in full: if a table has a broken part, the log names the part. */
+export function isExplained(said: string, logged: string): boolean {
+  return brokenTableOf(`${said} ${logged}`) === undefined || brokenPartOf(logged) !== undefined
+}
+
+/** The useful part of ClickHouse's first exception. */
+function exceptionOf(text: string): string | undefined {
+  return /Code: \d+\. .*?(?= \(version |, Stack trace |\n|$)/.exec(text)?.[0]
+}

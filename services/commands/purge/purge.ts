@@ -1,0 +1,81 @@
+import { withModel } from '../../embedded/access.ts'
+import { openExistingDataDirectory } from '../../embedded/data-directory.ts'
+import { purgeDistributed } from '../../purge/distributed.ts'
+import { purgeEmbedded } from '../../purge/embedded.ts'
+import type { PurgeReport } from '../../purge/report.ts'
+import { type Config, readConfig } from '../../shared/config.ts'
+import { sleep } from '../../shared/sleep.ts'
+import {
+  type Command,
+  dataDirOption,
+  embeddedDirectory,
+  printJson,
+  readArguments,
+  wholeNumber,
+} from '../command.ts'
+import { jsonOption } from '../help.ts'
+import { reportJson, reportText } from './view.ts'
+
+const timeoutSeconds = { default: 600, min: 1, max: 86_400 }
+
+export const purgeCommand: Command = {
+  help: {
+    call: 'purge [--dry-run] [--rejects] [--timeout SECONDS] [--data-dir D] [--json]',
+    does:
+      'Makes what events have deleted or replaced really gone, for an erasure request. It compacts the journal by key, merges ' +
+      'the tables, drops the tables from before a rebuild, and prints for each copy of the data what it did, what is left, and ' +
+      'until when. If PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is not given, it works on ClickHouse, and says until when ' +
+      'Kafka and the caches keep the rest. The service may run meanwhile. Run it again at any time, also after a kill. Exit ' +
+      'code: 0 done; 1 something could not be reached; 2 called wrongly.',
+    options: {
+      '--dry-run': 'print what it would do, and change nothing',
+      '--rejects': 'remove all rejects, also those that no newer event replaces',
+      '--timeout SECONDS': `how long to wait for the projector, and for each table (default ${timeoutSeconds.default})`,
+      ...dataDirOption,
+      ...jsonOption,
+    },
+    examples: ['purge --dry-run', 'purge'],
+    cost:
+      'It rewrites every table and reads the whole journal: seconds for each million of rows, and disk space for a second copy of ' +
+      'the largest table. After it, rebuild rollback is not possible.',
+  },
+
+  async run(args, io) {
+    const { values } = readArguments({
+      args,
+      options: {
+        'dry-run': { type: 'boolean', default: false },
+        rejects: { type: 'boolean', default: false },
+        timeout: { type: 'string', default: String(timeoutSeconds.default) },
+        'data-dir': { type: 'string' },
+        json: { type: 'boolean', default: false },
+      },
+    })
+    const config = readConfig(process.env)
+    const root = embeddedDirectory(values['data-dir'], config)
+    const purge = {
+      isDry: values['dry-run'],
+      removesRejects: values.rejects,
+      msMax: 1000 * wholeNumber('timeout', values.timeout, timeoutSeconds),
+      now: Date.now,
+      monotonicMs: () => performance.now(),
+      sleep,
+    }
+    const report =
+      root === undefined ? await purgeDistributed({ ...purge, config }) : await purgeOf(root, config, purge)
+    if (values.json) printJson(io, reportJson(report))
+    else io.stdout.write(reportText(report))
+    return report.copies.every(({ isReached }) => isReached) ? 0 : 1
+  },
+}
+
+function purgeOf(
+  root: string,
+  config: Config,
+  purge: Omit<Parameters<typeof purgeEmbedded>[0], 'directory' | 'access' | 'config'>,
+): Promise<PurgeReport> {
+  const directory = openExistingDataDirectory(root)
+  return withModel(directory, config, { isCaughtUp: false }, access =>
+    purgeEmbedded({ ...purge, directory, access, config }),
+  )
+}

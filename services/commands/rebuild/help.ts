@@ -1,0 +1,61 @@
+/** The help of `pledgeview rebuild` and of its subcommands. */
+import { dataDirOption } from '../command.ts'
+import { type Help, jsonOption } from '../help.ts'
+
+const acceptLoss = {
+  '--accept-loss': 'swap although the live tables know something that the history does not contain',
+}
+const common = { ...dataDirOption, ...jsonOption }
+
+export const rebuildHelp: Help = {
+  call: 'rebuild [--from-time TIME] [--from-file FILE]... [--dry-run] [--accept-loss] [--ignore-disk] [--data-dir D] [--json]',
+  does:
+    'Replays the event log into new tables beside the live ones, verifies them, and swaps the two. The API and the projector ' +
+    'go on meanwhile. A campaign that comes out the same keeps its updated_at. If a rebuild was killed or interrupted, the same ' +
+    'command goes on with it. The previous tables are kept until rebuild drop. If PLEDGEVIEW_KAFKA_BROKERS is set and ' +
+    '--data-dir is not given, it runs in this process, in a consumer group of its own; otherwise it runs in the service of the ' +
+    'data directory, if there is one, and goes on there when this command is interrupted. Exit code: 0 done; 1 failed, refused ' +
+    'or interrupted; 2 called wrongly.',
+  options: {
+    '--from-time TIME': 'read only what was appended to the log at TIME (ISO 8601, with its zone) or later',
+    '--from-file FILE':
+      'read these archived events first (NDJSON or Avro container); several are read in their order',
+    '--dry-run': 'build and compare, print what would change, and drop the new tables',
+    ...acceptLoss,
+    '--ignore-disk': 'begin although the disk seems too small',
+    ...dataDirOption,
+    '--json': 'print one JSON object per line: progress once a second, and a last one of the type result',
+  },
+  examples: ['rebuild --dry-run', 'rebuild', 'rebuild --from-file campaigns.avro --from-file pledges.ndjson'],
+  cost: 'Disk for a second set of tables, and processor time for the whole log: minutes to hours.',
+  subcommands: {
+    status: {
+      call: 'rebuild status [--data-dir D] [--json]',
+      does: 'Shows how far the rebuild is, whether a process works on it, and how the last one ended.',
+      options: common,
+      examples: ['rebuild status'],
+      cost: 'One query. It changes nothing.',
+    },
+    abort: {
+      call: 'rebuild abort [--data-dir D] [--json]',
+      does: 'Gives up the rebuild that is not finished, and drops its tables. The live tables stay as they are.',
+      options: common,
+      examples: ['rebuild abort'],
+      cost: 'A few seconds. The work of the rebuild so far is lost.',
+    },
+    rollback: {
+      call: 'rebuild rollback [--accept-loss] [--data-dir D] [--json]',
+      does: 'Brings the previous tables up to date and swaps them in again. A second rollback returns to the rebuilt tables.',
+      options: { ...acceptLoss, ...common },
+      examples: ['rebuild rollback'],
+      cost: 'It reads the part of the event log that the previous tables have not seen.',
+    },
+    drop: {
+      call: 'rebuild drop [--data-dir D] [--json]',
+      does: 'Drops the previous tables and frees their disk. After that there is no rollback.',
+      options: common,
+      examples: ['rebuild drop'],
+      cost: 'A few seconds.',
+    },
+  },
+}

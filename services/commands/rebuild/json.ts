@@ -1,0 +1,65 @@
+/** What `pledgeview rebuild --json` prints. Pure. */
+import type { Differences } from '../../rebuild/differences.ts'
+import type { RebuildReport } from '../../rebuild/rebuild-controller.ts'
+import type { RebuildDetail, RebuildState } from '../../rebuild/rebuild-log.ts'
+import { outcomeOf, percentOf } from './view.ts'
+
+/** A progress line of a running rebuild. */
+export function progressJson({ id, phase, detail }: RebuildState): object {
+  return { type: 'progress', id, phase, ...progressOf(detail) }
+}
+
+/** The last line. `outcome`: rebuilt, compared, aborted, dropped, or stopped. */
+export function resultJson(report: RebuildReport): object {
+  const { id, phase, detail } = report.state
+  return {
+    type: 'result',
+    id,
+    outcome: outcomeOf(report),
+    phase,
+    seconds: secondsOf(detail),
+    records: detail.records,
+    rejects: detail.rejects,
+    differences: detail.differences && differencesOf(detail.differences),
+    failure: detail.failure,
+  }
+}
+
+/** `pledgeview rebuild status --json`: the latest rebuild, or null if there has never been one. */
+export function statusJson(report: RebuildReport | undefined): object {
+  if (!report) return { rebuild: null }
+  const { state, isAlive, isPreviousKept } = report
+  const { request, startedAt } = state.detail
+  return {
+    rebuild: {
+      ...resultJson(report),
+      type: request.isDry ? 'dry-run' : request.kind,
+      started_at: startedAt,
+      is_alive: isAlive,
+      last_sign_ms_ago: state.ageMs,
+      is_previous_kept: isPreviousKept,
+      ...progressOf(state.detail),
+    },
+  }
+}
+
+function progressOf({ progress, waitsFor }: RebuildDetail): object {
+  return {
+    ...(waitsFor && { waits_for: waitsFor }),
+    percent: progress && percentOf(progress),
+    done: progress?.done ?? null,
+    of: progress?.of ?? null,
+    unit: progress?.unit ?? null,
+    per_second: progress?.perSecond ?? null,
+    eta_seconds: progress?.etaSeconds ?? null,
+    lag_records: progress?.lagRecords ?? null,
+  }
+}
+
+function secondsOf({ phaseMs }: RebuildDetail): Record<string, number> {
+  return Object.fromEntries(Object.entries(phaseMs).map(([phase, ms]) => [phase, ms / 1000]))
+}
+
+function differencesOf({ inMotion, ...counts }: Differences): object {
+  return { ...counts, in_motion: inMotion }
+}

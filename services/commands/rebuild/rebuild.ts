@@ -1,0 +1,164 @@
+import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { withModel } from '../../embedded/access.ts'
+import { openExistingDataDirectory } from '../../embedded/data-directory.ts'
+import { withDistributedRebuilds } from '../../rebuild/distributed.ts'
+import type { RebuildController, RebuildReport } from '../../rebuild/rebuild-controller.ts'
+import type { RebuildRequest } from '../../rebuild/rebuild-log.ts'
+import { readConfig } from '../../shared/config.ts'
+import { createLogger } from '../../shared/ops/logger.ts'
+import { type Command, embeddedDirectory, type Io, printJson, readArguments, UsageError } from '../command.ts'
+import { interruptible } from '../interruptible.ts'
+import { hasRealDay } from '../iso-day.ts'
+import { printableLines } from '../printable.ts'
+import { followRebuild, jsonReporter, lineReporter, terminalReporter } from './follow.ts'
+import { rebuildHelp } from './help.ts'
+import { resultJson, statusJson } from './json.ts'
+import { type Outcome, outcomeOf, resultText, statusText, unfinishedText } from './view.ts'
+
+const options = {
+  'from-time': { type: 'string' },
+  'from-file': { type: 'string', multiple: true },
+  'dry-run': { type: 'boolean', default: false },
+  'accept-loss': { type: 'boolean', default: false },
+  'ignore-disk': { type: 'boolean', default: false },
+  'data-dir': { type: 'string' },
+  json: { type: 'boolean', default: false },
+} as const
+
+type Values = ReturnType<typeof readArguments<{ args: string[]; options: typeof options }>>['values']
+type Option = keyof Values
+
+const always: readonly Option[] = ['data-dir', 'json']
+// What each subcommand accepts in addition to these.
+const optionsOf = {
+  begin: ['from-time', 'from-file', 'dry-run', 'accept-loss', 'ignore-disk'],
+  status: [],
+  abort: [],
+  rollback: ['accept-loss'],
+  drop: [],
+} as const satisfies Record<string, readonly Option[]>
+
+export const rebuildCommand: Command = {
+  help: rebuildHelp,
+
+  async run(args, io) {
+    const { values, positionals } = readArguments({ args, allowPositionals: true, options })
+    const verb = verbOf(positionals)
+    for (const name of Object.keys(values) as Option[]) {
+      const isTaken = [...always, ...optionsOf[verb]].includes(name)
+      if (values[name] && !isTaken) throw new UsageError(`rebuild ${verb} does not take --${name}`)
+    }
+    const request = requestOf(verb, values)
+    return withRebuildController(values['data-dir'], async controller => {
+      switch (verb) {
+        case 'begin':
+        case 'rollback':
+          return carryThrough(controller, request, values.json, io)
+        case 'status': {
+          const latest = await controller.report()
+          if (values.json) printJson(io, statusJson(latest))
+          else io.stdout.write(statusText(latest))
+          return 0
+        }
+        case 'abort':
+          return printEnd(await controller.abort(), ['aborted'], values.json, io)
+        case 'drop':
+          return printEnd(await controller.drop(), ['dropped'], values.json, io)
+        default:
+          return verb satisfies never
+      }
+    })
+  },
+}
+
+type Verb = keyof typeof optionsOf
+
+function verbOf([name, ...rest]: string[]): Verb {
+  if (rest.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(rest[0])}`)
+  if (name === undefined) return 'begin'
+  if (name === 'status' || name === 'abort' || name === 'rollback' || name === 'drop') return name
+  if (name === 'back')
+    throw new UsageError('pledgeview rebuild back is now called pledgeview rebuild rollback')
+  throw new UsageError(`${name} is not a rebuild command: they are status, abort, rollback and drop`)
+}
+
+function requestOf(verb: Verb, values: Values): RebuildRequest {
+  const fromTime = values['from-time']
+  return {
+    kind: verb === 'rollback' ? 'rollback' : 'rebuild',
+    // The process that reads the files may run in another directory.
+    files: (values['from-file'] ?? []).map(existingFile),
+    fromTime: fromTime === undefined ? null : timeOf(fromTime),
+    isDry: values['dry-run'],
+    acceptsLoss: values['accept-loss'],
+    ignoresDisk: values['ignore-disk'],
+  }
+}
+
+function existingFile(name: string): string {
+  const path = resolve(name)
+  if (!statSync(path, { throwIfNoEntry: false })?.isFile()) throw new UsageError(`${name} is no file`)
+  return path
+}
+
+const timePattern = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/
+
+function timeOf(text: string): number {
+  const time = timePattern.test(text) ? Date.parse(text) : Number.NaN
+  if (!Number.isNaN(time)) {
+    if (hasRealDay(text)) return time
+    throw new UsageError(`--from-time names a day that does not exist: ${JSON.stringify(text)}`)
+  }
+  throw new UsageError(`--from-time takes a time as 2026-03-01T09:00:00Z, not ${JSON.stringify(text)}`)
+}
+
+async function withRebuildController<T>(
+  root: string | undefined,
+  work: (controller: RebuildController) => Promise<T>,
+): Promise<T> {
+  const config = readConfig(process.env)
+  const embedded = embeddedDirectory(root, config)
+  if (embedded === undefined) {
+    return withDistributedRebuilds(config, { logger: createLogger('warn') }, work)
+  }
+  const directory = openExistingDataDirectory(embedded)
+  return withModel(directory, config, { isCaughtUp: false }, ({ rebuilds }) => work(rebuilds))
+}
+
+const interrupted = 'it was interrupted'
+
+async function carryThrough(
+  controller: RebuildController,
+  request: RebuildRequest,
+  asJson: boolean,
+  io: Io,
+): Promise<number> {
+  const isTerminal = 'isTTY' in io.stderr && io.stderr.isTTY === true
+  const reporter = asJson ? jsonReporter(io) : isTerminal ? terminalReporter(io) : lineReporter(io)
+  return interruptible(async signal => {
+    const first = await controller.start(request)
+    const last = await followRebuild(controller, first, reporter, signal)
+    if (!last.isAlive) return printEnd(last, ['rebuilt', 'compared'], asJson, io)
+    if (!controller.close) {
+      io.stderr.write('The service continues the rebuild. Run the same command again to follow it.\n')
+      return 1
+    }
+    io.stderr.write('Stopping. A second interrupt ends the command at once, which does no harm.\n')
+    await controller.close(interrupted)
+    return printEnd((await controller.report()) ?? last, ['rebuilt', 'compared'], asJson, io)
+  })
+}
+
+/** Prints the result. Returns the exit code: 0 if the rebuild ended as requested. */
+function printEnd(report: RebuildReport, meant: readonly Outcome[], asJson: boolean, io: Io): number {
+  const outcome = outcomeOf(report)
+  if (asJson) printJson(io, resultJson(report))
+  else io.stdout.write(resultText(report))
+  if (outcome !== 'stopped') return meant.includes(outcome) ? 0 : 1
+  const { failure } = report.state.detail
+  const reason = failure === null ? 'its process has ended' : printableLines(failure)
+  io.stderr.write(`pledgeview: the rebuild is not finished: ${reason}\n`)
+  io.stderr.write(unfinishedText(report))
+  return 1
+}

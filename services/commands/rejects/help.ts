@@ -1,0 +1,76 @@
+/** The help of `pledgeview rejects` and of its subcommands. */
+import { dataDirOption } from '../command.ts'
+import { type Help, jsonOption } from '../help.ts'
+
+const place = 'a place as list prints it: TOPIC/PARTITION/OFFSET, for example pledges/0/17'
+
+const filterHelp = {
+  '--topic T': 'only rejects of this topic: campaigns, pledges or api-keys',
+  '--reason TEXT': 'only rejects whose reason contains this text',
+  '--since TIME':
+    'only rejects of this time or later: ISO 8601 (UTC if it names no zone), or an age such as 90s, 15m, 2h, 3d or 1w',
+  '--until TIME': 'only rejects before this time',
+}
+
+const common = { ...dataDirOption, ...jsonOption }
+const searchCost =
+  'On Kafka it reads at most the latest million messages of the dead-letter topic, for at most a minute, and says what it left out.'
+
+export const rejectsHelp: Help = {
+  call: 'rejects list|show|retry [OPTIONS]',
+  does:
+    'Shows and retries rejects: records that could not be projected, and that are kept with their reason in a dead-letter ' +
+    'queue. The queue is a Kafka topic if PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is not given. Otherwise it is in the ' +
+    'journal of the data directory.',
+  subcommands: {
+    list: {
+      call:
+        'rejects list [--topic T] [--reason TEXT] [--since TIME] [--until TIME] [--by-reason] [--limit N] [--data-dir D] ' +
+        '[--json]',
+      does:
+        'Lists rejects, the latest first. With --json each has its original key and value in base64. On Kafka the total counts ' +
+        'messages: a reject that was stored twice, after a crash, counts twice and is listed once.',
+      options: {
+        ...filterHelp,
+        '--by-reason':
+          'count rejects by reason, the most frequent first, each with its first, its last and an example',
+        '--limit N': 'at most N rejects, or reasons (default 20, at most 10000)',
+        ...common,
+      },
+      examples: ['rejects list --since 2h', 'rejects list --by-reason --topic pledges'],
+      cost: `It changes nothing. ${searchCost}`,
+    },
+    show: {
+      call: 'rejects show PLACE [--data-dir D] [--json]',
+      does:
+        'Shows everything about one reject: reason, times, headers, key, value, and the event if it can be decoded. This is the ' +
+        'only command that prints what the record holds, private data included.',
+      options: { PLACE: place, ...common },
+      examples: ['rejects show pledges/0/17'],
+      cost: `It changes nothing. ${searchCost}`,
+    },
+    retry: {
+      call:
+        'rejects retry (PLACE... | --all-matching [--topic T] [--reason TEXT] [--since TIME] [--until TIME]) [--dry-run] ' +
+        '[--data-dir D] [--json]',
+      does:
+        'Decodes rejects again, with this program and the schemas of today. It appends each record that is a valid event now to ' +
+        'its topic, with its original bytes, and it is projected like any other. The other rejects are counted by reason. The ' +
+        'dead-letter queue is not changed. The journal does not keep headers. Restart a service of an older version, or with ' +
+        'other settings, before you retry. A service that was told that a schema does not exist asks again after 10 s. The ' +
+        'exit code is 1 if nothing could be retried.',
+      options: {
+        PLACE: place,
+        '--all-matching': 'all rejects that match the filter, instead of places',
+        ...filterHelp,
+        '--dry-run': 'append nothing, and print what would be appended',
+        ...common,
+      },
+      examples: ['rejects retry pledges/0/17', 'rejects retry --all-matching --since 1d --dry-run'],
+      cost:
+        'Retrying twice is harmless. On Kafka it waits up to 30 s until the projectors have reached the end of the log. It ' +
+        'leaves out an entity if the ledger has the same or a newer version, because a compacted topic keeps what was appended ' +
+        `last. ${searchCost}`,
+    },
+  },
+}

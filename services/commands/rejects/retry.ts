@@ -1,0 +1,198 @@
+/**
+ * `pledgeview rejects retry`: appends a rejected record to its topic again if it is a valid event now, with its
+ * original bytes.
+ *
+ * Nothing is removed from the rejects, and appending a record twice changes nothing. So a retry may be killed and
+ * repeated. A record that is still not a valid event is not appended, because it would only be rejected again.
+ */
+
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import { createDecoder } from '../../projector/ingest/decode.ts'
+import type { NewRecord, StoredReject } from '../../shared/event-log/port.ts'
+import {
+  placeName,
+  type RejectFilter,
+  type RejectPlace,
+  type Searched,
+} from '../../shared/event-log/reject-filter.ts'
+import { messageOf } from '../../shared/message-of.ts'
+import { createProgress, grouped } from '../../shared/progress.ts'
+import { type Io, printJson } from '../command.ts'
+import { jsonOfReasons, jsonOfSearched, printReasons, printSearched } from './list.ts'
+import { createReasonTally, type ReasonTally } from './reasons.ts'
+import { findRejects, type RejectSource, type Schemas } from './source.ts'
+import type { RetryTarget } from './target.ts'
+import { entityOf, type Versions, versionOf } from './versions.ts'
+
+export interface RetryOptions {
+  /** What to retry: these places, or all rejects that match the filter. */
+  wanted: { places: RejectPlace[] } | { filter: RejectFilter }
+  isDry: boolean
+  json: boolean
+}
+
+export interface RetryOutcome {
+  matched: number
+  /** Appended. In a dry run: what would be appended. */
+  retried: number
+  /** Events of which the log already has this version or a newer one. */
+  outdated: number
+  noEvent: ReasonTally
+  noEventCount: number
+  /** Some of the places whose value was too large to be stored with the reject. */
+  omitted: string[]
+  omittedCount: number
+}
+
+const omittedShownMax = 100
+const partMax = 500
+
+/** Runs the command. Exit code 0; 1 if something was requested and nothing of it is in the log. */
+export async function runRejectsRetry(source: RejectSource, options: RetryOptions, io: Io): Promise<number> {
+  const { wanted, isDry, json } = options
+  const outcome = newOutcome()
+  const progress = createProgress({ stream: io.stderr, label: 'retrying' })
+  const target = await source.openTarget({ isDry })
+  let missing: string[] = []
+  let searched: Searched
+  try {
+    const retry = createRetry(source.schemas, target, outcome)
+    const take = async (rejects: readonly StoredReject[]): Promise<boolean> => {
+      await retry(rejects)
+      progress.update(outcome.matched, `${grouped(outcome.retried)} appended`)
+      return true
+    }
+    if ('places' in wanted) {
+      const found = await findRejects(source, wanted.places)
+      ;({ missing, searched } = found)
+      for (let at = 0; at < found.found.length; at += partMax) await take(found.found.slice(at, at + partMax))
+    } else {
+      searched = await source.walk(wanted.filter, take)
+    }
+  } catch (error) {
+    const before = isDry
+      ? ''
+      : `; ${grouped(outcome.retried)} were appended before, and a retry of all is harmless`
+    throw new Error(`${messageOf(error)}${before}`, { cause: error })
+  } finally {
+    progress.done()
+    await target.close()
+  }
+  if (json) printJson(io, jsonOf(outcome, missing, searched, isDry))
+  else printOutcome(outcome, missing, isDry, io)
+  printSearched(searched, io)
+  const asked = outcome.matched + missing.length
+  return asked === 0 || outcome.retried + outcome.outdated > 0 ? 0 : 1
+}
+
+/** Retries parts of a few hundred rejects, one after the other, and counts the outcomes. */
+export function createRetry(
+  schemas: Schemas,
+  target: RetryTarget,
+  outcome: RetryOutcome,
+): (rejects: readonly StoredReject[]) => Promise<void> {
+  const decode = createDecoder(schemas.known)
+  // What this retry has appended. The parts are not in the order of versions.
+  const appended: Versions = new Map()
+
+  async function decoded(rejects: readonly StoredReject[]): Promise<Ready[]> {
+    const whole = rejects.filter(reject => !isOmitted(reject, outcome))
+    await schemas.learn(whole.map(({ record }) => record))
+    const ready: Ready[] = []
+    for (const reject of whole) {
+      const event = decode(reject.record)
+      if ('reason' in event) {
+        outcome.noEventCount++
+        outcome.noEvent.add(reject, event.reason)
+      } else {
+        ready.push({ event, record: recordOf(reject) })
+      }
+    }
+    return ready
+  }
+
+  return async rejects => {
+    outcome.matched += rejects.length
+    const ready = await decoded(rejects)
+    const known = await target.versions(ready.map(({ event }) => event))
+    // The newest version of an entity comes first here, so the older ones count as outdated.
+    const inTurn = ready.toSorted((a, b) => compare(versionOf(b.event), versionOf(a.event)))
+    const records: NewRecord[] = []
+    const added: Versions = new Map()
+    for (const { event, record } of inTurn) {
+      const entity = entityOf(event)
+      const present = [known, appended, added].map(versions => versions.get(entity) ?? -1n)
+      if (present.some(version => version >= versionOf(event))) {
+        outcome.outdated++
+        continue
+      }
+      added.set(entity, versionOf(event))
+      records.push(record)
+    }
+    await target.append(records)
+    outcome.retried += records.length
+    for (const [entity, version] of added) appended.set(entity, version)
+  }
+}
+
+interface Ready {
+  event: ChangeEvent
+  record: NewRecord
+}
+
+export function newOutcome(): RetryOutcome {
+  return {
+    matched: 0,
+    retried: 0,
+    outdated: 0,
+    noEvent: createReasonTally(),
+    noEventCount: 0,
+    omitted: [],
+    omittedCount: 0,
+  }
+}
+
+/** Without its value a record looks like a deletion, and must never be treated as one. */
+function isOmitted({ record, omittedValueBytes }: StoredReject, outcome: RetryOutcome): boolean {
+  if (omittedValueBytes === undefined) return false
+  outcome.omittedCount++
+  if (outcome.omitted.length < omittedShownMax) outcome.omitted.push(placeName(record))
+  return true
+}
+
+function recordOf({ record: { topic, key, value, headers, repeatedHeaders } }: StoredReject): NewRecord {
+  return { topic, key, value, ...(headers && { headers }), ...(repeatedHeaders && { repeatedHeaders }) }
+}
+
+function compare(a: bigint, b: bigint): number {
+  return a < b ? -1 : Number(a > b)
+}
+
+function jsonOf(outcome: RetryOutcome, missing: readonly string[], searched: Searched, isDry: boolean) {
+  return {
+    dry_run: isDry,
+    matched: outcome.matched,
+    retried: outcome.retried,
+    outdated: outcome.outdated,
+    no_event: outcome.noEventCount,
+    by_reason: jsonOfReasons(outcome.noEvent.counts()),
+    omitted: outcome.omittedCount,
+    omitted_places: outcome.omitted,
+    missing_places: missing,
+    searched: jsonOfSearched(searched),
+  }
+}
+
+function printOutcome(outcome: RetryOutcome, missing: readonly string[], isDry: boolean, io: Io): void {
+  const say = (count: number, text: string) => {
+    if (count > 0) io.stdout.write(`${grouped(count)} ${text}\n`)
+  }
+  io.stdout.write(
+    `${grouped(outcome.retried)} ${isDry ? 'would be' : 'were'} appended, of ${grouped(outcome.matched)}\n`,
+  )
+  say(outcome.outdated, 'are in the log already, as they are or newer')
+  say(outcome.noEventCount, 'are still not valid events:')
+  printReasons(outcome.noEvent.counts(), io)
+  say(outcome.omittedCount, `have a value that is only in their own topic: ${outcome.omitted.join(', ')}`)
+  say(missing.length, `are not stored rejects: ${missing.join(', ')}`)
+}

@@ -1,0 +1,94 @@
+/** The target of a retry: the topics of the records, to which producers also append. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import type { Config } from '../../shared/config.ts'
+import { databasesOf, kafkaSettings, serverSettings } from '../../shared/distributed.ts'
+import { openJournalWriter } from '../../shared/event-log/journal/journal.ts'
+import type { KafkaInspector } from '../../shared/event-log/kafka/inspector.ts'
+import { openKafkaWriter } from '../../shared/event-log/kafka/writer.ts'
+import type { NewRecord, PartitionLag } from '../../shared/event-log/port.ts'
+import { createLogger } from '../../shared/ops/logger.ts'
+import { openTables } from '../../shared/tables/clickhouse.ts'
+import { ledgerVersions, type Versions } from './versions.ts'
+
+export interface RetryTarget {
+  /** The versions that the log is known to have of these events' entities, by topic and key. */
+  versions(events: readonly ChangeEvent[]): Promise<Versions>
+  /** Appends in order. Resolves when the records are durable. */
+  append(records: readonly NewRecord[]): Promise<void>
+  close(): Promise<void>
+}
+
+const projectedBounds = { msMax: 30_000, lookMs: 250 }
+
+/** A journal is never compacted, so an older version may follow a newer one, and versions need not be known. */
+export async function openJournalTarget(path: string, { isDry }: { isDry: boolean }): Promise<RetryTarget> {
+  const writer = isDry ? undefined : await openJournalWriter(path)
+  return {
+    versions: async () => new Map(),
+    append: async records => writer?.append(records),
+    close: async () => writer?.close(),
+  }
+}
+
+/**
+ * Kafka's topics may be compacted: they keep the record of a key that was appended last. So a version must not be
+ * appended after a newer one, or a rebuild would return to it. The ledger knows the versions when everything that was
+ * in the log is projected. Throws if that is not so within 30 s.
+ */
+export async function openKafkaTarget(
+  config: Config,
+  inspector: Pick<KafkaInspector, 'group'>,
+  { isDry }: { isDry: boolean },
+): Promise<RetryTarget> {
+  if (!isDry) await awaitProjected(inspector)
+  const tables = openTables(serverSettings(config))
+  try {
+    const writer = isDry
+      ? undefined
+      : await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') })
+    return {
+      versions: events => ledgerVersions(tables, databasesOf(config), events),
+      append: async records => writer?.append(records),
+      async close() {
+        await writer?.close()
+        await tables.close()
+      },
+    }
+  } catch (error) {
+    await tables.close()
+    throw error
+  }
+}
+
+/**
+ * Waits until the projectors have committed everything that is in the log at this moment. Throws if that takes too
+ * long.
+ */
+export async function awaitProjected(
+  inspector: Pick<KafkaInspector, 'group'>,
+  { msMax, lookMs } = projectedBounds,
+): Promise<void> {
+  const ends = (await inspector.group()).lag
+  const deadline = performance.now() + msMax
+  for (let present = ends; ; present = (await inspector.group()).lag) {
+    const waiting = waitingBelow(ends, present)
+    if (waiting === 0) return
+    if (performance.now() > deadline) {
+      throw new Error(
+        `${waiting} records of the log are not projected yet, and some may be newer versions of the retried records: ` +
+          'let the projectors get to the end of the log, then retry again',
+      )
+    }
+    await sleep(lookMs)
+  }
+}
+
+function waitingBelow(ends: readonly PartitionLag[], present: readonly PartitionLag[]): number {
+  const committed = new Map(present.map(at => [`${at.topic}/${at.partition}`, at.committed]))
+  return ends.reduce(
+    (sum, { topic, partition, end }) =>
+      sum + Math.max(0, end - (committed.get(`${topic}/${partition}`) ?? 0)),
+    0,
+  )
+}

@@ -1,0 +1,69 @@
+/** The version that the ledger has of an entity. The same version or an older one adds nothing to the log. */
+import { type ChangeEvent, topicOf } from '../../../contracts/events/event.ts'
+import { pledgeIdsOf } from '../../../contracts/events/rules.ts'
+import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
+import type { Databases, Statement, Tables } from '../../shared/tables/port.ts'
+
+/** By `entityOf`. */
+export type Versions = Map<string, bigint>
+
+export function entityOf({ type, key }: Pick<ChangeEvent, 'type' | 'key'>): string {
+  return `${topicOf[type]}/${key}`
+}
+
+/** A deletion is newer than any state. */
+export function versionOf({ data }: ChangeEvent): bigint {
+  return BigInt(data === null ? tombstoneVersion : data.version)
+}
+
+/** The ledger's versions of these events' entities. For at most a thousand events at a time. */
+export async function ledgerVersions(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  events: readonly ChangeEvent[],
+): Promise<Versions> {
+  const versions: Versions = new Map()
+  for (const [type, ofType] of Map.groupBy(events, event => event.type)) {
+    const rows = await tables.rows<{ id: string; version: string }>(statementOf(databases, type, ofType))
+    for (const { id, version } of rows) versions.set(entityOf({ type, key: id }), BigInt(version))
+  }
+  return versions
+}
+
+function statementOf(
+  { model }: Databases,
+  type: ChangeEvent['type'],
+  events: readonly ChangeEvent[],
+): Statement {
+  const keys = events.map(({ key }) => key)
+  switch (type) {
+    case 'campaign':
+      return {
+        query: `SELECT campaign_id AS id, toString(max(version)) AS version FROM ${model}.campaign_ledger
+          WHERE campaign_id IN {keys:Array(String)} GROUP BY id`,
+        query_params: { keys },
+      }
+    case 'pledge':
+      // The columns of the table's order come first, so that its primary index is used.
+      return {
+        query: `SELECT concat(campaign_id, '/', pledge_id) AS id, toString(max(version)) AS version
+          FROM ${model}.pledge_ledger
+          WHERE campaign_id IN {campaigns:Array(String)} AND pledge_id IN {pledges:Array(String)}
+            AND concat(campaign_id, '/', pledge_id) IN {keys:Array(String)}
+          GROUP BY id`,
+        query_params: {
+          keys,
+          campaigns: keys.map(key => pledgeIdsOf(key)?.campaign_id ?? ''),
+          pledges: keys.map(key => pledgeIdsOf(key)?.pledge_id ?? ''),
+        },
+      }
+    case 'api-key':
+      return {
+        query: `SELECT api_key AS id, toString(max(version)) AS version FROM ${model}.api_key_ledger
+          WHERE api_key IN {keys:Array(String)} GROUP BY id`,
+        query_params: { keys },
+      }
+    default:
+      return type satisfies never
+  }
+}

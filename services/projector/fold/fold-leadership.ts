@@ -1,0 +1,162 @@
+/**
+ * What a fold worker knows while it leads: its term, how far the batches are folded, and which rows are in doubt.
+ *
+ * A row is *in doubt* if the statement that wrote it, or may have written it, was not seen to end in time. Its change may have
+ * become visible later than its stamp promises, so a poller may have missed it. A new stamp ends the doubt.
+ */
+import { type EpochDependencies, FoldPaused, SupersededFoldWorker, takeEpoch } from './fold-epochs.ts'
+import { isRebuildHolder } from './fold-pause.ts'
+import { createPieceRunner, type RunPieces } from './fold-pieces.ts'
+import { readConfirmed, readProgress } from './fold-progress.ts'
+import {
+  appendFoldStatement,
+  epochHoldersStatement,
+  type FoldStep,
+  type Progress,
+  restampStatement,
+  type Term,
+} from './fold-statements.ts'
+import type { FoldWorkerDependencies } from './fold-worker.ts'
+import { createStampFloor } from './stamp-floor.ts'
+
+export interface FoldLeadership {
+  /** Takes the next epoch, and gives new stamps to rows that an earlier leader left in doubt. Throws `FoldPaused`. */
+  acquire(): Promise<Term>
+  /** How far the batches are folded, as recorded. */
+  progress(): Progress
+  /** The next statement of this term. Throws `SupersededFoldWorker` if there is no term. */
+  nextStep(pieces: number, piece: number): FoldStep
+  runPieces: RunPieces
+  /** Gives new stamps to all rows in doubt, if there are any. */
+  endDoubt(): Promise<void>
+  /** Writes the stamp floor if it is time for it (stamp-floor.ts). Throws if another process leads. */
+  advanceFloor(): Promise<void>
+  /** Records progress, and that no row so far is in doubt. Throws if another process holds the epoch by now. */
+  record(folded: Progress, campaigns: number, elapsedMs: number): Promise<void>
+}
+
+const epochBits = 32n
+
+export function createFoldLeadership(dependencies: FoldWorkerDependencies): FoldLeadership {
+  const { tables, databases, settings, monotonicMs, sleep, random, liveModel } = dependencies
+  const { settle = () => sleep(settings.settleMs) } = dependencies
+  let term: Term | undefined
+  let progress: Progress = {}
+  let counter = 0n
+  /** No row up to this fold_id is in doubt. */
+  let confirmed = 0n
+  /** A statement did not end in time, and the rows that it may have written do not have new stamps yet. */
+  let inDoubt = false
+
+  const backoff = (attempt: number) => sleep(50 * 2 ** attempt * (0.5 + random() / 2))
+  const floor = createStampFloor({
+    tables,
+    databases,
+    everyMs: settings.horizonMs / 4,
+    settleMs: settings.horizonMs,
+    sleep,
+    monotonicMs,
+    onClockStep: dependencies.onClockStep ?? (() => {}),
+  })
+  /** Nothing reads the stamps of shadow tables before the swap, so these have no floor. */
+  async function advanceFloor(how: 'begin' | 'advance'): Promise<void> {
+    if (liveModel !== undefined || (await floor[how](() => nextStep(1, 0)))) return
+    term = undefined
+    throw await lostLeadership(dependencies)
+  }
+  const runPieces = createPieceRunner({
+    tables,
+    horizonMs: settings.horizonMs,
+    nextStep,
+    // Also between the pieces of a long fold.
+    beforePiece: () => advanceFloor('advance'),
+    onDoubt: () => {
+      inDoubt = true
+    },
+    backoff,
+    monotonicMs,
+    sleep,
+  })
+
+  function nextStep(pieces: number, piece: number): FoldStep {
+    if (!term) throw new SupersededFoldWorker('acquireLeadership has to be called first')
+    counter++
+    const foldId = (term.epoch << epochBits) + counter
+    const { horizonMs, memoryBytesMax } = settings
+    return { term, foldId, pieces, piece, msMax: horizonMs / 2, memoryBytesMax }
+  }
+
+  /** Includes the rows of its own failed attempts. */
+  async function restamp(): Promise<void> {
+    if (liveModel === undefined) {
+      await runPieces({
+        pieces: 1,
+        statementOf: step => restampStatement(databases, step, { after: confirmed, before: step.foldId }),
+        partsOf: refuseLasting(4),
+        afterFailure: async () => {},
+      })
+    }
+    inDoubt = false
+  }
+
+  async function record(folded: Progress, campaigns: number, elapsedMs: number): Promise<void> {
+    const step = nextStep(1, 0)
+    await tables.run(appendFoldStatement(databases, step, { folded, campaigns, elapsedMs }))
+    if ((await readConfirmed(tables, databases)) !== step.foldId) {
+      term = undefined
+      throw await lostLeadership(dependencies)
+    }
+    confirmed = step.foldId
+    progress = { ...progress, ...folded }
+  }
+
+  return {
+    async acquire() {
+      const { isSettled, ...taken } = await takeEpoch(epochDependencies(dependencies, backoff))
+      term = taken
+      counter = 0n
+      if (!isSettled) await settle()
+      confirmed = await readConfirmed(tables, databases)
+      progress = await readProgress(tables, databases)
+      await restamp()
+      await record({}, 0, 0)
+      await advanceFloor('begin')
+      return taken
+    },
+    progress: () => progress,
+    nextStep,
+    runPieces,
+    async endDoubt() {
+      if (inDoubt) await restamp()
+    },
+    advanceFloor: () => advanceFloor('advance'),
+    record,
+  }
+}
+
+/** Splits a failed piece into this many, and throws what can never succeed. */
+export function refuseLasting(parts: number): Parameters<RunPieces>[0]['partsOf'] {
+  return ({ refusal }) => {
+    if (refusal?.lasting) throw refusal.lasting
+    return parts
+  }
+}
+
+function epochDependencies(
+  dependencies: FoldWorkerDependencies,
+  backoff: (attempt: number) => Promise<void>,
+): EpochDependencies {
+  const { tables, databases, holder } = dependencies
+  const { respectsPause = () => true, afterExpiredPause = async () => {} } = dependencies
+  const { epochFloor = async () => 0n } = dependencies
+  return { tables, databases, holder, respectsPause, afterExpiredPause, epochFloor, backoff }
+}
+
+/** Why this fold worker does not lead any more. */
+async function lostLeadership({ tables, databases, holder }: FoldWorkerDependencies): Promise<Error> {
+  const holders = await tables.rows<{ holder: string }>(epochHoldersStatement(databases))
+  if (holders.some(other => isRebuildHolder(other.holder))) {
+    return new FoldPaused('a rebuild is swapping the tables')
+  }
+  return new SupersededFoldWorker(`${holder} no longer leads the fold`)
+}

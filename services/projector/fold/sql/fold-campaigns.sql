@@ -1,0 +1,110 @@
+-- Recomputes the read rows of the touched campaigns from the ledger, and writes those that changed.
+--
+-- One statement, one stamp: ClickHouse's clock when the statement starts, but never below the stamp floor. Each new row is compared with the current
+-- row of the read table by content_hash. So a campaign whose visible content did not change keeps its updated_at, and a
+-- fold that changes nothing writes nothing. The creator's id is counted but never shown: if only the id changed, the row
+-- is written with its old stamp. The last condition is the fence: a superseded fold worker writes nothing.
+--
+-- During a rebuild, the fold of the shadow tables keeps the stamps of live rows with the same content.
+--
+-- The touched campaigns are those of the batches since the last fold, or a share of them if all would take too long. A
+-- share is a range of ids, because the ledgers are sorted by id: each piece then reads only its part of the pledges. A
+-- piece by hash would find its campaigns everywhere in the ledgers, and would read nearly all of them.
+--
+-- A campaign that is folded alone is staged with the same text: it goes to another table, and publish-staged.sql stamps it.
+-- The bound on memory protects the server, which also answers readers. A piece that exceeds it is split, as if it were late.
+INSERT INTO ${model}.${target} (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
+WITH
+    -- First and last id of the piece. For an empty piece, the first is higher than the last.
+    (
+        SELECT (ids[intDiv(length(ids) * {piece:UInt32}, {pieces:UInt32}) + 1],
+            ids[intDiv(length(ids) * ({piece:UInt32} + 1), {pieces:UInt32})])
+        FROM (SELECT arraySort(groupArray(campaign_id)) AS ids FROM (${touched}))
+    ) AS bounds,
+    touched AS
+    (
+        SELECT campaign_id FROM (${touched}) WHERE campaign_id BETWEEN bounds.1 AND bounds.2
+    ),
+    -- Sums are 128 bits wide: ten million pledges of 2^63-1 still fit. uniqExact counts a backer once. Pledges of hidden
+    -- campaigns are summed too: to leave them out, the statement would have to read the campaign ledger twice. A campaign
+    -- that is published between the two reads would then appear without its pledges.
+    totals AS
+    (
+        SELECT
+            campaign_id,
+            sum(toInt128(amount_minor)) AS pledged_minor,
+            sum(toInt128(platform_amount_minor)) AS pledged_platform_minor,
+            uniqExact(backer_hash) AS backer_count,
+            count() AS pledge_count,
+            sumMap([reward_id], [toUInt64(1)]) AS claimed
+        FROM ${model}.pledge_ledger FINAL
+        WHERE counts AND campaign_id IN (SELECT campaign_id FROM touched)
+        GROUP BY campaign_id
+    ),
+    standing AS
+    (
+        SELECT campaign_id, creator_id, content_hash, updated_at, true AS stands
+        FROM ${model}.campaigns FINAL
+        WHERE campaign_id IN (SELECT campaign_id FROM touched)
+    ),
+    fresh AS
+    (
+        SELECT
+            -- The columns that are copied as they are (contracts/tables/campaign-columns.ts).
+            ${copied_columns},
+            ledger.creator_id AS creator_id,
+            NOT ledger.is_public AS is_deleted,
+            [1, 10, 100, 1000, 10000][ledger.currency_digits + 1] AS minor_units,
+            [1, 10, 100, 1000, 10000][{platform_digits:UInt8} + 1] AS platform_minor_units,
+            toDecimal128(ledger.goal_amount_minor, 4) / minor_units AS goal_amount,
+            toDecimal128(totals.pledged_minor, 4) / minor_units AS pledged_amount,
+            toDecimal128(totals.pledged_platform_minor, 4) / platform_minor_units AS pledged_platform_amount,
+            -- Exact: hundredths of a percent as an integer, rounded half up.
+            if(ledger.goal_amount_minor = 0, toDecimal128(0, 2),
+                toDecimal128(intDiv(toInt256(totals.pledged_minor) * 20000 + ledger.goal_amount_minor,
+                    2 * toInt256(ledger.goal_amount_minor)), 2) / 100) AS percent_funded,
+            totals.backer_count AS backer_count,
+            totals.pledge_count AS pledge_count,
+            toUInt64(ledger.follower_count) AS follower_count,
+            -- How many pledges claimed each tier, in the order of the tiers. arrayEnumerateDense numbers equal ids equally, in
+            -- the order in which they first appear: a tier gets its own place, and so does a claim of this tier. Claims of
+            -- unknown tiers follow. (sumMap would leave out tiers without claims.) A lookup of each tier in the claims would cost
+            -- tiers times claims.
+            arrayResize(arrayReduce('maxMap',
+                [arrayEnumerateDense(arrayConcat(ledger.rewards.reward_id, totals.claimed.1))],
+                [arrayConcat(arrayResize([0::UInt64], length(ledger.rewards)), totals.claimed.2)]
+            ).2, length(ledger.rewards)) AS claimed_by_tier,
+            arrayMap((reward, claimed) -> (
+                reward.reward_id,
+                reward.title,
+                reward.description,
+                toDecimal128(reward.amount_minor, 4) / minor_units,
+                CAST(reward.quantity_available AS Nullable(UInt64)),
+                claimed,
+                -- greatest() alone would turn null (unlimited) into 0.
+                CAST(if(isNull(reward.quantity_available), NULL, greatest(toInt128(reward.quantity_available)
+                    - claimed, 0)) AS Nullable(UInt64))
+            ), ledger.rewards, claimed_by_tier) AS rewards
+        FROM
+        (
+            SELECT * FROM ${model}.campaign_ledger FINAL
+            WHERE campaign_id IN (SELECT campaign_id FROM touched)
+        ) AS ledger
+        LEFT JOIN totals ON totals.campaign_id = ledger.campaign_id
+    )
+SELECT
+    ${fresh_columns},
+    fresh.creator_id,
+    sipHash128((${fresh_columns})) AS new_hash,
+    multiIf(${staged_stamp} standing.stands AND standing.content_hash = new_hash, standing.updated_at, ${kept_stamp}
+        -- Two states of a campaign never have the same stamp, not even if the clock stands behind the floor.
+        greatest(${stamp}, standing.updated_at + toIntervalMillisecond(1))),
+    {fold_id:UInt64},
+    fresh.is_deleted
+FROM fresh
+LEFT JOIN standing ON standing.campaign_id = fresh.campaign_id
+${kept}
+WHERE if(fresh.is_deleted, standing.stands, NOT standing.stands
+        OR standing.content_hash != new_hash OR standing.creator_id != fresh.creator_id)
+    AND ${fence}
+SETTINGS max_execution_time = ${seconds_max}, max_memory_usage = ${memory_bytes_max}, async_insert = 0, join_use_nulls = 0

@@ -1,0 +1,159 @@
+/**
+ * A batch: the ledger rows of many records, and what follows once they are written: the batch log's row, the rejects and
+ * the offsets. The offsets travel inside the batch, so a batch of nothing but rejects still advances them.
+ */
+import type { ChangeEvent, Topic } from '../../../contracts/events/event.ts'
+import type { Delivery, Position, Reject } from '../../shared/event-log/port.ts'
+import { bytesOf } from '../../shared/event-log/record-bytes.ts'
+import type { Databases, TableInsert } from '../../shared/tables/port.ts'
+import {
+  createEncodedRowWriter,
+  createRowWriter,
+  encodeRows,
+  type RowWriter,
+  type TableColumn,
+} from '../../shared/tables/row-binary.ts'
+import { addMisplaced, type MisplacedRecords, noMisplacedRecords } from '../misplaced-records.ts'
+import type { HashBacker } from './backer-hash.ts'
+import type { Decode } from './decode.ts'
+import {
+  apiKeyColumns,
+  apiKeyRow,
+  campaignRow,
+  ledgerCampaignColumns,
+  type PledgeEvent,
+  pledgeColumns,
+  pledgeEncoder,
+} from './ledger-rows.ts'
+
+export interface Batch {
+  assignment: string
+  /** The offset to read next, by topic and partition. */
+  positions: Map<string, Position>
+  campaignRows: RowWriter
+  pledgeRows: RowWriter<PledgeEvent>
+  apiKeyRows: RowWriter
+  /** Campaigns whose read row may have to change. */
+  campaignIds: Set<string>
+  rejects: Reject[]
+  /** Of the events: those whose records are not in the partition of their key. */
+  misplaced: MisplacedRecords
+  records: number
+  bytes: number
+  eventsByTopic: Record<Topic, number>
+  /** When the oldest record entered the log, Unix ms. */
+  oldestAt: number
+  /** The last poll of the log brought no records. */
+  isLogDry: boolean
+}
+
+export function emptyBatch(assignment: string, hashBacker: HashBacker): Batch {
+  return {
+    assignment,
+    positions: new Map(),
+    campaignRows: createRowWriter(ledgerCampaignColumns),
+    pledgeRows: createEncodedRowWriter(pledgeEncoder(hashBacker)),
+    apiKeyRows: createRowWriter(apiKeyColumns, 0),
+    campaignIds: new Set(),
+    rejects: [],
+    misplaced: noMisplacedRecords(),
+    records: 0,
+    bytes: 0,
+    eventsByTopic: { campaigns: 0, pledges: 0, 'api-keys': 0 },
+    oldestAt: Number.POSITIVE_INFINITY,
+    isLogDry: false,
+  }
+}
+
+/** Decodes a delivery into the batch. Both must have the same assignment. */
+export function addDelivery(batch: Batch, delivery: Delivery, decode: Decode): void {
+  for (const record of delivery.records) {
+    const decoded = decode(record)
+    batch.records++
+    batch.bytes += bytesOf(record)
+    if (record.appendedAt < batch.oldestAt) batch.oldestAt = record.appendedAt
+    if ('reason' in decoded) {
+      batch.rejects.push({ record, reason: decoded.reason })
+    } else {
+      batch.eventsByTopic[record.topic]++
+      if (record.isMisplaced) addMisplaced(batch.misplaced, record)
+      addEvent(batch, decoded)
+    }
+  }
+  batch.isLogDry = delivery.records.length === 0
+  for (const position of delivery.positions) {
+    batch.positions.set(`${position.topic}/${position.partition}`, position)
+  }
+}
+
+/** The inserts that write the batch's rows into the ledger. A kind without rows has no insert. */
+export function ledgerInserts(batch: Batch, { model }: Databases): TableInsert[] {
+  const ledgers = [
+    { table: 'campaign_ledger', columns: ledgerCampaignColumns, writer: batch.campaignRows },
+    { table: 'pledge_ledger', columns: pledgeColumns, writer: batch.pledgeRows },
+    { table: 'api_key_ledger', columns: apiKeyColumns, writer: batch.apiKeyRows },
+  ]
+  return ledgers
+    .filter(({ writer }) => writer.rows > 0)
+    .map(({ table, columns, writer }) => ({ table: `${model}.${table}`, columns, rows: writer.bytes() }))
+}
+
+export const batchLogColumns: readonly TableColumn[] = [
+  { name: 'projector', type: 'LowCardinality(String)' },
+  { name: 'sequence', type: 'UInt64' },
+  { name: 'positions', type: 'Array(Tuple(topic String, partition UInt32, next UInt64))' },
+  { name: 'events', type: 'UInt64' },
+  { name: 'rejects', type: 'UInt64' },
+  { name: 'keys', type: 'UInt64' },
+  { name: 'campaign_ids', type: 'Array(String)' },
+  { name: 'oldest_at', type: "DateTime64(3, 'UTC')" },
+]
+
+/** The batch log's row. `projector`: this run of this process. `sequence`: counts its batches from 1, without gaps. */
+export function batchLogInsert(
+  batch: Batch,
+  databases: Databases,
+  { projector, sequence }: { projector: string; sequence: number },
+): TableInsert {
+  const row = [
+    projector,
+    sequence,
+    [...batch.positions.values()],
+    batch.records - batch.rejects.length,
+    batch.rejects.length,
+    batch.eventsByTopic['api-keys'],
+    [...batch.campaignIds],
+    storableTime(batch.oldestAt),
+  ]
+  return {
+    table: `${databases.model}.batch_log`,
+    columns: batchLogColumns,
+    rows: encodeRows(batchLogColumns, [row]),
+  }
+}
+
+/**
+ * The nearest time that ClickHouse can store, Unix ms. Producers set the times of records, so any number can occur. A batch
+ * that only moves positions has no oldest record at all.
+ */
+function storableTime(ms: number): number {
+  return Math.round(Math.min(Math.max(ms, Date.UTC(1900, 0, 1)), Date.UTC(2299, 11, 31)))
+}
+
+function addEvent(batch: Batch, event: ChangeEvent): void {
+  switch (event.type) {
+    case 'pledge':
+      batch.pledgeRows.add(event)
+      batch.campaignIds.add(event.data?.campaign_id ?? event.key.slice(0, event.key.indexOf('/')))
+      return
+    case 'campaign':
+      batch.campaignRows.add(campaignRow(event.key, event.data))
+      batch.campaignIds.add(event.key)
+      return
+    case 'api-key':
+      batch.apiKeyRows.add(apiKeyRow(event.key, event.data))
+      return
+    default:
+      event satisfies never
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * Decode: turns a record of the log into a change event, or into a reject with its reason. Pure; never throws.
+ *
+ * A writer's schema is resolved to ours by Avro's rules. A record with an unknown schema id is rejected like any other bad
+ * value; the reason names the id. If schemas come from a registry, the loop fetches them before it decodes.
+ */
+import { isUtf8 } from 'node:buffer'
+import {
+  currentStateReader,
+  type StateReader,
+  schemaIds,
+  stateReader,
+  unframe,
+} from '../../../contracts/events/codec.ts'
+import {
+  type ApiKeyState,
+  type CampaignState,
+  type ChangeEvent,
+  type EventType,
+  eventTypeOf,
+  eventTypes,
+  type PledgeState,
+} from '../../../contracts/events/event.ts'
+import { faultOf } from '../../../contracts/events/rules.ts'
+import type { LogRecord } from '../../shared/event-log/port.ts'
+import { messageOf } from '../../shared/message-of.ts'
+
+/** Why a record is not an event. It is a value, so that the rest of the batch goes on. */
+export interface Rejected {
+  reason: string
+}
+
+/**
+ * The writer's schema of a schema id. If values with this id cannot be read, the reason, worded to follow the id
+ * (`is ...`). `undefined` if the id is unknown.
+ */
+export type WriterSchemas = (schemaId: number) => { schema: object } | { reason: string } | undefined
+
+export type Decode = (record: LogRecord) => ChangeEvent | Rejected
+
+type AnyState = CampaignState | PledgeState | ApiKeyState
+
+type Reader = StateReader<AnyState> | Rejected
+
+// Far more than the topics have writers. Without a limit, a producer could make us compile every schema of a registry.
+const readersMax = 1_000
+
+/**
+ * A decoder for the schemas in `writerSchemas`, or for the fixed ids of `contracts/events` if there are none. It never uses
+ * both, because a registry may assign the fixed ids to any schema. It caches one compiled reader per schema id and type.
+ */
+export function createDecoder(writerSchemas?: WriterSchemas): Decode {
+  const read = createEventReader(writerSchemas)
+  return record => {
+    const event = read(record)
+    return 'reason' in event ? event : checked(event)
+  }
+}
+
+/** Decodes without checking the rules, so its events may break them. For showing a reject to a person. */
+export function createEventReader(writerSchemas?: WriterSchemas): Decode {
+  const readers = new Map<string, Reader>()
+  if (!writerSchemas) {
+    for (const type of eventTypes) readers.set(readerName(type, schemaIds[type]), currentStateReader(type))
+  }
+
+  function readerOf(type: EventType, schemaId: number): Reader {
+    const name = readerName(type, schemaId)
+    const known = readers.get(name)
+    if (known) return known
+    const found = writerSchemas?.(schemaId)
+    if (!found) return { reason: `schema id ${schemaId} is unknown for a ${type}` }
+    // Not cached: the registry may have the schema later.
+    if ('reason' in found) return { reason: `schema id ${schemaId} ${found.reason}` }
+    const reader = compiledReader(type, schemaId, found.schema)
+    const [oldest] = readers.keys()
+    if (oldest !== undefined && readers.size >= readersMax) readers.delete(oldest)
+    readers.set(name, reader)
+    return reader
+  }
+
+  return record => {
+    const type = eventTypeOf[record.topic]
+    // Its value may be left out. Without this, the record could look like a tombstone.
+    if (record.unreadable !== undefined) return { reason: record.unreadable }
+    if (record.key === null) return { reason: 'the record has no key' }
+    const key = toBuffer(record.key).toString('utf8')
+    // Bytes that are not UTF-8 become this character. Two keys that differ only in such bytes must not become one.
+    if (key.includes('\ufffd') && !isUtf8(record.key)) return { reason: 'the key is not UTF-8' }
+    if (record.value === null) return { type, key, data: null }
+    const framed = unframe(record.value)
+    if ('reason' in framed) return framed
+    const reader = readerOf(type, framed.schemaId)
+    if ('reason' in reader) return reader
+    let data: AnyState
+    try {
+      data = reader(framed.avroBinary)
+    } catch (error) {
+      return { reason: `the value is not Avro of schema id ${framed.schemaId}: ${messageOf(error)}` }
+    }
+    // The reader belongs to this type, so state and type fit together.
+    return { type, key, data } as ChangeEvent
+  }
+}
+
+/** The schema ids that values are framed with, each once. Values without framing have none. */
+export function schemaIdsOf(records: readonly LogRecord[]): Set<number> {
+  const ids = new Set<number>()
+  for (const { value } of records) {
+    const framed = value && unframe(value)
+    if (framed && 'schemaId' in framed) ids.add(framed.schemaId)
+  }
+  return ids
+}
+
+function compiledReader(type: EventType, schemaId: number, schema: object): Reader {
+  try {
+    return stateReader(type, schema)
+  } catch (error) {
+    return { reason: `schema id ${schemaId} cannot be read as a ${type}: ${messageOf(error)}` }
+  }
+}
+
+function checked(event: ChangeEvent): ChangeEvent | Rejected {
+  const fault = faultOf(event)
+  return fault ? { reason: `${fault.field} ${fault.reason}` } : event
+}
+
+function readerName(type: EventType, schemaId: number): string {
+  return `${type}/${schemaId}`
+}
+
+function toBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}

@@ -1,0 +1,205 @@
+/**
+ * Ledger rows: which parts of an event are stored. Pure.
+ *
+ * Private data ends here. A campaign that is not public becomes its id and its version, and nothing else. A backer becomes a
+ * keyed hash. A pledge that does not count has not even the hash.
+ */
+import { currencyDigits } from '../../../contracts/events/currencies.ts'
+import {
+  type ApiKeyState,
+  type CampaignState,
+  type ChangeEvent,
+  countsTowardsTotals,
+  isPublicStatus,
+  type PledgeState,
+} from '../../../contracts/events/event.ts'
+import { pledgeIdsOf } from '../../../contracts/events/rules.ts'
+import type { ByteWriter } from '../../shared/tables/byte-writer.ts'
+import type { RowEncoder, TableColumn } from '../../shared/tables/row-binary.ts'
+import type { HashBacker } from './backer-hash.ts'
+import type { Hash64 } from './siphash.ts'
+
+/** Ranks after every version that an event can have (versions are signed 64-bit). */
+export const tombstoneVersion = 18_446_744_073_709_551_615n
+
+export const ledgerCampaignColumns: readonly TableColumn[] = [
+  { name: 'campaign_id', type: 'String' },
+  { name: 'version', type: 'UInt64' },
+  { name: 'is_public', type: 'Bool' },
+  { name: 'status', type: 'LowCardinality(String)' },
+  { name: 'slug', type: 'String' },
+  { name: 'url', type: 'String' },
+  { name: 'title', type: 'String' },
+  { name: 'subtitle', type: 'Nullable(String)' },
+  { name: 'category', type: 'LowCardinality(String)' },
+  { name: 'subcategory', type: 'Nullable(String)' },
+  { name: 'location', type: 'Nullable(String)' },
+  { name: 'image_url', type: 'Nullable(String)' },
+  { name: 'currency', type: 'LowCardinality(String)' },
+  { name: 'currency_digits', type: 'UInt8' },
+  { name: 'goal_amount_minor', type: 'Int64' },
+  { name: 'campaign_type', type: 'LowCardinality(String)' },
+  { name: 'project_type', type: 'LowCardinality(String)' },
+  { name: 'is_staff_pick', type: 'Bool' },
+  { name: 'has_adult_content', type: 'Bool' },
+  { name: 'uses_ai', type: 'Bool' },
+  { name: 'tags', type: 'Array(String)' },
+  { name: 'follower_count', type: 'Int64' },
+  { name: 'launch_date', type: "Nullable(DateTime64(3, 'UTC'))" },
+  { name: 'end_date', type: "Nullable(DateTime64(3, 'UTC'))" },
+  { name: 'created_at', type: "DateTime64(3, 'UTC')" },
+  { name: 'creator_id', type: 'String' },
+  { name: 'creator_name', type: 'String' },
+  { name: 'creator_profile_url', type: 'String' },
+  { name: 'creator_avatar_url', type: 'Nullable(String)' },
+  { name: 'description', type: 'String' },
+  { name: 'risks', type: 'String' },
+  {
+    name: 'rewards',
+    type: 'Array(Tuple(reward_id String, title String, description String, amount_minor Int64, quantity_available Nullable(Int64)))',
+  },
+]
+
+export const pledgeColumns: readonly TableColumn[] = [
+  { name: 'campaign_id', type: 'String' },
+  { name: 'pledge_id', type: 'String' },
+  { name: 'version', type: 'UInt64' },
+  { name: 'counts', type: 'Bool' },
+  { name: 'backer_hash', type: 'UInt64' },
+  { name: 'amount_minor', type: 'Int64' },
+  { name: 'platform_amount_minor', type: 'Int64' },
+  { name: 'reward_id', type: 'String' },
+]
+
+export const apiKeyColumns: readonly TableColumn[] = [
+  { name: 'api_key', type: 'String' },
+  { name: 'version', type: 'UInt64' },
+  { name: 'is_unrevoked', type: 'Bool' },
+  { name: 'account_id', type: 'String' },
+  { name: 'integration_name', type: 'String' },
+  { name: 'integration_url', type: 'String' },
+  { name: 'integration_contact_email', type: 'String' },
+  { name: 'secret_hash', type: 'String' },
+  { name: 'scopes', type: 'Array(String)' },
+  { name: 'issued_at', type: "DateTime64(3, 'UTC')" },
+]
+
+/** A row: one value for each column, in the form that row-binary.ts accepts. */
+export type Row = readonly unknown[]
+
+/** A row for `ledgerCampaignColumns`. If `campaign` is null, it is a tombstone of `campaignId`. */
+export function campaignRow(campaignId: string, campaign: CampaignState | null): Row {
+  if (campaign === null || !isPublicStatus(campaign.status)) {
+    const version = campaign === null ? tombstoneVersion : campaign.version
+    return [campaignId, version, false, ...hiddenCampaignTail]
+  }
+  const { creator } = campaign
+  return [
+    campaignId,
+    campaign.version,
+    true,
+    campaign.status,
+    campaign.slug,
+    campaign.url,
+    campaign.title,
+    campaign.subtitle,
+    campaign.category,
+    campaign.subcategory,
+    campaign.location,
+    campaign.image_url,
+    campaign.currency,
+    currencyDigits(campaign.currency),
+    campaign.goal_amount_minor,
+    campaign.campaign_type,
+    campaign.project_type,
+    campaign.is_staff_pick,
+    campaign.has_adult_content,
+    campaign.uses_ai,
+    campaign.tags,
+    campaign.follower_count,
+    campaign.launch_date,
+    campaign.end_date,
+    campaign.created_at,
+    creator.creator_id,
+    creator.name,
+    creator.profile_url,
+    creator.avatar_url,
+    campaign.description,
+    campaign.risks,
+    campaign.rewards,
+  ]
+}
+
+/** A pledge's state under its key, or a tombstone. */
+export type PledgeEvent = Extract<ChangeEvent, { type: 'pledge' }>
+
+/**
+ * Writes a pledge as `pledgeColumns` have it: by hand, since nearly all rows are pledges. Throws on a key that `faultOf`
+ * would have refused.
+ */
+export function pledgeEncoder(hashBacker: HashBacker): RowEncoder<PledgeEvent> {
+  return (out, { key, data: pledge }) => {
+    if (pledge === null) {
+      const ids = pledgeIdsOf(key)
+      if (!ids) throw new TypeError(`not a pledge's key: ${key}`)
+      writeUncounted(out, ids.campaign_id, ids.pledge_id, tombstoneVersion)
+    } else if (countsTowardsTotals(pledge.status)) {
+      writeCounted(out, pledge, hashBacker(pledge.backer_id))
+    } else {
+      writeUncounted(out, pledge.campaign_id, pledge.pledge_id, pledge.version)
+    }
+  }
+}
+
+function writeCounted(out: ByteWriter, pledge: PledgeState, backerHash: Hash64): void {
+  out.string(pledge.campaign_id)
+  out.string(pledge.pledge_id)
+  out.uint64(pledge.version)
+  out.uint8(1)
+  out.uint64Halves(backerHash.low, backerHash.high)
+  out.int64(pledge.amount_minor)
+  out.int64(pledge.platform_amount_minor)
+  out.string(pledge.reward_id ?? '')
+}
+
+/** Keeps neither backer nor amount. */
+function writeUncounted(
+  out: ByteWriter,
+  campaignId: string,
+  pledgeId: string,
+  version: number | bigint,
+): void {
+  out.string(campaignId)
+  out.string(pledgeId)
+  out.uint64(version)
+  out.uint8(0)
+  out.uint64Halves(0, 0)
+  out.int64(0)
+  out.int64(0)
+  out.string('')
+}
+
+/** A row for `apiKeyColumns`. A deleted key keeps no address and no hash. */
+export function apiKeyRow(key: string, apiKey: ApiKeyState | null): Row {
+  if (apiKey === null) return [key, tombstoneVersion, false, '', '', '', '', '', [], 0]
+  const { integration } = apiKey
+  return [
+    key,
+    apiKey.version,
+    apiKey.status === 'ACTIVE',
+    apiKey.account_id,
+    integration.name,
+    integration.url,
+    integration.contact_email,
+    apiKey.secret_hash,
+    apiKey.scopes,
+    apiKey.issued_at ?? apiKey.changed_at,
+  ]
+}
+
+const hiddenCampaignTail: Row = [
+  '', // status
+  ...['', '', '', null, '', null, null, null, '', 0, 0, '', ''], // slug to project_type
+  ...[false, false, false, [], 0, null, null, 0], // is_staff_pick to created_at
+  ...['', '', '', null, '', '', []], // creator_id to rewards
+]

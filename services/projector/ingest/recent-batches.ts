@@ -1,0 +1,70 @@
+/**
+ * What the reject circuit breaker has to remember of earlier runs. Without it, a supervisor that restarts a stopped
+ * projector would move a whole topic to the dead-letter queue, a little with each restart.
+ *
+ * The batch log has the counts. Batches that an operator let pass with a higher share do not count, and neither does
+ * anything before them. So the documented way on works: one run with a higher share, and then the usual share again.
+ */
+import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { rejectSharesOf } from '../projector-log.ts'
+
+export interface BatchCounts {
+  records: number
+  rejects: number
+}
+
+export interface LoggedBatch extends BatchCounts {
+  projector: string
+  /** The offset to read next, by `topic/partition`. */
+  next: Readonly<Record<string, number>>
+}
+
+export interface RecentBatchesQuery {
+  /** As `topic/partition`. Other partitions have other producers and do not count. */
+  partitions: readonly string[]
+  /** The share of rejects that this run allows, 0 to 1. */
+  shareMax: number
+  /** How many records count as recent. */
+  windowRecords: number
+}
+
+// Longer than any row is worth reading for: a window that spans a week has no burst in it.
+const ageDaysMax = 7
+const batchesMax = 10_000
+
+/** The recent batches of all runs, the oldest first. Throws `TablesError`. */
+export async function readRecentBatches(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  { partitions, shareMax, windowRecords }: RecentBatchesQuery,
+): Promise<BatchCounts[]> {
+  const { model } = databases
+  const rows = await tables.rows<LoggedBatch>({
+    // A retried insert may have stored a row twice.
+    query: `SELECT projector, events + rejects AS records, rejects,
+              mapFromArrays(
+                arrayMap(at -> concat(at.topic, '/', toString(at.partition)), positions), positions.next
+              ) AS next
+            FROM ${model}.batch_log
+            WHERE appended_at > now() - INTERVAL ${ageDaysMax} DAY AND events + rejects > 0
+              AND arrayExists(at -> has({partitions:Array(String)}, concat(at.topic, '/', toString(at.partition))), positions)
+            ORDER BY appended_at DESC, sequence DESC LIMIT 1 BY projector, sequence LIMIT {batchesMax:UInt32}`,
+    query_params: { partitions: [...partitions], batchesMax: Math.min(batchesMax, windowRecords) },
+  })
+  const projectors = [...new Set(rows.map(({ projector }) => projector))]
+  const shares = projectors.length > 0 ? await rejectSharesOf(tables, databases, projectors) : new Map()
+  // An earlier version did not note what it allowed, so what it let pass cannot be judged.
+  const judged = rows.filter(({ projector }) => shares.has(projector))
+  const untilAllowed = judged.findIndex(({ projector }) => (shares.get(projector) ?? 0) > shareMax)
+  return firstTimes((untilAllowed < 0 ? judged : judged.slice(0, untilAllowed)).toReversed())
+}
+
+/** Leaves out batches that were written again after a kill. They have no position that was not reached before. Pure. */
+export function firstTimes(batches: readonly LoggedBatch[]): BatchCounts[] {
+  const reached = new Map<string, number>()
+  return batches.filter(({ next }) => {
+    const ahead = Object.entries(next).filter(([place, at]) => at > (reached.get(place) ?? -1))
+    for (const [place, at] of ahead) reached.set(place, at)
+    return ahead.length > 0
+  })
+}

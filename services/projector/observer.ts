@@ -1,0 +1,136 @@
+/** Reports what the ingest loop and the fold do, to the metrics and to the log. */
+import type { Logger } from 'pino'
+import { messageOf } from '../shared/message-of.ts'
+import type { Metrics } from '../shared/ops/metrics.ts'
+import type { FoldReport } from './fold/fold-worker.ts'
+import type { OnSetAside, SetAsideChange } from './fold/set-aside.ts'
+import type { ClockStep } from './fold/stamp-floor.ts'
+import type { Batch } from './ingest/batch.ts'
+import type { SharedSlugs } from './shared-slugs.ts'
+import type { Rewrite } from './superseded/rewrite-loop.ts'
+
+export interface ObserverDependencies {
+  /** Names this run of this process. */
+  run: string
+  metrics: Metrics
+  logger: Logger
+  /** Unix ms. */
+  now: () => number
+}
+
+export interface Observer {
+  onBatch(batch: Batch, timing: { writeMs: number }): void
+  onFold(report: FoldReport): void
+  onRetry(stage: 'schemas' | 'ingest' | 'fold', error: Error): void
+  onRewrite(rewrite: Rewrite): void
+  onRewriteFailure(error: Error): void
+  onSuperseded(error: Error): void
+  onLeadership(): void
+  onSharedSlugs(found: SharedSlugs, isNew: boolean): void
+  onSharedSlugsFailure(error: unknown): void
+  onClockStep(step: ClockStep): void
+  onSetAside: OnSetAside
+}
+
+// Each rejected record of a batch gets a log line, up to this many. All of them are in the dead-letter queue and counted.
+const loggedRejectsMax = 10
+
+const setAsideTexts: Readonly<Record<SetAsideChange['event'], string>> = {
+  'set aside': 'a campaign could not be folded within its bounds; it is set aside, and the others go on',
+  'folded alone': 'a campaign that is set aside was folded alone',
+  'not folded': 'a campaign that is set aside could not be folded alone either; it is tried again later',
+  back: 'a campaign is not set aside any more',
+}
+
+export function createObserver({ run, metrics, logger, now }: ObserverDependencies): Observer {
+  return {
+    onBatch(batch, { writeMs }) {
+      for (const [topic, accepted] of Object.entries(batch.eventsByTopic)) {
+        if (accepted > 0) metrics.events.inc({ topic, outcome: 'accepted' }, accepted)
+      }
+      for (const [topic, records] of Object.entries(batch.misplaced.byTopic)) {
+        metrics.misplacedRecords.inc({ topic }, records)
+      }
+      for (const { record } of batch.rejects) metrics.events.inc({ topic: record.topic, outcome: 'rejected' })
+      for (const { record, reason } of batch.rejects.slice(0, loggedRejectsMax)) {
+        const { topic, partition, offset } = record
+        const place = { topic, partition, offset, reason, ofBatch: batch.rejects.length }
+        logger.warn(place, 'a record was rejected')
+      }
+      metrics.batchRecords.observe(batch.records)
+      metrics.batchSeconds.observe(writeMs / 1000)
+      logger.debug({ records: batch.records, rejects: batch.rejects.length, writeMs }, 'batch')
+    },
+
+    onFold(report) {
+      metrics.foldSeconds.observe(report.elapsedMs / 1000)
+      metrics.foldCampaigns.observe(report.campaigns)
+      metrics.freshnessSeconds.observe(Math.max(0, now() - report.oldestAt) / 1000)
+      logger.debug(report, 'fold')
+    },
+
+    onRetry(stage, error) {
+      metrics.retries.inc({ stage })
+      const failed =
+        stage === 'schemas' ? 'the schema registry did not answer' : 'ClickHouse did not accept it'
+      logger.warn({ stage, error: error.message }, `${failed}; trying again`)
+    },
+
+    onRewrite(rewrite) {
+      metrics.rewrites.inc({ table: rewrite.table })
+      logger.info(rewrite, 'superseded rows were removed from disk')
+    },
+
+    onRewriteFailure(error) {
+      metrics.retries.inc({ stage: 'rewrite' })
+      logger.warn(
+        { error: error.message },
+        'superseded rows could not be removed from disk yet; trying again later',
+      )
+    },
+
+    onSuperseded(error) {
+      logger.warn(
+        { error: error.message },
+        'another projector folds these tables; if this goes on, two consumer groups write to the same tables',
+      )
+    },
+
+    onLeadership() {
+      logger.info({ holder: run }, 'this process folds now')
+    },
+
+    onSharedSlugs({ count, examples }, isNew) {
+      metrics.sharedSlugs.set(count)
+      if (!isNew) return
+      if (count === 0) logger.info('no slug is shared by several public campaigns any more')
+      else
+        logger.warn(
+          { slugs: count, examples },
+          'several public campaigns have the same slug; by such a slug the API finds only the one with the smallest id',
+        )
+    },
+
+    onSharedSlugsFailure(error) {
+      logger.debug({ error: messageOf(error) }, 'the shared slugs could not be read')
+    },
+
+    onClockStep({ stepMs, behindMs }) {
+      metrics.clockSteps.inc({ direction: stepMs < 0 ? 'back' : 'forward' })
+      logger.warn(
+        { stepMs, behindMs },
+        'the clock of ClickHouse stepped; no change is lost, but until the clock has passed the latest updated_at, every ' +
+          'poll delivers what changed since then again',
+      )
+    },
+
+    onSetAside(all, change) {
+      metrics.setAside.reset()
+      for (const { campaign, failures } of all) metrics.setAside.set({ campaign }, failures)
+      if (!change) return
+      const { event, ...found } = change
+      const isGood = event === 'folded alone' || event === 'back'
+      logger[isGood ? 'info' : 'warn'](found, setAsideTexts[event])
+    },
+  }
+}

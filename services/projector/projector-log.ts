@@ -1,0 +1,72 @@
+/**
+ * The projector log: what a run notes for later runs and for `status`. The batch log has the batches; this has what is
+ * not a batch.
+ */
+import type { Databases, Tables } from '../shared/tables/port.ts'
+import { encodeRows } from '../shared/tables/row-binary.ts'
+
+export type ProjectorNote =
+  /** The run began to read, under this setting. */
+  | { kind: 'started'; detail: { rejectShareMax: number } }
+  /** Everything that these partitions (`topic/partition`) had `msAgo` before the note was in the tables. */
+  | { kind: 'present'; detail: { partitions: string[]; msAgo: number } }
+  /** Records that are not in the partition of their key, since the run's last such note. */
+  | { kind: 'misplaced'; detail: { records: number; examples: string[] } }
+
+const columns = [
+  { name: 'projector', type: 'String' },
+  { name: 'kind', type: 'LowCardinality(String)' },
+  { name: 'detail', type: 'String' },
+]
+
+/** `projector`: names the run, as in the batch log. Throws `TablesError`. */
+export async function writeNote(
+  tables: Pick<Tables, 'insert'>,
+  { model }: Databases,
+  projector: string,
+  { kind, detail }: ProjectorNote,
+): Promise<void> {
+  const row = [projector, kind, JSON.stringify(detail)]
+  await tables.insert({ table: `${model}.projector_log`, columns, rows: encodeRows(columns, [row]) })
+}
+
+export interface MisplacedStatus {
+  records: number
+  /** ISO 8601; null if there are none. */
+  last_at: string | null
+  /** The latest, as `topic/partition key`. */
+  examples: string[]
+}
+
+const misplacedDays = 30
+const examplesMax = 10
+
+/** The records of the last 30 days that are not in the partition of their key. */
+export async function readMisplaced(
+  tables: Pick<Tables, 'rows'>,
+  { model }: Databases,
+): Promise<MisplacedStatus> {
+  const [found] = await tables.rows<MisplacedStatus>({
+    query: `SELECT sum(JSONExtractUInt(detail, 'records')) AS records,
+              if(count() = 0, NULL, formatDateTime(max(noted_at), '%Y-%m-%dT%H:%i:%S.%fZ')) AS last_at,
+              arraySlice(arrayDistinct(arrayFlatten(groupArray(JSONExtract(detail, 'examples', 'Array(String)')))), 1, ${examplesMax}) AS examples
+            FROM (SELECT detail, noted_at FROM ${model}.projector_log
+                  WHERE kind = 'misplaced' AND noted_at > now() - INTERVAL ${misplacedDays} DAY ORDER BY noted_at DESC)`,
+  })
+  if (!found) throw new Error('the projector log returned no row')
+  return found
+}
+
+/** The share of rejects that these runs allowed, by projector. Runs of a program without this log are missing. */
+export async function rejectSharesOf(
+  tables: Pick<Tables, 'rows'>,
+  { model }: Databases,
+  projectors: readonly string[],
+): Promise<Map<string, number>> {
+  const rows = await tables.rows<{ projector: string; share: number }>({
+    query: `SELECT projector, max(JSONExtractFloat(detail, 'rejectShareMax')) AS share FROM ${model}.projector_log
+            WHERE kind = 'started' AND projector IN {projectors:Array(String)} GROUP BY projector`,
+    query_params: { projectors: [...projectors] },
+  })
+  return new Map(rows.map(({ projector, share }) => [projector, share]))
+}

@@ -1,0 +1,126 @@
+/**
+ * Purges ClickHouse's tables, and says until when Kafka and the caches keep the rest: Kafka compacts its topics by
+ * itself, and cached answers expire.
+ */
+import { withDistributedRebuilds } from '../rebuild/distributed.ts'
+import type { Config } from '../shared/config.ts'
+import {
+  databasesOf,
+  kafkaSettings,
+  readerSettings,
+  required,
+  serverSettings,
+  shardsOf,
+} from '../shared/distributed.ts'
+import { openKafkaInspector } from '../shared/event-log/kafka/inspector.ts'
+import { readRetention, type TopicRetention } from '../shared/event-log/kafka/retention.ts'
+import { messageOf } from '../shared/message-of.ts'
+import { createLogger } from '../shared/ops/logger.ts'
+import { openTables } from '../shared/tables/clickhouse.ts'
+import type { Shard } from '../shared/tables/port.ts'
+import { cachesOf } from './caches.ts'
+import { untilCaughtUp } from './caught-up.ts'
+import { purgeRebuilds } from './rebuilds.ts'
+import { counted, leftOver, type PurgedCopy, type PurgeReport, purged, unreached } from './report.ts'
+import { purgeTables, type TablesPurge } from './tables.ts'
+
+export interface DistributedPurge extends TablesPurge {
+  config: Config
+  removesRejects: boolean
+}
+
+/** Throws `ConfigError`, or if the projectors do not get to the end of the log. */
+export async function purgeDistributed(purge: DistributedPurge): Promise<PurgeReport> {
+  const { config, isDry, now } = purge
+  required(config, ['PLEDGEVIEW_KAFKA_BROKERS', 'PLEDGEVIEW_CLICKHOUSE_URL'])
+  const startedAt = new Date(now()).toISOString()
+  const tables = openTables(serverSettings(config))
+  const cluster = await shardsOf(config)
+  const single: Shard = { tables, databases: databasesOf(config) }
+  const shards = cluster?.shards ?? [single]
+  try {
+    if (!isDry) await untilProjected(purge, shards)
+    const copies: PurgedCopy[] = await purgeTopics(purge)
+    for (const [index, shard] of shards.entries()) {
+      copies.push(...(await purgeTables(shard, purge, cluster ? `shard ${index + 1}, ` : '')))
+    }
+    // A cluster cannot be rebuilt in place, so there is nothing from before a rebuild.
+    if (!cluster) {
+      const logger = createLogger('error')
+      copies.push(
+        ...(await withDistributedRebuilds(config, { logger }, rebuilds =>
+          purgeRebuilds(single, rebuilds, purge),
+        )),
+      )
+    }
+    return { isDry, startedAt, copies: [...copies, ...(await systemLogs(shards)), cachesOf(config, now())] }
+  } finally {
+    await cluster?.close()
+    await tables.close()
+  }
+}
+
+async function untilProjected(purge: DistributedPurge, shards: readonly Shard[]): Promise<void> {
+  const logger = createLogger('error')
+  const inspector = await openKafkaInspector(readerSettings(purge.config), { logger })
+  try {
+    await untilCaughtUp({ ...purge, lag: async () => (await inspector.group()).lag, shards })
+  } finally {
+    await inspector.close()
+  }
+}
+
+/** Never throws. */
+async function purgeTopics({ config, isDry, removesRejects, now }: DistributedPurge): Promise<PurgedCopy[]> {
+  try {
+    const { topics, rejects } = await readRetention(kafkaSettings(config), {
+      removesRejects: removesRejects && !isDry,
+      logger: createLogger('error'),
+    })
+    const done = !removesRejects ? 'nothing' : isDry ? 'deletes all messages' : 'deleted all messages'
+    const { name, messages, isUnused, keptMs } = rejects
+    const kept = `${counted(messages, 'reject')}; --rejects deletes them all`
+    const until = keptMs === null ? null : now() + keptMs
+    return [
+      ...topics.map(topic => topicCopy(topic, now())),
+      isUnused
+        ? purged(`topic ${name}`, done)
+        : // Also without a message: an earlier purge may have deleted them.
+          leftOver(`topic ${name}`, done, messages === 0 || removesRejects ? deletedRejects : kept, until),
+    ]
+  } catch (error) {
+    return [unreached('topics', messageOf(error))]
+  }
+}
+
+// A deletion only moves the start of the partition. The brokers delete a file when they have begun the next one.
+const deletedRejects = 'bytes of deleted rejects in files of the brokers; no client can read them'
+
+function topicCopy({ name, compactionMs }: TopicRetention, now: number): PurgedCopy {
+  const copy = `topic ${name}`
+  if (compactionMs === null) {
+    const reason =
+      'states that a newer event replaces, without a bound: set max.compaction.lag.ms of the topic'
+    return unreached(copy, reason)
+  }
+  const left = 'states that a newer event replaces, until each partition has one more event after this time'
+  return leftOver(copy, 'nothing: the brokers compact it', left, now + compactionMs)
+}
+
+/** A server's own logs have the texts of statements, with ids of campaigns and keys. */
+async function systemLogs(shards: readonly Shard[]): Promise<PurgedCopy[]> {
+  const [first] = shards
+  const logs = await first?.tables
+    .rows<{ name: string }>({
+      query: `SELECT name FROM system.tables WHERE database = 'system' AND name IN ('query_log', 'text_log') ORDER BY name`,
+    })
+    .catch(() => [])
+  return (logs ?? []).map(({ name }) =>
+    leftOver(
+      `system.${name}`,
+      'nothing',
+      'ids of campaigns and API keys in statements; its own TTL removes them',
+      null,
+    ),
+  )
+}

@@ -1,0 +1,62 @@
+/** Purges what rebuilds have left: the tables from before the last one, and the examples of differences in its log. */
+
+import type { RebuildController } from '../rebuild/rebuild-controller.ts'
+import { isWorking, latestRebuild, writeRebuild } from '../rebuild/rebuild-log.ts'
+import { messageOf } from '../shared/message-of.ts'
+import type { Shard } from '../shared/tables/port.ts'
+import { type PurgedCopy, purged, unreached } from './report.ts'
+import { readParts, type TablesPurge, untilGone, withQuickRemoval } from './tables.ts'
+
+const previousTables = 'previous tables'
+const rebuildLog = 'rebuild log'
+// How the JSON of a rebuild with examples of differences looks.
+const withExamples = `position(detail, '"examples":[{') > 0`
+
+/** Never throws. The previous tables are dropped, so there is no rollback afterwards. */
+export async function purgeRebuilds(
+  shard: Shard,
+  rebuilds: Pick<RebuildController, 'report' | 'drop'>,
+  purge: TablesPurge,
+): Promise<PurgedCopy[]> {
+  try {
+    const latest = await rebuilds.report()
+    if (latest && isWorking(latest.state)) {
+      const reason = 'a rebuild is not finished: let it end or give it up, then run the purge again'
+      return [unreached(previousTables, reason)]
+    }
+    const isKept = latest?.isPreviousKept ?? false
+    if (isKept && !purge.isDry) await rebuilds.drop()
+    const dropped = purge.isDry ? 'drops them: no rollback after that' : 'dropped: no rollback any more'
+    return [purged(previousTables, isKept ? dropped : 'none are kept'), await purgeLog(shard, purge)]
+  } catch (error) {
+    return [unreached(previousTables, messageOf(error))]
+  }
+}
+
+/** The log shows old and new texts of campaigns that a rebuild has changed. */
+async function purgeLog({ tables, databases }: Shard, purge: TablesPurge): Promise<PurgedCopy> {
+  const table = `${databases.model}.rebuild_log`
+  const [found] = await tables.rows<{ rows: number }>({
+    query: `SELECT countIf(${withExamples}) AS rows FROM ${table}`,
+  })
+  const rows = found?.rows ?? 0
+  if (rows === 0) return purged(rebuildLog, 'no examples of differences')
+  if (purge.isDry) return purged(rebuildLog, 'removes the examples of differences')
+  const state = await latestRebuild(tables, databases)
+  if (state?.detail.differences) {
+    const differences = { ...state.detail.differences, examples: [] }
+    await writeRebuild(tables, databases, { ...state, detail: { ...state.detail, differences } })
+  }
+  await withQuickRemoval(tables, databases, ['rebuild_log'], async () => {
+    const before = await readParts(tables, databases, 'rebuild_log')
+    await tables.run({
+      query: `ALTER TABLE ${table} DELETE WHERE ${withExamples} SETTINGS mutations_sync = 2`,
+    })
+    const active = new Set(
+      (await readParts(tables, databases, 'rebuild_log')).filter(part => part.active).map(({ name }) => name),
+    )
+    const names = before.map(({ name }) => name).filter(name => !active.has(name))
+    await untilGone(tables, databases, { table: 'rebuild_log', names }, purge)
+  })
+  return purged(rebuildLog, 'examples of differences removed')
+}

@@ -1,0 +1,41 @@
+/** What a purge reports: each copy of the data, what was done to it, and what is left of it until when. */
+
+export interface PurgedCopy {
+  /** The copy, in a word or two. */
+  copy: string
+  /** What was done; in a dry run, what would be. */
+  done: string
+  /** What deleted or replaced content is left, or may be left; null: none. */
+  left: string | null
+  /** When the rest will be gone by itself, ISO 8601; null: not by itself, or nothing is left. */
+  until: string | null
+  /** Whether the purge did all that it can do there. Otherwise run it again, or follow the advice in the report. */
+  isReached: boolean
+}
+
+export interface PurgeReport {
+  isDry: boolean
+  /** ISO 8601. */
+  startedAt: string
+  copies: PurgedCopy[]
+}
+
+/** A copy of which nothing is left. */
+export function purged(copy: string, done: string): PurgedCopy {
+  return { copy, done, left: null, until: null, isReached: true }
+}
+
+/** A copy of which something is left until a time (Unix ms), or until an operator acts (null). */
+export function leftOver(copy: string, done: string, left: string, until: number | null): PurgedCopy {
+  return { copy, done, left, until: until === null ? null : new Date(until).toISOString(), isReached: true }
+}
+
+/** A copy that the purge could not reach. */
+export function unreached(copy: string, reason: string): PurgedCopy {
+  return { copy, done: 'nothing', left: reason, until: null, isReached: false }
+}
+
+/** `3 records`, `1 record`. */
+export function counted(amount: number, what: string): string {
+  return `${amount} ${what}${amount === 1 ? '' : 's'}`
+}

@@ -1,0 +1,107 @@
+/**
+ * Revocations: refuses a key as soon as the ledger knows that it is revoked.
+ *
+ * The key ring follows the read table, so it learns of a revocation only after a fold. A fold may wait: for a backlog, for
+ * the swap of a rebuild, or for a new leader. A revocation must not wait, so it is read from the ledger (the view
+ * `revoked_keys`).
+ *
+ * Promise: a key is refused within two seconds of the insert of its revocation into the ledger, while ClickHouse answers.
+ * If the last read is older than `freshMsMax`, this reports that it is not ready. The keys that it has read stay refused.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { revokedKeysStatement } from '../views/statements.ts'
+import type { KeyRing } from './key-ring.ts'
+
+export interface RevocationsOptions {
+  /** Pause between two reads. */
+  pollMs: number
+  /** Time limit of one read, so that a read on a lost connection is soon tried again. After a failure it doubles. */
+  pollMsMax: number
+  /** The time limit grows up to this. */
+  readMsMax: number
+  /** How long this is ready after a successful read. */
+  freshMsMax: number
+  /**
+   * How long a key stays refused at least after it has left the view. Then the fold has made it inactive, and the key ring
+   * needs some time to notice. In the swap of a rebuild a revocation can also leave the ledger for some seconds.
+   */
+  refusedMsMin: number
+}
+
+export interface RevocationsDependencies {
+  tables: Pick<Tables, 'rows'>
+  databases: Databases
+  options: RevocationsOptions
+  /** Unix milliseconds. */
+  now: () => number
+  /** Called for every failed read, for the log. */
+  onError: (error: unknown) => void
+}
+
+export const defaultRevocationsOptions: RevocationsOptions = {
+  pollMs: 500,
+  pollMsMax: 1_000,
+  readMsMax: 15_000,
+  freshMsMax: 2_000,
+  refusedMsMin: 300_000,
+}
+
+/** The same key ring, but it also refuses the keys that are revoked and not folded yet. */
+export function withRevocations(keyRing: KeyRing, dependencies: RevocationsDependencies): KeyRing {
+  const { tables, databases, options, now, onError } = dependencies
+  const stopping = new AbortController()
+  // Each refused key, and when it was last in the view.
+  const refused = new Map<string, number>()
+  let readAt = Number.NEGATIVE_INFINITY
+  let msMax = options.pollMsMax
+  let following: Promise<void> = Promise.resolve()
+
+  async function read(): Promise<void> {
+    const startedAt = now()
+    const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(msMax)])
+    const statement = revokedKeysStatement(databases, msMax)
+    msMax = Math.min(2 * msMax, options.readMsMax)
+    const rows = await tables.rows<{ api_key: string }>(statement, { signal })
+    msMax = Math.min(Math.max(options.pollMsMax, 2 * (now() - startedAt)), options.readMsMax)
+    for (const { api_key: key } of rows) refused.set(key, startedAt)
+    readAt = startedAt
+    // The key ring has just been equal to the table, so it knows without help what is active.
+    if (!keyRing.isReady()) return
+    for (const [key, at] of refused) if (startedAt - at > options.refusedMsMin) refused.delete(key)
+  }
+
+  async function tryRead(): Promise<void> {
+    try {
+      await read()
+    } catch (error) {
+      if (!stopping.signal.aborted) onError(error)
+    }
+  }
+
+  async function follow(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await delay(options.pollMs, undefined, { signal: stopping.signal }).catch(() => undefined)
+      if (!stopping.signal.aborted) await tryRead()
+    }
+  }
+
+  return {
+    async start() {
+      await Promise.all([keyRing.start(), tryRead()])
+      following = follow()
+    },
+
+    async close() {
+      stopping.abort()
+      await Promise.all([keyRing.close(), following])
+    },
+
+    lookup(key) {
+      const found = keyRing.lookup(key)
+      return refused.has(key) ? undefined : found
+    },
+
+    isReady: () => keyRing.isReady() && now() - readAt <= options.freshMsMax,
+  }
+}

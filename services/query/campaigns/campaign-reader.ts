@@ -1,0 +1,104 @@
+/**
+ * Builds the responses of the query service without a cache: statement, rows, presentation, schema, bytes.
+ *
+ * Every body is parsed by its schema before it is serialised, and only here. So no field outside the allowlist can
+ * leave, whatever the tables hold.
+ */
+import { createHash } from 'node:crypto'
+import { basePath } from '../../../contracts/api/conventions.ts'
+import { formatListQuery, type ListParameters } from '../../../contracts/api/parameters.ts'
+import {
+  projectDetailBodySchema,
+  projectListBodySchema,
+  statsBodySchema,
+} from '../../../contracts/api/schemas.ts'
+import type { Databases, Tables } from '../../shared/tables/port.ts'
+import type { CacheEntry } from '../cache/response-cache.ts'
+import type { CampaignLists } from '../lists/campaign-lists.ts'
+import type { QueryAppOptions } from '../options.ts'
+import { presentProject, presentProjectDetail, presentStats } from '../views/present.ts'
+import type { ProjectDetailRow, StatsRow } from '../views/rows.ts'
+import { projectDetailStatement, statsStatement } from '../views/statements.ts'
+import type { CampaignRows } from './campaign-rows.ts'
+
+export interface CampaignReader {
+  /** `owner`: the API key that asks. */
+  projects(parameters: ListParameters, owner: string): Promise<CacheEntry>
+  /** Rejects with `NotFoundError` if no public campaign has this slug. */
+  projectDetail(slug: string): Promise<CacheEntry>
+  stats(): Promise<CacheEntry>
+}
+
+export interface CampaignReaderDependencies {
+  tables: Pick<Tables, 'rows'>
+  databases: Databases
+  lists: CampaignLists
+  rows: CampaignRows
+  options: Pick<QueryAppOptions, 'platformCurrency' | 'detailCacheMs' | 'statsCacheMs' | 'statementMsMax'>
+  /** Unix milliseconds. */
+  now: () => number
+}
+
+/** There is no such public resource. */
+export class NotFoundError extends Error {
+  override name = 'NotFoundError'
+}
+
+/** Creates a reader. Each call computes a new response. */
+export function createCampaignReader(dependencies: CampaignReaderDependencies): CampaignReader {
+  const { tables, databases, lists, rows, options, now } = dependencies
+
+  return {
+    async projects(parameters, owner) {
+      const { limit, offset } = parameters
+      const page = await lists.page(parameters, { limit, offset }, owner)
+      const { ids, total, asOf, createdAt, expiresAt } = page
+      // If a campaign is no longer public, its page leaves it out; the total of the snapshot stays.
+      const found = await rows.read(ids, asOf)
+      const hasMore = offset + limit < total
+      const body = projectListBodySchema.parse({
+        data: found.map(row => presentProject(row, createdAt)),
+        pagination: { total, limit, offset, has_more: hasMore },
+      })
+      return entryOf(body, { asOf, link: hasMore ? nextLink(parameters) : null, createdAt, expiresAt })
+    },
+
+    async projectDetail(slug) {
+      const createdAt = now()
+      const [row] = await tables.rows<ProjectDetailRow>(
+        projectDetailStatement(slug, databases, options.statementMsMax),
+      )
+      if (row === undefined) throw new NotFoundError('no public campaign has this slug')
+      const body = projectDetailBodySchema.parse({ data: presentProjectDetail(row, createdAt) })
+      return entryOf(body, {
+        asOf: null,
+        link: null,
+        createdAt,
+        expiresAt: createdAt + options.detailCacheMs,
+      })
+    },
+
+    async stats() {
+      const createdAt = now()
+      const [row] = await tables.rows<StatsRow>(statsStatement(databases, options.statementMsMax))
+      if (row === undefined) throw new Error('the statistics statement returned no row')
+      const body = statsBodySchema.parse({ data: presentStats(row, options.platformCurrency) })
+      return entryOf(body, { asOf: null, link: null, createdAt, expiresAt: createdAt + options.statsCacheMs })
+    },
+  }
+}
+
+function entryOf(body: object, rest: Omit<CacheEntry, 'body' | 'etag'>): CacheEntry {
+  const bytes = Buffer.from(JSON.stringify(body))
+  return { body: bytes, etag: weakTagOf(bytes), ...rest }
+}
+
+// Weak, because a proxy may send the same body in another encoding.
+function weakTagOf(bytes: Buffer): string {
+  return `W/"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
+}
+
+function nextLink(parameters: ListParameters): string {
+  const next = formatListQuery({ ...parameters, offset: parameters.offset + parameters.limit })
+  return `<${basePath}/projects?${next}>; rel="next"`
+}

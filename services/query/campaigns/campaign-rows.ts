@@ -1,0 +1,147 @@
+/**
+ * Reads the rows of a page by id.
+ *
+ * With a list index, a row is cached until the index shows that its campaign changed. Rows that several requests miss
+ * are read in one statement. So pages of thousands of different lists do not cause as many statements.
+ */
+import { LRUCache } from 'lru-cache'
+import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { yieldToEventLoop } from '../../shared/yield-to-event-loop.ts'
+import { createFairYield } from '../fair-yield.ts'
+import type { FollowedIndex, ListFollower } from '../lists/list-follower.ts'
+import { presentTimestamp } from '../views/present.ts'
+import type { ProjectRow } from '../views/rows.ts'
+import { projectsStatement } from '../views/statements.ts'
+
+export interface CampaignRows {
+  /**
+   * The rows of these campaigns in the order of the ids, each with every change up to `asOf` (ISO 8601). A campaign
+   * that is no longer public is left out.
+   */
+  read(ids: readonly string[], asOf: string): Promise<ProjectRow[]>
+}
+
+export interface CampaignRowsDependencies {
+  tables: Pick<Tables, 'rows'>
+  databases: Databases
+  statementMsMax: number
+  follower: ListFollower
+  /** Memory limit for the cached rows. */
+  bytesMax: number
+  /** Milliseconds of a clock that never runs backwards. */
+  now: () => number
+}
+
+// ClickHouse bounds the length of a parameter: 128 KiB by default.
+const idsMax = 500
+const idsCharsMax = 40_000
+// Presenting rows takes most of the time of a request, and a thousand requests may have waited for the same rows.
+const yieldAfterMs = 10
+
+/**
+ * Creates rows that are cached as long as the index shows that they are current. Without an index every page reads
+ * them.
+ */
+export function createCachedCampaignRows(dependencies: CampaignRowsDependencies): CampaignRows {
+  const { tables, databases, statementMsMax, follower, bytesMax, now } = dependencies
+  const kept = new LRUCache<string, KeptRow>({ maxSize: bytesMax, sizeCalculation: ({ bytes }) => bytes })
+  const fairYield = createFairYield({ msMax: yieldAfterMs, now })
+  const loadBatched = inBatches(async ids => {
+    const rows = await load(ids)
+    for (const row of rows.values()) kept.set(row.campaign_id, keptRow(row))
+    return rows
+  })
+
+  async function load(ids: readonly string[]): Promise<RowsById> {
+    if (ids.length === 0) return new Map()
+    const rows = await tables.rows<ProjectRow>(projectsStatement(ids, databases, statementMsMax))
+    return new Map(rows.map(row => [row.campaign_id, row]))
+  }
+
+  /**
+   * The cached row, if it has the same change time as the index. It may differ in both directions, because a clock may
+   * be set back.
+   */
+  function current(id: string, { index }: FollowedIndex): ProjectRow | undefined {
+    const found = kept.get(id)
+    const updatedAt = index.updatedAt(id)
+    return found && found.updatedAt === updatedAt ? found.row : undefined
+  }
+
+  return {
+    async read(ids, asOf) {
+      const followed = await follower.current(Date.parse(asOf))
+      if (!followed) return inOrder(ids, await load(ids))
+      const rows = new Map<string, ProjectRow>()
+      const missing: string[] = []
+      for (const id of ids) {
+        const row = current(id, followed)
+        if (row) rows.set(id, row)
+        else missing.push(id)
+      }
+      if (missing.length > 0) {
+        const loaded = await loadBatched(missing)
+        for (const id of missing) {
+          const row = loaded.get(id)
+          if (row) rows.set(id, row)
+        }
+      }
+      await fairYield()
+      return inOrder(ids, rows)
+    },
+  }
+}
+
+interface KeptRow {
+  row: ProjectRow
+  /** Unix ms. */
+  updatedAt: number
+  bytes: number
+}
+
+function keptRow(row: ProjectRow): KeptRow {
+  return {
+    row,
+    updatedAt: Date.parse(presentTimestamp(row.updated_at)),
+    // In memory a character takes one or two bytes; the object around the strings is small.
+    bytes: 2 * JSON.stringify(row).length + 512,
+  }
+}
+
+function inOrder(ids: readonly string[], rows: RowsById): ProjectRow[] {
+  return ids.flatMap(id => rows.get(id) ?? [])
+}
+
+type RowsById = ReadonlyMap<string, ProjectRow>
+
+/**
+ * Loads one batch at a time. Ids that are requested meanwhile form the next batch, up to a limit of ids and characters.
+ */
+function inBatches(
+  loadMany: (ids: readonly string[]) => Promise<RowsById>,
+): (ids: readonly string[]) => Promise<RowsById> {
+  let next: { ids: Set<string>; chars: number; loading: Promise<RowsById> } | undefined
+  let last: Promise<unknown> = Promise.resolve()
+
+  function startBatch() {
+    const ids = new Set<string>()
+    const batch = { ids, chars: 0, loading: loadAfter(last, ids) }
+    last = batch.loading.catch(() => undefined)
+    return batch
+  }
+
+  async function loadAfter(before: Promise<unknown>, ids: ReadonlySet<string>): Promise<RowsById> {
+    await Promise.all([before, yieldToEventLoop()])
+    if (next?.ids === ids) next = undefined
+    return loadMany([...ids])
+  }
+
+  return ids => {
+    const chars = ids.reduce((sum, id) => sum + id.length, 0)
+    const isFull = next && (next.ids.size + ids.length > idsMax || next.chars + chars > idsCharsMax)
+    if (next === undefined || isFull) next = startBatch()
+    next.chars += chars
+    for (const id of ids) next.ids.add(id)
+    return next.loading
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * Responses for input that never becomes a request of the app: bytes that the HTTP parser refuses, requests that do not
+ * arrive in time, and CONNECT. These responses have the same shape and headers as every other error, and close the
+ * connection.
+ */
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { ErrorCode } from '../../../contracts/api/errors.ts'
+import type { Admission, Admissions } from './admission.ts'
+import { commonHeaders, type ResponseHeaders, rateLimitHeaders } from './headers.ts'
+import { isResource, type Refusal, refusal } from './refusals.ts'
+
+export interface ClientErrorDependencies {
+  admissions: Pick<Admissions, 'admit' | 'admitAddress' | 'unknown'>
+  newRequestId: () => string
+  /** Unix milliseconds. */
+  now: () => number
+  /** Called for every response, for the log and the metrics. */
+  onDone: (done: { requestId: string; code: ErrorCode; status: number; elapsedMs: number }) => void
+  /** Called if the admission of a request fails. The request is answered anyway. */
+  onError: (error: unknown) => void
+}
+
+export interface ClientErrors {
+  /**
+   * Answers input that the HTTP parser refused, and requests that timed out. For Fastify's option `clientErrorHandler`.
+   */
+  handle(error: ParserError, socket: Connection): void
+  /** Answers CONNECT and `Expect` on this server. Also tracks its requests, so that `handle` can answer in order. */
+  listen(server: Server): void
+}
+
+/** The parts of a socket that are used here. */
+type Connection = Duplex & { remoteAddress?: string | undefined }
+
+// Time for a client to read its answer and to stop sending. After it the connection is cut.
+const lingerMsMax = 1000
+
+/** Creates the handlers of client errors. Call `listen` with the server before it accepts connections. */
+export function createClientErrors(dependencies: ClientErrorDependencies): ClientErrors {
+  const latestResponses = new WeakMap<Duplex, ServerResponse>()
+  const answered = new WeakSet<Duplex>()
+
+  // Answers keep the order of the requests, so this one waits until the response in progress is finished.
+  function inOrder(socket: Connection, answer: () => void): void {
+    const latest = latestResponses.get(socket)
+    // If the body of an answered request breaks off, there is no further request to answer.
+    const answerOrEnd = () => (latest?.req.complete === false ? socket.destroy() : answer())
+    if (latest === undefined || latest.writableFinished) answerOrEnd()
+    else latest.once('close', answerOrEnd)
+  }
+
+  return {
+    handle(error, socket) {
+      // The parser reports another error for every chunk that follows.
+      if (answered.has(socket)) return
+      answered.add(socket)
+      if (error.code === 'ECONNRESET' || !socket.writable) {
+        socket.destroy()
+        return
+      }
+      inOrder(socket, () => answerConnection(socket, codeOf(error), dependencies))
+    },
+
+    listen(server) {
+      server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+        latestResponses.set(request.socket, response)
+      })
+
+      server.on('connect', (request: IncomingMessage, socket: Connection) => {
+        // Node has removed its own listeners from this socket. Without an error listener, an error would end the
+        // process.
+        socket.on('error', () => socket.destroy())
+        inOrder(socket, () => answerConnection(socket, 'method_not_allowed', dependencies, request))
+      })
+
+      // Ignore `Expect`: no body is wanted, so there is nothing to continue, and other expectations have no meaning
+      // here.
+      const answerAsRequest = (request: IncomingMessage, response: ServerResponse) => {
+        response.shouldKeepAlive = false
+        server.emit('request', request, response)
+      }
+      server.on('checkContinue', answerAsRequest)
+      server.on('checkExpectation', answerAsRequest)
+    },
+  }
+}
+
+interface ParserError extends Error {
+  code?: string
+  rawPacket?: Buffer
+  /** The offset in the packet at which the parser stopped. */
+  bytesParsed?: number
+}
+
+/** Maps an error of the parser to an error code. Pure. */
+export function codeOf({ code, rawPacket, bytesParsed = 0 }: Omit<ParserError, keyof Error>): ErrorCode {
+  if (code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request_timeout'
+  if (code !== 'HPE_INVALID_METHOD') return 'malformed_request'
+  // A method that the parser does not know is answered like any other unsupported method.
+  const target = requestLinePattern.exec(lineAt(rawPacket, bytesParsed))?.[1]
+  if (target === undefined) return 'malformed_request'
+  return isResource(target) ? 'method_not_allowed' : 'not_found'
+}
+
+const requestLinePattern = /^[!#$%&'*+.^_`|~\w-]+ ((?:https?:\/)?\/\S*) HTTP\/1\.[01]\r?$/i
+
+function lineAt(packet: Buffer | undefined, place: number): string {
+  const text = packet?.toString('latin1') ?? ''
+  const start = place === 0 ? 0 : text.lastIndexOf('\n', place - 1) + 1
+  return text.slice(start).split('\n', 1)[0] ?? ''
+}
+
+async function answerConnection(
+  socket: Connection,
+  code: ErrorCode,
+  { admissions, newRequestId, now, onDone, onError }: ClientErrorDependencies,
+  request?: IncomingMessage,
+): Promise<void> {
+  const startedAt = now()
+  const requestId = newRequestId()
+  let admission: Admission
+  try {
+    admission = request
+      ? await admissions.admit({ request, address: socket.remoteAddress })
+      : await admissions.admitAddress(socket.remoteAddress)
+  } catch (error) {
+    onError(error)
+    admission = admissions.unknown()
+  }
+  // An unreadable request gets its own error even if its bucket is empty, because the connection ends here anyway.
+  const answer = refusal(code)
+  const headers: ResponseHeaders = {
+    ...commonHeaders(requestId),
+    ...rateLimitHeaders(admission.decision, { windowMs: admission.windowMs, now: now() }),
+    ...answer.headers,
+    connection: 'close',
+    date: new Date(now()).toUTCString(),
+  }
+  endConnection(socket, serialise(answer, headers))
+  onDone({ requestId, code, status: answer.status, elapsedMs: now() - startedAt })
+}
+
+function serialise({ status, body }: Refusal, headers: ResponseHeaders): string {
+  const lines = Object.entries({ ...headers, 'content-length': String(Buffer.byteLength(body)) })
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    ...lines.map(([name, value]) => `${name}: ${value}`),
+    '',
+    body,
+  ].join('\r\n')
+}
+
+// If the socket were closed with unread bytes, the system would reset the connection and the client would lose its
+// answer. So the remaining bytes are read and discarded, for a bounded time.
+function endConnection(socket: Connection, answer: string): void {
+  if (!socket.writable) {
+    socket.destroy()
+    return
+  }
+  const cut = setTimeout(() => socket.destroy(), lingerMsMax)
+  socket.once('close', () => clearTimeout(cut))
+  socket.end(answer)
+  socket.resume()
+}

@@ -1,0 +1,137 @@
+/** The responder: admits requests and sends responses over Fastify. */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ErrorBody, ErrorCode } from '../../../contracts/api/errors.ts'
+import type { CacheEntry } from '../cache/response-cache.ts'
+import type { Admission, Admissions } from './admission.ts'
+import type { Connections } from './connections.ts'
+import {
+  cacheHeaders,
+  commonHeaders,
+  isNoneMatch,
+  jsonType,
+  preflightHeaders,
+  type ResponseHeaders,
+  rateLimitHeaders,
+  secondsUntil,
+} from './headers.ts'
+import { isResource, type Routing, refusal, refusalCodeOf } from './refusals.ts'
+import { isWellFormed } from './well-formed.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    admission: Admission | null
+    /** The parsed parameters, for the log. Raw input is never stored here. */
+    parsedParameters: object | null
+  }
+}
+
+export interface Responder {
+  /**
+   * Admits a request: request id, CORS, credentials, rate limit, scope. It sends the response at once if the request is
+   * a preflight, is refused, or has already failed with `failure`. Resolves to whether there is nothing left to do: it
+   * sent a response, or the connection has ended. Rejects if the admission failed.
+   */
+  receive(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode): Promise<boolean>
+  /** Sends an error of the registry. */
+  refuse(request: FastifyRequest, reply: FastifyReply, code: ErrorCode, body?: ErrorBody): FastifyReply
+  /** Sends a cached body, or 304 if the client has the same body already. */
+  send(request: FastifyRequest, reply: FastifyReply, entry: CacheEntry): FastifyReply
+}
+
+export interface ResponderDependencies {
+  admissions: Admissions
+  connections: Pick<Connections, 'turn' | 'recognise' | 'headersOf'>
+  /** Unix milliseconds. */
+  now: () => number
+}
+
+export function createResponder({ admissions, connections, now }: ResponderDependencies): Responder {
+  /** The headers of every response to this request. */
+  function headersOf(request: FastifyRequest, time: number): ResponseHeaders {
+    const { decision, windowMs } = request.admission ?? admissions.unknown()
+    return { ...commonHeaders(request.id), ...rateLimitHeaders(decision, { windowMs, now: time }) }
+  }
+
+  function refuse(request: FastifyRequest, reply: FastifyReply, code: ErrorCode, body?: ErrorBody) {
+    const time = now()
+    const answer = refusal(code, body)
+    // A client without credentials that goes on beyond its limit gets no more answers on this connection.
+    const endsConnection = code === 'rate_limited' && request.admission?.apiKey === undefined
+    reply
+      .code(answer.status)
+      .headers(headersOf(request, time))
+      .headers(answer.headers)
+      .headers(connections.headersOf(reply.raw, endsConnection))
+    if (code === 'rate_limited' && request.admission !== null) {
+      reply.header('retry-after', String(secondsUntil(request.admission.decision.resetAt, time)))
+    }
+    return reply.send(answer.body)
+  }
+
+  return {
+    refuse,
+
+    async receive(request, reply, failure) {
+      const turn = connections.turn(request.raw, reply.raw)
+      if (turn !== true && !(await turn)) {
+        reply.hijack()
+        return true
+      }
+      const requester = { request: request.raw, address: request.ip }
+      if (request.method === 'OPTIONS') {
+        // If the keys or the limiter fail, let the preflight pass: the browser then sees the error of the real request.
+        // It shows its page nothing of a failed preflight.
+        request.admission = await admissions.peek(requester).catch(() => null)
+        if (request.admission?.apiKey) connections.recognise(request.raw)
+        reply
+          .code(204)
+          .headers(headersOf(request, now()))
+          .headers(preflightHeaders)
+          .headers(connections.headersOf(reply.raw, false))
+          .send()
+        return true
+      }
+      request.admission = await admissions.admit(requester)
+      if (request.admission.apiKey) connections.recognise(request.raw)
+      const code = refusalCodeOf(request.admission, {
+        failure: failure ?? (isWellFormed(request.raw) ? undefined : 'malformed_request'),
+        routing: routingOf(request),
+      })
+      if (code !== undefined) refuse(request, reply, code)
+      return code !== undefined
+    },
+
+    send(request, reply, entry) {
+      const time = now()
+      const headers = { ...headersOf(request, time), ...cacheHeaders(entry, time) }
+      if (isNoneMatch(request.headers['if-none-match'], entry.etag)) {
+        return reply.code(304).headers(headers).send()
+      }
+      // Nearly every request ends here. The bytes are complete and no hook needs them, so they go directly to Node.
+      // This skips Fastify's handling of unknown bodies.
+      reply.raw.writeHead(200, flatHeaders(headers, entry.body.length))
+      reply.hijack()
+      reply.raw.end(entry.body)
+      return reply
+    },
+  }
+}
+
+// Node takes names and values in one flat array, and then skips its own lookups.
+function flatHeaders(headers: ResponseHeaders, length: number): string[] {
+  const flat = ['content-type', jsonType, 'content-length', String(length)]
+  for (const name in headers) flat.push(name, headers[name] ?? '')
+  return flat
+}
+
+/** The raw query string of a request, without the question mark; empty if there is none. */
+export function queryOf({ raw }: FastifyRequest): string {
+  const url = raw.url ?? ''
+  const mark = url.indexOf('?')
+  return mark < 0 ? '' : url.slice(mark + 1)
+}
+
+function routingOf({ is404, raw }: FastifyRequest): Routing {
+  if (!is404) return 'found'
+  return isResource(raw.url ?? '') ? 'wrong_method' : 'unknown'
+}

@@ -1,0 +1,92 @@
+/**
+ * Lists of campaigns: the ids that match a query, their order, and the watermark.
+ *
+ * Promise: all pages of one query within one cache period come from one snapshot, so total, order and membership do not
+ * change between them. The exception is a snapshot that was evicted because of the memory limit; its pages show this by
+ * another `asOf`. The lists of one API key cannot push out those of a key that holds less.
+ */
+import { createExpiringCache, type ExpiringCache } from '../cache/expiring-cache.ts'
+import { createFairStore } from '../cache/fair-store.ts'
+import type { ListQuery } from '../views/statements.ts'
+import type { IdList } from './id-list.ts'
+import type { ListSource } from './list-source.ts'
+
+/** One page of ids. Times are Unix milliseconds, `asOf` is ISO 8601. */
+export interface ListPage {
+  ids: string[]
+  /** The total of the whole list. */
+  total: number
+  /** The list contains every change up to this moment. */
+  asOf: string
+  createdAt: number
+  /** When the snapshot expires, together with everything that was built from it. */
+  expiresAt: number
+}
+
+export interface CampaignLists {
+  /** `owner`: the API key that asks. */
+  page(query: ListQuery, range: { limit: number; offset: number }, owner?: string): Promise<ListPage>
+}
+
+export interface CampaignListsDependencies {
+  source: ListSource
+  options: { listCacheMs: number; snapshotBytesMax: number }
+  /** Unix milliseconds. */
+  now: () => number
+  /** The cache of snapshots. Default: in memory. */
+  snapshots?: SnapshotCache
+}
+
+/** The ids of a query, and when they expire. */
+export interface Snapshot extends Omit<ListPage, 'ids' | 'total'> {
+  ids: IdList
+}
+
+/** Snapshots by list key. */
+export type SnapshotCache = Pick<ExpiringCache<Snapshot>, 'get'>
+
+/**
+ * Creates an empty cache of at most `bytesMax`, for a service that runs as a single process. If it is full, the API key
+ * whose lists take most memory loses one. `now` is in Unix milliseconds.
+ */
+export function createMemorySnapshotCache({
+  bytesMax,
+  now,
+}: {
+  bytesMax: number
+  now: () => number
+}): ExpiringCache<Snapshot> {
+  const settings = {
+    bytesMax,
+    bytesOf: ({ ids }: Snapshot) => ids.bytes,
+    expiresAt: (snapshot: Snapshot) => snapshot.expiresAt,
+    now,
+  }
+  return createExpiringCache<Snapshot>({ ...settings, store: createFairStore(settings) })
+}
+
+/** Creates lists that are computed once per cache period. */
+export function createCampaignLists(dependencies: CampaignListsDependencies): CampaignLists {
+  const { source, options, now } = dependencies
+  const snapshots =
+    dependencies.snapshots ?? createMemorySnapshotCache({ bytesMax: options.snapshotBytesMax, now })
+
+  async function load(query: ListQuery): Promise<Snapshot> {
+    const createdAt = now()
+    const selected = await source.select(query)
+    return { ...selected, createdAt, expiresAt: createdAt + options.listCacheMs }
+  }
+
+  return {
+    async page(query, { limit, offset }, owner) {
+      const snapshot = await snapshots.get(listKey(query), () => load(query), owner)
+      const { ids, asOf, createdAt, expiresAt } = snapshot
+      return { ids: ids.page(limit, offset), total: ids.total, asOf, createdAt, expiresAt }
+    },
+  }
+}
+
+/** The cache key of a list query; the same for every spelling of the query. */
+export function listKey({ status, category, sort, updatedSince }: ListQuery): string {
+  return `${sort} ${status ?? '*'} ${updatedSince ?? '*'} ${category === null ? '*' : `=${category}`}`
+}

@@ -1,0 +1,69 @@
+/** The sources of lists: ClickHouse, or the list index in this process. */
+import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { createFairYield, createRest } from '../fair-yield.ts'
+import { presentTimestamp } from '../views/present.ts'
+import type { SnapshotRow } from '../views/rows.ts'
+import { type ListQuery, snapshotStatement } from '../views/statements.ts'
+import { type IdList, joinedIdList } from './id-list.ts'
+import type { ListFollower } from './list-follower.ts'
+
+/** The ids of a list. The list contains every change up to `asOf` (ISO 8601). */
+export interface SelectedList {
+  ids: IdList
+  asOf: string
+}
+
+// A thousand requests may have waited for one refresh of the index.
+const yieldAfterMs = 10
+// A list of a million campaigns takes a hundred milliseconds. Other requests run in between.
+const restAfterMs = 3
+
+export interface ListSource {
+  select(query: ListQuery): Promise<SelectedList>
+}
+
+export interface SqlListSourceDependencies {
+  tables: Pick<Tables, 'rows'>
+  databases: Databases
+  options: { commitHorizonMs: number; statementMsMax: number }
+}
+
+/** Creates a source that runs one ClickHouse statement per list. */
+export function createSqlListSource({ tables, databases, options }: SqlListSourceDependencies): ListSource {
+  return {
+    async select(query) {
+      const [row] = await tables.rows<SnapshotRow>(
+        snapshotStatement(query, databases, {
+          commitHorizonMs: options.commitHorizonMs,
+          msMax: options.statementMsMax,
+        }),
+      )
+      if (row === undefined) throw new Error('the snapshot statement returned no row')
+      return { ids: joinedIdList(row.ids, row.total), asOf: presentTimestamp(row.as_of) }
+    },
+  }
+}
+
+export interface IndexListSourceDependencies {
+  follower: ListFollower
+  fallback: ListSource
+  /** Milliseconds of a clock that never runs backwards. */
+  now: () => number
+}
+
+/** Creates a source that uses the index, or `fallback` while there is no index. */
+export function createIndexListSource({ follower, fallback, now }: IndexListSourceDependencies): ListSource {
+  const fairYield = createFairYield({ msMax: yieldAfterMs, now })
+  const rest = createRest({ msMax: restAfterMs, now })
+  return {
+    async select(query) {
+      const followed = await follower.current()
+      if (!followed) return fallback.select(query)
+      // All callers that waited for a refresh continue at once. The index may change during the yield; `readAt` and `asOf`
+      // stay true.
+      await fairYield()
+      const { index, readAt, asOf } = followed
+      return { ids: await index.select(query, readAt, rest), asOf: new Date(asOf).toISOString() }
+    },
+  }
+}

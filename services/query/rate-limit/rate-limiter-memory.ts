@@ -1,0 +1,27 @@
+/** The rate limiter in memory, for a service that runs as a single process. `bucketsMax` bounds its memory. */
+import type { RateLimiter, RateLimiterSettings } from './rate-limiter.ts'
+import { createSlidingWindowLog, decisionOf } from './sliding-window-log.ts'
+
+/**
+ * Creates a limiter without hits. `now` is in Unix milliseconds and must not run backwards: full buckets would stay
+ * full until it has caught up.
+ */
+export function createMemoryRateLimiter(
+  settings: RateLimiterSettings,
+  { bucketsMax, now }: { bucketsMax: number; now: () => number },
+): RateLimiter {
+  const log = createSlidingWindowLog(settings, bucketsMax)
+  return {
+    settings,
+
+    async hit(bucket) {
+      const time = now()
+      return decisionOf(settings, log.take(bucket, time), time)
+    },
+
+    async peek(bucket) {
+      const time = now()
+      return decisionOf(settings, log.peek(bucket, time), time)
+    },
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * Sliding-window logs in memory: the exact times of the hits that count, per bucket. It reads no clock: times are
+ * arguments, in Unix milliseconds, and must not run backwards.
+ *
+ * The number of buckets bounds the memory. A bucket is dropped only if its window is empty. If there is no room for a
+ * new bucket, it shares one overflow window with the other buckets that have no room. If it gets room later, it starts
+ * with a copy of that window. So a bucket may be allowed fewer hits than the limit, but never more.
+ */
+import type { RateDecision, RateLimiterSettings } from './rate-limiter.ts'
+
+/** The state of a bucket's window. */
+export interface WindowState {
+  /** Whether the hit was admitted, or would be. */
+  allowed: boolean
+  /** The hits that count, including this one if it was admitted. */
+  count: number
+  /** If there is no room: the time of the hit that makes room when it expires. Otherwise it has no meaning. */
+  blockedBy: number
+}
+
+export interface SlidingWindowLog {
+  /** Admits and counts a hit at `time` if there is room. */
+  take(bucket: string, time: number): WindowState
+  /** Returns what `take` would return, without counting a hit. */
+  peek(bucket: string, time: number): WindowState
+  /** Removes the hit that was counted at exactly this time. */
+  release(bucket: string, time: number): void
+  /** The hits since `earliest` that still count at `time`, by bucket. The overflow window is left out. */
+  since(earliest: number, time: number): [bucket: string, times: number[]][]
+}
+
+/** Times, oldest first, in a ring buffer that grows as needed. */
+interface Window {
+  times: Float64Array
+  head: number
+  length: number
+}
+
+const ringLengthMin = 8
+// Each hit drops up to two empty windows: that keeps up with any flood of new buckets.
+const dropsPerHit = 2
+
+/** Creates a log without hits, for at most `bucketsMax` buckets. */
+export function createSlidingWindowLog(
+  { limit, windowMs }: RateLimiterSettings,
+  bucketsMax: number,
+): SlidingWindowLog {
+  // Ordered by the last hit, so the first window is the first to become empty.
+  const windows = new Map<string, Window>()
+  const overflow = emptyWindow()
+
+  function find(bucket: string, time: number): Window {
+    const known = windows.get(bucket) ?? (isFull(time) ? overflow : undefined)
+    if (known) {
+      dropExpired(known, time - windowMs)
+      return known
+    }
+    dropExpired(overflow, time - windowMs)
+    return copyOf(overflow)
+  }
+
+  function isFull(time: number): boolean {
+    dropEmptied(time)
+    return windows.size >= bucketsMax
+  }
+
+  function dropEmptied(time: number): void {
+    let drops = dropsPerHit
+    for (const [bucket, window] of windows) {
+      if (drops-- === 0 || newest(window) >= time - windowMs) return
+      windows.delete(bucket)
+    }
+  }
+
+  function stateOf(window: Window, allowed: boolean): WindowState {
+    return { allowed, count: window.length, blockedBy: at(window, 0) }
+  }
+
+  return {
+    take(bucket, time) {
+      const window = find(bucket, time)
+      if (window.length >= limit) return stateOf(window, false)
+      append(window, time)
+      if (window !== overflow) {
+        windows.delete(bucket)
+        windows.set(bucket, window)
+      }
+      return stateOf(window, true)
+    },
+
+    peek(bucket, time) {
+      const window = find(bucket, time)
+      return stateOf(window, window.length < limit)
+    },
+
+    release(bucket, time) {
+      remove(windows.get(bucket) ?? overflow, time)
+    },
+
+    since(earliest, time) {
+      const from = Math.max(earliest, time - windowMs)
+      const found: [string, number[]][] = []
+      for (const [bucket, window] of windows) {
+        const times = timesFrom(window, from)
+        if (times.length > 0) found.push([bucket, times])
+      }
+      return found
+    },
+  }
+}
+
+/** Turns the state of a window at `time` into a decision. A hit counts for exactly `windowMs`, bounds included. */
+export function decisionOf(
+  { limit, windowMs }: RateLimiterSettings,
+  { allowed, count, blockedBy }: WindowState,
+  time: number,
+): RateDecision {
+  const remaining = Math.max(0, limit - count)
+  // The first whole second after the blocking hit has expired.
+  const resetAt = remaining > 0 ? Math.floor(time / 1000) : Math.floor((blockedBy + windowMs) / 1000) + 1
+  return { allowed, limit, remaining, resetAt }
+}
+
+function emptyWindow(): Window {
+  return { times: new Float64Array(ringLengthMin), head: 0, length: 0 }
+}
+
+function copyOf(window: Window): Window {
+  return { ...window, times: window.times.slice() }
+}
+
+function at({ times, head }: Window, index: number): number {
+  return times[(head + index) % times.length] ?? 0
+}
+
+function newest(window: Window): number {
+  return window.length === 0 ? Number.NEGATIVE_INFINITY : at(window, window.length - 1)
+}
+
+function timesFrom(window: Window, from: number): number[] {
+  const times: number[] = []
+  for (let index = window.length - 1; index >= 0 && at(window, index) >= from; index--) {
+    times.push(at(window, index))
+  }
+  return times.reverse()
+}
+
+function append(window: Window, time: number): void {
+  if (window.length === window.times.length) grow(window)
+  window.times[(window.head + window.length) % window.times.length] = time
+  window.length++
+}
+
+function grow(window: Window): void {
+  const times = new Float64Array(2 * window.times.length)
+  for (let index = 0; index < window.length; index++) times[index] = at(window, index)
+  window.times = times
+  window.head = 0
+}
+
+// A removed hit is recent, so search from the newest one.
+function remove(window: Window, time: number): void {
+  let index = window.length - 1
+  while (index >= 0 && at(window, index) > time) index--
+  if (index < 0 || at(window, index) !== time) return
+  for (; index < window.length - 1; index++) {
+    window.times[(window.head + index) % window.times.length] = at(window, index + 1)
+  }
+  window.length--
+}
+
+function dropExpired(window: Window, before: number): void {
+  while (window.length > 0 && at(window, 0) < before) {
+    window.head = (window.head + 1) % window.times.length
+    window.length--
+  }
+}

@@ -1,0 +1,231 @@
+/**
+ * A connection to Redis for features that also work without it: limits and caches.
+ *
+ * Promises:
+ * - A round trip succeeds within its deadline or fails. It is never sent again: not by a retry, not from a queue, not
+ *   after a reconnection.
+ * - A failed round trip closes the connection. From then on every round trip fails at once, so a caller with a fallback
+ *   uses it without waiting.
+ * - The connection comes back by itself when Redis answers within the deadline again. If it fails soon after that, the
+ *   next pause is longer.
+ *
+ * Redis may still run commands of a closed connection later. A script that must not run late gets a deadline in Redis's
+ * own clock, which the connection knows within bounds.
+ */
+import { Redis, type RedisOptions } from 'ioredis'
+import type { Logger } from 'pino'
+import { createRedisState, type UpCallback } from './connection-state.ts'
+
+export interface RedisSettings {
+  /** `redis://` or `rediss://`, with user, password, port and database if needed. */
+  url: string
+  /** The name of the connection in Redis's client list and in the log. */
+  name: string
+  /** Time limit of one round trip. */
+  deadlineMs: number
+  /** Longest pause between two attempts to connect. Default 2000. */
+  reconnectMsMax?: number
+  /** PEM texts, for `rediss://`. Without `ca`, Node's default certificates are trusted. */
+  tls?: { ca?: string; cert?: string; key?: string }
+}
+
+export interface RedisDependencies {
+  /** Milliseconds of a clock that never runs backwards. */
+  now: () => number
+  /** Between 0 and 1. It spreads the reconnections of several processes. */
+  random: () => number
+  logger: Logger
+  /** Called at every change, for the metrics. */
+  onChange?: (isUp: boolean) => void
+}
+
+/** Redis's clock now, in Unix milliseconds: between these two values. */
+export interface RedisTime {
+  earliest: number
+  latest: number
+}
+
+export interface RedisConnection {
+  readonly deadlineMs: number
+  isUp(): boolean
+  /**
+   * Runs one round trip with any number of commands that are sent together. Rejects with `RedisUnavailableError`: at
+   * once if the connection is down, or when the round trip fails or its deadline passes.
+   */
+  run<T>(roundTrip: (redis: Redis, time: RedisTime) => Promise<T>): Promise<T>
+  /**
+   * Calls back whenever the connection comes up, and at once if it is up. `server` identifies the run of the server. If
+   * it differs from the last one, or is undefined, data that was stored before may be lost.
+   */
+  onUp(callback: UpCallback): void
+  /** Registers a Lua script of one key, or of more, which `run` then calls as a method of the client. */
+  defineCommand(name: string, lua: string, options?: { keys: number }): void
+  close(): void
+}
+
+/** Redis is not connected, or has not answered in time. */
+export class RedisUnavailableError extends Error {
+  override name = 'RedisUnavailableError'
+}
+
+const pauseMsMin = 100
+const reconnectMsMaxDefault = 2000
+// A connection without any answer for this time is closed, also while it is being made.
+const timeoutMsMin = 1000
+// A closed connection that the other side keeps open is destroyed after this time.
+const disconnectMsMax = 100
+// Rare enough to cost nothing, and frequent enough that the two clocks cannot drift apart by a millisecond.
+const heartbeatMs = 1000
+// After this time without a failure, the next pause is the shortest again.
+const stableMs = 10_000
+
+/** Starts to connect, and keeps trying until it is closed. Throws only if the URL is invalid. */
+export function createRedisConnection(
+  settings: RedisSettings,
+  { now, random, logger, onChange }: RedisDependencies,
+): RedisConnection {
+  const { name, deadlineMs, reconnectMsMax = reconnectMsMaxDefault } = settings
+  const state = createRedisState({ now, logger: logger.child({ redis: name }), onChange })
+  let clock: ClockReading = { sentAt: 0, receivedAt: 0, time: 0 }
+  let attempts = 0
+  let heartbeatTimer: NodeJS.Timeout | undefined
+
+  const redis = openClient(settings, {
+    pauseMs: () => pauseMs(attempts++, reconnectMsMax, random()),
+    ready: handshake,
+    lost: state.setUnavailable,
+  })
+
+  /** Reads the server's id and clock on a new connection. The connection is up when both are known. */
+  async function handshake(): Promise<void> {
+    try {
+      // Some hosted services forbid INFO. Then every connection counts as one to another server.
+      const replies = Promise.all([redis.info('server').catch(() => ''), readClock(redis, now)])
+      const [info, reading] = await withDeadline(replies, deadlineMs)
+      if (redis.status !== 'ready') return
+      clock = reading
+      state.setUp(/^run_id:(\w+)/m.exec(info)?.[1])
+      clearTimeout(heartbeatTimer)
+      heartbeatTimer = setTimeout(heartbeat, heartbeatMs).unref()
+    } catch (error) {
+      disconnect(error)
+    }
+  }
+
+  async function heartbeat(): Promise<void> {
+    const countBefore = state.upCount()
+    const reading = await run(() => readClock(redis, now)).catch(() => undefined)
+    if (reading === undefined || countBefore !== state.upCount()) return
+    clock = reading
+    if (state.stateAgeMs() >= stableMs) attempts = 0
+    heartbeatTimer = setTimeout(heartbeat, heartbeatMs).unref()
+  }
+
+  async function run<T>(roundTrip: (redis: Redis, time: RedisTime) => Promise<T>): Promise<T> {
+    if (!state.isUp()) throw new RedisUnavailableError(`Redis is unavailable (${name})`)
+    const countBefore = state.upCount()
+    try {
+      return await withDeadline(roundTrip(redis, timeAt(clock, now())), deadlineMs)
+    } catch (cause) {
+      if (countBefore === state.upCount() && state.isUp()) disconnect(cause)
+      throw new RedisUnavailableError(`Redis did not answer (${name})`, { cause })
+    }
+  }
+
+  /** Closes the connection. Its close event starts the next attempt. */
+  function disconnect(error: unknown): void {
+    state.setUnavailable(error)
+    // During an attempt to connect, this call would stop all further attempts.
+    if (redis.status === 'ready') redis.disconnect(true)
+  }
+
+  return {
+    deadlineMs,
+    isUp: state.isUp,
+    run,
+    onUp: state.onUp,
+    // ioredis sends the text once per connection, then only its hash. If Redis has forgotten the script, it sends the
+    // text again.
+    defineCommand: (name, lua, { keys } = { keys: 1 }) =>
+      redis.defineCommand(name, { numberOfKeys: keys, lua }),
+    close() {
+      state.close()
+      clearTimeout(heartbeatTimer)
+      redis.disconnect()
+    },
+  }
+}
+
+/** Redis's clock was `time`, in Unix milliseconds, at some moment between these two moments of this process's clock. */
+interface ClockReading {
+  sentAt: number
+  receivedAt: number
+  time: number
+}
+
+async function readClock(redis: Redis, now: () => number): Promise<ClockReading> {
+  const sentAt = now()
+  const [seconds = 0, micros = 0] = await redis.time()
+  return { sentAt, receivedAt: now(), time: Number(seconds) * 1000 + Number(micros) / 1000 }
+}
+
+function timeAt({ sentAt, receivedAt, time }: ClockReading, now: number): RedisTime {
+  return { earliest: time + now - receivedAt, latest: time + now - sentAt }
+}
+
+interface ClientEvents {
+  /** The pause before the next attempt to connect. */
+  pauseMs: () => number
+  ready: () => void
+  lost: (error: unknown) => void
+}
+
+function openClient(settings: RedisSettings, { pauseMs, ready, lost }: ClientEvents): Redis {
+  const redis = new Redis(settings.url, { ...optionsOf(settings), retryStrategy: pauseMs })
+  let lastError: unknown
+  const reportLoss = () => lost(lastError ?? new Error('the connection was closed'))
+  redis.on('error', error => {
+    lastError = error
+  })
+  redis.on('close', reportLoss)
+  // Also emitted if no connection can be tried, for example with an invalid certificate.
+  redis.on('end', reportLoss)
+  redis.on('ready', () => {
+    lastError = undefined
+    ready()
+  })
+  return redis
+}
+
+function optionsOf({ name, deadlineMs, tls }: RedisSettings) {
+  return {
+    connectionName: name,
+    // Without these three options a command could be sent later than intended.
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: Math.max(timeoutMsMin, deadlineMs),
+    socketTimeout: Math.max(timeoutMsMin, deadlineMs),
+    disconnectTimeout: disconnectMsMax,
+    ...(tls && { tls: { ...tls } }),
+  } satisfies RedisOptions
+}
+
+/** Doubles with each attempt. Half of each pause is random. */
+function pauseMs(attempts: number, msMax: number, random: number): number {
+  const pause = Math.min(pauseMsMin * 2 ** Math.min(attempts, 16), msMax)
+  return (pause * (1 + random)) / 2
+}
+
+/** Rejects after `msMax`, but first reads what has arrived by then. */
+function withDeadline<T>(work: Promise<T>, msMax: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    // If this process was busy, the timer and the answer are due together, and the timer runs first. setImmediate lets
+    // the answer be read before the rejection.
+    const timer = setTimeout(
+      () => setImmediate(() => reject(new Error(`no answer within ${msMax} ms`))),
+      msMax,
+    )
+    work.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}

@@ -1,0 +1,66 @@
+/** Rows of the views as parsed from JSON: decimals are numbers, timestamps are `YYYY-MM-DD hh:mm:ss.mmm` in UTC. */
+import type { Reward } from '../../../contracts/api/schemas.ts'
+import type { PublicStatus } from '../../../contracts/events/event.ts'
+import type { ShownColumns } from '../../../contracts/tables/campaign-columns.ts'
+
+export interface SnapshotRow {
+  /** Joined by `idSeparator`; empty if there are none. */
+  ids: string
+  total: number
+  as_of: string
+}
+
+/** Times are Unix milliseconds. */
+export interface ChangesRow {
+  read_at: number
+  as_of: number
+  ids: string[]
+  /** The number of public campaigns. */
+  total: number
+}
+
+/**
+ * The fields that lists filter and sort by. Index n of every array is the same campaign. Moments are Unix ms; `noDate`
+ * if there is none.
+ */
+export interface EntriesRow {
+  ids: string[]
+  statuses: string[]
+  categories: string[]
+  launch_dates: number[]
+  end_dates: number[]
+  /** In the platform's currency. */
+  pledged: number[]
+  backers: number[]
+  updates: number[]
+}
+
+export interface ChangedEntriesRow extends EntriesRow {
+  /** The number of all public campaigns, including those that did not change. */
+  total: number
+}
+
+export interface ProjectRow extends ShownColumns<'list'> {
+  status: PublicStatus
+  updated_at: string
+}
+
+export interface ProjectDetailRow extends ProjectRow, ShownColumns<'detail'> {
+  rewards: Reward[]
+}
+
+export interface StatsRow {
+  total_raised: number
+  total_pledges: number
+  total_backers: number
+  total_creators: number
+  projects_total: number
+  projects_live: number
+  projects_funded: number
+  projects_failed: number
+  projects_cancelled: number
+  categories: string[]
+  /** The number of projects of the category with the same index. */
+  category_projects: number[]
+  generated_at: string
+}

@@ -1,0 +1,236 @@
+/**
+ * The rebuild controller: starts a rebuild, reports on it, gives it up, and drops the previous tables, no matter which process
+ * does the work.
+ */
+import type { History } from '../shared/event-log/history.ts'
+import { type Sleep, sleep } from '../shared/sleep.ts'
+import type { Databases, Tables } from '../shared/tables/port.ts'
+import { RebuildRefused } from './lease.ts'
+import {
+  askToAbort,
+  consumerOf,
+  isAlive,
+  isCommitted,
+  isWorking,
+  latestRebuild,
+  RebuildInProgress,
+  type RebuildRequest,
+  type RebuildState,
+  writeRebuild,
+} from './rebuild-log.ts'
+import { dropShadow, hasShadow } from './shadow-tables.ts'
+
+const lookMs = 250
+const abortMsMax = 60_000
+
+/** The latest rebuild. */
+export interface RebuildReport {
+  state: RebuildState
+  /** Whether a process works on it. */
+  isAlive: boolean
+  /** Whether the tables from before it are kept. */
+  isPreviousKept: boolean
+}
+
+export interface RebuildController {
+  /**
+   * Begins a rebuild, or continues the open one. If the same request already runs in this process, it goes on. Resolves once
+   * it is running. Throws `RebuildRefused`, `RebuildInProgress`, or why it could not begin.
+   */
+  start(request: RebuildRequest): Promise<RebuildReport>
+  /** `undefined` if there has never been a rebuild. */
+  report(): Promise<RebuildReport | undefined>
+  /** Gives up the open rebuild. Resolves when nothing is left of it. Throws `RebuildRefused`. */
+  abort(): Promise<RebuildReport>
+  /** Drops the tables from before the last rebuild. Throws `RebuildRefused` if none are kept. */
+  drop(): Promise<RebuildReport>
+  /**
+   * Only on a controller that runs rebuilds in this process: stops the running one, and refuses new ones. The reason is
+   * written to the rebuild log.
+   */
+  close?(reason: string): Promise<void>
+}
+
+/** A controller that runs rebuilds in this process. */
+export type LocalRebuildController = RebuildController & Required<Pick<RebuildController, 'close'>>
+
+export interface RebuildControllerDependencies {
+  tables: Tables
+  databases: Databases
+  /** Whether no other process can work on these tables. */
+  isAlone: boolean
+  withHistory<T>(work: (history: History) => Promise<T>): Promise<T>
+  /** Runs a rebuild to its end: `runRebuild` with its dependencies. */
+  run(request: RebuildRequest, watch: Watch): Promise<unknown>
+}
+
+export interface Watch {
+  onProgress: (state: RebuildState) => void
+  signal: AbortSignal
+}
+
+interface Running {
+  request: RebuildRequest
+  /** What it reported last. */
+  state: RebuildState | undefined
+  /** Resolves with the first report. Rejects with the reason if the rebuild ends before that. */
+  begun: Promise<void>
+  ended: Promise<void>
+}
+
+export function createRebuildController(dependencies: RebuildControllerDependencies): LocalRebuildController {
+  const { tables, databases, isAlone, withHistory } = dependencies
+  const stop = new AbortController()
+  let running: Running | undefined
+  /** How the last rebuild failed in this process. The rebuild log has it too, unless writing the log is what failed. */
+  let failed: { id: string | undefined; message: string } | undefined
+
+  function begin(request: RebuildRequest): Running {
+    failed = undefined
+    const first = Promise.withResolvers<void>()
+    const begun: Running = { request, state: undefined, begun: first.promise, ended: Promise.resolve() }
+    const work = dependencies.run(request, {
+      signal: stop.signal,
+      onProgress(state) {
+        begun.state = state
+        first.resolve()
+      },
+    })
+    begun.ended = work
+      .then(
+        () => first.resolve(),
+        (error: Error) => {
+          failed = { id: begun.state?.id, message: error.message }
+          first.reject(error)
+        },
+      )
+      .finally(() => {
+        running = undefined
+      })
+    return begun
+  }
+
+  async function report(): Promise<RebuildReport | undefined> {
+    if (running?.state) return { state: running.state, isAlive: true, isPreviousKept: false }
+    const status = await rebuildStatus({ tables, databases })
+    if (!status) return undefined
+    const { isAlive, isPreviousKept, ...state } = status
+    if (failed?.id === state.id && isWorking(state)) state.detail.failure ??= failed.message
+    // A rebuild that has recorded its failure is not running any more.
+    return { state, isAlive: isAlive && !isAlone && state.detail.failure === null, isPreviousKept }
+  }
+
+  async function present(): Promise<RebuildReport> {
+    const latest = await report()
+    if (!latest) throw new Error('the rebuild log is empty')
+    return latest
+  }
+
+  return {
+    report,
+
+    async start(request) {
+      if (stop.signal.aborted) throw new RebuildRefused('the process is about to stop')
+      if (running && !isSame(running.request, request)) throw new RebuildInProgress(inProgress(running.state))
+      running ??= begin(request)
+      await running.begun
+      return present()
+    },
+
+    async abort() {
+      await withHistory(history => abortRebuild({ tables, databases, history, sleep }))
+      await running?.ended
+      return present()
+    },
+
+    async drop() {
+      if (running) throw new RebuildInProgress(inProgress(running.state))
+      await dropPrevious({ tables, databases })
+      return present()
+    },
+
+    async close(reason) {
+      stop.abort(new Error(reason))
+      await running?.ended
+    },
+  }
+}
+
+function isSame(running: RebuildRequest, asked: RebuildRequest): boolean {
+  const names = Object.keys(running) as (keyof RebuildRequest)[]
+  return names.every(name => JSON.stringify(running[name]) === JSON.stringify(asked[name]))
+}
+
+function inProgress(state: RebuildState | undefined): string {
+  const what = state ? ` (${state.phase}, begun ${state.detail.startedAt})` : ''
+  return `another rebuild is running${what}: pledgeview rebuild status shows it, and pledgeview rebuild abort gives it up`
+}
+
+export interface AbortDependencies {
+  tables: Tables
+  databases: Databases
+  history: History
+  sleep: Sleep
+}
+
+/** The latest rebuild, and whether the tables from before it are kept. `undefined` if there has never been one. */
+export async function rebuildStatus({
+  tables,
+  databases,
+}: Pick<AbortDependencies, 'tables' | 'databases'>): Promise<
+  (RebuildState & { isAlive: boolean; isPreviousKept: boolean }) | undefined
+> {
+  const state = await latestRebuild(tables, databases)
+  if (!state) return undefined
+  const isPreviousKept = state.phase === 'rebuilt' && (await hasShadow(tables, databases))
+  return { ...state, isAlive: isAlive(state), isPreviousKept }
+}
+
+/**
+ * Gives up the open rebuild: through the process that works on it, or directly if that process is dead. Resolves when
+ * nothing is left of it. Throws `RebuildRefused` if there is none, or if its swap has begun.
+ */
+export async function abortRebuild(dependencies: AbortDependencies): Promise<RebuildState> {
+  const { tables, databases, sleep } = dependencies
+  const state = await latestRebuild(tables, databases)
+  if (!state || !isWorking(state)) throw new RebuildRefused('there is no rebuild to give up')
+  if (isCommitted(state)) {
+    throw new RebuildRefused(
+      'the tables are being swapped: let the rebuild end (if it was killed, run it again), and then roll back',
+    )
+  }
+  await askToAbort(tables, databases, state.id)
+  for (let waitedMs = 0; waitedMs < abortMsMax; waitedMs += lookMs) {
+    const now = await latestRebuild(tables, databases)
+    if (!now || now.id !== state.id || !isWorking(now)) return now ?? state
+    if (isCommitted(now)) throw new RebuildRefused('it is too late: the tables are being swapped')
+    if (!isAlive(now)) return giveUp(dependencies, now)
+    await sleep(lookMs)
+  }
+  throw new Error(`the process of the rebuild has not given up within ${abortMsMax / 1000} s`)
+}
+
+/** Removes everything that a rebuild has made. A rollback that is given up keeps the previous tables. */
+export async function giveUp(
+  { tables, databases, history }: AbortDependencies,
+  state: Pick<RebuildState, 'id' | 'run' | 'detail'>,
+): Promise<RebuildState> {
+  const isRollback = state.detail.request.kind === 'rollback'
+  if (!isRollback) await dropShadow(tables, databases)
+  await history.forget(consumerOf(state.id))
+  const detail = { ...state.detail, failure: null }
+  const ended = { ...state, detail, phase: isRollback ? 'rebuilt' : 'aborted' } as const
+  await writeRebuild(tables, databases, ended)
+  return { ...ended, writtenAt: '', ageMs: 0, isAborting: false }
+}
+
+/** Drops the tables from before the last rebuild. Throws `RebuildRefused` if none are kept. */
+export async function dropPrevious({
+  tables,
+  databases,
+}: Pick<AbortDependencies, 'tables' | 'databases'>): Promise<void> {
+  const state = await rebuildStatus({ tables, databases })
+  if (!state?.isPreviousKept) throw new RebuildRefused('no tables from before a rebuild are kept')
+  await dropShadow(tables, databases)
+  await writeRebuild(tables, databases, { ...state, phase: 'dropped' })
+}

@@ -1,0 +1,83 @@
+/**
+ * Splits a byte stream into lines. A line that is longer than its bound is never kept in memory.
+ *
+ * A line ends with LF or CR LF. The last line may have no end. A byte order mark before the first line is dropped.
+ */
+
+/** A line, numbered from 1. `bytes` is without the line end. */
+export interface WholeLine {
+  number: number
+  bytes: Uint8Array
+  /** Whether a line end follows. */
+  isEnded: boolean
+}
+
+/** A line that is longer than the bound. Only its size is known. */
+export interface OverlongLine {
+  number: number
+  /** Its bytes without the line end, or `measuredBytesMax` if there are more. */
+  byteCount: number
+}
+
+export type Line = WholeLine | OverlongLine
+
+const newline = 0x0a
+const carriageReturn = 0x0d
+const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
+const linesPerYieldMax = 1_000
+/** The size of an overlong line is measured up to here. After that the stream is given up. */
+export const measuredBytesMax = 1024 ** 3
+
+/** The lines in order, in groups. Their bytes are views that are valid until the next group is requested. */
+export async function* splitLines(
+  source: AsyncIterable<Uint8Array | string>,
+  lineBytesMax: number,
+): AsyncGenerator<Line[]> {
+  let number = 1
+  // The beginning of the line that continues in the next chunk, and its length. If it is too long, only the length is
+  // kept.
+  let pieces: Buffer[] = []
+  let piecesBytes = 0
+
+  function takeLine(rest: Buffer, isEnded: boolean): Line {
+    const byteCount = piecesBytes + rest.length
+    const isKept = byteCount <= lineBytesMax
+    const whole = isKept && pieces.length > 0 ? Buffer.concat([...pieces, rest]) : rest
+    pieces = []
+    piecesBytes = 0
+    const line = isKept ? wholeLine(number, whole, isEnded) : { number, byteCount }
+    number++
+    return line
+  }
+
+  for await (const data of source) {
+    const chunk = bufferOf(data)
+    let lines: Line[] = []
+    let start = 0
+    for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
+      lines.push(takeLine(chunk.subarray(start, end), true))
+      start = end + 1
+      if (lines.length < linesPerYieldMax) continue
+      yield lines
+      lines = []
+    }
+    yield lines
+    const rest = chunk.subarray(start)
+    piecesBytes += rest.length
+    if (piecesBytes > lineBytesMax) pieces = []
+    else if (rest.length > 0) pieces.push(Buffer.from(rest))
+    if (piecesBytes >= measuredBytesMax) break
+  }
+  if (piecesBytes > 0) yield [takeLine(Buffer.alloc(0), false)]
+}
+
+function wholeLine(number: number, bytes: Buffer, isEnded: boolean): WholeLine {
+  const start = number === 1 && bytes.subarray(0, 3).equals(byteOrderMark) ? byteOrderMark.length : 0
+  const end = bytes.at(-1) === carriageReturn ? bytes.length - 1 : bytes.length
+  return { number, bytes: bytes.subarray(start, Math.max(start, end)), isEnded }
+}
+
+function bufferOf(data: Uint8Array | string): Buffer {
+  if (typeof data === 'string') return Buffer.from(data)
+  return Buffer.from(data.buffer, data.byteOffset, data.byteLength)
+}

@@ -1,0 +1,93 @@
+/**
+ * Reads the records inside a batch of Kafka's record format, version 2, which all supported brokers store.
+ *
+ * The time and memory that a record takes grow with its bytes, and no faster.
+ */
+
+/** A position in bytes, which moves while it is read. */
+export interface Cursor {
+  readonly bytes: Buffer
+  at: number
+}
+
+/** What a record itself says. Offset and time are relative to those of its batch. */
+export interface RecordFields {
+  offsetDelta: number
+  timestampDelta: number
+  key: Buffer | null
+  value: Buffer | null
+  headers: RawHeaders
+  /** How many headers the record has, with repeated names. */
+  headerCount: number
+  /** The size of the record. */
+  bytes: number
+}
+
+/** A header that is repeated has all its values. The object has no prototype, because a header may have any name. */
+export type RawHeaders = Record<string, Buffer | null | (Buffer | null)[]>
+
+export const noHeaders: Readonly<RawHeaders> = Object.freeze(Object.create(null) as RawHeaders)
+
+/** Reads the next record. If it has more than `headersMax` headers, they are left out. Throws if it is damaged. */
+export function readRecord(cursor: Cursor, headersMax: number): RecordFields {
+  const length = readVarint(cursor)
+  const end = cursor.at + length
+  if (length < 0 || end > cursor.bytes.length) throw new Error('a record is longer than its batch')
+  // One byte of attributes. None is defined.
+  cursor.at++
+  const timestampDelta = readVarint(cursor)
+  const offsetDelta = readVarint(cursor)
+  const key = readBytes(cursor)
+  const value = readBytes(cursor)
+  const headerCount = readVarint(cursor)
+  if (headerCount < 0) throw new Error('a record has a negative number of headers')
+  const headers = headerCount === 0 || headerCount > headersMax ? noHeaders : readHeaders(cursor, headerCount)
+  if (cursor.at > end) throw new Error('a field goes beyond its record')
+  cursor.at = end
+  return { offsetDelta, timestampDelta, key, value, headers, headerCount, bytes: length }
+}
+
+function readHeaders(cursor: Cursor, count: number): RawHeaders {
+  const headers = Object.create(null) as RawHeaders
+  for (let i = 0; i < count; i++) {
+    const name = readBytes(cursor)?.toString()
+    if (name === undefined) throw new Error('a header has no name')
+    const value = readBytes(cursor)
+    const known = headers[name]
+    if (known === undefined) headers[name] = value
+    else if (Array.isArray(known)) known.push(value)
+    else headers[name] = [known, value]
+  }
+  return headers
+}
+
+/** A view on the next bytes, after their length. A length of -1 is null. */
+function readBytes(cursor: Cursor): Buffer | null {
+  const length = readVarint(cursor)
+  if (length === -1) return null
+  const { bytes, at } = cursor
+  const end = at + length
+  if (length < 0 || end > bytes.length) throw new Error('a field goes beyond its batch')
+  cursor.at = end
+  return bytes.subarray(at, end)
+}
+
+/** A whole number, seven bits at a time from the lowest, with its sign in the lowest bit. Exact up to 2^52. */
+function readVarint(cursor: Cursor): number {
+  const { bytes } = cursor
+  let { at } = cursor
+  let raw = 0
+  let factor = 1
+  for (;;) {
+    const byte = bytes[at++]
+    if (byte === undefined) throw new Error('a number goes beyond its batch')
+    raw += (byte & 0x7f) * factor
+    if (byte < 0x80) break
+    factor *= 128
+    if (factor > maxFactor) throw new Error('a number has more than ten bytes')
+  }
+  cursor.at = at
+  return raw % 2 === 0 ? raw / 2 : -(raw + 1) / 2
+}
+
+const maxFactor = 128 ** 9

@@ -1,0 +1,69 @@
+/** The checks of the ops ports of all processes. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { PartitionLag } from '../event-log/port.ts'
+import { messageOf } from '../message-of.ts'
+import type { Tables } from '../tables/port.ts'
+
+/** One condition that must hold, and a text about it. */
+export interface Check {
+  ok: boolean
+  detail: string
+}
+
+// A projector's loop runs twice a second, unless ClickHouse does not accept a batch.
+const turnMsMax = 30_000
+// Shorter than the timeout of common probes.
+const answerMsMax = 3_000
+
+/** Whether the loop runs. A loop that stopped with a failure does not count as stuck. */
+export function loopCheck({
+  turnedMsAgo,
+  failure,
+}: {
+  turnedMsAgo: number
+  failure: string | undefined
+}): Check {
+  const ok = failure !== undefined || turnedMsAgo < turnMsMax
+  return { ok, detail: `the loop ran ${Math.round(turnedMsAgo)} ms ago` }
+}
+
+export function projectorCheck(failure: string | undefined): Check {
+  return { ok: failure === undefined, detail: failure ?? 'running' }
+}
+
+export function lagCheck(lag: readonly PartitionLag[], recordsMax: number): Check {
+  const records = lagRecords(lag)
+  return { ok: records <= recordsMax, detail: `${records} records wait, at most ${recordsMax} are allowed` }
+}
+
+/** Records that wait, in all partitions together. */
+export function lagRecords(lag: readonly PartitionLag[]): number {
+  return lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
+}
+
+export function tablesCheck(tables: Pick<Tables, 'rows'>): Promise<Check> {
+  return answered(async () => {
+    await tables.rows({ query: 'SELECT 1 SETTINGS max_execution_time = 2' })
+    return { ok: true, detail: 'answer' }
+  })
+}
+
+/** Runs a check, with a bound on the time. If what it asks does not answer, the check fails. */
+export async function answered(check: () => Promise<Check>): Promise<Check> {
+  const over = new AbortController()
+  const late = sleep(answerMsMax, undefined, { signal: over.signal }).then(() => {
+    throw new Error(`no answer within ${answerMsMax} ms`)
+  })
+  try {
+    return await Promise.race([check(), late])
+  } catch (error) {
+    return { ok: false, detail: messageOf(error) }
+  } finally {
+    over.abort()
+    late.catch(() => undefined)
+  }
+}
+
+export function keysCheck(isReady: boolean): Check {
+  return { ok: isReady, detail: isReady ? 'up to date' : 'not read recently' }
+}

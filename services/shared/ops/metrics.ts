@@ -1,0 +1,116 @@
+/** The metrics of both services, in one registry per process. Their help texts have the units. */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client'
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+export function createMetrics() {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+  const secondsBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+  return {
+    registry,
+    events: new Counter({
+      name: 'pledgeview_events_total',
+      help: 'Records projected, by topic and outcome (accepted, rejected)',
+      labelNames: ['topic', 'outcome'] as const,
+      registers,
+    }),
+    misplacedRecords: new Counter({
+      name: 'pledgeview_misplaced_records_total',
+      help: 'Records projected that are not in the partition of their key, by topic',
+      labelNames: ['topic'] as const,
+      registers,
+    }),
+    batchRecords: new Histogram({
+      name: 'pledgeview_batch_records',
+      help: 'Records in one batch',
+      buckets: [1, 10, 100, 1_000, 5_000, 10_000, 25_000, 50_000, 100_000],
+      registers,
+    }),
+    batchSeconds: new Histogram({
+      name: 'pledgeview_batch_write_seconds',
+      help: 'Time from a collected batch to its committed offsets',
+      buckets: secondsBuckets,
+      registers,
+    }),
+    retries: new Counter({
+      name: 'pledgeview_retries_total',
+      help: 'Retries, by stage (schemas, ingest, fold, rewrite)',
+      labelNames: ['stage'] as const,
+      registers,
+    }),
+    foldSeconds: new Histogram({
+      name: 'pledgeview_fold_seconds',
+      help: 'Time of one fold, all its statements',
+      buckets: secondsBuckets,
+      registers,
+    }),
+    foldCampaigns: new Histogram({
+      name: 'pledgeview_fold_campaigns',
+      help: 'Campaigns that one fold looked at',
+      buckets: [1, 10, 100, 1_000, 10_000, 100_000],
+      registers,
+    }),
+    setAside: new Gauge({
+      name: 'pledgeview_set_aside_campaign',
+      help: 'A campaign that is set aside from the common folds: how often it could not be folded alone, since it last could',
+      labelNames: ['campaign'] as const,
+      registers,
+    }),
+    freshnessSeconds: new Histogram({
+      name: 'pledgeview_event_to_visible_seconds',
+      help: 'From the append of the oldest event of a fold to its visibility in the read tables',
+      buckets: secondsBuckets,
+      registers,
+    }),
+    rewrites: new Counter({
+      name: 'pledgeview_rewrites_total',
+      help: 'Tables that were rewritten to remove superseded rows from disk, by table',
+      labelNames: ['table'] as const,
+      registers,
+    }),
+    clockSteps: new Counter({
+      name: 'pledgeview_clock_steps_total',
+      help: 'Steps of the clock of ClickHouse that the fold noticed, by direction (back, forward)',
+      labelNames: ['direction'] as const,
+      registers,
+    }),
+    lag: new Gauge({
+      name: 'pledgeview_lag_records',
+      help: 'Records in the log that are not committed, by topic and partition',
+      labelNames: ['topic', 'partition'] as const,
+      registers,
+    }),
+    tombstoneRetention: new Gauge({
+      name: 'pledgeview_tombstone_retention_seconds',
+      help: 'How long a topic keeps tombstones after compaction, as read at the start',
+      labelNames: ['topic'] as const,
+      registers,
+    }),
+    sharedSlugs: new Gauge({
+      name: 'pledgeview_shared_slugs',
+      help: 'Slugs that several public campaigns have, as the projector that folds has last seen them',
+      registers,
+    }),
+    redisUp: new Gauge({
+      name: 'pledgeview_redis_up',
+      help: 'Whether Redis answers, by connection (limits, caches): 1 or 0',
+      labelNames: ['connection'] as const,
+      registers,
+    }),
+    requests: new Counter({
+      name: 'pledgeview_http_requests_total',
+      help: 'Requests of the public API, by method, route and status',
+      labelNames: ['method', 'route', 'status'] as const,
+      registers,
+    }),
+    requestSeconds: new Histogram({
+      name: 'pledgeview_http_request_seconds',
+      help: 'Time to answer a request of the public API, by route',
+      labelNames: ['route'] as const,
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+      registers,
+    }),
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * The ops port: liveness, readiness, metrics and status of one process. It must not be reachable from outside.
+ *
+ * It answers only for names that no web page can have: see `ops-hosts.ts`.
+ *
+ * Personal data (the contact addresses of keys) is returned only with the process's own token. The token is in a file
+ * that only the owner of the data directory can read.
+ */
+import { readFileSync } from 'node:fs'
+import Fastify, { type FastifyInstance } from 'fastify'
+import type { KeyDirectory } from '../api-keys/api-keys.ts'
+import { isBearer } from '../bearer.ts'
+import type { Config } from '../config.ts'
+import { messageOf } from '../message-of.ts'
+import { answered, type Check } from './checks.ts'
+import type { Metrics } from './metrics.ts'
+import { hostMatcher, hostOf } from './ops-hosts.ts'
+
+export interface OpsServerDependencies {
+  /** Names that it answers for, beside addresses and the loopback's names. */
+  hosts: readonly string[]
+  /** Whether the process works. `false` means: restart it. */
+  health: () => Record<string, Check>
+  /** Whether it should get traffic: its dependencies answer and its lag is within bounds. */
+  readiness: () => Promise<Record<string, Check>>
+  status: () => Promise<object>
+  metrics: Metrics
+  /** Runs before a scrape, to update gauges. */
+  beforeScrape: () => Promise<void>
+  keys?: { directory: KeyDirectory; token: string }
+}
+
+const openapi = new URL('../../../contracts/api/openapi.json', import.meta.url)
+
+/** The names of the ops port in the configuration. */
+export function opsHosts(config: Config): readonly string[] {
+  return [config.PLEDGEVIEW_OPS_HOST, ...config.PLEDGEVIEW_OPS_HOSTS]
+}
+
+/** The server, not listening yet. */
+export function createOpsServer(dependencies: OpsServerDependencies): FastifyInstance {
+  const server = Fastify({ logger: false, exposeHeadRoutes: false })
+
+  server.setErrorHandler((error, _request, reply) => {
+    reply.code(500).send({ error: messageOf(error) })
+  })
+
+  const answersFor = hostMatcher(dependencies.hosts)
+  server.addHook('onRequest', async (request, reply) => {
+    const { host } = request.headers
+    if (answersFor(host)) return
+    const name = JSON.stringify(hostOf(host ?? '') ?? host)
+    const error = `this port does not answer for the name ${name}: call it by an IP address, or add the name to PLEDGEVIEW_OPS_HOSTS`
+    return reply.code(421).send({ error })
+  })
+
+  server.get('/healthz', (_request, reply) => {
+    const checks = dependencies.health()
+    reply.code(allOk(checks) ? 200 : 503).send({ ok: allOk(checks), checks })
+  })
+
+  server.get('/readyz', async (_request, reply) => {
+    const checks = await dependencies.readiness()
+    return reply.code(allOk(checks) ? 200 : 503).send({ ok: allOk(checks), checks })
+  })
+
+  server.get('/metrics', async (_request, reply) => {
+    // A scrape returns the other metrics even if the source of the gauges does not answer.
+    await answered(async () => {
+      await dependencies.beforeScrape()
+      return { ok: true, detail: 'read' }
+    })
+    const { registry } = dependencies.metrics
+    return reply.type(registry.contentType).send(await registry.metrics())
+  })
+
+  server.get('/status', () => dependencies.status())
+
+  server.get('/openapi.json', (_request, reply) => {
+    reply.type('application/json').send(readFileSync(openapi))
+  })
+
+  const { keys } = dependencies
+  if (keys) {
+    server.get<{ Querystring: { account?: string; key?: string } }>('/keys', async (request, reply) => {
+      if (!isBearer(request.headers.authorization, keys.token))
+        return reply.code(401).send({ error: 'no token' })
+      const { account, key } = request.query
+      if (account !== undefined) return { keys: await keys.directory.ofAccount(account) }
+      if (key !== undefined) return { keys: await keys.directory.find(key) }
+      return reply.code(400).send({ error: 'account or key is missing' })
+    })
+  }
+
+  return server
+}
+
+function allOk(checks: Record<string, Check>): boolean {
+  return Object.values(checks).every(check => check.ok)
+}

@@ -1,0 +1,146 @@
+/** Single values as ClickHouse's RowBinary has them, one after the other. A value that its type cannot hold is refused. */
+
+/** Each method writes one value of the type that it is named after. */
+export interface ByteWriter {
+  readonly length: number
+  uint8(value: number): void
+  uint16(value: number): void
+  uint32(value: number): void
+  uint64(value: number | bigint): void
+  /** The two halves of an unsigned 64-bit integer. */
+  uint64Halves(low: number, high: number): void
+  int64(value: number | bigint): void
+  varUint(value: number): void
+  string(value: string): void
+  truncate(length: number): void
+  bytes(): Uint8Array
+}
+
+const utf8BytesPerUnitMax = 3
+const varUintByte = 128
+const numberOf32Bits = 2 ** 32
+const asciiMax = 127
+// Up to this length, writing letter by letter costs less than one call of `Buffer.write`.
+const shortTextMax = 32
+
+/** A buffer that grows, from `bytesInitial` on. */
+export function createByteWriter(bytesInitial: number): ByteWriter {
+  let buffer = Buffer.allocUnsafe(bytesInitial)
+  let used = 0
+
+  function ensure(bytes: number): void {
+    if (used + bytes <= buffer.length) return
+    const larger = Buffer.allocUnsafe(Math.max(used + bytes, buffer.length * 2))
+    buffer.copy(larger, 0, 0, used)
+    buffer = larger
+  }
+
+  function varUint(value: number): void {
+    ensure(8)
+    let left = value
+    while (left >= varUintByte) {
+      buffer[used++] = (left % varUintByte) + varUintByte
+      left = Math.floor(left / varUintByte)
+    }
+    buffer[used++] = left
+  }
+
+  function write32(value: number): void {
+    buffer[used] = value
+    buffer[used + 1] = value >>> 8
+    buffer[used + 2] = value >>> 16
+    buffer[used + 3] = value >>> 24
+    used += 4
+  }
+
+  /** Whole numbers from 0 on are written as two halves, which costs less than a bigint. */
+  function writeWhole(value: number): void {
+    write32(value)
+    write32(value < numberOf32Bits ? 0 : Math.floor(value / numberOf32Bits))
+  }
+
+  /** Writes text of at most `shortTextMax` letters if all of it is ASCII; the room is there. */
+  function writeShortAscii(text: string): boolean {
+    for (let i = 0; i < text.length; i++) {
+      const unit = text.charCodeAt(i)
+      if (unit > asciiMax) return false
+      buffer[used + 1 + i] = unit
+    }
+    buffer[used] = text.length
+    used += 1 + text.length
+    return true
+  }
+
+  return {
+    get length() {
+      return used
+    },
+
+    uint8(value) {
+      ensure(1)
+      used = buffer.writeUInt8(value, used)
+    },
+
+    uint16(value) {
+      ensure(2)
+      used = buffer.writeUInt16LE(value, used)
+    },
+
+    uint32(value) {
+      ensure(4)
+      used = buffer.writeUInt32LE(value, used)
+    },
+
+    uint64(value) {
+      ensure(8)
+      if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) writeWhole(value)
+      else used = buffer.writeBigUInt64LE(exactBigInt(value, 0n, 2n ** 64n - 1n), used)
+    },
+
+    uint64Halves(low, high) {
+      ensure(8)
+      write32(low)
+      write32(high)
+    },
+
+    int64(value) {
+      ensure(8)
+      if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) writeWhole(value)
+      else used = buffer.writeBigInt64LE(exactBigInt(value, -(2n ** 63n), 2n ** 63n - 1n), used)
+    },
+
+    varUint,
+
+    string(value) {
+      const bytesMax = value.length * utf8BytesPerUnitMax
+      if (bytesMax < varUintByte) {
+        // The length takes one byte whatever it comes to, so the text can be written before it is known.
+        ensure(1 + bytesMax)
+        if (value.length <= shortTextMax && writeShortAscii(value)) return
+        const bytes = buffer.write(value, used + 1)
+        buffer[used] = bytes
+        used += 1 + bytes
+        return
+      }
+      const bytes = Buffer.byteLength(value)
+      varUint(bytes)
+      ensure(bytes)
+      used += buffer.write(value, used)
+    },
+
+    truncate(length) {
+      used = length
+    },
+
+    bytes: () => buffer.subarray(0, used),
+  }
+}
+
+/** A number beyond 2^53 has lost digits already: those come as bigints. */
+function exactBigInt(value: number | bigint, min: bigint, max: bigint): bigint {
+  if (typeof value === 'number' && !Number.isSafeInteger(value)) {
+    throw new RangeError('an integer that is not exact')
+  }
+  if (value < min || value > max) throw new RangeError(`no integer from ${min} to ${max}`)
+  return BigInt(value)
+}

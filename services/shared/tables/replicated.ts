@@ -1,0 +1,137 @@
+/**
+ * The tables on a cluster of several servers. Text in, text out. The generated statements were checked with
+ * ClickHouse's own parser and, as far as possible without Keeper, run in one server. They were not run on a cluster.
+ *
+ * Campaigns are sharded by id. Everything that a fold reads and writes of a campaign is on the campaign's shard. So
+ * the fold's statements are unchanged and run once per shard:
+ * - in the model's database a table is the shard's own part. One fold worker per shard works there, over a URL that
+ *   leads only to that shard's replicas. The fold log and the epochs belong to the shard too;
+ * - in `<model>_all` a table is the whole table, over all shards. Projectors insert there, and the query service and
+ *   the views read there: they use `distributedDatabases`;
+ * - the batch log is the whole table in both, because a fold follows the batches of all projectors;
+ * - keys are on the first shard, because the keys of an account have to be counted together. They are few.
+ *
+ * A fold has to see every ledger row of its batches and every epoch, on every replica that it reads. A list that says
+ * how current it is has to be that current. So every service uses `replicatedSettings`: a majority of a shard's
+ * replicas has an insert before it is acknowledged, inserts happen one after the other, and a replica that lacks one
+ * answers with an error that is retried. The price: inserts into one table of one shard wait for each other, so only
+ * more shards add throughput, and a shard that has lost its majority accepts no batches.
+ *
+ * The servers' configuration needs: the cluster in `remote_servers` with `internal_replication` and a `secret`, the
+ * macros `shard` and `replica`, Keeper, and clocks that differ by much less than the commit horizon.
+ * To change the number of shards, set up another cluster: replay the event log into it, and then point the services
+ * there.
+ */
+import type { Databases } from './port.ts'
+
+export interface Replicated {
+  /** The name of the cluster in the servers' `remote_servers`: letters, digits, `_` and `-`. */
+  cluster: string
+}
+
+/** Sent with every statement on a cluster. */
+export const replicatedSettings = {
+  insert_quorum: 'auto',
+  insert_quorum_timeout: 20_000,
+  // With parallel quorums, sequential consistency has no effect.
+  insert_quorum_parallel: 0,
+  select_sequential_consistency: 1,
+  // The shards acknowledge an insert into the whole table, not a queue on the way to them.
+  distributed_foreground_insert: 1,
+  // If a shard is away, a query fails. It never returns a smaller answer.
+  skip_unavailable_shards: 0,
+} as const
+
+/** The databases of the whole tables, for projectors and the query service. */
+export function distributedDatabases(databases: Databases): Databases {
+  return { ...databases, model: nameOfWhole(databases.model) }
+}
+
+// The shard of a table's row. `own`: the shard that wrote it; `all`: every server has every row.
+const placements: Readonly<Record<string, string>> = {
+  campaign_ledger: 'cityHash64(campaign_id)',
+  pledge_ledger: 'cityHash64(campaign_id)',
+  campaigns: 'cityHash64(campaign_id)',
+  api_key_ledger: 'cityHash64(api_key) % 1',
+  api_keys: 'cityHash64(api_key) % 1',
+  batch_log: 'cityHash64(projector)',
+  fold_log: 'own',
+  fold_epochs: 'own',
+  // Its own shard's fold worker writes a row; the watermark needs the rows of all shards.
+  stamp_floor: 'cityHash64(shard)',
+  set_aside: 'own',
+  staged_campaigns: 'own',
+  // Few rows, and all have to be seen together.
+  identity: 'cityHash64(setting) % 1',
+  rebuild_log: 'cityHash64(rebuild_id) % 1',
+  projector_log: 'cityHash64(projector) % 1',
+  migrations: 'all',
+}
+
+const model = '${model}'
+
+// Statements that create a view or change the user that it reads as.
+const viewStatement =
+  /^(?:CREATE OR REPLACE VIEW|ALTER TABLE(?= \S+ MODIFY SQL SECURITY )) \$\{(?:views|model)\}\.\w+/
+
+/**
+ * The statements that do on a cluster what this one does on one server. They still contain `${model}` and `${views}`.
+ * Throws if the form of the statement or table on a cluster is not defined.
+ */
+export function replicatedForms(statement: string, { cluster }: Replicated): string[] {
+  if (!/^[\w-]+$/.test(cluster))
+    throw new TypeError(`${JSON.stringify(cluster)} is not the name of a cluster`)
+  const onCluster = `ON CLUSTER '${cluster}'`
+  const created = /^CREATE (?:DATABASE|TABLE|USER|ROLE) IF NOT EXISTS (\S+)/.exec(statement)
+  const table = /^CREATE TABLE IF NOT EXISTS \$\{model\}\.(\w+)/.exec(statement)?.[1]
+  if (table !== undefined) return tableForms(statement, table, cluster)
+  if (created) return alsoForWhole(statement.replace(created[0], `${created[0]} ${onCluster}`))
+  if (/^GRANT SELECT ON /.test(statement))
+    return alsoForWhole(statement.replace(/^GRANT/, `GRANT ${onCluster}`))
+  const view = viewStatement.exec(statement)?.[0]
+  if (view !== undefined) return [overWhole(statement.replace(view, `${view} ${onCluster}`))]
+  throw new Error(`the form on a cluster is not defined for: ${statement.slice(0, 100)}`)
+}
+
+/** The shard's part of a table, and the whole table over all shards. */
+function tableForms(statement: string, table: string, cluster: string): string[] {
+  const placement = placements[table]
+  if (placement === undefined) throw new Error(`no shard is defined for the rows of ${table}`)
+  const isWholeInModel = table === 'batch_log'
+  const part = isWholeInModel ? `${table}_shard` : table
+  const onCluster = `ON CLUSTER '${cluster}'`
+  const partStatement = statement
+    .replace(`${model}.${table}`, `${model}.${part} ${onCluster}`)
+    .replace(/^ENGINE = (\w*MergeTree)(?:\((.*)\))?$/m, (_, engine: string, parameters?: string) => {
+      // The path has names instead of macros: with macros a table could not be renamed.
+      const group = placement === 'all' ? 'all' : '{shard}'
+      const replica = placement === 'all' ? '{shard}-{replica}' : '{replica}'
+      const path = `'/clickhouse/tables/${group}/${model}/${part}', '${replica}'`
+      return `ENGINE = Replicated${engine}(${[path, parameters].filter(Boolean).join(', ')})`
+    })
+  if (placement === 'own' || placement === 'all') return [partStatement]
+  const wholes = isWholeInModel ? [model, nameOfWhole(model)] : [nameOfWhole(model)]
+  return [
+    partStatement,
+    ...wholes.map(
+      database =>
+        `CREATE TABLE IF NOT EXISTS ${database}.${table} ${onCluster} AS ${model}.${part}
+ENGINE = Distributed('${cluster}', '${model}', '${part}', ${placement})`,
+    ),
+  ]
+}
+
+/** The statement for the model's database, and the same for the database of the whole tables. */
+function alsoForWhole(statement: string): string[] {
+  const whole = statement.replaceAll(model, nameOfWhole(model))
+  return whole === statement ? [statement] : [statement, whole]
+}
+
+/** A view over the whole tables. A subquery runs once for all shards, not once on each. */
+function overWhole(statement: string): string {
+  return statement.replaceAll(model, nameOfWhole(model)).replaceAll(/\bIN \(SELECT\b/g, 'GLOBAL IN (SELECT')
+}
+
+function nameOfWhole(database: string): string {
+  return `${database}_all`
+}

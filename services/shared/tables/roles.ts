@@ -1,0 +1,119 @@
+/**
+ * Roles of a ClickHouse server: `pledgeview_query` for the query service, `pledgeview_analyst` for the data teams,
+ * and the user that the views read as. The SQL is in `contracts/tables/roles`. All of it can run again.
+ *
+ * A server whose users come from a file cannot create roles. There the same grants and bounds go into that file:
+ * `readRole` returns them.
+ */
+import { type MigrateOptions, readSqlFiles, type SqlFile } from './migrate.ts'
+import { type Databases, type Tables, TablesError } from './port.ts'
+
+export interface RolesOutcome {
+  /** The server's reason if it refused; `undefined` if the roles are complete. */
+  refused: string | undefined
+}
+
+export const definerUser = 'pledgeview_definer'
+const directory = new URL('../../../contracts/tables/roles/', import.meta.url)
+const viewSecurityFile = '0004-view-security.sql'
+
+// Errors that mean that the roles are not ours to manage: we lack the right, or the users are in a read-only place.
+const refusals: ReadonlySet<string> = new Set([
+  'ACCESS_DENIED',
+  'ACCESS_STORAGE_READONLY',
+  'ACCESS_STORAGE_FOR_INSERTION_NOT_FOUND',
+])
+
+/**
+ * Creates the roles and their grants. Run it after `migrate`, with the same options. If the server refuses, the
+ * outcome says so, and an administrator has to create them. If the definer exists then with its grants, the views are
+ * still set to read as the definer. Any other failure is thrown.
+ */
+export async function createRoles(
+  tables: Tables,
+  databases: Databases,
+  options: MigrateOptions = {},
+): Promise<RolesOutcome> {
+  try {
+    const making = readRoles(databases, options).filter(({ name }) => name !== viewSecurityFile)
+    for (const query of making.flatMap(({ statements }) => statements)) await tables.run({ query })
+    await secureViews(tables, databases, options)
+    return { refused: undefined }
+  } catch (error) {
+    const refused = refusalOf(error)
+    if (refused === undefined) throw error
+    if (await hasDefiner(tables, databases)) await secureViews(tables, databases, options)
+    return { refused }
+  }
+}
+
+/** Makes the views read as the definer. The definer must exist. */
+export async function secureViews(
+  tables: Tables,
+  databases: Databases,
+  options: MigrateOptions = {},
+): Promise<void> {
+  const file = readRoles(databases, options).find(({ name }) => name === viewSecurityFile)
+  for (const query of file?.statements ?? []) await tables.run({ query })
+}
+
+/** The files that create the roles, with the names of the databases filled in. */
+export function readRoles(databases: Databases, options: MigrateOptions = {}): SqlFile[] {
+  return readSqlFiles(directory, databases, options)
+}
+
+/** A setting of a role, and the range in which a query may change it. Without a range a query cannot change it. */
+export interface RoleSetting {
+  name: string
+  value: string
+  range?: { min: string; max: string }
+}
+
+export interface Role {
+  /** As `GRANT SELECT ON database.table`. */
+  grants: string[]
+  settings: RoleSetting[]
+}
+
+/** The grants and settings of a role or a user, from the files. */
+export function readRole(name: string, databases: Databases): Role {
+  const statements = readRoles(databases).flatMap(file => file.statements)
+  const made = statements.find(statement => statement.startsWith(`CREATE ROLE IF NOT EXISTS ${name}`)) ?? ''
+  return {
+    grants: statements.flatMap(statement => new RegExp(`^(GRANT .*) TO ${name}$`).exec(statement)?.[1] ?? []),
+    settings: [...made.matchAll(/(\w+) = '?([^\s',]+)'? (?:CONST|MIN (\S+) MAX ([^\s,]+))/g)].map(
+      ([, setting = '', value = '', min, max]) => ({
+        name: setting,
+        value,
+        ...(min !== undefined && max !== undefined && { range: { min, max } }),
+      }),
+    ),
+  }
+}
+
+/** Whether the views can read as the definer. They would fail if it may not read what they need. */
+async function hasDefiner(tables: Tables, databases: Databases): Promise<boolean> {
+  try {
+    const granted = await tables.rows<{ database: string | null; table: string | null }>({
+      query: `SELECT database, table FROM system.grants
+              WHERE user_name = {name:String} AND access_type = 'SELECT' AND NOT is_partial_revoke AND column IS NULL`,
+      query_params: { name: definerUser },
+    })
+    return readRole(definerUser, databases).grants.every(grant => {
+      const [, database, table] = /^GRANT SELECT ON (\w+)\.(\w+)$/.exec(grant) ?? []
+      return granted.some(
+        one =>
+          (one.database ?? database) === database && (one.table ?? table) === table && database !== undefined,
+      )
+    })
+  } catch (error) {
+    if (refusalOf(error) === undefined) throw error
+    return false
+  }
+}
+
+/** The server's message if it refused because of missing rights. */
+function refusalOf(error: unknown): string | undefined {
+  if (!(error instanceof TablesError) || error.type === undefined) return undefined
+  return refusals.has(error.type) ? error.message : undefined
+}

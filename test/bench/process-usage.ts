@@ -1,0 +1,26 @@
+/** CPU time and memory of another process. Linux only: it reads /proc. */
+import { readFileSync } from 'node:fs'
+
+export interface ProcessMemory {
+  residentBytes: number
+  /** The peak resident memory. */
+  peakBytes: number
+}
+
+// The unit of times in /proc, which does not depend on the kernel's timer: USER_HZ.
+const ticksPerSecond = 100
+
+/** CPU time of all threads since the process started, s. */
+export function cpuSecondsOf(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  // The second field is the program's name in brackets, and may contain any characters.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const [userTicks, systemTicks] = fields.slice(11, 13).map(Number)
+  return ((userTicks ?? 0) + (systemTicks ?? 0)) / ticksPerSecond
+}
+
+export function memoryOf(pid: number): ProcessMemory {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const bytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) * 1024
+  return { residentBytes: bytes('VmRSS'), peakBytes: bytes('VmHWM') }
+}

@@ -1,0 +1,199 @@
+/**
+ * The programs in this folder. Each uses a third-party client: it logs in as an analyst, does ordinary work on the views, and
+ * prints the results. Its dependencies come from PyPI, Maven Central or the Go module proxy, in the versions that its folder
+ * pins, and are cached in node_modules/.cache (Go uses its own module cache).
+ *
+ * The dependencies are a requirement like any other: without Python, a JDK, Maven, Go or the network, the suite is skipped with
+ * the reason.
+ */
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import type { Requirement } from '../support/requirements.ts'
+
+export interface Client<S> {
+  /** Downloads and builds what is missing. Never rejects: the requirement's reason says what is not available. */
+  requirement(): Promise<Requirement>
+  /** Throws with the end of the program's output if it fails. */
+  run(job: Job): Promise<S>
+}
+
+export interface Job {
+  host: string
+  httpPort: number
+  nativePort: number
+  user: string
+  database: string
+  /** Sent as parameters and read back. */
+  texts: readonly string[]
+  /** Values by which the programs find campaigns. */
+  title: string
+  goalAmount: string
+  createdAt: string
+  tags: readonly string[]
+}
+
+/** A row as a program prints it: every number as text, times as ISO 8601. */
+export type Row = Record<string, unknown>
+
+/** Why an operation was refused; `null` if it succeeded. */
+export type Refusal = { code: number; message: string } | null
+
+/** The output of every client. */
+export interface Seen {
+  serverVersion: string
+  databases: string[]
+  views: string[]
+  columns: { view: string; name: string; type: string; comment: string }[]
+  /** ClickHouse's types of the columns of a result, by their names. */
+  types: Record<string, string>
+  campaigns: Row[]
+  rewards: Row[]
+  categories: Row[]
+  totals: Row[]
+  texts: string[]
+  /** Ids of the campaigns that a parameter of each kind finds. */
+  found: Record<'text' | 'decimal' | 'time' | 'list', string[]>
+  streamed: { rows: number; sum: string }
+  /** For a table that analysts may not read. */
+  forbidden: Refusal
+  /** For a query that fails after a part of its result has arrived. */
+  broken: Refusal
+  /** For a setting beyond its bound. */
+  unbounded: Refusal
+  /** `max_threads` in a query that sets it to 1 and has a time limit of 30 s. */
+  withinBounds: number
+  /** How many campaigns the same connection counts after the refused queries. */
+  afterwards: number | string
+}
+
+export interface PythonSeen extends Seen {
+  frame: TypedRows
+  arrow: TypedRows
+  parquet: TypedRows
+  parquetOverHttp: TypedRows
+}
+
+interface TypedRows {
+  types: Record<string, string>
+  rows: Row[]
+}
+
+export interface JavaSeen extends Seen {
+  jdbcTypes: Record<string, string>
+  firstRows: string[]
+  cancelled: { query: Refusal; cancel: Refusal }
+  dbeaver: { engines: number; tables: number; definition: string }
+}
+
+export interface GoSeen extends Seen {
+  goTypes: Record<string, string>
+  grafana: Refusal
+  cancelled: { query: Refusal; nextAfterMs: number }
+}
+
+const cacheFolder = new URL('../../node_modules/.cache/pledgeview/', import.meta.url).pathname
+const fetchMsMax = 240_000
+const runMsMax = 60_000
+
+const requirements = path('python/requirements.txt')
+const environment = cacheOf('sql-client-python', requirements)
+// Written last, so that an incomplete installation never counts as complete.
+const installedMark = join(environment, 'installed')
+const python = join(environment, 'bin/python')
+
+export const clickHouseConnect: Client<PythonSeen> = {
+  requirement: () =>
+    requirementOf('clickhouse-connect', async () => {
+      if (existsSync(installedMark)) return
+      await fetched('python3', ['-m', 'venv', '--clear', environment])
+      await fetched(python, ['-m', 'pip', 'install', '--quiet', '--requirement', requirements])
+      writeFileSync(installedMark, '')
+    }),
+  run: job => run(python, [path('python/client.py')], job),
+}
+
+const pom = path('java/pom.xml')
+const jars = cacheOf('sql-client-java', pom)
+
+export const clickHouseJdbc: Client<JavaSeen> = {
+  requirement: () =>
+    requirementOf('clickhouse-jdbc', async () => {
+      // Java needs the compiler to run a source file.
+      await fetched('javac', ['-version'])
+      if (existsSync(jars)) return
+      // Written to a separate folder and renamed, so that an incomplete or parallel download never counts as complete.
+      const part = mkdtempSync(join(cacheFolder, 'part-'))
+      try {
+        await fetched('mvn', [
+          ...['--batch-mode', '--quiet', '--file', pom, 'dependency:copy-dependencies'],
+          ...['-DincludeScope=runtime', `-DoutputDirectory=${part}`],
+        ])
+        if (!existsSync(jars)) renameSync(part, jars)
+      } finally {
+        rmSync(part, { recursive: true, force: true })
+      }
+    }),
+  run: job => run('java', ['-cp', `${jars}/*`, path('java/Client.java')], job),
+}
+
+const goProgram = join(cacheFolder, 'sql-client-go')
+
+export const clickHouseGo: Client<GoSeen> = {
+  requirement: () =>
+    // Go itself detects what is up to date.
+    requirementOf('clickhouse-go', () =>
+      fetched('go', ['-C', path('go'), 'build', '-buildvcs=false', '-o', goProgram, '.']),
+    ),
+  run: job => run(goProgram, [], job),
+}
+
+/** The cache entry for the dependencies in a file. A change of the file gives another entry. */
+function cacheOf(name: string, file: string): string {
+  const hash = createHash('sha256').update(readFileSync(file)).digest('hex')
+  return join(cacheFolder, `${name}-${hash.slice(0, 12)}`)
+}
+
+function path(name: string): string {
+  return new URL(name, import.meta.url).pathname
+}
+
+async function requirementOf(name: string, prepare: () => Promise<void>): Promise<Requirement> {
+  try {
+    mkdirSync(cacheFolder, { recursive: true })
+    await prepare()
+    return { isMet: true, reason: '' }
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    return { isMet: false, reason: `${name} cannot be run: ${reason}` }
+  }
+}
+
+async function fetched(program: string, args: readonly string[]): Promise<void> {
+  const { code, stdout, stderr } = await start(program, args, '', fetchMsMax)
+  if (code === 0) return
+  const firstError = `${stdout}\n${stderr}`.split('\n').find(line => line.trim() !== '') ?? 'no output'
+  throw new Error(`${program} ended with ${code}: ${firstError}`)
+}
+
+async function run<S>(program: string, args: readonly string[], job: Job): Promise<S> {
+  const { code, stdout, stderr } = await start(program, args, JSON.stringify(job), runMsMax)
+  if (code !== 0) throw new Error(`${program} ended with ${code}: ${stderr.slice(-4_000)}`)
+  return JSON.parse(stdout)
+}
+
+async function start(program: string, args: readonly string[], stdin: string, timeout: number) {
+  // Far from UTC, so that a time that is read in the machine's zone is noticed.
+  const env = { ...process.env, TZ: 'Asia/Tokyo' }
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], timeout, env })
+  const exit = once(child, 'exit').catch(cause => {
+    throw new Error(`${program} cannot be started`, { cause })
+  })
+  child.stdin.on('error', () => {})
+  child.stdin.end(stdin)
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), exit])
+  return { code: code as number | null, stdout, stderr }
+}

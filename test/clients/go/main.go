@@ -1,0 +1,282 @@
+// Does what Grafana does, with database/sql over ClickHouse's native protocol.
+//
+// Reads its job from stdin as JSON, and prints the results as one JSON object. Every number is printed as text, so that JSON
+// does not round it.
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/shopspring/decimal"
+)
+
+const campaigns = "SELECT * FROM campaigns ORDER BY campaign_id"
+
+type job struct {
+	Host       string    `json:"host"`
+	NativePort int       `json:"nativePort"`
+	User       string    `json:"user"`
+	Database   string    `json:"database"`
+	Texts      []string  `json:"texts"`
+	Title      string    `json:"title"`
+	GoalAmount string    `json:"goalAmount"`
+	CreatedAt  time.Time `json:"createdAt"`
+	Tags       []string  `json:"tags"`
+}
+
+type row map[string]any
+
+type refused struct {
+	Code    int32  `json:"code"`
+	Message string `json:"message"`
+}
+
+func main() {
+	var job job
+	must(json.NewDecoder(os.Stdin).Decode(&job))
+	db := clickhouse.OpenDB(&clickhouse.Options{
+		Addr:        []string{fmt.Sprintf("%s:%d", job.Host, job.NativePort)},
+		Auth:        clickhouse.Auth{Username: job.User, Database: job.Database},
+		Compression: &clickhouse.Compression{Method: clickhouse.CompressionLZ4},
+		// Grafana sends it with every query.
+		Settings: clickhouse.Settings{"limit": 1_000_000},
+	})
+	ctx := context.Background()
+	must(db.PingContext(ctx))
+	// One connection for everything, to show that it outlives a refused query.
+	conn := value(db.Conn(ctx))
+
+	seen := map[string]any{
+		"serverVersion": one(ctx, conn, "SELECT version()"),
+		"databases":     column(ctx, conn, "SHOW DATABASES"),
+		"views":         column(ctx, conn, "SHOW TABLES"),
+		"columns": rows(ctx, conn, `SELECT table AS view, name, type, comment FROM system.columns
+			WHERE database = ? ORDER BY table, position`, job.Database),
+		"types":        types(ctx, conn, (*sql.ColumnType).DatabaseTypeName),
+		"goTypes":      types(ctx, conn, func(column *sql.ColumnType) string { return column.ScanType().String() }),
+		"campaigns":    rows(ctx, conn, campaigns),
+		"rewards":      rows(ctx, conn, "SELECT * FROM rewards ORDER BY campaign_id, reward_id"),
+		"categories":   rows(ctx, conn, "SELECT * FROM categories ORDER BY category"),
+		"totals":       rows(ctx, conn, "SELECT * FROM platform_totals"),
+		"texts":        texts(ctx, conn, job.Texts),
+		"found":        find(ctx, conn, job),
+		"streamed":     stream(ctx, conn),
+		"forbidden":    refusal(ctx, conn, "SELECT * FROM pledgeview.campaigns"),
+		"broken":       refusal(ctx, conn, "SELECT throwIf(number = 900000, 'it broke') FROM numbers(1000000)"),
+		"withinBounds": withinBounds(ctx, conn),
+		"afterwards":   one(ctx, conn, "SELECT count() FROM campaigns"),
+	}
+	must(conn.Close())
+	seen["unbounded"] = refusal(ctx, db, "SELECT 1 SETTINGS max_threads = 1000")
+	seen["grafana"] = withDeadline(ctx, db, 60*time.Second)
+	seen["cancelled"] = cancelled(ctx, db)
+	must(json.NewEncoder(os.Stdout).Encode(seen))
+}
+
+func rows(ctx context.Context, conn *sql.Conn, query string, arguments ...any) []row {
+	found := value(conn.QueryContext(ctx, query, arguments...))
+	defer found.Close()
+	columns := value(found.ColumnTypes())
+	read := []row{}
+	for found.Next() {
+		targets := make([]any, len(columns))
+		for i, column := range columns {
+			targets[i] = reflect.New(column.ScanType()).Interface()
+		}
+		must(found.Scan(targets...))
+		row := row{}
+		for i, column := range columns {
+			row[column.Name()] = plain(targets[i])
+		}
+		read = append(read, row)
+	}
+	must(found.Err())
+	return read
+}
+
+// The values of the first column.
+func column(ctx context.Context, conn *sql.Conn, query string, arguments ...any) []string {
+	found := value(conn.QueryContext(ctx, query, arguments...))
+	defer found.Close()
+	values := []string{}
+	for found.Next() {
+		var value string
+		must(found.Scan(&value))
+		values = append(values, value)
+	}
+	must(found.Err())
+	return values
+}
+
+func one(ctx context.Context, conn *sql.Conn, query string) (value string) {
+	must(conn.QueryRowContext(ctx, query).Scan(&value))
+	return value
+}
+
+// One property of each column of campaigns.
+func types(ctx context.Context, conn *sql.Conn, of func(*sql.ColumnType) string) map[string]string {
+	found := value(conn.QueryContext(ctx, campaigns))
+	defer found.Close()
+	types := map[string]string{}
+	for _, column := range value(found.ColumnTypes()) {
+		types[column.Name()] = of(column)
+	}
+	return types
+}
+
+// Each text as a parameter that the server binds. This driver does not escape the value, but ClickHouse reads it with
+// escapes. So the caller has to escape it.
+func texts(ctx context.Context, conn *sql.Conn, texts []string) []string {
+	escape := strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`)
+	echoed := []string{}
+	for _, text := range texts {
+		bound := clickhouse.Context(ctx, clickhouse.WithParameters(clickhouse.Parameters{"text": escape.Replace(text)}))
+		echoed = append(echoed, one(bound, conn, "SELECT {text:String}"))
+	}
+	return echoed
+}
+
+// The campaigns that a value of each type finds. The driver writes the value into the query.
+func find(ctx context.Context, conn *sql.Conn, job job) map[string][]string {
+	tags := clickhouse.ArraySet{}
+	for _, tag := range job.Tags {
+		tags = append(tags, tag)
+	}
+	ids := func(condition string, argument any) []string {
+		query := "SELECT campaign_id FROM campaigns WHERE " + condition + " ORDER BY campaign_id"
+		return column(ctx, conn, query, argument)
+	}
+	return map[string][]string{
+		"text":    ids("title = ?", job.Title),
+		"decimal": ids("goal_amount = ?", value(decimal.NewFromString(job.GoalAmount))),
+		// A plain time.Time would lose its milliseconds.
+		"time": ids("created_at = @time", clickhouse.DateNamed("time", job.CreatedAt, clickhouse.MilliSeconds)),
+		"list": ids("hasAny(tags, ?)", tags),
+	}
+}
+
+func stream(ctx context.Context, conn *sql.Conn) row {
+	found := value(conn.QueryContext(ctx, "SELECT campaign_id, created_at, n FROM campaigns ARRAY JOIN range(50000) AS n"))
+	defer found.Close()
+	var (
+		count, sum uint64
+		id         string
+		createdAt  time.Time
+		n          uint64
+	)
+	for found.Next() {
+		must(found.Scan(&id, &createdAt, &n))
+		count++
+		sum += n
+	}
+	must(found.Err())
+	return row{"rows": count, "sum": fmt.Sprint(sum)}
+}
+
+func withinBounds(ctx context.Context, conn *sql.Conn) (threads uint64) {
+	// The driver sends a deadline as max_execution_time, plus 5 s.
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	bounded := clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"max_threads": 1}))
+	must(conn.QueryRowContext(bounded, "SELECT getSetting('max_threads')").Scan(&threads))
+	return threads
+}
+
+// The server's answer to a query with a deadline.
+func withDeadline(ctx context.Context, db *sql.DB, timeout time.Duration) *refused {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return refusal(ctx, db, campaigns)
+}
+
+// Cancels a running query, and sends another one. On few cores the server runs one query of an analyst at a time, so the
+// answer comes late if the first query continues.
+func cancelled(ctx context.Context, db *sql.DB) row {
+	short, cancel := context.WithCancel(ctx)
+	time.AfterFunc(700*time.Millisecond, cancel)
+	refused := refusal(short, db, "SELECT sleepEachRow(0.5) FROM numbers(40) SETTINGS max_block_size = 1")
+	started := time.Now()
+	must(drain(ctx, db, campaigns))
+	return row{"query": refused, "nextAfterMs": time.Since(started).Milliseconds()}
+}
+
+type querier interface {
+	QueryContext(ctx context.Context, query string, arguments ...any) (*sql.Rows, error)
+}
+
+// Why the server does not run the query to its end; nil if it does.
+func refusal(ctx context.Context, querier querier, query string) *refused {
+	err := drain(ctx, querier, query)
+	if err == nil {
+		return nil
+	}
+	var exception *clickhouse.Exception
+	if errors.As(err, &exception) {
+		return &refused{exception.Code, exception.Message}
+	}
+	return &refused{0, err.Error()}
+}
+
+func drain(ctx context.Context, querier querier, query string) error {
+	found, err := querier.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer found.Close()
+	for found.Next() {
+	}
+	return found.Err()
+}
+
+// The value for JSON. Times as ISO 8601.
+func plain(value any) any {
+	switch value := value.(type) {
+	case string, bool:
+		return value
+	case time.Time:
+		return value.Format(time.RFC3339Nano)
+	case decimal.Decimal:
+		return value.String()
+	}
+	switch reflected := reflect.ValueOf(value); reflected.Kind() {
+	case reflect.Pointer:
+		if reflected.IsNil() {
+			return nil
+		}
+		return plain(reflected.Elem().Interface())
+	case reflect.Slice:
+		items := []any{}
+		for i := range reflected.Len() {
+			items = append(items, plain(reflected.Index(i).Interface()))
+		}
+		return items
+	case reflect.Map:
+		fields := row{}
+		for _, key := range reflected.MapKeys() {
+			fields[key.String()] = plain(reflected.MapIndex(key).Interface())
+		}
+		return fields
+	}
+	return fmt.Sprint(value)
+}
+
+func value[T any](value T, err error) T {
+	must(err)
+	return value
+}
+
+func must(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}

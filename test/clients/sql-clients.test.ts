@@ -1,0 +1,243 @@
+/**
+ * Third-party clients do their ordinary work on the data teams' views, logged in as an analyst over the ports that a service
+ * opens for them.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { analystUser } from '../../services/clickhouse/configuration.ts'
+import { openTables } from '../../services/shared/tables/clickhouse.ts'
+import { migrate } from '../../services/shared/tables/migrate.ts'
+import { defaultDatabases } from '../../services/shared/tables/port.ts'
+import { secureViews } from '../../services/shared/tables/roles.ts'
+import {
+  askClickHouse,
+  type ClickHouse,
+  insertJson,
+  settingsFor,
+  startClickHouse,
+} from '../support/clickhouse.ts'
+import { needs, type Requirement } from '../support/requirements.ts'
+import { exact, expected, hostileTexts, pledges, written } from './campaigns.ts'
+import {
+  type Client,
+  clickHouseConnect,
+  clickHouseGo,
+  clickHouseJdbc,
+  type Job,
+  type Seen,
+} from './clients.ts'
+
+const { model, views } = defaultDatabases
+const downloadMsMax = 360_000
+const columnTypes = {
+  title: 'String',
+  subtitle: 'Nullable(String)',
+  category: 'LowCardinality(String)',
+  goal_amount: 'Decimal(38, 4)',
+  backer_count: 'UInt64',
+  uses_ai: 'Bool',
+  tags: 'Array(String)',
+  launch_date: "Nullable(DateTime64(3, 'UTC'))",
+  created_at: "DateTime64(3, 'UTC')",
+}
+let clickHouse: ClickHouse
+
+beforeAll(async () => {
+  clickHouse = await startClickHouse({ analyst: { password: '' }, nativePort: 0 })
+  const tables = openTables(settingsFor(clickHouse))
+  await migrate(tables, defaultDatabases)
+  await secureViews(tables, defaultDatabases)
+  await tables.close()
+  await insertJson(clickHouse, `${model}.campaigns`, written)
+  await insertJson(clickHouse, `${model}.pledge_ledger`, pledges)
+})
+
+afterAll(() => clickHouse?.stop())
+
+describe('clickhouse-connect', () => {
+  const seen = useClient(clickHouseConnect)
+  doesOrdinaryWork(seen)
+
+  test('gives a pandas DataFrame with exact decimals and times in UTC', () => {
+    const { types, rows } = seen().frame
+    expect(exact(rows)).toEqual(expected.campaigns)
+    expect(types).toMatchObject({
+      title: 'string',
+      // Decimal, of Python.
+      goal_amount: 'object',
+      backer_count: 'uint64',
+      uses_ai: 'bool',
+      launch_date: 'datetime64[ms, UTC]',
+      created_at: 'datetime64[ms, UTC]',
+      rewards: 'object',
+    })
+  })
+
+  test.each(['arrow', 'parquet', 'parquetOverHttp'] as const)('gives %s that pyarrow reads exactly', form => {
+    const { types, rows } = seen()[form]
+    expect(exact(rows)).toEqual(expected.campaigns)
+    expect(types).toMatchObject({
+      title: 'string',
+      category: 'string',
+      goal_amount: 'decimal128(38, 4)',
+      backer_count: 'uint64',
+      uses_ai: 'bool',
+      launch_date: 'timestamp[ms, tz=UTC]',
+      tags: expect.stringMatching(/^list<\w+: string not null>$/),
+      rewards: expect.stringMatching(/^list<\w+: struct<.*amount: decimal128\(38, 4\) not null, .*>/),
+    })
+  })
+})
+
+describe('clickhouse-jdbc', () => {
+  const seen = useClient(clickHouseJdbc)
+  doesOrdinaryWork(seen)
+
+  test('describes the columns with the types of JDBC', () => {
+    expect(seen().jdbcTypes).toMatchObject({
+      title: 'VARCHAR',
+      subtitle: 'VARCHAR NULL',
+      category: 'VARCHAR',
+      goal_amount: 'DECIMAL',
+      backer_count: 'NUMERIC',
+      uses_ai: 'BOOLEAN',
+      tags: 'ARRAY',
+      launch_date: 'TIMESTAMP NULL',
+      created_at: 'TIMESTAMP',
+    })
+  })
+
+  test('returns the first rows of a table that a tool shows', () => {
+    expect(seen().firstRows).toEqual(['amber', 'dinar'])
+  })
+
+  test('answers the additional queries of DBeaver', () => {
+    const { engines, tables, definition } = seen().dbeaver
+    expect(engines).toBeGreaterThan(10)
+    expect(tables).toBe(4)
+    expect(definition).toContain("COMMENT 'Price of the tier, in major units of currency'")
+  })
+
+  // The driver sends KILL QUERY, which analysts may not use. A query ends when its connection is closed, or when it exceeds its
+  // time limit.
+  test('is told that it may not kill a query', () => {
+    // The driver reports ClickHouse's error code in the text only.
+    expect(seen().cancelled.cancel?.message).toContain('Code: 497.')
+  })
+})
+
+describe('clickhouse-go over the native port', () => {
+  const seen = useClient(clickHouseGo)
+  doesOrdinaryWork(seen)
+
+  test('describes the columns with types of Go', () => {
+    expect(seen().goTypes).toMatchObject({
+      title: 'string',
+      subtitle: '*string',
+      category: 'string',
+      goal_amount: 'decimal.Decimal',
+      backer_count: 'uint64',
+      uses_ai: 'bool',
+      tags: '[]string',
+      launch_date: '*time.Time',
+      created_at: 'time.Time',
+      rewards: '[]map[string]interface {}',
+    })
+  })
+
+  test('cancels a query, which then ends on the server', () => {
+    const { query, nextAfterMs } = seen().cancelled
+    expect(query?.message).toContain('context canceled')
+    expect(nextAfterMs).toBeLessThan(5_000)
+  })
+
+  // Grafana's deadline is 60 s. The driver turns it into max_execution_time = 65.
+  test('may use the deadline that Grafana sets', () => {
+    expect(seen().grafana).toBeNull()
+  })
+})
+
+function doesOrdinaryWork(seen: () => Seen): void {
+  test('sees the version, and of the databases and tables only the views', () => {
+    expect(seen().serverVersion).toMatch(/^26\.\d+\./)
+    expect(seen().databases).toEqual([views])
+    expect(seen().views.toSorted()).toEqual(['campaigns', 'categories', 'platform_totals', 'rewards'])
+  })
+
+  test('sees the type of every column, and a comment', async () => {
+    const query = `SELECT table AS view, name, type, comment FROM system.columns
+                   WHERE database = '${views}' ORDER BY view, position FORMAT JSONEachRow`
+    const columns = await askClickHouse(clickHouse, query)
+    expect(seen().columns).toEqual(
+      columns
+        .trim()
+        .split('\n')
+        .map(line => JSON.parse(line)),
+    )
+    expect(seen().columns.filter(({ comment }) => comment === '')).toEqual([])
+    expect(seen().types).toMatchObject(columnTypes)
+  })
+
+  test('reads every public campaign exactly, and no others', () => {
+    expect(exact(seen().campaigns)).toEqual(expected.campaigns)
+  })
+
+  test('reads rewards, categories and totals exactly', () => {
+    expect(exact(seen().rewards)).toEqual(expected.rewards)
+    expect(exact(seen().categories)).toEqual(expected.categories)
+    expect(exact(seen().totals)).toEqual(expected.totals)
+  })
+
+  test('gets back any text that it sends as a parameter', () => {
+    expect(seen().texts).toEqual(hostileTexts)
+  })
+
+  test('finds campaigns by text, decimal, time and list', () => {
+    expect(seen().found).toEqual({ text: ['yen'], decimal: ['huge'], time: ['yen'], list: ['amber'] })
+  })
+
+  test('reads a large result as a stream, and gets an error when one is incomplete', () => {
+    const [campaigns, numbers] = [expected.campaigns.length, 50_000]
+    const sum = (campaigns * numbers * (numbers - 1)) / 2
+    expect(seen().streamed).toEqual({ rows: campaigns * numbers, sum: String(sum) })
+    expect(seen().broken?.message).toContain('it broke')
+  })
+
+  test('gets the reason why it may not read a table, and continues', () => {
+    expect(seen().forbidden).toMatchObject({ code: 497 })
+    expect(seen().forbidden?.message).toMatch(/Not enough privileges.*pledgeview\.campaigns/)
+    expect(Number(seen().afterwards)).toBe(expected.campaigns.length)
+  })
+
+  test('may change settings within their bounds, and gets the name of one beyond its bound', () => {
+    expect(seen().withinBounds).toBe(1)
+    expect(seen().unbounded?.code).toBe(452)
+    expect(seen().unbounded?.message).toContain("max_threads shouldn't be greater than")
+  })
+}
+
+/** Runs a client once for the suite, and skips the suite if the client is not available. */
+function useClient<S extends Seen>(client: Client<S>): () => S {
+  let requirement: Requirement
+  let seen: S
+  beforeAll(async () => {
+    requirement = await client.requirement()
+    if (requirement.isMet) seen = await client.run(job())
+  }, downloadMsMax)
+  beforeEach(context => needs(context, requirement))
+  return () => seen
+}
+
+function job(): Job {
+  return {
+    host: '127.0.0.1',
+    httpPort: Number(new URL(clickHouse.url).port),
+    nativePort: clickHouse.nativePort ?? 0,
+    user: analystUser,
+    database: views,
+    texts: hostileTexts,
+    title: '日本の漫画 🎲 it\'s \\ "q"',
+    goalAmount: '9999999999999999999999999999999999.9999',
+    createdAt: '2025-12-31T23:59:59.999+00:00',
+    tags: ["it's", 'none'],
+  }
+}

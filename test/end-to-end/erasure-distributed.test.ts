@@ -1,0 +1,212 @@
+/**
+ * An erasure request on the distributed form, end to end: after the deletion events and `purge`, the texts of a creator and a
+ * backer are in no Kafka topic, ClickHouse file or table, Redis key or log line, at the latest when `purge` says.
+ */
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { ChangeEvent } from '../../contracts/events/event.ts'
+import { formatEvent } from '../../contracts/events/ndjson.ts'
+import { openTables } from '../../services/shared/tables/clickhouse.ts'
+import { settingsFor } from '../support/clickhouse.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { filesWith, tablesWith, tablesWithOldParts } from '../support/find-texts.ts'
+import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
+import { needs, type Requirement } from '../support/requirements.ts'
+import { campaignEvent, campaignTombstone, pledgeEvent, pledgeTombstone } from '../support/sample-events.ts'
+import type { ServiceProcess } from '../support/service-process.ts'
+import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
+
+// A busy machine is no failure.
+const soon = { timeout: 60_000, interval: 250 }
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
+const compactionMs = 1_000
+const settings = {
+  PLEDGEVIEW_KAFKA_PARTITIONS: '1',
+  PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS: String(compactionMs),
+  PLEDGEVIEW_CACHE_MS: '3000',
+  PLEDGEVIEW_STATS_CACHE_MS: '3000',
+  PLEDGEVIEW_LOG_LEVEL: 'debug',
+}
+const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
+const topics = ['campaigns', 'pledges', 'api-keys', 'rejects']
+
+const personal = (what: string) => `${what}-${randomBytes(24).toString('hex')}`
+const [creatorId, name, description, backer, inReject] = [
+  personal('creator'),
+  personal('name'),
+  personal('description'),
+  personal('backer'),
+  personal('reject'),
+] as const
+const texts = [creatorId, name, description, backer, inReject]
+const creator = {
+  creator_id: creatorId,
+  name,
+  profile_url: 'https://crowdfunding.example/x',
+  avatar_url: null,
+}
+
+interface PurgeOutput {
+  is_complete: boolean
+  copies: { copy: string; done: string; left: string | null; until: string | null }[]
+}
+
+describe('an erasure request, distributed', () => {
+  let requirement: Requirement
+  let services: LocalServices | undefined
+  let deployment: Deployment
+  let processes: ServiceProcess[] = []
+  let credentials: { key: string; secret: string }
+
+  beforeAll(async () => {
+    requirement = kcatProgram.isMet ? await localServices() : kcatProgram
+    if (!requirement.isMet) return
+    services = await startLocalServices()
+    deployment = await deploy(services.addresses, settings)
+    processes = [await deployment.startProjector(), await deployment.startQuery()]
+    credentials = JSON.parse((await deployment.command(['keys', 'issue', ...identity, '--json'])).stdout)
+  }, 300_000)
+
+  beforeEach(context => needs(context, requirement))
+
+  afterAll(async () => {
+    await deployment?.stop()
+    await services?.stop()
+  })
+
+  const address = () => services?.addresses.kafka ?? ''
+
+  async function append(...events: ChangeEvent[]): Promise<void> {
+    const { code, stderr } = await deployment.command(
+      ['events', 'append', '-'],
+      `${events.map(formatEvent).join('\n')}\n`,
+    )
+    expect(code, stderr).toBe(0)
+  }
+
+  async function purge(...args: string[]): Promise<PurgeOutput> {
+    const { code, stdout, stderr } = await deployment.command(['purge', '--json', ...args])
+    expect(code, `${stderr}${stdout}`).toBe(0)
+    return JSON.parse(stdout) as PurgeOutput
+  }
+
+  async function detail(slug: string): Promise<{ status: number; body: string }> {
+    const headers = { 'x-api-key': credentials.key, 'x-api-secret': credentials.secret }
+    const response = await fetch(`${processes[1]?.apiUrl}/projects/${slug}`, { headers })
+    return { status: response.status, body: await response.text() }
+  }
+
+  /** The topics that still have a record with one of the texts in its key, value or headers. */
+  async function topicsWith(): Promise<string[]> {
+    const found: string[] = []
+    for (const topic of topics) {
+      const read = await kcat([
+        '-b',
+        address(),
+        '-C',
+        '-e',
+        '-q',
+        '-o',
+        'beginning',
+        '-t',
+        topic,
+        '-f',
+        '%k %s %h\n',
+      ])
+      if (texts.some(text => read.includes(text))) found.push(topic)
+    }
+    return found
+  }
+
+  /** The keys of Redis whose name or value has one of the texts. DUMP would compress the values. */
+  async function redisKeysWith(): Promise<string[]> {
+    const { client } = (services as LocalServices).redis
+    const found: string[] = []
+    for (const key of await client.keys('*')) {
+      const type = await client.type(key)
+      const values =
+        type === 'hash'
+          ? Object.values(await client.hgetallBuffer(key))
+          : type === 'string'
+            ? [await client.getBuffer(key)]
+            : []
+      const all = [Buffer.from(key), ...values]
+      if (texts.some(text => all.some(value => value?.includes(text)))) found.push(key)
+    }
+    return found
+  }
+
+  test('begins where the texts are in the topics, the tables, the rejects and the caches', async () => {
+    await append(
+      campaignEvent({ campaign_id: 'gone', creator, description }),
+      campaignEvent({ campaign_id: 'kept', creator }),
+      pledgeEvent({ campaign_id: 'gone', pledge_id: 'p1', backer_id: backer }),
+      pledgeEvent({ campaign_id: 'kept', pledge_id: 'p2', backer_id: backer }),
+    )
+    await kcat(
+      ['-b', address(), '-P', '-t', 'pledges', '-p', '0', '-k', 'kept/p3'],
+      `not an event, by ${inReject}\n`,
+    )
+    await vi.waitFor(async () => expect((await detail('slug-gone')).body).toContain(description), soon)
+    await vi.waitFor(
+      async () => expect(await topicsWith()).toEqual(['campaigns', 'pledges', 'rejects']),
+      soon,
+    )
+    expect(filesWith(services?.clickHouse.directory ?? '', [name])).not.toEqual([])
+    await vi.waitFor(async () => {
+      await detail('slug-kept')
+      expect(await redisKeysWith()).not.toEqual([])
+    }, soon)
+  })
+
+  test('is met by the events and a purge, at the latest when it says', async () => {
+    await append(
+      campaignTombstone('gone'),
+      pledgeTombstone('gone', 'p1'),
+      pledgeTombstone('kept', 'p2'),
+      pledgeTombstone('kept', 'p3'),
+      campaignEvent({
+        campaign_id: 'kept',
+        version: 2,
+        creator: { ...creator, creator_id: 'x', name: 'Deleted' },
+      }),
+    )
+    const dry = await purge('--dry-run', '--rejects')
+    expect(dry.copies).toContainEqual(
+      expect.objectContaining({ copy: 'topic rejects', done: 'deletes all messages' }),
+    )
+    expect(await topicsWith()).toContain('rejects')
+
+    const { copies, is_complete } = await purge('--rejects')
+    expect(is_complete).toBe(true)
+    expect(copies).toContainEqual(
+      expect.objectContaining({
+        copy: 'topic rejects',
+        done: 'deleted all messages',
+        // The brokers' files still have the bytes.
+        left: 'bytes of deleted rejects in files of the brokers; no client can read them',
+        until: expect.any(String),
+      }),
+    )
+    const { clickHouse } = services as LocalServices
+    const tables = openTables(settingsFor(clickHouse))
+    expect(await tablesWith(tables, texts)).toEqual([])
+    expect(await tablesWithOldParts(tables)).toEqual([])
+    await tables.close()
+    expect(filesWith(clickHouse.directory, texts)).toEqual([])
+
+    // What is left says until when; the topics also need one more event in each partition.
+    // The files of the reject topic stay for its retention, but no client can read them.
+    const until = copies
+      .filter(({ copy }) => copy !== 'topic rejects')
+      .flatMap(copy => (copy.until === null ? [] : [Date.parse(copy.until)]))
+    expect(copies.filter(copy => copy.left !== null && copy.until === null)).toEqual([])
+    await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(Math.max(...until)), soon)
+    await append(campaignEvent({ campaign_id: 'next' }), pledgeEvent({ campaign_id: 'next', pledge_id: 'p' }))
+    await vi.waitFor(async () => expect(await topicsWith()).toEqual([]), soon)
+    expect(await redisKeysWith()).toEqual([])
+    for (const started of processes) for (const text of texts) expect(started.output()).not.toContain(text)
+    expect((await detail('slug-gone')).status).toBe(404)
+    expect((await detail('slug-kept')).body).toContain('Deleted')
+  })
+})

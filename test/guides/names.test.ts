@@ -1,0 +1,152 @@
+/** Checks that everything the guides name exists: commands, flags, settings, scripts, files. It runs only `--help`. */
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { settingNames } from '../../services/shared/config.ts'
+import { murmur2, partitionOf } from '../../services/shared/event-log/kafka/partition.ts'
+import { installedCompose } from '../compose/prerequisites.ts'
+import { run } from '../support/containers/docker.ts'
+import { needs } from '../support/requirements.ts'
+import { runCli } from '../support/service-process.ts'
+import { blocksOf, guides, readGuide, root } from './blocks.ts'
+import { commandsIn, looseFlagsIn, npmScriptsIn, settingsIn } from './commands.ts'
+import { anchorsOf, brokenLinks, linksOf, markdownFiles } from './links.ts'
+
+const wordsMax = 700
+const helpMsMax = 120_000
+const topics = [
+  '',
+  'start',
+  'events append',
+  'keys issue',
+  'rejects list',
+  'rejects retry',
+  'rebuild',
+  'purge',
+]
+
+const helps = new Map<string, ReturnType<typeof runCli>>()
+
+describe.each(guides)('%s', guide => {
+  const markdown = readGuide(guide)
+
+  test(
+    'names commands and flags that --help lists',
+    async () => {
+      for (const [command, flags] of flagsByCommand(markdown)) {
+        const { code, stdout } = await helpOf(command)
+        expect(code, command).toBe(0)
+        for (const word of [command, ...flags]) expect(stdout, `${command} ${word}`).toContain(word)
+      }
+    },
+    helpMsMax,
+  )
+
+  test(
+    'names flags in its sentences that some command has',
+    async () => {
+      const asked = await Promise.all(topics.map(topic => helpOf(topic)))
+      const all = asked.map(({ stdout }) => stdout).join('\n')
+      for (const flag of looseFlagsIn(markdown)) expect(all).toContain(flag)
+    },
+    helpMsMax,
+  )
+
+  test('names settings that exist', () => {
+    for (const name of settingsIn(markdown)) expect(settingNames).toContain(name)
+  })
+
+  test('names npm scripts that exist', () => {
+    const { scripts } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'))
+    for (const name of npmScriptsIn(markdown)) expect(Object.keys(scripts)).toContain(name)
+  })
+})
+
+describe('the compose lines, which are not run', () => {
+  const lines = guides.flatMap(guide =>
+    blocksOf(guide)
+      .filter(({ how }) => how.kind === 'compose')
+      .flatMap(({ text }) => text.trim().split('\n')),
+  )
+  const file = readFileSync(`${root}docker-compose.yml`, 'utf8')
+
+  test('name services that docker-compose.yml has', () => {
+    expect(lines.length).toBeGreaterThan(3)
+    for (const line of lines) {
+      const [, service] = / run (?:-\S+ )*([a-z-]+)/.exec(line) ?? / --scale ([a-z-]+)=/.exec(line) ?? []
+      if (service !== undefined) expect(file, line).toMatch(new RegExp(`^  ${service}:$`, 'm'))
+    }
+  })
+
+  test('have flags that compose has', async context => {
+    const compose = await installedCompose()
+    needs(context, {
+      isMet: compose !== undefined,
+      reason: 'neither docker compose nor docker-compose is installed',
+    })
+    const [program = '', ...first] = compose ?? []
+    for (const line of lines) {
+      const [, verb = '', rest = ''] = /^docker compose (\w+)(.*)$/.exec(line) ?? []
+      const { stdout } = await run(program, [...first, verb, '--help'])
+      const [own = ''] = rest.split(' pledgeview ')
+      for (const flag of own.match(/--?[A-Za-z-]+/g) ?? []) expect(stdout, line).toContain(flag)
+    }
+  })
+
+  test('name ports that docker-compose.yml publishes', () => {
+    const guide = readGuide('deploy/README.md')
+    const published = [...file.matchAll(/\$\{(HOST_PORT_\w+):-(\d+)\}:\d+["\n]/g)]
+    expect(published.length).toBeGreaterThan(3)
+    for (const [, variable = '', port = ''] of published) {
+      expect(guide).toContain(`\`${variable}\``)
+      expect(guide).toContain(port)
+    }
+  })
+})
+
+test('the partitions of contracts/events/README.md are those of our own producer', () => {
+  const rows = [
+    ...readGuide('contracts/events/README.md').matchAll(/^\| `(.+)` \| (-?\d+) \| (\d+) \| (\d+) \|$/gm),
+  ]
+  expect(rows.length).toBeGreaterThan(3)
+  for (const [, key = '', hash, ofSix, ofTwelve] of rows) {
+    const bytes = Buffer.from(key)
+    expect([murmur2(bytes), partitionOf(bytes, 6), partitionOf(bytes, 12)], key).toEqual(
+      [hash, ofSix, ofTwelve].map(Number),
+    )
+  }
+})
+
+test('the README has less than 700 words', () => {
+  expect(readGuide('README.md').split(/\s+/).length).toBeLessThan(wordsMax)
+})
+
+describe('links between Markdown files', () => {
+  test.each(markdownFiles())('of %s lead to files and headings that exist', file => {
+    expect(brokenLinks(file)).toEqual([])
+  })
+
+  test('are found, except in code, and headings become the anchors that GitHub makes', () => {
+    const text = '[a](b.md#c) `[d](e.md)` [f](https://g.example)\n```\n[h](i.md)\n```\n'
+    expect(linksOf(text)).toEqual(['b.md#c'])
+    expect(anchorsOf('# The API: a guide\n## One, `two`\n## One, two\n')).toEqual([
+      'the-api-a-guide',
+      'one-two',
+      'one-two-1',
+    ])
+  })
+})
+
+/** Each command's help is requested once, because every process takes time. */
+function helpOf(command: string): ReturnType<typeof runCli> {
+  const known = helps.get(command) ?? runCli([...command.split(' ').filter(Boolean), '--help'])
+  helps.set(command, known)
+  return known
+}
+
+function flagsByCommand(markdown: string): Map<string, Set<string>> {
+  const found = new Map<string, Set<string>>()
+  for (const { command, flags } of commandsIn(markdown)) {
+    found.set(command, (found.get(command) ?? new Set()).union(new Set(flags)))
+  }
+  return found
+}

@@ -1,0 +1,116 @@
+/** Proves that ClickHouse's server ends with its parent, however the parent ends, and not earlier. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { askClickHouse, type ClickHouseAddress, startClickHouse } from '../../support/clickhouse.ts'
+import type { Told } from '../../support/clickhouse-parent.ts'
+import { isRunning, processesWith, procFileSystem, whenGone } from '../../support/processes.ts'
+import { needs } from '../../support/requirements.ts'
+
+const script = new URL('../../support/clickhouse-parent.ts', import.meta.url).pathname
+
+describe('ClickHouse’s server', () => {
+  let directory: string
+  let parent: ChildProcess
+
+  beforeEach(context => {
+    needs(context, procFileSystem)
+    directory = mkdtempSync(join(tmpdir(), 'pledgeview-parent-'))
+    // A separate process group, like a command that is started in a terminal.
+    parent = fork(script, [directory], {
+      detached: true,
+      execArgv: [],
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    })
+  })
+
+  afterEach(async () => {
+    parent.kill('SIGKILL')
+    await vi.waitFor(() => expect(processesWith(directory)).toEqual([]), { timeout: 30_000 })
+    rmSync(directory, { recursive: true, force: true })
+  })
+
+  test.each([
+    ['is killed', () => parent.kill('SIGKILL')],
+    ['gets SIGTERM', () => parent.kill('SIGTERM')],
+    ['gets SIGINT with its group', () => process.kill(-(parent.pid ?? 0), 'SIGINT')],
+    ['exits without closing it', () => parent.send('exit')],
+    ['fails with an uncaught error', () => parent.send('throw')],
+  ])(
+    'ends when its parent %s, and releases the directory with all acknowledged rows',
+    async (_, endParent) => {
+      const { address, pid } = await started()
+      await askClickHouse(address, 'CREATE TABLE kept (n UInt8) ENGINE = MergeTree ORDER BY n')
+      await askClickHouse(address, 'INSERT INTO kept SELECT 1 SETTINGS async_insert = 0')
+      expect(isRunning(pid)).toBe(true)
+      endParent()
+      await whenGone(pid)
+      const next = await startClickHouse({ directory })
+      expect(await askClickHouse(next, 'SELECT n FROM kept')).toBe('1\n')
+      await next.stop()
+    },
+  )
+
+  test('ends when its parent is killed while another child of the parent keeps running', async () => {
+    const { pid } = await started()
+    const { otherChild = 0 } = await answerTo('other child')
+    try {
+      parent.kill('SIGKILL')
+      await whenGone(pid)
+      expect(isRunning(otherChild)).toBe(true)
+    } finally {
+      process.kill(otherChild, 'SIGKILL')
+    }
+  })
+
+  test('ends when its parent is killed before it answers', async () => {
+    const child = await vi.waitUntil(() => processesWith(join(directory, 'clickhouse', 'config.xml'))[0], {
+      timeout: 30_000,
+      interval: 1,
+    })
+    parent.kill('SIGKILL')
+    await whenGone(child)
+  })
+
+  test.each(['SIGINT', 'SIGTERM'] as const)(
+    'keeps running when its parent, with its process group, gets %s',
+    async signal => {
+      const { address, pid } = await started()
+      await answerTo('ignore')
+      const told = next()
+      process.kill(-(parent.pid ?? 0), signal)
+      expect(await told).toEqual({ signal })
+      expect(await askClickHouse(address, 'SELECT 1')).toBe('1\n')
+      expect(isRunning(pid)).toBe(true)
+    },
+  )
+
+  async function started(): Promise<{ address: ClickHouseAddress; pid: number }> {
+    const { url = '', user = '', password = '', pid = 0 } = await next()
+    return { address: { url, user, password }, pid }
+  }
+
+  function answerTo(message: string): Promise<Told> {
+    const answer = next()
+    parent.send(message)
+    return answer
+  }
+
+  /** The parent's next message. Rejects if it ends first. */
+  async function next(): Promise<Told> {
+    const abort = new AbortController()
+    const ended = once(parent, 'exit', { signal: abort.signal }).then(() => {
+      throw new Error('the parent ended before it said anything')
+    })
+    try {
+      const [told] = (await Promise.race([once(parent, 'message'), ended])) as [Told]
+      return told
+    } finally {
+      abort.abort()
+      ended.catch(() => {})
+    }
+  }
+})

@@ -1,0 +1,376 @@
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import {
+  type AppendProgress,
+  EventsAppendError,
+  eventsAppend,
+  runEventsAppend,
+} from '../../../services/commands/events-append.ts'
+import { createDecoder } from '../../../services/projector/ingest/decode.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
+
+const batchRows = 10
+let directory: string
+let journal: string
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'append-'))
+  journal = join(directory, 'journal.sqlite')
+})
+
+afterEach(() => rmSync(directory, { recursive: true }))
+
+describe('appending events', () => {
+  // What goes wrong in practice: [name, the line it makes of a good one, the field that must be named, the reason].
+  const faults: [string, (line: string) => string | Buffer, string, RegExp][] = [
+    ['a cut line', line => line.slice(0, 70), 'line', /is not JSON/],
+    ['a wrong enum', line => line.replace('ACTIVE', 'ACTVE'), 'data.status', /not one of UNKNOWN, PENDING/],
+    [
+      'a negative amount',
+      line => line.replace('"amount_minor":500', '"amount_minor":-500'),
+      'data.amount_minor',
+      /-500 is negative/,
+    ],
+    ['a missing field', line => line.replace(/"backer_id":"[^"]*",/, ''), 'data.backer_id', /is missing/],
+    [
+      'a field too many',
+      line => line.replace('"version"', '"verson":1,"version"'),
+      'data.verson',
+      /not a field/,
+    ],
+    [
+      'a line of 50 MB',
+      line => line.replace('b_1', 'b'.repeat(50_000_000)),
+      'line',
+      /is 50,000,\d\d\d bytes long; 1,048,576 are allowed/,
+    ],
+    [
+      'invalid UTF-8',
+      line => Buffer.from(line.replace('b_1', 'b_\xff'), 'latin1'),
+      'line',
+      /is not valid UTF-8/,
+    ],
+    [
+      'a wrong type',
+      line => line.replace('"version":1', '"version":"one"'),
+      'data.version',
+      /not a whole number, but "one"/,
+    ],
+    [
+      'an unknown currency',
+      () => campaignLine({ currency: 'EUX' }),
+      'data.currency',
+      /"EUX" is not an ISO 4217 code/,
+    ],
+    [
+      'a wrong reward',
+      () => campaignLine({ rewards: [{ ...reward, amount_minor: '1.5' }] }),
+      'data.rewards[0].amount_minor',
+      /not a whole number/,
+    ],
+  ]
+
+  describe.each(faults)('stops at %s', (_name, breakLine, field, reason) => {
+    test.each([1, 2, batchRows, batchRows + 1, 37, 40])(
+      'names line %i, appends all before it and nothing of it, and goes on there',
+      async line => {
+        const good = Array.from({ length: 40 }, (_, i) => pledgeLine(i + 1))
+        const broken = good.map((text, i) => (i + 1 === line ? breakLine(text) : text))
+        const error = await failureOf(append(streamOf(broken)))
+        expect(error).toMatchObject({
+          line,
+          field,
+          appended: line - 1,
+          reason: expect.stringMatching(reason),
+        })
+        expect(error.message).toContain(`line ${line}`)
+        expect(error.message).toContain(`--from-line ${line}`)
+        expect(await appendedPledges()).toEqual(range(1, line - 1))
+
+        const result = await append(streamOf(good), { fromLine: error.line })
+        expect(result).toEqual({ lines: 40, appended: 40 - (line - 1) })
+        expect(await appendedPledges()).toEqual(range(1, 40))
+      },
+    )
+  })
+
+  test('takes a last line without a line end if it is complete', async () => {
+    const input = `${pledgeLine(1)}\n${pledgeLine(2)}`
+    expect(await append(Readable.from([input]))).toEqual({ lines: 2, appended: 2 })
+  })
+
+  test('says of a last line that has no end and is not whole that it seems cut off', async () => {
+    const input = `${pledgeLine(1)}\n${pledgeLine(2).slice(0, -5)}`
+    const error = await failureOf(append(Readable.from([input])))
+    expect(error).toMatchObject({ line: 2, field: 'line', appended: 1 })
+    expect(error.reason).toMatch(/is the last one, has no line end and seems cut off/)
+    expect(await appendedPledges()).toEqual([1])
+  })
+
+  test('passes over blank lines, carriage returns and a byte order mark, and counts the lines', async () => {
+    const input = `\ufeff${pledgeLine(1)}\r\n\r\n \t\r\n${pledgeLine(2)}\r\n\n`
+    expect(await append(Readable.from([input]))).toEqual({ lines: 5, appended: 2 })
+    expect(await appendedPledges()).toEqual([1, 2])
+  })
+
+  test('does not look at what stands before the line to begin with', async () => {
+    const input = streamOf(['not JSON', 'x'.repeat(3_000_000), pledgeLine(3), pledgeLine(4)])
+    expect(await append(input, { fromLine: 3 })).toEqual({ lines: 4, appended: 2 })
+    expect(await append(streamOf([pledgeLine(9)]), { fromLine: 5 })).toEqual({ lines: 1, appended: 0 })
+    expect(await appendedPledges()).toEqual([3, 4])
+  })
+
+  test('appends tombstones and all types, each to its topic', async () => {
+    await append(
+      streamOf([
+        campaignLine({}),
+        '{"type":"pledge","key":"c_1/p_1","data":null}',
+        '{"type":"api-key","key":"pv_live_1","data":null}',
+      ]),
+    )
+    expect(
+      (await appendedRecords()).map(({ topic, key, value }) => [
+        topic,
+        Buffer.from(key ?? []).toString(),
+        value === null,
+      ]),
+    ).toEqual([
+      ['api-keys', 'pv_live_1', true],
+      ['campaigns', 'c_1', false],
+      ['pledges', 'c_1/p_1', true],
+    ])
+  })
+
+  test('names the line to go on from when the log fails, with whole batches appended before', async () => {
+    const writer = await openJournalWriter(journal)
+    const first25 = Array.from({ length: 25 }, (_, i) => pledgeLine(i + 1))
+    const failing = eventsAppend({
+      source: streamOf(first25),
+      writer: {
+        ...writer,
+        async append(records) {
+          await writer.append(records)
+          await writer.close()
+        },
+      },
+      batchRowsMax: batchRows,
+    })
+    const error = await failureOf(failing)
+    expect(error).toMatchObject({ line: batchRows + 1, field: undefined, appended: batchRows })
+    expect(error.reason).toMatch(/^could not be appended: /)
+    await append(streamOf(first25), { fromLine: error.line })
+    expect(await appendedPledges()).toEqual(range(1, 25))
+  })
+
+  test('names the line to go on from when the input fails, with everything that came before appended', async () => {
+    async function* failing(): AsyncGenerator<Buffer> {
+      yield Buffer.from(`${pledgeLine(1)}\n${pledgeLine(2)}\n${pledgeLine(3).slice(0, 9)}`)
+      throw new Error('EIO: i/o error, read')
+    }
+    const error = await failureOf(append(failing()))
+    expect(error).toMatchObject({ line: 3, appended: 2, reason: 'could not be read: EIO: i/o error, read' })
+    expect(await appendedPledges()).toEqual([1, 2])
+  })
+})
+
+describe('the command events append', () => {
+  test('makes the data directory for its owner alone, appends a file, and says what it did', async () => {
+    const file = write('events.ndjson', `${pledgeLine(1)}\n${pledgeLine(2)}\n`)
+    const dataDir = join(directory, 'data')
+    const run = await runWith({ file, dataDir })
+    expect(run).toMatchObject({ code: 0, stderr: '' })
+    expect(run.stdout).toMatch(/^2 events appended, of 2 lines, in \d+\.\d s\n$/)
+    expect(statSync(dataDir).mode & 0o777).toBe(0o700)
+    expect(await appendedPledges(join(dataDir, 'journal.sqlite'))).toEqual([1, 2])
+  })
+
+  test('reads stdin, and prints one JSON object with --json', async () => {
+    const run = await runWith({ file: '-', json: true }, `${pledgeLine(1)}\n`)
+    expect(run).toMatchObject({ code: 0, stderr: '' })
+    expect(JSON.parse(run.stdout)).toEqual({ appended: 1, lines: 1, elapsed_ms: expect.any(Number) })
+  })
+
+  test('fails with line, field and the way on, on stderr and as one JSON object', async () => {
+    const input = `${pledgeLine(1)}\n${pledgeLine(2).replace('ACTIVE', 'PAID')}\n`
+    const run = await runWith({ file: '-', json: true }, input)
+    expect(run.code).toBe(1)
+    expect(run.stderr).toMatch(/^pledgeview: -: line 2: data\.status is not one of .*--from-line 2/)
+    expect(JSON.parse(run.stdout)).toEqual({
+      error: {
+        message: expect.stringContaining('--from-line 2'),
+        line: 2,
+        field: 'data.status',
+        reason: expect.stringContaining('"PAID"'),
+        appended: 1,
+        from_line: 2,
+      },
+    })
+    const again = await runWith({ file: '-', fromLine: 2 }, `${pledgeLine(1)}\n${pledgeLine(2)}\n`)
+    expect(again.code).toBe(0)
+    expect(await appendedPledges()).toEqual([1, 2])
+  })
+
+  test.each([
+    ['a file that is missing', () => join(directory, 'missing'), 'there is no such file'],
+    ['a directory', () => directory, 'is a directory, not a file of events'],
+  ])('says so of %s, and makes no journal', async (_name, path, message) => {
+    const dataDir = join(directory, 'data')
+    const run = await runWith({ file: path(), dataDir })
+    expect(run).toMatchObject({ code: 1, stdout: '', stderr: `pledgeview: ${path()}: ${message}\n` })
+    expect(statSync(dataDir, { throwIfNoEntry: false })).toBeUndefined()
+  })
+
+  test('shows control characters of the input as escapes, so that the input cannot write to the terminal', async () => {
+    const line = pledgeLine(1).replace('"version"', '"a\\u001b[2J\u009b1A\u202e":1,"version"')
+    const { stderr } = await runWith({ file: '-' }, `${line}\n`)
+    expect(stderr).toContain('"a\\u001b[2J\\u{9b}1A\\u{202e}" is not a field')
+    expect(stderr.slice(0, -1)).not.toMatch(/[\p{Cc}\p{Cf}]/u)
+  })
+
+  test('says so of an empty file, and of one that ends before the line to begin with', async () => {
+    const empty = write('empty', '')
+    expect(await runWith({ file: empty })).toMatchObject({
+      code: 0,
+      stdout: `${empty} is empty: nothing was appended\n`,
+    })
+    const short = write('short', `${pledgeLine(1)}\n`)
+    const run = await runWith({ file: short, fromLine: 7 })
+    expect(run).toMatchObject({ code: 0, stdout: `${short} ends with line 1: nothing was appended\n` })
+  })
+
+  test('says so if the data directory cannot be one, or its journal is something else', async () => {
+    const file = write('events.ndjson', `${pledgeLine(1)}\n`)
+    const blocked = await runWith({ file, dataDir: file })
+    expect(blocked).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('cannot make the data directory'),
+    })
+    mkdirSync(join(directory, 'other'))
+    writeFileSync(join(directory, 'other', 'journal.sqlite'), 'x'.repeat(4096))
+    const other = await runWith({ file, dataDir: join(directory, 'other') })
+    expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot open the journal') })
+  })
+
+  test('shows progress on a terminal, on stderr, and leaves nothing of it', async () => {
+    const file = write(
+      'events.ndjson',
+      range(1, 3_000)
+        .map(i => `${pledgeLine(i)}\n`)
+        .join(''),
+    )
+    const run = await runWith({ file }, '', { isTTY: true })
+    const paints = run.stderr.split('\r\x1b[K')
+    expect(paints[1]).toMatch(/^appending \[[#-]{24}\] \d+%/)
+    expect(paints.at(-1)).toBe('')
+  })
+})
+
+const reward = { reward_id: 'r_1', title: 't', description: 'd', amount_minor: 1 }
+
+function pledgeLine(number: number): string {
+  const data = {
+    pledge_id: `p_${number}`,
+    campaign_id: 'c_1',
+    backer_id: 'b_1',
+    version: 1,
+    changed_at: '2026-05-01T00:00:00.000Z',
+    status: 'ACTIVE',
+    amount_minor: 500,
+    platform_amount_minor: 550,
+  }
+  return JSON.stringify({ type: 'pledge', data })
+}
+
+function campaignLine(changes: object): string {
+  const text = { slug: 's', url: 'u', title: 't', category: 'c', description: 'd', risks: 'r' }
+  const kind = {
+    campaign_type: 'ALL_OR_NOTHING',
+    project_type: 'COMIC',
+    is_staff_pick: false,
+    has_adult_content: false,
+    uses_ai: false,
+  }
+  const time = '2026-05-01T00:00:00.000Z'
+  const data = {
+    ...{ campaign_id: 'c_1', version: 1, changed_at: time, status: 'LIVE', created_at: time },
+    ...text,
+    ...kind,
+    ...{ currency: 'EUR', goal_amount_minor: 1, tags: [], follower_count: 0, rewards: [reward] },
+    creator: { creator_id: 'u_1', name: 'n', profile_url: 'p' },
+    ...changes,
+  }
+  return JSON.stringify({ type: 'campaign', data })
+}
+
+function streamOf(lines: readonly (string | Buffer)[]): Readable {
+  const end = Buffer.from('\n')
+  return Readable.from(lines.flatMap(line => [Buffer.from(line), end]))
+}
+
+async function append(
+  source: AsyncIterable<Buffer>,
+  { fromLine = 1 }: { fromLine?: number } = {},
+): Promise<AppendProgress> {
+  const writer = await openJournalWriter(journal)
+  try {
+    return await eventsAppend({ source, writer, fromLine, batchRowsMax: batchRows })
+  } finally {
+    await writer.close()
+  }
+}
+
+async function failureOf(work: Promise<unknown>): Promise<EventsAppendError> {
+  const failure = await work.then(
+    () => undefined,
+    (cause: unknown) => cause,
+  )
+  if (failure instanceof EventsAppendError) return failure
+  throw new Error('it did not fail as it should', { cause: failure })
+}
+
+async function appendedRecords(path = journal): Promise<Awaited<ReturnType<Reader['poll']>>['records']> {
+  const reader = await openJournalReader(path, { consumer: `test-${Math.random()}` })
+  const bounds = { recordsMax: 10_000, bytesMax: 1024 ** 2, waitMsMax: 0 }
+  const { records } = await reader.poll(bounds, new AbortController().signal)
+  await reader.close()
+  return records
+}
+
+type Reader = Awaited<ReturnType<typeof openJournalReader>>
+
+/** The numbers of the pledges in the journal, in its order. */
+async function appendedPledges(path = journal): Promise<number[]> {
+  const decode = createDecoder()
+  return (await appendedRecords(path)).map(record => {
+    const event = decode(record)
+    if ('reason' in event || event.type !== 'pledge' || event.data === null) throw new Error('not a pledge')
+    return Number(event.data.pledge_id.slice(2))
+  })
+}
+
+async function runWith(
+  args: { file: string; dataDir?: string; fromLine?: number; json?: boolean },
+  input = '',
+  terminal: { isTTY?: boolean } = {},
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  const stdout = new PassThrough()
+  const stderr = Object.assign(new PassThrough(), terminal)
+  const code = await runEventsAppend(
+    { dataDir: directory, ...args },
+    { stdin: Readable.from([input]), stdout, stderr },
+  )
+  return { code, stdout: String(stdout.read() ?? ''), stderr: String(stderr.read() ?? '') }
+}
+
+function write(name: string, content: string): string {
+  const path = join(directory, name)
+  writeFileSync(path, content)
+  return path
+}
+
+function range(from: number, to: number): number[] {
+  return Array.from({ length: to - from + 1 }, (_, i) => from + i)
+}

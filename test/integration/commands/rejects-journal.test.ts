@@ -1,0 +1,323 @@
+/** The rejects commands on a journal: what they find, what they show, and what a retry does to the read model. */
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import fc from 'fast-check'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { encodeState } from '../../../contracts/events/codec.ts'
+import type { ChangeEvent, StateEvent } from '../../../contracts/events/event.ts'
+import { runCommand } from '../../../services/commands/command.ts'
+import { rejectsCommand } from '../../../services/commands/rejects/rejects.ts'
+import { openJournalInspector } from '../../../services/shared/event-log/journal/inspector.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
+import type { NewRecord, StoredReject } from '../../../services/shared/event-log/port.ts'
+import { startIngest } from '../../support/ingest-loop.ts'
+import { journalEnds } from '../../support/journal-positions.ts'
+import { readModelOf } from '../../support/model.ts'
+import {
+  createTestFoldWorker,
+  expectedReading,
+  type ModelTables,
+  openModelTables,
+  readViews,
+} from '../../support/model-tables.ts'
+import { anyFilter, placesAskedFor, placesOf, rejectsOf, startedAt } from '../../support/reject-filters.ts'
+import { campaignEvent, newRecordOf, noEvent, pledgeEvent, smallWorld } from '../../support/sample-events.ts'
+import { makeDataDirectory } from '../../support/service-process.ts'
+
+const never = new AbortController().signal
+let directory: ReturnType<typeof makeDataDirectory>
+let journal: string
+
+beforeEach(() => {
+  directory = makeDataDirectory()
+  journal = join(directory.path, 'journal.sqlite')
+})
+
+afterEach(() => directory.remove())
+
+describe('rejects list', () => {
+  const rejects = rejectsOf(2_000, 1)
+
+  beforeEach(() => put(rejects))
+
+  test('finds exactly the rejects that match a filter, for any filter, the latest first', async () => {
+    const inspector = openJournalInspector(journal)
+    await fc.assert(
+      fc.asyncProperty(anyFilter, async filter => {
+        const expected = placesAskedFor(rejects, filter)
+        const walked: StoredReject[] = []
+        await inspector.walkRejects(filter, async part => walked.push(...part) > 0)
+        expect(placesOf(walked)).toEqual(expected)
+        expect(inspector.rejectCount(filter)).toBe(expected.length)
+        const listed = inspector.rejects({ ...filter, limit: 10_000 })
+        expect(placesOf(listed).toSorted()).toEqual(expected.toSorted())
+        const times = listed.map(({ rejectedAt }) => rejectedAt)
+        expect(times).toEqual(times.toSorted((a, b) => b - a))
+      }),
+      { numRuns: 50 },
+    )
+    inspector.close()
+  })
+
+  test('passes on the rejects that are stored when it starts, and none that a retry causes', async () => {
+    const inspector = openJournalInspector(journal)
+    let walked = 0
+    await inspector.walkRejects({}, async part => {
+      walked += part.length
+      const again = part.map(({ record, reason }) => ({
+        ...{ record: { ...record, offset: record.offset + 10_000 }, reason, rejectedAt: startedAt },
+      }))
+      await put(again)
+      return walked <= 2_000
+    })
+    expect(walked).toBe(2_000)
+    inspector.close()
+  })
+
+  test('says how many there are of those that it shows', async () => {
+    const { stdout } = await run('list', '--topic', 'pledges', '--reason', 'slug is', '--limit', '2')
+    const expected = placesAskedFor(rejects, { topic: 'pledges', reasonPart: 'slug is' }).length
+    expect(stdout).toContain(`2,000 rejects in all, ${expected} as asked for, the latest 2\n`)
+    expect(stdout.split('\n')).toHaveLength(4)
+  })
+
+  test('by reason counts each, with its first and last time and a place that show knows', async () => {
+    const { by_reason, matched } = await json<{ by_reason: Record<string, string>[]; matched: number }>(
+      ...['list', '--by-reason', '--until', new Date(startedAt + 600_000).toISOString()],
+    )
+    const before = rejects.filter(({ rejectedAt }) => rejectedAt < startedAt + 600_000)
+    expect(matched).toBe(before.length)
+    expect(by_reason).toHaveLength(5)
+    const unknown = by_reason.find(({ reason }) => reason === 'schema id 9 is unknown')
+    const ofIt = before.filter(({ reason }) => reason === 'schema id 9 is unknown')
+    expect(unknown).toEqual({
+      reason: 'schema id 9 is unknown',
+      count: ofIt.length,
+      first: new Date(ofIt[0]?.rejectedAt ?? 0).toISOString(),
+      last: new Date(ofIt.at(-1)?.rejectedAt ?? 0).toISOString(),
+      example: placesOf(ofIt)[0],
+    })
+    const shown = await json<{ reason: string }>('show', unknown?.example ?? '')
+    expect(shown.reason).toBe('schema id 9 is unknown')
+  })
+
+  test.each([
+    [['list', '--since', 'yesterday'], '--since takes a time'],
+    [['list', '--dry-run'], '--dry-run is not an option of this command'],
+    [['show', 'pledges'], 'a PLACE is'],
+    [['show', 'pledges/0/1', '--topic', 'pledges'], '--topic is not an option of this command'],
+    [['retry'], 'takes PLACEs, or --all-matching'],
+    [['retry', 'pledges/0/1', '--all-matching'], 'takes PLACEs, or --all-matching'],
+    [['retry', 'pledges/0/1', '--since', '2h'], '--since is not an option of this command'],
+    [['drop'], 'list, show and retry'],
+  ])('%j is refused with exit code 2', async (args, message) => {
+    expect(await run(...args)).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
+  })
+})
+
+describe('rejects show', () => {
+  test('prints a record that breaks a rule with its state and the field that is at fault', async () => {
+    const event = pledgeEvent({ campaign_id: 'a', pledge_id: 'p', amount_minor: -5, backer_id: 'jane' })
+    const value = encodeState(event as StateEvent)
+    const headers = { trace: Buffer.from('t-1'), toString: Buffer.from('t-2') }
+    await put([
+      reject({ ...newRecordOf(event), headers }, { offset: 7, reason: 'amount_minor -5 is negative' }),
+    ])
+    const shown = await json<object>('show', 'pledges/0/7')
+    expect(shown).toMatchObject({
+      ...{ topic: 'pledges', partition: 0, offset: 7, reason: 'amount_minor -5 is negative' },
+      ...{ rejected_at: new Date(startedAt).toISOString(), appended_at: new Date(1_000).toISOString() },
+      ...{ key_text: 'a/p', value_bytes: value.length, value_base64: value.toString('base64'), schema_id: 2 },
+      headers: Object.entries(headers).map(([name, value]) => ({
+        name,
+        value_base64: value.toString('base64'),
+      })),
+      ...{ is_event_now: false, field: 'amount_minor', reason_now: 'amount_minor -5 is negative' },
+      event: {
+        type: 'pledge',
+        data: { backer_id: 'jane', amount_minor: -5, changed_at: '2026-02-02T00:00:00.000Z' },
+      },
+    })
+    const { stdout, stderr } = await run('show', 'pledges/0/7')
+    for (const part of [
+      '"a/p"',
+      'schema id 2',
+      'trace: "t-1"',
+      'field     amount_minor',
+      '00 00 00 00 02',
+      '"jane"',
+    ])
+      expect(stdout).toContain(part)
+    expect(stderr).toBe('')
+  })
+
+  test('prints what no decoder reads as bytes, and no escape of it reaches the terminal', async () => {
+    const value = Buffer.from('\u001b[2Jno event')
+    await put([
+      reject(
+        { topic: 'pledges', key: Buffer.from('\u001b[31m'), value },
+        { offset: 8, reason: 'a \u001b[0m' },
+      ),
+    ])
+    const { stdout } = await run('show', 'pledges/0/8')
+    expect(stdout).toContain('1b 5b 32 4a 6e 6f 20 65')
+    expect(stdout).toContain('the first byte is 27, not 0 (Confluent framing)')
+    expect(stdout).not.toContain('\u001b')
+    expect((await run('list')).stdout).not.toContain('\u001b')
+  })
+
+  test('of a place that is not kept fails and names it', async () => {
+    await put([])
+    expect(await run('show', 'pledges/0/9')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('pledges/0/9 is not a stored reject'),
+    })
+  })
+})
+
+describe('rejects retry', () => {
+  let model: ModelTables
+
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+
+  afterAll(() => model.dispose())
+
+  const late = campaignEvent({ campaign_id: 'late', title: 'Rejected once' })
+  const pledge = pledgeEvent({ campaign_id: 'late', pledge_id: 'p' })
+  const broken = newRecordOf(pledgeEvent({ campaign_id: 'late', pledge_id: 'q', amount_minor: -1 }))
+
+  test('brings what is a valid event now into the read model, once, and leaves the rest in the rejects', async () => {
+    await append(smallWorld().map(newRecordOf))
+    await put([
+      reject(newRecordOf(late), { offset: 101, reason: 'schema id 1 is unknown for a campaign' }),
+      reject(newRecordOf(pledge), { offset: 102, reason: 'schema id 2 is unknown for a pledge' }),
+      reject(noEvent, { offset: 103, reason: 'the first byte is 9' }),
+      reject(broken, { offset: 104, reason: 'amount_minor -1 is negative' }),
+    ])
+    const dry = await json<object>('retry', '--all-matching', '--dry-run')
+    expect(dry).toMatchObject({ dry_run: true, matched: 4, retried: 2, no_event: 2 })
+    expect(await reading()).toEqual(expected(smallWorld()))
+
+    const events = [...smallWorld(), late, pledge]
+    const first = await json<{ by_reason: object[] }>('retry', '--all-matching')
+    expect(first).toMatchObject({ dry_run: false, matched: 4, retried: 2, no_event: 2 })
+    expect(first.by_reason).toMatchObject([
+      { reason: 'the first byte is …, not … (Confluent framing)', count: 1, example: 'pledges/0/103' },
+      { reason: 'amount_minor … is negative', count: 1, example: 'pledges/0/104' },
+    ])
+    expect(await reading()).toEqual(expected(events))
+    await json('retry', '--all-matching')
+    expect(await reading()).toEqual(expected(events))
+    expect(placesOf(kept()).toSorted()).toEqual([
+      'campaigns/0/101',
+      'pledges/0/102',
+      'pledges/0/103',
+      'pledges/0/104',
+    ])
+  })
+
+  test('appends keys and values byte by byte as they came', async () => {
+    await put([reject(newRecordOf(pledge), { offset: 5, reason: 'schema id 2 is unknown' })])
+    await json('retry', 'pledges/0/5')
+    const reader = await openJournalReader(journal, { consumer: 'look' })
+    const { records } = await reader.poll({ recordsMax: 10, bytesMax: 10 ** 6, waitMsMax: 0 }, never)
+    await reader.close()
+    const { key, value } = newRecordOf(pledge)
+    expect(
+      records.map(record => [record.topic, Buffer.from(record.key ?? []), Buffer.from(record.value ?? [])]),
+    ).toEqual([['pledges', key, value]])
+  })
+
+  test('of several versions of one entity appends the newest alone', async () => {
+    const versions = [3, 1, 2].map(version =>
+      campaignEvent({ campaign_id: 'v', version, title: `v${version}` }),
+    )
+    await put(versions.map((event, n) => reject(newRecordOf(event), { offset: n, reason: 'unknown' })))
+    expect(await json('retry', '--all-matching')).toMatchObject({ matched: 3, retried: 1, outdated: 2 })
+    expect(await reading()).toEqual(expected(versions))
+  })
+
+  test('ends with exit code 1 and appends nothing if nothing can be retried', async () => {
+    await put([reject(noEvent, { offset: 1, reason: 'the first byte is 9' })])
+    const { code, stdout } = await run('retry', 'pledges/0/1', 'pledges/0/2')
+    expect(code).toBe(1)
+    expect(stdout).toContain('0 were appended, of 1\n')
+    expect(stdout).toContain('1 are not stored rejects: pledges/0/2')
+    expect(ends()).toEqual({ campaigns: 1, pledges: 1, 'api-keys': 1 })
+  })
+
+  test('of a filter that finds nothing has nothing to do', async () => {
+    await put([reject(newRecordOf(late), { offset: 1, reason: 'unknown' })])
+    expect(await run('retry', '--all-matching', '--reason', 'other')).toMatchObject({ code: 0 })
+    expect(ends()).toEqual({ campaigns: 1, pledges: 1, 'api-keys': 1 })
+  })
+
+  /** What the views say once everything in the journal is projected. */
+  async function reading() {
+    const databases = await model.freshDatabases()
+    const reader = await openJournalReader(journal, { consumer: databases.model })
+    const ingest = startIngest({ reader, tables: model.tables, databases })
+    await vi.waitFor(async () => {
+      for (const { committed, end } of await reader.lag()) expect(committed).toBe(end)
+    }, 10_000)
+    await ingest.stop()
+    await reader.close()
+    const { foldWorker } = createTestFoldWorker(model.tables, databases)
+    await foldWorker.acquireLeadership()
+    await foldWorker.fold()
+    return readViews(model.tables, databases)
+  }
+
+  function expected(events: readonly ChangeEvent[]) {
+    return expectedReading(readModelOf(events))
+  }
+})
+
+function reject(record: NewRecord, { offset, reason }: { offset: number; reason: string }): StoredReject {
+  return { record: { ...record, partition: 0, offset, appendedAt: 1_000 }, reason, rejectedAt: startedAt }
+}
+
+/** Puts rejects at their times, as a service puts those that it meets. */
+async function put(rejects: readonly StoredReject[]): Promise<void> {
+  let now = 0
+  const reader = await openJournalReader(journal, { consumer: 'by hand', now: () => now })
+  for (const [rejectedAt, ofTime] of Map.groupBy(rejects, reject => reject.rejectedAt)) {
+    now = rejectedAt
+    await reader.reject(ofTime)
+  }
+  await reader.close()
+}
+
+async function append(records: readonly NewRecord[]): Promise<void> {
+  const writer = await openJournalWriter(journal)
+  await writer.append(records)
+  await writer.close()
+}
+
+function kept(): StoredReject[] {
+  const inspector = openJournalInspector(journal)
+  const rejects = inspector.rejects({ limit: 10_000 })
+  inspector.close()
+  return rejects
+}
+
+function ends() {
+  return journalEnds(journal)
+}
+
+async function run(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
+  const entry = { summary: '', load: async () => rejectsCommand }
+  const code = await runCommand({ rejects: entry }, ['rejects', ...args, '--data-dir', directory.path], {
+    ...{ stdin, stdout, stderr },
+  })
+  return { code, stdout: String(stdout.read() ?? ''), stderr: String(stderr.read() ?? '') }
+}
+
+async function json<T>(...args: string[]): Promise<T> {
+  const { code, stdout, stderr } = await run(...args, '--json')
+  expect(code, stderr).toBe(0)
+  return JSON.parse(stdout) as T
+}

@@ -1,0 +1,378 @@
+/**
+ * What every event log promises: run on each implementation, against the real thing.
+ *
+ * A log may have any number of partitions a topic, so order is asserted within a partition alone.
+ */
+import { randomBytes } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import {
+  type Delivery,
+  type EventReader,
+  type EventWriter,
+  type LogRecord,
+  type NewRecord,
+  type PollBounds,
+  type Reject,
+  SupersededAssignment,
+} from '../../../services/shared/event-log/port.ts'
+import type { LogAddress } from './event-log-child.ts'
+import { startChild } from './event-log-process.ts'
+
+/** A fresh, empty log. */
+export interface LogUnderTest {
+  address: LogAddress
+  openWriter(): Promise<EventWriter>
+  openReader(consumer: string): Promise<EventReader>
+  /** Makes another reader of the consumer the one that counts, and returns it. */
+  supersede(consumer: string): Promise<EventReader>
+  /** The rejects that are kept, in any order. */
+  keptRejects(): Promise<Reject[]>
+  /** Whether an `append` is all or nothing, a crash included. */
+  appendsWhole: boolean
+  remove(): Promise<void>
+}
+
+const generous: PollBounds = { recordsMax: 10_000, bytesMax: 64 * 1024 ** 2, waitMsMax: 10_000 }
+const never = new AbortController().signal
+
+export function describeEventLog(name: string, open: () => Promise<LogUnderTest>): void {
+  describe(`the event log ${name}`, () => {
+    let log: LogUnderTest
+    let closing: { close(): Promise<void> }[]
+
+    beforeEach(async () => {
+      log = await open()
+      closing = []
+    })
+
+    afterEach(async () => {
+      for (const part of closing) await part.close()
+      await log.remove()
+    })
+
+    async function openWriter(): Promise<EventWriter> {
+      return kept(await log.openWriter())
+    }
+
+    async function openReader(consumer = 'projector'): Promise<EventReader> {
+      return kept(await log.openReader(consumer))
+    }
+
+    function kept<T extends { close(): Promise<void> }>(part: T): T {
+      closing.push(part)
+      return part
+    }
+
+    describe('delivers', () => {
+      test('every record with the bytes that it was appended with', async () => {
+        const writer = await openWriter()
+        const records: NewRecord[] = [
+          { topic: 'campaigns', key: Buffer.from('c_1'), value: randomBytes(1_000) },
+          { topic: 'campaigns', key: Buffer.from([0, 0xff, 0]), value: Buffer.from([0, 1, 0, 0xfe]) },
+          { topic: 'campaigns', key: Buffer.from('tombstone'), value: null },
+          { topic: 'campaigns', key: Buffer.from('empty'), value: new Uint8Array(0) },
+          { topic: 'campaigns', key: null, value: Buffer.from('no key') },
+          { topic: 'campaigns', key: null, value: null },
+          { topic: 'pledges', key: Buffer.from('c_1/p_1'), value: randomBytes(300_000) },
+          { topic: 'api-keys', key: Buffer.from('pv_live_1'), value: Buffer.from('key') },
+        ]
+        await writer.append(records)
+        const delivered = await readRecords(await openReader(), records.length)
+        expect(delivered.map(plain).sort(byText)).toEqual(records.map(plain).sort(byText))
+      })
+
+      test('the records of a partition in the order of their offsets, each once, none left out', async () => {
+        const writer = await openWriter()
+        for (let batch = 0; batch < 20; batch++) await writer.append(pledges(batch * 50, 50))
+        const delivered = await readRecords(await openReader(), 1_000, { ...generous, recordsMax: 70 })
+        expect(numbersOf(delivered).toSorted((a, b) => a - b)).toEqual(range(0, 1_000))
+        for (const partition of partitionsOf(delivered)) {
+          const offsets = partition.map(({ offset }) => offset)
+          expect(offsets).toEqual([...new Set(offsets)].toSorted((a, b) => a - b))
+          // One writer and one key: appended in this order, so delivered in it.
+          expect(numbersOf(partition)).toEqual(numbersOf(partition).toSorted((a, b) => a - b))
+        }
+      })
+
+      test('with positions that stand right after what was delivered', async () => {
+        const writer = await openWriter()
+        await writer.append([...pledges(0, 30), { topic: 'campaigns', key: Buffer.from('c'), value: null }])
+        const deliveries = await readDeliveries(await openReader(), 31, { ...generous, recordsMax: 8 })
+        for (const { records, positions } of deliveries) {
+          const after = partitionsOf(records).map(partition => {
+            const { topic, partition: number, offset } = lastOf(partition)
+            return { topic, partition: number, next: offset + 1 }
+          })
+          expect(positions.toSorted(byTopic)).toEqual(after.toSorted(byTopic))
+        }
+      })
+
+      test('no more than the bounds of a poll, yet everything in the end', async () => {
+        const writer = await openWriter()
+        await writer.append(Array.from({ length: 300 }, (_, i) => pledge(i, Buffer.alloc(100 + i))))
+        const bounds = { ...generous, recordsMax: 37, bytesMax: 5_000 }
+        const deliveries = await readDeliveries(await openReader(), 300, bounds)
+        for (const { records } of deliveries) {
+          expect(records.length).toBeLessThanOrEqual(37)
+          expect(bytesOf(records)).toBeLessThanOrEqual(5_000)
+        }
+        expect(deliveries.flatMap(({ records }) => records)).toHaveLength(300)
+      })
+
+      test('a record that alone is larger than the bound of bytes', async () => {
+        const writer = await openWriter()
+        await writer.append([pledge(0), pledge(1, Buffer.alloc(50_000)), pledge(2)])
+        const delivered = await readRecords(await openReader(), 3, { ...generous, bytesMax: 1_000 })
+        expect(delivered).toHaveLength(3)
+      })
+
+      test('nothing, after the wait, when there is nothing', async () => {
+        const reader = await openReader()
+        const delivery = await reader.poll({ ...generous, waitMsMax: 10 }, never)
+        expect(delivery).toMatchObject({ records: [], positions: [] })
+      })
+
+      test('at once what is appended while it waits', async () => {
+        const [reader, writer] = [await openReader(), await openWriter()]
+        await reader.poll({ ...generous, waitMsMax: 0 }, never)
+        const waiting = readRecords(reader, 1, { ...generous, waitMsMax: 50_000 })
+        await writer.append([pledge(5)])
+        expect(numbersOf(await waiting)).toEqual([5])
+      })
+
+      test('nothing, at once, when the wait is aborted', async () => {
+        const reader = await openReader()
+        const abort = new AbortController()
+        const waiting = reader.poll({ ...generous, waitMsMax: 10 * 60_000 }, abort.signal)
+        abort.abort()
+        expect((await waiting).records).toEqual([])
+        expect((await reader.poll({ ...generous, waitMsMax: 10 * 60_000 }, abort.signal)).records).toEqual([])
+      })
+    })
+
+    describe('commits', () => {
+      test('nothing by itself: a reader that committed nothing gets everything again', async () => {
+        const writer = await openWriter()
+        await writer.append(pledges(0, 100))
+        const first = await openReader()
+        await readRecords(first, 100)
+        await first.close()
+        expect(numbersOf(await readRecords(await openReader(), 100)).toSorted(ascending)).toEqual(
+          range(0, 100),
+        )
+      })
+
+      test('for good: the next reader goes on right after it', async () => {
+        const writer = await openWriter()
+        await writer.append(pledges(0, 100))
+        const first = await openReader()
+        const [delivery] = await readDeliveries(first, 1, { ...generous, recordsMax: 40 })
+        await readDeliveries(first, 1, { ...generous, recordsMax: 10 })
+        await first.commit(delivery.assignment, delivery.positions)
+        await first.close()
+
+        const done = new Set(numbersOf(delivery.records))
+        const rest = range(0, 100).filter(number => !done.has(number))
+        const again = await readRecords(await openReader(), rest.length)
+        expect(numbersOf(again).toSorted(ascending)).toEqual(rest)
+      })
+
+      test('for one consumer: another one reads from the start', async () => {
+        const writer = await openWriter()
+        await writer.append(pledges(0, 10))
+        const first = await openReader('projector')
+        const [delivery] = await readDeliveries(first, 10)
+        await first.commit(delivery.assignment, delivery.positions)
+        expect(await readRecords(await openReader('rebuild'), 10)).toHaveLength(10)
+      })
+
+      test('nothing of an assignment that was superseded, and says so', async () => {
+        const writer = await openWriter()
+        await writer.append(pledges(0, 10))
+        const first = await openReader()
+        const [late] = await readDeliveries(first, 10)
+        const second = kept(await log.supersede('projector'))
+        await expect(first.commit(late.assignment, late.positions)).rejects.toThrow(SupersededAssignment)
+        expect(await readRecords(second, 10)).toHaveLength(10)
+        const lag = await second.lag()
+        expect(lag.reduce((sum, { committed, end }) => sum + end - committed, 0)).toBe(10)
+      })
+
+      test('what lag then no longer counts', async () => {
+        const writer = await openWriter()
+        await writer.append([...pledges(0, 10), { topic: 'campaigns', key: Buffer.from('c'), value: null }])
+        const reader = await openReader()
+        const deliveries = await readDeliveries(reader, 11)
+        expect(await waitingByTopic(reader)).toEqual({ campaigns: 1, pledges: 10, 'api-keys': 0 })
+        for (const { assignment, positions } of deliveries) await reader.commit(assignment, positions)
+        expect(await waitingByTopic(reader)).toEqual({ campaigns: 0, pledges: 0, 'api-keys': 0 })
+        await writer.append(pledges(10, 3))
+        expect(await waitingByTopic(reader)).toEqual({ campaigns: 0, pledges: 3, 'api-keys': 0 })
+      })
+
+      test('under a reader that folds, when it is the only one', async () => {
+        const reader = await openReader()
+        await reader.poll({ ...generous, waitMsMax: 0 }, never)
+        expect(reader.leads()).toBe(true)
+      })
+    })
+
+    describe('keeps', () => {
+      test('what it confirmed, though the appending process is killed', async () => {
+        const child = startChild('append', JSON.stringify(log.address), 'child', '1000000', '7')
+        await child.printed(20)
+        await child.kill()
+        const confirmed = Number(child.lines.at(-1))
+        const delivered = numbersOf(await readAll(await openReader())).toSorted(ascending)
+        expect(delivered.slice(0, confirmed)).toEqual(range(0, confirmed))
+        // The last batch may have been written without its confirmation, but never in part.
+        if (log.appendsWhole) expect([0, 7]).toContain(delivered.length - confirmed)
+      })
+
+      test('everything of several processes that append while another reads', async () => {
+        const reader = await openReader()
+        const children = ['a', 'b'].map(name =>
+          startChild('append', JSON.stringify(log.address), name, '60', '25'),
+        )
+        const delivered = await readRecords(reader, 3_000, { ...generous, recordsMax: 200 })
+        await Promise.all(children.map(child => child.ended()))
+        for (const name of ['a', 'b']) {
+          const own = delivered.filter(({ key }) => key !== null && Buffer.from(key).toString() === name)
+          expect(numbersOf(own)).toEqual(range(0, 1_500))
+        }
+        expect((await reader.poll({ ...generous, waitMsMax: 0 }, never)).records).toEqual([])
+      })
+
+      test('a reject once, with its reason and its original bytes, however often it is put', async () => {
+        const writer = await openWriter()
+        await writer.append([
+          { topic: 'pledges', key: Buffer.from('k'), value: Buffer.from([0, 0xff]) },
+          { topic: 'pledges', key: null, value: null },
+        ])
+        const reader = await openReader()
+        const records = await readRecords(reader, 2)
+        const headers = { trace: Buffer.from([1, 0, 0xff]) }
+        const rejects = records.map((record, i) => ({
+          record: { ...record, headers },
+          reason: `reason ${i}`,
+        }))
+        await reader.reject(rejects)
+        await reader.reject(rejects.toReversed())
+        await reader.reject([])
+        await reader.close()
+
+        const again = await openReader()
+        await again.reject(rejects.map(({ record }) => ({ record, reason: 'another reason' })))
+        const stored = await log.keptRejects()
+        expect(stored.map(plainReject).sort(byOffset)).toEqual(rejects.map(plainReject).sort(byOffset))
+      })
+    })
+  })
+}
+
+function pledge(number: number, value: Uint8Array = Buffer.from(`${number}`)): NewRecord {
+  return { topic: 'pledges', key: Buffer.from('c_1'), value }
+}
+
+function pledges(from: number, count: number): NewRecord[] {
+  return range(from, from + count).map(number => pledge(number))
+}
+
+/** Polls until so many records have come. Throws when the log has no more. */
+async function readDeliveries(
+  reader: EventReader,
+  count: number,
+  bounds = generous,
+): Promise<[Delivery, ...Delivery[]]> {
+  const deliveries: Delivery[] = []
+  for (let left = count; left > 0; ) {
+    const delivery = await reader.poll(bounds, never)
+    if (delivery.records.length === 0) throw new Error(`${left} of ${count} records never came`)
+    left -= delivery.records.length
+    deliveries.push(delivery)
+  }
+  const [first, ...rest] = deliveries
+  if (!first) throw new Error('no records were asked for')
+  return [first, ...rest]
+}
+
+async function readRecords(reader: EventReader, count: number, bounds = generous): Promise<LogRecord[]> {
+  return (await readDeliveries(reader, count, bounds)).flatMap(({ records }) => records)
+}
+
+/** Reads to the end of a log that gets no more records. */
+async function readAll(reader: EventReader): Promise<LogRecord[]> {
+  const waiting = (await reader.lag()).reduce((sum, { committed, end }) => sum + end - committed, 0)
+  return readRecords(reader, waiting)
+}
+
+async function waitingByTopic(reader: EventReader): Promise<Record<string, number>> {
+  const waiting: Record<string, number> = {}
+  for (const { topic, committed, end } of await reader.lag())
+    waiting[topic] = (waiting[topic] ?? 0) + end - committed
+  return waiting
+}
+
+function partitionsOf(records: readonly LogRecord[]): LogRecord[][] {
+  return [...Map.groupBy(records, ({ topic, partition }) => `${topic}/${partition}`).values()]
+}
+
+function lastOf<T>(items: readonly T[]): T {
+  const last = items.at(-1)
+  if (last === undefined) throw new Error('there is none')
+  return last
+}
+
+function numbersOf(records: readonly LogRecord[]): number[] {
+  return records.map(({ value }) => Number(Buffer.from(value ?? []).toString()))
+}
+
+function bytesOf(records: readonly LogRecord[]): number {
+  return records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0)
+}
+
+function plain({ topic, key, value }: NewRecord): string {
+  return JSON.stringify([topic, hex(key), hex(value)])
+}
+
+function plainReject({ record, reason }: Reject) {
+  const { topic, partition, offset, appendedAt, headers = {} } = record
+  const headerTexts = Object.entries(headers).map(([name, bytes]) => [name, hex(bytes)])
+  return {
+    topic,
+    partition,
+    offset,
+    appendedAt,
+    key: hex(record.key),
+    value: hex(record.value),
+    headerTexts,
+    reason,
+  }
+}
+
+function hex(bytes: Uint8Array | null): string | null {
+  return bytes === null ? null : Buffer.from(bytes).toString('hex')
+}
+
+function range(from: number, to: number): number[] {
+  return Array.from({ length: to - from }, (_, index) => from + index)
+}
+
+function ascending(a: number, b: number): number {
+  return a - b
+}
+
+function byText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+function byOffset(
+  a: { topic: string; partition: number; offset: number },
+  b: { topic: string; partition: number; offset: number },
+): number {
+  return byTopic(a, b) || a.offset - b.offset
+}
+
+function byTopic(a: { topic: string; partition: number }, b: { topic: string; partition: number }): number {
+  return byText(a.topic, b.topic) || a.partition - b.partition
+}

@@ -1,0 +1,276 @@
+/** What a fold writes, and what it leaves unchanged. */
+import { describe, expect, test } from 'vitest'
+import type { CampaignState } from '../../../../contracts/events/event.ts'
+import { anyDelivery, openGiven, type Projected, viewsShow } from '../../../support/given.ts'
+import {
+  campaignEvent,
+  campaignTombstone,
+  pledgeEvent,
+  pledgeTombstone,
+  sampleCampaign,
+  sampleReward,
+} from '../../../support/sample-events.ts'
+
+const longMax = 2n ** 63n - 1n
+
+describe('the fold', () => {
+  const given = openGiven()
+
+  test('that changes nothing writes nothing, and every stamp stays', async () => {
+    const events = [
+      campaignEvent({ campaign_id: 'a' }),
+      campaignEvent({ campaign_id: 'b' }),
+      pledgeEvent({ campaign_id: 'a', pledge_id: 'p' }),
+    ]
+    const projected = await given([]).then(withoutMerges)
+    await projected.project(events)
+    const before = { rows: await writtenRows(projected), stamps: await projected.stamps() }
+    await projected.project(events)
+    await projected.project([
+      pledgeEvent({ campaign_id: 'a', pledge_id: 'q', status: 'PENDING' }),
+      pledgeEvent({ campaign_id: 'a', pledge_id: 'p', version: 2, changed_at: 0 }),
+      campaignEvent({ campaign_id: 'b', version: 2, changed_at: 0 }),
+    ])
+    expect({ rows: await writtenRows(projected), stamps: await projected.stamps() }).toEqual(before)
+  })
+
+  test('writes the campaigns that changed and no other, and moves only their stamps', async () => {
+    const projected = await given([]).then(withoutMerges)
+    await projected.project(['a', 'b', 'c'].map(campaign_id => campaignEvent({ campaign_id })))
+    const before = await projected.stamps()
+    await projected.project([
+      campaignEvent({ campaign_id: 'a', version: 2, title: 'New' }),
+      pledgeEvent({ campaign_id: 'b', pledge_id: 'p' }),
+      campaignEvent({ campaign_id: 'c', version: 2 }),
+    ])
+    const after = await projected.stamps()
+    expect(after.a).toBeGreaterThan(before.a ?? 0)
+    expect(after.b).toBeGreaterThan(before.b ?? 0)
+    expect(after.c).toBe(before.c)
+    expect((await writtenRows(projected)).map(({ id }) => id).toSorted()).toEqual(['a', 'a', 'b', 'b', 'c'])
+  })
+
+  test('gives all changes of one fold the same stamp, from ClickHouse’s clock', async () => {
+    const projected = await given([])
+    const before = await clock(projected)
+    await projected.project(['a', 'b', 'c'].map(campaign_id => campaignEvent({ campaign_id })))
+    const [stamp, ...others] = new Set(Object.values(await projected.stamps()))
+    expect(others).toEqual([])
+    expect(stamp).toBeGreaterThanOrEqual(before)
+    expect(stamp).toBeLessThanOrEqual(await clock(projected))
+  })
+
+  test('moves the stamp and shows the change when any visible field changes, also from empty to null', async () => {
+    const changes = visibleChanges().map(([what, from, to], index) => {
+      const campaign_id = `c${index}`
+      return {
+        what,
+        campaign_id,
+        before: campaignEvent({ slug: campaign_id, ...from, campaign_id }),
+        after: campaignEvent({ slug: campaign_id, ...from, ...to, campaign_id, version: 2 }),
+        pledge: pledgeEvent({ campaign_id, pledge_id: 'p', reward_id: 'r' }),
+      }
+    })
+    const pledges = changes.map(({ pledge }) => pledge)
+    const projected = await given([...changes.map(({ before }) => before), ...pledges])
+    const before = await projected.stamps()
+    await projected.project(changes.map(({ after }) => after))
+    const after = await projected.stamps()
+    const unmoved = changes.filter(({ campaign_id: id }) => !((after[id] ?? 0) > (before[id] ?? 0)))
+    expect(unmoved.map(({ what }) => what)).toEqual([])
+    await viewsShow([...changes.map(change => change.after), ...pledges])(projected)
+  })
+
+  test('a change that the views do not show keeps the stamp, and still counts in the totals', async () => {
+    const { creator } = sampleCampaign({ campaign_id: 'a' })
+    const moved = { ...creator, creator_id: 'creator-2' }
+    const projected = await given([campaignEvent({ campaign_id: 'a' }), campaignEvent({ campaign_id: 'b' })])
+    const before = await projected.stamps()
+    await projected.project([campaignEvent({ campaign_id: 'a', version: 2, creator: moved })])
+    expect(await projected.stamps()).toEqual(before)
+    expect((await projected.views()).totals).toMatchObject([{ total_creators: 2 }])
+  })
+
+  test('removes a campaign that is no longer public from every view, and can bring it back complete', async () => {
+    const live = campaignEvent({ campaign_id: 'a', rewards: [sampleReward({ reward_id: 'r' })] })
+    const suspended = campaignEvent({ campaign_id: 'a', version: 2, status: 'SUSPENDED' })
+    const back = campaignEvent({ campaign_id: 'a', version: 3 })
+    const pledge = pledgeEvent({ campaign_id: 'a', pledge_id: 'p', reward_id: 'r' })
+    const later = pledgeEvent({ campaign_id: 'a', pledge_id: 'q' })
+    const projected = await given([live, pledge])
+    const before = await projected.stamps()
+    await projected.project([suspended])
+    await viewsShow([])(projected)
+    await projected.project([later])
+    await viewsShow([])(projected)
+    await projected.project([back])
+    await viewsShow([back, pledge, later])(projected)
+    expect((await projected.stamps()).a).toBeGreaterThan(before.a ?? 0)
+  })
+
+  test('writes one row, and no content, for a campaign that is no longer public, however often it is folded', async () => {
+    const { project, tables, databases } = await given([]).then(withoutMerges)
+    const hidden = [2, 3].map(version => campaignEvent({ campaign_id: 'a', version, status: 'DRAFT' }))
+    await project([campaignEvent({ campaign_id: 'a' }), ...hidden, campaignTombstone('a')], { batchSize: 1 })
+    const rows = await tables.rows({
+      query: `SELECT is_deleted, title, slug, description, length(rewards) AS tiers
+              FROM ${databases.model}.campaigns ORDER BY fold_id`,
+    })
+    expect(rows).toMatchObject([
+      { is_deleted: 0, title: 'Title of a' },
+      { is_deleted: 1, title: '', slug: '', description: '', tiers: 0 },
+    ])
+  })
+
+  test('writes nothing for a campaign that was never public', async () => {
+    await given([
+      campaignEvent({ campaign_id: 'a', status: 'DRAFT' }),
+      campaignEvent({ campaign_id: 'b', status: 'UNKNOWN' }),
+      campaignTombstone('c'),
+      pledgeEvent({ campaign_id: 'a', pledge_id: 'p' }),
+      pledgeEvent({ campaign_id: 'never seen', pledge_id: 'p' }),
+    ]).then(async projected => expect(await writtenRows(projected)).toEqual([]))
+  })
+
+  test('ranks a tombstone after every version, in either order of arrival', async () => {
+    const last = campaignEvent({ campaign_id: 'a', version: longMax })
+    await given([last])
+      .when([campaignTombstone('a')])
+      .then(viewsShow([]))
+    const other = campaignEvent({ campaign_id: 'c' })
+    const kept = pledgeEvent({ campaign_id: 'c', pledge_id: 'kept' })
+    const gone = pledgeEvent({ campaign_id: 'c', pledge_id: 'gone', version: longMax })
+    for (const delivery of anyDelivery) {
+      const events = [last, campaignTombstone('a'), other, kept, pledgeTombstone('c', 'gone'), gone]
+      await given(events, delivery).then(viewsShow([other, kept]))
+    }
+  })
+
+  test('distinguishes versions in microseconds, and versions too large for a double', async () => {
+    const micros = 1_790_000_000_000_001
+    await given([
+      campaignEvent({ campaign_id: 'a', version: micros, title: 'micros, later' }),
+      campaignEvent({ campaign_id: 'b', version: longMax - 1n, title: 'huge, later' }),
+      campaignEvent({ campaign_id: 'c', version: 2n ** 53n + 1n, title: 'odd, later' }),
+    ])
+      .when([
+        campaignEvent({ campaign_id: 'a', version: micros - 1, title: 'micros, earlier' }),
+        campaignEvent({ campaign_id: 'b', version: longMax - 2n, title: 'huge, earlier' }),
+        campaignEvent({ campaign_id: 'c', version: 2 ** 53 - 1, title: 'odd, earlier' }),
+      ])
+      .then(async projected => {
+        expect(await titles(projected)).toEqual(['huge, later', 'micros, later', 'odd, later'])
+      })
+  })
+
+  test('follows a slug that moves from one campaign to another', async () => {
+    await given([campaignEvent({ campaign_id: 'a', slug: 'wanted' })])
+      .when([
+        campaignEvent({ campaign_id: 'a', version: 2, slug: 'renamed' }),
+        campaignEvent({ campaign_id: 'b', slug: 'wanted' }),
+      ])
+      .then(async projected => expect(await bySlug(projected, 'wanted')).toEqual([{ campaign_id: 'b' }]))
+  })
+
+  test('finds the new row by slug when an index granule of the old row matches, and the reverse', async () => {
+    const projected = await given([]).then(withoutMerges)
+    await projected.project([campaignEvent({ campaign_id: 'a', slug: 'old' })])
+    await projected.project([campaignEvent({ campaign_id: 'a', version: 2, slug: 'new' })])
+    expect(await bySlug(projected, 'new')).toEqual([{ campaign_id: 'a' }])
+    expect(await bySlug(projected, 'old')).toEqual([])
+  })
+})
+
+/** Stops merges, so that no row disappears while a test counts rows. */
+async function withoutMerges(projected: Projected): Promise<Projected> {
+  await projected.tables.run({ query: `SYSTEM STOP MERGES ${projected.databases.model}.campaigns` })
+  return projected
+}
+
+/** Every row that was ever written to the campaigns' read table, including superseded and deleted rows. */
+async function writtenRows({ tables, databases }: Projected): Promise<{ id: string; foldId: string }[]> {
+  return tables.rows({
+    query: `SELECT campaign_id AS id, toString(fold_id) AS foldId FROM ${databases.model}.campaigns`,
+  })
+}
+
+async function clock({ tables }: Projected): Promise<number> {
+  const [row] = await tables.rows<{ now: number }>({
+    query: "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS now",
+  })
+  return row?.now ?? Number.NaN
+}
+
+async function titles({ tables, databases }: Projected): Promise<string[]> {
+  const rows = await tables.rows<{ title: string }>({
+    query: `SELECT title FROM ${databases.views}.campaigns ORDER BY title`,
+  })
+  return rows.map(({ title }) => title)
+}
+
+async function bySlug({ tables, databases }: Projected, slug: string): Promise<unknown[]> {
+  return tables.rows({
+    query: `SELECT campaign_id FROM ${databases.views}.campaigns WHERE slug = {slug:String}`,
+    query_params: { slug },
+  })
+}
+
+/** Each visible field, with a state before and a state after that differ only in it, also empty against null. */
+function visibleChanges(): [string, Partial<CampaignState>, Partial<CampaignState>][] {
+  const { creator } = sampleCampaign({ campaign_id: 'a' })
+  const tier = sampleReward({ reward_id: 'r' })
+  return [
+    ['status', {}, { status: 'FUNDED' }],
+    ['slug', {}, { slug: 'other' }],
+    ['url', {}, { url: 'https://other.example' }],
+    ['title', {}, { title: 'Other' }],
+    ['title, by a space', {}, { title: 'Title of a ' }],
+    ['subtitle to null', {}, { subtitle: null }],
+    ['subtitle from empty to null', { subtitle: '' }, { subtitle: null }],
+    ['category', {}, { category: 'Comics' }],
+    ['subcategory from empty to null', { subcategory: '' }, { subcategory: null }],
+    ['location from empty to null', { location: '' }, { location: null }],
+    ['image_url from empty to null', { image_url: '' }, { image_url: null }],
+    [
+      'text that moves to the next field',
+      { subtitle: 'ab', category: 'c' },
+      { subtitle: 'a', category: 'bc' },
+    ],
+    ['currency', {}, { currency: 'JPY' }],
+    ['currency of the same digits', {}, { currency: 'USD' }],
+    ['goal', {}, { goal_amount_minor: 100_001 }],
+    ['campaign_type', {}, { campaign_type: 'KEEP_IT_ALL' }],
+    ['project_type', {}, { project_type: 'COMIC' }],
+    ['is_staff_pick', {}, { is_staff_pick: true }],
+    ['has_adult_content', {}, { has_adult_content: true }],
+    ['uses_ai', {}, { uses_ai: true }],
+    ['tags joined into one', {}, { tags: ['dicecards'] }],
+    ['tags in another order', {}, { tags: ['cards', 'dice'] }],
+    ['tags to none', {}, { tags: [] }],
+    ['tags from none to an empty one', { tags: [] }, { tags: [''] }],
+    ['follower_count', {}, { follower_count: 4 }],
+    ['launch_date from the epoch to null', { launch_date: 0 }, { launch_date: null }],
+    ['end_date by a millisecond', {}, { end_date: Date.UTC(2026, 2, 1) + 1 }],
+    ['end_date from the epoch to null', { end_date: 0 }, { end_date: null }],
+    ['created_at', {}, { created_at: 0 }],
+    ['the creator’s name', {}, { creator: { ...creator, name: 'Anna' } }],
+    ['the creator’s profile', {}, { creator: { ...creator, profile_url: 'https://x.example' } }],
+    ['the creator’s picture from null to empty', {}, { creator: { ...creator, avatar_url: '' } }],
+    ['description', {}, { description: 'Other' }],
+    ['risks', {}, { risks: 'Other' }],
+    ['a new tier', {}, { rewards: [tier] }],
+    ['a tier’s title', { rewards: [tier] }, { rewards: [{ ...tier, title: 'Other' }] }],
+    ['a tier’s price', { rewards: [tier] }, { rewards: [{ ...tier, amount_minor: 1 }] }],
+    ['a tier from unlimited to none', { rewards: [tier] }, { rewards: [{ ...tier, quantity_available: 0 }] }],
+    [
+      'text that moves from a tier’s title to its description',
+      { rewards: [{ ...tier, title: 'ab', description: 'c' }] },
+      { rewards: [{ ...tier, title: 'a', description: 'bc' }] },
+    ],
+    [
+      'the order of tiers',
+      { rewards: [tier, { ...tier, reward_id: 's' }] },
+      { rewards: [{ ...tier, reward_id: 's' }, tier] },
+    ],
+  ]
+}

@@ -1,0 +1,221 @@
+/** Which API keys are active: the three oldest unrevoked keys of an account, in any order of events. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { ApiKeyState, ChangeEvent } from '../../../../contracts/events/event.ts'
+import {
+  accountKeysStatement,
+  activeKeysMax,
+  type KeyRecord,
+  matchingKeysStatement,
+} from '../../../../services/shared/api-keys/api-keys.ts'
+import { keyPrefix } from '../../../../services/shared/api-keys/credentials.ts'
+import { isCampaignFold, obstructed } from '../../../support/faulty-tables.ts'
+import { activeKeys } from '../../../support/fold-records.ts'
+import { openGiven, type Projected } from '../../../support/given.ts'
+import { createIngest, createTestFoldWorker } from '../../../support/model-tables.ts'
+import { apiKeyEvent, campaignEvent } from '../../../support/sample-events.ts'
+
+const longMax = 2n ** 63n - 1n
+const january = Date.UTC(2026, 0, 1)
+
+describe('active keys', () => {
+  const given = openGiven()
+
+  test('are the three oldest of an account, in any order of issue and arrival', async () => {
+    const projected = await given([keyOf('k5', 5), keyOf('k4', 4), keyOf('k3', 3)])
+    await activeAre('k3', 'k4', 'k5')(projected)
+    await projected.project([keyOf('k2', 2), keyOf('k1', 1), keyOf('other', 1, { account_id: 'another' })])
+    await activeAre('k1', 'k2', 'k3', 'other')(projected)
+  })
+
+  test('that were issued in the same millisecond are ranked the same way by every fold', async () => {
+    const keys = ['e', 'd', 'c', 'b', 'a'].map(key => keyOf(key, 1))
+    await given(keys.slice(0, 4))
+      .when(keys)
+      .when(keys, { isReversed: true })
+      .then(activeAre('a', 'b', 'c'))
+  })
+
+  test('make room for the next oldest when one is revoked or deleted', async () => {
+    const five = [1, 2, 3, 4, 5].map(day => keyOf(`k${day}`, day))
+    const revoked = keyOf('k2', 2, { version: 2, status: 'REVOKED' })
+    const deleted: ChangeEvent = { type: 'api-key', key: 'k1', data: null }
+    const projected = await given(five).when([revoked])
+    await activeAre('k1', 'k3', 'k4')(projected)
+    await projected.project([deleted])
+    await activeAre('k3', 'k4', 'k5')(projected)
+    await projected.project([keyOf('k1', 1, { version: longMax })])
+    await activeAre('k3', 'k4', 'k5')(projected)
+  })
+
+  test('do not come back through a stale version, and an unknown state is not active', async () => {
+    await given([keyOf('k1', 1, { version: 5, status: 'REVOKED' }), keyOf('k2', 2, { status: 'UNKNOWN' })])
+      .when([keyOf('k1', 1, { version: 4 })])
+      .then(activeAre())
+  })
+
+  test('keep their age when they are renamed, and take their scopes and hash from the latest version', async () => {
+    const latest = { scopes: [], secret_hash: 'cd'.repeat(32) }
+    await given([1, 2, 3, 4].map(day => keyOf(`k${day}`, day)))
+      .when([keyOf('k1', 1, { version: 2, changed_at: january + 9 * 86_400_000, ...latest })])
+      .then(async projected => {
+        await activeAre('k1', 'k2', 'k3')(projected)
+        const rows = await projected.tables.rows({
+          query: `SELECT scopes, secret_hash FROM ${projected.databases.model}.api_keys FINAL WHERE api_key = 'k1'`,
+        })
+        expect(rows).toEqual([latest])
+      })
+  })
+
+  test('are as old as their last change if the event has no time of issue', async () => {
+    const since = (day: number) => ({ issued_at: null, changed_at: january + day * 86_400_000 })
+    await given([3, 1, 4, 2].map(day => keyOf(`k${day}`, 0, since(day)))).then(activeAre('k1', 'k2', 'k3'))
+  })
+
+  test('are not written again by a fold that changes nothing', async () => {
+    const { project, tables, databases } = await given([])
+    await tables.run({ query: `SYSTEM STOP MERGES ${databases.model}.api_keys` })
+    await project(
+      [1, 2, 3, 4].map(day => keyOf(`k${day}`, day)),
+      { times: 2 },
+    )
+    const count = { query: `SELECT count() AS rows FROM ${databases.model}.api_keys` }
+    expect(await tables.rows(count)).toEqual([{ rows: 4 }])
+    await project([keyOf('k1', 1, { version: 2, status: 'REVOKED' })])
+    // The revoked key, and the key that takes its place.
+    expect(await tables.rows(count)).toEqual([{ rows: 6 }])
+  })
+
+  test('are the same for any order, batching and repetition of their events', async () => {
+    const key = fc.record({
+      account_id: fc.constantFrom('one', 'two'),
+      issued_at: fc.constantFrom(january, january + 1, january + 2),
+      versions: fc.array(fc.constantFrom('ACTIVE', 'REVOKED', 'UNKNOWN', 'deleted'), {
+        minLength: 1,
+        maxLength: 3,
+      }),
+    })
+    const world = fc
+      .array(key, { minLength: 1, maxLength: 10 })
+      .map(keys => keys.map((state, n) => ({ ...state, key: `k${n}` })))
+    const scenario = world.chain(keys => {
+      const events = keys.flatMap(({ key: name, account_id, issued_at, versions }) =>
+        versions.map(
+          (status, version): ChangeEvent =>
+            status === 'deleted'
+              ? { type: 'api-key', key: name, data: null }
+              : apiKeyEvent({ key: name, account_id, issued_at, status, version }),
+        ),
+      )
+      return fc.tuple(
+        fc.constant(keys),
+        fc.shuffledSubarray([...events, ...events], { minLength: events.length * 2 }),
+        fc.integer({ min: 1, max: 20 }),
+      )
+    })
+    const projected = await given([])
+    let run = 0
+    await fc.assert(
+      fc.asyncProperty(scenario, async ([keys, events, batchSize]) => {
+        // Accounts and keys of earlier runs stay in the tables. Their names keep them apart.
+        run++
+        const named = (name: string) => `${run}:${name}`
+        const prefixed = events.map(
+          (event): ChangeEvent =>
+            event.type === 'api-key' && event.data
+              ? apiKeyEvent({
+                  ...event.data,
+                  key: named(event.key),
+                  account_id: named(event.data.account_id),
+                })
+              : { type: 'api-key', key: named(event.key), data: null },
+        )
+        await projected.project(prefixed, { batchSize })
+        const expected = Object.values(Object.groupBy(keys, ({ account_id }) => account_id)).flatMap(
+          (ofAccount = []) =>
+            ofAccount
+              .filter(({ versions }) => versions.at(-1) === 'ACTIVE' && !versions.includes('deleted'))
+              .toSorted((a, b) => a.issued_at - b.issued_at || (a.key < b.key ? -1 : 1))
+              .slice(0, activeKeysMax)
+              .map(({ key: name }) => named(name)),
+        )
+        const active = (await activeOf(projected)).filter(name => name.startsWith(`${run}:`))
+        expect(active).toEqual(expected.toSorted())
+      }),
+      // A busy machine tries fewer cases. That is not a failure.
+      { numRuns: 15, interruptAfterTimeLimit: 20_000 },
+    )
+  })
+
+  test('are folded between two pieces of a large fold, so that they do not wait for its end', async () => {
+    const { tables, databases } = await given([])
+    const ingest = createIngest(tables, databases, 'other')
+    const activeAtPiece: string[][] = []
+    const { foldWorker } = createTestFoldWorker(
+      obstructed(tables, {
+        async before(call) {
+          if (!isCampaignFold(call)) return
+          activeAtPiece.push((await activeKeys(tables, databases)).map(String))
+          if (activeAtPiece.length === 1) await ingest([keyOf('new', 1)])
+        },
+      }),
+      databases,
+      { holder: 'other', campaignsPerStatementMax: 1 },
+    )
+    await foldWorker.acquireLeadership()
+    await ingest(['a', 'b', 'c'].map(campaign_id => campaignEvent({ campaign_id })))
+    await foldWorker.fold()
+    expect(activeAtPiece).toEqual([[], ['new'], ['new']])
+  })
+
+  test('are listed with an account’s waiting and revoked keys, oldest first, each with its state', async () => {
+    const { tables, databases } = await given([
+      ...[4, 3, 2, 1].map(day => keyOf(`pv_live_000000000000000${day}`, day)),
+      keyOf('pv_live_revoked_00000000', 0, { status: 'REVOKED', version: longMax }),
+      keyOf('pv_live_foreign_00000000', 0, { account_id: 'another' }),
+      { type: 'api-key', key: 'pv_live_deleted_00000000', data: null },
+    ])
+    const keys = await tables.rows<KeyRecord>(accountKeysStatement(databases, 'acc'))
+    expect(keys.map(({ key, status, version }) => [key, status, version])).toEqual([
+      ['pv_live_revoked_00000000', 'revoked', String(longMax)],
+      ['pv_live_0000000000000001', 'active', '1'],
+      ['pv_live_0000000000000002', 'active', '1'],
+      ['pv_live_0000000000000003', 'active', '1'],
+      ['pv_live_0000000000000004', 'waiting', '1'],
+    ])
+    expect(keys[1]).toMatchObject({
+      account_id: 'acc',
+      contact_email: 'owner@mirror.example',
+      issued_at_ms: january + 86_400_000,
+    })
+  })
+
+  test('are found by the whole key or its first 16 characters, never by less or by a pattern', async () => {
+    const key = 'pv_live_0123456789abcdef'
+    const { tables, databases } = await given([
+      keyOf(key, 1),
+      keyOf(`${key.slice(0, 16)}ZZZZZZZZ`, 2),
+      keyOf('pv_live_other_0000000000', 3),
+    ])
+    const found = async (text: string) =>
+      (await tables.rows<KeyRecord>(matchingKeysStatement(databases, text))).map(row => row.key)
+    expect(await found(key)).toEqual([key])
+    expect(await found(keyPrefix(key))).toEqual([key, `${key.slice(0, 16)}ZZZZZZZZ`])
+    expect(await found(key.slice(0, 17))).toEqual([])
+    expect(await found('pv_live_')).toEqual([])
+    expect(await found('pv_live_%')).toEqual([])
+  })
+})
+
+function keyOf(key: string, day: number, state: Partial<ApiKeyState> = {}): ChangeEvent {
+  return apiKeyEvent({ key, account_id: 'acc', issued_at: january + day * 86_400_000, ...state })
+}
+
+async function activeOf({ tables, databases }: Projected): Promise<string[]> {
+  return (await activeKeys(tables, databases)).map(String)
+}
+
+/** A check for `then`: these keys are active, and no other. */
+function activeAre(...keys: string[]): (projected: Projected) => Promise<void> {
+  return async projected => expect(await activeOf(projected)).toEqual(keys)
+}

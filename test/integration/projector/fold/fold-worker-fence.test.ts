@@ -1,0 +1,231 @@
+/** Only one fold worker at a time: a superseded one writes nothing and records nothing, however late it continues. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { ChangeEvent } from '../../../../contracts/events/event.ts'
+import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
+import type { FoldWorker } from '../../../../services/projector/fold/fold-worker.ts'
+import { sleep } from '../../../../services/shared/sleep.ts'
+import type { Databases, Tables } from '../../../../services/shared/tables/port.ts'
+import {
+  isCampaignFold,
+  isFoldRecord,
+  isKeyFold,
+  obstructed,
+  type TablesCall,
+} from '../../../support/faulty-tables.ts'
+import { readModelOf } from '../../../support/model.ts'
+import {
+  createIngest,
+  createTestFoldWorker,
+  expectedReading,
+  type ModelTables,
+  openModelTables,
+  readViews,
+} from '../../../support/model-tables.ts'
+import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/sample-events.ts'
+
+describe('the fence of the fold', () => {
+  let model: ModelTables
+  let databases: Databases
+  let ingest: (events: readonly ChangeEvent[]) => Promise<void>
+
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+
+  afterAll(() => model.dispose())
+
+  beforeEach(async () => {
+    databases = await model.freshDatabases()
+    ingest = createIngest(model.tables, databases)
+    return () => model.drop(databases)
+  })
+
+  function foldWorkerNamed(holder: string, tables: Tables = model.tables): FoldWorker {
+    return createTestFoldWorker(tables, databases, { holder, campaignsPerStatementMax: 1 }).foldWorker
+  }
+
+  async function column(query: string): Promise<unknown[]> {
+    const rows = await model.tables.rows<{ value: unknown }>({ query })
+    return rows.map(({ value }) => value)
+  }
+
+  const recordsOf = (holder: string) =>
+    column(
+      `SELECT fold_id AS value FROM ${databases.model}.fold_log WHERE holder = '${holder}' AND campaigns > 0`,
+    )
+  const titles = () => column(`SELECT title AS value FROM ${databases.views}.campaigns ORDER BY value`)
+
+  test('a fold worker that never acquired leadership writes nothing', async () => {
+    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await expect(foldWorkerNamed('nobody').fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
+    expect(await titles()).toEqual([])
+  })
+
+  test('a superseded fold worker writes nothing and records nothing; the new one does', async () => {
+    const old = foldWorkerNamed('old')
+    const next = foldWorkerNamed('next')
+    await old.acquireLeadership()
+    await next.acquireLeadership()
+    await ingest([campaignEvent({ campaign_id: 'a' }), apiKeyEvent({ key: 'k', account_id: 'acc' })])
+    await expect(old.fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
+    await expect(old.fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
+    expect(await titles()).toEqual([])
+    expect(await column(`SELECT api_key AS value FROM ${databases.model}.api_keys`)).toEqual([])
+    expect(await recordsOf('old')).toEqual([])
+    expect(await next.fold()).toMatchObject({ campaigns: 1 })
+    expect(await titles()).toEqual(['Title of a'])
+  })
+
+  test('a fold worker that was superseded can acquire leadership again, and continues from the progress of the others', async () => {
+    const one = foldWorkerNamed('one')
+    const two = foldWorkerNamed('two')
+    await one.acquireLeadership()
+    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await one.fold()
+    await two.acquireLeadership()
+    expect(await two.fold()).toBeUndefined()
+    await ingest([campaignEvent({ campaign_id: 'b' })])
+    await two.fold()
+    await one.acquireLeadership()
+    expect(await one.fold()).toBeUndefined()
+    await ingest([campaignEvent({ campaign_id: 'c' })])
+    expect(await one.fold()).toMatchObject({ campaigns: 1 })
+    expect(await titles()).toEqual(['Title of a', 'Title of b', 'Title of c'])
+  })
+
+  const moments: [string, (call: TablesCall) => boolean, number][] = [
+    ['before it folds the keys', isKeyFold, 1],
+    ['before its first statement over campaigns', isCampaignFold, 1],
+    ['between two statements over campaigns', isCampaignFold, 2],
+    ['before it records the fold', isFoldRecord, 1],
+  ]
+
+  test.each(moments)('a fold worker that sleeps %s and wakes up superseded', async (_, isMoment, nth) => {
+    let matches = 0
+    let sleeps = false
+    const next = foldWorkerNamed('next')
+    const newer = [
+      campaignEvent({ campaign_id: 'a', version: 2, title: 'newer' }),
+      campaignEvent({ campaign_id: 'b', version: 2, status: 'SUSPENDED' }),
+    ]
+    const tables = obstructed(model.tables, {
+      async before(call) {
+        if (!sleeps || !isMoment(call) || ++matches !== nth) return
+        sleeps = false
+        await next.acquireLeadership()
+        await ingest(newer)
+        await next.fold()
+      },
+    })
+    const old = foldWorkerNamed('old', tables)
+    await old.acquireLeadership()
+    const events = [
+      ...['a', 'b', 'c', 'd'].map(campaign_id => campaignEvent({ campaign_id })),
+      pledgeEvent({ campaign_id: 'a', pledge_id: 'p' }),
+      apiKeyEvent({ key: 'k', account_id: 'acc' }),
+    ]
+    await ingest(events)
+    sleeps = true
+    await expect(old.fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
+    expect(matches).toBeGreaterThanOrEqual(nth)
+    expect(await recordsOf('old')).toEqual([])
+    expect(await readViews(model.tables, databases)).toEqual(
+      expectedReading(readModelOf([...events, ...newer])),
+    )
+    const [newest] = await column(`SELECT max(fold_id) AS value FROM ${databases.model}.fold_log`)
+    const [written] = await column(`SELECT max(fold_id) AS value FROM ${databases.model}.campaigns`)
+    expect(Number(written)).toBeLessThan(Number(newest))
+  })
+
+  test('if two fold workers get the same epoch, at most one writes', async () => {
+    const foldWorker = foldWorkerNamed('m')
+    await foldWorker.acquireLeadership()
+    const [epoch] = await column(`SELECT max(epoch) AS value FROM ${databases.model}.fold_epochs`)
+    const alsoTaken = (holder: string) =>
+      model.tables.run({
+        query: `INSERT INTO ${databases.model}.fold_epochs (epoch, holder) SELECT {epoch:UInt64}, {holder:String}`,
+        query_params: { epoch, holder },
+      })
+    await alsoTaken('a')
+    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await foldWorker.fold()
+    expect(await titles()).toEqual(['Title of a'])
+    await alsoTaken('z')
+    await ingest([campaignEvent({ campaign_id: 'b' })])
+    await expect(foldWorker.fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
+    expect(await titles()).toEqual(['Title of a'])
+  })
+
+  test('a fold worker that shares an epoch with another takes the next one', async () => {
+    let isFirst = true
+    const tables = obstructed(model.tables, {
+      async after({ kind, text }) {
+        if (!isFirst || kind !== 'run' || !text.includes('fold_epochs (epoch, holder)')) return
+        isFirst = false
+        await model.tables.run({
+          query: `INSERT INTO ${databases.model}.fold_epochs (epoch, holder)
+                  SELECT max(epoch), 'rival' FROM ${databases.model}.fold_epochs`,
+        })
+      },
+    })
+    await foldWorkerNamed('a', tables).acquireLeadership()
+    const epochs = await column(
+      `SELECT (epoch, holder) AS value FROM ${databases.model}.fold_epochs ORDER BY value`,
+    )
+    expect(epochs).toEqual([
+      [1, 'a'],
+      [1, 'rival'],
+      [2, 'a'],
+    ])
+  })
+
+  test('of several that take an epoch at the same time, only one can fold', async () => {
+    let seed = 1
+    const random = () => {
+      seed = (seed * 16_807) % 2_147_483_647
+      return seed / 2_147_483_647
+    }
+    const foldWorkers = ['a', 'b', 'c', 'd', 'e'].map(
+      holder => createTestFoldWorker(model.tables, databases, { holder, random, sleep }).foldWorker,
+    )
+    await Promise.allSettled(foldWorkers.map(foldWorker => foldWorker.acquireLeadership()))
+    await ingest([campaignEvent({ campaign_id: 'a' })])
+    const folds = await Promise.allSettled(foldWorkers.map(foldWorker => foldWorker.fold()))
+    const failures = folds.filter(fold => fold.status === 'rejected')
+    expect(failures).toHaveLength(foldWorkers.length - 1)
+    for (const { reason } of failures) expect(reason).toBeInstanceOf(SupersededFoldWorker)
+    const holders = await column(
+      `SELECT holder AS value FROM ${databases.model}.fold_epochs ORDER BY epoch DESC LIMIT 1 WITH TIES`,
+    )
+    expect(holders).toHaveLength(1)
+    expect(folds[['a', 'b', 'c', 'd', 'e'].indexOf(String(holders[0]))]?.status).toBe('fulfilled')
+    expect(await titles()).toEqual(['Title of a'])
+  })
+
+  test('a new leader waits for the statements of the one before, and gives a new stamp to what they still wrote', async () => {
+    const old = foldWorkerNamed('old')
+    await old.acquireLeadership()
+    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await old.fold()
+    // As if the old leader's statement had begun before the change of leadership, while its fence was still open.
+    const landLate = () =>
+      model.tables.run({
+        query: `INSERT INTO ${databases.model}.campaigns
+                SELECT * REPLACE ('late' AS title, fold_id + 2 AS fold_id, toDateTime64('2020-01-01', 3, 'UTC') AS updated_at)
+                FROM ${databases.model}.campaigns`,
+      })
+    const next = createTestFoldWorker(model.tables, databases, {
+      holder: 'next',
+      settleMs: 1_500,
+      sleep: async ms => {
+        if (ms === 1_500) await landLate()
+      },
+    })
+    await next.foldWorker.acquireLeadership()
+    const rows = await model.tables.rows<{ title: string; year: number }>({
+      query: `SELECT title, toYear(updated_at) AS year FROM ${databases.views}.campaigns`,
+    })
+    expect(rows).toMatchObject([{ title: 'late' }])
+    expect(rows[0]?.year).toBeGreaterThan(2020)
+  })
+})

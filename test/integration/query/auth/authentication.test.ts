@@ -1,0 +1,240 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { KeysUnavailableError } from '../../../../services/query/auth/key-ring.ts'
+import type { Credentials } from '../../../../services/shared/api-keys/credentials.ts'
+import { readConfig } from '../../../../services/shared/config.ts'
+import { keyHeaders, startTestApp, type TestApp } from '../../../support/query-app.ts'
+import { fakeTables } from '../../../support/query-fake-tables.ts'
+import { type AnyResponse, codeIn, expectEveryPromise, readResponse } from '../../../support/query-shape.ts'
+
+let app: TestApp
+let valid: Credentials
+beforeEach(async () => {
+  app = await startTestApp({ tables: fakeTables().tables, keyLimit: 120, addressLimit: 10 })
+  valid = app.issue()
+})
+afterEach(() => app.close())
+
+const bearer = ({ key, secret }: Credentials) => ({ Authorization: `Bearer ${key}:${secret}` })
+const ask = async (headers: Record<string, string>, path = '/stats'): Promise<AnyResponse> => {
+  const response = await readResponse(await app.get(path, undefined, headers))
+  expectEveryPromise(response)
+  return response
+}
+
+describe('credentials', () => {
+  it('are accepted in two headers and in one bearer header', async () => {
+    expect((await ask(keyHeaders(valid))).status).toBe(200)
+    expect((await ask(bearer(valid))).status).toBe(200)
+    expect((await ask({ ...keyHeaders(valid), ...bearer(valid) })).status).toBe(200)
+  })
+
+  it('are refused if the two forms differ', async () => {
+    const other = app.issue()
+    expect((await ask({ ...keyHeaders(valid), ...bearer(other) })).status).toBe(401)
+    expect((await ask({ 'X-API-Key': valid.key, ...bearer(valid) })).status).toBe(401)
+  })
+
+  it('are never read from the query', async () => {
+    const query = `?api_key=${valid.key}&api_secret=${valid.secret}&key=${valid.key}&secret=${valid.secret}`
+    expect((await ask({}, `/stats${query}`)).status).toBe(401)
+  })
+
+  it('give the same 401 for every cause, except for request id, date and the counters of the bucket', async () => {
+    const revoked = app.issue()
+    app.revoke(revoked.key)
+    const unknown = { key: `${valid.key.slice(0, -4)}zzzz`, secret: valid.secret }
+    const causes: Record<string, string>[] = [
+      {},
+      keyHeaders(unknown),
+      keyHeaders(revoked),
+      keyHeaders({ key: valid.key, secret: 'wrong' }),
+      keyHeaders({ key: valid.key, secret: '' }),
+      { 'X-API-Key': valid.key },
+      { 'X-API-Secret': valid.secret },
+      { Authorization: `Bearer ${valid.key}` },
+      { Authorization: `Basic ${Buffer.from(`${valid.key}:${valid.secret}`).toString('base64')}` },
+    ]
+    const answers = []
+    for (const headers of causes) {
+      const { status, headers: received, body } = await ask(headers)
+      const own = ['x-request-id', 'date', 'x-ratelimit-remaining', 'x-ratelimit-reset', 'ratelimit']
+      const rest = Object.entries(received).filter(([name]) => !own.includes(name))
+      answers.push(JSON.stringify({ status, rest, body }))
+    }
+    expect(new Set(answers).size).toBe(1)
+    expect(JSON.parse(answers[0] ?? '').status).toBe(401)
+  })
+
+  it('show the same counters for an unknown key as for a known one: those of the address', async () => {
+    const first = await ask(keyHeaders({ key: 'pv_live_nobody', secret: 'x' }))
+    const second = await ask(keyHeaders({ key: valid.key, secret: 'x' }))
+    expect(first.headers['x-ratelimit-limit']).toBe('10')
+    expect(second.headers['x-ratelimit-limit']).toBe('10')
+    expect(second.headers['x-ratelimit-remaining']).toBe('8')
+  })
+
+  it('without the scope give 403 on every resource', async () => {
+    for (const scopes of [[], ['write:public'], ['READ:PUBLIC'], ['read:publi']]) {
+      const credentials = app.issue(scopes)
+      for (const path of ['/stats', '/projects', '/projects/a-slug']) {
+        const response = await ask(keyHeaders(credentials), path)
+        expect([response.status, codeIn(response)]).toEqual([403, 'forbidden'])
+      }
+    }
+    expect((await ask(keyHeaders(app.issue(['other', 'read:public'])))).status).toBe(200)
+  })
+
+  it('give 500 while the keys are not known, never 401', async () => {
+    await app.close()
+    app = await startTestApp({
+      tables: fakeTables().tables,
+      overrides: {
+        keyRing: {
+          lookup: () => {
+            throw new KeysUnavailableError('unavailable')
+          },
+        },
+      },
+    })
+    const response = await ask(keyHeaders(valid))
+    expect([response.status, codeIn(response)]).toEqual([500, 'internal_error'])
+  })
+})
+
+describe('the rate limit', () => {
+  it('admits exactly 120 of 500 simultaneous requests of one key', async () => {
+    const responses = await Promise.all(Array.from({ length: 500 }, () => app.get('/stats', valid)))
+    const statuses = responses.map(({ status }) => status)
+    expect(statuses.filter(status => status === 200)).toHaveLength(120)
+    expect(statuses.filter(status => status === 429)).toHaveLength(380)
+    for (const response of responses) expectEveryPromise(await readResponse(response))
+  })
+
+  it('names the second at which it admits again, and admits then', async () => {
+    await Promise.all(Array.from({ length: 120 }, () => app.get('/stats', valid)))
+    const denied = await ask(keyHeaders(valid))
+    expect([denied.status, codeIn(denied)]).toEqual([429, 'rate_limited'])
+    expect(denied.headers).toMatchObject({ 'x-ratelimit-limit': '120', 'x-ratelimit-remaining': '0' })
+    const reset = Number(denied.headers['x-ratelimit-reset'])
+    const now = Math.floor(app.clock.now() / 1000)
+    expect(Number(denied.headers['retry-after'])).toBe(reset - now)
+    app.clock.advance(reset * 1000 - app.clock.now())
+    expect((await ask(keyHeaders(valid))).status).toBe(200)
+  })
+
+  it('is shared by both forms of credentials, and separate for each key', async () => {
+    await Promise.all(Array.from({ length: 119 }, () => app.get('/stats', valid)))
+    expect((await ask(bearer(valid))).headers['x-ratelimit-remaining']).toBe('0')
+    expect((await ask(bearer(valid))).status).toBe(429)
+    expect((await ask(keyHeaders(app.issue()))).headers['x-ratelimit-remaining']).toBe('119')
+  })
+
+  it('counts every request of a key once, whatever its response is', async () => {
+    const etag = (await ask(keyHeaders(valid))).headers.etag ?? ''
+    const requests: [string, RequestInit, number][] = [
+      ['/stats', { headers: { 'If-None-Match': etag } }, 304],
+      ['/projects?limit=0', {}, 400],
+      ['/projects/unknown', {}, 404],
+      ['/nowhere', {}, 404],
+      ['/stats', { method: 'POST', body: '{}' }, 405],
+      ['/stats', { method: 'HEAD' }, 405],
+    ]
+    let remaining = 119
+    for (const [path, init, status] of requests) {
+      const response = await fetch(`http://127.0.0.1:${app.port}/api/v1${path}`, {
+        ...init,
+        headers: { ...keyHeaders(valid), ...(init.headers as Record<string, string>) },
+      })
+      remaining--
+      expect(response.status).toBe(status)
+      expect(response.headers.get('x-ratelimit-remaining')).toBe(String(remaining))
+    }
+    const outsider = app.issue([])
+    expect((await ask(keyHeaders(outsider))).headers['x-ratelimit-remaining']).toBe('119')
+    expect((await ask(keyHeaders(outsider))).headers['x-ratelimit-remaining']).toBe('118')
+  })
+
+  it('limits failed authentication of an address, but never a valid key from the same address', async () => {
+    for (let tried = 0; tried < 10; tried++) {
+      expect((await ask(keyHeaders({ key: valid.key, secret: `guess ${tried}` }))).status).toBe(401)
+    }
+    expect((await ask(keyHeaders({ key: valid.key, secret: 'one more' }))).status).toBe(429)
+    expect((await ask({}, '/nowhere')).status).toBe(429)
+    const accepted = await ask(keyHeaders(valid))
+    expect(accepted.status).toBe(200)
+    expect(accepted.headers['x-ratelimit-remaining']).toBe('119')
+  })
+
+  it('separates addresses behind a trusted proxy, and trusts no other forwarder', async () => {
+    const remaining = async (trustProxy: string[], forwarded: string) => {
+      const behind = await startTestApp({
+        tables: fakeTables().tables,
+        addressLimit: 10,
+        options: { trustProxy },
+      })
+      await behind.get('/stats', undefined, { 'X-Forwarded-For': '203.0.113.1' })
+      const second = await behind.get('/stats', undefined, { 'X-Forwarded-For': forwarded })
+      await behind.close()
+      return second.headers.get('x-ratelimit-remaining')
+    }
+    expect(await remaining(['127.0.0.0/8'], '203.0.113.2')).toBe('9')
+    expect(await remaining(['127.0.0.0/8'], '203.0.113.1')).toBe('8')
+    expect(await remaining([], '203.0.113.2')).toBe('8')
+    expect(await remaining(['192.0.2.0/24'], '203.0.113.2')).toBe('8')
+  })
+
+  it('believes of X-Forwarded-For what the trusted proxies added, and nothing that the client wrote before', async () => {
+    const trustProxy = readConfig({ PLEDGEVIEW_TRUST_PROXY: '127.0.0.1,10.0.0.0/8' }).PLEDGEVIEW_TRUST_PROXY
+    const behind = await startTestApp({
+      tables: fakeTables().tables,
+      addressLimit: 10,
+      options: { trustProxy },
+    })
+    const statuses = []
+    for (let tried = 0; tried < 12; tried++) {
+      // The client writes the first address. One proxy adds the client's own, and the next proxy adds the first one's.
+      const forwarded = `203.0.113.${tried}, 198.51.100.9, 10.0.0.5`
+      statuses.push((await behind.get('/stats', undefined, { 'X-Forwarded-For': forwarded })).status)
+    }
+    await behind.close()
+    expect(statuses).toEqual([...Array(10).fill(401), 429, 429])
+  })
+
+  it('answers unknown paths and wrong methods without credentials, from the bucket of the address', async () => {
+    expect((await ask({}, '/nowhere')).status).toBe(404)
+    const response = await fetch(`http://127.0.0.1:${app.port}/api/v1/stats`, { method: 'DELETE' })
+    expect(response.status).toBe(405)
+    expect(response.headers.get('allow')).toBe('GET, OPTIONS')
+    expect(response.headers.get('x-ratelimit-remaining')).toBe('8')
+  })
+})
+
+describe('a preflight', () => {
+  const preflight = (path: string) =>
+    fetch(`http://127.0.0.1:${app.port}${path}`, {
+      method: 'OPTIONS',
+      headers: { Origin: 'https://a.example', 'Access-Control-Request-Method': 'GET' },
+    }).then(readResponse)
+
+  it.each(['/api/v1/projects', '/api/v1/projects/x', '/api/v1/stats', '/api/v1/unknown', '/api/v1'])(
+    'of %s gives 204 with the allowed methods and headers, and is not counted',
+    async path => {
+      for (let asked = 0; asked < 12; asked++) {
+        const response = await preflight(path)
+        expectEveryPromise(response)
+        expect(response.status).toBe(204)
+        expect(response.headers['access-control-allow-methods']).toBe('GET, OPTIONS')
+        for (const name of ['X-API-Key', 'X-API-Secret', 'Authorization', 'If-None-Match']) {
+          expect(response.headers['access-control-allow-headers']).toContain(name)
+        }
+        expect(response.headers['x-ratelimit-remaining']).toBe('10')
+      }
+    },
+  )
+
+  it('is answered even if the address has no requests left', async () => {
+    await Promise.all(Array.from({ length: 10 }, () => app.get('/stats')))
+    expect((await ask({})).status).toBe(429)
+    expect((await preflight('/api/v1/stats')).status).toBe(204)
+  })
+})

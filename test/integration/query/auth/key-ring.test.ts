@@ -1,0 +1,375 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import {
+  createKeyRing,
+  defaultKeyRingOptions,
+  type KeyRing,
+  type KeyRingOptions,
+  KeysUnavailableError,
+} from '../../../../services/query/auth/key-ring.ts'
+import { hashSecret } from '../../../../services/shared/api-keys/credentials.ts'
+import type { CallOptions, Statement, Tables } from '../../../../services/shared/tables/port.ts'
+import { startTestApp, type TestClock, testClock } from '../../../support/query-app.ts'
+import { fakeTables } from '../../../support/query-fake-tables.ts'
+import { type KeyRow, openQueryTables, type QueryTables } from '../../../support/query-tables.ts'
+
+let store: QueryTables
+let clock: TestClock
+let statements: Statement[]
+/** Set to make the tables fail. */
+let outage: Error | undefined
+const errors: unknown[] = []
+const rings: KeyRing[] = []
+
+beforeAll(async () => {
+  store = await openQueryTables()
+})
+afterAll(() => store.close())
+beforeEach(() => {
+  clock = testClock()
+  statements = []
+  outage = undefined
+  errors.length = 0
+})
+afterEach(async () => {
+  await Promise.all(rings.splice(0).map(ring => ring.close()))
+  await store.clear()
+})
+
+const keyRow = (api_key: string, fields: Partial<KeyRow> = {}): KeyRow => ({
+  api_key,
+  secret_hash: hashSecret('pepper', api_key),
+  scopes: ['read:public'],
+  is_active: true,
+  ...fields,
+})
+
+function openRing(options: Partial<KeyRingOptions> = {}): KeyRing {
+  const tables: Pick<Tables, 'rows'> = {
+    rows: async (statement, call) => {
+      if (outage) throw outage
+      statements.push(statement)
+      return store.tables.rows(statement, call)
+    },
+  }
+  const ring = createKeyRing({
+    tables,
+    databases: store.databases,
+    options: { ...defaultKeyRingOptions, pollMs: 5, ...options },
+    now: clock.now,
+    onError: error => errors.push(error),
+  })
+  rings.push(ring)
+  return ring
+}
+
+const loads = () => statements.filter(({ query }) => !query.includes('fingerprint')).length
+/** Resolves when the ring has polled the table that many more times. */
+async function polled(times: number): Promise<void> {
+  const looked = statements.length + errors.length
+  await vi.waitFor(() => expect(statements.length + errors.length).toBeGreaterThanOrEqual(looked + times), {
+    timeout: 5000,
+    interval: 5,
+  })
+}
+
+describe('the key ring', () => {
+  it('knows the active keys after its start, and no others', async () => {
+    await store.putKeys([keyRow('a', { scopes: ['x', 'y'] }), keyRow('b', { is_active: false })])
+    const ring = openRing()
+    expect(() => ring.lookup('a')).toThrow(KeysUnavailableError)
+    await ring.start()
+    expect(ring.lookup('a')).toEqual({ key: 'a', secretHash: hashSecret('pepper', 'a'), scopes: ['x', 'y'] })
+    expect(ring.lookup('b')).toBeUndefined()
+    expect(ring.lookup('')).toBeUndefined()
+    expect(ring.isReady()).toBe(true)
+  })
+
+  it('follows keys that are issued, revoked, deleted and changed', async () => {
+    await store.putKeys([keyRow('revoked'), keyRow('deleted'), keyRow('changed')])
+    const ring = openRing()
+    await ring.start()
+    await store.putKeys([
+      keyRow('issued'),
+      keyRow('revoked', { is_active: false }),
+      keyRow('deleted', { is_deleted: 1 }),
+      keyRow('changed', { scopes: [] }),
+    ])
+    await expect.poll(() => ring.lookup('issued')).toBeDefined()
+    expect(ring.lookup('revoked')).toBeUndefined()
+    expect(ring.lookup('deleted')).toBeUndefined()
+    expect(ring.lookup('changed')?.scopes).toEqual([])
+  })
+
+  it('follows within two seconds with the default pauses, over HTTP', async () => {
+    await store.putKeys([keyRow('a')])
+    const ring = openRing({ pollMs: defaultKeyRingOptions.pollMs })
+    await ring.start()
+    const app = await startTestApp({
+      tables: fakeTables().tables,
+      options: { pepper: 'pepper' },
+      overrides: { keyRing: ring },
+    })
+    try {
+      const credentials = { key: 'a', secret: 'a' }
+      expect((await app.get('/stats', credentials)).status).toBe(200)
+      await store.putKeys([keyRow('a', { is_active: false })])
+      await vi.waitFor(async () => expect((await app.get('/stats', credentials)).status).toBe(401), {
+        timeout: 2000,
+        interval: 100,
+      })
+    } finally {
+      await app.close()
+    }
+  })
+
+  it('notices a row that arrives late under a lower fold id', async () => {
+    await store.putKeys([keyRow('a')])
+    const ring = openRing()
+    await ring.start()
+    await store.tables.run({
+      query: `INSERT INTO ${store.databases.model}.api_keys
+        SELECT 'late', 'account', '${hashSecret('pepper', 'late')}', [], true, now64(3), 0, 0
+        SETTINGS async_insert = 0`,
+    })
+    await expect.poll(() => ring.lookup('late')).toBeDefined()
+  })
+
+  it('loads the keys when they have changed, and at least once per reload period', async () => {
+    await store.putKeys([keyRow('a')])
+    const ring = openRing()
+    await ring.start()
+    await polled(5)
+    expect(loads()).toBe(1)
+    clock.advance(defaultKeyRingOptions.reloadMsMax)
+    await expect.poll(() => loads()).toBe(2)
+  })
+
+  it('trusts the last known keys for a bounded time while the tables are unavailable, and is not ready', async () => {
+    await store.putKeys([keyRow('a')])
+    const ring = openRing()
+    await ring.start()
+    outage = new Error('unavailable')
+    await polled(2)
+    expect(ring.isReady()).toBe(true)
+    clock.advance(defaultKeyRingOptions.freshMsMax + 1)
+    expect(ring.isReady()).toBe(false)
+    expect(ring.lookup('a')).toBeDefined()
+    clock.advance(defaultKeyRingOptions.staleMsMax)
+    expect(() => ring.lookup('a')).toThrow(KeysUnavailableError)
+    expect(() => ring.lookup('unknown')).toThrow(KeysUnavailableError)
+    expect(errors).toContain(outage)
+    outage = undefined
+    await expect.poll(() => ring.isReady()).toBe(true)
+    expect(ring.lookup('a')).toBeDefined()
+  })
+
+  it('starts without the tables, and is ready when they are available', async () => {
+    await store.putKeys([keyRow('a')])
+    outage = new Error('unavailable')
+    const ring = openRing()
+    await ring.start()
+    expect(ring.isReady()).toBe(false)
+    expect(() => ring.lookup('a')).toThrow(KeysUnavailableError)
+    outage = undefined
+    await expect.poll(() => ring.lookup('a')).toBeDefined()
+  })
+
+  it('aborts a poll that takes too long, and polls again', async () => {
+    let hung = 0
+    const ring = createKeyRing({
+      tables: {
+        rows: (statement, call) => {
+          if (hung++ > 0) return store.tables.rows(statement, call)
+          return new Promise((_, reject) => {
+            call?.signal?.addEventListener('abort', () => reject(call.signal?.reason))
+          })
+        },
+      },
+      databases: store.databases,
+      options: { ...defaultKeyRingOptions, pollMs: 5, pollMsMax: 50 },
+      now: clock.now,
+      onError: error => errors.push(error),
+    })
+    rings.push(ring)
+    await ring.start()
+    expect(ring.isReady()).toBe(false)
+    expect(errors).toHaveLength(1)
+    await expect.poll(() => ring.isReady()).toBe(true)
+  })
+
+  describe('with a large or slow key table', () => {
+    const keyCount = 4_000
+    const read: number[] = []
+
+    /** Inserts keys `key 0`, `key 1` and so on. The secret of each is its name. */
+    async function putMany(count: number): Promise<void> {
+      await store.tables.run({
+        query: `INSERT INTO ${store.databases.model}.api_keys
+          SELECT concat('key ', toString(number)), 'account', lower(hex(SHA256(toString(number)))), ['read:public'],
+            true, now64(3), 1, 0 FROM numbers({count:UInt64}) SETTINGS async_insert = 0`,
+        query_params: { count },
+      })
+    }
+
+    /** A ring whose tables need `rowMs` for each row that a statement returns. `faults` fail the first statements. */
+    function openSlowRing(rowMs: number, options: Partial<KeyRingOptions>, isFault = (_: number) => false) {
+      read.length = 0
+      const tables: Pick<Tables, 'rows'> = {
+        async rows<Row>(statement: Statement, call?: CallOptions) {
+          if (statement.query.includes('fingerprint')) return store.tables.rows<Row>(statement, call)
+          const rows = await store.tables.rows<Row>(statement, call)
+          await delay(rows.length * rowMs, undefined, call?.signal ? { signal: call.signal } : {})
+          if (isFault(read.push(rows.length))) throw new Error('the connection was lost')
+          return rows
+        },
+      }
+      const ring = createKeyRing({
+        tables,
+        databases: store.databases,
+        options: { ...defaultKeyRingOptions, pollMs: 5, ...options },
+        now: clock.now,
+        onError: error => errors.push(error),
+      })
+      rings.push(ring)
+      return ring
+    }
+
+    it('knows every key, though all of them together take longer than one statement may take', async () => {
+      await putMany(keyCount)
+      // All keys take 4 s, a page 0.4 s.
+      const ring = openSlowRing(1, { pollMsMax: 1_500, readMsMax: 3_000, pageKeysMax: 400 })
+      await ring.start()
+      expect(ring.isReady()).toBe(true)
+      for (const n of [0, 1, keyCount - 1]) expect(ring.lookup(`key ${n}`)).toBeDefined()
+      expect(ring.lookup('another')).toBeUndefined()
+      expect(Math.max(...read)).toBeLessThan(keyCount / 4)
+    })
+
+    it('reads a small part of them when one is revoked', async () => {
+      await putMany(keyCount)
+      const ring = openSlowRing(0, {})
+      await ring.start()
+      read.length = 0
+      await store.putKeys([keyRow('key 7', { is_active: false })])
+      await expect.poll(() => ring.lookup('key 7')).toBeUndefined()
+      expect(read.reduce((sum, rows) => sum + rows, 0)).toBeLessThan(keyCount / 10)
+      expect(ring.lookup('key 8')).toBeDefined()
+    })
+
+    it('goes on with a load where it failed, and knows the keys that it has read already', async () => {
+      await putMany(keyCount)
+      const ring = openSlowRing(0, { pageKeysMax: keyCount / 8 }, times => times % 2 === 0)
+      await ring.start()
+      expect(errors).toHaveLength(1)
+      const known = Array.from({ length: keyCount }, (_, n) => `key ${n}`).filter(name => isKnown(ring, name))
+      expect(known.length).toBeGreaterThan(keyCount / 20)
+      expect(known.length).toBeLessThan(keyCount / 2)
+      await expect.poll(() => ring.isReady()).toBe(true)
+      for (let n = 0; n < keyCount; n++) expect(ring.lookup(`key ${n}`)).toBeDefined()
+      // Each page is read once, and the failed half of them once more.
+      expect(read.length).toBeLessThan(3 * 8)
+    })
+
+    it('forgets what it read of a change that is taken back before all of it was read', async () => {
+      await putMany(100)
+      const names = Array.from({ length: 100 }, (_, n) => `key ${n}`)
+      let isAway = false
+      const ring = openSlowRing(0, { pageKeysMax: 50 }, times => {
+        isAway ||= times === 4
+        return isAway
+      })
+      // While the tables are away, the fingerprint cannot be read either.
+      const rows = store.tables.rows
+      vi.spyOn(store.tables, 'rows').mockImplementation((statement, call) =>
+        isAway ? Promise.reject(new Error('the connection was lost')) : rows(statement, call),
+      )
+      onTestFinished(() => void vi.restoreAllMocks())
+      await ring.start()
+      const setActive = (is_active: boolean) =>
+        store.tables.run({
+          query: `ALTER TABLE ${store.databases.model}.api_keys UPDATE is_active = {is_active:Bool} WHERE true
+            SETTINGS mutations_sync = 2`,
+          query_params: { is_active },
+        })
+      expect(read).toHaveLength(2)
+      await setActive(false)
+      await expect.poll(() => isAway, { timeout: 20_000 }).toBe(true)
+      expect(names.filter(name => !ring.lookup(name)).length).toBeGreaterThan(0)
+      await setActive(true)
+      isAway = false
+      await expect.poll(() => names.filter(name => !ring.lookup(name)), { timeout: 20_000 }).toEqual([])
+    })
+
+    it('keeps valid keys valid while ClickHouse answers, however long a load takes', async () => {
+      await putMany(keyCount)
+      const ring = openSlowRing(0, { pageKeysMax: 400 }, () => {
+        // Between two pages nearly the whole time passes for which nothing may be read.
+        clock.advance(defaultKeyRingOptions.staleMsMax - 1_000)
+        return false
+      })
+      await ring.start()
+      expect(ring.lookup('key 1')).toBeDefined()
+      await store.tables.run({
+        query: `ALTER TABLE ${store.databases.model}.api_keys UPDATE scopes = ['read:public', 'more'] WHERE true
+          SETTINGS mutations_sync = 2`,
+      })
+      let lookups = 0
+      await vi.waitFor(
+        () => {
+          lookups++
+          expect(ring.lookup('key 1')?.scopes).toEqual(['read:public', 'more'])
+          expect(ring.lookup(`key ${keyCount - 1}`)?.scopes).toEqual(['read:public', 'more'])
+        },
+        { timeout: 20_000, interval: 1 },
+      )
+      expect(lookups).toBeGreaterThan(1)
+      expect(errors).toEqual([])
+    })
+
+    it('waits longer for a slow fingerprint each time, up to the limit of a statement', async () => {
+      await putMany(10)
+      let waits = 0
+      const tables: Pick<Tables, 'rows'> = {
+        async rows<Row>(statement: Statement, call?: CallOptions) {
+          if (statement.query.includes('max(fold_id)')) {
+            waits++
+            await delay(300, undefined, call?.signal ? { signal: call.signal } : {})
+          }
+          return store.tables.rows<Row>(statement)
+        },
+      }
+      const ring = createKeyRing({
+        tables,
+        databases: store.databases,
+        options: { ...defaultKeyRingOptions, pollMs: 5, pollMsMax: 20 },
+        now: clock.now,
+        onError: error => errors.push(error),
+      })
+      rings.push(ring)
+      await ring.start()
+      await expect.poll(() => ring.isReady()).toBe(true)
+      expect(ring.lookup('key 1')).toBeDefined()
+      expect(waits).toBeGreaterThan(2)
+    })
+  })
+
+  it('sends no statement after it is closed', async () => {
+    const ring = openRing()
+    await ring.start()
+    await polled(1)
+    await ring.close()
+    const asked = statements.length
+    await new Promise(resolve => setImmediate(resolve))
+    expect(statements.length).toBe(asked)
+    expect(errors).toEqual([])
+  })
+})
+
+function isKnown(ring: KeyRing, key: string): boolean {
+  try {
+    return ring.lookup(key) !== undefined
+  } catch {
+    return false
+  }
+}

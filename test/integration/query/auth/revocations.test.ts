@@ -1,0 +1,108 @@
+/** Revocations: a revoked key is refused soon after its event, whatever the fold is doing. */
+import { pino } from 'pino'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { pauseHolderName } from '../../../../services/projector/fold/fold-pause.ts'
+import { takeEpochStatement } from '../../../../services/projector/fold/fold-statements.ts'
+import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
+import { readConfig } from '../../../../services/shared/config.ts'
+import { createMetrics } from '../../../../services/shared/ops/metrics.ts'
+import type { Databases } from '../../../../services/shared/tables/port.ts'
+import {
+  createIngest,
+  createTestFoldWorker,
+  type ModelTables,
+  openModelTables,
+} from '../../../support/model-tables.ts'
+import { openRebuildableModel } from '../../../support/rebuilds.ts'
+import { apiKeyEvent, campaignEvent } from '../../../support/sample-events.ts'
+
+const soon = { timeout: 20_000, interval: 50 }
+const config = readConfig({})
+const active = (key: string) => apiKeyEvent({ key, account_id: `account of ${key}` })
+const revoked = (key: string) =>
+  apiKeyEvent({ key, account_id: `account of ${key}`, version: 2, status: 'REVOKED' })
+
+describe('a revoked key', () => {
+  let model: ModelTables
+  const services: QueryService[] = []
+
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+  afterEach(async () => {
+    for (const service of services.splice(0)) await service.close()
+  })
+  afterAll(() => model.dispose())
+
+  async function startQuery(databases: Databases) {
+    const service = await startQueryService({
+      tables: model.tables,
+      databases,
+      config,
+      keyPepper: 'pepper',
+      parts: memoryParts(config),
+      metrics: createMetrics(),
+      logger: pino({ level: 'silent' }),
+    })
+    services.push(service)
+    return service.keyRing
+  }
+
+  test('is refused although nothing folds: the leader is dead, or has a backlog', async () => {
+    const databases = await model.freshDatabases()
+    const ingest = createIngest(model.tables, databases)
+    const { foldWorker } = createTestFoldWorker(model.tables, databases)
+    await foldWorker.acquireLeadership()
+    await ingest([active('k'), active('kept')])
+    await foldWorker.fold()
+    const keyRing = await startQuery(databases)
+    expect(keyRing.lookup('k')).toBeDefined()
+    await ingest([revoked('k')])
+    await vi.waitFor(() => expect(keyRing.lookup('k')).toBeUndefined(), soon)
+    expect(keyRing.lookup('kept')).toBeDefined()
+    // The fold takes the key out of the view. It must not become valid again before the key ring has noticed that.
+    await foldWorker.fold()
+    await expect(
+      vi.waitFor(() => expect(keyRing.lookup('k')).toBeDefined(), { timeout: 1_500, interval: 5 }),
+    ).rejects.toThrow()
+  })
+
+  test('is refused in every phase of a rebuild, also while it pauses the fold', async () => {
+    const live = await openRebuildableModel(model)
+    const keys = Array.from({ length: 12 }, (_, n) => `k${n}`)
+    await live.append([campaignEvent({ campaign_id: 'c' }), ...keys.map(active)])
+    await live.settled()
+    const keyRing = await startQuery(live.databases)
+    const left = keys.filter(key => keyRing.lookup(key) !== undefined)
+    expect(left).toEqual(keys)
+    const phases: string[] = []
+    await live.rebuild({
+      async onPhase(phase) {
+        phases.push(phase)
+        const key = left.shift()
+        if (key === undefined) throw new Error('there are more phases than keys')
+        await live.append([revoked(key)])
+        await vi.waitFor(() => expect(keyRing.lookup(key), phase).toBeUndefined(), soon)
+      },
+    })
+    expect(phases).toContain('swapping')
+    await live.settled()
+    for (const key of keys) expect(keyRing.lookup(key) !== undefined, key).toBe(left.includes(key))
+    await live.close()
+  })
+
+  test('is refused while a killed rebuild has left the fold paused', async () => {
+    const live = await openRebuildableModel(model)
+    await live.append([active('k')])
+    await live.settled()
+    const keyRing = await startQuery(live.databases)
+    await live.tables.run(takeEpochStatement(live.databases, pauseHolderName('killed')))
+    await live.append([revoked('k')])
+    await vi.waitFor(() => expect(keyRing.lookup('k')).toBeUndefined(), soon)
+    const [{ isActive }] = (await live.tables.rows({
+      query: `SELECT is_active AS isActive FROM ${live.databases.model}.api_keys FINAL WHERE api_key = 'k'`,
+    })) as [{ isActive: boolean }]
+    expect(isActive).toBe(true)
+    await live.close()
+  })
+})

@@ -1,0 +1,225 @@
+/**
+ * The response cache over Redis: what processes share, which process loads, and what happens when a process or Redis
+ * fails.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { describe, expect, it, vi } from 'vitest'
+import type { CacheEntry } from '../../../../services/query/cache/response-cache.ts'
+import { entryOf, openCache, type TestCache, type TestCacheSettings } from '../../../support/redis-caches.ts'
+import { redisService } from '../../../support/services/redis.ts'
+import { useService } from '../../../support/services/test-service.ts'
+import { bytesMax, describeResponseCache } from './response-cache.conformance.ts'
+
+const redis = useService(redisService)
+let prefixes = 0
+
+describeResponseCache('Redis', async () => {
+  const { cache, connection } = await openCache(redis(), { bytesMax })
+  return {
+    cache,
+    now: async () => Date.now(),
+    advance: untilPast,
+    close: async () => connection.close(),
+  }
+})
+
+/** The caches of two processes that keep nothing locally. */
+async function openTwo(settings: TestCacheSettings = {}, other: TestCacheSettings = {}) {
+  const keyPrefix = `test:${process.pid}:${Date.now()}:${prefixes++}:`
+  const a = await openCache(redis(), { keyPrefix, ...settings })
+  const b = await openCache(redis(), { keyPrefix, ...settings, ...other })
+  return {
+    keyPrefix,
+    a,
+    b,
+    close() {
+      for (const { connection } of [a, b]) connection.close()
+    },
+  }
+}
+
+/** A load that the test ends. */
+function openLoad(load: () => CacheEntry) {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  let isRunning = false
+  return {
+    load: async () => {
+      isRunning = true
+      await promise
+      return load()
+    },
+    untilRunning: () => vi.waitUntil(() => isRunning, { timeout: 20_000, interval: 2 }),
+    isRunning: () => isRunning,
+    end: resolve,
+    fail: (error: Error) => reject(error),
+  }
+}
+
+const never = () => Promise.reject(new Error('this should not have been loaded'))
+const bodyOf = ({ body }: CacheEntry) => body.toString()
+const open = async ({ cache, now }: TestCache, body: string, ttlMs?: number) =>
+  bodyOf(await cache.get('key', async () => entryOf(body, now, ttlMs)))
+
+async function untilPast(ms: number): Promise<void> {
+  const until = Date.now() + ms
+  while (Date.now() < until) await delay(until - Date.now())
+}
+
+describe('the response cache of several processes over one Redis', () => {
+  it('returns the same bytes and headers in every process', async () => {
+    const { a, b, close } = await openTwo()
+    const body = Buffer.from([0, 0xff, 0x80, 0x0a, 0x56])
+    const loaded = {
+      ...entryOf('x', a.now),
+      body,
+      asOf: '2026-01-01T00:00:00.000Z',
+      link: '</x>; rel="next"',
+    }
+    const first = await a.cache.get('key', async () => loaded)
+    const second = await b.cache.get('key', never)
+    for (const got of [first, second]) {
+      expect(Buffer.compare(got.body, body)).toBe(0)
+      const { etag, asOf, link } = loaded
+      expect(got).toMatchObject({ etag, asOf, link })
+    }
+    close()
+  })
+
+  it('loads once for all processes that ask at the same time', async () => {
+    const { a, b, close } = await openTwo()
+    const load = openLoad(() => entryOf('once', a.now))
+    const first = a.cache.get('key', load.load)
+    await load.untilRunning()
+    const others = [b.cache.get('key', never), b.cache.get('key', never)]
+    load.end()
+    expect((await Promise.all([first, ...others])).map(bodyOf)).toEqual(['once', 'once', 'once'])
+    close()
+  })
+
+  it('lets the next process load after a failed load, and rejects only for the callers of that load', async () => {
+    const { a, b, close } = await openTwo()
+    const load = openLoad(() => entryOf('never', a.now))
+    const first = a.cache.get('key', load.load)
+    await load.untilRunning()
+    const second = open(b, 'second')
+    load.fail(new Error('the tables are unavailable'))
+    await expect(first).rejects.toThrow('the tables are unavailable')
+    expect(await second).toBe('second')
+    expect(await open(a, 'third')).toBe('second')
+    close()
+  })
+
+  it('leaves no lock after a failed load', async () => {
+    const { keyPrefix, a, close } = await openTwo()
+    await expect(a.cache.get('key', never)).rejects.toThrow()
+    expect(await redis().client.keys(`${keyPrefix}*`)).toEqual([])
+    close()
+  })
+
+  it('lets another process load when the lock of a crashed process has expired', async () => {
+    const { a, b, close } = await openTwo({ lockMs: 300 })
+    const dead = openLoad(() => entryOf('dead', a.now))
+    void a.cache.get('key', dead.load)
+    await dead.untilRunning()
+    a.connection.close()
+    expect(await open(b, 'alive')).toBe('alive')
+    close()
+  })
+
+  it('lets another process load when the lock of a slow process has expired, and both return the first stored value', async () => {
+    const { a, b, close } = await openTwo({ lockMs: 100 })
+    const slow = openLoad(() => entryOf('slow', a.now))
+    const first = a.cache.get('key', slow.load)
+    await slow.untilRunning()
+    expect(await open(b, 'quick')).toBe('quick')
+    slow.end()
+    expect(bodyOf(await first)).toBe('quick')
+    expect(await open(a, 'other')).toBe('quick')
+    close()
+  })
+
+  it('makes no process wait longer than two lock periods, whichever process has the lock', async () => {
+    const { keyPrefix, a, b, close } = await openTwo({ lockMs: 100 })
+    const dead = openLoad(() => entryOf('dead', a.now))
+    void a.cache.get('key', dead.load)
+    await dead.untilRunning()
+    const [place = ''] = await redis().client.keys(`${keyPrefix}*`)
+    await redis().client.set(place, 'L of a process that never releases it')
+    expect(await open(b, 'alive')).toBe('alive')
+    close()
+  })
+
+  it('does not release a lock that another process has taken over', async () => {
+    const { a, b, close } = await openTwo({ lockMs: 300 })
+    const failing = openLoad(() => entryOf('never', a.now))
+    const running = openLoad(() => entryOf('stored', b.now))
+    const first = a.cache.get('key', failing.load)
+    await failing.untilRunning()
+    const second = b.cache.get('key', running.load)
+    await running.untilRunning()
+    failing.fail(new Error('no'))
+    await expect(first).rejects.toThrow('no')
+    const third = openLoad(() => entryOf('third', a.now))
+    const waiting = a.cache.get('key', third.load)
+    running.end()
+    expect(bodyOf(await second)).toBe('stored')
+    expect(bodyOf(await waiting)).toBe('stored')
+    expect(third.isRunning()).toBe(false)
+    close()
+  })
+
+  it.each([-600_000, 600_000])(
+    'expires an entry in time if the clock of another process is %i ms off',
+    async offMs => {
+      const { a, b, close } = await openTwo({}, { now: () => Date.now() + offMs })
+      const loaded = entryOf('first', a.now, 500)
+      await a.cache.get('key', async () => loaded)
+      await untilPast(100)
+      const got = await b.cache.get('key', never)
+      // In the other clock, but with the same age and the same time left.
+      expect(got.createdAt - offMs).toBeLessThanOrEqual(loaded.createdAt + 5)
+      expect(got.createdAt - offMs).toBeGreaterThan(loaded.createdAt - 400)
+      expect(got.expiresAt - offMs).toBeLessThanOrEqual(loaded.expiresAt + 5)
+      await vi.waitUntil(() => Date.now() >= loaded.expiresAt + 5, 20_000)
+      expect(await open(b, 'second')).toBe('second')
+      expect(await open(a, 'third')).toBe('second')
+      close()
+    },
+  )
+
+  it('reads from Redis what does not fit into its own memory', async () => {
+    const { a, close } = await openTwo({ bytesMax: 1024 })
+    await open(a, 'x'.repeat(4096))
+    expect(bodyOf(await a.cache.get('key', never))).toBe('x'.repeat(4096))
+    close()
+  })
+
+  it('keeps a value that is too large for Redis local, and makes no other process wait', async () => {
+    const { keyPrefix, a, b, close } = await openTwo({ valueBytesMax: 1024 })
+    expect(await open(a, 'a'.repeat(2048))).toBe('a'.repeat(2048))
+    expect(await redis().client.keys(`${keyPrefix}*`)).toEqual([])
+    expect(bodyOf(await a.cache.get('key', never))).toBe('a'.repeat(2048))
+    expect(await open(b, 'b'.repeat(2048))).toBe('b'.repeat(2048))
+    close()
+  })
+
+  it('treats an unreadable value as missing', async () => {
+    const { keyPrefix, a, b, close } = await openTwo()
+    await open(a, 'stored')
+    const [place = ''] = await redis().client.keys(`${keyPrefix}*`)
+    await redis().client.set(place, 'V of something else', 'KEEPTTL')
+    expect(await open(b, 'own')).toBe('own')
+    close()
+  })
+
+  it('leaves nothing in Redis after its expiry, and never the key itself', async () => {
+    const { keyPrefix, a, close } = await openTwo()
+    await a.cache.get('project a-very-private-slug', async () => entryOf('x', a.now, 2000))
+    const keys = await redis().client.keys(`${keyPrefix}*`)
+    expect(keys).toHaveLength(1)
+    expect(keys[0]).not.toContain('slug')
+    expect(await redis().client.pttl(keys[0] ?? '')).toBeGreaterThan(0)
+    expect(await redis().client.pttl(keys[0] ?? '')).toBeLessThanOrEqual(2000)
+    close()
+  })
+})

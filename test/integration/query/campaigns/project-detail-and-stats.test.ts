@@ -1,0 +1,147 @@
+/** GET /projects/{slug} and GET /stats, over rows in the read tables of a real ClickHouse. */
+import { describe, expect, it } from 'vitest'
+import { fullCampaign } from '../../../support/query-campaigns.ts'
+import { useQueryService } from '../../../support/query-service.ts'
+import { campaignRow } from '../../../support/query-tables.ts'
+
+const { store, ask, list } = useQueryService()
+
+describe('GET /projects/{slug}', () => {
+  it('shows a campaign with its texts and its reward tiers in order, and no other field', async () => {
+    await store().putCampaigns([campaignRow('c1', fullCampaign), campaignRow('c2')])
+    const [project] = (await list()).data.filter(({ id }) => id === 'c1')
+    const { json, headers } = await ask('/projects/slug-c1')
+    expect(json).toEqual({
+      data: {
+        ...project,
+        description: 'What it is about.',
+        risks: 'What may go wrong.',
+        rewards: fullCampaign.rewards,
+      },
+    })
+    expect(headers['x-data-as-of']).toBeUndefined()
+  })
+
+  it('gives the same 404 for an unknown slug, a former slug, and a campaign that is no longer public', async () => {
+    await store().putCampaigns([campaignRow('gone'), campaignRow('moved')])
+    await store().putCampaigns([
+      campaignRow('gone', { is_deleted: 1, slug: '', title: '' }),
+      campaignRow('moved', { slug: 'elsewhere' }),
+    ])
+    const answers = []
+    for (const slug of ['unknown', 'slug-gone', 'slug-moved', '%20', "'%20OR%201=1"]) {
+      answers.push((await ask(`/projects/${slug}`, 404)).body)
+    }
+    expect(new Set(answers).size).toBe(1)
+    expect((await ask('/projects/elsewhere')).json.data.id).toBe('moved')
+  })
+
+  it('finds a campaign by a slug with any characters', async () => {
+    const slug = "çok güzel/'\\"
+    await store().putCampaigns([campaignRow('c1', { slug })])
+    expect((await ask(`/projects/${encodeURIComponent(slug)}`)).json.data.slug).toBe(slug)
+  })
+
+  it('finds a campaign by a slug of several thousand characters', async () => {
+    const slug = 'long-'.repeat(1000)
+    await store().putCampaigns([campaignRow('c1', { slug })])
+    expect((await ask(`/projects/${slug}`)).json.data.id).toBe('c1')
+  })
+
+  it('ignores every query parameter', async () => {
+    await store().putCampaigns([campaignRow('c1')])
+    await ask('/projects/slug-c1?limit=0&status=nonsense&limit=1')
+  })
+})
+
+describe('GET /stats', () => {
+  it('sums up the public campaigns, and agrees with the list', async () => {
+    await store().putCampaigns([
+      campaignRow('a', {
+        status: 'LIVE',
+        category: 'Games',
+        pledged_platform_amount: '0.1',
+        pledge_count: 1,
+        creator_id: 'x',
+      }),
+      campaignRow('b', {
+        status: 'FUNDED',
+        category: 'Games',
+        pledged_platform_amount: '0.2',
+        pledge_count: 2,
+        creator_id: 'x',
+      }),
+      campaignRow('c', {
+        status: 'FAILED',
+        category: 'Art',
+        pledged_platform_amount: '10',
+        pledge_count: 3,
+        creator_id: 'y',
+      }),
+      campaignRow('d', {
+        status: 'CANCELLED',
+        category: 'Film',
+        pledged_platform_amount: '0',
+        pledge_count: 0,
+        creator_id: 'z',
+      }),
+      campaignRow('e', { is_deleted: 1, category: 'Gone', creator_id: 'w' }),
+    ])
+    await store().putPledges([
+      { campaign_id: 'a', pledge_id: '1', backer_hash: 1, counts: true },
+      { campaign_id: 'b', pledge_id: '1', backer_hash: 1, counts: true },
+      { campaign_id: 'b', pledge_id: '2', backer_hash: 2, counts: true },
+      { campaign_id: 'c', pledge_id: '1', backer_hash: 3, counts: false },
+      { campaign_id: 'e', pledge_id: '1', backer_hash: 4, counts: true },
+    ])
+    const { json, headers } = await ask('/stats')
+    expect(json.data).toEqual({
+      currency: 'USD',
+      total_raised: 10.3,
+      total_pledges: 6,
+      total_backers: 2,
+      total_creators: 3,
+      projects_total: 4,
+      projects_live: 1,
+      projects_funded: 1,
+      success_rate: 33.33,
+      average_pledge: 1.72,
+      categories: [
+        { category: 'Games', project_count: 2 },
+        { category: 'Art', project_count: 1 },
+        { category: 'Film', project_count: 1 },
+      ],
+      generated_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    })
+    expect((await list()).pagination.total).toBe(json.data.projects_total)
+    expect(headers['cache-control']).toBe('private, max-age=300')
+  })
+
+  it('never has more backers than pledges, or more creators than campaigns, while the ledger is ahead of the fold', async () => {
+    const { tables, databases, putCampaigns, putPledges } = store()
+    await putCampaigns([campaignRow('a', { pledge_count: 2 })])
+    await putPledges(
+      [1, 2, 3, 4, 5].map(n => ({ campaign_id: 'a', pledge_id: `${n}`, backer_hash: n, counts: true })),
+    )
+    const { json } = await ask('/stats')
+    expect(json.data).toMatchObject({ total_pledges: 2, total_backers: 2, total_creators: 1 })
+    const totals = await tables.rows({
+      query: `SELECT total_pledges, total_backers FROM ${databases.views}.platform_totals`,
+    })
+    expect(totals).toEqual([{ total_pledges: 2, total_backers: 2 }])
+  })
+
+  it('is all zeros for an empty platform', async () => {
+    const { json } = await ask('/stats')
+    expect(json.data).toMatchObject({
+      total_raised: 0,
+      total_pledges: 0,
+      total_backers: 0,
+      total_creators: 0,
+      projects_total: 0,
+      success_rate: 0,
+      average_pledge: 0,
+      categories: [],
+    })
+  })
+})

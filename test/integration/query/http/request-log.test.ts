@@ -1,0 +1,138 @@
+/** The log contains what happened, and never what must not be logged. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { RequestDone } from '../../../../services/query/http/request-log.ts'
+import type { Credentials } from '../../../../services/shared/api-keys/credentials.ts'
+import { keyHeaders, startTestApp, type TestApp } from '../../../support/query-app.ts'
+import { fakeTables } from '../../../support/query-fake-tables.ts'
+import { connectRaw, sendRaw } from '../../../support/raw-http.ts'
+
+let log: string[]
+let done: RequestDone[]
+let app: TestApp
+let valid: Credentials
+beforeEach(async () => {
+  log = []
+  done = []
+  app = await startTestApp({
+    tables: fakeTables().tables,
+    log,
+    overrides: { onRequestDone: request => done.push(request) },
+  })
+  valid = app.issue()
+})
+afterEach(() => app.close())
+
+async function logged(count = 1): Promise<Record<string, unknown>[]> {
+  await expect.poll(() => log).toHaveLength(count)
+  return log.map(line => JSON.parse(line))
+}
+
+describe('a log line', () => {
+  it('has the request, its key, its parameters and its status', async () => {
+    const response = await app.get('/projects?limit=5&status=LIVE&page=3&updated_since=2026-01-01', valid)
+    const [line] = await logged()
+    expect(line).toMatchObject({
+      requestId: response.headers.get('x-request-id'),
+      method: 'GET',
+      route: '/api/v1/projects',
+      parameters: {
+        limit: 5,
+        offset: 0,
+        status: 'LIVE',
+        category: null,
+        sort: 'newest',
+        updatedSince: Date.UTC(2026, 0, 1),
+      },
+      status: 200,
+      key: valid.key.slice(0, 16),
+    })
+    expect(line?.ms).toBeTypeOf('number')
+    expect(done).toEqual([
+      { method: 'GET', route: '/api/v1/projects', status: 200, elapsedMs: expect.any(Number) },
+    ])
+  })
+
+  it('is written for every response, including those of the framework and the parser', async () => {
+    await app.get('/projects/a-slug', valid)
+    await app.get('/projects/unknown', valid)
+    await app.get('/stats')
+    await app.get('/nowhere', valid)
+    await app.get('/projects/%E0%A4%A', valid)
+    await sendRaw(app.port, 'nonsense\r\n\r\n')
+    const lines = await logged(6)
+    expect(lines.map(({ status }) => status)).toEqual([200, 404, 401, 404, 400, 400])
+    expect(lines[0]).toMatchObject({ route: '/api/v1/projects/:slug', parameters: { slug: 'a-slug' } })
+    expect(done.map(({ route, status }) => `${status} ${route}`)).toEqual([
+      '200 /api/v1/projects/:slug',
+      '404 /api/v1/projects/:slug',
+      '401 /api/v1/stats',
+      '404 unknown',
+      '400 unknown',
+      '400 unknown',
+    ])
+  })
+
+  it('is written for a request whose client went before its turn, with a status that no answer has', async () => {
+    await app.close()
+    let requests = 0
+    const held: ((rows: object[]) => void)[] = []
+    const tables = { rows: <Row>() => new Promise<Row[]>(resolve => held.push(resolve as () => void)) }
+    app = await startTestApp({
+      tables,
+      log,
+      options: { uncachedPerKeyMax: 1 },
+      overrides: {
+        onRequestDone: request => done.push(request),
+        newRequestId: () => `request-${++requests}`,
+      },
+    })
+    valid = app.issue()
+    const first = app.get('/projects/first', valid)
+    await expect.poll(() => held, { timeout: 20_000 }).toHaveLength(1)
+    const leaving = await connectRaw(app.port)
+    const headers = Object.entries(keyHeaders(valid)).map(([name, value]) => `${name}: ${value}\r\n`)
+    leaving.send(`GET /api/v1/projects/second HTTP/1.1\r\nHost: x\r\n${headers.join('')}\r\n`)
+    await expect.poll(() => requests, { timeout: 20_000 }).toBe(2)
+    leaving.close()
+    await expect.poll(() => app.connections(), { timeout: 20_000 }).toBe(1)
+    held[0]?.([])
+    expect((await first).status).toBe(404)
+    const lines = await logged(2)
+    expect(lines.map(({ status }) => status).toSorted()).toEqual([404, 499])
+    expect(done.map(({ status, route }) => `${status} ${route}`).toSorted()).toEqual([
+      '404 /api/v1/projects/:slug',
+      '499 /api/v1/projects/:slug',
+    ])
+  })
+
+  it('contains no secret, wherever a client has put it', async () => {
+    const { key, secret } = valid
+    const places: [string, Record<string, string>][] = [
+      [`/stats?api_secret=${secret}`, keyHeaders(valid)],
+      [`/projects?limit=${secret}`, keyHeaders(valid)],
+      [`/projects?sort=${secret}`, keyHeaders(valid)],
+      [`/projects?updated_since=${secret}`, keyHeaders(valid)],
+      [`/projects/${secret}`, keyHeaders(valid)],
+      [`/${secret}`, keyHeaders(valid)],
+      [`/projects/${secret}%E0%A4%A`, keyHeaders(valid)],
+      ['/stats', { 'X-API-Key': secret, 'X-API-Secret': key }],
+      ['/stats', { Authorization: `Bearer ${secret}:${key}` }],
+      ['/stats', { Authorization: `Bearer ${key}:${secret}` }],
+      ['/stats', { 'X-Request-Id': secret, 'User-Agent': secret, Cookie: secret }],
+    ]
+    for (const [path, headers] of places) await app.get(path, undefined, headers)
+    await sendRaw(app.port, `GET /api/v1/stats HTTP/1.1\r\nX-API-Secret: ${secret}\r\nno colon\r\n\r\n`)
+    const text = (await logged(places.length + 1)).map(line => JSON.stringify(line)).join('\n')
+    expect(text).not.toContain(secret)
+    expect(text).not.toContain(secret.slice(0, 16))
+    expect(text).not.toContain(key)
+  })
+
+  it('has the prefix of a known key only: no part of an unknown key is known to be public', async () => {
+    await app.get('/stats', { key: 'pv_live_unknown000000', secret: valid.secret })
+    await app.get('/stats', { key: valid.key, secret: 'wrong' })
+    const [unknown, wrong] = await logged(2)
+    expect(unknown).not.toHaveProperty('key')
+    expect(wrong).toMatchObject({ status: 401, key: valid.key.slice(0, 16) })
+  })
+})

@@ -1,0 +1,245 @@
+/** The list index compared with ClickHouse: it gives the same lists as the statement, whatever happens to campaigns. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { sorts } from '../../../../contracts/api/parameters.ts'
+import { createCachedCampaignRows } from '../../../../services/query/campaigns/campaign-rows.ts'
+import { type IdList, joinedIdList } from '../../../../services/query/lists/id-list.ts'
+import {
+  createListFollower,
+  type ListFollower,
+  type ListFollowerOptions,
+} from '../../../../services/query/lists/list-follower.ts'
+import { createIndexListSource, createSqlListSource } from '../../../../services/query/lists/list-source.ts'
+import type { ListQuery } from '../../../../services/query/views/statements.ts'
+import type { Statement, Tables } from '../../../../services/shared/tables/port.ts'
+import {
+  type CampaignRow,
+  campaignRow,
+  openQueryTables,
+  type QueryTables,
+} from '../../../support/query-tables.ts'
+
+const commitHorizonMs = 5_000
+const minuteMs = 60_000
+let store: QueryTables
+let statements: string[]
+let tables: Pick<Tables, 'rows'>
+
+beforeAll(async () => {
+  store = await openQueryTables()
+  tables = {
+    rows: <Row>(statement: Statement) => {
+      statements.push(statement.query)
+      return store.tables.rows<Row>(statement)
+    },
+  }
+})
+afterAll(() => store.close())
+beforeEach(async () => {
+  await store.clear()
+  statements = []
+})
+
+function follow(options: Partial<ListFollowerOptions> = {}): ListFollower {
+  return createListFollower({
+    tables,
+    databases: store.databases,
+    // Refreshed for every list, and loaded in several chunks.
+    options: {
+      ...{ commitHorizonMs, statementMsMax: 10_000, campaignsMax: 1_000 },
+      ...{ freshMs: 0, reloadMs: 0, chunkRows: 3, ...options },
+    },
+    now: () => performance.now(),
+    onError: error => {
+      throw error
+    },
+  })
+}
+
+async function loaded(follower: ListFollower) {
+  await expect.poll(() => follower.current()).toBeDefined()
+  const followed = await follower.current()
+  if (!followed) throw new Error('the index is gone')
+  return followed
+}
+
+/** Inserts rows as the fold would: changed at this moment of ClickHouse's clock. */
+async function put(...rows: CampaignRow[]): Promise<void> {
+  const updated_at = timestamp(Date.now())
+  await store.putCampaigns(rows.map(row => ({ ...row, updated_at })))
+}
+
+function timestamp(ms: number): string {
+  return new Date(ms).toISOString().replace('T', ' ').replace('Z', '')
+}
+
+const allOf = (list: IdList) => list.page(list.total, 0)
+
+const everything: ListQuery = { status: null, category: null, sort: 'newest', updatedSince: null }
+
+describe('the list index', () => {
+  it('gives the same lists as the statement, in the same order, whatever changes', async () => {
+    const follower = follow()
+    const sql = createSqlListSource({
+      tables: store.tables,
+      databases: store.databases,
+      options: { commitHorizonMs, statementMsMax: 10_000 },
+    })
+    const indexed = createIndexListSource({
+      follower,
+      fallback: { select: () => Promise.reject(new Error('there is no index')) },
+      now: () => performance.now(),
+    })
+    await put(campaignRow('first'))
+    await loaded(follower)
+    const dates = fc.option(fc.integer({ min: -2, max: 2 }).map(days => timestamp(dayAt(days))))
+    // Few values, so that many are equal. Some ids sort differently by bytes and by UTF-16 units.
+    const campaign = fc
+      .record({
+        id: fc.constantFrom('a', 'B', 'é', '\uffee', '😀', 'c1', 'c10', 'c2', 'd'),
+        status: fc.constantFrom('LIVE', 'FUNDED', 'FAILED', 'CANCELLED'),
+        category: fc.constantFrom('Games', 'Art'),
+        launch_date: dates,
+        end_date: dates,
+        pledged_platform_amount: fc.constantFrom('0', '10.0001', '10.0002', '123456789012.3456'),
+        backer_count: fc.integer({ min: 0, max: 2 }),
+        is_deleted: fc.constantFrom<0 | 1>(0, 0, 0, 1),
+      })
+      .map(({ id, ...fields }) => campaignRow(id, fields))
+    const steps = fc.array(fc.uniqueArray(campaign, { selector: row => row.campaign_id, maxLength: 6 }), {
+      minLength: 1,
+      maxLength: 5,
+    })
+    await fc.assert(
+      fc.asyncProperty(steps, fc.constantFrom(null, 'Games', 'Nothing'), async (changes, category) => {
+        for (const rows of changes) {
+          const before = Date.now()
+          await put(...rows)
+          const filters = [
+            { status: null, updatedSince: null },
+            { status: 'LIVE', updatedSince: null },
+            { status: 'FUNDED', updatedSince: before - minuteMs },
+            { status: null, updatedSince: before },
+            { status: null, updatedSince: before + 1 },
+          ] as const
+          for (const query of sorts.flatMap(sort => filters.map(filter => ({ sort, category, ...filter })))) {
+            const { asOf, ids: found } = await indexed.select(query)
+            const { asOf: wantedAsOf, ids: wanted } = await sql.select(query)
+            expect(allOf(found), JSON.stringify(query)).toEqual(allOf(wanted))
+            expect(found.total).toBe(wanted.total)
+            expect(Date.parse(wantedAsOf) - Date.parse(asOf)).toBeLessThan(10_000)
+          }
+        }
+      }),
+      { numRuns: 15, seed: 20_260_301 },
+    )
+  }, 240_000)
+
+  it('has the watermark of the moment at which it was read, minus the horizon', async () => {
+    await put(campaignRow('a'))
+    const before = Date.now()
+    const { readAt } = await loaded(follow())
+    expect(readAt).toBeGreaterThanOrEqual(before)
+    expect(readAt).toBeLessThanOrEqual(Date.now())
+  })
+
+  it('is loaded again if campaigns changed without a recorded change', async () => {
+    const follower = follow()
+    await put(...['a', 'b', 'c', 'd'].map(id => campaignRow(id)))
+    const { index } = await loaded(follower)
+    expect(index.size).toBe(4)
+    await store.clear()
+    await store.putCampaigns([campaignRow('a')])
+    await expect.poll(async () => (await follower.current())?.index.size).toBe(1)
+  })
+
+  it('reads the tables once for any number of lists while it is fresh', async () => {
+    const follower = follow({ freshMs: minuteMs })
+    await put(campaignRow('a'))
+    await loaded(follower)
+    const before = statements.length
+    await Promise.all(Array.from({ length: 1_000 }, () => follower.current()))
+    expect(statements.length).toBe(before)
+  })
+
+  it('is refreshed if a list has a later watermark than the index', async () => {
+    const follower = follow({ freshMs: 10 * minuteMs })
+    await put(campaignRow('a'))
+    const { readAt } = await loaded(follower)
+    await put(campaignRow('b'))
+    const later = await follower.current(readAt + 1 - commitHorizonMs)
+    expect(later?.index.size).toBe(2)
+    // A list must not claim a moment in the future.
+    expect(await follower.current(Date.now() + minuteMs)).toBeUndefined()
+  })
+
+  it('does not exist if there are too many campaigns, and ClickHouse computes the lists', async () => {
+    const follower = follow({ campaignsMax: 3 })
+    await put(...['a', 'b', 'c'].map(id => campaignRow(id)))
+    await loaded(follower)
+    await put(campaignRow('d'))
+    expect(await follower.current()).toBeUndefined()
+    const fallback = { select: async () => ({ ids: joinedIdList('from ClickHouse', 1), asOf: '' }) }
+    const source = createIndexListSource({
+      follower,
+      fallback,
+      now: () => performance.now(),
+    })
+    expect(allOf((await source.select(everything)).ids)).toEqual(['from ClickHouse'])
+  })
+})
+
+describe('the rows of pages', () => {
+  const now = () => new Date(Date.now() - minuteMs).toISOString()
+  const rowStatements = () => statements.filter(query => query.includes('{ids:Array(String)}')).length
+
+  async function openRows() {
+    const follower = follow()
+    await put(campaignRow('a', { title: 'A' }), campaignRow('b', { title: 'B' }))
+    await loaded(follower)
+    const rows = createCachedCampaignRows({
+      tables,
+      databases: store.databases,
+      statementMsMax: 10_000,
+      follower,
+      bytesMax: 1_000_000,
+      now: () => performance.now(),
+    })
+    return (ids: string[]) => rows.read(ids, now())
+  }
+
+  it('are read once while their campaigns do not change', async () => {
+    const read = await openRows()
+    const first = await read(['b', 'a'])
+    expect(first.map(row => row.title)).toEqual(['B', 'A'])
+    expect(await read(['a'])).toEqual([first[1]])
+    expect(rowStatements()).toBe(1)
+  })
+
+  it('are read again when their campaigns have changed, and those alone', async () => {
+    const read = await openRows()
+    await read(['a', 'b'])
+    await put(campaignRow('b', { title: 'B2' }))
+    expect((await read(['a', 'b'])).map(row => row.title)).toEqual(['A', 'B2'])
+    expect(rowStatements()).toBe(2)
+  })
+
+  it('are not shown if their campaign is no longer public', async () => {
+    const read = await openRows()
+    await read(['a', 'b'])
+    await put(campaignRow('a', { is_deleted: 1 }))
+    expect((await read(['a', 'b'])).map(row => row.title)).toEqual(['B'])
+  })
+
+  it('that many requests miss are read together', async () => {
+    const read = await openRows()
+    const answers = await Promise.all(Array.from({ length: 200 }, (_, n) => read([n % 2 ? 'a' : 'b'])))
+    expect(answers.map(([row]) => row?.title)).toEqual(answers.map((_, n) => (n % 2 ? 'A' : 'B')))
+    expect(rowStatements()).toBeLessThan(5)
+  })
+})
+
+function dayAt(days: number): number {
+  // The same in all runs of a day, so that no campaign ends during a run.
+  return Math.floor(Date.now() / 86_400_000) * 86_400_000 + days * 86_400_000
+}

@@ -1,0 +1,94 @@
+/** Snapshots of lists over Redis: the pages of one query come from one snapshot, whichever process answers them. */
+import { afterAll, describe, expect, it } from 'vitest'
+import { type CampaignLists, createCampaignLists } from '../../../../services/query/lists/campaign-lists.ts'
+import { joinedIdList } from '../../../../services/query/lists/id-list.ts'
+import { createRedisSnapshotCache } from '../../../../services/query/lists/snapshot-cache-redis.ts'
+import type { ListQuery } from '../../../../services/query/views/statements.ts'
+import { newPrefix } from '../../../support/redis.ts'
+import { redisCacheDependencies, type TestCacheSettings } from '../../../support/redis-caches.ts'
+import { redisService } from '../../../support/services/redis.ts'
+import { useService } from '../../../support/services/test-service.ts'
+
+const redis = useService(redisService)
+const closers: (() => void)[] = []
+
+afterAll(async () => {
+  for (const close of closers.splice(0)) close()
+})
+
+const newest: ListQuery = { status: null, category: null, sort: 'newest', updatedSince: null }
+
+/** The lists of one process. A load of it finds these ids. */
+async function openLists(
+  ids: readonly string[],
+  { keyBytesMax, ...settings }: TestCacheSettings & { keyBytesMax?: number },
+): Promise<CampaignLists> {
+  const dependencies = await redisCacheDependencies(redis(), settings)
+  closers.push(() => dependencies.connection.close())
+  const list = { ids: joinedIdList(ids.join('/'), ids.length), asOf: '2026-03-01T12:00:00.000Z' }
+  return createCampaignLists({
+    source: { select: async () => list },
+    options: { listCacheMs: 60_000, snapshotBytesMax: 1_000_000 },
+    now: Date.now,
+    snapshots: createRedisSnapshotCache({ ...dependencies, ...(keyBytesMax && { keyBytesMax }) }),
+  })
+}
+
+const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, n) => `${prefix}${n}`)
+
+describe('the snapshots of several processes over one Redis', () => {
+  it('serve all pages of one query from one snapshot, with one total and one watermark', async () => {
+    const keyPrefix = newPrefix()
+    const a = await openLists(numbered('a', 10), { keyPrefix })
+    const b = await openLists(numbered('b', 7), { keyPrefix })
+    const first = await a.page(newest, { limit: 4, offset: 0 })
+    const second = await b.page(newest, { limit: 4, offset: 4 })
+    const third = await a.page(newest, { limit: 4, offset: 8 })
+    expect([first, second, third].flatMap(({ ids }) => ids)).toEqual(numbered('a', 10))
+    expect([second.total, second.asOf]).toEqual([first.total, first.asOf])
+    expect(second.expiresAt).toBeLessThanOrEqual(first.createdAt + 60_000)
+  })
+
+  it('are separate for each query', async () => {
+    const keyPrefix = newPrefix()
+    const a = await openLists(['a'], { keyPrefix })
+    const b = await openLists(['b'], { keyPrefix })
+    await a.page(newest, { limit: 1, offset: 0 })
+    expect((await b.page({ ...newest, status: 'LIVE' }, { limit: 1, offset: 0 })).ids).toEqual(['b'])
+  })
+
+  it('are compressed if they are large, and preserve any id', async () => {
+    const keyPrefix = newPrefix()
+    const ids = numbered('campagne-éß漢🎲-', 20_000)
+    const a = await openLists(ids, { keyPrefix })
+    const b = await openLists([], { keyPrefix })
+    await a.page(newest, { limit: 1, offset: 0 })
+    expect((await b.page(newest, { limit: 100, offset: 19_950 })).ids).toEqual(ids.slice(19_950))
+    const [place = ''] = await redis().client.keys(`${keyPrefix}*`)
+    expect(await redis().client.strlen(place)).toBeLessThan(Buffer.byteLength(ids.join('/')) / 3)
+  })
+
+  it('stay in the process beyond what one key may store in a minute, and other keys are not affected', async () => {
+    const keyPrefix = newPrefix()
+    const ids = numbered('a', 100)
+    const a = await openLists(ids, { keyPrefix, keyBytesMax: 1_000 })
+    const lists = Array.from({ length: 20 }, (_, n) => ({ ...newest, updatedSince: n }))
+    for (const list of lists) await a.page(list, { limit: 1, offset: 0 }, 'a key with many lists')
+    const stored = await redis().client.keys(`${keyPrefix}*`)
+    expect(stored.length).toBe(Math.floor(1_000 / ids.join('/').length))
+    // The process still answers every page of them from one snapshot.
+    expect((await a.page({ ...newest, updatedSince: 19 }, { limit: 1, offset: 1 })).ids).toEqual(['a1'])
+    await a.page({ ...newest, updatedSince: 20 }, { limit: 1, offset: 0 }, 'another key')
+    expect(await redis().client.keys(`${keyPrefix}*`)).toHaveLength(stored.length + 1)
+  })
+
+  it('stay in the process if they are too large for Redis', async () => {
+    const keyPrefix = newPrefix()
+    const a = await openLists(numbered('a', 500), { keyPrefix, valueBytesMax: 1024 })
+    const b = await openLists(numbered('b', 500), { keyPrefix, valueBytesMax: 1024 })
+    expect((await a.page(newest, { limit: 1, offset: 0 })).ids).toEqual(['a0'])
+    expect((await b.page(newest, { limit: 1, offset: 0 })).ids).toEqual(['b0'])
+    expect(await redis().client.keys(`${keyPrefix}*`)).toEqual([])
+    expect((await a.page(newest, { limit: 1, offset: 1 })).ids).toEqual(['a1'])
+  })
+})

@@ -1,0 +1,111 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createMemoryRateLimiter } from '../../../../services/query/rate-limit/rate-limiter-memory.ts'
+import { testClock } from '../../../support/query-app.ts'
+import { describeRateLimiter } from './rate-limiter.conformance.ts'
+
+describeRateLimiter('memory', async settings => {
+  const clock = testClock()
+  return {
+    limiter: createMemoryRateLimiter(settings, { bucketsMax: 100, now: clock.now }),
+    now: async () => clock.now(),
+    advance: async ms => clock.advance(ms),
+    close: async () => undefined,
+  }
+})
+
+const settings = { limit: 3, windowMs: 100 }
+
+/** The maximum number of admitted hits of one bucket within any period of the window's length, bounds included. */
+function mostWithinWindow(admitted: readonly number[]): number {
+  return Math.max(0, ...admitted.map(from => admitted.filter(at => at >= from && at <= from + 100).length))
+}
+
+describe('rate limiter in memory', () => {
+  it('never admits more than the limit within any window, for any hits and any number of buckets', async () => {
+    const steps = fc.array(
+      fc.record({
+        bucket: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
+        wait: fc.oneof(fc.constant(0), fc.nat({ max: 60 })),
+      }),
+      { maxLength: 200, size: 'max' },
+    )
+    await fc.assert(
+      fc.asyncProperty(steps, fc.integer({ min: 1, max: 8 }), async (hits, bucketsMax) => {
+        const clock = testClock(0)
+        const limiter = createMemoryRateLimiter(settings, { bucketsMax, now: clock.now })
+        const admitted = new Map<string, number[]>()
+        for (const { bucket, wait } of hits) {
+          clock.advance(wait)
+          const peeked = await limiter.peek(bucket)
+          const decision = await limiter.hit(bucket)
+          expect(decision.allowed).toBe(peeked.allowed)
+          if (decision.allowed) admitted.set(bucket, [...(admitted.get(bucket) ?? []), clock.now()])
+        }
+        for (const times of admitted.values()) {
+          expect(mostWithinWindow(times)).toBeLessThanOrEqual(settings.limit)
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('admits everything that the limit allows if there is room for every bucket', async () => {
+    const hits = fc.array(fc.record({ bucket: fc.constantFrom('a', 'b', 'c'), wait: fc.nat({ max: 60 }) }))
+    await fc.assert(
+      fc.asyncProperty(hits, async steps => {
+        const clock = testClock(0)
+        const limiter = createMemoryRateLimiter(settings, { bucketsMax: 3, now: clock.now })
+        const admitted = new Map<string, number[]>()
+        for (const { bucket, wait } of steps) {
+          clock.advance(wait)
+          const earlier = admitted.get(bucket) ?? []
+          const recent = earlier.filter(at => at >= clock.now() - settings.windowMs)
+          const { allowed } = await limiter.hit(bucket)
+          expect(allowed).toBe(recent.length < settings.limit)
+          if (allowed) admitted.set(bucket, [...earlier, clock.now()])
+        }
+      }),
+    )
+  })
+
+  it('lets new buckets share one window when all are in use, and frees empty buckets', async () => {
+    const clock = testClock(0)
+    const limiter = createMemoryRateLimiter(settings, { bucketsMax: 2, now: clock.now })
+    await limiter.hit('a')
+    await limiter.hit('b')
+    const shared = [
+      await limiter.hit('c'),
+      await limiter.hit('d'),
+      await limiter.hit('c'),
+      await limiter.hit('e'),
+    ]
+    expect(shared.map(({ allowed }) => allowed)).toEqual([true, true, true, false])
+    expect((await limiter.hit('a')).remaining).toBe(1)
+    clock.advance(101)
+    expect(await limiter.hit('c')).toMatchObject({ allowed: true, remaining: 2 })
+    expect(await limiter.hit('f')).toMatchObject({ allowed: true, remaining: 2 })
+  })
+
+  it('counts hits admitted through the overflow window when a bucket gets room', async () => {
+    const clock = testClock(0)
+    const limiter = createMemoryRateLimiter(settings, { bucketsMax: 1, now: clock.now })
+    await limiter.hit('a')
+    clock.advance(90)
+    for (let hit = 0; hit < 3; hit++) expect((await limiter.hit('b')).allowed).toBe(true)
+    clock.advance(11)
+    expect((await limiter.hit('b')).allowed).toBe(false)
+  })
+
+  it('remembers more hits than its first ring buffer holds', async () => {
+    const clock = testClock(0)
+    const limiter = createMemoryRateLimiter({ limit: 100, windowMs: 100 }, { bucketsMax: 2, now: clock.now })
+    for (let hit = 0; hit < 100; hit++) {
+      clock.advance(hit % 10 === 0 ? 1 : 0)
+      expect((await limiter.hit('a')).allowed).toBe(true)
+    }
+    expect((await limiter.hit('a')).allowed).toBe(false)
+    clock.advance(92)
+    expect(await limiter.hit('a')).toMatchObject({ allowed: true, remaining: 9 })
+  })
+})

@@ -1,0 +1,310 @@
+/**
+ * The limiter while Redis is killed, paused, read-only and restarted: it keeps deciding, and no window is wrong
+ * afterwards.
+ */
+
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { RateDecision, RateLimiter } from '../../../../services/query/rate-limit/rate-limiter.ts'
+import type { RedisRateLimiter } from '../../../../services/query/rate-limit/rate-limiter-redis.ts'
+import { freePort } from '../../../../services/shared/free-port.ts'
+import { yieldToEventLoop } from '../../../../services/shared/yield-to-event-loop.ts'
+import { startProxy } from '../../../support/kafka/proxy.ts'
+import { type RedisProcess, redisProgram, startRedis } from '../../../support/redis.ts'
+import {
+  openLimiters,
+  redisNow,
+  untilAlone,
+  untilRedisSays,
+  untilShared,
+} from '../../../support/redis-limiters.ts'
+import { needs } from '../../../support/requirements.ts'
+
+let redis: RedisProcess
+const closers: (() => Promise<void>)[] = []
+
+beforeEach(async context => {
+  needs(context, redisProgram)
+  redis = await startRedis()
+})
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+  await redis?.close()
+})
+
+const minute = 60_000
+
+async function open<Count extends 1 | 2>(count: Count, limit: number, windowMs = minute, deadlineMs = 1000) {
+  const opened = await openLimiters(redis, count, { limit, windowMs }, { deadlineMs })
+  closers.push(opened.close)
+  return opened
+}
+
+/** Kills Redis. Resolves when these limiters have noticed. */
+async function kill(limiters: readonly RedisRateLimiter[]): Promise<void> {
+  await redis.kill()
+  await untilAlone(limiters)
+}
+
+async function hits(limiter: RateLimiter, count: number, bucket = 'a'): Promise<RateDecision[]> {
+  return Promise.all(Array.from({ length: count }, () => limiter.hit(bucket)))
+}
+
+async function admittedOf(limiter: RateLimiter, count: number, bucket = 'a'): Promise<number> {
+  return (await hits(limiter, count, bucket)).filter(({ allowed }) => allowed).length
+}
+
+describe('the limiter without Redis', () => {
+  it('decides locally at once, and counts what Redis has admitted', async () => {
+    const { limiters } = await open(1, 10)
+    const [limiter] = limiters
+    expect(await admittedOf(limiter, 4)).toBe(4)
+    await kill(limiters)
+    const decisions = await hits(limiter, 20)
+    expect(decisions.map(({ remaining }) => remaining).slice(0, 7)).toEqual([5, 4, 3, 2, 1, 0, 0])
+    expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(6)
+    expect(limiter.isShared()).toBe(false)
+    expect(await limiter.peek('a')).toMatchObject({ allowed: false, remaining: 0 })
+  })
+
+  it('lets each process without Redis admit up to the limit, and no more', async () => {
+    const { limiters } = await open(2, 10)
+    await kill(limiters)
+    for (const limiter of limiters) expect(await admittedOf(limiter, 30)).toBe(10)
+  })
+
+  it('does not wait for a Redis that has stopped answering, except for the first hit', async () => {
+    const { limiters } = await open(1, 10)
+    const [limiter] = limiters
+    redis.pause()
+    expect((await limiter.hit('a')).allowed).toBe(true)
+    expect(limiter.isShared()).toBe(false)
+    expect(await admittedOf(limiter, 20)).toBe(9)
+    redis.resume()
+  })
+
+  it('remembers the hits it has admitted if Redis silently loses them', async () => {
+    const { limiters } = await open(1, 10)
+    const [limiter] = limiters
+    expect(await admittedOf(limiter, 9)).toBe(9)
+    await redis.client.flushall()
+    expect(await admittedOf(limiter, 20)).toBe(1)
+  })
+
+  it('continues if Redis refuses to store, and shares again when it stores', async () => {
+    const { limiters, keyOf } = await open(1, 10)
+    const [limiter] = limiters
+    // As after a failover, when the address may lead to a read-only server.
+    await redis.client.replicaof('127.0.0.1', 1)
+    expect(await admittedOf(limiter, 4)).toBe(4)
+    expect(limiter.isShared()).toBe(false)
+    await redis.client.replicaof('NO', 'ONE')
+    await untilShared(limiters)
+    expect(await admittedOf(limiter, 20)).toBe(6)
+    expect(await redis.client.zcard(keyOf('a'))).toBe(10)
+  })
+})
+
+describe('the limiter over a Redis whose memory is full', () => {
+  const mebibyte = 1024 * 1024
+
+  beforeEach(async () => {
+    await redis.client.config('SET', 'maxmemory', String(8 * mebibyte))
+  })
+
+  /** Stores more than fits, as large snapshots do. These keys live longer than the windows. */
+  async function fill(): Promise<void> {
+    const value = Buffer.alloc(mebibyte / 8, 'x')
+    for (let n = 0; n < 200; n++) await redis.client.set(`snapshot ${n}`, value, 'PX', 3_600_000)
+    expect(Number(/^evicted_keys:(\d+)/m.exec(await redis.client.info('stats'))?.[1])).toBeGreaterThan(100)
+  }
+
+  it.each(['volatile-ttl', 'volatile-lru'])('forgets no hit that counts, with %s', async policy => {
+    await redis.client.config('SET', 'maxmemory-policy', policy)
+    const { limiters } = await open(2, 120)
+    const [a, b] = limiters
+    expect(await admittedOf(a, 60)).toBe(60)
+    await fill()
+    expect(await admittedOf(b, 200)).toBe(60)
+    await fill()
+    expect((await admittedOf(a, 200)) + (await admittedOf(b, 200))).toBe(0)
+    expect(limiters.every(limiter => limiter.isShared())).toBe(true)
+  })
+
+  it('counts on in Redis if nothing can be evicted', async () => {
+    await redis.client.config('SET', 'maxmemory-policy', 'volatile-ttl')
+    const { limiters } = await open(2, 10)
+    const [a, b] = limiters
+    expect(await admittedOf(a, 4)).toBe(4)
+    await redis.client.config('SET', 'maxmemory', '1')
+    expect(await redis.client.set('any', 'value').catch(String)).toContain('OOM')
+    expect(await admittedOf(b, 20)).toBe(6)
+    expect(await admittedOf(a, 20)).toBe(0)
+    expect(limiters.every(limiter => limiter.isShared())).toBe(true)
+  })
+})
+
+describe('the limiter after Redis came back', () => {
+  it('counts the hits that one process admitted alone in all processes', async () => {
+    const { limiters, keyOf } = await open(2, 10)
+    const [a, b] = limiters
+    expect(await admittedOf(b, 1)).toBe(1)
+    redis.pause()
+    expect(await admittedOf(a, 8)).toBe(8)
+    redis.resume()
+    await untilShared(limiters)
+    await expect.poll(() => redis.client.zcard(keyOf('a'))).toBe(9)
+    expect(await admittedOf(b, 20)).toBe(1)
+    expect(await admittedOf(a, 20)).toBe(0)
+  })
+
+  it('admits nothing if the processes together admitted too much, until those hits have expired', async () => {
+    const windowMs = 2000
+    const { limiters, keyOf } = await open(2, 10, windowMs)
+    const [a, b] = limiters
+    await kill(limiters)
+    expect(await admittedOf(a, 20)).toBe(10)
+    expect(await admittedOf(b, 20)).toBe(10)
+    const last = performance.now()
+    await redis.restart()
+    await untilShared(limiters)
+    expect(await redis.client.zcard(keyOf('a'))).toBe(10)
+    await vi.waitFor(async () => expect((await a.hit('a')).allowed).toBe(true), {
+      timeout: 10_000,
+      interval: 5,
+    })
+    expect(performance.now() - last).toBeGreaterThan(windowMs)
+  })
+
+  it('knows after a restart of Redis the hits of every process before it', async () => {
+    const { limiters, keyOf } = await open(2, 10)
+    const [a, b] = limiters
+    expect(await admittedOf(a, 3)).toBe(3)
+    expect(await admittedOf(b, 4)).toBe(4)
+    await kill(limiters)
+    await redis.restart()
+    await untilShared(limiters)
+    await expect.poll(() => redis.client.zcard(keyOf('a'))).toBe(7)
+    expect(await admittedOf(a, 20)).toBe(3)
+    expect(await admittedOf(b, 20)).toBe(0)
+  })
+
+  it('counts a hit once and at its time, if Redis runs it late and receives it again', async () => {
+    const { limiters, keyOf } = await open(1, 10)
+    const [limiter] = limiters
+    redis.pause()
+    expect(await admittedOf(limiter, 5)).toBe(5)
+    // Well after the deadline, because Redis's clock is known only within bounds.
+    const resumedAt = Date.now() + 500
+    await vi.waitUntil(() => Date.now() >= resumedAt, 20_000)
+    redis.resume()
+    await untilShared(limiters)
+    await expect.poll(() => redis.client.zcard(keyOf('a'))).toBe(5)
+    const [, newest] = await redis.client.zrange(keyOf('a'), '-1', '-1', 'WITHSCORES')
+    expect(Number(newest)).toBeLessThan(resumedAt)
+  })
+
+  it('counts a hit once if Redis admitted it and the reply was lost', async () => {
+    const port = await freePort()
+    const proxy = await startProxy({ port, targetPort: redis.port })
+    closers.push(() => proxy.close())
+    const settings = { limit: 10, windowMs: minute }
+    const url = `redis://127.0.0.1:${port}`
+    const { limiters, keyOf, close } = await openLimiters({ url }, 1, settings, { deadlineMs: 1000 })
+    closers.push(close)
+    const [limiter] = limiters
+    proxy.holdAnswers()
+    expect(await admittedOf(limiter, 4)).toBe(4)
+    expect(await redis.client.zcard(keyOf('a'))).toBe(4)
+    expect(await admittedOf(limiter, 2)).toBe(2)
+    proxy.release()
+    await untilShared(limiters)
+    expect(await admittedOf(limiter, 20)).toBe(4)
+    // Read last: the report precedes the hits on their connection, but a read on another connection may overtake it.
+    expect(await redis.client.zcard(keyOf('a'))).toBe(10)
+  })
+
+  it('reports every bucket that was hit meanwhile, including those hit during the report', async () => {
+    const { limiters, keyOf } = await open(1, 1_000_000, minute, 2000)
+    const [limiter] = limiters
+    const buckets = Array.from({ length: 100 }, (_, n) => `bucket ${n}`)
+    for (const bucket of buckets) await limiter.hit(bucket)
+    await kill(limiters)
+    const restarting = redis.restart()
+    let made = buckets.length
+    // Until Redis decides again, and a little longer.
+    for (let after = 0; after < 100; made++) {
+      if (limiter.isShared()) after++
+      await limiter.hit(`bucket ${made % buckets.length}`)
+      await yieldToEventLoop()
+    }
+    await restarting
+    const counts = await Promise.all(buckets.map(bucket => redis.client.zcard(keyOf(bucket))))
+    expect(counts.reduce((sum, count) => sum + count)).toBe(made)
+  })
+
+  it('never lets one process exceed the limit, whatever happens to Redis', async () => {
+    const settings = { limit: 20, windowMs: 400 }
+    const { limiters } = await open(1, settings.limit, settings.windowMs, 50)
+    const [limiter] = limiters
+    const admitted: { from: number; to: number }[] = []
+    let isOver = false
+    const knocking = Promise.all(
+      Array.from({ length: 4 }, async () => {
+        while (!isOver) {
+          const from = performance.now()
+          if ((await limiter.hit('a')).allowed) admitted.push({ from, to: performance.now() })
+          await yieldToEventLoop()
+        }
+      }),
+    )
+    for (let fault = 0; fault < 3; fault++) {
+      await untilShared(limiters)
+      redis.pause()
+      await expect.poll(() => limiter.isShared()).toBe(false)
+      redis.resume()
+      await untilShared(limiters)
+      await kill(limiters)
+      await redis.restart()
+    }
+    await untilShared(limiters)
+    isOver = true
+    await knocking
+    admitted.sort((a, b) => a.from - b.from)
+    for (const [index, first] of admitted.entries()) {
+      const last = admitted[index + settings.limit]
+      if (last) expect(last.to - first.from).toBeGreaterThan(settings.windowMs)
+    }
+    expect(admitted.length).toBeGreaterThan(settings.limit)
+  })
+
+  it('is exact again after one window for processes with different hits', async () => {
+    const settings = { limit: 5, windowMs: 500 }
+    const { limiters } = await open(2, settings.limit, settings.windowMs)
+    const [a, b] = limiters
+    await kill(limiters)
+    await Promise.all([hits(a, 5), hits(b, 5)])
+    await redis.restart()
+    await untilShared(limiters)
+    await untilRedisSays(redis, (await redisNow(redis)) + settings.windowMs + 1)
+    const together = await Promise.all([admittedOf(a, 20), admittedOf(b, 20)])
+    expect(together[0] + together[1]).toBe(5)
+  })
+})
+
+describe('the commands of the limiter', () => {
+  it('are one per hit, and none for a hit that the local window refuses', async () => {
+    const { limiters } = await open(1, 3)
+    const [limiter] = limiters
+    const asked = async () => {
+      const commands = (await redis.client.info('commandstats')).matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)
+      return commands.reduce((sum, [, calls]) => sum + Number(calls), 0)
+    }
+    const before = await asked()
+    for (let n = 1; n <= 3; n++) {
+      expect((await limiter.hit('a')).allowed).toBe(true)
+      expect(await asked()).toBe(before + n)
+    }
+    for (let n = 0; n < 10; n++) expect((await limiter.hit('a')).allowed).toBe(false)
+    expect(await asked()).toBe(before + 3)
+  })
+})

@@ -1,0 +1,185 @@
+/** The limiter over a working Redis: exact across processes, by Redis's clock. */
+import { describe, expect, it } from 'vitest'
+import type { RateDecision } from '../../../../services/query/rate-limit/rate-limiter.ts'
+import { testClock } from '../../../support/query-app.ts'
+import { connectTo } from '../../../support/redis.ts'
+import { openLimiters, redisNow, untilRedisSays } from '../../../support/redis-limiters.ts'
+import { redisService } from '../../../support/services/redis.ts'
+import { useService } from '../../../support/services/test-service.ts'
+import { describeRateLimiter } from './rate-limiter.conformance.ts'
+
+const redis = useService(redisService)
+
+const conformanceDeadlineMs = 500
+
+describeRateLimiter('Redis', async settings => {
+  const { limiters, close } = await openLimiters(redis(), 1, settings, { deadlineMs: conformanceDeadlineMs })
+  const [limiter] = limiters
+  return {
+    limiter,
+    now: () => redisNow(redis()),
+    advance: async ms => untilRedisSays(redis(), (await redisNow(redis())) + ms),
+    resetLateMsMax: conformanceDeadlineMs,
+    close,
+  }
+})
+
+describeRateLimiter('Redis, away', async settings => {
+  const clock = testClock()
+  const unreachable = { url: 'redis://127.0.0.1:1' }
+  const connection = connectTo(unreachable, { deadlineMs: conformanceDeadlineMs })
+  const { limiters } = await openLimiters(unreachable, 1, settings, { connection, now: clock.now })
+  const [limiter] = limiters
+  return {
+    limiter,
+    now: async () => clock.now(),
+    advance: async ms => clock.advance(ms),
+    resetLateMsMax: conformanceDeadlineMs,
+    close: async () => connection.close(),
+  }
+})
+
+describe('the limiter of several processes over one Redis', () => {
+  it('admits exactly the limit of thousands of simultaneous hits', async () => {
+    const { limiters, keyOf, close } = await openLimiters(redis(), 2, { limit: 1000, windowMs: 60_000 })
+    const decisions = await Promise.all(
+      Array.from({ length: 4000 }, (_, n) => limiters[n % 2 === 0 ? 0 : 1].hit('a')),
+    )
+    expect(allowedOf(decisions)).toBe(1000)
+    expect(await redis().client.zcard(keyOf('a'))).toBe(1000)
+    await close()
+  })
+
+  it('never admits more than the limit within any window of running traffic, and uses all of it', async () => {
+    const settings = { limit: 10, windowMs: 300 }
+    const { limiters, close } = await openLimiters(redis(), 2, settings)
+    const admitted: { from: number; to: number }[] = []
+    const end = performance.now() + 2000
+    const knock = async (limiter: (typeof limiters)[number]) => {
+      while (performance.now() < end) {
+        const from = performance.now()
+        if ((await limiter.hit('a')).allowed) admitted.push({ from, to: performance.now() })
+      }
+    }
+    await Promise.all([...limiters, ...limiters].map(knock))
+    admitted.sort((a, b) => a.from - b.from)
+    // The first and the last of eleven consecutive hits are at least a window apart.
+    for (const [index, first] of admitted.entries()) {
+      const last = admitted[index + settings.limit]
+      if (last) expect(last.to - first.from).toBeGreaterThan(settings.windowMs)
+    }
+    expect(admitted.length).toBeGreaterThan(3 * settings.limit)
+    await close()
+  })
+
+  it('shows each process what remains after the hits of the others', async () => {
+    const { limiters, close } = await openLimiters(redis(), 2, { limit: 5, windowMs: 60_000 })
+    const [a, b] = limiters
+    await a.hit('a')
+    await b.hit('a')
+    expect(await a.hit('a')).toMatchObject({ allowed: true, remaining: 2 })
+    expect(await b.peek('a')).toMatchObject({ allowed: true, remaining: 2 })
+    await b.hit('a')
+    await b.hit('a')
+    expect(await a.hit('a')).toMatchObject({ allowed: false, remaining: 0 })
+    await close()
+  })
+
+  it('removes from the local window the hits that Redis refused', async () => {
+    const settings = { limit: 5, windowMs: 2000 }
+    const { limiters, close } = await openLimiters(redis(), 2, settings)
+    const [a, b] = limiters
+    await Promise.all(Array.from({ length: 5 }, () => a.hit('a')))
+    const fullUntil = (await redisNow(redis())) + settings.windowMs
+    await untilRedisSays(redis(), fullUntil - settings.windowMs / 2)
+    const denied = await Promise.all(Array.from({ length: 20 }, () => b.hit('a')))
+    expect(allowedOf(denied)).toBe(0)
+    await untilRedisSays(redis(), fullUntil + 1)
+    expect(allowedOf(await Promise.all(Array.from({ length: 20 }, () => b.hit('a'))))).toBe(5)
+    await close()
+  })
+
+  it('returns the same reset second in every process, by the clock of Redis', async () => {
+    const settings = { limit: 1, windowMs: 60_000 }
+    const { limiters, close } = await openLimiters(redis(), 2, settings, { now: testClock(0).now })
+    const [a, b] = limiters
+    const before = await redisNow(redis())
+    const first = await a.hit('a')
+    const after = await redisNow(redis())
+    const { resetAt } = await b.hit('a')
+    expect(first.resetAt).toBe(resetAt)
+    expect(resetAt * 1000).toBeGreaterThan(before + settings.windowMs)
+    expect(resetAt * 1000).toBeLessThanOrEqual(after + settings.windowMs + 1000)
+    await close()
+  })
+
+  it('counts hits for one window after the clock of Redis was set back, not until it has caught up', async () => {
+    const settings = { limit: 2, windowMs: 300 }
+    const { limiters, keyOf, close } = await openLimiters(redis(), 1, settings)
+    const [limiter] = limiters
+    const tomorrow = (await redisNow(redis())) + 86_400_000
+    await redis().client.zadd(keyOf('a'), tomorrow, 'hit 1', tomorrow, 'hit 2')
+    expect(await limiter.hit('a')).toMatchObject({ allowed: false })
+    await untilRedisSays(redis(), (await redisNow(redis())) + settings.windowMs + 1)
+    expect(await limiter.hit('a')).toMatchObject({ allowed: true, remaining: 1 })
+    await close()
+  })
+
+  it('keeps a window that is listed as empty if an earlier version, which lists none, has admitted hits since', async () => {
+    const { limiters, keyOf, keyPrefix, close } = await openLimiters(redis(), 1, {
+      limit: 2,
+      windowMs: 60_000,
+    })
+    const [limiter] = limiters
+    await limiter.hit('a')
+    const windows = (await redis().client.keys(`${keyPrefix}*`)).find(key => key !== keyOf('a')) ?? ''
+    expect(await redis().client.zcard(windows)).toBe(1)
+    const now = await redisNow(redis())
+    await redis().client.zadd(windows, now - 1_000, keyOf('a'))
+    await redis().client.zadd(keyOf('a'), now - 120_000, 'too old')
+    await limiter.hit('b')
+    expect(await redis().client.zcard(keyOf('a'))).toBe(1)
+    expect(await limiter.hit('a')).toMatchObject({ allowed: true, remaining: 0 })
+    await close()
+  })
+
+  it('stores at most the limit per bucket, and not the name of the bucket', async () => {
+    const settings = { limit: 3, windowMs: 5000 }
+    const { limiters, keyOf, keyPrefix, close } = await openLimiters(redis(), 2, settings)
+    for (const limiter of [...limiters, ...limiters, ...limiters]) await limiter.hit('pv_live_0123456789')
+    expect(await redis().client.zcard(keyOf('pv_live_0123456789'))).toBe(3)
+    const stored = await redis().client.keys(`${keyPrefix}*`)
+    expect(stored.toSorted()).toEqual([keyOf('pv_live_0123456789'), `${keyPrefix}windows`].toSorted())
+    expect(keyOf('pv_live_0123456789')).not.toContain('0123456789')
+    await close()
+  })
+
+  it('removes windows in which no hit counts, whichever buckets are hit next', async () => {
+    const settings = { limit: 20, windowMs: 200 }
+    const { limiters, keyPrefix, close } = await openLimiters(redis(), 2, settings)
+    const [a, b] = limiters
+    await Promise.all(Array.from({ length: 20 }, (_, n) => a.hit(`bucket ${n}`)))
+    const stored = () => redis().client.keys(`${keyPrefix}*`)
+    expect(await stored()).toHaveLength(21)
+    await untilRedisSays(redis(), (await redisNow(redis())) + settings.windowMs + 1001)
+    for (let hit = 0; hit < 10; hit++) await b.hit('another')
+    // The window of this bucket, and the list of windows.
+    expect(await stored()).toHaveLength(2)
+    await close()
+  })
+
+  it('sends the script again when Redis has forgotten it', async () => {
+    const { limiters, close } = await openLimiters(redis(), 2, { limit: 5, windowMs: 60_000 })
+    const [a, b] = limiters
+    await a.hit('a')
+    await redis().client.script('FLUSH')
+    expect(await a.hit('a')).toMatchObject({ allowed: true, remaining: 3 })
+    expect(await b.hit('a')).toMatchObject({ allowed: true, remaining: 2 })
+    expect([a.isShared(), b.isShared()]).toEqual([true, true])
+    await close()
+  })
+})
+
+function allowedOf(decisions: readonly RateDecision[]): number {
+  return decisions.filter(({ allowed }) => allowed).length
+}

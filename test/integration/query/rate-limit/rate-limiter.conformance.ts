@@ -1,0 +1,125 @@
+/** The promises in services/query/rate-limit/rate-limiter.ts, for every implementation. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type {
+  RateDecision,
+  RateLimiter,
+  RateLimiterSettings,
+} from '../../../../services/query/rate-limit/rate-limiter.ts'
+
+/** A limiter without hits, and a way to advance its clock. */
+export interface RateLimiterHarness {
+  limiter: RateLimiter
+  /** The limiter's own clock, in Unix milliseconds. */
+  now(): Promise<number>
+  /** Resolves when at least this time has passed on the limiter's clock. */
+  advance(ms: number): Promise<void>
+  /** By how much the reset second may be late, beyond the rounding to seconds. Default 0. */
+  resetLateMsMax?: number
+  close(): Promise<void>
+}
+
+const settings: RateLimiterSettings = { limit: 5, windowMs: 2000 }
+
+export function describeRateLimiter(
+  name: string,
+  open: (settings: RateLimiterSettings) => Promise<RateLimiterHarness>,
+): void {
+  describe(`rate limiter: ${name}`, () => {
+    let harness: RateLimiterHarness
+    beforeEach(async () => {
+      harness = await open(settings)
+    })
+    afterEach(() => harness.close())
+
+    const hits = (count: number, bucket = 'a') => times(count, () => harness.limiter.hit(bucket))
+
+    it('admits exactly the limit of simultaneous hits', async () => {
+      const decisions = await Promise.all(Array.from({ length: 50 }, () => harness.limiter.hit('a')))
+      expect(decisions.filter(decision => decision.allowed)).toHaveLength(settings.limit)
+    })
+
+    it('counts down what remains, and returns the limit with every decision', async () => {
+      const decisions = await hits(7)
+      expect(decisions.map(decision => decision.remaining)).toEqual([4, 3, 2, 1, 0, 0, 0])
+      expect(decisions.map(decision => decision.allowed)).toEqual([
+        true,
+        true,
+        true,
+        true,
+        true,
+        false,
+        false,
+      ])
+      expect(decisions.every(decision => decision.limit === settings.limit)).toBe(true)
+    })
+
+    it('never admits more than the limit across the boundary of two fixed windows', async () => {
+      await harness.advance(settings.windowMs - ((await harness.now()) % settings.windowMs) - 300)
+      await hits(settings.limit)
+      await harness.advance(600)
+      expect(allowedOf(await hits(settings.limit))).toBe(0)
+    })
+
+    it('makes room one by one, as hits leave the window', async () => {
+      await hits(2)
+      await harness.advance(settings.windowMs / 2)
+      await hits(3)
+      await harness.advance(settings.windowMs / 2 + 50)
+      expect(allowedOf(await hits(5))).toBe(2)
+    })
+
+    it('admits a hit at the reset second, and not at once', async () => {
+      await hits(settings.limit)
+      const denied = await harness.limiter.hit('a')
+      expect(denied.allowed).toBe(false)
+      expect(denied.resetAt * 1000).toBeGreaterThan(await harness.now())
+      const lateMsMax = 1000 + (harness.resetLateMsMax ?? 0)
+      expect(denied.resetAt * 1000).toBeLessThanOrEqual((await harness.now()) + settings.windowMs + lateMsMax)
+      await harness.advance(denied.resetAt * 1000 - (await harness.now()))
+      expect((await harness.limiter.hit('a')).allowed).toBe(true)
+    })
+
+    it('returns the present second while hits remain', async () => {
+      const before = Math.floor((await harness.now()) / 1000)
+      const { resetAt } = await harness.limiter.hit('a')
+      expect(resetAt).toBeGreaterThanOrEqual(before)
+      expect(resetAt * 1000).toBeLessThanOrEqual(await harness.now())
+    })
+
+    it('does not count denied hits: a client that keeps trying is admitted as early as others', async () => {
+      await hits(settings.limit)
+      await harness.advance(settings.windowMs / 2)
+      await hits(20)
+      await harness.advance(settings.windowMs / 2 + 50)
+      expect(allowedOf(await hits(5))).toBe(5)
+    })
+
+    it('does not count a peek, which returns what a hit would return', async () => {
+      const before = await times(10, () => harness.limiter.peek('a'))
+      expect(before.every(({ allowed, remaining }) => allowed && remaining === settings.limit)).toBe(true)
+      await hits(settings.limit)
+      const peeked = await harness.limiter.peek('a')
+      expect(peeked).toEqual(await harness.limiter.hit('a'))
+      expect(peeked).toMatchObject({ allowed: false, remaining: 0, limit: settings.limit })
+    })
+
+    it('keeps buckets independent', async () => {
+      await hits(settings.limit, 'a')
+      expect(allowedOf(await hits(settings.limit, 'b'))).toBe(settings.limit)
+    })
+
+    it('returns its settings', () => {
+      expect(harness.limiter.settings).toEqual(settings)
+    })
+  })
+}
+
+function allowedOf(decisions: readonly RateDecision[]): number {
+  return decisions.filter(decision => decision.allowed).length
+}
+
+async function times<T>(count: number, work: () => Promise<T>): Promise<T[]> {
+  const results: T[] = []
+  for (let done = 0; done < count; done++) results.push(await work())
+  return results
+}

@@ -1,0 +1,231 @@
+/** The promises in services/query/redis/connection.ts, over a Redis that is killed, paused and restarted. */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type RedisConnection, RedisUnavailableError } from '../../../../services/query/redis/connection.ts'
+import { freePort } from '../../../../services/shared/free-port.ts'
+import { makeCertificate, openssl } from '../../../support/kafka/certificate.ts'
+import { startProxy } from '../../../support/kafka/proxy.ts'
+import { connectTo, isUpWithin, type RedisProcess, redisProgram, startRedis } from '../../../support/redis.ts'
+import { redisNow } from '../../../support/redis-limiters.ts'
+import { needs } from '../../../support/requirements.ts'
+
+interface LogLine {
+  level: number
+  msg: string
+  error?: string
+}
+
+let redis: RedisProcess
+let log: LogLine[]
+const connections: RedisConnection[] = []
+
+beforeEach(async context => {
+  needs(context, redisProgram)
+  log = []
+  redis = await startRedis()
+})
+afterEach(async () => {
+  for (const connection of connections.splice(0)) connection.close()
+  await redis?.close()
+})
+
+function connect(
+  settings: Partial<Parameters<typeof connectTo>[1]> & { url?: string } = {},
+): RedisConnection {
+  const { url = redis.url, ...rest } = settings
+  const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line)) })
+  const connection = connectTo({ url }, { deadlineMs: 200, logger, ...rest })
+  connections.push(connection)
+  return connection
+}
+
+async function connected(settings?: Parameters<typeof connect>[0]): Promise<RedisConnection> {
+  const connection = connect(settings)
+  expect(await isUpWithin(connection, 10_000)).toBe(true)
+  return connection
+}
+
+const untilAway = (connection: RedisConnection) => vi.waitUntil(() => !connection.isUp(), { timeout: 10_000 })
+
+describe('a connection to Redis', () => {
+  it('fails every round trip at once while Redis is unavailable, and comes back by itself', async () => {
+    const connection = await connected()
+    await redis.kill()
+    await untilAway(connection)
+    let asked = 0
+    const roundTrip = connection.run(async () => asked++)
+    await expect(roundTrip).rejects.toBeInstanceOf(RedisUnavailableError)
+    expect(asked).toBe(0)
+    await redis.restart()
+    expect(await isUpWithin(connection, 10_000)).toBe(true)
+    expect(await connection.run(client => client.ping())).toBe('PONG')
+  })
+
+  it('comes up later if Redis is not running at first', async () => {
+    await redis.kill()
+    const connection = connect()
+    await vi.waitUntil(() => log.length > 0, 20_000)
+    expect(await isUpWithin(connection, 50)).toBe(false)
+    await redis.restart()
+    expect(await isUpWithin(connection, 10_000)).toBe(true)
+  })
+
+  it('makes another connection if the first is never answered', async () => {
+    const port = await freePort()
+    const proxy = await startProxy({ port, targetPort: redis.port })
+    proxy.holdAnswers()
+    const made = async () =>
+      Number(/total_connections_received:(\d+)/.exec(await redis.client.info('stats'))?.[1])
+    const before = await made()
+    const connection = connect({ url: `redis://127.0.0.1:${port}` })
+    await vi.waitFor(async () => expect(await made()).toBeGreaterThan(before + 1), { timeout: 10_000 })
+    expect(connection.isUp()).toBe(false)
+    proxy.release()
+    expect(await isUpWithin(connection, 10_000)).toBe(true)
+    connection.close()
+    await proxy.close()
+  })
+
+  it('fails a round trip at its deadline if Redis has stopped answering', async () => {
+    const connection = await connected()
+    redis.pause()
+    await expect(connection.run(client => client.ping())).rejects.toBeInstanceOf(RedisUnavailableError)
+    expect(connection.isUp()).toBe(false)
+    redis.resume()
+    expect(await isUpWithin(connection, 10_000)).toBe(true)
+  })
+
+  it('notices without any request that Redis has stopped answering', async () => {
+    const connection = await connected()
+    redis.pause()
+    await untilAway(connection)
+    redis.resume()
+  })
+
+  it('sends nothing twice: a failed command does not run after Redis came back', async () => {
+    const connection = await connected()
+    redis.pause()
+    const exchanges = Array.from({ length: 50 }, () => connection.run(client => client.incr('count')))
+    const results = Promise.allSettled(exchanges)
+    await redis.kill()
+    expect((await results).every(({ status }) => status === 'rejected')).toBe(true)
+    await redis.restart()
+    expect(await isUpWithin(connection, 10_000)).toBe(true)
+    expect(await connection.run(client => client.get('count'))).toBeNull()
+  })
+
+  it('runs a command that Redis executes late at most once', async () => {
+    const connection = await connected()
+    redis.pause()
+    await Promise.allSettled([connection.run(client => client.incr('count'))])
+    redis.resume()
+    expect(await isUpWithin(connection, 10_000)).toBe(true)
+    expect(Number(await connection.run(client => client.get('count')))).toBeLessThanOrEqual(1)
+  })
+
+  it('does not mistake a pause of its own process for one of Redis', async () => {
+    const connection = await connected({ deadlineMs: 50 })
+    const answer = connection.run(client => client.ping())
+    const busyUntil = performance.now() + 150
+    while (performance.now() < busyUntil);
+    expect(await answer).toBe('PONG')
+    expect(connection.isUp()).toBe(true)
+  })
+
+  it('calls back whenever it comes up, with another id after a restart of Redis', async () => {
+    const connection = await connected()
+    const servers: (string | undefined)[] = []
+    connection.onUp(server => servers.push(server))
+    await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    await vi.waitUntil(() => servers.length === 2, 20_000)
+    await redis.kill()
+    await redis.restart()
+    await vi.waitUntil(() => servers.length === 3, 20_000)
+    const [first, same, other] = servers
+    expect(first).toMatch(/^[0-9a-f]{40}$/)
+    expect(same).toBe(first)
+    expect(other).not.toBe(first)
+  })
+
+  it('treats every connection as one to another server if INFO is forbidden', async () => {
+    await redis.client.acl('SETUSER', 'service', 'on', '>secret', '~*', '+@all', '-info')
+    const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined)
+    const connection = await connected({ url: redis.url.replace('redis://', 'redis://service:secret@') })
+    warn.mockRestore()
+    const servers: (string | undefined)[] = []
+    connection.onUp(server => servers.push(server))
+    expect(servers).toEqual([undefined])
+  })
+
+  it('knows the time of Redis within the length of a round trip', async () => {
+    const connection = await connected()
+    const before = await redisNow(redis)
+    const { earliest, latest } = await connection.run(async (_client, time) => time)
+    const after = await redisNow(redis)
+    expect(earliest).toBeLessThanOrEqual(after + 1)
+    expect(latest).toBeGreaterThanOrEqual(before)
+    expect(latest - earliest).toBeLessThanOrEqual(connection.deadlineMs)
+    expect(latest).toBeGreaterThanOrEqual(earliest)
+  })
+
+  it('logs one line per outage and one per recovery, and never a password', async () => {
+    await redis.client.acl('SETUSER', 'service', 'on', '>correct-horse', '~*', '+@all')
+    const url = redis.url.replace('redis://', 'redis://service:correct-horse@')
+    const connection = await connected({ url })
+    await redis.client.acl('SETUSER', 'service', 'off')
+    await redis.client.client('KILL', 'USER', 'service')
+    await untilAway(connection)
+    await Promise.allSettled(Array.from({ length: 20 }, () => connection.run(client => client.ping())))
+    expect(await isUpWithin(connection, 500)).toBe(false)
+    await redis.client.acl('SETUSER', 'service', 'on')
+    expect(await isUpWithin(connection, 10_000)).toBe(true)
+    expect(log.map(({ msg }) => msg)).toEqual([
+      'Redis is available',
+      'Redis is unavailable',
+      'Redis is available',
+    ])
+    expect(JSON.stringify(log)).not.toContain('correct-horse')
+  })
+
+  it('logs why Redis is unavailable', async () => {
+    await redis.kill()
+    connect()
+    await vi.waitUntil(() => log.length > 0, 20_000)
+    expect(log[0]).toMatchObject({
+      msg: 'Redis is unavailable',
+      redis: 'test',
+      error: expect.stringContaining('ECONNREFUSED'),
+    })
+  })
+
+  it('stays closed', async () => {
+    const connection = await connected()
+    connection.close()
+    await expect(connection.run(client => client.ping())).rejects.toBeInstanceOf(RedisUnavailableError)
+    const names = async () => String(await redis.client.client('LIST'))
+    await expect.poll(() => names()).not.toContain('name=test')
+    expect(await isUpWithin(connection, 300)).toBe(false)
+  })
+
+  it('speaks TLS, and only to a server whose certificate it trusts', async context => {
+    needs(context, openssl)
+    const directory = mkdtempSync(join(tmpdir(), 'redis-tls-'))
+    const { ca, keyStore } = await makeCertificate(directory)
+    const port = await freePort()
+    const options = ['--tls-cert-file', keyStore, '--tls-key-file', keyStore, '--tls-auth-clients', 'no']
+    const secure = await startRedis('--tls-port', String(port), ...options)
+    const url = `rediss://localhost:${port}`
+    const trusting = await connected({ url, tls: { ca } })
+    expect(await trusting.run(client => client.ping())).toBe('PONG')
+    const doubting = connect({ url })
+    expect(await isUpWithin(doubting, 500)).toBe(false)
+    connect({ url, tls: { ca: 'no certificate', cert: 'none', key: 'none' } })
+    await vi.waitUntil(() => log.filter(({ msg }) => msg === 'Redis is unavailable').length === 2, 20_000)
+    await secure.close()
+    rmSync(directory, { recursive: true })
+  })
+})

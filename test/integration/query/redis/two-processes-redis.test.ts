@@ -1,0 +1,196 @@
+/**
+ * The API of two query processes over one Redis, on the wire: one limit, one response, and what a client sees of a
+ * fault.
+ */
+import { randomBytes, randomUUID } from 'node:crypto'
+import { pino } from 'pino'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { readScope } from '../../../../contracts/api/conventions.ts'
+import type { ApiKey } from '../../../../services/query/auth/key-ring.ts'
+import { openRedisParts, type RedisParts } from '../../../../services/query/redis-parts.ts'
+import {
+  type Credentials,
+  generateApiKey,
+  generateSecret,
+  hashSecret,
+} from '../../../../services/shared/api-keys/credentials.ts'
+import { keyHeaders, pepper, startTestApp, type TestApp } from '../../../support/query-app.ts'
+import { detailRow, fakeTables } from '../../../support/query-fake-tables.ts'
+import { newPrefix, type RedisProcess, redisProgram, startRedis } from '../../../support/redis.ts'
+import { needs } from '../../../support/requirements.ts'
+
+interface QueryProcess {
+  app: TestApp
+  parts: RedisParts
+}
+
+const sharedDetail = 'limits are shared, caches are shared'
+const aloneDetail = "limits are this process's own, caches are this process's own"
+
+let redis: RedisProcess
+let credentials: Credentials
+let key: ApiKey
+let processes: [QueryProcess, QueryProcess]
+
+beforeEach(async context => {
+  needs(context, redisProgram)
+  redis = await startRedis()
+  credentials = { key: generateApiKey(randomBytes), secret: generateSecret(randomBytes) }
+  const { secret } = credentials
+  key = { key: credentials.key, secretHash: hashSecret(pepper, secret), scopes: [readScope] }
+  const keyPrefix = newPrefix()
+  processes = [await openProcess('a', keyPrefix), await openProcess('b', keyPrefix)]
+  await untilThey('share')
+})
+afterEach(async () => {
+  for (const { app, parts } of processes ?? []) {
+    await app.close()
+    parts.close()
+  }
+  await redis?.close()
+})
+
+/**
+ * A process with its own tables of ten campaigns with this name, so that a response shows which process computed it.
+ */
+async function openProcess(name: string, keyPrefix: string): Promise<QueryProcess> {
+  const ids = Array.from({ length: 10 }, (_, n) => `${name}${n}`)
+  const { tables } = fakeTables({
+    snapshot: () => [{ ids: ids.join('/'), total: ids.length, as_of: '2026-03-01 11:59:55.000' }],
+    projects: ({ query_params }) => {
+      const wanted = query_params?.ids as string[]
+      return wanted.map(id => ({ ...detailRow, campaign_id: id, title: `as ${name} has it` }))
+    },
+    detail: () => [{ ...detailRow, title: `as ${name} has it` }],
+  })
+  const parts = openRedisParts(
+    {
+      url: redis.url,
+      keyPrefix,
+      reconnectMsMax: 100,
+      limitMsMax: 1000,
+      cacheMsMax: 1000,
+      keys: { limit: 120, windowMs: 60_000 },
+      addresses: { limit: 60, windowMs: 60_000 },
+      bucketsMax: 1000,
+      cacheBytesMax: 16 * 1024 * 1024,
+    },
+    {
+      logger: pino({ level: 'silent' }),
+      now: Date.now,
+      monotonicNow: () => performance.now(),
+      random: Math.random,
+      newToken: randomUUID,
+    },
+  )
+  const { limiters, cache, snapshots } = parts
+  const app = await startTestApp({
+    tables,
+    clock: { now: Date.now, advance: () => undefined },
+    overrides: {
+      keyRing: { lookup: named => (named === key.key ? key : undefined) },
+      limiters,
+      cache,
+      snapshots,
+    },
+  })
+  return { app, parts }
+}
+
+/** Resolves when every process reports the expected state of its limits and caches. */
+async function untilThey(expected: 'share' | 'do not share'): Promise<void> {
+  const detail = expected === 'share' ? sharedDetail : aloneDetail
+  await vi.waitFor(
+    () => expect(processes.map(({ parts }) => parts.check().detail)).toEqual([detail, detail]),
+    { timeout: 10_000, interval: 5 },
+  )
+}
+
+const get = (n: number, path: string) =>
+  fetch(`http://127.0.0.1:${processes[n % 2 === 0 ? 0 : 1].app.port}/api/v1${path}`, {
+    headers: keyHeaders(credentials),
+  })
+
+async function statuses(requests: readonly Promise<Response>[]): Promise<Record<number, number>> {
+  const counts: Record<number, number> = {}
+  for (const response of await Promise.all(requests)) {
+    await response.arrayBuffer()
+    counts[response.status] = (counts[response.status] ?? 0) + 1
+  }
+  return counts
+}
+
+describe('two query processes over one Redis', () => {
+  it('admit exactly 120 of 500 simultaneous requests on one key', async () => {
+    const requests = Array.from({ length: 500 }, (_, n) => get(n, '/projects'))
+    expect(await statuses(requests)).toEqual({ 200: 120, 429: 380 })
+  })
+
+  it('answer with the same bytes, tag and watermark for a cache period', async () => {
+    for (const path of ['/projects?limit=3', '/projects/a-slug', '/stats']) {
+      const answers = await Promise.all([0, 1, 2, 3].map(n => get(n, path)))
+      const bodies = await Promise.all(answers.map(answer => answer.text()))
+      expect(new Set(bodies).size).toBe(1)
+      for (const header of ['etag', 'x-data-as-of', 'link']) {
+        expect(new Set(answers.map(({ headers }) => headers.get(header))).size).toBe(1)
+      }
+    }
+  })
+
+  it('answer 304 for a body that the other process sent', async () => {
+    const first = await get(0, '/projects')
+    const confirmed = await fetch(`http://127.0.0.1:${processes[1].app.port}/api/v1/projects`, {
+      headers: { ...keyHeaders(credentials), 'If-None-Match': first.headers.get('etag') ?? '' },
+    })
+    expect(confirmed.status).toBe(304)
+  })
+
+  it('serve the pages of one list from one snapshot, whichever process serves which page', async () => {
+    const pages = []
+    for (const n of [0, 1, 2, 3]) pages.push(await get(n, `/projects?limit=3&offset=${3 * n}`))
+    const bodies = (await Promise.all(pages.map(page => page.json()))) as { data: { id: string }[] }[]
+    const ids = bodies.flatMap(({ data }) => data.map(({ id }) => id))
+    expect(ids).toEqual(Array.from({ length: 10 }, (_, n) => `a${n}`))
+  })
+
+  it('keep answering while Redis is killed and restarted, and never above the limit of each', async () => {
+    const before = Array.from({ length: 40 }, (_, n) => get(n, '/projects'))
+    expect(await statuses(before)).toEqual({ 200: 40 })
+    const during = Array.from({ length: 40 }, (_, n) => get(n, '/projects/a-slug'))
+    await redis.kill()
+    expect(await statuses(during)).toEqual({ 200: 40 })
+    await untilThey('do not share')
+    expect(await statuses(Array.from({ length: 20 }, (_, n) => get(n, '/stats')))).toEqual({ 200: 20 })
+    await redis.restart()
+    await untilThey('share')
+    // Both together have admitted a hundred, with Redis and without.
+    const after = await statuses(Array.from({ length: 60 }, (_, n) => get(n, '/projects')))
+    expect(after).toEqual({ 200: 20, 429: 40 })
+  })
+
+  it('name a policy with which Redis may forget hits, in what they report to the operator', async () => {
+    for (const [policy, effect] of [
+      ['allkeys-lru', 'it forgets requests that count'],
+      ['noeviction', 'it stops caching'],
+    ] as const) {
+      await redis.client.config('SET', 'maxmemory', '100mb')
+      await redis.client.config('SET', 'maxmemory-policy', policy)
+      await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal')
+      const fault = `Redis's maxmemory-policy is ${policy}, so ${effect} when its memory is full: set it to volatile-ttl`
+      for (const { parts } of processes) {
+        await expect.poll(() => parts.check()).toEqual({ ok: true, detail: `${sharedDetail}, ${fault}` })
+      }
+    }
+    await redis.client.config('SET', 'maxmemory-policy', 'volatile-ttl')
+    await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal')
+    await untilThey('share')
+  })
+
+  it('keep answering while Redis is paused', async () => {
+    redis.pause()
+    const paths = ['/projects', '/projects/a-slug', '/stats', '/projects?sort=most_backed']
+    const requests = paths.flatMap(path => [get(0, path), get(1, path)])
+    expect(await statuses(requests)).toEqual({ 200: 8 })
+    redis.resume()
+  })
+})

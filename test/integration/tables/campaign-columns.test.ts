@@ -1,0 +1,50 @@
+/** The list of a campaign's columns and the SQL that defines the tables say the same. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { campaignColumns } from '../../../contracts/tables/campaign-columns.ts'
+import { migrate } from '../../../services/shared/tables/migrate.ts'
+import { defaultDatabases } from '../../../services/shared/tables/port.ts'
+import { type OwnTables, openOwnTables } from '../../support/clickhouse.ts'
+
+interface TableColumn {
+  name: string
+  type: string
+}
+
+const databases = defaultDatabases
+let own: OwnTables
+
+beforeAll(async () => {
+  own = await openOwnTables()
+  await migrate(own.tables, databases)
+})
+
+afterAll(() => own.close())
+
+async function columnsOf(database: string, table: string): Promise<TableColumn[]> {
+  return own.tables.rows({
+    query: `SELECT name, type FROM system.columns
+            WHERE database = {database:String} AND table = {table:String} ORDER BY position`,
+    query_params: { database, table },
+  })
+}
+
+describe('the list of content columns', () => {
+  const listed = campaignColumns.map(({ name, type }): TableColumn => ({ name, type }))
+  const updatedAt: TableColumn = { name: 'updated_at', type: "DateTime64(3, 'UTC')" }
+
+  test('names every column of the view, with its type and in its order', async () => {
+    expect(await columnsOf(databases.views, 'campaigns')).toEqual([...listed, updatedAt])
+  })
+
+  test('names every column of the read table that a reader can see', async () => {
+    const hidden = new Set(['creator_id', 'content_hash', 'updated_at', 'fold_id', 'is_deleted'])
+    const columns = await columnsOf(databases.model, 'campaigns')
+    expect(columns.filter(({ name }) => !hidden.has(name))).toEqual(listed)
+  })
+
+  test('copies from the ledger only what the ledger has, with the same type', async () => {
+    const ledger = await columnsOf(databases.model, 'campaign_ledger')
+    const copied = campaignColumns.filter(({ from }) => from === 'ledger')
+    expect(ledger).toEqual(expect.arrayContaining(copied.map(({ name, type }) => ({ name, type }))))
+  })
+})

@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  heldBackerHash,
+  holdCommitHorizon,
+  holdTablesIdentity,
+  IdentityDiffers,
+} from '../../../services/shared/tables/identity.ts'
+import type { Databases } from '../../../services/shared/tables/port.ts'
+import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
+
+describe('the identity of tables', () => {
+  let model: ModelTables
+
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+
+  afterAll(() => model.dispose())
+
+  async function putPledge(databases: Databases): Promise<void> {
+    const query = `INSERT INTO ${databases.model}.pledge_ledger (campaign_id, pledge_id) SELECT 'c', 'p' SETTINGS async_insert = 0`
+    await model.tables.run({ query })
+  }
+
+  test('is that of the first writer: another secret or currency is refused, and the secret is not kept', async () => {
+    const databases = await model.freshDatabases()
+    const own = { PLEDGEVIEW_BACKER_KEY: 'a'.repeat(64), PLEDGEVIEW_PLATFORM_CURRENCY: 'EUR' }
+    await holdTablesIdentity(model.tables, databases, own)
+    await holdTablesIdentity(model.tables, databases, own)
+    for (const other of [
+      { PLEDGEVIEW_BACKER_KEY: 'b'.repeat(64) },
+      { PLEDGEVIEW_PLATFORM_CURRENCY: 'USD' },
+    ]) {
+      await expect(holdTablesIdentity(model.tables, databases, { ...own, ...other })).rejects.toBeInstanceOf(
+        IdentityDiffers,
+      )
+    }
+    const rows = await model.tables.rows({ query: `SELECT * FROM ${databases.model}.identity` })
+    expect(JSON.stringify(rows)).not.toContain('a'.repeat(64))
+  })
+
+  test('holds every commit horizon: a new leader waits for the longest, also after it was lowered', async () => {
+    const databases = await model.freshDatabases()
+    const hold = (ms: number) => holdCommitHorizon(model.tables, databases, ms)
+    expect(await hold(5_000)).toBe(5_000)
+    expect(await hold(20_000)).toBe(20_000)
+    expect(await hold(5_000)).toBe(20_000)
+    expect(await hold(5_000)).toBe(20_000)
+    const rows = await model.tables.rows({ query: `SELECT setting FROM ${databases.model}.identity` })
+    expect(rows).toHaveLength(2)
+  })
+
+  test('new tables begin with SipHash and keep to it, also once they have pledges', async () => {
+    const databases = await model.freshDatabases()
+    expect(await heldBackerHash(model.tables, databases)).toBe('siphash-2-4')
+    await putPledge(databases)
+    expect(await heldBackerHash(model.tables, databases)).toBe('siphash-2-4')
+  })
+
+  test('tables from before there was a choice keep SHA-3, so that no backer counts twice', async () => {
+    const databases = await model.freshDatabases()
+    await putPledge(databases)
+    expect(await heldBackerHash(model.tables, databases)).toBe('sha3-256')
+    await model.tables.run({ query: `TRUNCATE TABLE ${databases.model}.pledge_ledger` })
+    expect(await heldBackerHash(model.tables, databases)).toBe('sha3-256')
+  })
+})

@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { migrate, readMigrations } from '../../../services/shared/tables/migrate.ts'
+import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
+import { type OwnTables, openOwnTables } from '../../support/clickhouse.ts'
+
+describe('migrate', () => {
+  let own: OwnTables
+  let tables: Tables
+  let count = 0
+
+  beforeAll(async () => {
+    own = await openOwnTables()
+    tables = own.tables
+  })
+
+  afterAll(() => own.close())
+
+  function freshDatabases(): Databases {
+    count++
+    return { model: `model_${count}`, views: `views_${count}` }
+  }
+
+  async function schemaOf({ model, views }: Databases): Promise<unknown[]> {
+    return tables.rows({
+      query: `SELECT replaceRegexpAll(create_table_query, '_[0-9]+', '') AS query FROM system.tables
+              WHERE database IN ({model:String}, {views:String}) ORDER BY query`,
+      query_params: { model, views },
+    })
+  }
+
+  test('applies every file once, in order, and nothing the second time', async () => {
+    const databases = freshDatabases()
+    const applied = await migrate(tables, databases)
+    expect(applied).toEqual(readMigrations(databases).map(migration => migration.name))
+    expect(applied).toEqual(applied.toSorted())
+    expect(await migrate(tables, databases)).toEqual([])
+  })
+
+  test('a migration that was cut off after any of its statements is repeated, and comes out the same', async () => {
+    const whole = freshDatabases()
+    await migrate(tables, whole)
+    const expected = await schemaOf(whole)
+    // Two databases, the log of migrations, every statement of every file, and the file's entry in the log.
+    const calls = 3 + readMigrations(whole).reduce((sum, { statements }) => sum + statements.length + 1, 0)
+    for (let cut = 0; cut < calls; cut++) {
+      const databases = freshDatabases()
+      await expect(migrate(cutOffAfter(tables, cut), databases)).rejects.toThrow('cut off')
+      await migrate(tables, databases)
+      expect(await schemaOf(databases)).toEqual(expected)
+      await tables.run({ query: `DROP DATABASE ${databases.views}` })
+      await tables.run({ query: `DROP DATABASE ${databases.model}` })
+    }
+  }, 240_000)
+
+  test('migrating again keeps what is in the tables', async () => {
+    const databases = freshDatabases()
+    await migrate(tables, databases)
+    await tables.run({
+      query: `INSERT INTO ${databases.model}.fold_epochs (epoch, holder) SELECT 7, 'someone'`,
+    })
+    await tables.run({ query: `TRUNCATE TABLE ${databases.model}.migrations` })
+    await migrate(tables, databases)
+    const rows = await tables.rows({ query: `SELECT epoch FROM ${databases.model}.fold_epochs` })
+    expect(rows).toEqual([{ epoch: 7 }])
+  })
+
+  test('every column of the data teams’ views says what it is, and the money columns their unit', async () => {
+    const databases = freshDatabases()
+    await migrate(tables, databases)
+    const columns = await tables.rows<{ table: string; name: string; type: string; comment: string }>({
+      query: 'SELECT table, name, type, comment FROM system.columns WHERE database = {views:String}',
+      query_params: { views: databases.views },
+    })
+    expect(new Set(columns.map(({ table }) => table))).toEqual(
+      new Set(['campaigns', 'rewards', 'categories', 'platform_totals']),
+    )
+    expect(columns.filter(({ comment }) => comment.trim() === '')).toEqual([])
+    const money = columns.filter(({ type }) => type === 'Decimal(38, 4)')
+    expect(money.length).toBeGreaterThan(4)
+    for (const { name, comment } of money) expect(comment, name).toMatch(/major units/)
+  })
+
+  test('the views have no column that could name a backer, a key or an account, and no bookkeeping', async () => {
+    const databases = freshDatabases()
+    await migrate(tables, databases)
+    const columns = await tables.rows<{ table: string; name: string }>({
+      query: 'SELECT table, name FROM system.columns WHERE database = {views:String}',
+      query_params: { views: databases.views },
+    })
+    const isPrivate =
+      /backer(?!_count$|s$)|hash|account|secret|email|creator_id|version|fold|epoch|deleted|(^|_)key/
+    expect(columns.filter(({ name }) => isPrivate.test(name))).toEqual([])
+  })
+
+  test('the views read as their definer, so that a role needs no right on the model', async () => {
+    const databases = freshDatabases()
+    await migrate(tables, databases)
+    const views = await tables.rows<{ query: string }>({
+      query: 'SELECT create_table_query AS query FROM system.tables WHERE database = {views:String}',
+      query_params: { views: databases.views },
+    })
+    for (const { query } of views) expect(query).toContain('SQL SECURITY DEFINER')
+  })
+})
+
+/** Tables that take that many statements and inserts, and then no more. */
+function cutOffAfter(tables: Tables, calls: number): Tables {
+  let left = calls
+  function counted(): void {
+    if (left-- <= 0) throw new Error('cut off')
+  }
+  return {
+    ...tables,
+    async run(statement) {
+      counted()
+      await tables.run(statement)
+    },
+    async insert(insert) {
+      counted()
+      await tables.insert(insert)
+    },
+  }
+}

@@ -1,0 +1,163 @@
+/**
+ * Roles on a ClickHouse server. Its users are in a file, and SQL cannot create any there. So each role is a user
+ * here, with exactly the grants and bounds of the SQL.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openTables } from '../../../services/shared/tables/clickhouse.ts'
+import { migrate, readMigrations } from '../../../services/shared/tables/migrate.ts'
+import { defaultDatabases, type Tables, TablesError } from '../../../services/shared/tables/port.ts'
+import { replicatedSettings } from '../../../services/shared/tables/replicated.ts'
+import { createRoles, readRole, readRoles } from '../../../services/shared/tables/roles.ts'
+import { type OwnTables, openOwnTables, settingsFor } from '../../support/clickhouse.ts'
+
+const { model, views } = defaultDatabases
+const viewNames = ['campaigns', 'rewards', 'categories', 'platform_totals'].map(name => `${views}.${name}`)
+const networks = { ip: '127.0.0.1' }
+
+describe('roles', () => {
+  let own: OwnTables
+  let privateTables: string[]
+
+  beforeAll(async () => {
+    own = await openOwnTables({ moreUsers: { users: usersOf('pledgeview_analyst', 'pledgeview_query') } })
+    const { tables } = own
+    await migrate(tables, defaultDatabases)
+    await createRoles(tables, defaultDatabases)
+    await tables.run({
+      query: `INSERT INTO ${model}.campaigns (campaign_id, status, rewards) SELECT 'c1', 'LIVE',
+                [('r1', '', '', 1, NULL, 0, NULL)] SETTINGS async_insert = 0`,
+    })
+    const rows = await tables.rows<{ name: string }>({
+      query: 'SELECT name FROM system.tables WHERE database = {model:String}',
+      query_params: { model },
+    })
+    privateTables = rows.map(({ name }) => `${model}.${name}`)
+  })
+
+  afterAll(() => own.close())
+
+  test.each([
+    ['pledgeview_analyst', []],
+    [
+      'pledgeview_query',
+      [
+        `${model}.api_keys`,
+        `${model}.campaign_changes`,
+        `${model}.identity`,
+        `${model}.watermark`,
+        `${model}.revoked_keys`,
+      ],
+    ],
+  ])('%s reads the views and %j, and can do nothing else', async (user, readable) => {
+    const tables = openTables({ ...settingsFor(own.clickHouse), user, password: '' })
+    for (const table of [...viewNames, ...readable]) {
+      await expect(tables.rows({ query: `SELECT * FROM ${table}` }), table).resolves.toBeInstanceOf(Array)
+    }
+    expect(await tables.rows({ query: `SELECT campaign_id FROM ${views}.campaigns` })).toHaveLength(1)
+    expect(await tables.rows({ query: `SELECT reward_id FROM ${views}.rewards` })).toHaveLength(1)
+    expect(privateTables.length).toBeGreaterThan(7)
+    const forbidden = [
+      ...privateTables
+        .filter(table => !readable.includes(table))
+        .map(table => `SELECT count(*) FROM ${table}`),
+      ...[...privateTables, ...viewNames].map(table => `DROP TABLE ${table}`),
+      ...privateTables.map(table => `TRUNCATE TABLE ${table}`),
+      `INSERT INTO ${model}.api_keys (api_key) SELECT 'k'`,
+      `ALTER TABLE ${views}.campaigns MODIFY SQL SECURITY INVOKER`,
+      "SELECT * FROM url('http://127.0.0.1:1/', LineAsString)",
+      'SELECT * FROM system.users',
+    ]
+    for (const query of forbidden) {
+      await expect(tables.run({ query }), query).rejects.toMatchObject({ type: 'ACCESS_DENIED' })
+    }
+    // ClickHouse asks for its working directory before it asks for the right, and has none.
+    await expect(tables.run({ query: "SELECT * FROM file('/etc/passwd', LineAsString)" })).rejects.toThrow(
+      'current_path',
+    )
+    await tables.close()
+  })
+
+  test('the definer of the views cannot log in', async () => {
+    for (const password of ['', '0'.repeat(64)]) {
+      const tables = openTables({ ...settingsFor(own.clickHouse), user: 'pledgeview_definer', password })
+      await expect(tables.rows({ query: 'SELECT 1' })).rejects.toMatchObject({
+        type: 'AUTHENTICATION_FAILED',
+      })
+      await tables.close()
+    }
+  })
+
+  test('are not forced upon a server that lets us create none, which is said; its views read as the definer', async () => {
+    const { refused } = await createRoles(own.tables, defaultDatabases)
+    expect(refused).toContain('pledgeview_definer')
+    const definitions = await own.tables.rows<{ query: string }>({
+      query: `SELECT create_table_query AS query FROM system.tables WHERE engine = 'View' AND database IN ('${model}', '${views}')`,
+    })
+    expect(definitions).toHaveLength(7)
+    for (const { query } of definitions)
+      expect(query).toContain('DEFINER = pledgeview_definer SQL SECURITY DEFINER')
+  })
+
+  test('that fail for another reason fail loudly', async () => {
+    const failing: Pick<Tables, 'run'> = {
+      run: () => Promise.reject(new TablesError('gone', { retryable: true, type: 'NETWORK_ERROR' })),
+    }
+    await expect(createRoles(failing as Tables, defaultDatabases)).rejects.toThrow('gone')
+  })
+
+  test('of analysts have bounds on time, memory, rows, threads and queries at once, that a query cannot lift', async () => {
+    const { settings } = readRole('pledgeview_analyst', defaultDatabases)
+    for (const name of [
+      'max_execution_time',
+      'max_memory_usage',
+      'max_memory_usage_for_user',
+      'max_threads',
+      'max_rows_to_read',
+      'max_result_rows',
+      'max_concurrent_queries_for_user',
+    ]) {
+      const setting = settings.find(one => one.name === name)
+      expect(Number(setting?.value), name).toBeGreaterThan(0)
+      if (setting?.range) expect(setting.range.min, name).toBe('1')
+    }
+    const known = await own.tables.rows<{ name: string }>({ query: 'SELECT name FROM system.settings' })
+    expect(settings.filter(({ name }) => !known.some(setting => setting.name === name))).toEqual([])
+  })
+})
+
+describe('what is generated', () => {
+  test.each([
+    ['on one server', {}],
+    ['on a cluster', { replicated: { cluster: 'main' } }],
+  ])('%s is SQL that ClickHouse can parse, and settings that it knows', async (_, options) => {
+    const { clickHouse, close } = await openOwnTables()
+    const tables = openTables({ ...settingsFor(clickHouse), statementSettings: replicatedSettings })
+    const files = [...readMigrations(defaultDatabases, options), ...readRoles(defaultDatabases, options)]
+    const statements = files.flatMap(file => file.statements)
+    expect(statements.length).toBeGreaterThan(20)
+    for (const sql of statements) {
+      await expect(
+        tables.rows({ query: 'SELECT formatQuery({sql:String})', query_params: { sql } }),
+        sql,
+      ).resolves.toHaveLength(1)
+    }
+    await tables.close()
+    await close()
+  })
+})
+
+/** Users without a password that have just the grants of these roles. */
+function usersOf(...roles: string[]) {
+  return Object.fromEntries(
+    roles.map(role => [
+      role,
+      {
+        password: '',
+        networks,
+        profile: 'default',
+        quota: 'default',
+        grants: { query: readRole(role, defaultDatabases).grants },
+      },
+    ]),
+  )
+}

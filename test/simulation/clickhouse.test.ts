@@ -1,0 +1,36 @@
+/**
+ * Shows that the simulation's model of ClickHouse behaves like ClickHouse. Worlds are played on the real engine, and lose
+ * nothing there either. The model gets the same statements at the same times, and has to give the same answers.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type ModelTables, openModelTables } from '../support/model-tables.ts'
+import { createClickHouseEngine } from '../support/simulation/clickhouse-engine.ts'
+import { createModelEngine } from '../support/simulation/model-engine.ts'
+import { createKindOf } from '../support/simulation/statement-kinds.ts'
+import { createTwinEngine } from '../support/simulation/twin-engine.ts'
+import { playWorld } from '../support/simulation/world.ts'
+
+describe('ClickHouse', () => {
+  let tables: ModelTables
+
+  beforeAll(async () => {
+    tables = await openModelTables()
+  })
+
+  afterAll(() => tables.dispose())
+
+  test.each([1, 2, 3, 4, 5, 6])('answers as the model does, world %i', { timeout: 300_000 }, async seed => {
+    const databases = await tables.freshDatabases()
+    const kindOf = createKindOf(databases)
+    const model = createModelEngine({ kindOf, isBoundInclusive: true, isRestamping: true, hasFloor: true })
+    const twin = createTwinEngine(createClickHouseEngine(tables.tables, databases), model, kindOf)
+    const { losses } = await playWorld(seed, {
+      usesIndex: seed % 2 === 0,
+      engine: { engine: twin.engine, databases },
+    })
+    expect(twin.differences).toEqual([])
+    expect(losses).toEqual([])
+    expect(twin.compared()).toBeGreaterThan(50)
+    await tables.drop(databases)
+  })
+})

@@ -1,0 +1,35 @@
+/** The ends, consumers and positions of a journal, read from its file. */
+import type { DatabaseSync } from 'node:sqlite'
+import type { Topic } from '../../contracts/events/event.ts'
+import { endOf, openJournalFileReadOnly } from '../../services/shared/event-log/journal/file.ts'
+import { readPositions } from '../../services/shared/event-log/journal/positions.ts'
+
+/** The offset that the next record of each topic will get. */
+export function journalEnds(path: string): Record<Topic, number> {
+  return read(path, db => ({
+    campaigns: endOf(db, 'campaigns'),
+    pledges: endOf(db, 'pledges'),
+    'api-keys': endOf(db, 'api-keys'),
+  }))
+}
+
+/** Names of all consumers that have ever read, in order. */
+export function journalConsumers(path: string): string[] {
+  return read(path, db => db.prepare('SELECT name FROM consumers ORDER BY name').all()).map(({ name }) =>
+    String(name),
+  )
+}
+
+/** The offset that a consumer reads next in each topic, as committed. */
+export function journalPositions(path: string, consumer: string): Record<Topic, number> {
+  return read(path, db => readPositions(db, consumer))
+}
+
+function read<T>(path: string, query: (db: DatabaseSync) => T): T {
+  const db = openJournalFileReadOnly(path)
+  try {
+    return query(db)
+  } finally {
+    db.close()
+  }
+}

@@ -1,0 +1,12 @@
+/** The default request of tests and benches. */
+import type { RebuildRequest } from '../../services/rebuild/rebuild-log.ts'
+
+/** Reads the whole log, and accepts no loss. */
+export const wholeRequest: RebuildRequest = {
+  kind: 'rebuild',
+  files: [],
+  fromTime: null,
+  isDry: false,
+  acceptsLoss: false,
+  ignoresDisk: false,
+}

@@ -1,0 +1,86 @@
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { describe, expect, test } from 'vitest'
+import type { Io } from '../../../../services/commands/command.ts'
+import {
+  followRebuild,
+  jsonReporter,
+  lineReporter,
+  type ProgressReporter,
+  terminalReporter,
+} from '../../../../services/commands/rebuild/follow.ts'
+import type { RebuildReport } from '../../../../services/rebuild/rebuild-controller.ts'
+import type { RebuildState, WorkPhase } from '../../../../services/rebuild/rebuild-log.ts'
+
+function reportOf(phase: RebuildState['phase'], more: Partial<RebuildReport> = {}, id = '1'): RebuildReport {
+  const phaseMs: Partial<Record<WorkPhase, number>> = { preparing: 100, 'reading log': 1_000 }
+  const state = { id, phase, detail: { phaseMs, progress: null } } as RebuildState
+  return { state, isAlive: true, isPreviousKept: false, ...more }
+}
+
+/** A controller that returns these reports, one after the other. */
+function deskOf(...reports: RebuildReport[]) {
+  return { report: async () => reports.shift() }
+}
+
+const silent: ProgressReporter = { report() {}, end() {} }
+const never = new AbortController().signal
+
+describe('following a rebuild', () => {
+  test('ends when no process works on the rebuild any more', async () => {
+    const last = reportOf('rebuilt', { isAlive: false })
+    expect(await followRebuild(deskOf(last), reportOf('folding'), silent, never)).toBe(last)
+  })
+
+  test('ends with the latest report when the command is interrupted', async () => {
+    const first = reportOf('folding')
+    expect(await followRebuild(deskOf(), first, silent, AbortSignal.abort())).toBe(first)
+  })
+
+  test('does not follow another rebuild', async () => {
+    const other = reportOf('folding', {}, '2')
+    await expect(followRebuild(deskOf(other), reportOf('folding'), silent, never)).rejects.toThrow('another')
+  })
+})
+
+describe('what is reported on the way', () => {
+  test('on a log: a line a second, and one for each phase that ended', async () => {
+    const { io, written } = ioOf()
+    const clock = { ms: 0 }
+    const reporter = lineReporter(io, () => clock.ms)
+    for (; clock.ms < 3_000; clock.ms += 250) reporter.report(reportOf('reading log').state)
+    reporter.end(reportOf('folding').state)
+    const lines = (await written('stderr')).trim().split('\n')
+    expect(lines.filter(line => line === 'reading log')).toHaveLength(3)
+    expect(lines.filter(line => line === 'preparing      0.1 s')).toHaveLength(1)
+    expect(lines.at(-1)).toBe('reading log    1.0 s')
+  })
+
+  test('for a program: an object a second, only on stdout', async () => {
+    const { io, written } = ioOf()
+    const clock = { ms: 0 }
+    const reporter = jsonReporter(io, () => clock.ms)
+    for (; clock.ms < 3_000; clock.ms += 250) reporter.report(reportOf('reading log').state)
+    reporter.end(reportOf('folding').state)
+    const lines = (await written('stdout')).trim().split('\n')
+    expect(lines.map(line => JSON.parse(line).phase)).toEqual(['reading log', 'reading log', 'reading log'])
+    expect(await written('stderr')).toBe('')
+  })
+
+  test('on a terminal: one progress bar, wiped before the line of a finished phase is written', async () => {
+    const { io, written } = ioOf({ isTTY: true })
+    const reporter = terminalReporter(io)
+    reporter.report(reportOf('reading log').state)
+    reporter.end(reportOf('folding').state)
+    const erase = '\r\x1b[K'
+    expect(await written('stderr')).toBe(
+      `preparing      0.1 s\n${erase}reading log ...${erase}reading log    1.0 s\n`,
+    )
+  })
+})
+
+function ioOf(more: { isTTY?: boolean } = {}) {
+  const streams = { stdout: new PassThrough(), stderr: Object.assign(new PassThrough(), more) }
+  const io: Io = { stdin: new PassThrough(), ...streams }
+  return { io, written: (name: 'stdout' | 'stderr') => text(streams[name].end()) }
+}

@@ -1,0 +1,255 @@
+import { describe, expect, test } from 'vitest'
+import { progressJson, resultJson, statusJson } from '../../../../services/commands/rebuild/json.ts'
+import {
+  outcomeOf,
+  paintedText,
+  progressLine,
+  resultText,
+  statusText,
+  unfinishedText,
+} from '../../../../services/commands/rebuild/view.ts'
+import type { Differences } from '../../../../services/rebuild/differences.ts'
+import type { RebuildReport } from '../../../../services/rebuild/rebuild-controller.ts'
+import type { RebuildDetail, RebuildState } from '../../../../services/rebuild/rebuild-log.ts'
+import { wholeRequest } from '../../../support/rebuild-request.ts'
+
+const reading: RebuildDetail['progress'] = {
+  done: 1_770_000,
+  of: 4_110_000,
+  unit: 'records',
+  perSecond: 125_000,
+  etaSeconds: 1_207,
+  lagRecords: 12_340_000,
+}
+const differences: Differences = {
+  same: 1_200,
+  added: 1,
+  removed: 2,
+  different: 3,
+  inMotion: 4,
+  fields: { title: 1, pledged_amount: 3 },
+  examples: [
+    { campaign_id: 'c1', change: 'different', fields: [{ field: 'title', live: 'Old', rebuilt: 'New' }] },
+    { campaign_id: 'c2', change: 'removed', fields: [] },
+  ],
+}
+
+function stateOf(phase: RebuildState['phase'], detail: Partial<RebuildDetail> = {}): RebuildState {
+  return {
+    id: '20261121',
+    run: 'run',
+    phase,
+    writtenAt: '2026-11-21 05:34:00.000',
+    ageMs: 31_000,
+    isAborting: false,
+    detail: {
+      request: wholeRequest,
+      startedAt: '2026-11-21T05:34:00.000Z',
+      phaseMs: { preparing: 100, 'reading log': 2_345 },
+      progress: null,
+      records: 4_110_000,
+      rejects: 0,
+      logStart: 0,
+      differences: null,
+      tableIds: null,
+      unstampedSince: null,
+      positions: null,
+      program: '0',
+      failure: null,
+      ...detail,
+    },
+  }
+}
+
+function reportOf(state: RebuildState, more: Partial<RebuildReport> = {}): RebuildReport {
+  return { state, isAlive: false, isPreviousKept: false, ...more }
+}
+
+describe('the progress of a rebuild', () => {
+  const state = stateOf('reading log', { progress: reading })
+
+  test('has phase, percent, time left, rate and lag in one line of a terminal of 80 columns', () => {
+    const text = paintedText(state)
+    expect(text).toBe('reading log [#####-------] 43%  20:07 left  125,000 records/s  lag 12,340,000')
+    expect(text.length).toBeLessThan(80)
+  })
+
+  test('has the amounts too in a line of a log', () => {
+    expect(progressLine(state)).toBe(
+      'reading log: 43%, 1,770,000 of 4,110,000 records, 125,000 records/s, 20:07 left, lag 12,340,000',
+    )
+  })
+
+  test('counts files in megabytes, and shows no time that is not known', () => {
+    const progress = { ...reading, unit: 'bytes', etaSeconds: null, lagRecords: 0 } as const
+    expect(progressLine(stateOf('reading files', { progress }))).toBe(
+      'reading files: 43%, 1.8 MB of 4.1 MB, 0.1 MB/s, -:-- left',
+    )
+  })
+
+  test('is only the phase if the phase reports no amounts', () => {
+    expect(paintedText(stateOf('swapping'))).toBe('swapping ...')
+    expect(progressLine(stateOf('swapping'))).toBe('swapping')
+  })
+
+  test('says what a phase without amounts waits for', () => {
+    const waiting = stateOf('preparing', { waitsFor: 'Kafka to form the consumer group of the rebuild' })
+    const text = 'preparing: waits for Kafka to form the consumer group of the rebuild'
+    expect(paintedText(waiting)).toBe(text)
+    expect(progressLine(waiting)).toBe(text)
+    expect(progressJson(waiting)).toMatchObject({
+      waits_for: 'Kafka to form the consumer group of the rebuild',
+    })
+    expect(statusText(reportOf(waiting, { isAlive: true }))).toMatch(/^waits for +Kafka to form/m)
+  })
+
+  test('is 100 % if there is nothing to do', () => {
+    const progress = { ...reading, done: 0, of: 0 }
+    expect(progressJson(stateOf('reading log', { progress }))).toMatchObject({ percent: 100 })
+  })
+
+  test('is one object for a program, in whole percent', () => {
+    expect(progressJson(state)).toEqual({
+      type: 'progress',
+      id: '20261121',
+      phase: 'reading log',
+      percent: 43,
+      done: 1_770_000,
+      of: 4_110_000,
+      unit: 'records',
+      per_second: 125_000,
+      eta_seconds: 1_207,
+      lag_records: 12_340_000,
+    })
+  })
+})
+
+describe('the end of a rebuild', () => {
+  test('says what changed, how to roll back, and how to free the disk', () => {
+    const text = resultText(reportOf(stateOf('rebuilt', { differences, rejects: 5 })))
+    expect(text).toContain('Rebuilt, in 2.4 s: 4,110,000 records read, 5 of them rejected.')
+    expect(text).toContain('Campaigns: 1,200 the same, 1 added, 2 removed, 3 different.')
+    expect(text).toContain('4 more changed during the comparison')
+    expect(text).toContain(
+      'pledgeview rebuild rollback returns to them, pledgeview rebuild drop frees their disk',
+    )
+  })
+
+  test('names the tables that are kept or dropped: those from before the rebuild, or those that the rollback replaced', () => {
+    const rollback = { request: { ...wholeRequest, kind: 'rollback' as const } }
+    const kept = (state: RebuildState) => resultText(reportOf(state))
+    expect(kept(stateOf('rebuilt'))).toContain('The tables from before the rebuild are kept:')
+    expect(kept(stateOf('rebuilt', rollback))).toContain('The tables that the rollback replaced are kept:')
+    expect(kept(stateOf('dropped'))).toBe('The tables from before the rebuild are dropped.\n')
+    expect(kept(stateOf('dropped', rollback))).toBe('The tables that the rollback replaced are dropped.\n')
+    const givenUp = { ...stateOf('dropped', rollback), isAborting: true }
+    expect(kept(givenUp)).toBe('The previous tables are dropped.\n')
+  })
+
+  test('of a dry run names the fields, most frequent first, and examples field by field', () => {
+    const text = resultText(reportOf(stateOf('compared', { differences })))
+    expect(text).toContain('The live tables are unchanged')
+    expect(text).toMatch(/ {2}pledged_amount {2}3\n {2}title {11}1\n/)
+    expect(text).toContain('  c1: different\n    title: Old -> New\n  c2: removed\n')
+  })
+
+  test('of a dry run without differences names none', () => {
+    const none = { ...differences, added: 0, removed: 0, different: 0, inMotion: 0, fields: {}, examples: [] }
+    const text = resultText(reportOf(stateOf('compared', { differences: none })))
+    expect(text).toMatch(/Campaigns: 1,200 the same, 0 added, 0 removed, 0 different\.\n$/)
+  })
+
+  test('for a program has seconds by phase, counts and the failure', () => {
+    const failed = reportOf(stateOf('verifying', { differences, failure: 'campaign c1 is gone' }))
+    expect(resultJson(failed)).toEqual({
+      type: 'result',
+      id: '20261121',
+      outcome: 'stopped',
+      phase: 'verifying',
+      seconds: { preparing: 0.1, 'reading log': 2.345 },
+      records: 4_110_000,
+      rejects: 0,
+      differences: {
+        same: 1_200,
+        added: 1,
+        removed: 2,
+        different: 3,
+        in_motion: 4,
+        fields: differences.fields,
+        examples: differences.examples,
+      },
+      failure: 'campaign c1 is gone',
+    })
+  })
+
+  test('differs from a running one, and a rollback that was given up from one that ended', () => {
+    const rebuilt = stateOf('rebuilt')
+    expect(outcomeOf(reportOf(rebuilt))).toBe('rebuilt')
+    expect(outcomeOf(reportOf({ ...rebuilt, isAborting: true }))).toBe('aborted')
+    expect(outcomeOf(reportOf(stateOf('folding'), { isAlive: true }))).toBe('running')
+    expect(outcomeOf(reportOf(stateOf('folding')))).toBe('stopped')
+  })
+
+  test('of an interrupted one says how to continue, and offers abort only while that is possible', () => {
+    expect(unfinishedText(reportOf(stateOf('folding')))).toContain('rebuild abort')
+    expect(unfinishedText(reportOf(stateOf('finishing')))).not.toContain('rebuild abort')
+    const back = stateOf('verifying', { request: { ...wholeRequest, kind: 'rollback' } })
+    expect(unfinishedText(reportOf(back))).toContain('Run pledgeview rebuild rollback again')
+  })
+})
+
+describe('the status of a rebuild', () => {
+  test('says if there has never been one', () => {
+    expect(statusText(undefined)).toBe('There has never been a rebuild.\n')
+    expect(statusJson(undefined)).toEqual({ rebuild: null })
+  })
+
+  test('of a running one has phase, amounts, rate, time left, lag and the phases behind it', () => {
+    const text = statusText(reportOf(stateOf('reading log', { progress: reading }), { isAlive: true }))
+    expect(text.split('\n')).toEqual([
+      'rebuild        rebuild 20261121, begun 2026-11-21T05:34:00.000Z',
+      'phase          reading log',
+      'done           43%, 1,770,000 of 4,110,000 records',
+      'rate           125,000 records/s',
+      'left           20:07',
+      'lag            12,340,000 records',
+      'preparing      0.1 s',
+      'process        alive',
+      '',
+    ])
+  })
+
+  test('of a failed one says that no process works on it, since when, and why', () => {
+    const text = statusText(reportOf(stateOf('verifying', { failure: 'campaign c1 is gone' })))
+    expect(text).toContain('no process works on it; the last sign of life was 31 s ago')
+    expect(text).toContain('failure        campaign c1 is gone')
+  })
+
+  test('of a finished one says whether the previous tables are kept', () => {
+    const kept = reportOf(stateOf('rebuilt'), { isPreviousKept: true })
+    expect(statusText(kept)).toContain('previous       kept')
+    expect(statusText(kept)).not.toContain('process')
+    expect(statusJson(kept)).toMatchObject({
+      rebuild: { type: 'rebuild', outcome: 'rebuilt', is_previous_kept: true, is_alive: false },
+    })
+  })
+})
+
+test('values of campaigns and messages of failures cannot move the cursor of a terminal', () => {
+  const hostile = '\u001b[2J\u009b1A\u202e'
+  const examples: Differences['examples'] = [
+    {
+      campaign_id: `c${hostile}`,
+      change: 'different',
+      fields: [{ field: 'title', live: `Old${hostile}`, rebuilt: `New${hostile}\n  c2: removed` }],
+    },
+  ]
+  const compared = stateOf('compared', { differences: { ...differences, examples } })
+  const failed = stateOf('preparing', { failure: `it failed${hostile}` })
+  const report = { isAlive: false, isPreviousKept: false }
+  for (const text of [resultText({ ...report, state: compared }), statusText({ ...report, state: failed })]) {
+    expect(text).toContain('\\u{1b}[2J\\u{9b}1A\\u{202e}')
+    for (const raw of ['\u001b', '\u009b', '\u202e']) expect(text).not.toContain(raw)
+    expect(text).not.toContain('\n  c2: removed')
+  }
+})

@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'vitest'
+import { encodeState, schemas } from '../../../../contracts/events/codec.ts'
+import type { ChangeEvent, StateEvent } from '../../../../contracts/events/event.ts'
+import { createRetry, newOutcome, type RetryOutcome } from '../../../../services/commands/rejects/retry.ts'
+import type { Schemas } from '../../../../services/commands/rejects/source.ts'
+import { awaitProjected } from '../../../../services/commands/rejects/target.ts'
+import { entityOf, type Versions, versionOf } from '../../../../services/commands/rejects/versions.ts'
+import type { NewRecord, PartitionLag, StoredReject } from '../../../../services/shared/event-log/port.ts'
+import {
+  campaignEvent,
+  campaignTombstone,
+  newRecordOf,
+  noEvent,
+  pledgeEvent,
+} from '../../../support/sample-events.ts'
+
+const fixedIds: Schemas = { known: undefined, learn: async () => undefined }
+let offset = 0
+
+function rejectOf(record: NewRecord, more: Partial<StoredReject> = {}): StoredReject {
+  const place = { partition: 0, offset: offset++, appendedAt: 0 }
+  return { record: { ...record, ...place }, reason: 'as it was', rejectedAt: 0, ...more }
+}
+
+/** Retries the parts one after the other, into a log that has these versions already. */
+async function retry(
+  parts: StoredReject[][],
+  { schemas = fixedIds, known = [] }: { schemas?: Schemas; known?: ChangeEvent[] } = {},
+): Promise<{ appended: NewRecord[]; outcome: RetryOutcome }> {
+  const appended: NewRecord[] = []
+  const outcome = newOutcome()
+  const versions: Versions = new Map(known.map(event => [entityOf(event), versionOf(event)]))
+  const target = {
+    versions: async () => versions,
+    append: async (records: readonly NewRecord[]) => void appended.push(...records),
+    close: async () => undefined,
+  }
+  const take = createRetry(schemas, target, outcome)
+  for (const part of parts) await take(part)
+  return { appended, outcome }
+}
+
+const pledge = pledgeEvent({ campaign_id: 'a', pledge_id: 'p' })
+
+describe('a retry', () => {
+  test('never takes a value that was left out for a deletion', async () => {
+    const { appended, outcome } = await retry([
+      [rejectOf({ ...newRecordOf(pledge), value: null }, { omittedValueBytes: 5_000_000 })],
+    ])
+    expect(appended).toEqual([])
+    expect(outcome).toMatchObject({ matched: 1, retried: 0, omittedCount: 1, noEventCount: 0 })
+    expect(outcome.omitted).toHaveLength(1)
+  })
+
+  test('appends key, value and all headers as they came', async () => {
+    const trace = [Buffer.from('a b'), Buffer.from('c')]
+    const record = {
+      ...newRecordOf(pledge),
+      headers: { trace: Buffer.from('c'), source: Buffer.from('shop') },
+      repeatedHeaders: { trace },
+    }
+    expect((await retry([[rejectOf(record)]])).appended).toEqual([record])
+  })
+
+  test('appends no poison, and counts it by the reason that it has now', async () => {
+    const { appended, outcome } = await retry([[rejectOf(noEvent), rejectOf(noEvent)]])
+    expect(appended).toEqual([])
+    expect(outcome.noEvent.counts()).toMatchObject([
+      { count: 2, reason: expect.stringContaining('first byte') },
+    ])
+  })
+
+  test('decodes with what the registry knows by now, once it was asked', async () => {
+    const value = Buffer.from(encodeState(pledge as StateEvent))
+    value.writeUInt32BE(999, 1)
+    let isLearned = false
+    const registry: Schemas = {
+      known: id => (isLearned && id === 999 ? { schema: schemas.pledge } : undefined),
+      async learn() {
+        isLearned = true
+      },
+    }
+    const parts = () => [[rejectOf({ ...newRecordOf(pledge), value })]]
+    expect((await retry(parts(), { schemas: registry })).appended).toMatchObject([{ value }])
+    expect((await retry(parts())).appended).toEqual([])
+  })
+
+  test.each([
+    ['the same version', campaignEvent({ campaign_id: 'a', version: 2 })],
+    ['a newer version', campaignEvent({ campaign_id: 'a', version: 3n ** 30n })],
+    ['a deletion', campaignTombstone('a')],
+  ])('leaves out what the log has %s of: compaction would keep what came last', async (_, present) => {
+    const event = campaignEvent({ campaign_id: 'a', version: 2 })
+    const { appended, outcome } = await retry([[rejectOf(newRecordOf(event))]], { known: [present] })
+    expect(appended).toEqual([])
+    expect(outcome.outdated).toBe(1)
+  })
+
+  test('appends a version that is newer than the log’s, and its own older ones no more, over all parts', async () => {
+    const [v1, v2, v3, v4] = [1, 2, 3, 4].map(version => campaignEvent({ campaign_id: 'a', version }))
+    if (!v1 || !v2 || !v3 || !v4) throw new Error('no events')
+    const parts = [[v2, v3, v2], [v1, v4], [v3]].map(part => part.map(event => rejectOf(newRecordOf(event))))
+    const { appended, outcome } = await retry(parts, { known: [v1] })
+    expect(appended).toEqual([newRecordOf(v3), newRecordOf(v4)])
+    expect(outcome).toMatchObject({ matched: 6, retried: 2, outdated: 4 })
+  })
+})
+
+describe('before a retry on Kafka', () => {
+  const lag = (committed: number, end: number): PartitionLag[] => [
+    { topic: 'pledges', partition: 0, committed, end },
+  ]
+  const inspectorOf = (lags: PartitionLag[][]) => ({
+    group: async () => ({ members: 1, lag: (lags.length > 1 ? lags.shift() : lags[0]) ?? [] }),
+  })
+
+  test('the projectors reach the end that the log had at first, although it grows meanwhile', async () => {
+    const lags = [lag(5, 10), lag(9, 50), lag(10, 90), lag(11, 99)]
+    await awaitProjected(inspectorOf(lags), { msMax: 60_000, lookMs: 1 })
+    expect(lags).toEqual([lag(11, 99)])
+  })
+
+  test('nothing is appended if they do not', async () => {
+    await expect(awaitProjected(inspectorOf([lag(5, 10)]), { msMax: 5, lookMs: 1 })).rejects.toThrow(
+      '5 records of the log are not projected yet',
+    )
+  })
+})

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import { takeEpoch } from '../../../../services/projector/fold/fold-epochs.ts'
+import { foldPauseMsMax, pauseHolderName } from '../../../../services/projector/fold/fold-pause.ts'
+import type { Statement, Tables } from '../../../../services/shared/tables/port.ts'
+
+test('a repair that failed after the epoch was taken runs again when the next leader takes over', async () => {
+  const table = epochsHeldBy(pauseHolderName('killed'))
+  let repairs = 0
+  async function repair(): Promise<void> {
+    repairs++
+    if (repairs === 2) throw new Error('the server was away')
+  }
+  await expect(take(table, 'first', repair)).rejects.toThrow('the server was away')
+  // The pause is gone from the table: its permit may not be.
+  await take(table, 'second', repair)
+  expect(repairs).toBe(3)
+})
+
+function take(tables: Tables, holder: string, afterExpiredPause: () => Promise<void>) {
+  return takeEpoch({
+    tables,
+    databases: { model: 'm', views: 'v' },
+    holder,
+    respectsPause: () => true,
+    afterExpiredPause,
+    epochFloor: async () => 0n,
+    backoff: async () => {},
+  })
+}
+
+/** Answers as the epochs table whose last holder has paused the fold for longer than allowed. */
+function epochsHeldBy(first: string): Tables {
+  let last = { epoch: 1n, holder: first }
+  const tables: Pick<Tables, 'rows' | 'run'> = {
+    rows: async <Row>() =>
+      [{ epoch: last.epoch.toString(), holder: last.holder, ageMs: foldPauseMsMax + 1 }] as Row[],
+    async run({ query_params }: Statement) {
+      last = { epoch: last.epoch + 1n, holder: String(query_params?.holder) }
+    },
+  }
+  return tables as Tables
+}

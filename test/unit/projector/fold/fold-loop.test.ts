@@ -1,0 +1,156 @@
+import { describe, expect, test } from 'vitest'
+import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
+import { type FoldLoopDependencies, runFoldLoop } from '../../../../services/projector/fold/fold-loop.ts'
+import type { FoldReport } from '../../../../services/projector/fold/fold-worker.ts'
+import { TablesError } from '../../../../services/shared/tables/port.ts'
+
+const passing = () => new TablesError('away', { retryable: true })
+
+/** What the fold worker does at the next calls, and everything that the loop did. */
+interface Script {
+  acquireLeadership?: (() => void)[]
+  fold?: (() => FoldReport | undefined)[]
+  leads?: boolean[]
+  retryMsMax?: number
+}
+
+/** Runs the loop on a scripted fold worker until the script ends. Waits are recorded and take no time. */
+async function play({
+  acquireLeadership = [],
+  fold = [],
+  leads = [],
+  retryMsMax = 60_000,
+}: Script): Promise<string[]> {
+  const did: string[] = []
+  const abort = new AbortController()
+  let nowMs = 0
+
+  function wait(what: string, ms: number): void {
+    nowMs += ms
+    did.push(`${what} ${ms}`)
+  }
+
+  const loop: FoldLoopDependencies = {
+    foldWorker: {
+      async acquireLeadership() {
+        did.push('lead')
+        acquireLeadership.shift()?.()
+      },
+      async fold() {
+        did.push('fold')
+        const next = fold.shift()
+        if (fold.length === 0) abort.abort()
+        return next?.()
+      },
+    },
+    leads: () => leads.shift() ?? true,
+    notifier: { notify() {}, wait: async ms => wait('notifier', ms) },
+    idleMsMax: 500,
+    retryMsMax,
+    onFold: report => did.push(`folded ${report.campaigns}`),
+    onRetry: error => did.push(`retry: ${error.message}`),
+    onSuperseded: error => did.push(`superseded: ${error.message}`),
+    onLeadership: () => {},
+    monotonicMs: () => nowMs,
+    now: () => nowMs,
+    sleep: async ms => wait('sleep', ms),
+  }
+  await runFoldLoop(loop, abort.signal)
+  return did
+}
+
+function report(campaigns: number, elapsedMs: number): FoldReport {
+  return { campaigns, keys: 0, elapsedMs, oldestAt: 0, statements: 1 }
+}
+
+function fails(error: Error): () => never {
+  return () => {
+    throw error
+  }
+}
+
+describe('the fold loop', () => {
+  test('acquires leadership once, folds while there is something to fold, and waits for the notifier when there is not', async () => {
+    const did = await play({ fold: [() => report(3, 40), () => undefined, () => report(1, 5)] })
+    expect(did).toEqual([
+      'lead',
+      'fold',
+      'folded 3',
+      'sleep 10',
+      'fold',
+      'notifier 500',
+      'fold',
+      'folded 1',
+      'sleep 1.25',
+    ])
+  })
+
+  test('pauses for a quarter of the time that a fold took, and no longer than two seconds', async () => {
+    const did = await play({ fold: [() => report(1, 700), () => report(1, 9_000), () => undefined] })
+    expect(did.filter(what => what.startsWith('sleep'))).toEqual(['sleep 175', 'sleep 2000'])
+  })
+
+  test('pauses three times as long as a fold took while there is a backlog, and no longer than two seconds', async () => {
+    const old = (elapsedMs: number) => ({ ...report(1, elapsedMs), oldestAt: -60_000 })
+    const did = await play({ fold: [() => old(300), () => old(9_000), () => undefined] })
+    expect(did.filter(what => what.startsWith('sleep'))).toEqual(['sleep 900', 'sleep 2000'])
+  })
+
+  test('folds nothing while another process leads, and acquires leadership again when it leads again', async () => {
+    const did = await play({
+      leads: [false, true, false, true],
+      fold: [() => report(1, 1), () => undefined],
+    })
+    expect(did).toEqual([
+      'notifier 500',
+      'lead',
+      'fold',
+      'folded 1',
+      'sleep 0.25',
+      'notifier 500',
+      'lead',
+      'fold',
+      'notifier 500',
+    ])
+  })
+
+  test('acquires leadership again after it was superseded', async () => {
+    const did = await play({ fold: [fails(new SupersededFoldWorker('other')), () => undefined] })
+    expect(did).toEqual(['lead', 'fold', 'superseded: other', 'sleep 1000', 'lead', 'fold', 'notifier 500'])
+  })
+
+  test('backs off longer each time that it is superseded, so that one of two leading processes can fold', async () => {
+    const superseded = fails(new SupersededFoldWorker('other'))
+    const did = await play({
+      fold: [...Array.from({ length: 8 }, () => superseded), () => report(1, 3), superseded, () => undefined],
+      retryMsMax: 10,
+    })
+    const sleeps = did.filter(what => what.startsWith('sleep')).map(what => Number(what.split(' ')[1]))
+    expect(sleeps).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 9, 1_000])
+  })
+
+  test('retries a retryable failure without acquiring leadership again', async () => {
+    const did = await play({ fold: [fails(passing()), () => undefined] })
+    expect(did).toEqual(['lead', 'fold', 'retry: away', 'sleep 1000', 'fold', 'notifier 500'])
+  })
+
+  test('retries to acquire leadership', async () => {
+    const did = await play({ acquireLeadership: [fails(passing())], fold: [() => undefined] })
+    expect(did).toEqual(['lead', 'retry: away', 'sleep 1000', 'lead', 'fold', 'notifier 500'])
+  })
+
+  test('gives up when failures last too long; a success resets the time', async () => {
+    const failing = Array.from({ length: 4 }, () => fails(passing()))
+    await expect(play({ fold: failing, retryMsMax: 2_500 })).rejects.toThrow('away')
+    const mended = [...failing.slice(0, 2), () => undefined, ...failing.slice(0, 2), () => undefined]
+    await expect(play({ fold: mended, retryMsMax: 2_500 })).resolves.toBeDefined()
+  })
+
+  test('throws a failure that is not retryable at once', async () => {
+    const broken = fails(new TablesError('no such table', { retryable: false }))
+    await expect(play({ fold: [broken, () => undefined] })).rejects.toThrow('no such table')
+    await expect(
+      play({ acquireLeadership: [fails(new RangeError('bug'))], fold: [() => undefined] }),
+    ).rejects.toThrow('bug')
+  })
+})

@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest'
+import { backerHasher } from '../../../../services/projector/ingest/backer-hash.ts'
+import { createSipHash } from '../../../../services/projector/ingest/siphash.ts'
+import { backerHashes } from '../../../../services/shared/tables/identity.ts'
+import { unsigned64 } from '../../../support/row-binary.ts'
+
+describe.each(backerHashes)('the hash of a backer: %s', algorithm => {
+  const hashOf = (key: string, backerId: string) => unsigned64(backerHasher(key, algorithm)(backerId))
+  const key = 'ab'.repeat(32)
+
+  test('is the same for the same backer, and differs under another key', () => {
+    expect(hashOf(key, 'b')).toBe(hashOf(key, 'b'))
+    expect(hashOf(key, 'b')).not.toBe(hashOf('cd'.repeat(32), 'b'))
+  })
+
+  test('differs between backers and uses all of its 64 bits', () => {
+    const hashes = Array.from({ length: 20_000 }, (_, n) => hashOf(key, `backer-${n}`))
+    expect(new Set(hashes).size).toBe(hashes.length)
+    for (let bit = 0n; bit < 64n; bit++) {
+      const ones = hashes.filter(hash => (hash >> bit) & 1n).length
+      expect(ones / hashes.length).toBeGreaterThan(0.45)
+      expect(ones / hashes.length).toBeLessThan(0.55)
+    }
+  })
+})
+
+test('the hash that tables began with never changes', () => {
+  expect(unsigned64(backerHasher('ab'.repeat(32), 'sha3-256')('backer-4711'))).toBe(
+    3_553_516_141_881_810_012n,
+  )
+  expect(unsigned64(backerHasher('ab'.repeat(32), 'siphash-2-4')('backer-4711'))).toBe(
+    496_755_704_303_526_461n,
+  )
+})
+
+describe('SipHash-2-4', () => {
+  const key = Uint8Array.from({ length: 16 }, (_, n) => n)
+  const inputOf = (length: number) => String.fromCharCode(...Array.from({ length }, (_, n) => n))
+
+  // From the paper: the key 00 to 0f, and inputs 00, 00 01, and so on.
+  test.each([
+    [0, 0x726fdb47dd0e0e31n],
+    [1, 0x74f839c593dc67fdn],
+    [7, 0xab0200f58b01d137n],
+    [8, 0x93f5f5799a932462n],
+    [15, 0xa129ca6149be45e5n],
+    [63, 0x958a324ceb064572n],
+  ])('of %i bytes is what the paper says', (length, expected) => {
+    expect(unsigned64(createSipHash(key)(inputOf(length)))).toBe(expected)
+  })
+
+  test('accepts only a key of 16 bytes', () => {
+    expect(() => createSipHash(new Uint8Array(15))).toThrow(RangeError)
+  })
+})

@@ -1,0 +1,272 @@
+import { isUtf8 } from 'node:buffer'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { encodeState, schemaIds, schemas } from '../../../../contracts/events/codec.ts'
+import { type ChangeEvent, type StateEvent, topicOf } from '../../../../contracts/events/event.ts'
+import { createDecoder } from '../../../../services/projector/ingest/decode.ts'
+import type { LogRecord } from '../../../../services/shared/event-log/port.ts'
+import {
+  apiKeyEvent,
+  campaignEvent,
+  campaignTombstone,
+  newRecordOf,
+  pledgeEvent,
+  pledgeTombstone,
+  sampleReward,
+} from '../../../support/sample-events.ts'
+
+const campaign = campaignEvent({ campaign_id: 'a' })
+const pledge = pledgeEvent({ campaign_id: 'a', pledge_id: 'p' })
+const apiKey = apiKeyEvent({ key: 'k', account_id: 'acc' })
+
+function recordOf(event: Parameters<typeof newRecordOf>[0], changes: Partial<LogRecord> = {}): LogRecord {
+  return { ...newRecordOf(event), partition: 0, offset: 1, appendedAt: 0, ...changes }
+}
+
+describe('decoding a record', () => {
+  const decode = createDecoder()
+
+  test.each([campaign, pledge, apiKey, campaignTombstone('a'), pledgeTombstone('a', 'p')])(
+    'gives the event that was appended: $type $key',
+    event => {
+      expect(decode(recordOf(event))).toEqual(event)
+    },
+  )
+
+  test('keeps versions and amounts beyond 2^53 exact', () => {
+    const most = 2n ** 63n - 1n
+    const event = pledgeEvent({ campaign_id: 'a', pledge_id: 'p', version: most, amount_minor: most })
+    expect(decode(recordOf(event))).toMatchObject({ data: { version: most, amount_minor: most } })
+  })
+
+  test('works on a view into a larger buffer, as logs deliver them', () => {
+    const { value } = newRecordOf(pledge)
+    const larger = Buffer.concat([Buffer.from('before'), value ?? Buffer.alloc(0), Buffer.from('after')])
+    const view = new Uint8Array(larger.buffer, larger.byteOffset + 6, value?.length)
+    expect(decode(recordOf(pledge, { value: view }))).toEqual(pledge)
+  })
+
+  test.each<[string, LogRecord, string]>([
+    ['no key', recordOf(pledge, { key: null }), 'no key'],
+    ['an empty value', recordOf(pledge, { value: Buffer.alloc(0) }), 'too short'],
+    ['another framing', recordOf(pledge, { value: Buffer.from('{"json":true}') }), 'first byte'],
+    ['an unknown schema', recordOf(pledge, { value: Buffer.from([0, 0, 0, 0, 99, 1]) }), 'schema id 99'],
+    ['a schema of another type', recordOf(pledge, { value: newRecordOf(campaign).value }), 'schema id 1'],
+    [
+      'a value cut short',
+      recordOf(pledge, { value: newRecordOf(pledge).value?.subarray(0, -1) ?? null }),
+      'Avro',
+    ],
+    ['another entity’s key', recordOf(pledge, { key: Buffer.from('a/q') }), 'key'],
+    [
+      'a broken rule',
+      recordOf(pledgeEvent({ campaign_id: 'a', pledge_id: 'p', amount_minor: -1 })),
+      'amount_minor',
+    ],
+    ['a tombstone of no pledge', recordOf(pledge, { key: Buffer.from('a'), value: null }), 'key'],
+    [
+      'a key that is not UTF-8',
+      recordOf(pledge, { key: Buffer.from([97, 0x2f, 0xff]), value: null }),
+      'UTF-8',
+    ],
+  ])('with %s is a reject that says so', (_, record, reason) => {
+    expect(decode(record)).toEqual({ reason: expect.stringContaining(reason) })
+  })
+
+  test('that could not be read from the log is a reject with that reason, and no tombstone', () => {
+    const record = { ...recordOf(campaignTombstone('a')), unreadable: 'the batch is too large' }
+    expect(decode(record)).toEqual({ reason: 'the batch is too large' })
+  })
+
+  test('never throws for any bytes', () => {
+    const bytes = fc.oneof(fc.uint8Array({ maxLength: 200 }), damaged())
+    const topic = fc.constantFrom(...Object.values(topicOf))
+    fc.assert(
+      fc.property(topic, fc.option(bytes), fc.option(bytes), (name, key, value) => {
+        const decoded = decode({ topic: name, key, value, partition: 0, offset: 1, appendedAt: 0 })
+        expect('reason' in decoded || 'key' in decoded).toBe(true)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+})
+
+describe('text', () => {
+  const decode = createDecoder()
+  // Four bytes of text, which a test replaces.
+  const mark = 'MARK'
+  const campaignWithMarkIn: Record<string, ChangeEvent> = {
+    campaign_id: campaignEvent({ campaign_id: mark }),
+    title: campaignEvent({ campaign_id: 'a', title: `a ${mark}` }),
+    subtitle: campaignEvent({ campaign_id: 'a', subtitle: mark }),
+    'tags[1]': campaignEvent({ campaign_id: 'a', tags: ['a', mark] }),
+    'creator.name': campaignEvent({
+      campaign_id: 'a',
+      creator: { creator_id: 'u', name: mark, profile_url: 'p', avatar_url: null },
+    }),
+    'rewards[1].title': campaignEvent({
+      campaign_id: 'a',
+      rewards: [sampleReward({ reward_id: 'r' }), sampleReward({ reward_id: 'q', title: mark })],
+    }),
+  }
+
+  /** The record of the event, with these bytes in its value in place of the mark. */
+  function marked(event: ChangeEvent, bytes: Uint8Array): LogRecord {
+    const value = Buffer.from(newRecordOf(event).value ?? [])
+    value.set(bytes, value.indexOf(mark))
+    return recordOf(event, { value })
+  }
+
+  test.each(Object.entries(campaignWithMarkIn))(
+    'that is not UTF-8 is a reject that names %s',
+    (field, event) => {
+      const reason = `the value is not Avro of schema id 1: ${field} is not UTF-8`
+      for (const latin1 of ['abc\xff', '\xfeabc', 'ab\xc0c', '\xed\xa0\x80a', 'a\xf0\x9f\x98']) {
+        expect(decode(marked(event, Buffer.from(latin1, 'latin1')))).toEqual({ reason })
+      }
+      // A reject leaves nothing behind that would concern the next record.
+      expect(decode(recordOf(campaign))).toEqual(campaign)
+    },
+  )
+
+  test('that is UTF-8 passes, with the replacement character too', () => {
+    for (const text of ['a\ufffd', '\ufffda', '😀', 'é\u00ff']) {
+      const event = campaignEvent({ campaign_id: text, title: text, tags: [text, text] })
+      expect(decode(recordOf(event))).toEqual(event)
+    }
+  })
+
+  test('that differs only in invalid bytes never becomes one id', () => {
+    const pledge = pledgeEvent({ campaign_id: 'a', pledge_id: 'pX?' })
+    for (const byte of [0xff, 0xfe, 0xc0]) {
+      const [key, value] = [Buffer.from('a/pX?'), Buffer.from(newRecordOf(pledge).value ?? [])]
+      for (const bytes of [key, value]) bytes[bytes.indexOf('?')] = byte
+      expect(decode(recordOf(pledge, { key, value }))).toEqual({ reason: expect.stringContaining('UTF-8') })
+    }
+  })
+
+  test('of a key must be UTF-8, even if the state has the replacement character there', () => {
+    const event = campaignEvent({ campaign_id: 'a\ufffd' })
+    expect(decode(recordOf(event))).toEqual(event)
+    expect(decode(recordOf(event, { key: Buffer.from([0x61, 0xff]) }))).toEqual({
+      reason: 'the key is not UTF-8',
+    })
+  })
+
+  test('never passes with bytes that it does not have, whatever they are', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 4, maxLength: 4 }), bytes => {
+        const event = campaignEvent({ campaign_id: 'a', title: mark })
+        const decoded = decode(marked(event, bytes))
+        const title =
+          'data' in decoded && decoded.data && 'title' in decoded.data ? decoded.data.title : undefined
+        if (isUtf8(bytes)) expect(Buffer.from(title ?? '')).toEqual(Buffer.from(bytes))
+        else expect(decoded).toEqual({ reason: expect.stringContaining('title is not UTF-8') })
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('of another schema is checked too, also what it calls bytes', () => {
+    const { fields, ...schema } = schemas.pledge as { fields: { name: string }[] }
+    const asBytes = fields.map(field => (field.name === 'pledge_id' ? { ...field, type: 'bytes' } : field))
+    const decode = createDecoder(() => ({ schema: { ...schema, fields: asBytes } }))
+    expect(decode(recordOf(pledge))).toEqual(pledge)
+    expect(decode(marked(pledgeEvent({ campaign_id: 'a', pledge_id: mark }), Buffer.alloc(4, 0xff)))).toEqual(
+      {
+        reason: expect.stringContaining('pledge_id is not UTF-8'),
+      },
+    )
+  })
+})
+
+describe('decoding what another version of the schema wrote', () => {
+  const { fields, ...pledgeSchema } = schemas.pledge as { fields: { name: string }[] }
+
+  test('fills missing fields with their defaults, and ignores additional ones', () => {
+    const older = { ...pledgeSchema, fields: fields.filter(({ name }) => name !== 'reward_id') }
+    const newer = { ...pledgeSchema, fields: [...fields, { name: 'note', type: 'string', default: '' }] }
+    const decode = createDecoder(id => ({ schema: id === 100 ? older : newer }))
+    const avroBinary = Buffer.from(newRecordOf(pledge).value ?? []).subarray(5)
+    // The last field is the reward: one byte for null, which the older schema does not write.
+    expect(fields.at(-1)?.name).toBe('reward_id')
+    expect(decode(recordOf(pledge, { value: framed(100, avroBinary.subarray(0, -1)) }))).toEqual(pledge)
+    const withNote = Buffer.concat([avroBinary, Buffer.from([2, 0x21])])
+    expect(decode(recordOf(pledge, { value: framed(101, withNote) }))).toEqual(pledge)
+  })
+
+  test('a status that this program does not know becomes UNKNOWN, which neither shows nor counts', () => {
+    const widened = fields.map(field =>
+      field.name === 'status'
+        ? { name: 'status', type: { type: 'enum', name: 'PledgeStatus', symbols: ['NEWLY_INVENTED'] } }
+        : field,
+    )
+    const decode = createDecoder(() => ({ schema: { ...pledgeSchema, fields: widened } }))
+    const written = encodeState({
+      ...(pledge as Extract<StateEvent, { type: 'pledge' }>),
+      data: { ...(pledge.data as Extract<StateEvent, { type: 'pledge' }>['data']), status: 'UNKNOWN' },
+    })
+    expect(decode(recordOf(pledge, { value: framed(100, written.subarray(5)) }))).toMatchObject({
+      data: { status: 'UNKNOWN' },
+    })
+  })
+
+  test('a schema that cannot be read as ours is a reject that names it, each time', () => {
+    const decode = createDecoder(() => ({ schema: { ...pledgeSchema, fields: fields.slice(1) } }))
+    const record = recordOf(pledge, { value: framed(100, Buffer.from([1, 2, 3])) })
+    for (let i = 0; i < 2; i++) {
+      expect(decode(record)).toEqual({
+        reason: expect.stringMatching(/schema id 100 cannot be read as a pledge/),
+      })
+    }
+  })
+})
+
+describe('decoding by the schemas of a registry', () => {
+  const avroBinary = newRecordOf(pledge).value?.subarray(5) ?? Buffer.alloc(0)
+
+  test('does not use our schema for a fixed id', () => {
+    expect(createDecoder(() => undefined)(recordOf(pledge))).toEqual({
+      reason: 'schema id 2 is unknown for a pledge',
+    })
+  })
+
+  test('passes on the reason of the registry, as long as there is one', () => {
+    let isThere = false
+    const decode = createDecoder(() => (isThere ? { schema: schemas.pledge } : { reason: 'is not there' }))
+    const record = recordOf(pledge, { value: framed(7, avroBinary) })
+    expect(decode(record)).toEqual({ reason: 'schema id 7 is not there' })
+    isThere = true
+    expect(decode(record)).toEqual(pledge)
+  })
+
+  test('asks for a schema once, unless a thousand others came between', () => {
+    const asked: number[] = []
+    const decode = createDecoder(id => {
+      asked.push(id)
+      return { schema: { type: 'string' } }
+    })
+    const ids = Array.from({ length: 1_001 }, (_, n) => n)
+    for (const id of [...ids, 1_000, 500, 0]) decode(recordOf(pledge, { value: framed(id, avroBinary) }))
+    expect(asked).toEqual([...ids, 0])
+  })
+})
+
+function framed(schemaId: number, avroBinary: Uint8Array): Buffer {
+  const head = Buffer.alloc(5)
+  head.writeUInt32BE(schemaId, 1)
+  return Buffer.concat([head, avroBinary])
+}
+
+/** A valid value with some bytes changed, so that the framing and most of the rest are still right. */
+function damaged(): fc.Arbitrary<Uint8Array> {
+  const values = [campaign, pledge, apiKey].map(event => Buffer.from(newRecordOf(event).value ?? []))
+  expect(values.map(value => value.readUInt32BE(1))).toEqual(Object.values(schemaIds))
+  return fc
+    .tuple(fc.constantFrom(...values), fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 4 }))
+    .map(([value, changes]) => {
+      const copy = Buffer.from(value)
+      for (const [at, byte] of changes) copy[5 + (at % (copy.length - 5))] = byte
+      return copy
+    })
+}

@@ -1,0 +1,102 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createFairStore } from '../../../../services/query/cache/fair-store.ts'
+import { testClock } from '../../../support/query-app.ts'
+
+interface Value {
+  bytes: number
+  expiresAt: number
+}
+
+function open(bytesMax: number) {
+  const clock = testClock(0)
+  const store = createFairStore<Value>({
+    bytesMax,
+    bytesOf: ({ bytes }) => bytes,
+    expiresAt: ({ expiresAt }) => expiresAt,
+    now: clock.now,
+  })
+  return { store, clock }
+}
+
+const lasting = { bytes: 10, expiresAt: 60_000 }
+
+describe('a fair store', () => {
+  it('lets an owner that fills it push out its own values, and not those of an owner that holds less', () => {
+    const { store } = open(200)
+    store.set('a', lasting, 'small')
+    store.set('b', lasting, 'small')
+    for (let n = 0; n < 1_000; n++) store.set(`${n}`, lasting, n % 2 === 0 ? 'large' : 'also large')
+    expect(store.get('a', 'small')).toBe(lasting)
+    expect(store.get('b', 'small')).toBe(lasting)
+    expect(store.get('999', 'also large')).toBe(lasting)
+    expect(store.get('0', 'large')).toBeUndefined()
+  })
+
+  it('takes from the largest owner what it has not used for longest', () => {
+    const { store } = open(36)
+    for (const key of ['a', 'b', 'c']) store.set(key, lasting, 'one')
+    store.get('a', 'one')
+    store.set('d', lasting, 'two')
+    expect(['a', 'b', 'c', 'd'].map(key => store.get(key, 'one') !== undefined)).toEqual([
+      true,
+      false,
+      true,
+      true,
+    ])
+  })
+
+  it('keeps a value that several owners use until all of them have lost it', () => {
+    const { store } = open(100)
+    store.set('shared', lasting, 'large')
+    store.get('shared', 'small')
+    for (let n = 0; n < 100; n++) store.set(`${n}`, lasting, 'large')
+    expect(store.get('shared', 'small')).toBe(lasting)
+  })
+
+  it('returns no expired value, and makes room of it', () => {
+    const { store, clock } = open(24)
+    store.set('a', { bytes: 10, expiresAt: 5 }, 'one')
+    clock.advance(5)
+    expect(store.get('a', 'one')).toBeUndefined()
+    store.set('b', { bytes: 20, expiresAt: 10 }, 'one')
+    expect(store.get('b', 'one')).toBeDefined()
+  })
+
+  it('keeps no value above its limit', () => {
+    const { store } = open(20)
+    store.set('a', { ...lasting, bytes: 30 }, 'one')
+    expect(store.get('a', 'one')).toBeUndefined()
+  })
+
+  it('never holds more than its limit, and loses nothing while everything fits', () => {
+    const step = fc.record({
+      key: fc.constantFrom(...'abcdefgh'),
+      owner: fc.constantFrom('1', '2', '3'),
+      bytes: fc.integer({ min: 1, max: 40 }),
+      isSet: fc.boolean(),
+      waitMs: fc.constantFrom(0, 0, 5),
+    })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), fc.constantFrom(100, 1_000), (steps, bytesMax) => {
+        const { store, clock } = open(bytesMax)
+        const model = new Map<string, Value>()
+        for (const { key, owner, bytes, isSet, waitMs } of steps) {
+          clock.advance(waitMs)
+          const value = { bytes, expiresAt: clock.now() + 30 }
+          if (isSet) {
+            store.set(key, value, owner)
+            model.set(key, value)
+          } else if (bytesMax === 1_000) {
+            const known = model.get(key)
+            expect(store.get(key, owner)).toBe(known && clock.now() < known.expiresAt ? known : undefined)
+          } else {
+            store.get(key, owner)
+          }
+          const held = [...'abcdefgh'].map(name => store.get(name, owner)?.bytes ?? 0)
+          expect(held.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(bytesMax)
+        }
+      }),
+    )
+  })
+})

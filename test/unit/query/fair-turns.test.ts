@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest'
+import { OverloadedError } from '../../../services/query/concurrency-limit.ts'
+import {
+  ClientGoneError,
+  createFairTurns,
+  type FairTurns,
+  type FairTurnsSettings,
+} from '../../../services/query/fair-turns.ts'
+
+const defaults: FairTurnsSettings = {
+  runningMax: 1,
+  runningPerKeyMax: 1,
+  waitingPerKeyMax: 100,
+  waitMsMax: 60_000,
+}
+
+/** Work that notes its start, and runs until the test ends it. */
+function openWork(turns: FairTurns) {
+  const started: string[] = []
+  const ends: (() => void)[] = []
+  const results: Promise<unknown>[] = []
+  return {
+    started,
+    results,
+    ask(key: string, name: string, isGone = () => false) {
+      const result = turns.run({ key, isGone }, () => {
+        started.push(name)
+        return new Promise<void>(resolve => ends.push(resolve))
+      })
+      result.catch(() => undefined)
+      results.push(result)
+      return result
+    },
+    /** Ends what runs, one piece after the other, until nothing is left. */
+    async endAll() {
+      for (let end = ends.shift(); end; end = ends.shift()) {
+        end()
+        await new Promise(resolve => setImmediate(resolve))
+      }
+    },
+  }
+}
+
+describe('fair turns', () => {
+  it('alternate between keys, whatever the order of arrival', async () => {
+    const work = openWork(createFairTurns(defaults))
+    for (let n = 1; n <= 50; n++) work.ask('greedy', `greedy ${n}`)
+    work.ask('b', 'b 1')
+    work.ask('c', 'c 1')
+    work.ask('b', 'b 2')
+    await work.endAll()
+    expect(work.started.slice(0, 7)).toEqual([
+      'greedy 1',
+      'greedy 2',
+      'b 1',
+      'c 1',
+      'greedy 3',
+      'b 2',
+      'greedy 4',
+    ])
+    expect(work.started).toHaveLength(53)
+  })
+
+  it('bound what runs of one key, and of all', async () => {
+    const work = openWork(createFairTurns({ ...defaults, runningMax: 5, runningPerKeyMax: 2 }))
+    for (const key of ['a', 'b', 'c']) for (let n = 1; n <= 3; n++) work.ask(key, `${key} ${n}`)
+    expect(work.started).toEqual(['a 1', 'a 2', 'b 1', 'b 2', 'c 1'])
+    await work.endAll()
+    expect(work.started).toHaveLength(9)
+  })
+
+  it('refuse at once what is beyond the bound of one key, and let other keys wait', async () => {
+    const work = openWork(createFairTurns({ ...defaults, waitingPerKeyMax: 2 }))
+    for (let n = 1; n <= 3; n++) work.ask('a', `a ${n}`)
+    await expect(work.ask('a', 'a 4')).rejects.toBeInstanceOf(OverloadedError)
+    work.ask('b', 'b 1')
+    await work.endAll()
+    expect(work.started).toEqual(['a 1', 'a 2', 'b 1', 'a 3'])
+  })
+
+  it('refuse what has waited too long, and never start it', async () => {
+    const work = openWork(createFairTurns({ ...defaults, waitMsMax: 10 }))
+    work.ask('a', 'a 1')
+    await expect(work.ask('b', 'b 1')).rejects.toBeInstanceOf(OverloadedError)
+    await work.endAll()
+    expect(work.started).toEqual(['a 1'])
+  })
+
+  it('skip work whose client has gone, and give its place to others', async () => {
+    const work = openWork(createFairTurns({ ...defaults, waitingPerKeyMax: 2 }))
+    let isGone = false
+    work.ask('a', 'a 1')
+    const gone = [work.ask('a', 'gone', () => isGone), work.ask('a', 'gone', () => isGone)]
+    isGone = true
+    work.ask('a', 'a 2')
+    for (const left of gone) await expect(left).rejects.toBeInstanceOf(ClientGoneError)
+    work.ask('b', 'gone', () => isGone)
+    await work.endAll()
+    expect(work.started).toEqual(['a 1', 'a 2'])
+  })
+
+  it('forget a key whose waiting work is all gone, so that it has no place before others', async () => {
+    const work = openWork(createFairTurns(defaults))
+    let isGone = false
+    work.ask('a', 'a 1')
+    work.ask('b', 'gone', () => isGone)
+    isGone = true
+    await work.endAll()
+    work.ask('c', 'c 1')
+    work.ask('d', 'd 1')
+    work.ask('b', 'b 1')
+    await work.endAll()
+    expect(work.started).toEqual(['a 1', 'c 1', 'd 1', 'b 1'])
+  })
+
+  it('pass on the result and the error of the work, and then the turn', async () => {
+    const turns = createFairTurns(defaults)
+    const turn = { key: 'a', isGone: () => false }
+    await expect(turns.run(turn, () => Promise.reject(new Error('failed')))).rejects.toThrow('failed')
+    expect(await turns.run(turn, async () => 'done')).toBe('done')
+  })
+})

@@ -1,0 +1,144 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createCampaignLists, listKey } from '../../../../services/query/lists/campaign-lists.ts'
+import { type IdList, joinedIdList, slotIdList } from '../../../../services/query/lists/id-list.ts'
+import { createSqlListSource } from '../../../../services/query/lists/list-source.ts'
+import type { ListQuery } from '../../../../services/query/views/statements.ts'
+import type { Statement } from '../../../../services/shared/tables/port.ts'
+import { testClock } from '../../../support/query-app.ts'
+
+/** The same ids in each form. */
+const forms: Record<string, (ids: readonly string[]) => IdList> = {
+  joined: ids => joinedIdList(ids.join('/'), ids.length),
+  slots: ids =>
+    slotIdList(
+      Uint32Array.from(ids, (_, slot) => slot),
+      slot => ids[slot] ?? '',
+    ),
+}
+
+const newest: ListQuery = { status: null, category: null, sort: 'newest', updatedSince: null }
+
+describe.each(Object.entries(forms))('the ids of a page, %s', (_, listOf) => {
+  it('are correct in whatever order the pages are read', () => {
+    const id = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 4 }).filter(text => !text.includes('/'))
+    const pages = fc.array(
+      fc.record({ limit: fc.integer({ min: 1, max: 100 }), offset: fc.nat({ max: 1500 }) }),
+    )
+    fc.assert(
+      fc.property(fc.array(id, { maxLength: 1200, size: 'max' }), pages, (ids, asked) => {
+        const list = listOf(ids)
+        for (const { limit, offset } of asked) {
+          expect(list.page(limit, offset)).toEqual(ids.slice(offset, offset + limit))
+        }
+      }),
+      { numRuns: 30 },
+    )
+  })
+
+  it('are empty beyond the end', () => {
+    expect(listOf(['a', 'b']).page(50, 2)).toEqual([])
+    expect(listOf(['a', 'b']).page(50, Number.MAX_SAFE_INTEGER)).toEqual([])
+    expect(listOf([]).page(50, 0)).toEqual([])
+  })
+
+  it('are the same after a list was encoded and decoded, also if some campaigns have left it', async () => {
+    const ids = Array.from({ length: 20_000 }, (_, n) => (n % 7 === 3 ? '' : `é${n}`))
+    const list = listOf(ids)
+    const copy = joinedIdList(String(await list.encode()), list.total)
+    for (const offset of [0, 2, 8_190, 19_990]) {
+      expect(copy.page(20, offset)).toEqual(ids.slice(offset, offset + 20).filter(id => id !== ''))
+      expect(copy.page(20, offset)).toEqual(list.page(20, offset))
+    }
+    expect(String(await listOf([]).encode())).toBe('')
+  })
+})
+
+describe('the key of a list', () => {
+  it('is the same for equal queries, and differs for all others', () => {
+    const queries = fc.record<ListQuery>({
+      status: fc.constantFrom(null, 'LIVE', 'FUNDED'),
+      category: fc.option(fc.constantFrom('*', '=', ' ', 'a', 'a ', '* *', '1')),
+      sort: fc.constantFrom('newest', 'most_funded'),
+      updatedSince: fc.option(fc.constantFrom(0, 1, -1)),
+    })
+    fc.assert(
+      fc.property(queries, queries, (a, b) => {
+        expect(listKey(a) === listKey(b)).toBe(JSON.stringify(a) === JSON.stringify(b))
+      }),
+    )
+  })
+})
+
+describe('a snapshot', () => {
+  function open(rows: (statement: Statement) => unknown[], snapshotBytesMax = 1_000_000) {
+    const clock = testClock()
+    const statements: Statement[] = []
+    const source = createSqlListSource({
+      tables: {
+        rows: async <Row>(statement: Statement) => {
+          statements.push(statement)
+          return rows(statement) as Row[]
+        },
+      },
+      databases: { model: 'm', views: 'v' },
+      options: { commitHorizonMs: 5000, statementMsMax: 1000 },
+    })
+    const lists = createCampaignLists({
+      source,
+      options: { listCacheMs: 60_000, snapshotBytesMax },
+      now: clock.now,
+    })
+    return { clock, lists, statements }
+  }
+  const row = { ids: 'a/b/c', total: 3, as_of: '2026-03-01 12:00:00.000' }
+  const first = { limit: 2, offset: 0 }
+
+  it('serves every page of its query for one cache period, and not a millisecond longer', async () => {
+    const { clock, lists, statements } = open(() => [row])
+    const page = await lists.page(newest, first)
+    expect(page).toEqual({
+      ids: ['a', 'b'],
+      total: 3,
+      asOf: '2026-03-01T12:00:00.000Z',
+      createdAt: clock.now(),
+      expiresAt: clock.now() + 60_000,
+    })
+    clock.advance(59_999)
+    expect(await lists.page(newest, { limit: 2, offset: 2 })).toEqual({ ...page, ids: ['c'] })
+    expect(statements).toHaveLength(1)
+    clock.advance(1)
+    await lists.page(newest, first)
+    expect(statements).toHaveLength(2)
+  })
+
+  it('is loaded once for all callers that wait for it', async () => {
+    const { lists, statements } = open(() => [row])
+    await Promise.all([lists.page(newest, first), lists.page(newest, { limit: 2, offset: 2 })])
+    expect(statements).toHaveLength(1)
+  })
+
+  it('is separate for each query', async () => {
+    const { lists, statements } = open(() => [row])
+    await lists.page(newest, first)
+    await lists.page({ ...newest, status: 'LIVE' }, first)
+    expect(statements).toHaveLength(2)
+  })
+
+  it('is served but not kept if it is above the memory limit', async () => {
+    const { lists, statements } = open(() => [row], 10)
+    expect((await lists.page(newest, first)).total).toBe(3)
+    await lists.page(newest, first)
+    expect(statements).toHaveLength(2)
+  })
+
+  it('is not created from a failed statement', async () => {
+    const answers = [() => Promise.reject(new Error('unavailable'))]
+    const { lists } = open(() => {
+      if (answers.pop()) throw new Error('unavailable')
+      return [row]
+    })
+    await expect(lists.page(newest, first)).rejects.toThrow('unavailable')
+    expect((await lists.page(newest, first)).total).toBe(3)
+  })
+})

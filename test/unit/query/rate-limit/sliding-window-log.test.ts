@@ -1,0 +1,71 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createSlidingWindowLog } from '../../../../services/query/rate-limit/sliding-window-log.ts'
+
+const settings = { limit: 4, windowMs: 50 }
+
+type Step = { wait: number } & ({ does: 'take' } | { does: 'release'; nth: number })
+
+const steps: fc.Arbitrary<Step[]> = fc.array(
+  fc.oneof(
+    fc.record({ wait: fc.integer({ min: 1, max: 20 }), does: fc.constant<'take'>('take') }),
+    fc.record({ wait: fc.constant(0), does: fc.constant<'release'>('release'), nth: fc.nat({ max: 3 }) }),
+  ),
+  { maxLength: 100, size: 'max' },
+)
+
+describe('the sliding-window log', () => {
+  it('holds exactly the hits that were counted and not removed, as long as they count', () => {
+    fc.assert(
+      fc.property(steps, taken => {
+        const windows = createSlidingWindowLog(settings, 10)
+        let held: number[] = []
+        let time = 0
+        for (const step of taken) {
+          time += step.wait
+          held = held.filter(at => at >= time - settings.windowMs)
+          if (step.does === 'take') {
+            const allowed = held.length < settings.limit
+            const blockedBy = held[0] ?? time
+            if (allowed) held.push(time)
+            expect(windows.take('a', time)).toEqual({ allowed, count: held.length, blockedBy })
+          } else if (held.length > 0) {
+            const [released = 0] = held.splice(step.nth % held.length, 1)
+            windows.release('a', released)
+          }
+          expect(windows.since(0, time)).toEqual(held.length === 0 ? [] : [['a', held]])
+          expect(windows.peek('a', time)).toMatchObject({ count: held.length })
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('returns the hits since a moment, by bucket', () => {
+    const windows = createSlidingWindowLog(settings, 10)
+    for (const [bucket, time] of [
+      ['a', 1],
+      ['b', 2],
+      ['a', 3],
+      ['c', 4],
+    ] as const) {
+      windows.take(bucket, time)
+    }
+    expect(windows.since(3, 5)).toEqual([
+      ['a', [3]],
+      ['c', [4]],
+    ])
+    expect(windows.since(5, 5)).toEqual([])
+  })
+
+  it('ignores the removal of a hit that has expired or was never counted', () => {
+    const windows = createSlidingWindowLog(settings, 10)
+    windows.take('a', 1)
+    windows.release('a', 2)
+    windows.release('b', 1)
+    expect(windows.peek('a', 3)).toMatchObject({ count: 1 })
+    expect(windows.peek('a', 52)).toMatchObject({ count: 0 })
+    windows.release('a', 1)
+    expect(windows.take('a', 53)).toMatchObject({ allowed: true, count: 1 })
+  })
+})

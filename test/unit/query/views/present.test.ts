@@ -1,0 +1,249 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { projectDetailSchema, projectSchema, statsSchema } from '../../../../contracts/api/schemas.ts'
+import { currencyDigits } from '../../../../contracts/events/currencies.ts'
+import {
+  daysRemaining,
+  presentProject,
+  presentProjectDetail,
+  presentStats,
+  presentTimestamp,
+} from '../../../../services/query/views/present.ts'
+import type { ProjectDetailRow, StatsRow } from '../../../../services/query/views/rows.ts'
+
+const now = Date.parse('2026-03-01T12:00:00.000Z')
+
+const row: ProjectDetailRow = {
+  campaign_id: 'c1',
+  slug: 'a-slug',
+  url: 'https://crowdfunding.example/a-slug',
+  title: 'Title',
+  subtitle: 'Subtitle',
+  category: 'Games',
+  subcategory: 'Tabletop',
+  location: 'Oslo',
+  image_url: 'https://crowdfunding.example/a.jpg',
+  currency: 'KWD',
+  goal_amount: 1000.125,
+  pledged_amount: 250.5,
+  percent_funded: 25.05,
+  backer_count: 3,
+  follower_count: 4,
+  status: 'LIVE',
+  campaign_type: 'ALL_OR_NOTHING',
+  project_type: 'COMIC',
+  is_staff_pick: true,
+  has_adult_content: false,
+  uses_ai: true,
+  tags: ['a', 'b'],
+  launch_date: '2026-02-01 00:00:00.001',
+  end_date: '2026-03-03 12:00:00.001',
+  created_at: '2026-01-01 10:20:30.456',
+  creator_name: 'Creator',
+  creator_profile_url: 'https://crowdfunding.example/creator',
+  creator_avatar_url: 'https://crowdfunding.example/creator.jpg',
+  updated_at: '2026-01-01 10:20:30.456',
+  description: 'Description',
+  risks: 'Risks',
+  rewards: [
+    {
+      reward_id: 'r1',
+      title: 'Tier',
+      description: 'What you get',
+      amount: 12.5,
+      quantity_available: 10,
+      quantity_claimed: 4,
+      quantity_remaining: 6,
+    },
+  ],
+}
+
+describe('a campaign', () => {
+  it('has every field of a list item, each from its own column', () => {
+    expect(presentProject(row, now)).toEqual({
+      id: 'c1',
+      slug: 'a-slug',
+      url: 'https://crowdfunding.example/a-slug',
+      title: 'Title',
+      subtitle: 'Subtitle',
+      category: 'Games',
+      subcategory: 'Tabletop',
+      location: 'Oslo',
+      image_url: 'https://crowdfunding.example/a.jpg',
+      currency: 'KWD',
+      goal_amount: 1000.125,
+      pledged_amount: 250.5,
+      percent_funded: 25.05,
+      backer_count: 3,
+      follower_count: 4,
+      status: 'LIVE',
+      campaign_type: 'ALL_OR_NOTHING',
+      project_type: 'COMIC',
+      is_staff_pick: true,
+      has_adult_content: false,
+      uses_ai: true,
+      tags: ['a', 'b'],
+      launch_date: '2026-02-01T00:00:00.001Z',
+      end_date: '2026-03-03T12:00:00.001Z',
+      days_remaining: 3,
+      created_at: '2026-01-01T10:20:30.456Z',
+      creator: {
+        name: 'Creator',
+        profile_url: 'https://crowdfunding.example/creator',
+        avatar_url: 'https://crowdfunding.example/creator.jpg',
+      },
+    })
+  })
+
+  it('also has its texts and reward tiers on its own page', () => {
+    expect(presentProjectDetail(row, now)).toEqual({
+      ...presentProject(row, now),
+      description: 'Description',
+      risks: 'Risks',
+      rewards: row.rewards,
+    })
+  })
+
+  it('has null instead of a missing field', () => {
+    const empty = {
+      ...row,
+      subtitle: null,
+      subcategory: null,
+      location: null,
+      image_url: null,
+      launch_date: null,
+      end_date: null,
+      creator_avatar_url: null,
+    }
+    const project = presentProject(empty, now)
+    expect(projectSchema.parse(project)).toEqual(project)
+    expect(project).toMatchObject({ subtitle: null, launch_date: null, end_date: null, days_remaining: 0 })
+    expect(Object.keys(project)).toEqual(Object.keys(presentProject(row, now)))
+  })
+
+  it('is valid under its schema', () => {
+    const detail = presentProjectDetail(row, now)
+    expect(projectDetailSchema.parse(detail)).toEqual(detail)
+  })
+})
+
+describe('days_remaining', () => {
+  const day = 86_400_000
+  const at = (time: number) => new Date(time).toISOString()
+  it.each([
+    ['a millisecond', now + 1, 1],
+    ['exactly a day', now + day, 1],
+    ['a day and a millisecond', now + day + 1, 2],
+    ['thirty days', now + 30 * day, 30],
+    ['nothing', now, 0],
+    ['less than nothing', now - 10 * day, 0],
+  ])('with %s to go', (_, end, days) => {
+    expect(daysRemaining(at(end), now)).toBe(days)
+  })
+
+  it('is 0 without an end', () => {
+    expect(daysRemaining(null, now)).toBe(0)
+  })
+})
+
+describe('the statistics', () => {
+  const stats: StatsRow = {
+    total_raised: 1000,
+    total_pledges: 30,
+    total_backers: 20,
+    total_creators: 5,
+    projects_total: 10,
+    projects_live: 2,
+    projects_funded: 4,
+    projects_failed: 3,
+    projects_cancelled: 1,
+    categories: ['Games', 'Art'],
+    category_projects: [6, 4],
+    generated_at: '2026-03-01 12:00:00.123',
+  }
+
+  it('are computed as documented', () => {
+    const presented = presentStats(stats, 'USD')
+    expect(presented).toEqual({
+      currency: 'USD',
+      total_raised: 1000,
+      total_pledges: 30,
+      total_backers: 20,
+      total_creators: 5,
+      projects_total: 10,
+      projects_live: 2,
+      projects_funded: 4,
+      success_rate: 50,
+      average_pledge: 33.33,
+      categories: [
+        { category: 'Games', project_count: 6 },
+        { category: 'Art', project_count: 4 },
+      ],
+      generated_at: '2026-03-01T12:00:00.123Z',
+    })
+    expect(statsSchema.parse(presented)).toEqual(presented)
+  })
+
+  it('are 0 if the divisor is 0', () => {
+    const nothing = {
+      ...stats,
+      total_pledges: 0,
+      projects_funded: 0,
+      projects_failed: 0,
+      projects_cancelled: 0,
+    }
+    expect(presentStats(nothing, 'USD')).toMatchObject({ success_rate: 0, average_pledge: 0 })
+  })
+
+  // A number leaves the API as its shortest decimal text, which is what is checked here, digit by digit.
+  it('round the average to the digits of the currency, and the rate to two, exactly and half up', () => {
+    const currencies = fc.constantFrom('JPY', 'USD', 'KWD', 'CLF')
+    const amountMinor = fc.bigInt({ min: 0n, max: 10n ** 14n })
+    const count = fc.integer({ min: 1, max: 2_000_000_000 })
+    fc.assert(
+      fc.property(
+        currencies,
+        amountMinor,
+        count,
+        count,
+        count,
+        (currency, minor, pledges, funded, failed) => {
+          const digits = currencyDigits(currency) ?? 0
+          const row = {
+            ...stats,
+            total_raised: Number(minor) / 10 ** digits,
+            total_pledges: pledges,
+            projects_funded: funded,
+            projects_failed: failed,
+            projects_cancelled: 0,
+          }
+          const { average_pledge: average, success_rate: rate } = presentStats(row, currency)
+          expect(inUnits(average, digits)).toBe(halfUp(minor, BigInt(pledges)))
+          expect(inUnits(rate, 2)).toBe(halfUp(10_000n * BigInt(funded), BigInt(funded) + BigInt(failed)))
+        },
+      ),
+    )
+  })
+
+  it('keep a total that a number cannot hold exactly', () => {
+    const row = { ...stats, total_raised: 1e30, total_pledges: 4 }
+    expect(presentStats(row, 'USD').average_pledge).toBe(2.5e29)
+  })
+})
+
+/** The text of the number as an integer of the last digit's units. Throws if it has more digits. */
+function inUnits(value: number, digits: number): bigint {
+  const [whole = '', decimals = ''] = String(value).split('.')
+  if (decimals.length > digits) throw new Error(`${value} has more than ${digits} decimals`)
+  return BigInt(whole + decimals.padEnd(digits, '0'))
+}
+
+function halfUp(dividend: bigint, divisor: bigint): bigint {
+  const rest = dividend % divisor
+  return dividend / divisor + (2n * rest >= divisor ? 1n : 0n)
+}
+
+it('shows timestamps as ISO 8601 in UTC with milliseconds', () => {
+  expect(presentTimestamp('1900-01-01 00:00:00.000')).toBe('1900-01-01T00:00:00.000Z')
+  expect(presentTimestamp('2299-12-31 23:59:59.999')).toBe('2299-12-31T23:59:59.999Z')
+})

@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest'
+import { sorts } from '../../../../contracts/api/parameters.ts'
+import {
+  apiKeyBucketsStatement,
+  apiKeysFingerprintStatement,
+  apiKeysStatement,
+  type ListQuery,
+  projectDetailStatement,
+  projectsStatement,
+  revokedKeysStatement,
+  snapshotStatement,
+  statsStatement,
+} from '../../../../services/query/views/statements.ts'
+
+const databases = { model: 'the_model', views: 'the_views' }
+const everything: ListQuery = { status: null, category: null, sort: 'newest', updatedSince: null }
+const bounds = { commitHorizonMs: 5000, msMax: 1500 }
+
+describe('the statement of a list', () => {
+  it('has no condition for a query without filters', () => {
+    const { query, query_params } = snapshotStatement(everything, databases, bounds)
+    expect(query).not.toContain('WHERE')
+    expect(query_params).toEqual({ horizon_ms: 5000 })
+  })
+
+  it('puts values from the client into typed placeholders, never into the text', () => {
+    const category = "'; DROP TABLE campaigns; --"
+    const query: ListQuery = { status: 'LIVE', category, sort: 'newest', updatedSince: 1234 }
+    const statement = snapshotStatement(query, databases, bounds)
+    expect(statement.query).not.toContain('DROP')
+    expect(statement.query).toContain('status = {status:String}')
+    expect(statement.query).toContain('category = {category:String}')
+    expect(statement.query).toContain('updated_at >= fromUnixTimestamp64Milli({updated_since:Int64}')
+    expect(statement.query_params).toEqual({
+      horizon_ms: 5000,
+      status: 'LIVE',
+      category,
+      updated_since: 1234,
+    })
+  })
+
+  it.each(sorts)('breaks the ties of %s by id', sort => {
+    expect(snapshotStatement({ ...everything, sort }, databases, bounds).query).toMatch(
+      /ORDER BY [^;]+, campaign_id\n\)/,
+    )
+  })
+
+  it('is equal for equal queries', () => {
+    expect(snapshotStatement(everything, databases, bounds)).toEqual(
+      snapshotStatement(everything, databases, bounds),
+    )
+  })
+})
+
+describe('every statement', () => {
+  const statements = {
+    list: snapshotStatement(everything, databases, bounds),
+    projects: projectsStatement(['a', 'b'], databases, 1500),
+    detail: projectDetailStatement('slug', databases, 1500),
+    stats: statsStatement(databases, 1500),
+    fingerprint: apiKeysFingerprintStatement(databases, 1500),
+    keyBuckets: apiKeyBucketsStatement(1024, databases, 1500),
+    keys: apiKeysStatement([1, 2], 1024, databases, 1500),
+    revoked: revokedKeysStatement(databases, 1500),
+  }
+
+  it.each(Object.entries(statements))(
+    'reads the views, or the keys and the watermark and nothing else of the model: %s',
+    (_, { query }) => {
+      const read = [...query.matchAll(/\b(the_\w+\.\w+)/g)].map(match => match[1])
+      expect(read.length).toBeGreaterThan(0)
+      for (const name of read)
+        expect(name).toMatch(/^(the_views\.\w+|the_model\.(api_keys|revoked_keys|watermark))$/)
+    },
+  )
+
+  it.each(Object.entries(statements))(
+    'bounds its own time, in whole seconds rounded up: %s',
+    (_, { query }) => {
+      expect(query).toMatch(/SETTINGS .*max_execution_time = 2$/)
+    },
+  )
+
+  it('names ids and slug as parameters', () => {
+    expect(statements.projects.query_params).toEqual({ ids: ['a', 'b'] })
+    expect(statements.detail.query_params).toEqual({ slug: 'slug' })
+  })
+})

@@ -1,0 +1,28 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { resumedRebuild } from '../../../services/rebuild/lease.ts'
+import type { RebuildDetail, RebuildState } from '../../../services/rebuild/rebuild-log.ts'
+import { wholeRequest } from '../../support/rebuild-request.ts'
+
+const hourMs = 3_600_000
+const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
+
+function interrupted(phase: RebuildState['phase'], ageMs: number): RebuildState {
+  const detail = { request: wholeRequest, program: version, records: 7, rejects: 1 } as RebuildDetail
+  return { id: '1', run: 'killed', phase, detail, writtenAt: '', ageMs, isAborting: false }
+}
+
+test('a rebuild that was interrupted for so long that Kafka may have dropped deletions begins again', () => {
+  expect(resumedRebuild(interrupted('folding', 11 * hourMs), wholeRequest)).toMatchObject({
+    phase: 'folding',
+  })
+  expect(resumedRebuild(interrupted('folding', 13 * hourMs), wholeRequest)).toMatchObject({
+    phase: 'preparing',
+    detail: { records: 0, rejects: 0 },
+  })
+})
+
+test('after the swap it continues however long it was interrupted', () => {
+  const late = interrupted('finishing', 999 * hourMs)
+  expect(resumedRebuild(late, wholeRequest)).toMatchObject({ phase: 'finishing' })
+})

@@ -1,0 +1,138 @@
+import { describe, expect, test } from 'vitest'
+import { readMigrations } from '../../../../services/shared/tables/migrate.ts'
+import {
+  distributedDatabases,
+  replicatedForms,
+  replicatedSettings,
+} from '../../../../services/shared/tables/replicated.ts'
+import { readRoles } from '../../../../services/shared/tables/roles.ts'
+
+const databases = { model: 'pledgeview', views: 'crowdfunding' }
+const replicated = { cluster: 'main' }
+const statements = [...readMigrations(databases, { replicated }), ...readRoles(databases, { replicated })]
+  .flatMap(file => file.statements)
+  .map(statement => statement.replaceAll(/\s+/g, ' '))
+
+/** What follows the columns, of the statement that makes this table. */
+function definitionOf(table: string): string {
+  const statement = statements.find(text =>
+    text.startsWith(`CREATE TABLE IF NOT EXISTS ${table} ON CLUSTER 'main' `),
+  )
+  expect(statement, `there is a statement for ${table}`).toBeDefined()
+  return statement?.slice(statement.indexOf(' ENGINE = ') + 1) ?? ''
+}
+
+describe('on a cluster', () => {
+  test('every statement runs on all of its servers', () => {
+    expect(statements.filter(statement => !statement.includes(" ON CLUSTER 'main'"))).toEqual([])
+  })
+
+  test.each([
+    ['campaign_ledger', 'ReplacingMergeTree', ', version', 'ORDER BY campaign_id'],
+    ['pledge_ledger', 'ReplacingMergeTree', ', version', 'ORDER BY (campaign_id, pledge_id)'],
+    ['campaigns', 'ReplacingMergeTree', ', fold_id, is_deleted', 'ORDER BY campaign_id'],
+    ['api_keys', 'ReplacingMergeTree', ', fold_id, is_deleted', 'ORDER BY api_key'],
+    ['fold_log', 'MergeTree', '', 'ORDER BY fold_id'],
+  ])(
+    '%s is replicated within its shard, and keeps its engine, order and settings',
+    (table, engine, more, order) => {
+      const path = `'/clickhouse/tables/{shard}/pledgeview/${table}', '{replica}'`
+      const definition = definitionOf(`pledgeview.${table}`)
+      expect(definition).toContain(`ENGINE = Replicated${engine}(${path}${more}) ${order}`)
+      expect(definition).toContain('fsync_after_insert = 1')
+    },
+  )
+
+  test('no table has another’s place in Keeper, and none depends on the name it has now', () => {
+    const paths = statements.flatMap(statement => /Replicated\w*\('([^']+)'/.exec(statement)?.[1] ?? [])
+    expect(paths).toHaveLength(14)
+    expect(new Set(paths).size).toBe(paths.length)
+    expect(paths.filter(path => /\{(?:table|database|uuid)\}/.test(path))).toEqual([])
+  })
+
+  test('all that a fold needs of a campaign lies on the campaign’s shard', () => {
+    for (const table of ['campaign_ledger', 'pledge_ledger', 'campaigns']) {
+      expect(definitionOf(`pledgeview_all.${table}`)).toBe(
+        `ENGINE = Distributed('main', 'pledgeview', '${table}', cityHash64(campaign_id))`,
+      )
+    }
+  })
+
+  test('all keys are on one shard, so that those of an account are counted together', () => {
+    for (const table of ['api_key_ledger', 'api_keys']) {
+      expect(definitionOf(`pledgeview_all.${table}`)).toContain(`'${table}', cityHash64(api_key) % 1)`)
+    }
+  })
+
+  test('a fold follows the batches of all shards, and has its own epochs and log', () => {
+    expect(definitionOf('pledgeview.batch_log')).toBe(definitionOf('pledgeview_all.batch_log'))
+    expect(definitionOf('pledgeview.batch_log')).toContain(
+      "Distributed('main', 'pledgeview', 'batch_log_shard'",
+    )
+    expect(definitionOf('pledgeview.batch_log_shard')).toContain('TTL toDateTime(appended_at)')
+    expect(statements.filter(text => /pledgeview_all\.fold_/.test(text))).toEqual([])
+  })
+
+  test('every server knows which migrations ran', () => {
+    const replicatedMigrations = replicatedForms(
+      'CREATE TABLE IF NOT EXISTS ${model}.migrations (n UInt8)\nENGINE = MergeTree\nORDER BY n',
+      replicated,
+    )
+    expect(replicatedMigrations).toEqual([
+      "CREATE TABLE IF NOT EXISTS ${model}.migrations ON CLUSTER 'main' (n UInt8)\n" +
+        "ENGINE = ReplicatedMergeTree('/clickhouse/tables/all/${model}/migrations', '{shard}-{replica}')\nORDER BY n",
+    ])
+  })
+
+  test('the views read the whole tables, and a subquery over them is answered once', () => {
+    const views = statements.filter(statement => statement.startsWith('CREATE OR REPLACE VIEW'))
+    expect(views).toHaveLength(7)
+    for (const view of views) {
+      expect(view).toMatch(/FROM pledgeview_all\.(?:campaigns|stamp_floor|api_keys)\b/)
+      expect(view).not.toMatch(/\bpledgeview\./)
+      expect(view).not.toMatch(/(?<!GLOBAL) IN \(/)
+    }
+  })
+
+  test('the query service and the views’ definer may read the whole tables and the shards’ parts', () => {
+    for (const database of ['pledgeview', 'pledgeview_all']) {
+      expect(statements).toContain(
+        `GRANT ON CLUSTER 'main' SELECT ON ${database}.api_keys TO pledgeview_query`,
+      )
+      expect(statements).toContain(
+        `GRANT ON CLUSTER 'main' SELECT ON ${database}.pledge_ledger TO pledgeview_definer`,
+      )
+    }
+  })
+
+  test('services that insert into and read from all shards find everything in one database', () => {
+    expect(distributedDatabases(databases)).toEqual({ model: 'pledgeview_all', views: 'crowdfunding' })
+  })
+
+  test('a statement sees all inserts that were acknowledged before it, or fails', () => {
+    expect(replicatedSettings).toMatchObject({
+      insert_quorum: 'auto',
+      insert_quorum_parallel: 0,
+      select_sequential_consistency: 1,
+      distributed_foreground_insert: 1,
+      skip_unavailable_shards: 0,
+    })
+  })
+
+  test.each([
+    'CREATE TABLE IF NOT EXISTS ${model}.never_heard_of (n UInt8)\nENGINE = MergeTree\nORDER BY n',
+    'ALTER TABLE ${model}.campaigns ADD COLUMN n UInt8',
+    'DROP TABLE ${model}.campaigns',
+  ])('a statement without a defined form is refused: %s', statement => {
+    expect(() => replicatedForms(statement, replicated)).toThrow()
+  })
+
+  test.each(['', 'a b', "x'; DROP", '{cluster}'])('a cluster cannot have the name %j', cluster => {
+    expect(() => replicatedForms('CREATE DATABASE IF NOT EXISTS ${model}', { cluster })).toThrow(TypeError)
+  })
+})
+
+test('on one server, statements stay as the files have them', () => {
+  const plain = readMigrations(databases).flatMap(file => file.statements)
+  expect(plain.filter(statement => /ON CLUSTER|Replicated|Distributed|_all\b/.test(statement))).toEqual([])
+})
