@@ -1,11 +1,14 @@
 /**
- * The last lines of a test run: the sources of its services, what was skipped and why, which suites it left out, and then one
- * line that any CI can read.
+ * The last lines of a test run: the sources of its services, what was skipped and why, what failed and why, which suites it left
+ * out, and then one line that any CI can read. Failures are named here again because many a CI keeps only the end of its output.
  *
  * Runs beside Vitest's own reporter. A module that failed to load counts as one failure: its tests are not known. In CI
  * (CI=true) a skipped test counts as a failure, because CI has all that the tests need.
  */
 import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node'
+
+/** How many failures the summary names. */
+const failuresNamedMax = 30
 
 interface Outcome {
   passed: number
@@ -14,6 +17,8 @@ interface Outcome {
   /** The tests that were skipped, by reason. */
   reasons: Map<string, { tests: number; files: Set<string> }>
   sources: Set<string>
+  /** What failed, with the first line of its error. */
+  failures: string[]
 }
 
 export default class SummaryReporter implements Reporter {
@@ -24,13 +29,14 @@ export default class SummaryReporter implements Reporter {
   }
 
   onTestRunEnd(modules: ReadonlyArray<TestModule>, unhandledErrors: ReadonlyArray<unknown>): void {
-    const { passed, failed, skipped, reasons, sources } = outcomeOf(modules, unhandledErrors.length)
+    const { passed, failed, skipped, reasons, sources, failures } = outcomeOf(modules, unhandledErrors)
     const isCi = process.env.CI === 'true'
     for (const source of [...sources].toSorted()) print(`service: ${source}`)
     for (const [reason, { tests, files }] of reasons) {
       print(`${isCi ? 'FAILED: CI requires what was skipped, ' : 'skipped '}${tests} tests: ${reason}`)
       print(`  in ${[...files].toSorted().join(', ')}`)
     }
+    for (const failure of failures.slice(0, failuresNamedMax)) print(`FAILED: ${failure}`)
     if (isCi && skipped > 0) process.exitCode = 1
     const projects = this.#vitest?.projects.map(({ name }) => name) ?? []
     if (projects.includes('short') && !projects.includes('long')) {
@@ -44,17 +50,31 @@ export default class SummaryReporter implements Reporter {
   }
 }
 
-function outcomeOf(modules: ReadonlyArray<TestModule>, errors: number): Outcome {
-  const outcome: Outcome = { passed: 0, failed: errors, skipped: 0, reasons: new Map(), sources: new Set() }
+function outcomeOf(modules: ReadonlyArray<TestModule>, unhandledErrors: ReadonlyArray<unknown>): Outcome {
+  const outcome: Outcome = {
+    passed: 0,
+    failed: 0,
+    skipped: 0,
+    reasons: new Map(),
+    sources: new Set(),
+    failures: [],
+  }
+  const fail = (what: string, errors: ReadonlyArray<unknown>) => {
+    outcome.failed++
+    outcome.failures.push(`${what}: ${firstLineOf(errors[0])}`)
+  }
+  for (const error of unhandledErrors) fail('an error that no test caught', [error])
   for (const module of modules) {
-    if (module.errors().length > 0) outcome.failed++
+    if (module.errors().length > 0) fail(module.relativeModuleId, module.errors())
     // If the set-up of a suite failed, none of its tests ran: the suite counts as a failure, its tests as skipped.
-    for (const suite of module.children.allSuites()) if (suite.errors().length > 0) outcome.failed++
+    for (const suite of module.children.allSuites()) {
+      if (suite.errors().length > 0) fail(`${module.relativeModuleId} > ${suite.fullName}`, suite.errors())
+    }
     for (const test of module.children.allTests()) {
       for (const source of test.meta().sources ?? []) outcome.sources.add(source)
-      const { state } = test.result()
+      const { state, errors } = test.result()
       if (state === 'passed') outcome.passed++
-      else if (state === 'failed') outcome.failed++
+      else if (state === 'failed') fail(`${module.relativeModuleId} > ${test.fullName}`, errors)
       else {
         outcome.skipped++
         const reason = reasonOf(test)
@@ -64,6 +84,12 @@ function outcomeOf(modules: ReadonlyArray<TestModule>, errors: number): Outcome 
     }
   }
   return outcome
+}
+
+function firstLineOf(error: unknown): string {
+  const text =
+    typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error)
+  return text.split('\n', 1)[0] ?? ''
 }
 
 function reasonOf(test: TestCase): string {
