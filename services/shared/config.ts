@@ -101,6 +101,18 @@ const settingsSchema = z
     PLEDGEVIEW_TRUST_PROXY: proxies,
     PLEDGEVIEW_PORT: count(8_080, { min: 0, max: 65_535 }),
     PLEDGEVIEW_OPS_PORT: count(9_090, { min: 0, max: 65_535 }),
+    PLEDGEVIEW_PORTAL_PORT: count(8_081, { min: 0, max: 65_535 }),
+    PLEDGEVIEW_PORTAL_URL: webAddress.optional(),
+    PLEDGEVIEW_API_URL: webAddress.optional(),
+    PLEDGEVIEW_PORTAL_KEY: key,
+    PLEDGEVIEW_SMTP_URL: z
+      .string()
+      .regex(/^smtps?:\/\/\S+$/, 'is not an smtp:// or smtps:// address')
+      .optional(),
+    PLEDGEVIEW_MAIL_FROM: z.string().default('Pledgeview <no-reply@localhost>'),
+    PLEDGEVIEW_OIDC_ISSUER: webAddress.optional(),
+    PLEDGEVIEW_OIDC_CLIENT_ID: z.string().optional(),
+    PLEDGEVIEW_OIDC_CLIENT_SECRET: z.string().optional(),
     PLEDGEVIEW_KAFKA_BROKERS: list
       .pipe(z.array(z.string().regex(/^\S+:\d{1,5}$/, 'contains an address that is not host:port')))
       .optional(),

@@ -1,0 +1,78 @@
+/** The frame of every page: head, navigation, content, footer. */
+import { type Html, html } from './html.ts'
+
+export interface PageOptions {
+  title: string
+  /** One sentence for search engines and link previews. */
+  description?: string
+  /** Path of the page, to mark its entry of the navigation. */
+  path: string
+  /** The e-mail address of the person who is signed in. */
+  signedInAs?: string | undefined
+  /** The CSRF token, for the sign-out button. Only with `signedInAs`. */
+  csrf?: string | undefined
+  content: Html
+  /** Scripts of `/static` that this page needs, beside portal.js. */
+  scripts?: readonly string[]
+}
+
+const navigation = [
+  { path: '/docs', title: 'Guide' },
+  { path: '/reference', title: 'Reference' },
+  { path: '/explorer', title: 'Explorer' },
+  { path: '/changes', title: 'Versions' },
+] as const
+
+/** The whole page as text. */
+export function page(options: PageOptions): string {
+  const { title, description, path, content, scripts = [] } = options
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+${description && html`<meta name="description" content="${description}">`}
+<title>${title}${path === '/' ? '' : ' · Pledgeview'}</title>
+<link rel="icon" href="/static/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/static/pico.css">
+<link rel="stylesheet" href="/static/portal.css">
+<script src="/static/portal.js" defer></script>
+${scripts.map(script => html`<script src="/static/${script}" defer></script>`)}
+</head>
+<body>
+<a class="skip" href="#content">Skip to the content</a>
+<header class="container">
+<nav aria-label="Main">
+<a class="brand" href="/">Pledgeview</a>
+<ul>${navigation.map(entry => navigationEntry(entry, path))}</ul>
+${accountEntries(options)}
+</nav>
+</header>
+<main id="content" class="container">
+${content}
+</main>
+<footer class="container">
+<p>Public campaign data, read-only. <a href="/docs">Guide</a> · <a href="/openapi.json">OpenAPI</a> · <a href="/changes">Versions</a></p>
+</footer>
+</body>
+</html>
+`.text
+}
+
+function navigationEntry({ path, title }: { path: string; title: string }, current: string): Html {
+  return path === current
+    ? html`<li><a href="${path}" aria-current="page">${title}</a></li>`
+    : html`<li><a href="${path}">${title}</a></li>`
+}
+
+function accountEntries({ signedInAs, csrf, path }: PageOptions): Html {
+  if (signedInAs === undefined) {
+    return html`<ul class="account"><li><a href="/sign-in"${path === '/sign-in' && html` aria-current="page"`}>Sign in</a></li></ul>`
+  }
+  return html`<ul class="account">
+${navigationEntry({ path: '/access', title: 'API access' }, path)}
+${navigationEntry({ path: '/account', title: 'Account' }, path)}
+<li><form method="post" action="/sign-out"><input type="hidden" name="_csrf" value="${csrf ?? ''}"><button type="submit" class="link">Sign out</button></form></li>
+</ul>`
+}

@@ -1,0 +1,131 @@
+/**
+ * What the portal's pages need of the rest: accounts, keys, usage, mail and the live state. Each has its implementations
+ * beside it; `service.ts` chooses them. Times are Unix milliseconds unless a name says otherwise.
+ */
+import type { KeyRecord } from '../shared/api-keys/api-keys.ts'
+
+/** A person's account. It is known by a keyed hash of the e-mail address, so two sign-ups at once meet. */
+export interface Account {
+  account_id: string
+  email: string
+  created_at: number
+  /** Sessions that began earlier have ended ("sign out everywhere"). */
+  sessions_valid_from: number
+}
+
+/** A program of an account that calls the API. Its keys carry its name, URL and contact address. */
+export interface Integration {
+  integration_id: string
+  account_id: string
+  name: string
+  url: string
+  contact_email: string
+  created_at: number
+}
+
+/** Accounts and integrations, from the topic `accounts`. Every answer includes what this process has written before. */
+export interface Accounts {
+  /** The account with this id, as the log has it now. */
+  find(accountId: string): Promise<Account | undefined>
+  /** The account of a verified e-mail address. Creates it if there is none. */
+  ofVerifiedEmail(email: string): Promise<Account>
+  /** Ends every session that began before now. */
+  endSessions(accountId: string): Promise<void>
+  integrations(accountId: string): Promise<Integration[]>
+  /** Adds or replaces an integration. At most `integrationsMax` for an account; throws `AccountError` beyond it. */
+  saveIntegration(integration: Integration): Promise<void>
+  removeIntegration(accountId: string, integrationId: string): Promise<void>
+  /** Deletes the account and its integrations with tombstones. Its keys have to be revoked before. */
+  delete(accountId: string): Promise<void>
+  close(): Promise<void>
+}
+
+/** When the old key of a replacement ends. */
+export type Overlap = 'at-once' | 'one-hour' | 'one-day'
+
+/**
+ * The API keys of accounts. A key that `issue` or `replace` made ends by itself after `confirmMsMax`, unless `confirm` was
+ * called: it is called once the secret was shown. So no key stays whose secret nobody has.
+ */
+export interface PortalKeys {
+  /** The keys of an account, oldest first, the revoked ones included. */
+  ofAccount(accountId: string): Promise<PortalKey[]>
+  /** Resolves when the key is active. Throws `KeyError` with a reason for people, for example that three are active. */
+  issue(integration: Integration): Promise<{ key: string; secret: string }>
+  /** The secret was shown: the key stays. Does nothing if the key is confirmed already. Throws `KeyError` if it has ended. */
+  confirm(accountId: string, key: string): Promise<void>
+  /** By the first 16 characters or the whole key. Throws `KeyError` if the account has no such key. */
+  revoke(accountId: string, key: string): Promise<PortalKey>
+  replace(
+    accountId: string,
+    key: string,
+    overlap: Overlap,
+    integration: Integration,
+  ): Promise<{ key: string; secret: string }>
+}
+
+export interface PortalKey extends KeyRecord {
+  /** Empty for a key that `keys issue` made. */
+  integration_id: string
+  /** The key ends at this moment unless its secret is shown before. Null: it was shown. */
+  confirm_by_ms: number | null
+  /** The key ends at this moment, because another replaces it. Null: it does not. */
+  expires_at_ms: number | null
+}
+
+/** Answers to a key by outcome. */
+export interface UsageCounts {
+  ok: number
+  not_modified: number
+  unauthorized: number
+  too_many: number
+  /** Every other status. */
+  other: number
+  /** Requests to a deprecated version, out of all of them. */
+  deprecated: number
+}
+
+export interface KeyUsage {
+  /** Right to a minute. `never` only if it is known. `unknown` if the key is older than the counts. */
+  last_used: number | 'never' | 'unknown'
+  /** The last 30 UTC days, oldest first, days without requests included. `day`: `2026-11-22`. */
+  days: (UsageCounts & { day: string })[]
+}
+
+export interface UsageReader {
+  /** By whole key. Every given key has an entry. */
+  ofKeys(keys: readonly { key: string; issued_at_ms: number }[]): Promise<Map<string, KeyUsage>>
+}
+
+/** A mail as text. `id` makes the Message-ID, so that a mail that is sent twice is recognised. */
+export interface Mail {
+  id: string
+  to: string
+  subject: string
+  text: string
+}
+
+export interface Mailer {
+  /** Resolves when the server (or the outbox) has the mail. Throws if it does not. Never logs the text. */
+  send(mail: Mail): Promise<void>
+  close(): Promise<void>
+}
+
+/** What the notices need to know of the portal's own actions. Never throws: a mail that fails is retried elsewhere. */
+export interface KeyNotices {
+  created(account: Account, integration: Integration, keyPrefix: string): Promise<void>
+  revoked(account: Account, name: string, keyPrefix: string): Promise<void>
+}
+
+/** What the landing page says of the data. */
+export interface LiveState {
+  status: 'up to date' | 'behind' | 'unavailable'
+  campaigns: number | undefined
+  /** The watermark: every change up to this moment can be read. */
+  as_of: number | undefined
+}
+
+export interface LiveStateReader {
+  /** Never throws; kept for some seconds. */
+  read(): Promise<LiveState>
+}

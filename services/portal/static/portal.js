@@ -1,0 +1,1 @@
+// Progressive help only: every page works without it.
