@@ -5,6 +5,7 @@ import { EventEmitter, once } from 'node:events'
 import type { Admin, KafkaMessage } from 'kafkajs'
 import pino from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
+import { portalTopics } from '../../../contracts/events/portal-event.ts'
 import {
   createKafka,
   type KafkaSettings,
@@ -72,5 +73,5 @@ export async function readTopic(
 }
 
 function namesOf(settings: KafkaSettings): string[] {
-  return [...topics.map(topic => topicName(settings, topic)), rejectTopicName(settings)]
+  return [...[...topics, ...portalTopics].map(topic => topicName(settings, topic)), rejectTopicName(settings)]
 }

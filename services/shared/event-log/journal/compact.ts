@@ -28,6 +28,7 @@ import {
 } from './file.ts'
 import { readPositions } from './positions.ts'
 import { countRejects } from './rejects.ts'
+import { compactStates } from './state-compaction.ts'
 
 export interface CompactionOptions {
   /** The version of the event that a record holds; `undefined` if it is no valid event. */
@@ -38,6 +39,8 @@ export interface CompactionOptions {
   isDry: boolean
   /** A larger file is not rewritten, because other writers would wait too long. */
   rewriteBytesMax: number
+  /** Unix ms; tombstones of state topics are removed a week after they were appended. Default: now. */
+  now?: number
 }
 
 export interface CompactionReport {
@@ -45,6 +48,8 @@ export interface CompactionReport {
   records: number
   /** Superseded records that some consumer has not read yet. They stay. */
   unread: number
+  /** Records of the state topics that were removed, or in a dry run found: replaced ones, and old tombstones. */
+  states: number
   rejects: number
   rejectsLeft: number
   bytesBefore: number
@@ -77,6 +82,7 @@ export async function compactJournal(path: string, options: CompactionOptions): 
     let records = 0
     let unread = 0
     let rejects = 0
+    const states = await compactStates(db, path, { ...options, now: options.now ?? Date.now() })
     for (const topic of topics) {
       const found = findSuperseded(db, topic, options)
       records += found.superseded.length
@@ -88,7 +94,7 @@ export async function compactJournal(path: string, options: CompactionOptions): 
       const removed = options.removesRejects ? rejectsBefore : rejects
       const rejectsLeft = rejectsBefore - removed
       const sizes = { bytesBefore, bytesAfter: bytesBefore, isRewritten: false }
-      return { records, unread, rejects: removed, rejectsLeft, ...sizes }
+      return { records, unread, states, rejects: removed, rejectsLeft, ...sizes }
     }
     if (options.removesRejects) await removeAllRejects(db, path)
     const isRewritten = bytesBefore <= options.rewriteBytesMax
@@ -97,7 +103,7 @@ export async function compactJournal(path: string, options: CompactionOptions): 
     const rejectsLeft = countRejects(db, {})
     const bytesAfter = bytesOf(path)
     rejects = Math.max(0, rejectsBefore - rejectsLeft)
-    return { records, unread, rejects, rejectsLeft, bytesBefore, bytesAfter, isRewritten }
+    return { records, unread, states, rejects, rejectsLeft, bytesBefore, bytesAfter, isRewritten }
   } finally {
     db.close()
   }

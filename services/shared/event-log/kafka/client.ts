@@ -6,6 +6,7 @@
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
 import { type Topic, topics } from '../../../../contracts/events/event.ts'
+import type { PortalTopic } from '../../../../contracts/events/portal-event.ts'
 import { loadKafkajs } from './library.ts'
 
 export interface KafkaSettings {
@@ -62,7 +63,10 @@ export function createKafka(settings: KafkaSettings, logger: Logger): Kafkajs.Ka
 }
 
 /** A topic's name in the cluster. */
-export function topicName({ topicPrefix }: Pick<KafkaSettings, 'topicPrefix'>, topic: Topic): string {
+export function topicName(
+  { topicPrefix }: Pick<KafkaSettings, 'topicPrefix'>,
+  topic: Topic | PortalTopic,
+): string {
   return `${topicPrefix}${topic}`
 }
 

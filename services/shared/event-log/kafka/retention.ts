@@ -2,6 +2,7 @@
 import type { Admin } from 'kafkajs'
 import type { Logger } from 'pino'
 import { topics } from '../../../../contracts/events/event.ts'
+import { portalTopics } from '../../../../contracts/events/portal-event.ts'
 import { createKafka, type KafkaSettings, rejectTopicName, topicName } from './client.ts'
 import { loadKafkajs } from './library.ts'
 
@@ -42,7 +43,7 @@ export async function readRetention(
   try {
     const rejects = rejectTopicName(settings)
     if (removesRejects) await deleteMessages(admin, rejects)
-    const names = topics.map(topic => topicName(settings, topic))
+    const names = [...topics, ...portalTopics].map(topic => topicName(settings, topic))
     const configs = await readConfigs(admin, [...names, rejects])
     const value = (name: string, entry: string) => bounded(configs.get(name)?.[entry])
     const partitions = await admin.fetchTopicOffsets(rejects)

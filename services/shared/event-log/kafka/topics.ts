@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Admin, ITopicConfig } from 'kafkajs'
 import type { Logger } from 'pino'
 import { topics } from '../../../../contracts/events/event.ts'
+import { portalTopics } from '../../../../contracts/events/portal-event.ts'
 import { createKafka, isOutage, type KafkaSettings, rejectTopicName, topicName } from './client.ts'
 import { loadKafkajs } from './library.ts'
 
@@ -93,7 +94,7 @@ async function doAnswer(admin: Admin, created: readonly ITopicConfig[]): Promise
 function wantedTopics(settings: TopicSettings): WantedTopic[] {
   const { partitions, replication, rejectRetentionMs, compactionLagMs, tombstoneRetentionMs } = settings
   return [
-    ...topics.map(topic => ({
+    ...[...topics, ...portalTopics].map(topic => ({
       name: topicName(settings, topic),
       partitions,
       replication,
