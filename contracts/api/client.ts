@@ -1,9 +1,9 @@
 /**
  * A client of the API: single requests, and a mirror of the public campaigns that stays up to date.
  *
- * It needs only fetch, so it runs on any runtime once its types are stripped (Node does this itself from 22.18 on). It
- * retries requests that may succeed later, waits when the rate limit requires it, and does not repeat a request within
- * the cache period.
+ * It needs only fetch, so it runs in Node and in browsers. `npm run client:pack` builds it as a package. It retries
+ * requests that may succeed later, waits when the rate limit requires it, and does not repeat a request within the cache
+ * period.
  *
  *     const client = createClient({ baseUrl: 'https://api.example/api/v1', key, secret })
  *     for await (const change of client.mirror({ store })) {
@@ -12,6 +12,7 @@
  *     }
  */
 import { createAnswers } from './client/answers.ts'
+import type { ProjectDetail, ProjectListBody, Stats } from './client/bodies.ts'
 import { ClientError } from './client/errors.ts'
 import type {
   Abortable,
@@ -37,8 +38,8 @@ import {
 import { createTransport } from './client/transport.ts'
 import { walk } from './client/walk.ts'
 import { limitMax } from './parameters.ts'
-import type { ProjectDetail, ProjectListBody, Stats } from './schemas.ts'
 
+export type { Project, ProjectDetail, ProjectListBody, Reward, Stats } from './client/bodies.ts'
 export { ClientError, type ClientErrorCode } from './client/errors.ts'
 export type {
   Abortable,
@@ -52,7 +53,6 @@ export type {
 export type { Filter } from './client/pages.ts'
 export type { Runtime } from './client/runtime.ts'
 export type { Change, Ids, WatermarkStore } from './client/sync.ts'
-export type { Project, ProjectDetail, ProjectListBody, Reward, Stats } from './schemas.ts'
 
 /** Every promise rejects with `ClientError` or with the reason of the abort signal. */
 export interface Client {
@@ -90,6 +90,7 @@ const dayMs = 86_400_000
  * Creates a client. It sends nothing before the first call. Throws `RangeError` for an option that can never be valid.
  */
 export function createClient(options: ClientOptions): Client {
+  checkBaseUrl(options.baseUrl)
   checkCredentials(options)
   const runtime: Runtime = { ...defaultRuntime, ...options.runtime }
   const { now, sleep } = runtime
@@ -218,9 +219,17 @@ function checkFilter({ status, category }: Filter, allowFilteredDelta = false): 
   })
 }
 
+/** The text is not repeated in an error: it may contain a password. */
+function checkBaseUrl(baseUrl: string): void {
+  const isAddress = /^https?:\/\/[^\s/]/.test(baseUrl) && URL.canParse(baseUrl)
+  if (!isAddress) throw new RangeError('baseUrl must be an http or https address')
+  const { username, password, search, hash } = new URL(baseUrl)
+  if (username || password) throw new RangeError('baseUrl must have no user name: use key and secret')
+  if (search || hash) throw new RangeError('baseUrl must end with its path, without ? or #')
+}
+
 /** Without these checks, options that cannot form a request would look like a network failure. */
-function checkCredentials({ baseUrl, key, secret }: ClientOptions): void {
-  if (!/^https?:\/\/[^\s/]/.test(baseUrl)) throw new RangeError('baseUrl must be an http or https address')
+function checkCredentials({ key, secret }: ClientOptions): void {
   for (const [name, value] of Object.entries({ key, secret })) {
     if (!/^[\x20-\x7e]+$/.test(value)) throw new RangeError(`${name} must be printable ASCII characters`)
   }

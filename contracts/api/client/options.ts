@@ -1,6 +1,6 @@
 /** The options of the client, and the parameters and results of its methods. */
 import type { ListParameters } from '../parameters.ts'
-import type { ProjectListBody } from '../schemas.ts'
+import type { ProjectListBody } from './bodies.ts'
 import type { ClientError } from './errors.ts'
 import type { Filter } from './pages.ts'
 import type { Runtime } from './runtime.ts'

@@ -1,7 +1,8 @@
 /** List requests: their paths, and their parsed responses. Pure. */
+import { basePath } from '../conventions.ts'
 import { formatListQuery, type ListParameters, listDefaults, readTimestamp } from '../parameters.ts'
-import type { Project, ProjectListBody } from '../schemas.ts'
 import { freshMs } from './answers.ts'
+import type { Project, ProjectListBody } from './bodies.ts'
 import { ClientError } from './errors.ts'
 import { wholeNumber } from './pacer.ts'
 import type { Answer } from './transport.ts'
@@ -67,7 +68,11 @@ export function bodyOf<Body extends object>(text: string): Partial<Body> {
 
 /** The error for a response that this API does not send. */
 export function unexpected(what: string): ClientError {
-  return new ClientError({ code: 'unexpected_response', message: `not a response of this API: ${what}` })
+  const hint = `Check baseUrl: it must be the address of the API, which ends in ${basePath}`
+  return new ClientError({
+    code: 'unexpected_response',
+    message: `not a response of this API: ${what}. ${hint}`,
+  })
 }
 
 /** Parses a moment given by the consumer to Unix milliseconds. Throws `invalid_parameter`. */

@@ -5,7 +5,7 @@
  * further, and of each walk the last 10,000 campaigns. A forgotten campaign is only yielded once more. It compares the
  * list fields except `days_remaining`, which changes with the clock.
  */
-import type { Project } from '../schemas.ts'
+import type { Project } from './bodies.ts'
 
 export interface Reported {
   /** Whether the campaign differs from the remembered one. It then remembers the new state. */

@@ -4,7 +4,7 @@
  * A change counts as processed when the consumer asks for the next one. The watermark is saved only when a whole walk
  * is processed. So a consumer that stops anywhere and starts again receives some changes twice, and misses none.
  */
-import type { Project } from '../schemas.ts'
+import type { Project } from './bodies.ts'
 import { ClientError, isTransient } from './errors.ts'
 import type { Reported } from './reported.ts'
 import type { Runtime } from './runtime.ts'

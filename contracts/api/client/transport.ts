@@ -5,6 +5,7 @@
  */
 import { type ErrorCode, errorCodes } from '../errors.ts'
 import { ClientError, isRetryable } from './errors.ts'
+import { baseHint, failureText, isUsualBase, lostCredentials, notThisApi } from './failures.ts'
 import { createPacer, wholeNumber } from './pacer.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -26,6 +27,8 @@ export interface Answer {
   status: number
   headers: Headers
   text: string
+  /** The address that answered, after redirects; empty if it is not known. */
+  url: string
   /** When the successful attempt was sent, in Unix milliseconds. */
   sentAt: number
 }
@@ -45,7 +48,8 @@ const backoffMsMax = 30_000
 export function createTransport(options: TransportOptions, runtime: Runtime): Transport {
   const { key, secret, attemptMsMax, attemptsMax, retryMsMax } = options
   const { now, random, sleep } = runtime
-  const base = options.baseUrl.replace(/\/+$/, '')
+  // As the addresses of responses are written, so that they can be compared.
+  const base = new URL(options.baseUrl).href.replace(/\/+$/, '')
   // Use this form, because fetch drops it when a redirect leads to another origin. It would forward the API's own
   // headers.
   const authorization = `Bearer ${key}:${secret}`
@@ -60,7 +64,8 @@ export function createTransport(options: TransportOptions, runtime: Runtime): Tr
       signal,
     })
     pacer.learn(response.headers)
-    return { status: response.status, headers: response.headers, text: await response.text(), sentAt }
+    const { status, headers, url } = response
+    return { status, headers, url, text: await response.text(), sentAt }
   }
 
   async function tryOnce(path: string, etag: string | undefined, signal: AbortSignal | undefined) {
@@ -70,13 +75,21 @@ export function createTransport(options: TransportOptions, runtime: Runtime): Tr
       answer = await attempt(path, etag, bound.signal)
     } catch (cause) {
       signal?.throwIfAborted()
-      const message = bound.signal.aborted ? `no response within ${attemptMsMax} ms` : 'the request failed'
-      throw new ClientError({ code: 'network_failure', message, cause })
+      const reason = bound.signal.aborted
+        ? `none within the time limit of ${attemptMsMax} ms`
+        : failureText(cause)
+      throw new ClientError({
+        code: 'network_failure',
+        message: `no response from ${base}: ${reason}`,
+        cause,
+      })
     } finally {
       bound.release()
     }
-    if (answer.status === 200 || (answer.status === 304 && etag !== undefined)) return answer
-    throw errorOf(answer)
+    if (answer.status === 304 && etag !== undefined) return answer
+    // Every body of this API is a JSON object.
+    if (answer.status === 200 && /^\s*\{/.test(answer.text)) return answer
+    throw errorOf(answer, base)
   }
 
   // Exponential backoff with full jitter, so that clients that failed together do not retry together.
@@ -123,7 +136,8 @@ function boundedSignal(msMax: number, signal: AbortSignal | undefined) {
   }
 }
 
-function errorOf({ status, headers, text }: Answer): ClientError {
+function errorOf(answer: Answer, base: string): ClientError {
+  const { status, headers, text, url } = answer
   const retryAfter = wholeNumber(headers.get('retry-after'))
   const rest = {
     status,
@@ -131,12 +145,21 @@ function errorOf({ status, headers, text }: Answer): ClientError {
     retryAfterMs: retryAfter === null ? null : retryAfter * 1000,
   }
   const { code, message } = errorIn(text)
-  if (isErrorCode(code)) return new ClientError({ code, message: `${code}: ${message}`, ...rest })
+  if (isErrorCode(code)) {
+    return new ClientError({ code, message: `${code}: ${message}${hintFor(code, url, base)}`, ...rest })
+  }
   return new ClientError({
     code: 'unexpected_response',
-    message: `status ${status} without an error of this API`,
+    message:
+      status >= 500 ? `status ${status} without an error of this API from ${base}` : notThisApi(answer, base),
     ...rest,
   })
+}
+
+/** Two errors of the API have causes that the API cannot see. */
+function hintFor(code: ErrorCode, url: string, base: string): string {
+  if (code === 'unauthorized') return lostCredentials(url, base)
+  return code === 'not_found' && !isUsualBase(base) ? ` ${baseHint(base)}` : ''
 }
 
 function errorIn(text: string): { code?: unknown; message?: unknown } {

@@ -15,7 +15,7 @@
  *
  * The number of pages limits all this. A walk that needs more rejects with `unstable_walk`.
  */
-import type { Project } from '../schemas.ts'
+import type { Project } from './bodies.ts'
 import type { Page } from './pages.ts'
 import { createWalkReader, type WalkDependencies, type WalkEnd, type WalkReader } from './walk-reader.ts'
 

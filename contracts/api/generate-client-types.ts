@@ -1,0 +1,121 @@
+/**
+ * Writes the client's types of the bodies (client/bodies.ts) from the OpenAPI document. With `--check` it only checks
+ * that they are up to date, and exits 1 if they are not.
+ *
+ * The types of schemas.ts are made by zod. The package of the client has no dependencies, so it needs types that stand
+ * alone. Editors show the descriptions of the document beside each field.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { buildOpenApi } from './openapi.ts'
+
+const target = new URL('client/bodies.ts', import.meta.url)
+const bodies = ['ProjectListBody', 'ProjectDetail', 'Stats']
+const lineLengthMax = 110
+const head =
+  '/** The bodies of the API. Generated from the OpenAPI document: do not edit, run "npm run contracts". */\n'
+
+/** A schema of the document, as far as the bodies use it. */
+interface Schema {
+  $ref?: string
+  type?: string | string[]
+  enum?: readonly string[]
+  anyOf?: readonly Schema[]
+  items?: Schema
+  properties?: Record<string, Schema>
+  required?: readonly string[]
+  description?: string
+}
+
+/** The text of a TypeScript module with an interface for each of these schemas and those that they refer to. */
+export function clientTypesText(schemas: Readonly<Record<string, Schema>>, names: readonly string[]): string {
+  const pending = [...names]
+  const texts = new Map<string, string>()
+  for (const name of pending) {
+    const schema = schemas[name]
+    if (schema === undefined) throw new Error(`the OpenAPI document has no schema ${name}`)
+    if (texts.has(name)) continue
+    texts.set(
+      name,
+      interfaceText(name, schema, reference => pending.push(reference)),
+    )
+  }
+  return (
+    head +
+    [...texts.keys()]
+      .toSorted()
+      .map(name => `\n${texts.get(name)}`)
+      .join('')
+  )
+}
+
+function interfaceText(name: string, schema: Schema, refer: (name: string) => void): string {
+  const fields = Object.entries(schema.properties ?? {}).map(([field, value]) => {
+    const mark = schema.required?.includes(field) ? '' : '?'
+    return `${commentText(value.description, '  ')}  ${field}${mark}: ${typeText(value, `${name}.${field}`, refer)}\n`
+  })
+  return `${commentText(schema.description, '')}export interface ${name} {\n${fields.join('')}}\n`
+}
+
+function typeText(schema: Schema, place: string, refer: (name: string) => void): string {
+  if (schema.$ref !== undefined) {
+    const name = schema.$ref.replace('#/components/schemas/', '')
+    refer(name)
+    return name
+  }
+  if (schema.anyOf) return schema.anyOf.map(part => typeText(part, place, refer)).join(' | ')
+  if (schema.enum) return schema.enum.map(value => `'${value}'`).join(' | ')
+  if (Array.isArray(schema.type)) {
+    return schema.type.map(type => typeText({ ...schema, type }, place, refer)).join(' | ')
+  }
+  switch (schema.type) {
+    case 'string':
+    case 'number':
+    case 'boolean':
+    case 'null':
+      return schema.type
+    case 'integer':
+      return 'number'
+    case 'array': {
+      const items = typeText(schema.items ?? {}, place, refer)
+      return items.includes(' ') ? `(${items})[]` : `${items}[]`
+    }
+    default:
+      throw new Error(`${place}: no TypeScript type is known for ${JSON.stringify(schema)}`)
+  }
+}
+
+function commentText(description: string | undefined, indent: string): string {
+  if (description === undefined) return ''
+  // A text of the document must not end the comment.
+  const safe = description.replaceAll('*/', '* /')
+  const single = `${indent}/** ${safe} */`
+  if (single.length <= lineLengthMax && !safe.includes('\n')) return `${single}\n`
+  const lines = wrap(safe, lineLengthMax - indent.length - 3)
+  return `${indent}/**\n${lines.map(line => `${indent} * ${line}\n`).join('')}${indent} */\n`
+}
+
+function wrap(text: string, lengthMax: number): string[] {
+  const lines = ['']
+  for (const word of text.split(/\s+/)) {
+    const line = lines.at(-1)
+    if (line === '') lines.splice(-1, 1, word)
+    else if (`${line} ${word}`.length <= lengthMax) lines.splice(-1, 1, `${line} ${word}`)
+    else lines.push(word)
+  }
+  return lines
+}
+
+if (import.meta.main) {
+  const { components } = buildOpenApi({ version: '0' })
+  const text = clientTypesText((components?.schemas ?? {}) as Record<string, Schema>, bodies)
+  const name = fileURLToPath(target)
+  const isCurrent = existsSync(target) && readFileSync(target, 'utf8') === text
+  if (process.argv.includes('--check') && !isCurrent) {
+    process.stderr.write(`${name} is out of date: run "npm run contracts" and commit the result\n`)
+    process.exitCode = 1
+  } else {
+    if (!isCurrent) writeFileSync(target, text)
+    process.stdout.write(`${name} is up to date\n`)
+  }
+}

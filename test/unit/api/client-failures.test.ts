@@ -1,0 +1,202 @@
+/** What the client says when there is no response, or when the base address is not the API's. Real sockets, no models. */
+import { createServer, type RequestListener } from 'node:http'
+import { type AddressInfo, createServer as createSocketServer } from 'node:net'
+import fc from 'fast-check'
+import { afterEach, describe, expect, it } from 'vitest'
+import { failureText } from '../../../contracts/api/client/failures.ts'
+import { type ClientOptions, createClient } from '../../../contracts/api/client.ts'
+import { errorBody } from '../../../contracts/api/errors.ts'
+
+const opened: { close(): unknown }[] = []
+
+afterEach(() => {
+  for (const server of opened.splice(0)) server.close()
+})
+
+describe('without a response, the error names the address and the cause', () => {
+  it('nothing listens', async () => {
+    const { port, server } = await listen(createServer())
+    await new Promise(resolve => server.close(resolve))
+    const error = await failureOf(`http://127.0.0.1:${port}/api/v1`)
+    expect(error).toMatchObject({ code: 'network_failure', status: null })
+    expect(error.message).toBe(
+      `no response from http://127.0.0.1:${port}/api/v1: nothing listens at this address (ECONNREFUSED)`,
+    )
+    expect(error.cause).toBeInstanceOf(TypeError)
+  })
+
+  it('the host name is not known', async () => {
+    // Without a name server the code is EAI_AGAIN.
+    const { message } = await failureOf('http://no-such-host.invalid/api/v1')
+    expect(message).toMatch(/no-such-host\.invalid.*host name .*\((ENOTFOUND|EAI_AGAIN)\)$/)
+  })
+
+  it('the server speaks no TLS', async () => {
+    const port = await serve((_, response) => response.end())
+    const { message } = await failureOf(`https://127.0.0.1:${port}/api/v1`)
+    expect(message).toContain('it does not speak TLS here, so the address may have to begin with http://')
+  })
+
+  it('the connection is closed', async () => {
+    const { port } = await listen(createSocketServer(socket => socket.destroy()))
+    const { message } = await failureOf(`http://127.0.0.1:${port}/api/v1`)
+    expect(message).toContain('the connection was closed before the response was complete')
+  })
+
+  it('it takes too long', async () => {
+    const { port } = await listen(createSocketServer())
+    const { message } = await failureOf(`http://127.0.0.1:${port}/api/v1`, { attemptMsMax: 20 })
+    expect(message).toContain('none within the time limit of 20 ms')
+  })
+
+  it.each([
+    ['DEPTH_ZERO_SELF_SIGNED_CERT', 'not signed by an authority'],
+    ['CERT_HAS_EXPIRED', 'has expired'],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', 'for another host name'],
+  ])('the certificate is refused: %s', async (code, meaning) => {
+    const cause = new TypeError('fetch failed', { cause: Object.assign(new Error('refused'), { code }) })
+    const fetch = () => Promise.reject(cause)
+    const { message } = await failureOf('https://api.example/api/v1', { runtime: { fetch } })
+    expect(message).toContain(`${meaning}`)
+    expect(message).toContain(`(${code})`)
+  })
+
+  it('each address of the host has a cause', () => {
+    const errors = ['::1', '127.0.0.1'].map(host =>
+      Object.assign(new Error(`connect ECONNREFUSED ${host}`), { code: 'ECONNREFUSED' }),
+    )
+    expect(failureText(new TypeError('fetch failed', { cause: new AggregateError(errors, '') }))).toBe(
+      'nothing listens at this address (ECONNREFUSED)',
+    )
+  })
+
+  it('a browser says no more than a sentence', () => {
+    expect(failureText(new TypeError('Failed to fetch'))).toBe('Failed to fetch')
+  })
+
+  it('whatever was thrown, there is a text', () => {
+    const circular: { cause?: unknown } = {}
+    circular.cause = circular
+    expect(failureText(circular)).not.toBe('')
+    fc.assert(
+      fc.property(fc.anything(), fc.anything(), (message, code) => {
+        for (const thrown of [message, { message, code }, { cause: { message, code } }]) {
+          expect(failureText(thrown)).toMatch(/./s)
+        }
+      }),
+    )
+  })
+})
+
+describe('at a base address that is not the API, the error says so and gives the right form', () => {
+  const page: RequestListener = (_, response) => response.end('<!doctype html><title>Shop</title>')
+
+  it.each([
+    ['', '/api/v1'],
+    ['/', '/api/v1'],
+    ['/v1', '/api/v1'],
+    ['/api', '/api/v1'],
+    ['/api/v2', '/api/v1'],
+    ['/api/v1/projects', '/api/v1'],
+    ['/gateway/stats', '/gateway/api/v1'],
+  ])('a page instead of JSON at "%s": try "%s"', async (path, right) => {
+    const port = await serve(page)
+    const error = await failureOf(`http://127.0.0.1:${port}${path}`)
+    expect(error).toMatchObject({ code: 'unexpected_response', status: 200 })
+    expect(error.message).toContain('not a response of this API: status 200 with an HTML page')
+    expect(error.message).toContain(`try http://127.0.0.1:${port}${right}`)
+  })
+
+  it('a page at an address of the right form', async () => {
+    const port = await serve(page)
+    const { message } = await failureOf(`http://127.0.0.1:${port}/api/v1`)
+    expect(message).toContain('Check baseUrl: it must be the address of the API, which ends in /api/v1')
+  })
+
+  it.each([
+    ['no content', ''],
+    ['other JSON', '{"detail":"Not Found"}'],
+    ['other JSON', '{"error":{"code":"no_such_page"}}'],
+    ['other JSON', '{"error":"Not Found"}'],
+    ['other JSON', 'null'],
+    ['other content', 'Not Found'],
+  ])('a 404 without an error of the API: %s', async (kind, body) => {
+    const port = await serve((_, response) => response.writeHead(404).end(body))
+    const error = await failureOf(`http://127.0.0.1:${port}/api/v1`)
+    expect(error).toMatchObject({ code: 'unexpected_response', status: 404 })
+    expect(error.message).toContain(`status 404 with ${body === 'null' ? 'other content' : kind}`)
+  })
+
+  it("the API's own 404, because /api/v1 is missing", async () => {
+    const port = await serve((_, response) =>
+      response.writeHead(404).end(JSON.stringify(errorBody('not_found'))),
+    )
+    const missing = await failureOf(`http://127.0.0.1:${port}`)
+    expect(missing.code).toBe('not_found')
+    expect(missing.message).toContain(`try http://127.0.0.1:${port}/api/v1`)
+    const { message } = await failureOf(`http://127.0.0.1:${port}/api/v1/`)
+    expect(message).not.toContain('baseUrl')
+  })
+
+  it('JSON of something else', async () => {
+    const port = await serve((_, response) => response.end('{"links":[]}'))
+    const { message } = await failureOf(`http://127.0.0.1:${port}/api/v1`)
+    expect(message).toMatch(/^not a response of this API: a body without data\. Check baseUrl/)
+  })
+
+  it('a redirect to a page, without the query of its address', async () => {
+    const port = await serve((request, response) => {
+      if (request.url?.startsWith('/sign-in')) return response.end('<p>Sign in')
+      response.writeHead(302, { location: '/sign-in?token=t' }).end()
+    })
+    const { message } = await failureOf(`http://127.0.0.1:${port}/api/v1`)
+    expect(message).toContain(`after a redirect to http://127.0.0.1:${port}/sign-in.`)
+  })
+
+  it('a redirect to another origin, which gets no credentials', async () => {
+    const api = await serve((request, response) => {
+      expect(request.headers.authorization).toBeUndefined()
+      response.writeHead(401).end(JSON.stringify(errorBody('unauthorized')))
+    })
+    const port = await serve((request, response) =>
+      response.writeHead(308, { location: `http://127.0.0.1:${api}${request.url}` }).end(),
+    )
+    const error = await failureOf(`http://127.0.0.1:${port}/api/v1`)
+    expect(error.code).toBe('unauthorized')
+    expect(error.message).toContain(`make http://127.0.0.1:${api}/api/v1 the baseUrl`)
+  })
+})
+
+describe('a base address that can never work is refused at once, and not repeated', () => {
+  it.each(['http://user:pass@api.example/api/v1', 'https://api.example/api/v1?key=pass', 'http://:pass'])(
+    '%s',
+    baseUrl => {
+      const create = () => createClient({ baseUrl, key: 'k', secret: 's' })
+      expect(create).toThrow(RangeError)
+      expect(create).toThrow(/^baseUrl must(?!.*pass@|.*key=)/)
+    },
+  )
+})
+
+/** The error of one attempt. It never contains the secret. */
+async function failureOf(baseUrl: string, options: Partial<ClientOptions> = {}) {
+  const client = createClient({ baseUrl, key: 'pv_live_k', secret: 'hush', attemptsMax: 1, ...options })
+  const error = await client.stats().then(
+    () => Promise.reject(new Error('the request did not fail')),
+    error => error,
+  )
+  expect(error.name).toBe('ClientError')
+  expect(error.message).not.toContain('hush')
+  return error as Error & { code: string }
+}
+
+async function serve(listener: RequestListener): Promise<number> {
+  const { port } = await listen(createServer(listener))
+  return port
+}
+
+async function listen<Server extends ReturnType<typeof createSocketServer>>(server: Server) {
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  opened.push(server)
+  return { port: (server.address() as AddressInfo).port, server }
+}
