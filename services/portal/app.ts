@@ -1,0 +1,90 @@
+/**
+ * The portal's HTTP app: what every request passes through, and the pages.
+ *
+ * Order of a request: security headers -> Host -> session -> body -> CSRF -> handler. Promise: every answer, errors included,
+ * carries the security headers; every request that changes something has passed the CSRF check.
+ */
+import { randomUUID } from 'node:crypto'
+import fastifyCookie from '@fastify/cookie'
+import fastifyFormbody from '@fastify/formbody'
+import Fastify, { type FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import { addressMatcher } from '../shared/address-ranges.ts'
+import type { RandomBytes } from '../shared/api-keys/credentials.ts'
+import { createCookies } from './http/cookies.ts'
+import { addCsrfProtection } from './http/csrf.ts'
+import { addErrorPages, answerBadAddress } from './http/error-pages.ts'
+import { addHostCheck } from './http/host-check.ts'
+import { addPageReply } from './http/page-reply.ts'
+import { addRequestLog } from './http/request-log.ts'
+import { securityHeaders } from './http/security-headers.ts'
+import { serverOptions } from './http/server-options.ts'
+import { addSessionHook } from './http/session-hook.ts'
+import { addStaticFiles } from './http/static-files.ts'
+import type { Accounts, KeyNotices, LiveStateReader, Mailer, PortalKeys, UsageReader } from './ports.ts'
+import { createSessions } from './sessions/sessions.ts'
+import type { PortalStore } from './store/port.ts'
+
+export interface PortalOptions {
+  /** The public address of the portal: its origin. */
+  portalUrl: string
+  /** The public address of the API, with `/api/v1`. */
+  apiUrl: string
+  /** 64 hex digits. Signs what the portal gives to browsers. */
+  portalKey: string
+  /** Names that the portal answers for, beside the one of `portalUrl`. */
+  hosts: readonly string[]
+  /** The addresses and ranges of the proxies in front of the portal. */
+  trustProxy: readonly string[]
+  /** Connections beyond this number are closed on arrival. */
+  connectionsMax: number
+}
+
+export interface PortalDependencies {
+  accounts: Accounts
+  keys: PortalKeys
+  usage: UsageReader
+  mailer: Mailer
+  notices: KeyNotices
+  live: LiveStateReader
+  store: PortalStore
+  options: PortalOptions
+  /** Unix milliseconds. */
+  now: () => number
+  randomBytes: RandomBytes
+  logger: Logger
+}
+
+/** Creates the app. It does not listen yet. Closing it lets running requests finish. */
+export async function createPortalApp(dependencies: PortalDependencies): Promise<FastifyInstance> {
+  const { options, logger, randomBytes } = dependencies
+  const headers = securityHeaders(options)
+  const isTrustedProxy = addressMatcher(options.trustProxy)
+  const app = Fastify({
+    ...serverOptions(headers),
+    trustProxy: options.trustProxy.length > 0 && isTrustedProxy,
+    genReqId: () => randomUUID(),
+    // Fastify runs no hook for these errors.
+    frameworkErrors: (_error, request, reply) => {
+      reply.hijack()
+      answerBadAddress(reply.raw, request.id, headers)
+    },
+  })
+  app.server.maxConnections = options.connectionsMax
+
+  const cookies = createCookies(options.portalUrl)
+  const sessions = createSessions(dependencies)
+  app.addHook('onRequest', async (_request, reply) => void reply.headers(headers))
+  addRequestLog(app, logger)
+  addPageReply(app)
+  await app.register(fastifyCookie)
+  await app.register(fastifyFormbody)
+  // The portal takes forms, and nothing else.
+  app.removeContentTypeParser(['application/json', 'text/plain'])
+  addHostCheck(app, options)
+  addSessionHook(app, { sessions, cookies, logger })
+  addCsrfProtection(app, { ...options, cookies, randomBytes })
+  addErrorPages(app, logger)
+  await addStaticFiles(app)
+  return app
+}

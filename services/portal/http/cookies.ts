@@ -1,0 +1,48 @@
+/**
+ * The portal's cookies. All of them are HttpOnly and SameSite=Lax. Behind https they are Secure and their names begin with
+ * `__Host-`, so that no other host can set or see them.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+
+export interface Cookies {
+  /** The token of the session. */
+  session: Cookie
+  /** Names a browser that is not signed in, for the tokens of its forms. Ends with the browser. */
+  browser: Cookie
+  /** The sign-in that this browser began. */
+  signIn: Cookie
+}
+
+export interface Cookie {
+  name: string
+  read(request: FastifyRequest): string | undefined
+  /** Without `msMax` the cookie ends with the browser. */
+  set(reply: FastifyReply, value: string, msMax?: number): void
+  clear(reply: FastifyReply): void
+}
+
+/** The cookies of a portal at this address. */
+export function createCookies(portalUrl: string): Cookies {
+  const secure = new URL(portalUrl).protocol === 'https:'
+  const prefix = secure ? '__Host-' : ''
+  return {
+    session: cookie(`${prefix}pledgeview`, secure),
+    browser: cookie(`${prefix}pledgeview-browser`, secure),
+    signIn: cookie(`${prefix}pledgeview-sign-in`, secure),
+  }
+}
+
+function cookie(name: string, secure: boolean): Cookie {
+  const attributes = { path: '/', httpOnly: true, sameSite: 'lax', secure } as const
+  return {
+    name,
+    read: request => request.cookies[name],
+    set(reply, value, msMax) {
+      reply.setCookie(name, value, {
+        ...attributes,
+        ...(msMax !== undefined && { maxAge: Math.floor(msMax / 1000) }),
+      })
+    },
+    clear: reply => void reply.clearCookie(name, attributes),
+  }
+}

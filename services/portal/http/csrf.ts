@@ -1,0 +1,93 @@
+/**
+ * Protection against requests that another site makes in the name of a person (CSRF), for every request that changes
+ * something:
+ *
+ * - The form carries a token that is an HMAC of the session's cookie, or, before signing in, of a random cookie of the
+ *   browser. Another site can neither read the cookie nor compute the token.
+ * - The browser says where the form came from (`Sec-Fetch-Site`, `Origin`). If it was another site, the request is refused.
+ *
+ * A sign-in begins a new session, and so new tokens.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
+import { type Html, html } from '../html/html.ts'
+import type { Cookies } from './cookies.ts'
+import { PageError } from './page-error.ts'
+
+export interface CsrfDependencies {
+  cookies: Cookies
+  portalUrl: string
+  portalKey: string
+  randomBytes: RandomBytes
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The CSRF token of the forms in the answer. */
+    csrfToken: () => string
+  }
+}
+
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
+const browserBytes = 16
+const browserPattern = /^[\w-]{22}$/
+
+/** Checks every request of the app that is not a GET. No route can forget it. */
+export function addCsrfProtection(app: FastifyInstance, dependencies: CsrfDependencies): void {
+  const { cookies, portalUrl, portalKey, randomBytes } = dependencies
+  const { origin } = new URL(portalUrl)
+
+  function tokenOf(secret: string): string {
+    return createHmac('sha256', portalKey).update(`csrf ${secret}`).digest('base64url')
+  }
+
+  function secretOf(request: FastifyRequest): string | undefined {
+    if (request.account !== undefined) return cookies.session.read(request)
+    const browser = cookies.browser.read(request)
+    return browser !== undefined && browserPattern.test(browser) ? browser : undefined
+  }
+
+  function newBrowser(request: FastifyRequest, reply: FastifyReply): string {
+    const browser = Buffer.from(randomBytes(browserBytes)).toString('base64url')
+    cookies.browser.set(reply, browser)
+    // Further forms of the same answer get the same token.
+    request.cookies = { ...request.cookies, [cookies.browser.name]: browser }
+    return browser
+  }
+
+  app.decorateRequest('csrfToken', () => '')
+  app.addHook('onRequest', async (request, reply) => {
+    request.csrfToken = () => tokenOf(secretOf(request) ?? newBrowser(request, reply))
+  })
+
+  app.addHook('preHandler', async request => {
+    if (safeMethods.has(request.method)) return
+    if (!isOwnOrigin(request, origin)) throw new PageError(403, foreign)
+    const secret = secretOf(request)
+    const given = (request.body as { _csrf?: unknown } | null | undefined)?._csrf
+    if (secret === undefined || typeof given !== 'string' || !isEqual(given, tokenOf(secret)))
+      throw new PageError(403, outdated)
+  })
+}
+
+/** The hidden field that every form needs that is sent by POST. */
+export function csrfField(request: FastifyRequest): Html {
+  return html`<input type="hidden" name="_csrf" value="${request.csrfToken()}">`
+}
+
+/** What the browser says of the page that sent the form. An old browser says nothing: then the token decides alone. */
+function isOwnOrigin({ headers }: FastifyRequest, origin: string): boolean {
+  const site = headers['sec-fetch-site']
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') return false
+  return headers.origin === undefined || headers.origin === origin
+}
+
+function isEqual(given: string, expected: string): boolean {
+  const bytes = Buffer.from(given)
+  return bytes.length === expected.length && timingSafeEqual(bytes, Buffer.from(expected))
+}
+
+const foreign = 'This form was sent from another site. Open the page here, and send the form again.'
+const outdated =
+  'This form is out of date: it was opened before you signed in or out, or your browser does not keep cookies. Go back, reload the page, and send the form again.'

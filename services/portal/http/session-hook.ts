@@ -1,0 +1,60 @@
+/** `request.account`: who is signed in, read from the session before every handler. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Logger } from 'pino'
+import { messageOf } from '../../shared/message-of.ts'
+import type { Account } from '../ports.ts'
+import type { Sessions } from '../sessions/sessions.ts'
+import type { Cookies } from './cookies.ts'
+import { PageError } from './page-error.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The account of the person who is signed in. */
+    account: Account | undefined
+    /** The session could not be read. Public pages are shown all the same. */
+    isSessionUnknown: boolean
+  }
+}
+
+interface SessionHookDependencies {
+  sessions: Sessions
+  cookies: Cookies
+  logger: Logger
+}
+
+/** Reads the session of every request, except those for files. */
+export function addSessionHook(
+  app: FastifyInstance,
+  { sessions, cookies, logger }: SessionHookDependencies,
+): void {
+  app.decorateRequest('account', undefined)
+  app.decorateRequest('isSessionUnknown', false)
+  app.addHook('onRequest', async (request, reply) => {
+    const token = cookies.session.read(request)
+    if (token === undefined || request.routeOptions.url?.startsWith('/static/')) return
+    try {
+      request.account = await sessions.accountOf(token)
+      if (request.account === undefined) cookies.session.clear(reply)
+    } catch (error) {
+      request.isSessionUnknown = true
+      logger.warn(
+        { requestId: request.id, error: messageOf(error) },
+        'a session of the portal could not be read',
+      )
+    }
+  })
+}
+
+/** A preHandler for pages of a person: without a session it leads to the sign-in page, and from there back. */
+export async function requireAccount(
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply | undefined> {
+  if (request.account !== undefined) return undefined
+  if (request.isSessionUnknown) throw new PageError(503, sessionUnknown)
+  // After a POST the person comes back to the page before: the form itself is not kept.
+  const next = request.method === 'GET' ? request.url : '/access'
+  return reply.redirect(`/sign-in?next=${encodeURIComponent(next)}`, 303)
+}
+
+const sessionUnknown = 'The portal cannot see now whether you are signed in. Try again in a minute.'

@@ -1,0 +1,24 @@
+/**
+ * The port `PortalStore`: what the portal keeps for a limited time (sessions, sign-ins under way, counters of its limits).
+ *
+ * Every value has a time to live. `take`, `replace` and `count` are atomic, also between several portals. If the store is
+ * away, every call throws within a bounded time.
+ */
+import type { Check } from '../../shared/ops/checks.ts'
+
+export interface PortalStore {
+  /** The value; `undefined` if there is none, or if its time is over. */
+  get(key: string): Promise<string | undefined>
+  /** Keeps the value for this time, ms. It takes the place of an earlier one. */
+  put(key: string, value: string, ttlMs: number): Promise<void>
+  /** As `put`, but only if there is a value: what was removed meanwhile does not come back. Resolves with whether there was. */
+  replace(key: string, value: string, ttlMs: number): Promise<boolean>
+  /** Removes the value and resolves with it. Of several callers at once, one gets it. */
+  take(key: string): Promise<string | undefined>
+  remove(key: string): Promise<void>
+  /** Adds one and resolves with the sum. The sum ends this long after its first one, ms. */
+  count(key: string, windowMs: number): Promise<number>
+  /** The state that is reported to an operator. */
+  check(): Check
+  close(): Promise<void>
+}

@@ -1,0 +1,38 @@
+import { afterEach, expect, test } from 'vitest'
+import { startTestPortal, type TestPortal } from '../../support/portal/app.ts'
+
+let portal: TestPortal
+
+afterEach(() => portal.close())
+
+test('every answer has the security headers, errors too', async () => {
+  portal = await startTestPortal()
+  const browser = portal.browser()
+  for (const path of ['/static/portal.css', '/static/nothing', '/nothing', '/%E0%A4%A']) {
+    const { status, headers } = await browser.get(path)
+    expect({ path, status, policy: headers.get('content-security-policy') }).toEqual({
+      path,
+      status: expect.any(Number),
+      policy: expect.stringContaining("default-src 'none'; style-src 'self'; script-src 'self'"),
+    })
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+    expect(headers.get('x-frame-options')).toBe('DENY')
+  }
+})
+
+test('a form without the token of its browser is refused', async () => {
+  portal = await startTestPortal()
+  const browser = portal.browser()
+  const { status, text } = await browser.post('/sign-out', { _csrf: 'made-up' })
+  expect(status).toBe(403)
+  expect(text).toContain('out of date')
+})
+
+test('an unknown page is a page', async () => {
+  portal = await startTestPortal()
+  const { status, headers, text } = await portal.browser().get('/<script>alert(1)</script>')
+  expect(status).toBe(404)
+  expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
+  expect(text).not.toContain('<script>alert')
+  expect(text).toContain('<h1>Not found</h1>')
+})

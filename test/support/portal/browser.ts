@@ -1,0 +1,54 @@
+/** A browser without JavaScript for tests of the portal: it keeps cookies, does not follow redirects, and sends forms. */
+
+export interface Browser {
+  cookies: Map<string, string>
+  get(path: string, headers?: Record<string, string>): Promise<Answer>
+  /** Sends a form. Without `_csrf` in the fields, the token of the page that was read last is added. */
+  post(path: string, fields?: Record<string, string>, headers?: Record<string, string>): Promise<Answer>
+}
+
+export interface Answer {
+  status: number
+  headers: Headers
+  text: string
+  location: string | undefined
+}
+
+/** A browser that has not been at this address yet. */
+export function createBrowser(url: string): Browser {
+  const cookies = new Map<string, string>()
+  let csrf = ''
+
+  async function send(path: string, init: RequestInit): Promise<Answer> {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const headers = { ...(cookie && { cookie }), ...(init.headers as Record<string, string>) }
+    const response = await fetch(new URL(path, url), { ...init, headers, redirect: 'manual' })
+    for (const line of response.headers.getSetCookie()) {
+      const [pair = '', ...attributes] = line.split('; ')
+      const name = pair.slice(0, pair.indexOf('='))
+      const value = pair.slice(pair.indexOf('=') + 1)
+      const isOver = attributes.some(attribute => /^max-age=0$|^expires=thu, 01 jan 1970/i.test(attribute))
+      if (value === '' || isOver) cookies.delete(name)
+      else cookies.set(name, value)
+    }
+    const text = await response.text()
+    csrf = /name="_csrf" value="([^"]*)"/.exec(text)?.[1] ?? csrf
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      location: response.headers.get('location') ?? undefined,
+    }
+  }
+
+  return {
+    cookies,
+    get: (path, headers = {}) => send(path, { headers }),
+    post: (path, fields = {}, headers = {}) =>
+      send(path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+        body: new URLSearchParams({ _csrf: csrf, ...fields }).toString(),
+      }),
+  }
+}
