@@ -65,6 +65,7 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
       config,
       keyPepper: model.secrets.keyPepper,
       parts: memoryParts(config),
+      isOnlyProcess: true,
       metrics,
       logger,
     })

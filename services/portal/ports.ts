@@ -86,8 +86,13 @@ export interface UsageCounts {
 }
 
 export interface KeyUsage {
-  /** Right to a minute. `never` only if it is known. `unknown` if the key is older than the counts. */
+  /**
+   * Right to a minute. `never` only if it is known. `unknown` if the key is older than the counts. A request with a wrong
+   * secret does not use the key.
+   */
   last_used: number | 'never' | 'unknown'
+  /** No count is missing since then, so an `unknown` key was not used since then. Missing: nothing was counted yet. */
+  counted_since?: number
   /** The last 30 UTC days, oldest first, days without requests included. `day`: `2026-11-22`. */
   days: (UsageCounts & { day: string })[]
 }

@@ -28,7 +28,7 @@ import { createAdmissions } from './http/admission.ts'
 import { type CachedEntries, createCachedEntries } from './http/cached-entries.ts'
 import { createClientErrors } from './http/client-errors.ts'
 import { createConnections } from './http/connections.ts'
-import { createRequestLog, type RequestDone } from './http/request-log.ts'
+import { createRequestLog, type OnKeyAnswered, type RequestDone } from './http/request-log.ts'
 import { createResponder, queryOf, type Responder } from './http/responder.ts'
 import { createCampaignLists, listKey, type SnapshotCache } from './lists/campaign-lists.ts'
 import { createListFollower } from './lists/list-follower.ts'
@@ -52,6 +52,8 @@ export interface QueryAppDependencies {
   logger: Logger
   /** Called once per response, for the metrics. */
   onRequestDone?: (done: RequestDone) => void
+  /** Called once per answer to a key that exists. */
+  onKeyAnswered?: OnKeyAnswered
   newRequestId?: () => string
 }
 
@@ -73,7 +75,8 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
     isTrustedProxy,
   })
   const responder = createResponder({ admissions, connections, now })
-  const requestLog = createRequestLog({ logger, onRequestDone, monotonicNow })
+  const { onKeyAnswered } = dependencies
+  const requestLog = createRequestLog({ logger, onRequestDone, onKeyAnswered, monotonicNow })
   const clientErrors = createClientErrors({
     admissions,
     newRequestId,
@@ -92,6 +95,7 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
       const startedAt = now()
       request.admission = null
       request.parsedParameters = null
+      request.isDeprecated = false
       reply.raw.once('close', () => requestLog.report(request, reply, now() - startedAt))
       responder.receive(request, reply, frameworkErrorCode(error.code)).catch(cause => {
         logger.error({ requestId: request.id, err: cause }, 'request failed')
@@ -102,6 +106,7 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
   app.server.maxConnections = options.connectionsMax
   app.decorateRequest('admission', null)
   app.decorateRequest('parsedParameters', null)
+  app.decorateRequest('isDeprecated', false)
 
   app.addHook('onRequest', async (request, reply) => {
     if (await responder.receive(request, reply)) return reply

@@ -47,6 +47,7 @@ export async function runQueryProcess({
     config,
     keyPepper,
     parts,
+    isOnlyProcess: false,
     metrics,
     logger,
   })

@@ -10,6 +10,7 @@ import type { Config } from '../shared/config.ts'
 import type { Check } from '../shared/ops/checks.ts'
 import { closeServer } from '../shared/ops/close-server.ts'
 import type { Metrics } from '../shared/ops/metrics.ts'
+import { sleep } from '../shared/sleep.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { createQueryApp } from './app.ts'
 import { createKeyRing, defaultKeyRingOptions, type KeyRing } from './auth/key-ring.ts'
@@ -22,6 +23,11 @@ import { defaultQueryAppOptions, type QueryAppOptions } from './options.ts'
 import type { RateLimiter, RateLimiters } from './rate-limit/rate-limiter.ts'
 import { createMemoryRateLimiter } from './rate-limit/rate-limiter-memory.ts'
 import { openRedisParts } from './redis-parts.ts'
+import {
+  createUsageRecorder,
+  defaultUsageRecorderOptions,
+  type UsageObserver,
+} from './usage/usage-recorder.ts'
 
 export interface QueryServiceDependencies {
   tables: Tables
@@ -30,6 +36,8 @@ export interface QueryServiceDependencies {
   /** The pepper that was used to hash the secrets of the API keys. */
   keyPepper: string
   parts: QueryParts
+  /** Whether no other query process can use these tables at the same time. */
+  isOnlyProcess: boolean
   metrics: Metrics
   logger: Logger
 }
@@ -55,7 +63,17 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
     ...reading,
     options: { ...defaultRevocationsOptions, readMsMax: config.PLEDGEVIEW_KEYS_READ_MS_MAX },
   })
-  await keyRing.start()
+  const usage = createUsageRecorder({
+    tables,
+    databases,
+    process: `query-${randomUUID()}`,
+    isOnlyProcess: dependencies.isOnlyProcess,
+    options: defaultUsageRecorderOptions,
+    now: Date.now,
+    sleep,
+    observer: usageMeter(metrics, logger),
+  })
+  await Promise.all([keyRing.start(), usage.start()])
   const app = createQueryApp({
     tables,
     databases,
@@ -68,13 +86,14 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
     monotonicNow: () => performance.now(),
     logger,
     onRequestDone: requestMeter(metrics),
+    onKeyAnswered: usage.count,
   })
   return {
     app,
     keyRing,
     async close() {
       await closeServer(app)
-      await keyRing.close()
+      await Promise.all([keyRing.close(), usage.close()])
       parts.close()
     },
   }
@@ -129,6 +148,21 @@ function requestMeter({ requests, requestSeconds }: Metrics): (done: RequestDone
     }
     meter.count()
     meter.observe(elapsedMs / 1000)
+  }
+}
+
+function usageMeter(metrics: Metrics, logger: Logger): UsageObserver {
+  const { usageFlushes, usageRows, usageSummedRows, usageLostRequests } = metrics
+  return {
+    flushed: isWritten => usageFlushes.inc({ outcome: isWritten ? 'written' : 'failed' }),
+    state({ rows, summed, lost }) {
+      usageRows.set(rows)
+      usageSummedRows.inc(summed)
+      usageLostRequests.inc(lost)
+    },
+    failed: oncePerMinute(error => {
+      logger.warn({ error: String(error) }, 'the usage of keys could not be written; it is written later')
+    }),
   }
 }
 

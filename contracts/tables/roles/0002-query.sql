@@ -9,3 +9,6 @@ GRANT SELECT ON ${model}.revoked_keys TO pledgeview_query;
 GRANT SELECT ON ${model}.campaign_changes TO pledgeview_query;
 GRANT SELECT ON ${model}.identity TO pledgeview_query;
 GRANT SELECT ON ${model}.watermark TO pledgeview_query;
+GRANT INSERT ON ${model}.api_key_usage TO pledgeview_query;
+GRANT SELECT ON ${model}.usage_runs TO pledgeview_query;
+GRANT INSERT ON ${model}.usage_runs TO pledgeview_query;

@@ -16,7 +16,9 @@ import type { RateDecision, RateLimiter, RateLimiters } from '../rate-limit/rate
 export interface Admission {
   /** The key, if the credentials are valid. */
   apiKey: ApiKey | undefined
-  /** The prefix of the named key, if that key is active. It is set even if the secret was wrong. */
+  /** The key that the request names, if it is active. It is set even if the secret was wrong. */
+  namedKey: ApiKey | undefined
+  /** The prefix of that key. */
   keyPrefix: string | undefined
   decision: RateDecision
   /** The window of the limiter that decided. */
@@ -47,17 +49,19 @@ export interface Admissions {
   unknown(): Admission
 }
 
+const nobody = { apiKey: undefined, namedKey: undefined, keyPrefix: undefined }
+
 /** Creates the admissions of one process. */
 export function createAdmissions({ keyRing, limiters, pepper, now }: AdmissionDependencies): Admissions {
   const verify = createSecretVerifier(pepper)
 
-  function identify(request: PresentedHeaders): Pick<Admission, 'apiKey' | 'keyPrefix'> {
+  function identify(request: PresentedHeaders): Pick<Admission, 'apiKey' | 'namedKey' | 'keyPrefix'> {
     const { key, secret }: Credentials = presentedCredentials(request) ?? { key: '', secret: '' }
     const known = keyRing.lookup(key)
     // The same steps even if the key is unknown: the time of a refusal must not reveal which keys exist.
     const prefix = keyPrefix(key)
     const isValid = verify(known, secret)
-    return { apiKey: isValid ? known : undefined, keyPrefix: known && prefix }
+    return { apiKey: isValid ? known : undefined, namedKey: known, keyPrefix: known && prefix }
   }
 
   async function ask(verb: 'hit' | 'peek', { request, address }: Requester): Promise<Admission> {
@@ -73,15 +77,14 @@ export function createAdmissions({ keyRing, limiters, pepper, now }: AdmissionDe
     async admitAddress(address) {
       const limiter = limiters.addresses
       const decision = await limiter.hit(addressBucket(address))
-      return { apiKey: undefined, keyPrefix: undefined, decision, windowMs: limiter.settings.windowMs }
+      return { ...nobody, decision, windowMs: limiter.settings.windowMs }
     },
 
     unknown() {
       const { limit, windowMs } = limiters.addresses.settings
       const resetAt = Math.floor(now() / 1000) + 1
       return {
-        apiKey: undefined,
-        keyPrefix: undefined,
+        ...nobody,
         decision: { allowed: false, limit, remaining: 0, resetAt },
         windowMs,
       }

@@ -9,6 +9,7 @@ import type { ErrorCode } from '../../../contracts/api/errors.ts'
 import type { Admission, Admissions } from './admission.ts'
 import { commonHeaders, type ResponseHeaders, rateLimitHeaders } from './headers.ts'
 import { isResource, type Refusal, refusal } from './refusals.ts'
+import type { ClientErrorDone } from './request-log.ts'
 
 export interface ClientErrorDependencies {
   admissions: Pick<Admissions, 'admit' | 'admitAddress' | 'unknown'>
@@ -16,7 +17,7 @@ export interface ClientErrorDependencies {
   /** Unix milliseconds. */
   now: () => number
   /** Called for every response, for the log and the metrics. */
-  onDone: (done: { requestId: string; code: ErrorCode; status: number; elapsedMs: number }) => void
+  onDone: (done: ClientErrorDone & { code: ErrorCode }) => void
   /** Called if the admission of a request fails. The request is answered anyway. */
   onError: (error: unknown) => void
 }
@@ -139,7 +140,7 @@ async function answerConnection(
     date: new Date(now()).toUTCString(),
   }
   endConnection(socket, serialise(answer, headers))
-  onDone({ requestId, code, status: answer.status, elapsedMs: now() - startedAt })
+  onDone({ admission, requestId, code, status: answer.status, elapsedMs: now() - startedAt })
 }
 
 function serialise({ status, body }: Refusal, headers: ResponseHeaders): string {

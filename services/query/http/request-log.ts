@@ -9,6 +9,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
+import type { Admission } from './admission.ts'
 
 export interface RequestDone {
   /** `unknown` if the request could not be read. */
@@ -19,8 +20,15 @@ export interface RequestDone {
   elapsedMs: number
 }
 
+/**
+ * An answer to a key, for the usage of the key. An answer 401 is to a wrong secret of this key; unknown keys are left out.
+ * Three values rather than an object, because this runs for every request.
+ */
+export type OnKeyAnswered = (key: string, status: number, isDeprecated: boolean) => void
+
 /** The end of a request that never reached the app: see `client-errors.ts`. */
 export interface ClientErrorDone {
+  admission: Admission
   requestId: string
   code: string
   status: number
@@ -36,6 +44,7 @@ export interface RequestLog {
 export interface RequestLogDependencies {
   logger: Logger
   onRequestDone: ((done: RequestDone) => void) | undefined
+  onKeyAnswered: OnKeyAnswered | undefined
   /** Milliseconds of a clock that never runs backwards. */
   monotonicNow: () => number
 }
@@ -46,6 +55,7 @@ const linesPerSecondMax = 20
 export function createRequestLog({
   logger,
   onRequestDone,
+  onKeyAnswered,
   monotonicNow,
 }: RequestLogDependencies): RequestLog {
   const strangers = createSampler(linesPerSecondMax, monotonicNow)
@@ -57,6 +67,9 @@ export function createRequestLog({
       const route = request.routeOptions.url ?? 'unknown'
       const status = reply.statusCode
       onRequestDone?.({ method, route, status, elapsedMs })
+      // A preflight is nobody's request.
+      const key = method === 'OPTIONS' ? undefined : answeredKey(admission, status)
+      if (key !== undefined) onKeyAnswered?.(key, status, request.isDeprecated)
       // Building the line costs more than answering from the cache, so skip it if it would not be written.
       if (!logger.isLevelEnabled('info')) return
       const sampler = !admission?.apiKey ? strangers : status === 429 ? overLimit : undefined
@@ -78,14 +91,24 @@ export function createRequestLog({
       )
     },
 
-    reportClientError({ requestId, code, status, elapsedMs }) {
+    reportClientError({ admission, requestId, code, status, elapsedMs }) {
       onRequestDone?.({ method: 'unknown', route: 'unknown', status, elapsedMs })
+      const key = answeredKey(admission, status)
+      if (key !== undefined) onKeyAnswered?.(key, status, false)
       const omitted = strangers()
       if (omitted === 'omit') return
       const line = { requestId, code, status, ms: elapsedMs, ...(omitted > 0 && { omitted }) }
       logger.info(line, 'client error')
     },
   }
+}
+
+/**
+ * The key that an answer counts for. With a wrong secret only the 401 does: a 429 is then the limit of an address, and a 404
+ * is the same for everybody.
+ */
+function answeredKey(admission: Admission | null, status: number): string | undefined {
+  return (admission?.apiKey ?? (status === 401 ? admission?.namedKey : undefined))?.key
 }
 
 /** Returns `omit`, or how many lines were left out since the last line. */

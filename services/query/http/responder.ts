@@ -22,6 +22,8 @@ declare module 'fastify' {
     admission: Admission | null
     /** The parsed parameters, for the log. Raw input is never stored here. */
     parsedParameters: object | null
+    /** Whether the request was to a deprecated version. */
+    isDeprecated: boolean
   }
 }
 

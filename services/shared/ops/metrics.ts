@@ -99,6 +99,27 @@ export function createMetrics() {
       labelNames: ['connection'] as const,
       registers,
     }),
+    usageFlushes: new Counter({
+      name: 'pledgeview_usage_flushes_total',
+      help: 'Attempts to write how often each API key was used, by outcome (written, failed)',
+      labelNames: ['outcome'] as const,
+      registers,
+    }),
+    usageRows: new Gauge({
+      name: 'pledgeview_usage_rows',
+      help: 'Counts of a key and a minute that are in memory: those of this minute, and those that are not written yet',
+      registers,
+    }),
+    usageSummedRows: new Counter({
+      name: 'pledgeview_usage_summed_rows_total',
+      help: 'Counts of a key and a minute that were added to a later minute of the day, because ClickHouse took no inserts for long',
+      registers,
+    }),
+    usageLostRequests: new Counter({
+      name: 'pledgeview_usage_lost_requests_total',
+      help: 'Requests that no usage counts, because the memory for the counts was full',
+      registers,
+    }),
     requests: new Counter({
       name: 'pledgeview_http_requests_total',
       help: 'Requests of the public API, by method, route and status',

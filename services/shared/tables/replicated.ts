@@ -54,6 +54,9 @@ const placements: Readonly<Record<string, string>> = {
   campaigns: 'cityHash64(campaign_id)',
   api_key_ledger: 'cityHash64(api_key) % 1',
   api_keys: 'cityHash64(api_key) % 1',
+  // With the keys that they are about, so that a purge can compare the two.
+  api_key_usage: 'cityHash64(api_key) % 1',
+  usage_runs: 'cityHash64(process) % 1',
   batch_log: 'cityHash64(projector)',
   fold_log: 'own',
   fold_epochs: 'own',
@@ -86,7 +89,7 @@ export function replicatedForms(statement: string, { cluster }: Replicated): str
   const table = /^CREATE TABLE IF NOT EXISTS \$\{model\}\.(\w+)/.exec(statement)?.[1]
   if (table !== undefined) return tableForms(statement, table, cluster)
   if (created) return alsoForWhole(statement.replace(created[0], `${created[0]} ${onCluster}`))
-  if (/^GRANT SELECT ON /.test(statement))
+  if (/^GRANT (?:SELECT|INSERT) ON /.test(statement))
     return alsoForWhole(statement.replace(/^GRANT/, `GRANT ${onCluster}`))
   const view = viewStatement.exec(statement)?.[0]
   if (view !== undefined) return [overWhole(statement.replace(view, `${view} ${onCluster}`))]

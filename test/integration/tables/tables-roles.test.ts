@@ -12,6 +12,7 @@ import { type OwnTables, openOwnTables, settingsFor } from '../../support/clickh
 
 const { model, views } = defaultDatabases
 const viewNames = ['campaigns', 'rewards', 'categories', 'platform_totals'].map(name => `${views}.${name}`)
+const roles = ['pledgeview_analyst', 'pledgeview_query', 'pledgeview_portal']
 const networks = { ip: '127.0.0.1' }
 
 describe('roles', () => {
@@ -19,7 +20,7 @@ describe('roles', () => {
   let privateTables: string[]
 
   beforeAll(async () => {
-    own = await openOwnTables({ moreUsers: { users: usersOf('pledgeview_analyst', 'pledgeview_query') } })
+    own = await openOwnTables({ moreUsers: { users: usersOf(...roles) } })
     const { tables } = own
     await migrate(tables, defaultDatabases)
     await createRoles(tables, defaultDatabases)
@@ -46,6 +47,18 @@ describe('roles', () => {
         `${model}.identity`,
         `${model}.watermark`,
         `${model}.revoked_keys`,
+        `${model}.usage_runs`,
+      ],
+    ],
+    [
+      'pledgeview_portal',
+      [
+        `${model}.api_keys`,
+        `${model}.api_key_ledger`,
+        `${model}.identity`,
+        `${model}.watermark`,
+        `${model}.api_key_usage`,
+        `${model}.usage_runs`,
       ],
     ],
   ])('%s reads the views and %j, and can do nothing else', async (user, readable) => {
@@ -74,6 +87,20 @@ describe('roles', () => {
     await expect(tables.run({ query: "SELECT * FROM file('/etc/passwd', LineAsString)" })).rejects.toThrow(
       'current_path',
     )
+    await tables.close()
+  })
+
+  test.each(roles)('%s writes the usage of keys only if it is the query service', async user => {
+    const tables = openTables({ ...settingsFor(own.clickHouse), user, password: '' })
+    for (const table of ['api_key_usage', 'usage_runs']) {
+      const written = tables.insert({
+        table: `${model}.${table}`,
+        columns: [{ name: 'process', type: table === 'usage_runs' ? 'String' : 'LowCardinality(String)' }],
+        rows: new Uint8Array([1, 112]),
+      })
+      if (user === 'pledgeview_query') await written
+      else await expect(written, table).rejects.toMatchObject({ type: 'ACCESS_DENIED' })
+    }
     await tables.close()
   })
 

@@ -41,6 +41,7 @@ describe('a revoked key', () => {
       config,
       keyPepper: 'pepper',
       parts: memoryParts(config),
+      isOnlyProcess: false,
       metrics: createMetrics(),
       logger: pino({ level: 'silent' }),
     })

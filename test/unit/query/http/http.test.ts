@@ -140,6 +140,7 @@ describe('why a request is refused', () => {
   const decision = { allowed: true, limit: 1, remaining: 0, resetAt: 0 }
   const valid: Admission = {
     apiKey: { key: 'k', secretHash: 'h', scopes: ['read:public'] },
+    namedKey: undefined,
     keyPrefix: 'k',
     decision,
     windowMs: 1,

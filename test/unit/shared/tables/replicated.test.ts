@@ -45,7 +45,7 @@ describe('on a cluster', () => {
 
   test('no table has another’s place in Keeper, and none depends on the name it has now', () => {
     const paths = statements.flatMap(statement => /Replicated\w*\('([^']+)'/.exec(statement)?.[1] ?? [])
-    expect(paths).toHaveLength(14)
+    expect(paths).toHaveLength(16)
     expect(new Set(paths).size).toBe(paths.length)
     expect(paths.filter(path => /\{(?:table|database|uuid)\}/.test(path))).toEqual([])
   })
@@ -61,6 +61,20 @@ describe('on a cluster', () => {
   test('all keys are on one shard, so that those of an account are counted together', () => {
     for (const table of ['api_key_ledger', 'api_keys']) {
       expect(definitionOf(`pledgeview_all.${table}`)).toContain(`'${table}', cityHash64(api_key) % 1)`)
+    }
+  })
+
+  test('the usage of a key is beside the key, and the query service inserts it for the whole cluster', () => {
+    expect(definitionOf('pledgeview_all.api_key_usage')).toContain(
+      `'api_key_usage', cityHash64(api_key) % 1)`,
+    )
+    expect(definitionOf('pledgeview.api_key_usage')).toContain('TTL toDateTime(minute) + INTERVAL 90 DAY')
+    for (const database of ['pledgeview', 'pledgeview_all']) {
+      for (const table of ['api_key_usage', 'usage_runs']) {
+        const on = `ON ${database}.${table} TO`
+        expect(statements).toContain(`GRANT ON CLUSTER 'main' INSERT ${on} pledgeview_query`)
+        expect(statements).toContain(`GRANT ON CLUSTER 'main' SELECT ${on} pledgeview_portal`)
+      }
     }
   })
 

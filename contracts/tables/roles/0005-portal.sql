@@ -1,0 +1,13 @@
+-- The portal: the public views, the keys of accounts with their contact addresses, and how often each key was used. It
+-- writes nothing here: what its users change are events. Grant this role to the service's user. That user needs a profile
+-- with readonly = 0 or 2: with 1, no setting can be sent.
+
+CREATE ROLE IF NOT EXISTS pledgeview_portal;
+
+GRANT SELECT ON ${views}.* TO pledgeview_portal;
+GRANT SELECT ON ${model}.api_keys TO pledgeview_portal;
+GRANT SELECT ON ${model}.api_key_ledger TO pledgeview_portal;
+GRANT SELECT ON ${model}.identity TO pledgeview_portal;
+GRANT SELECT ON ${model}.watermark TO pledgeview_portal;
+GRANT SELECT ON ${model}.api_key_usage TO pledgeview_portal;
+GRANT SELECT ON ${model}.usage_runs TO pledgeview_portal;

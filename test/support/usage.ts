@@ -1,0 +1,46 @@
+/** The usage of API keys in a real ClickHouse: a recorder with a clock that the test advances, and the portal's reader. */
+import type { KeyUsage } from '../../services/portal/ports.ts'
+import { createUsageReader } from '../../services/portal/usage/usage-reader.ts'
+import {
+  createUsageRecorder,
+  defaultUsageRecorderOptions,
+  type UsageRecorder,
+  type UsageRecorderDependencies,
+} from '../../services/query/usage/usage-recorder.ts'
+import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+
+/** A recorder whose loop never wakes: the test flushes. */
+export function createTestRecorder(
+  settings: Pick<UsageRecorderDependencies, 'tables' | 'databases' | 'process' | 'now'> &
+    Partial<UsageRecorderDependencies>,
+): UsageRecorder {
+  return createUsageRecorder({
+    isOnlyProcess: false,
+    options: defaultUsageRecorderOptions,
+    sleep: (_, signal) =>
+      new Promise(resolve => signal?.addEventListener('abort', () => resolve(), { once: true })),
+    observer: { flushed: () => {}, state: () => {}, failed: () => {} },
+    ...settings,
+  })
+}
+
+/** What the portal says of one key. */
+export async function readUsage(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  { key, issuedAt, now }: { key: string; issuedAt: number; now: number },
+): Promise<KeyUsage> {
+  const reader = createUsageReader({ tables, databases, now: () => now })
+  const usage = (await reader.ofKeys([{ key, issued_at_ms: issuedAt }])).get(key)
+  if (!usage) throw new Error('the reader left the key out')
+  return usage
+}
+
+/** The sums over all days of what the portal says. */
+export function totalOf({ days }: KeyUsage): Omit<KeyUsage['days'][number], 'day'> {
+  const total = { ok: 0, not_modified: 0, unauthorized: 0, too_many: 0, other: 0, deprecated: 0 }
+  for (const day of days) {
+    for (const name of Object.keys(total) as (keyof typeof total)[]) total[name] += day[name]
+  }
+  return total
+}
