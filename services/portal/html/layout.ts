@@ -42,17 +42,17 @@ ${scripts.map(script => html`<script src="/static/${script}" defer></script>`)}
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
-<header class="container">
+<header>
 <nav aria-label="Main">
-<a class="brand" href="/">Pledgeview</a>
-<ul>${navigation.map(entry => navigationEntry(entry, path))}</ul>
+<a class="brand" href="/"><img src="/static/icon.svg" alt="" width="24" height="24">Pledgeview</a>
+<ul class="pages">${navigation.map(entry => navigationEntry(entry, path))}</ul>
 ${accountEntries(options)}
 </nav>
 </header>
-<main id="content" class="container">
+<main id="content">
 ${content}
 </main>
-<footer class="container">
+<footer>
 <p>Public campaign data, read-only. <a href="/docs">Guide</a> · <a href="/openapi.json">OpenAPI</a> · <a href="/changes">Versions</a></p>
 </footer>
 </body>

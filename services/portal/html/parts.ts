@@ -1,0 +1,34 @@
+/** Small parts of pages. `static/portal.css` describes how they look. */
+import { type Html, html } from './html.ts'
+
+export type Tone = 'good' | 'warning' | 'bad'
+
+/** A message about what has happened or is the matter. Screen readers read a bad one at once. */
+export function notice(content: Html | string, tone?: Tone): Html {
+  const role = tone === 'bad' ? 'alert' : 'status'
+  return html`<div class="notice${tone && ` ${tone}`}" role="${role}">${typeof content === 'string' ? html`<p>${content}</p>` : content}</div>`
+}
+
+/** A word on the state of something. The word says it; the colour only helps. */
+export function badge(text: string, tone?: Tone): Html {
+  return html`<span class="badge${tone && ` ${tone}`}">${text}</span>`
+}
+
+/** A value to be copied, with its button. `id` must be unique in the page. */
+export function copyable({ id, text, what }: { id: string; text: string; what: string }): Html {
+  return html`<div class="copyable"><code id="${id}">${text}</code>${copyButton(id, what)}</div>`
+}
+
+/** A block of code with its caption and a button that copies it. `id` must be unique in the page. */
+export function codeBlock({ id, caption, text }: { id: string; caption: string; text: string }): Html {
+  return html`<figure class="code"><figcaption>${caption}${copyButton(id, caption)}</figcaption><pre tabindex="0" role="group" aria-label="${caption}"><code id="${id}">${text}</code></pre></figure>`
+}
+
+/** A table that scrolls sideways where it is too wide. `label` says to screen readers what it is. */
+export function scrolling(label: string, table: Html): Html {
+  return html`<div class="scroll" role="region" tabindex="0" aria-label="${label}">${table}</div>`
+}
+
+function copyButton(id: string, what: string): Html {
+  return html`<button type="button" class="small secondary" data-copy="#${id}">Copy<span class="visually-hidden"> ${what}</span></button>`
+}
