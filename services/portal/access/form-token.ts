@@ -1,0 +1,58 @@
+/**
+ * Forms that must not act twice: a double click, a reload of the answer, a page that was gone back to. Each such form carries
+ * a token that is good for one use in any portal process. A second request that arrives while the first one still runs in this
+ * process gets the same result: after a double click the browser shows only the second answer, and the secret must be in it.
+ *
+ * The token is no protection against other sites (the CSRF token is). A person who makes up tokens harms only their own limits.
+ */
+import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
+
+/** Remembers, for all portal processes, that a token was used. */
+export interface OnceStore {
+  /** True for the first caller with this id within the time, false for every other. */
+  claim(id: string, ttlMs: number): Promise<boolean>
+}
+
+export type OnceResult<T> = { outcome: 'done'; value: T } | { outcome: 'used' } | { outcome: 'too old' }
+
+export interface FormTokens {
+  /** A token for a form. */
+  make(): string
+  /** Runs the action if the token was not used before. What the action throws, every request that waited for it gets. */
+  once<T>(accountId: string, token: string, action: () => Promise<T>): Promise<OnceResult<T>>
+}
+
+/** A form that lies open longer has to be opened again. So a used token need not be remembered for ever. */
+export const formMsMax = 24 * 3_600_000
+// Clocks of two portal processes may differ.
+const clockMsMax = 10 * 60_000
+const tokenForm = /^([0-9a-z]{1,11})\.[A-Za-z0-9_-]{22}$/
+
+export function createFormTokens(dependencies: {
+  store: OnceStore
+  now: () => number
+  randomBytes: RandomBytes
+}): FormTokens {
+  const { store, now, randomBytes } = dependencies
+  const running = new Map<string, Promise<OnceResult<unknown>>>()
+  return {
+    make: () => `${now().toString(36)}.${Buffer.from(randomBytes(16)).toString('base64url')}`,
+    async once<T>(accountId: string, token: string, action: () => Promise<T>): Promise<OnceResult<T>> {
+      const madeAt = Number.parseInt(tokenForm.exec(token)?.[1] ?? '', 36)
+      const age = now() - madeAt
+      // A text that is no token has no age: NaN compares false.
+      if (!(age > -clockMsMax && age < formMsMax)) return { outcome: 'too old' }
+      const id = `form/${accountId}/${token}`
+      const first = running.get(id) as Promise<OnceResult<T>> | undefined
+      if (first) return first
+      const result = runOnce(store, id, action).finally(() => running.delete(id))
+      running.set(id, result)
+      return result
+    },
+  }
+}
+
+async function runOnce<T>(store: OnceStore, id: string, action: () => Promise<T>): Promise<OnceResult<T>> {
+  if (!(await store.claim(id, formMsMax + 2 * clockMsMax))) return { outcome: 'used' }
+  return { outcome: 'done', value: await action() }
+}

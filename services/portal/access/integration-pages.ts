@@ -1,0 +1,110 @@
+/** The pages that add, edit and remove an integration. */
+import { keyPrefix } from '../../shared/api-keys/credentials.ts'
+import {
+  type FieldFaults,
+  type IntegrationFields,
+  nameLengthMax,
+  urlLengthMax,
+} from '../accounts/integration.ts'
+import { type Html, html } from '../html/html.ts'
+import { notice } from '../html/parts.ts'
+import type { Integration } from '../ports.ts'
+import { fieldLabels } from './integration-form.ts'
+import { wayBack } from './key-pages.ts'
+import type { KeyView } from './key-state.ts'
+import { lastUsed } from './overview-page.ts'
+
+export interface IntegrationPageData {
+  /** Undefined: a new one. */
+  integrationId: string | undefined
+  fields: IntegrationFields
+  faults: FieldFaults
+  /** A reason that concerns no field. */
+  problem?: string | undefined
+  csrf: Html
+  formToken?: string | undefined
+}
+
+interface Field {
+  name: keyof IntegrationFields
+  type: 'text' | 'url' | 'email'
+  lengthMax: number
+  autocomplete: 'off' | 'url' | 'email'
+  hint: string
+}
+
+const formFields: readonly Field[] = [
+  {
+    name: 'name',
+    type: 'text',
+    lengthMax: nameLengthMax,
+    autocomplete: 'off',
+    hint: 'The program or website that calls the API.',
+  },
+  {
+    name: 'url',
+    type: 'url',
+    lengthMax: urlLengthMax,
+    autocomplete: 'url',
+    hint: 'Where people find it, for example https://example.com.',
+  },
+  {
+    name: 'contact_email',
+    type: 'email',
+    lengthMax: 254,
+    autocomplete: 'email',
+    hint: 'Used only to reach you about this integration: before a breaking change, or if its traffic runs away. It is not published.',
+  },
+]
+
+/** The form of an integration. Faults stand at their fields and in a list above them. */
+export function integrationPage(data: IntegrationPageData): Html {
+  const { integrationId, fields, faults, problem, csrf, formToken } = data
+  const isNew = integrationId === undefined
+  const action = isNew ? '/access/integrations' : `/access/integrations/${encodeURIComponent(integrationId)}`
+  return html`${wayBack()}
+<h1>${isNew ? 'Add an integration' : 'Edit the integration'}</h1>
+${faultList(faults, problem)}
+<form class="stacked" method="post" action="${action}" novalidate>${csrf}
+${formToken && html`<input type="hidden" name="token" value="${formToken}">`}
+${formFields.map(field => fieldInput(field, fields[field.name], faults[field.name]))}
+<div class="actions"><button type="submit">${isNew ? 'Add the integration' : 'Save'}</button> <a class="button secondary" href="/access">Cancel</a></div>
+</form>`
+}
+
+function faultList(faults: FieldFaults, problem: string | undefined): Html | undefined {
+  const faulty = formFields.filter(({ name }) => faults[name] !== undefined)
+  if (faulty.length === 0 && problem === undefined) return undefined
+  return notice(
+    html`<p><strong>It was not saved.</strong> ${problem}</p>
+${faulty.length > 0 && html`<ul>${faulty.map(({ name }) => html`<li><a href="#${name}">${fieldLabels[name]}</a> ${faults[name]}.</li>`)}</ul>`}`,
+    'bad',
+  )
+}
+
+function fieldInput(field: Field, value: string, fault: string | undefined): Html {
+  const { name, type, lengthMax, autocomplete, hint } = field
+  const describedBy = fault ? `${name}-fault ${name}-hint` : `${name}-hint`
+  return html`<label for="${name}">${fieldLabels[name]}</label>
+<input id="${name}" name="${name}" type="${type}" value="${value}" maxlength="${lengthMax}" required autocomplete="${autocomplete}" aria-describedby="${describedBy}"${fault && html` aria-invalid="true"`}>
+${fault && html`<small class="fault" id="${name}-fault">${fieldLabels[name]} ${fault}.</small>`}
+<small class="hint" id="${name}-hint">${hint}</small>
+`
+}
+
+/** Asks before an integration is removed, and names the keys that end with it. */
+export function removePage(data: { integration: Integration; alive: readonly KeyView[]; csrf: Html }): Html {
+  const { integration, alive, csrf } = data
+  const path = `/access/integrations/${encodeURIComponent(integration.integration_id)}/remove`
+  return html`${wayBack()}
+<h1>Remove <bdi>${integration.name}</bdi>?</h1>
+${
+  alive.length === 0
+    ? html`<p>It has no active key. This cannot be undone.</p>`
+    : html`<p>Its keys are revoked first. The API refuses them within seconds. This cannot be undone.</p>
+<ul>${alive.map(({ key, usage }) => html`<li><code>${keyPrefix(key.key)}…</code>, last used: ${lastUsed(usage)}</li>`)}</ul>`
+}
+<form method="post" action="${path}">${csrf}
+<div class="actions"><button type="submit" class="danger">${alive.length === 0 ? 'Remove it' : 'Revoke its keys and remove it'}</button> <a class="button secondary" href="/access">Keep it</a></div>
+</form>`
+}

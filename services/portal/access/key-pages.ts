@@ -1,0 +1,120 @@
+/** The pages of one key: its usage, and the questions before it is revoked or replaced. */
+import { activeKeysMax } from '../../shared/api-keys/api-keys.ts'
+import { keyPrefix } from '../../shared/api-keys/credentials.ts'
+import { type Html, html } from '../html/html.ts'
+import { notice } from '../html/parts.ts'
+import type { Integration } from '../ports.ts'
+import { isAlive, type KeyView, keyPath, keyState } from './key-state.ts'
+import { totalOf } from './outcomes.ts'
+import { lastUsed, statusText } from './overview-page.ts'
+import { usageGraph, usageText } from './usage-graph.ts'
+import { usageLegend, usageTable } from './usage-table.ts'
+import { countOf, moment } from './words.ts'
+
+export interface KeyPageData {
+  view: KeyView
+  now: number
+  csrf: Html
+}
+
+/** The way back, above the heading of every page under /access. */
+export function wayBack(): Html {
+  return html`<nav aria-label="Breadcrumb" class="breadcrumb"><a href="/access">API access</a></nav>`
+}
+
+/** A key with its usage of the last 30 days. */
+export function keyPage({ view, now, csrf }: KeyPageData): Html {
+  const { key, usage } = view
+  const path = keyPath(key)
+  const state = keyState(key, now)
+  return html`${wayBack()}
+<h1>Key <code>${keyPrefix(key.key)}…</code></h1>
+<dl class="facts">
+<div><dt>Integration</dt><dd><bdi>${key.name}</bdi></dd></div>
+<div><dt>Status</dt><dd>${statusText(state)}</dd></div>
+<div><dt>Created</dt><dd>${moment(key.issued_at_ms)}</dd></div>
+<div><dt>Last used</dt><dd>${lastUsed(usage)}</dd></div>
+</dl>
+${state.name === 'unconfirmed' && html`<form method="post" action="${path}/confirm">${csrf}<button type="submit">I have saved the secret</button></form>`}
+${isAlive(key, now) && html`<div class="actions"><a class="button secondary" href="${path}/replace">Replace this key</a> <a class="button secondary danger" href="${path}/revoke">Revoke this key</a></div>`}
+<h2>Requests of the last 30 days</h2>
+${usage ? usageFigure(usage.days) : notice('The usage cannot be read at the moment. The key itself is not affected.', 'warning')}`
+}
+
+function usageFigure(days: NonNullable<KeyView['usage']>['days']): Html {
+  const { deprecated } = totalOf(days)
+  return html`<figure>
+${usageGraph(days)}
+${usageLegend()}
+<figcaption>${usageText(days)} Counts are complete up to about a minute ago.</figcaption>
+</figure>
+${deprecated > 0 && notice(html`<p>${countOf(deprecated, 'request')} went to a deprecated version of the API. <a href="/changes">See what changes, and when</a></p>`, 'warning')}
+${usageTable(days)}`
+}
+
+/** Asks once more before a key is revoked. */
+export function revokePage({ view, csrf }: KeyPageData): Html {
+  const { key, usage } = view
+  return html`${wayBack()}
+<h1>Revoke key <code>${keyPrefix(key.key)}…</code>?</h1>
+<dl class="facts">
+<div><dt>Integration</dt><dd><bdi>${key.name}</bdi></dd></div>
+<div><dt>Last used</dt><dd>${lastUsed(usage)}</dd></div>
+</dl>
+<p>The API refuses the key within seconds. This cannot be undone. If a program still uses it, <a href="${keyPath(key)}/replace">replace it</a> instead: then the old key can work on for a while.</p>
+<form method="post" action="${keyPath(key)}/revoke">${csrf}
+<div class="actions"><button type="submit" class="danger">Revoke this key</button> <a class="button secondary" href="/access">Keep it</a></div>
+</form>`
+}
+
+export interface ReplacePageData extends KeyPageData {
+  /** Active keys of the account, this one included. */
+  active: number
+  /** Where the new key may belong, if the old one has no integration. */
+  integrations: readonly Integration[]
+  hasIntegration: boolean
+  formToken: string
+}
+
+/** Asks when the old key ends. With three active keys there is no room for both. */
+export function replacePage(data: ReplacePageData): Html {
+  const { view, active, integrations, hasIntegration, formToken, csrf } = data
+  const { key, usage } = view
+  const isFull = active >= activeKeysMax
+  return html`${wayBack()}
+<h1>Replace key <code>${keyPrefix(key.key)}…</code></h1>
+<p>You get a new key with a new secret now. The old key was last used: ${lastUsed(usage)}.</p>
+${
+  !hasIntegration && integrations.length === 0
+    ? html`<p>A new key belongs to an integration. <a href="/access/integrations/new">Add an integration</a> first.</p>`
+    : html`<form method="post" action="${keyPath(key)}/replace" data-once>${csrf}
+<input type="hidden" name="token" value="${formToken}">
+${!hasIntegration && integrationChoice(integrations)}
+<fieldset class="choices"><legend>When does the old key end?</legend>
+${overlapChoice('at-once', 'At once', 'A program that still uses it is refused within seconds.', isFull, false)}
+${overlapChoice('one-hour', 'After 1 hour', 'Time to change one program.', !isFull, isFull)}
+${overlapChoice('one-day', 'After 24 hours', 'Time to change several.', false, isFull)}
+</fieldset>
+${isFull && html`<p class="hint">You have ${activeKeysMax} active keys, the most that an account can have. So the old key has to end at once.</p>`}
+<div class="actions"><button type="submit">Replace this key</button> <a class="button secondary" href="/access">Keep it</a></div>
+</form>`
+}`
+}
+
+function integrationChoice(integrations: readonly Integration[]): Html {
+  return html`<label for="integration">Integration of the new key</label>
+<select id="integration" name="integration" required>
+${integrations.map(({ integration_id, name }) => html`<option value="${integration_id}">${name}</option>`)}
+</select>`
+}
+
+function overlapChoice(
+  value: string,
+  title: string,
+  hint: string,
+  isChosen: boolean,
+  isDisabled: boolean,
+): Html {
+  return html`<label><input type="radio" name="overlap" value="${value}" required${isChosen && html` checked`}${isDisabled && html` disabled`}> <span>${title} <small class="muted">${hint}</small></span></label>
+`
+}

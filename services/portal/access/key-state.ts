@@ -1,0 +1,55 @@
+/** What a key of an account can do now, and which of its buttons make sense. */
+import { keyPrefix } from '../../shared/api-keys/credentials.ts'
+import type { KeyUsage, PortalKey } from '../ports.ts'
+
+/** A key with its usage, or without it if the usage could not be read. */
+export interface KeyView {
+  key: PortalKey
+  usage: KeyUsage | undefined
+}
+
+export type KeyState =
+  | { name: 'active' }
+  /** Works, but its secret may not have reached anyone. */
+  | { name: 'unconfirmed'; until: number }
+  /** Works until its replacement has taken over. */
+  | { name: 'ending'; until: number }
+  /** Three older keys of the account are active. */
+  | { name: 'waiting' }
+  | { name: 'revoked' }
+  /** Its time is over. The ledger will say `revoked` soon. */
+  | { name: 'ended'; at: number }
+
+/** The state of the key at that moment. The ledger may name a key active for some seconds after its time is over. */
+export function keyState(key: PortalKey, now: number): KeyState {
+  if (key.status === 'revoked') return { name: 'revoked' }
+  const ends = [key.confirm_by_ms, key.expires_at_ms].filter(end => end !== null)
+  const end = Math.min(...ends)
+  if (end <= now) return { name: 'ended', at: end }
+  if (key.status === 'waiting') return { name: 'waiting' }
+  if (key.confirm_by_ms !== null) return { name: 'unconfirmed', until: key.confirm_by_ms }
+  if (key.expires_at_ms !== null) return { name: 'ending', until: key.expires_at_ms }
+  return { name: 'active' }
+}
+
+/** Whether the key is or may become usable: it can be revoked. */
+export function isAlive(key: PortalKey, now: number): boolean {
+  const { name } = keyState(key, now)
+  return name !== 'revoked' && name !== 'ended'
+}
+
+/** How many of the keys count against the limit of active keys. */
+export function activeCount(keys: readonly PortalKey[], now: number): number {
+  return keys.filter(key => key.status === 'active' && isAlive(key, now)).length
+}
+
+/** The page of a key. The address has the first 16 characters only: it ends up in logs. */
+export function keyPath(key: Pick<PortalKey, 'key'>): string {
+  return `/access/keys/${encodeURIComponent(keyPrefix(key.key))}`
+}
+
+/** The key of the account that a path names by its first 16 characters. `undefined` if none or several match. */
+export function keyOfPath<K extends Pick<PortalKey, 'key'>>(keys: readonly K[], name: string): K | undefined {
+  const matching = keys.filter(({ key }) => keyPrefix(key) === name)
+  return matching.length === 1 ? matching[0] : undefined
+}

@@ -1,0 +1,91 @@
+/**
+ * Makes a key once per form, and answers with the page that shows its secret.
+ *
+ * The key ends by itself unless it is confirmed. It is confirmed by whichever comes first: the whole page was handed to the
+ * connection, the page's script says that it is shown, or the person says so. If the process is killed before, or the reader has
+ * gone, none of these comes, and no key stays whose secret nobody has.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { messageOf } from '../../shared/message-of.ts'
+import { csrfField } from '../http/csrf.ts'
+import type { Account } from '../ports.ts'
+import { type Access, reasonOf, sendPage, sendProblem, signedIn } from './access.ts'
+import { textField } from './integration-form.ts'
+import { secretPage } from './secret-page.ts'
+
+export interface NewKey {
+  key: string
+  secret: string
+  /** The name of its integration. */
+  name: string
+  /** What became of the key that it replaces. */
+  replaced?: string
+}
+
+/** Runs `make` unless this form was used before, and answers with the key. `whatFailed` is the title if there is a reason against it. */
+export async function answerWithNewKey(
+  access: Access,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  whatFailed: string,
+  make: () => Promise<NewKey>,
+): Promise<FastifyReply> {
+  const account = signedIn(request)
+  try {
+    const result = await access.tokens.once(account.account_id, textField(request.body, 'token'), make)
+    if (result.outcome === 'used') return sendProblem(reply, whatFailed, usedReason)
+    if (result.outcome === 'too old') return sendProblem(reply, whatFailed, oldReason)
+    return await sendSecret(access, request, reply, account, result.value)
+  } catch (error) {
+    const reason = reasonOf(error)
+    if (reason === undefined) throw error
+    return sendProblem(reply, whatFailed, reason)
+  }
+}
+
+async function sendSecret(
+  access: Access,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  account: Account,
+  { key, secret, name, replaced }: NewKey,
+): Promise<FastifyReply> {
+  const confirmBy = await confirmByOf(access, account, key)
+  confirmWhenSent(access, reply, account, key)
+  const content = secretPage({
+    key,
+    secret,
+    name,
+    apiUrl: access.apiUrl,
+    confirmBy,
+    replaced,
+    csrf: csrfField(request),
+  })
+  return sendPage(reply, 'Your new key', content)
+}
+
+// The page is more important than the minute that it names.
+async function confirmByOf(access: Access, account: Account, key: string): Promise<number | undefined> {
+  try {
+    const keys = await access.keys.ofAccount(account.account_id)
+    return keys.find(found => found.key === key)?.confirm_by_ms ?? undefined
+  } catch {
+    return undefined
+  }
+}
+
+function confirmWhenSent(access: Access, reply: FastifyReply, account: Account, key: string): void {
+  // `finish` comes when the last byte was handed to the connection, and not if the reader hung up before.
+  reply.raw.once('finish', () => {
+    access.keys.confirm(account.account_id, key).catch((error: unknown) => {
+      access.logger.warn(
+        { error: messageOf(error) },
+        'a new key could not be confirmed after its page was sent',
+      )
+    })
+  })
+}
+
+const usedReason =
+  'This form was sent before, so nothing was done now. If it created a key whose secret you did not see, revoke that key, or replace it at once: you get a new secret.'
+const oldReason = 'This form was open for more than a day, so nothing was done. Open the page again.'

@@ -1,0 +1,356 @@
+/** The pages under /access as a browser without JavaScript uses them, on the real app with its ports in memory. */
+import { request as httpRequest } from 'node:http'
+import { afterEach, describe, expect, it } from 'vitest'
+import type { PortalKey } from '../../../services/portal/ports.ts'
+import { keyPrefix } from '../../../services/shared/api-keys/credentials.ts'
+import { type AccessPortal, type Person, startAccessPortal } from '../../support/portal/access.ts'
+
+let portal: AccessPortal
+
+afterEach(() => portal.close())
+
+const fields = { name: 'Backer Board', url: 'https://board.example/', contact_email: 'ops@board.example' }
+
+/** The token of the form with this action on the page. */
+function tokenOf(text: string, action: string): string {
+  const form = text.slice(text.indexOf(`action="${action}"`))
+  return /name="token" value="([^"]*)"/.exec(form)?.[1] ?? ''
+}
+
+async function addIntegration(person: Person): Promise<string> {
+  const { text } = await person.browser.get('/access/integrations/new')
+  await person.browser.post('/access/integrations', {
+    ...fields,
+    token: tokenOf(text, '/access/integrations'),
+  })
+  const [integration] = await portal.accounts.integrations(person.account.account_id)
+  return integration?.integration_id ?? ''
+}
+
+async function createKey(person: Person, id: string) {
+  const action = `/access/integrations/${id}/keys`
+  const { text } = await person.browser.get('/access')
+  return person.browser.post(action, { token: tokenOf(text, action) })
+}
+
+function lastKey(): PortalKey {
+  const key = portal.keys.all.at(-1)
+  if (!key) throw new Error('no key was made')
+  return key
+}
+
+describe('without a session', () => {
+  it('every page leads to the sign-in page, and from there back', async () => {
+    portal = await startAccessPortal()
+    const { status, location } = await portal.browser().get('/access/keys/pv_live_abcdefgh')
+    expect(status).toBe(303)
+    expect(location).toBe(`/sign-in?next=${encodeURIComponent('/access/keys/pv_live_abcdefgh')}`)
+  })
+})
+
+describe('an integration', () => {
+  it('is added, edited and removed, and its keys are revoked before', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    const id = await addIntegration(person)
+    const { text } = await person.browser.get('/access?done=added')
+    expect(text).toContain('<bdi>Backer Board</bdi>')
+    expect(text).toContain('The integration was added.')
+
+    await createKey(person, id)
+    const edited = await person.browser.post(`/access/integrations/${id}`, { ...fields, name: 'Renamed' })
+    expect(edited.location).toBe('/access?done=saved')
+    const question = await person.browser.get(`/access/integrations/${id}/remove`)
+    expect(question.text).toContain('Remove <bdi>Renamed</bdi>?')
+    expect(question.text).toContain(keyPrefix(lastKey().key))
+    const removed = await person.browser.post(`/access/integrations/${id}/remove`)
+    expect(removed.location).toBe('/access?done=removed')
+    expect(await portal.accounts.integrations(person.account.account_id)).toEqual([])
+    expect(lastKey().status).toBe('revoked')
+    expect((await person.browser.get('/access')).text).toContain('Keys without an integration')
+  })
+
+  it('with faults is not saved: each fault stands at its field', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    await person.browser.get('/access/integrations/new')
+    const answer = await person.browser.post('/access/integrations', {
+      ...fields,
+      url: 'javascript:alert(1)',
+    })
+    expect(answer.status).toBe(422)
+    expect(answer.text).toContain('aria-describedby="url-fault url-hint"')
+    expect(answer.text).toContain('value="Backer Board"')
+    expect(await portal.accounts.integrations(person.account.account_id)).toEqual([])
+  })
+
+  it('is added once if the form is sent twice', async () => {
+    portal = await startAccessPortal()
+    const { browser, account } = await portal.signIn('a@example.com')
+    const { text } = await browser.get('/access/integrations/new')
+    const form = { ...fields, token: tokenOf(text, '/access/integrations') }
+    const answers = await Promise.all([1, 2].map(() => browser.post('/access/integrations', form)))
+    answers.push(await browser.post('/access/integrations', form))
+    expect(answers.map(({ location }) => location)).toEqual(Array(3).fill('/access?done=added'))
+    expect(await portal.accounts.integrations(account.account_id)).toHaveLength(1)
+  })
+
+  it('that one more would exceed the limit is refused with the reason', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    portal.calls.integrationRefusal = 'An account has at most 20 integrations. Remove one first.'
+    const { text } = await person.browser.get('/access/integrations/new')
+    const token = tokenOf(text, '/access/integrations')
+    const answer = await person.browser.post('/access/integrations', { ...fields, token })
+    expect(answer.status).toBe(409)
+    expect(answer.text).toContain('An account has at most 20 integrations. Remove one first.')
+    // The form can be sent again: it has a new token.
+    expect(tokenOf(answer.text, '/access/integrations')).not.toBe(token)
+  })
+})
+
+describe('a new key', () => {
+  it('is shown with its secret once, is not cached, and is confirmed when the page was sent', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    const { status, headers, text } = await createKey(person, await addIntegration(person))
+    const { key } = lastKey()
+    const secret = portal.calls.secrets.get(key) ?? 'none'
+    expect(status).toBe(200)
+    expect(headers.get('cache-control')).toBe('no-store')
+    expect(text).toContain(`<code id="key">${key}</code>`)
+    expect(text).toContain(`<code id="secret">${secret}</code>`)
+    await expect.poll(() => portal.calls.confirmed).toContain(key)
+    expect((await person.browser.get('/access')).text).not.toContain(secret)
+    expect(portal.log.join('')).not.toContain(secret)
+    expect(portal.calls.created).toEqual([keyPrefix(key)])
+  })
+
+  it('is one key, shown with one secret in both answers, if the button was clicked twice', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    const action = `/access/integrations/${await addIntegration(person)}/keys`
+    const token = tokenOf((await person.browser.get('/access')).text, action)
+    // The key is made only when the second form has arrived, too.
+    const looked = portal.calls.integrationsRead
+    portal.calls.beforeIssue = () => expect.poll(() => portal.calls.integrationsRead).toBe(looked + 2)
+    const answers = await Promise.all([1, 2].map(() => person.browser.post(action, { token })))
+    expect(portal.keys.all).toHaveLength(1)
+    for (const { text } of answers) expect(text).toContain(portal.calls.secrets.get(lastKey().key))
+    const late = await person.browser.post(action, { token })
+    expect(late.status).toBe(409)
+    expect(late.text).toContain('This form was sent before')
+    expect(late.text).not.toContain('pv_secret')
+    expect(portal.keys.all).toHaveLength(1)
+  })
+
+  it('is not confirmed if the reader had gone before the page was sent', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    const action = `/access/integrations/${await addIntegration(person)}/keys`
+    const { text } = await person.browser.get('/access')
+    const issue = Promise.withResolvers<void>()
+    portal.calls.beforeIssue = () => issue.promise
+    const body = new URLSearchParams({ _csrf: csrfOf(text), token: tokenOf(text, action) }).toString()
+    const cookie = [...person.browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const sent = httpRequest(`${portal.url}${action}`, {
+      method: 'POST',
+      headers: { cookie, 'content-type': 'application/x-www-form-urlencoded' },
+    })
+    sent.on('error', () => undefined)
+    const open = await portal.connections()
+    sent.end(body)
+    await expect.poll(() => portal.calls.issuing).toBe(1)
+    sent.destroy()
+    await expect.poll(() => portal.connections()).toBeLessThanOrEqual(open)
+    issue.resolve()
+    await expect.poll(() => portal.keys.all).toHaveLength(1)
+    await expect.poll(() => portal.calls.created).toHaveLength(1)
+    expect(await person.browser.get('/access')).toMatchObject({ status: 200 })
+    expect(portal.calls.confirmed).toEqual([])
+    // The overview says so, and offers to confirm it.
+    expect((await person.browser.get('/access')).text).toContain('Active, secret not confirmed')
+    const path = `/access/keys/${keyPrefix(lastKey().key)}`
+    expect((await person.browser.get(path)).text).toContain('I have saved the secret')
+    expect((await person.browser.post(`${path}/confirm`)).location).toBe('/access?done=confirmed')
+    expect(portal.calls.confirmed).toEqual([lastKey().key])
+  })
+
+  it('is refused with the reason if three are active', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    const action = `/access/integrations/${await addIntegration(person)}/keys`
+    // Four tabs were open before the first was used.
+    const pages = await Promise.all([1, 2, 3, 4].map(() => person.browser.get('/access')))
+    const answers = []
+    for (const { text } of pages)
+      answers.push(await person.browser.post(action, { token: tokenOf(text, action) }))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 409])
+    expect(answers[3]?.text).toContain('three keys are active already')
+  })
+
+  it('of an integration that was removed meanwhile is revoked again', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    const id = await addIntegration(person)
+    portal.calls.beforeIssue = () => portal.accounts.removeIntegration(person.account.account_id, id)
+    const { status, text } = await createKey(person, id)
+    expect(status).toBe(409)
+    expect(text).not.toContain('pv_secret')
+    expect(lastKey().status).toBe('revoked')
+  })
+
+  it('is shown although a notice could not be handed over', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    portal.calls.noticesFail = true
+    expect((await createKey(person, await addIntegration(person))).status).toBe(200)
+    await expect.poll(() => portal.log.join('')).toContain('a notice on a key could not be handed over')
+  })
+})
+
+describe('a key', () => {
+  it('is confirmed by the script of its page without a new page', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    await createKey(person, await addIntegration(person))
+    const { key } = lastKey()
+    const { status } = await person.browser.post(`/access/keys/${keyPrefix(key)}/confirm`, { by: 'script' })
+    expect(status).toBe(204)
+  })
+
+  it('is revoked after a question that says when it was last used, and twice is no error', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    await createKey(person, await addIntegration(person))
+    const { key } = lastKey()
+    const path = `/access/keys/${keyPrefix(key)}/revoke`
+    const { text } = await person.browser.get(path)
+    expect(text).toContain('<dt>Last used</dt><dd>never</dd>')
+    expect(lastKey().status).toBe('active')
+    for (const _ of [1, 2]) expect((await person.browser.post(path)).location).toBe('/access?done=revoked')
+    expect(lastKey().status).toBe('revoked')
+    expect(portal.calls.revoked).toEqual([keyPrefix(key)])
+  })
+
+  it.each([
+    ['at-once', 'has ended.', 'revoked'],
+    ['one-hour', 'works for one more hour.', 'active'],
+    ['one-day', 'works for 24 more hours.', 'active'],
+  ])('is replaced: the old one ends %s', async (overlap, consequence, status) => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    await createKey(person, await addIntegration(person))
+    const old = lastKey()
+    const path = `/access/keys/${keyPrefix(old.key)}/replace`
+    const token = tokenOf((await person.browser.get(path)).text, path)
+    const { text } = await person.browser.post(path, { overlap, token })
+    expect(text).toContain(`<code id="secret">${portal.calls.secrets.get(lastKey().key)}</code>`)
+    expect(text).toContain(`The old key ${keyPrefix(old.key)}… ${consequence}`)
+    expect(old.status).toBe(status)
+    expect((await person.browser.post(path, { overlap, token })).status).toBe(409)
+    expect(portal.keys.all).toHaveLength(2)
+  })
+
+  it('of an operator is shown, and its replacement gets an integration', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    const id = await addIntegration(person)
+    await createKey(person, id)
+    const old = lastKey()
+    old.integration_id = ''
+    expect((await person.browser.get('/access')).text).toContain('An operator issued these keys')
+    const path = `/access/keys/${keyPrefix(old.key)}/replace`
+    const { text } = await person.browser.get(path)
+    expect(text).toContain(`<option value="${id}">Backer Board</option>`)
+    const form = { overlap: 'at-once', token: tokenOf(text, path), integration: id }
+    expect((await person.browser.post(path, { ...form, integration: 'none' })).status).toBe(409)
+    expect((await person.browser.post(path, form)).status).toBe(200)
+    expect(lastKey().integration_id).toBe(id)
+  })
+})
+
+describe('what belongs to another account', () => {
+  it('is answered like what does not exist', async () => {
+    portal = await startAccessPortal()
+    const owner = await portal.signIn('owner@example.com')
+    const id = await addIntegration(owner)
+    await createKey(owner, id)
+    const { key } = lastKey()
+    const other = await portal.signIn('other@example.com')
+    await other.browser.get('/access')
+    const paths = (keyName: string, integrationId: string) => ({
+      get: [
+        `/access/keys/${keyName}`,
+        `/access/keys/${keyName}/revoke`,
+        `/access/keys/${keyName}/replace`,
+        `/access/integrations/${integrationId}/edit`,
+        `/access/integrations/${integrationId}/remove`,
+      ],
+      post: [
+        `/access/keys/${keyName}/confirm`,
+        `/access/keys/${keyName}/revoke`,
+        `/access/keys/${keyName}/replace`,
+        `/access/integrations/${integrationId}`,
+        `/access/integrations/${integrationId}/remove`,
+        `/access/integrations/${integrationId}/keys`,
+      ],
+    })
+    const answersTo = async ({ get, post }: ReturnType<typeof paths>) => {
+      const answers = []
+      for (const path of get) answers.push(await other.browser.get(path))
+      for (const path of post) answers.push(await other.browser.post(path, { ...fields, overlap: 'at-once' }))
+      return answers.map(({ status, text }) => ({ status, text }))
+    }
+    const foreign = await answersTo(paths(keyPrefix(key), id))
+    expect(foreign).toEqual(await answersTo(paths('pv_live_nothing0', 'nothing')))
+    expect(new Set(foreign.map(({ status }) => status))).toEqual(new Set([404]))
+    expect(portal.keys.all).toHaveLength(1)
+    expect(lastKey().status).toBe('active')
+    expect(await portal.accounts.integrations(owner.account.account_id)).toHaveLength(1)
+  })
+})
+
+describe('every form', () => {
+  it('is refused without the token of its session', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    const id = await addIntegration(person)
+    await createKey(person, id)
+    const prefix = keyPrefix(lastKey().key)
+    for (const path of [
+      '/access/integrations',
+      `/access/integrations/${id}`,
+      `/access/integrations/${id}/remove`,
+      `/access/integrations/${id}/keys`,
+      `/access/keys/${prefix}/confirm`,
+      `/access/keys/${prefix}/revoke`,
+      `/access/keys/${prefix}/replace`,
+    ]) {
+      expect({ path, ...(await person.browser.post(path, { ...fields, _csrf: 'made-up' })) }).toMatchObject({
+        path,
+        status: 403,
+      })
+    }
+    expect(lastKey().status).toBe('active')
+  })
+})
+
+describe('usage', () => {
+  it('that cannot be read leaves the pages and the buttons', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    await createKey(person, await addIntegration(person))
+    portal.calls.usageFails = true
+    const { status, text } = await person.browser.get('/access')
+    expect(status).toBe(200)
+    expect(text).toContain('The usage of keys cannot be read at the moment')
+    const path = `/access/keys/${keyPrefix(lastKey().key)}`
+    expect((await person.browser.get(path)).text).toContain('not known now')
+    expect((await person.browser.post(`${path}/revoke`)).location).toBe('/access?done=revoked')
+  })
+})
+
+function csrfOf(text: string): string {
+  return /name="_csrf" value="([^"]*)"/.exec(text)?.[1] ?? ''
+}

@@ -1,0 +1,169 @@
+/** Starts the portal with the pages under /access. Its ports are in memory, say what they were asked to do, and can fail. */
+import { randomBytes } from 'node:crypto'
+import { pino } from 'pino'
+import { registerAccessPages } from '../../../services/portal/access/register-access-pages.ts'
+import { AccountError } from '../../../services/portal/accounts/accounts.ts'
+import { createPortalApp, type PortalDependencies } from '../../../services/portal/app.ts'
+import { createCookies } from '../../../services/portal/http/cookies.ts'
+import { loopbackHosts } from '../../../services/portal/http/host-check.ts'
+import type { Account, Accounts, PortalKeys } from '../../../services/portal/ports.ts'
+import { createSessions } from '../../../services/portal/sessions/sessions.ts'
+import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
+import { freePort } from '../../../services/shared/free-port.ts'
+import { portalKey } from './app.ts'
+import { type Browser, createBrowser } from './browser.ts'
+import { memoryAccounts, memoryKeys, memoryMailer, noUsage } from './memory-ports.ts'
+
+export interface Person {
+  account: Account
+  browser: Browser
+}
+
+/** What the ports were asked to do, and how they fail. */
+interface Calls {
+  /** The secrets by key. */
+  secrets: Map<string, string>
+  /** Keys whose page is known to have been shown. */
+  confirmed: string[]
+  /** How many keys are being made or were made. */
+  issuing: number
+  /** How often a page looked for integrations. */
+  integrationsRead: number
+  /** Runs before a key is made. */
+  beforeIssue: () => Promise<void>
+  /** Keys that notices were told of, by prefix. */
+  created: string[]
+  revoked: string[]
+  noticesFail: boolean
+  usageFails: boolean
+  integrationRefusal: string | undefined
+}
+
+export interface AccessPortal {
+  url: string
+  accounts: ReturnType<typeof memoryAccounts>
+  keys: ReturnType<typeof memoryKeys>
+  calls: Calls
+  /** The log lines. */
+  log: string[]
+  browser(): Browser
+  /** A browser that is signed in. */
+  signIn(email: string): Promise<Person>
+  /** How many connections are open. */
+  connections(): Promise<number>
+  close(): Promise<void>
+}
+
+const confirmMs = 600_000
+
+/** Listens when it resolves. */
+export async function startAccessPortal(): Promise<AccessPortal> {
+  const log: string[] = []
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const calls: Calls = {
+    ...{
+      secrets: new Map(),
+      confirmed: [],
+      issuing: 0,
+      integrationsRead: 0,
+      beforeIssue: async () => undefined,
+    },
+    ...{ created: [], revoked: [], noticesFail: false, usageFails: false, integrationRefusal: undefined },
+  }
+  const now = Date.now
+  const accounts = memoryAccounts(now)
+  const keys = memoryKeys(now, randomBytes)
+  const store = openSqliteStore({ path: ':memory:', now })
+  const dependencies: PortalDependencies = {
+    accounts: watchedAccounts(accounts, calls),
+    keys: watchedKeys(keys, calls),
+    usage: {
+      async ofKeys(asked) {
+        if (calls.usageFails) throw new Error('the tables are away')
+        return noUsage.ofKeys(asked)
+      },
+    },
+    mailer: memoryMailer(),
+    notices: {
+      async created(_account, _integration, prefix) {
+        if (calls.noticesFail) throw new Error('the mail server is away')
+        calls.created.push(prefix)
+      },
+      revoked: async (_account, _name, prefix) => void calls.revoked.push(prefix),
+    },
+    live: { read: async () => ({ status: 'up to date', campaigns: 3, as_of: now() }) },
+    store,
+    options: {
+      portalUrl: url,
+      apiUrl: 'http://127.0.0.1:8080/api/v1',
+      portalKey,
+      hosts: loopbackHosts,
+      trustProxy: [],
+      connectionsMax: 100,
+    },
+    now,
+    randomBytes,
+    logger: pino({ level: 'debug' }, { write: line => void log.push(line) }),
+  }
+  const app = await createPortalApp(dependencies)
+  await registerAccessPages(app, dependencies)
+  await app.listen({ host: '127.0.0.1', port })
+  const sessions = createSessions(dependencies)
+  return {
+    ...{ url, accounts, keys, calls, log },
+    browser: () => createBrowser(url),
+    async signIn(email) {
+      const account = await accounts.ofVerifiedEmail(email)
+      const browser = createBrowser(url)
+      browser.cookies.set(createCookies(url).session.name, await sessions.begin(account))
+      return { account, browser }
+    },
+    connections: () =>
+      new Promise((resolve, reject) =>
+        app.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+      ),
+    async close() {
+      app.server.closeAllConnections()
+      await app.close()
+      await store.close()
+    },
+  }
+}
+
+function watchedAccounts(accounts: Accounts, calls: Calls): Accounts {
+  return {
+    ...accounts,
+    async integrations(accountId) {
+      calls.integrationsRead += 1
+      return accounts.integrations(accountId)
+    },
+    async saveIntegration(integration) {
+      if (calls.integrationRefusal) throw new AccountError('too-many-integrations', calls.integrationRefusal)
+      await accounts.saveIntegration(integration)
+    },
+  }
+}
+
+function watchedKeys(keys: ReturnType<typeof memoryKeys>, calls: Calls): PortalKeys {
+  const watched = async (make: () => ReturnType<PortalKeys['issue']>) => {
+    calls.issuing += 1
+    await calls.beforeIssue()
+    const made = await make()
+    calls.secrets.set(made.key, made.secret)
+    const record = keys.all.find(({ key }) => key === made.key)
+    if (record) record.confirm_by_ms = record.issued_at_ms + confirmMs
+    return made
+  }
+  return {
+    ...keys,
+    issue: integration => watched(() => keys.issue(integration)),
+    replace: (...args) => watched(() => keys.replace(...args)),
+    async confirm(accountId, key) {
+      await keys.confirm(accountId, key)
+      calls.confirmed.push(key)
+      const record = keys.all.find(found => found.key === key)
+      if (record) record.confirm_by_ms = null
+    },
+  }
+}

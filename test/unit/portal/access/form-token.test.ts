@@ -1,0 +1,88 @@
+import { randomBytes } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { createFormTokens, formMsMax } from '../../../../services/portal/access/form-token.ts'
+
+function setUp() {
+  const claimed = new Set<string>()
+  const clock = { now: Date.parse('2026-11-22T14:00:00Z') }
+  const store = {
+    claim: async (id: string) => {
+      const isFirst = !claimed.has(id)
+      claimed.add(id)
+      return isFirst
+    },
+  }
+  const portal = () => createFormTokens({ store, now: () => clock.now, randomBytes })
+  return { clock, portal }
+}
+
+describe('a form that must not act twice', () => {
+  it('acts once, however often it is sent one after the other', async () => {
+    const tokens = setUp().portal()
+    const token = tokens.make()
+    let runs = 0
+    const send = () => tokens.once('account', token, async () => ++runs)
+    expect(await send()).toEqual({ outcome: 'done', value: 1 })
+    expect(await send()).toEqual({ outcome: 'used' })
+    expect(runs).toBe(1)
+  })
+
+  it('gives the result of the first to a second that arrives meanwhile: a browser shows the last answer only', async () => {
+    const tokens = setUp().portal()
+    const token = tokens.make()
+    const finish = Promise.withResolvers<string>()
+    const first = tokens.once('account', token, () => finish.promise)
+    const second = tokens.once('account', token, async () => 'another key')
+    finish.resolve('the key')
+    expect(await Promise.all([first, second])).toEqual(Array(2).fill({ outcome: 'done', value: 'the key' }))
+  })
+
+  it('acts once if it is sent to two portals at once', async () => {
+    const { portal } = setUp()
+    const [one, two] = [portal(), portal()]
+    const token = one.make()
+    const results = await Promise.all(
+      [one, two].map(tokens => tokens.once('account', token, async () => 'key')),
+    )
+    expect(results.map(({ outcome }) => outcome).toSorted()).toEqual(['done', 'used'])
+  })
+
+  it('fails for all that waited, and is used up', async () => {
+    const tokens = setUp().portal()
+    const token = tokens.make()
+    const fail = () => tokens.once('account', token, () => Promise.reject(new Error('away')))
+    const results = await Promise.allSettled([fail(), fail()])
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    expect(await fail()).toEqual({ outcome: 'used' })
+  })
+
+  it('does not use up the form of another account that has the same token', async () => {
+    const tokens = setUp().portal()
+    const token = tokens.make()
+    await tokens.once('one', token, async () => 1)
+    expect(await tokens.once('two', token, async () => 2)).toEqual({ outcome: 'done', value: 2 })
+  })
+
+  it('is refused after a day, before the store may forget that it was used', async () => {
+    const { clock, portal } = setUp()
+    const tokens = portal()
+    const token = tokens.make()
+    clock.now += formMsMax
+    expect(await tokens.once('account', token, async () => 1)).toEqual({ outcome: 'too old' })
+  })
+
+  it.each([
+    '',
+    'x',
+    '.',
+    `${'z'.repeat(11)}.${'a'.repeat(22)}`,
+    `0.${'a'.repeat(22)}`,
+    `1e3.${'a'.repeat(23)}`,
+  ])('is refused with a made-up token: %j', async token => {
+    expect(
+      await setUp()
+        .portal()
+        .once('account', token, async () => 1),
+    ).toEqual({ outcome: 'too old' })
+  })
+})
