@@ -5,7 +5,7 @@ import { isWorking, latestRebuild, writeRebuild } from '../rebuild/rebuild-log.t
 import { messageOf } from '../shared/message-of.ts'
 import type { Shard } from '../shared/tables/port.ts'
 import { type PurgedCopy, purged, unreached } from './report.ts'
-import { readParts, type TablesPurge, untilGone, withQuickRemoval } from './tables.ts'
+import { deleteRows, type TablesPurge } from './tables.ts'
 
 const previousTables = 'previous tables'
 const rebuildLog = 'rebuild log'
@@ -47,16 +47,8 @@ async function purgeLog({ tables, databases }: Shard, purge: TablesPurge): Promi
     const differences = { ...state.detail.differences, examples: [] }
     await writeRebuild(tables, databases, { ...state, detail: { ...state.detail, differences } })
   }
-  await withQuickRemoval(tables, databases, ['rebuild_log'], async () => {
-    const before = await readParts(tables, databases, 'rebuild_log')
-    await tables.run({
-      query: `ALTER TABLE ${table} DELETE WHERE ${withExamples} SETTINGS mutations_sync = 2`,
-    })
-    const active = new Set(
-      (await readParts(tables, databases, 'rebuild_log')).filter(part => part.active).map(({ name }) => name),
-    )
-    const names = before.map(({ name }) => name).filter(name => !active.has(name))
-    await untilGone(tables, databases, { table: 'rebuild_log', names }, purge)
-  })
-  return purged(rebuildLog, 'examples of differences removed')
+  const remove = () =>
+    tables.run({ query: `ALTER TABLE ${table} DELETE WHERE ${withExamples} SETTINGS mutations_sync = 2` })
+  const done = purged(rebuildLog, 'examples of differences removed')
+  return deleteRows(tables, databases, { table: 'rebuild_log', remove }, purge, done)
 }

@@ -19,6 +19,7 @@ import {
 } from '../shared/tables/superseded.ts'
 import { counted, leftOver, type PurgedCopy, purged, unreached } from './report.ts'
 import { purgeSetAside } from './set-aside.ts'
+import { purgeUsage } from './usage.ts'
 
 export interface TablesPurge {
   isDry: boolean
@@ -52,7 +53,10 @@ export async function purgeTables(
   const bySetAside = await purgeSetAside(tables, databases, purge).catch((error: unknown) => [
     unreached('campaigns that are set aside', messageOf(error)),
   ])
-  const copies = [...byTable, ...bySetAside, ...(await detachedParts(tables, databases))]
+  const usage = await purgeUsage(tables, databases, purge).catch((error: unknown) =>
+    unreached('table api_key_usage', messageOf(error)),
+  )
+  const copies = [...byTable, ...bySetAside, usage, ...(await detachedParts(tables, databases))]
   return copies.map(entry => ({ ...entry, copy: `${prefix}${entry.copy}` }))
 }
 
@@ -132,6 +136,26 @@ export async function withQuickRemoval<T>(
   } finally {
     await alter(`RESET SETTING ${quickRemoval.map(setting => setting.split(' ')[0]).join(', ')}`)
   }
+}
+
+/** Deletes rows, and waits until the files that had them are gone. Returns `done`, with what is left. */
+export function deleteRows(
+  tables: Tables,
+  databases: Databases,
+  { table, remove }: { table: string; remove: () => Promise<void> },
+  purge: TablesPurge,
+  done: PurgedCopy,
+): Promise<PurgedCopy> {
+  return withQuickRemoval(tables, databases, [table], async () => {
+    const before = await readParts(tables, databases, table)
+    await remove()
+    const after = await readParts(tables, databases, table)
+    const active = new Set(after.filter(part => part.active).map(({ name }) => name))
+    const names = before.map(({ name }) => name).filter(name => !active.has(name))
+    const isGone = await untilGone(tables, databases, { table, names }, purge)
+    const left = 'files of deleted rows, which a query still reads'
+    return isGone ? done : leftOver(done.copy, done.done, left, purge.now() + oldPartsMs)
+  })
 }
 
 /** Whether none of the parts has files any more, within a minute. */

@@ -1,0 +1,104 @@
+/** The usage through the whole query service: its loop, its end, and a time without ClickHouse. */
+import { randomBytes } from 'node:crypto'
+import type { AddressInfo } from 'node:net'
+import { pino } from 'pino'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
+import {
+  generateApiKey,
+  generateSecret,
+  hashSecret,
+} from '../../../../services/shared/api-keys/credentials.ts'
+import { readConfig } from '../../../../services/shared/config.ts'
+import { createMetrics, type Metrics } from '../../../../services/shared/ops/metrics.ts'
+import type { Tables } from '../../../../services/shared/tables/port.ts'
+import { lostConnection, obstructed } from '../../../support/faulty-tables.ts'
+import { keyHeaders, pepper } from '../../../support/query-app.ts'
+import { openQueryTables, type QueryTables } from '../../../support/query-tables.ts'
+import { readUsage, totalOf } from '../../../support/usage.ts'
+
+const credentials = { key: generateApiKey(randomBytes), secret: generateSecret(randomBytes) }
+let store: QueryTables
+let services: QueryService[] = []
+let metrics: Metrics
+
+beforeAll(async () => {
+  store = await openQueryTables()
+  const { key, secret } = credentials
+  await store.putKeys([
+    { api_key: key, secret_hash: hashSecret(pepper, secret), scopes: ['read:public'], is_active: true },
+  ])
+})
+afterEach(async () => {
+  for (const service of services.splice(0)) await service.close()
+})
+afterAll(() => store.close())
+
+async function start(tables: Tables = store.tables): Promise<QueryService> {
+  const config = readConfig({})
+  metrics = createMetrics()
+  const service = await startQueryService({
+    tables,
+    databases: store.databases,
+    config,
+    keyPepper: pepper,
+    parts: memoryParts(config),
+    isOnlyProcess: true,
+    metrics,
+    logger: pino({ level: 'silent' }),
+  })
+  services.push(service)
+  await service.app.listen({ host: '127.0.0.1', port: 0 })
+  return service
+}
+
+async function ask({ app }: QueryService): Promise<number> {
+  const { port } = app.server.address() as AddressInfo
+  const response = await fetch(`http://127.0.0.1:${port}/api/v1/stats`, { headers: keyHeaders(credentials) })
+  await response.arrayBuffer()
+  return response.status
+}
+
+async function usage() {
+  return readUsage(store.tables, store.databases, { key: credentials.key, issuedAt: 0, now: Date.now() })
+}
+
+const okSoFar = async () => totalOf(await usage()).ok
+
+test('is in the table some seconds after the answer, and every answer is there after the end', async () => {
+  const before = await okSoFar()
+  const service = await start()
+  expect(await ask(service)).toBe(200)
+  await expect.poll(okSoFar, { timeout: 20_000 }).toBe(before + 1)
+  expect((await usage()).last_used).toBeGreaterThan(Date.now() - 120_000)
+  expect(await metrics.registry.metrics()).toMatch(
+    /pledgeview_usage_flushes_total\{outcome="written"\} [1-9]/,
+  )
+
+  for (let request = 0; request < 3; request++) expect(await ask(service)).toBe(200)
+  services = []
+  await service.close()
+  expect(await okSoFar()).toBe(before + 4)
+})
+
+test('waits for a ClickHouse that takes no inserts, while the API answers; the metric tells it', async () => {
+  const before = await okSoFar()
+  let isAway = false
+  const tables = obstructed(store.tables, {
+    before({ kind }) {
+      if (isAway && kind === 'insert') throw lostConnection()
+    },
+  })
+  const service = await start(tables)
+  isAway = true
+  expect(await ask(service)).toBe(200)
+  const failures = async () =>
+    Number(/flushes_total\{outcome="failed"\} (\d+)/.exec(await metrics.registry.metrics())?.[1] ?? 0)
+  await expect.poll(failures, { timeout: 20_000 }).toBeGreaterThan(0)
+  expect(await ask(service)).toBe(200)
+  expect(await okSoFar()).toBe(before)
+  isAway = false
+  services = []
+  await service.close()
+  expect(await okSoFar()).toBe(before + 2)
+})
