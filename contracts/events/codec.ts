@@ -19,8 +19,20 @@ export type SchemaIds = Readonly<Record<EventType, number>>
 export const schemaIds: SchemaIds = {
   campaign: 1,
   pledge: 2,
-  'api-key': 3,
+  'api-key': 4,
 }
+
+/** A fixed schema id of an earlier version of a schema. Values in the log have it, and producers may still use it. */
+export interface EarlierSchema {
+  type: EventType
+  id: number
+  schema: object
+}
+
+/** The fixed ids of earlier schemas. An id is never given to another schema. */
+export const earlierSchemas: readonly EarlierSchema[] = [
+  { type: 'api-key', id: 3, schema: readSchema('earlier/api-key-3') },
+]
 
 /** The current schemas, as JSON documents. A producer registers them or compiles against them. */
 export const schemas: Readonly<Record<EventType, object>> = {

@@ -142,7 +142,12 @@ function apiKeyFault(apiKey: ApiKeyState): Fault | undefined {
       : { field: 'secret_hash', reason: 'is not 64 lower-case hex digits' }) ??
     countFault('version', apiKey.version) ??
     timestampFault('changed_at', apiKey.changed_at) ??
-    timestampFault('issued_at', apiKey.issued_at)
+    timestampFault('issued_at', apiKey.issued_at) ??
+    (apiKey.integration_id === null ? undefined : idFault('integration_id', apiKey.integration_id)) ??
+    timestampFault('confirm_by', apiKey.confirm_by) ??
+    timestampFault('expires_at', apiKey.expires_at) ??
+    (apiKey.replaces === null ? undefined : idFault('replaces', apiKey.replaces)) ??
+    timestampFault('replaced_until', apiKey.replaced_until)
   )
 }
 

@@ -48,7 +48,10 @@ export type Overlap = 'at-once' | 'one-hour' | 'one-day'
  * called: it is called once the secret was shown. So no key stays whose secret nobody has.
  */
 export interface PortalKeys {
-  /** The keys of an account, oldest first, the revoked ones included. */
+  /**
+   * The keys of an account, oldest first. It includes the revoked and the ended ones, but not those that ended before their
+   * secret was shown.
+   */
   ofAccount(accountId: string): Promise<PortalKey[]>
   /** Resolves when the key is active. Throws `KeyError` with a reason for people, for example that three are active. */
   issue(integration: Integration): Promise<{ key: string; secret: string }>
@@ -62,16 +65,12 @@ export interface PortalKeys {
     overlap: Overlap,
     integration: Integration,
   ): Promise<{ key: string; secret: string }>
+  /** Deletes every key of the account, also the revoked ones, with the addresses that they carry. For a deleted account. */
+  deleteAll(accountId: string): Promise<void>
 }
 
-export interface PortalKey extends KeyRecord {
-  /** Empty for a key that `keys issue` made. */
-  integration_id: string
-  /** The key ends at this moment unless its secret is shown before. Null: it was shown. */
-  confirm_by_ms: number | null
-  /** The key ends at this moment, because another replaces it. Null: it does not. */
-  expires_at_ms: number | null
-}
+/** A key of an account. Its `integration_id` is empty if `keys issue` made it. */
+export type PortalKey = KeyRecord
 
 /** Answers to a key by outcome. */
 export interface UsageCounts {

@@ -7,6 +7,7 @@
 import { isUtf8 } from 'node:buffer'
 import {
   currentStateReader,
+  earlierSchemas,
   type StateReader,
   schemaIds,
   stateReader,
@@ -62,6 +63,9 @@ export function createEventReader(writerSchemas?: WriterSchemas): Decode {
   const readers = new Map<string, Reader>()
   if (!writerSchemas) {
     for (const type of eventTypes) readers.set(readerName(type, schemaIds[type]), currentStateReader(type))
+    for (const { type, id, schema } of earlierSchemas) {
+      readers.set(readerName(type, id), stateReader(type, schema))
+    }
   }
 
   function readerOf(type: EventType, schemaId: number): Reader {

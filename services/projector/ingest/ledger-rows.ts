@@ -82,6 +82,11 @@ export const apiKeyColumns: readonly TableColumn[] = [
   { name: 'secret_hash', type: 'String' },
   { name: 'scopes', type: 'Array(String)' },
   { name: 'issued_at', type: "DateTime64(3, 'UTC')" },
+  { name: 'integration_id', type: 'String' },
+  { name: 'confirm_by', type: "Nullable(DateTime64(3, 'UTC'))" },
+  { name: 'expires_at', type: "Nullable(DateTime64(3, 'UTC'))" },
+  { name: 'replaces', type: 'String' },
+  { name: 'replaced_until', type: "Nullable(DateTime64(3, 'UTC'))" },
 ]
 
 /** A row: one value for each column, in the form that row-binary.ts accepts. */
@@ -181,7 +186,9 @@ function writeUncounted(
 
 /** A row for `apiKeyColumns`. A deleted key keeps no address and no hash. */
 export function apiKeyRow(key: string, apiKey: ApiKeyState | null): Row {
-  if (apiKey === null) return [key, tombstoneVersion, false, '', '', '', '', '', [], 0]
+  if (apiKey === null) {
+    return [key, tombstoneVersion, false, '', '', '', '', '', [], 0, '', null, null, '', null]
+  }
   const { integration } = apiKey
   return [
     key,
@@ -194,6 +201,11 @@ export function apiKeyRow(key: string, apiKey: ApiKeyState | null): Row {
     apiKey.secret_hash,
     apiKey.scopes,
     apiKey.issued_at ?? apiKey.changed_at,
+    apiKey.integration_id ?? '',
+    apiKey.confirm_by,
+    apiKey.expires_at,
+    apiKey.replaces ?? '',
+    apiKey.replaced_until,
   ]
 }
 

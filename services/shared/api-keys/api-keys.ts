@@ -3,20 +3,18 @@
  *
  * A key is issued only when the fold says that it is active. If several keys are issued at once, the fold activates
  * the three oldest of an account, and the others are deleted again here. The secret is not stored anywhere else.
+ *
+ * A key may end by itself: it was not confirmed in time, or it expired. The query service refuses it from that moment
+ * (0012-key-expiry.sql). The fold counts it among the three until its end is in the log too, so `issueKey` writes that first.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { encodeState, type StateEncoder } from '../../../contracts/events/codec.ts'
 import type { ApiKeyState } from '../../../contracts/events/event.ts'
 import type { EventWriter } from '../event-log/port.ts'
-import type { Databases, Statement, Tables } from '../tables/port.ts'
-import {
-  generateApiKey,
-  generateSecret,
-  hashSecret,
-  keyPrefix,
-  keyPrefixLength,
-  type RandomBytes,
-} from './credentials.ts'
+import type { Databases, Tables } from '../tables/port.ts'
+import { generateApiKey, generateSecret, hashSecret, keyPrefix, type RandomBytes } from './credentials.ts'
+import { accountKeysStatement, matchingKeysStatement } from './key-statements.ts'
+import { endedState, revokedState } from './key-states.ts'
 
 /** One key, from the key ledger and the fold. `version` is text, because it may be any 64-bit integer. */
 export interface KeyRecord {
@@ -29,8 +27,21 @@ export interface KeyRecord {
   secret_hash: string
   scopes: string[]
   issued_at_ms: number
-  /** `waiting`: not revoked, but the account has three older keys. */
-  status: 'active' | 'waiting' | 'revoked'
+  /** The integration of the account. Empty: the key was not issued in the portal. */
+  integration_id: string
+  /** The key ends at this moment (Unix ms), unless it is confirmed before. Null: its owner has its secret. */
+  confirm_by_ms: number | null
+  /** The key ends at this moment (Unix ms). Null: it does not expire. */
+  expires_at_ms: number | null
+  /** The key that this one replaces. Empty: none. */
+  replaces: string
+  /** When the replaced key expires, once this one is confirmed. Null: it replaces none, or a revoked one. */
+  replaced_until_ms: number | null
+  /**
+   * `waiting`: not revoked, but the account has three older keys. `ended`: its time has passed, and the API refuses it; it
+   * will soon be `revoked`.
+   */
+  status: 'active' | 'waiting' | 'ended' | 'revoked'
 }
 
 /** The place to look up keys: the tables, or a running service that has them open. */
@@ -65,6 +76,12 @@ export interface NewKey {
   url: string
   email: string
   scopes?: string[]
+  /** The integration in the portal. */
+  integrationId?: string
+  /** The key ends after so many milliseconds, unless `confirmedState` is written. Default: it needs no confirmation. */
+  confirmMsMax?: number
+  /** The key that it replaces, and when that one expires (Unix ms). Null: it is revoked. */
+  replaces?: { key: string; until: number | null }
 }
 
 /** A key could not be issued or revoked. The message says why. */
@@ -75,7 +92,7 @@ export class KeyError extends Error {
 /** How many keys of an account are active: the oldest that are not revoked. The fold decides. */
 export const activeKeysMax = 3
 
-const visibleMsMax = 15_000
+export const visibleMsMax = 15_000
 const withdrawnMsMax = 5_000
 const lookMs = 50
 const settleMs = 1_000
@@ -85,23 +102,16 @@ const settleMs = 1_000
  * the error of the directory. Then the key is deleted again, because its secret was never shown.
  */
 export async function issueKey(admin: KeyAdmin, wanted: NewKey): Promise<{ key: string; secret: string }> {
-  const active = await activeKeysOf(admin, wanted.account)
-  if (active.length >= activeKeysMax) throw new KeyError(hasEnough(wanted.account, active))
+  const keys = await admin.directory.ofAccount(wanted.account)
+  await endKeys(
+    admin,
+    keys.filter(({ status }) => status === 'ended'),
+  )
+  const active = keys.filter(({ status }) => status === 'active')
+  if (active.length >= activeKeysMax) throw new KeyError(hasEnough(active))
   const key = generateApiKey(admin.randomBytes)
   const secret = generateSecret(admin.randomBytes)
-  const issuedAt = admin.now()
-  const state: ApiKeyState = {
-    key,
-    account_id: wanted.account,
-    integration: { name: wanted.name, url: wanted.url, contact_email: wanted.email },
-    secret_hash: hashSecret(admin.pepper, secret),
-    scopes: wanted.scopes ?? ['read:public'],
-    status: 'ACTIVE',
-    version: 1,
-    changed_at: issuedAt,
-    issued_at: issuedAt,
-  }
-  await append(admin, state)
+  await appendStates(admin, [newState(admin, wanted, key, secret)])
   try {
     const record = await settled(admin, key)
     if (record?.status === 'active') return { key, secret }
@@ -112,9 +122,38 @@ export async function issueKey(admin: KeyAdmin, wanted: NewKey): Promise<{ key: 
   }
 }
 
+function newState(admin: KeyAdmin, wanted: NewKey, key: string, secret: string): ApiKeyState {
+  const issuedAt = admin.now()
+  const { confirmMsMax, replaces } = wanted
+  return {
+    key,
+    account_id: wanted.account,
+    integration: { name: wanted.name, url: wanted.url, contact_email: wanted.email },
+    secret_hash: hashSecret(admin.pepper, secret),
+    scopes: wanted.scopes ?? ['read:public'],
+    status: 'ACTIVE',
+    version: 1,
+    changed_at: issuedAt,
+    issued_at: issuedAt,
+    integration_id: wanted.integrationId ?? null,
+    confirm_by: confirmMsMax === undefined ? null : issuedAt + confirmMsMax,
+    expires_at: null,
+    replaces: replaces?.key ?? null,
+    replaced_until: replaces?.until ?? null,
+  }
+}
+
+/** Writes the end of keys whose time has passed, and waits until the ledger has it, so that they free their places. */
+async function endKeys(admin: KeyAdmin, keys: readonly KeyRecord[]): Promise<void> {
+  const states = keys.flatMap(key => endedState(key, admin.now()) ?? [])
+  if (states.length === 0) return
+  await appendStates(admin, states)
+  for (const { key } of states) await seen(admin, key, ({ status }) => status === 'revoked')
+}
+
 /** Deletes a key that was never shown, and waits a while until no list has it. */
 async function withdraw({ writer, directory, monotonicMs }: KeyAdmin, key: string): Promise<void> {
-  await writer.append([{ topic: 'api-keys', key: Buffer.from(key), value: null }])
+  await deleteKeys({ writer }, [key])
   const deadline = monotonicMs() + withdrawnMsMax
   // The tombstone is in the log, so the key ends even if it cannot be looked up now.
   const isListed = async () => (await directory.find(key).catch(() => [])).length > 0
@@ -125,9 +164,13 @@ async function activeKeysOf({ directory }: KeyAdmin, account: string): Promise<K
   return (await directory.ofAccount(account)).filter(({ status }) => status === 'active')
 }
 
-function hasEnough(account: string, active: readonly KeyRecord[]): string {
+function hasEnough(active: readonly KeyRecord[]): string {
   const prefixes = active.map(({ key }) => keyPrefix(key)).join(', ')
-  return `account ${account} has its three active keys already (${prefixes}); revoke one first`
+  const isOneUnseen = active.some(({ confirm_by_ms }) => confirm_by_ms !== null)
+  const advice = isOneUnseen
+    ? 'one of them was not shown to anyone yet and ends within minutes unless it is: try again then, or revoke one'
+    : 'revoke one first'
+  return `there are three active keys already (${prefixes}); ${advice}`
 }
 
 /** The key as the fold has it, after every key that was issued before it is folded. */
@@ -146,7 +189,7 @@ async function whyNotActive(
   record: KeyRecord | undefined,
 ): Promise<string> {
   if (!record) return `the key was not folded within ${visibleMsMax / 1000} s, so it was deleted again`
-  return hasEnough(account, await activeKeysOf(admin, account))
+  return hasEnough(await activeKeysOf(admin, account))
 }
 
 /** Revokes by whole key or prefix, and resolves when the ledger has it: then the API refuses it. Throws `KeyError` if none or several match. */
@@ -155,17 +198,10 @@ export async function revokeKey(admin: KeyAdmin, keyOrPrefix: string): Promise<K
   if (!record) throw new KeyError(`there is no key ${keyOrPrefix}`)
   if (second) throw new KeyError(`several keys begin with ${keyOrPrefix}: give the whole key`)
   if (record.status === 'revoked') throw new KeyError(`key ${keyPrefix(record.key)} is revoked already`)
-  await append(admin, {
-    key: record.key,
-    account_id: record.account_id,
-    integration: { name: record.name, url: record.url, contact_email: record.contact_email },
-    secret_hash: record.secret_hash,
-    scopes: record.scopes,
-    status: 'REVOKED',
-    version: BigInt(record.version) + 1n,
-    changed_at: admin.now(),
-    issued_at: record.issued_at_ms,
-  })
+  const revocation = revokedState(record, admin.now())
+  if (!revocation)
+    throw new KeyError(`key ${keyPrefix(record.key)} has the highest version: delete it with a tombstone`)
+  await appendStates(admin, [revocation])
   const revoked = await seen(admin, record.key, found => found.status === 'revoked')
   if (!revoked)
     throw new KeyError(
@@ -174,44 +210,30 @@ export async function revokeKey(admin: KeyAdmin, keyOrPrefix: string): Promise<K
   return revoked
 }
 
-/** The keys of an account, oldest first. It contains contact addresses: only for operators. */
-export function accountKeysStatement(databases: Databases, account: string): Statement {
-  return keysStatement(databases, 'ledger.account_id = {value:String}', account)
+/** Appends these states in one call. */
+export async function appendStates(
+  { writer, encode = encodeState }: Pick<KeyAdmin, 'writer' | 'encode'>,
+  states: readonly ApiKeyState[],
+): Promise<void> {
+  const records = states.map(state => ({
+    topic: 'api-keys' as const,
+    key: Buffer.from(state.key),
+    value: encode({ type: 'api-key', data: state }),
+  }))
+  await writer.append(records)
 }
 
-/** The key of that name. For a text of 16 characters: the keys that begin with it. */
-export function matchingKeysStatement(databases: Databases, keyOrPrefix: string): Statement {
-  const isPrefix = keyOrPrefix.length === keyPrefixLength
-  const condition = isPrefix
-    ? 'startsWith(ledger.api_key, {value:String})'
-    : 'ledger.api_key = {value:String}'
-  return keysStatement(databases, condition, keyOrPrefix)
-}
-
-function keysStatement(databases: Databases, condition: string, value: string): Statement {
-  return {
-    // A key that the fold has not seen is not listed, hence the inner join.
-    query: `SELECT ledger.api_key AS key, toString(ledger.version) AS version, ledger.account_id AS account_id,
-              ledger.integration_name AS name, ledger.integration_url AS url,
-              ledger.integration_contact_email AS contact_email, ledger.secret_hash AS secret_hash,
-              ledger.scopes AS scopes, toUnixTimestamp64Milli(ledger.issued_at) AS issued_at_ms,
-              multiIf(NOT ledger.is_unrevoked, 'revoked', folded.is_active, 'active', 'waiting') AS status
-            FROM (SELECT * FROM ${databases.model}.api_key_ledger FINAL) AS ledger
-            INNER JOIN (SELECT * FROM ${databases.model}.api_keys FINAL) AS folded ON folded.api_key = ledger.api_key
-            WHERE ${condition} AND ledger.account_id != ''
-            ORDER BY ledger.issued_at, ledger.api_key LIMIT 1000`,
-    query_params: { value },
-  }
-}
-
-async function append({ writer, encode = encodeState }: KeyAdmin, state: ApiKeyState): Promise<void> {
-  const value = encode({ type: 'api-key', data: state })
-  await writer.append([{ topic: 'api-keys', key: Buffer.from(state.key), value }])
+/** Appends tombstones of these keys: they are deleted for good. */
+export async function deleteKeys(
+  { writer }: Pick<KeyAdmin, 'writer'>,
+  keys: readonly string[],
+): Promise<void> {
+  await writer.append(keys.map(key => ({ topic: 'api-keys', key: Buffer.from(key), value: null })))
 }
 
 /** The key when the fold has it and the condition holds; `undefined` if that takes too long. */
-async function seen(
-  admin: KeyAdmin,
+export async function seen(
+  admin: Pick<KeyAdmin, 'directory' | 'monotonicMs'>,
   key: string,
   condition: (record: KeyRecord) => boolean,
 ): Promise<KeyRecord | undefined> {

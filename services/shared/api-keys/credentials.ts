@@ -5,6 +5,7 @@
  * cannot. A slow hash on every request would also make it easy to flood the service.
  */
 import { createHmac, hash, timingSafeEqual } from 'node:crypto'
+import { crc32 } from 'node:zlib'
 
 /** The source of randomness: that many random bytes, for example `randomBytes` of `node:crypto`. */
 export type RandomBytes = (count: number) => Uint8Array
@@ -17,10 +18,14 @@ export interface Credentials {
 
 export const keyMarker = 'pv_live_'
 export const keyPrefixLength = 16
+const secretMarker = 'pv_secret_'
 
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const keyDigits = 24
 const secretBytes = 32
+// 62^43 > 2^256, and 62^6 > 2^32.
+const secretDigits = 43
+const checksumDigits = 6
 const hashHexLength = 64
 
 /** A new API key: `pv_live_` and 24 base-62 digits (142 random bits). */
@@ -36,9 +41,22 @@ export function generateApiKey(randomBytes: RandomBytes): string {
   return key
 }
 
-/** A new secret: 256 random bits as 43 base64url characters, none of which is a colon. */
+/**
+ * A new secret: `pv_secret_`, 256 random bits as 43 base-62 digits, and the CRC-32 of these digits as 6 more. A leak scanner
+ * finds it by `pv_secret_[0-9A-Za-z]{49}`, and the checksum tells a secret from an example.
+ *
+ * Earlier secrets were 43 base64url characters. They stay valid: a secret is compared as a whole, whatever its form.
+ */
 export function generateSecret(randomBytes: RandomBytes): string {
-  return Buffer.from(randomBytes(secretBytes)).toString('base64url')
+  const bits = BigInt(`0x${Buffer.from(randomBytes(secretBytes)).toString('hex')}`)
+  const digits = inBase62(bits, secretDigits)
+  return `${secretMarker}${digits}${inBase62(BigInt(crc32(digits)), checksumDigits)}`
+}
+
+function inBase62(value: bigint, length: number): string {
+  let digits = ''
+  for (let rest = value; digits.length < length; rest /= 62n) digits = base62[Number(rest % 62n)] + digits
+  return digits
 }
 
 /** Shows whether two configured secrets are the same, and nothing more. */

@@ -89,6 +89,8 @@ export function replicatedForms(statement: string, { cluster }: Replicated): str
   const table = /^CREATE TABLE IF NOT EXISTS \$\{model\}\.(\w+)/.exec(statement)?.[1]
   if (table !== undefined) return tableForms(statement, table, cluster)
   if (created) return alsoForWhole(statement.replace(created[0], `${created[0]} ${onCluster}`))
+  const extended = /^ALTER TABLE \$\{model\}\.(\w+)\s+(?=ADD COLUMN IF NOT EXISTS )/.exec(statement)
+  if (extended) return addedColumns(statement, extended, onCluster)
   if (/^GRANT (?:SELECT|INSERT) ON /.test(statement))
     return alsoForWhole(statement.replace(/^GRANT/, `GRANT ${onCluster}`))
   const view = viewStatement.exec(statement)?.[0]
@@ -122,6 +124,15 @@ function tableForms(statement: string, table: string, cluster: string): string[]
 ENGINE = Distributed('${cluster}', '${model}', '${part}', ${placement})`,
     ),
   ]
+}
+
+/** New columns: of the shard's part first, because the whole table then asks for them. */
+function addedColumns(statement: string, [head, table = '']: RegExpExecArray, onCluster: string): string[] {
+  const placement = placements[table]
+  if (placement === undefined) throw new Error(`no shard is defined for the rows of ${table}`)
+  if (table === 'batch_log') throw new Error(`the form on a cluster is not defined for columns of ${table}`)
+  const part = statement.replace(head, `${head.trimEnd()} ${onCluster}\n    `)
+  return placement === 'own' || placement === 'all' ? [part] : alsoForWhole(part)
 }
 
 /** The statement for the model's database, and the same for the database of the whole tables. */

@@ -82,6 +82,8 @@ export function memoryKeys(
       integration_id: integration.integration_id,
       confirm_by_ms: null,
       expires_at_ms: null,
+      replaces: '',
+      replaced_until_ms: null,
     })
     return { key, secret: generateSecret(randomBytes) }
   }
@@ -99,6 +101,9 @@ export function memoryKeys(
       const old = find(accountId, key)
       if (overlap === 'at-once') old.status = 'revoked'
       return issue(integration)
+    },
+    async deleteAll(accountId) {
+      all.splice(0, all.length, ...all.filter(({ account_id }) => account_id !== accountId))
     },
   }
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { encodeState } from '../../../contracts/events/codec.ts'
+import { earlierSchemas, encodeState, schemaIds } from '../../../contracts/events/codec.ts'
 import {
   type ChangeEvent,
   type EventType,
@@ -67,6 +67,27 @@ describe.each(eventTypes)('the golden examples of type %s', type => {
   })
 })
 
+describe('the golden examples of earlier schemas', () => {
+  test.each(readGolden<GoldenEvent[]>('earlier'))(
+    'are still understood, and lack nothing: $name',
+    example => {
+      expect(decode(recordOf(example))).toEqual(eventOf(example))
+    },
+  )
+
+  test('name every fixed id that an earlier schema has', () => {
+    const shown = readGolden<(GoldenEvent & { schema_id: number })[]>('earlier')
+    expect(new Set(shown.map(({ schema_id }) => schema_id))).toEqual(
+      new Set(earlierSchemas.map(({ id }) => id)),
+    )
+    for (const { schema_id, value_hex } of shown) {
+      expect(value_hex?.slice(2, 10)).toBe(schema_id.toString(16).padStart(8, '0'))
+    }
+    const fixed = [...Object.values(schemaIds), ...earlierSchemas.map(({ id }) => id)]
+    expect(new Set(fixed).size).toBe(fixed.length)
+  })
+})
+
 describe('the golden rejects', () => {
   test.each(readGolden<GoldenReject[]>('rejects'))('are refused with a reason that helps: $name', reject => {
     expect(decode(recordOf(reject))).toEqual({ reason: reject.reason })
@@ -85,7 +106,7 @@ const nullablePaths: Readonly<Record<EventType, readonly string[]>> = {
     'rewards.quantity_available',
   ],
   pledge: ['reward_id'],
-  'api-key': ['issued_at'],
+  'api-key': ['issued_at', 'integration_id', 'confirm_by', 'expires_at', 'replaces', 'replaced_until'],
 }
 
 /** Paths without array indexes; a null that any element has wins. */

@@ -21,6 +21,8 @@ export function sampleKey(changes: Partial<PortalKey> = {}): PortalKey {
     integration_id: 'i1',
     confirm_by_ms: null,
     expires_at_ms: null,
+    replaces: '',
+    replaced_until_ms: null,
     ...changes,
   }
 }

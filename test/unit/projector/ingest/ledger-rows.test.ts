@@ -150,6 +150,11 @@ describe('the ledger row of an API key', () => {
       secret_hash: '',
       scopes: [],
       issued_at: 0,
+      integration_id: '',
+      confirm_by: null,
+      expires_at: null,
+      replaces: '',
+      replaced_until: null,
     })
   })
 

@@ -1,4 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto'
+import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -36,11 +37,32 @@ describe('API keys', () => {
 })
 
 describe('secrets', () => {
-  it('hold 256 random bits in characters of which none is a colon', () => {
-    const bytes = randomBytes(32)
-    const secret = generateSecret(() => bytes)
-    expect(secret).toMatch(/^[\w-]{43}$/)
-    expect(Buffer.from(secret, 'base64url').equals(bytes)).toBe(true)
+  const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+  const numberOf = (digits: string) =>
+    [...digits].reduce((sum, digit) => sum * 62n + BigInt(base62.indexOf(digit)), 0n)
+
+  it('hold 256 random bits and the checksum of their digits, in a form that a leak scanner finds', () => {
+    const bytes = fc.uint8Array({ minLength: 32, maxLength: 32 })
+    const edges = [new Uint8Array(32), new Uint8Array(32).fill(255)]
+    fc.assert(
+      fc.property(bytes, random => {
+        const secret = generateSecret(() => random)
+        const [, digits = '', checksum = ''] =
+          /^pv_secret_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/.exec(secret) ?? []
+        expect(numberOf(digits)).toBe(BigInt(`0x${Buffer.from(random).toString('hex')}`))
+        expect(numberOf(checksum)).toBe(BigInt(crc32(digits)))
+      }),
+      { examples: edges.map(edge => [edge]) },
+    )
+  })
+
+  it('have a form that does not change: scanners know it', () => {
+    expect(generateSecret(count => new Uint8Array(count))).toBe(`pv_secret_${'0'.repeat(43)}2CZclj`)
+  })
+
+  it('of the earlier form verify as before', () => {
+    const earlier = Buffer.from(randomBytes(32)).toString('base64url')
+    expect(verifySecret('pepper', earlier, hashSecret('pepper', earlier))).toBe(true)
   })
 
   it('are stored as HMAC-SHA-256 under the pepper, in lower-case hex', () => {

@@ -78,6 +78,16 @@ describe('on a cluster', () => {
     }
   })
 
+  test('a new column comes to the shards’ parts first, then to the whole table', () => {
+    const added = statements.filter(statement => /ADD COLUMN/.test(statement))
+    const ofKeys = added.filter(statement => statement.includes('api_key_ledger'))
+    expect(ofKeys.map(statement => statement.slice(0, statement.indexOf(' ADD')))).toEqual([
+      "ALTER TABLE pledgeview.api_key_ledger ON CLUSTER 'main'",
+      "ALTER TABLE pledgeview_all.api_key_ledger ON CLUSTER 'main'",
+    ])
+    for (const statement of ofKeys) expect(statement).toContain(' ADD COLUMN IF NOT EXISTS expires_at ')
+  })
+
   test('a fold follows the batches of all shards, and has its own epochs and log', () => {
     expect(definitionOf('pledgeview.batch_log')).toBe(definitionOf('pledgeview_all.batch_log'))
     expect(definitionOf('pledgeview.batch_log')).toContain(
@@ -100,7 +110,7 @@ describe('on a cluster', () => {
 
   test('the views read the whole tables, and a subquery over them is answered once', () => {
     const views = statements.filter(statement => statement.startsWith('CREATE OR REPLACE VIEW'))
-    expect(views).toHaveLength(7)
+    expect(views).toHaveLength(8)
     for (const view of views) {
       expect(view).toMatch(/FROM pledgeview_all\.(?:campaigns|stamp_floor|api_keys)\b/)
       expect(view).not.toMatch(/\bpledgeview\./)

@@ -1,0 +1,78 @@
+/** Statements that read keys: their ledger rows, with the state that the fold and ClickHouse's clock give them. */
+import type { Databases, Statement } from '../tables/port.ts'
+import { keyPrefixLength } from './credentials.ts'
+
+/** The keys of an account, oldest first. It contains contact addresses: only for operators, and for their owner. */
+export function accountKeysStatement(databases: Databases, account: string): Statement {
+  return keysStatement(databases, 'ledger.account_id = {value:String}', { value: account })
+}
+
+/** The key of that name. For a text of 16 characters: the keys that begin with it. */
+export function matchingKeysStatement(databases: Databases, keyOrPrefix: string): Statement {
+  const isPrefix = keyOrPrefix.length === keyPrefixLength
+  const condition = isPrefix
+    ? 'startsWith(ledger.api_key, {value:String})'
+    : 'ledger.api_key = {value:String}'
+  return keysStatement(databases, condition, { value: keyOrPrefix })
+}
+
+/**
+ * What the sweeper has to write, at most `rowsMax` keys:
+ * - keys that ended at least `graceMs` ago, and that are not revoked yet;
+ * - keys that were never confirmed and are revoked, `forgottenMs` after they ended;
+ * - keys that another one replaces, but that do not expire: the process ended between the two events. `replaced_until_ms`
+ *   and `replaces` of these rows are those of the other key.
+ */
+export function sweepStatement(
+  { model }: Databases,
+  { graceMs, forgottenMs, rowsMax }: { graceMs: number; forgottenMs: number; rowsMax: number },
+): Statement {
+  const before = (ms: string) => `now64(3, 'UTC') - toIntervalMillisecond({${ms}:UInt32})`
+  return {
+    query: `SELECT ${columns},
+              multiIf(NOT ledger.is_unrevoked, 'forgotten', ${hasEnded(before('grace_ms'))}, 'ended', 'replaced') AS work,
+              successors.until AS expires_ms
+            FROM (SELECT * FROM ${model}.api_key_ledger FINAL WHERE account_id != '') AS ledger
+            LEFT JOIN
+            (
+                SELECT replaces AS old_key, account_id AS of_account,
+                    min(toUnixTimestamp64Milli(replaced_until)) AS until
+                FROM ${model}.api_key_ledger FINAL
+                WHERE replaces != '' AND replaced_until IS NOT NULL AND confirm_by IS NULL AND account_id != ''
+                GROUP BY old_key, of_account
+            ) AS successors ON successors.old_key = ledger.api_key AND successors.of_account = ledger.account_id
+            WHERE if(ledger.is_unrevoked,
+                ${hasEnded(before('grace_ms'))} OR (successors.until IS NOT NULL AND ledger.expires_at IS NULL),
+                ifNull(ledger.confirm_by <= ${before('forgotten_ms')}, 0))
+            ORDER BY ledger.issued_at, ledger.api_key LIMIT {rows_max:UInt32}
+            SETTINGS join_use_nulls = 0`,
+    query_params: { grace_ms: graceMs, forgotten_ms: forgottenMs, rows_max: rowsMax },
+  }
+}
+
+// A key that has not been confirmed in time, or has expired.
+function hasEnded(time: string): string {
+  return `(ifNull(ledger.expires_at <= ${time}, 0) OR ifNull(ledger.confirm_by <= ${time}, 0))`
+}
+
+const columns = `ledger.api_key AS key, toString(ledger.version) AS version, ledger.account_id AS account_id,
+              ledger.integration_name AS name, ledger.integration_url AS url,
+              ledger.integration_contact_email AS contact_email, ledger.secret_hash AS secret_hash,
+              ledger.scopes AS scopes, toUnixTimestamp64Milli(ledger.issued_at) AS issued_at_ms,
+              ledger.integration_id AS integration_id, toUnixTimestamp64Milli(ledger.confirm_by) AS confirm_by_ms,
+              toUnixTimestamp64Milli(ledger.expires_at) AS expires_at_ms, ledger.replaces AS replaces,
+              toUnixTimestamp64Milli(ledger.replaced_until) AS replaced_until_ms`
+
+function keysStatement({ model }: Databases, condition: string, query_params: { value: string }): Statement {
+  return {
+    // A key that the fold has not seen is not listed, hence the inner join.
+    query: `SELECT ${columns},
+              multiIf(NOT ledger.is_unrevoked, 'revoked', ${hasEnded("now64(3, 'UTC')")}, 'ended',
+                folded.is_active, 'active', 'waiting') AS status
+            FROM (SELECT * FROM ${model}.api_key_ledger FINAL) AS ledger
+            INNER JOIN (SELECT * FROM ${model}.api_keys FINAL) AS folded ON folded.api_key = ledger.api_key
+            WHERE ${condition} AND ledger.account_id != ''
+            ORDER BY ledger.issued_at, ledger.api_key LIMIT 1000`,
+    query_params,
+  }
+}
