@@ -50,7 +50,7 @@ export interface NoticeState {
   recipient: string
   subject: string
   text: string
-  attempts: Long
+  attempts: number
   created_at: TimestampMs
   sent_at: TimestampMs | null
   changed_at: TimestampMs
@@ -95,18 +95,39 @@ export function portalFaultOf(event: PortalEvent): Fault | undefined {
     case 'account':
       return (
         idFault('account_id', event.data.account_id) ??
-        (event.data.email === '' ? { field: 'email', reason: 'is empty' } : undefined)
+        (event.data.email === '' ? { field: 'email', reason: 'is empty' } : undefined) ??
+        numberFault('created_at', event.data.created_at) ??
+        numberFault('sessions_valid_from', event.data.sessions_valid_from) ??
+        numberFault('changed_at', event.data.changed_at)
       )
     case 'integration':
       return (
-        idFault('account_id', event.data.account_id) ?? idFault('integration_id', event.data.integration_id)
+        idFault('account_id', event.data.account_id) ??
+        idFault('integration_id', event.data.integration_id) ??
+        numberFault('created_at', event.data.created_at) ??
+        numberFault('changed_at', event.data.changed_at)
       )
     case 'notice':
-      return idFault('notice_id', event.data.notice_id)
+      return (
+        idFault('notice_id', event.data.notice_id) ??
+        numberFault('attempts', event.data.attempts) ??
+        numberFault('created_at', event.data.created_at) ??
+        numberFault('sent_at', event.data.sent_at ?? 0) ??
+        numberFault('changed_at', event.data.changed_at)
+      )
     default:
       return event satisfies never
   }
 }
+
+/** A time up to the year 9999, or a count. Damaged bytes may be any 64-bit integer. */
+function numberFault(field: string, value: Long): Fault | undefined {
+  return typeof value === 'number' && value >= 0 && value <= numberMax
+    ? undefined
+    : { field, reason: 'is out of range' }
+}
+
+const numberMax = Date.UTC(9999, 11, 31)
 
 function idFault(field: string, id: string): Fault | undefined {
   if (id.length === 0) return { field, reason: 'is empty' }

@@ -48,16 +48,17 @@ export async function purgeEmbedded(purge: EmbeddedPurge): Promise<PurgeReport> 
 }
 
 async function purgeJournal(purge: EmbeddedPurge): Promise<PurgedCopy[]> {
-  const { directory, access, isDry, removesRejects } = purge
-  const copy = 'event log and rejects'
+  const { directory, access, isDry, removesRejects, now } = purge
+  const copy = 'event log, accounts, notices and rejects'
   try {
     const report = await compactJournal(directory.journal, {
       versionOf: eventVersions(),
       removesRejects,
       isDry,
+      now: now(),
       rewriteBytesMax: access.service ? rewriteBytesMaxBeside : Number.POSITIVE_INFINITY,
     })
-    return [eventLogCopy(report, isDry), rejectsCopy(report, isDry)]
+    return [eventLogCopy(report, isDry), statesCopy(report, isDry), rejectsCopy(report, isDry)]
   } catch (error) {
     return [unreached(copy, messageOf(error))]
   }
@@ -73,6 +74,11 @@ function eventLogCopy(report: CompactionReport, isDry: boolean): PurgedCopy {
     ...(isRewritten ? [] : ['perhaps remains in free pages: stop the service, then run the purge again']),
   ]
   return left.length === 0 ? purged(copy, done) : { ...unreached(copy, left.join('; ')), done }
+}
+
+/** They are in the same file, so the line of the event log says it if the file was not rewritten. */
+function statesCopy({ states }: CompactionReport, isDry: boolean): PurgedCopy {
+  return purged('accounts and notices', `${isDry ? 'removes' : 'removed'} ${counted(states, 'record')}`)
 }
 
 function rejectsCopy({ rejects, rejectsLeft }: CompactionReport, isDry: boolean): PurgedCopy {

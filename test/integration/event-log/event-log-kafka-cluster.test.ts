@@ -86,7 +86,7 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       compactionLagMs: 3_600_000,
       tombstoneRetentionMs: 604_800_000,
     }
-    const names = ['campaigns', 'pledges', 'api-keys', 'rejects']
+    const names = ['campaigns', 'pledges', 'api-keys', 'accounts', 'notices', 'rejects']
 
     test('that are made once, compacted within a bound for the events, and not for the rejects', async () => {
       const first = await ensureTopics({ ...settings, ...wanted }, { create: true, logger: silent })
@@ -94,7 +94,7 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       expect(await ensureTopics({ ...settings, ...wanted }, { create: true, logger: silent })).toEqual([])
       expect(await ensureTopics({ ...settings, ...wanted }, { create: false, logger: silent })).toEqual([])
       const retention = await readRetention(settings, { removesRejects: false, logger: silent })
-      expect(retention.topics.map(topic => topic.compactionMs)).toEqual([3_600_000, 3_600_000, 3_600_000])
+      expect(retention.topics.map(topic => topic.compactionMs)).toEqual(Array(5).fill(3_600_000))
       // Its retention, and the time that its segments stay open.
       expect(retention.rejects).toMatchObject({ messages: 0, keptMs: 2 * 86_400_000 })
       const writer = await openWriter(settings)
@@ -131,6 +131,8 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       expect(error).toBeInstanceOf(TopicsDiffer)
       expect(error.message.replaceAll(topicPrefix, '').split('\n')).toEqual([
         'the topic api-keys is missing',
+        'the topic accounts is missing',
+        'the topic notices is missing',
         'the topic campaigns has partitions 3 instead of 2',
         'the topic campaigns has replicas 1 instead of 3',
         'the topic pledges has replicas 1 instead of 3',

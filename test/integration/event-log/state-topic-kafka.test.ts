@@ -1,12 +1,10 @@
-/** State topics on Kafka: the promises on brokers of both lines, and what happens while the cluster is away. */
+/** State topics on Kafka: the promises, on brokers of both lines. */
 import { describe, expect, test } from 'vitest'
 import { createKafka, topicName } from '../../../services/shared/event-log/kafka/client.ts'
 import { openKafkaStateTopic } from '../../../services/shared/event-log/kafka/state-topic.ts'
 import { createTopics } from '../../../services/shared/event-log/kafka/topics.ts'
 import { type StateTopic, StateTopicUnavailable } from '../../../services/shared/event-log/state-topic.ts'
-import { describeKafkaBroker } from '../../support/kafka/suite.ts'
 import { makeTopics, removeTopics, settingsFor, silent, withAdmin } from '../../support/kafka/topics.ts'
-import { recordingLogger } from '../../support/recording-logger.ts'
 import { kafkaServices } from '../../support/services/kafka.ts'
 import { useService } from '../../support/services/test-service.ts'
 import { account, change, describeStateTopic } from './state-topic.conformance.ts'
@@ -54,57 +52,30 @@ describe.each(kafkaServices)('$name', service => {
 
   test('begins again when the topic was made anew', async () => {
     const settings = settingsFor(kafka().address)
-    await makeTopics(settings)
+    const name = topicName(settings, 'accounts')
+    const make = () => withAdmin(settings, admin => createTopics(admin, [{ topic: name, numPartitions: 1 }]))
+    const drop = () => withAdmin(settings, admin => admin.deleteTopics({ topics: [name] }))
+    await make()
     const topic = await openKafkaStateTopic(settings, 'accounts', { logger: silent })
     await topic.write([change('a'), change('b'), change('c')])
-    await removeTopics(settings)
+    await drop()
     await expect
-      .poll(() =>
-        withAdmin(settings, async admin =>
-          (await admin.listTopics()).includes(topicName(settings, 'accounts')),
-        ),
-      )
-      .toBe(false)
-    await withAdmin(settings, admin =>
-      createTopics(admin, [{ topic: topicName(settings, 'accounts'), numPartitions: 3 }]),
-    )
-    await expect
-      .poll(async () => (await untilAvailable(topic)).map(({ key }) => key), { timeout: 20_000 })
-      .toEqual([])
+      .poll(() => withAdmin(settings, admin => admin.listTopics()), { timeout: 20_000 })
+      .not.toContain(name)
+    await make()
+    await expect.poll(async () => keysOf(topic), { timeout: 20_000 }).toEqual([])
     await topic.write([change('d')])
     expect(await topic.get('d')).toEqual(account('d'))
     await topic.close()
-    await removeTopics(settings)
+    await drop()
   })
 })
 
-describeKafkaBroker('a state topic while the cluster is away', suite => {
-  test('answers from memory for a moment, then says that it cannot, and goes on when the cluster is back', async () => {
-    const settings = { ...settingsFor(suite.address()), brokers: [suite.broker().address] }
-    await makeTopics(settings)
-    const { logger, lines } = recordingLogger()
-    const options = { behindMsMax: 1_500, waitMsMax: 3_000 }
-    const topic = await openKafkaStateTopic(settings, 'accounts', { logger }, options)
-    await topic.write([change('a')])
-    await suite.broker().halt()
-    await expect.poll(() => topic.health().ok, { timeout: 20_000 }).toBe(false)
-    await expect(topic.write([change('b')])).rejects.toThrow(StateTopicUnavailable)
-    await expect(topic.get('a')).rejects.toThrow(`${settings.topicPrefix}accounts`)
-    await suite.broker().resume()
-    await expect.poll(() => topic.health().ok, { timeout: 60_000 }).toBe(true)
-    expect(await topic.get('a')).toEqual(account('a'))
-    await topic.write([change('c')])
-    expect(await topic.get('c')).toEqual(account('c'))
-    // One line says that it is away, and one that it is back, however often it was tried.
-    expect(lines.filter(({ msg }) => msg === 'the topic cannot be read')).toHaveLength(1)
-    expect(lines.filter(({ msg }) => msg === 'the topic is read again')).toHaveLength(1)
-    await topic.close()
-  })
-})
-
-async function untilAvailable(topic: StateTopic<'accounts'>) {
-  return topic.all().catch((error: unknown) => {
-    if (error instanceof StateTopicUnavailable) return [{ key: 'unavailable' }]
+async function keysOf(topic: StateTopic<'accounts'>): Promise<string[]> {
+  try {
+    return (await topic.all()).map(({ key }) => key)
+  } catch (error) {
+    if (error instanceof StateTopicUnavailable) return ['unavailable']
     throw error
-  })
+  }
 }

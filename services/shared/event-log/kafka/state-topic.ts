@@ -186,8 +186,7 @@ function createEnds(connection: () => DirectCluster, name: string): Ends {
         try {
           return await within(deadline - performance.now(), name, shared())
         } catch (cause) {
-          if (isMissing(cause))
-            throw unavailable(name, 'there is no such topic: run pledgeview migrate', cause)
+          if (isMissing(cause)) throw missing(name, cause)
           const pauseMs = backoffMs(failures, lookPauses)
           const isLate = performance.now() + pauseMs > deadline
           if (isLate || closing.signal.aborted) throw unavailable(name, messageOf(cause), cause)
@@ -200,6 +199,10 @@ function createEnds(connection: () => DirectCluster, name: string): Ends {
       await connected?.then(open => open.disconnect()).catch(() => undefined)
     },
   }
+}
+
+function missing(name: string, cause: unknown): StateTopicUnavailable {
+  return new StateTopicUnavailable(`the cluster has no topic ${name}: run pledgeview migrate`, { cause })
 }
 
 function isMissing(error: unknown): boolean {
