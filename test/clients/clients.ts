@@ -6,13 +6,10 @@
  * The dependencies are a requirement like any other: without Python, a JDK, Maven, Go or the network, the suite is skipped with
  * the reason.
  */
-import { spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import type { Requirement } from '../support/requirements.ts'
+import { cacheFolder, cacheOf, fetched, outputOf, requirementOf } from './programs.ts'
 
 export interface Client<S> {
   /** Downloads and builds what is missing. Never rejects: the requirement's reason says what is not available. */
@@ -95,10 +92,6 @@ export interface GoSeen extends Seen {
   cancelled: { query: Refusal; nextAfterMs: number }
 }
 
-const cacheFolder = new URL('../../node_modules/.cache/pledgeview/', import.meta.url).pathname
-const fetchMsMax = 240_000
-const runMsMax = 60_000
-
 const requirements = path('python/requirements.txt')
 const environment = cacheOf('sql-client-python', requirements)
 // Written last, so that an incomplete installation never counts as complete.
@@ -151,49 +144,10 @@ export const clickHouseGo: Client<GoSeen> = {
   run: job => run(goProgram, [], job),
 }
 
-/** The cache entry for the dependencies in a file. A change of the file gives another entry. */
-function cacheOf(name: string, file: string): string {
-  const hash = createHash('sha256').update(readFileSync(file)).digest('hex')
-  return join(cacheFolder, `${name}-${hash.slice(0, 12)}`)
-}
-
 function path(name: string): string {
   return new URL(name, import.meta.url).pathname
 }
 
-async function requirementOf(name: string, prepare: () => Promise<void>): Promise<Requirement> {
-  try {
-    mkdirSync(cacheFolder, { recursive: true })
-    await prepare()
-    return { isMet: true, reason: '' }
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    return { isMet: false, reason: `${name} cannot be run: ${reason}` }
-  }
-}
-
-async function fetched(program: string, args: readonly string[]): Promise<void> {
-  const { code, stdout, stderr } = await start(program, args, '', fetchMsMax)
-  if (code === 0) return
-  const firstError = `${stdout}\n${stderr}`.split('\n').find(line => line.trim() !== '') ?? 'no output'
-  throw new Error(`${program} ended with ${code}: ${firstError}`)
-}
-
 async function run<S>(program: string, args: readonly string[], job: Job): Promise<S> {
-  const { code, stdout, stderr } = await start(program, args, JSON.stringify(job), runMsMax)
-  if (code !== 0) throw new Error(`${program} ended with ${code}: ${stderr.slice(-4_000)}`)
-  return JSON.parse(stdout)
-}
-
-async function start(program: string, args: readonly string[], stdin: string, timeout: number) {
-  // Far from UTC, so that a time that is read in the machine's zone is noticed.
-  const env = { ...process.env, TZ: 'Asia/Tokyo' }
-  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], timeout, env })
-  const exit = once(child, 'exit').catch(cause => {
-    throw new Error(`${program} cannot be started`, { cause })
-  })
-  child.stdin.on('error', () => {})
-  child.stdin.end(stdin)
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), exit])
-  return { code: code as number | null, stdout, stderr }
+  return JSON.parse(await outputOf(program, args, { stdin: JSON.stringify(job) }))
 }

@@ -1,0 +1,149 @@
+/**
+ * The package of the client works where its consumers install it: in a project of its own, in plain Node 20, in TypeScript and
+ * in a bundle for browsers.
+ */
+import { copyFileSync, globSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createContext, runInContext } from 'node:vm'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { packageName, packClient } from '../../contracts/api/client-package/pack.ts'
+import { useQueryService } from '../support/query-service.ts'
+import { campaignRow } from '../support/query-tables.ts'
+import { needs } from '../support/requirements.ts'
+import { makeDataDirectory } from '../support/service-process.ts'
+import { node20, type OlderNode } from './node-20.ts'
+import { outputOf } from './programs.ts'
+
+const prepareMsMax = 360_000
+const bytesMax = 150_000
+const ids = Array.from({ length: 25 }, (_, n) => `c${String(n).padStart(2, '0')}`)
+const { store, app } = useQueryService()
+const directory = makeDataDirectory()
+const project = join(realpathSync(directory.path), 'project')
+const installed = join(project, 'node_modules', packageName)
+let older: OlderNode
+
+beforeAll(async () => {
+  older = await node20()
+  const tarball = packClient(project)
+  for (const name of globSync('*', { cwd: path('consumer') })) {
+    copyFileSync(path(`consumer/${name}`), join(project, name))
+  }
+  writeFileSync(join(project, 'package.json'), JSON.stringify({ private: true, type: 'module' }))
+  const quiet = ['--no-audit', '--no-fund', '--silent']
+  // Offline: whatever else the package needed could not be installed.
+  await outputOf('npm', ['install', '--offline', ...quiet, `./${basename(tarball)}`], { cwd: project })
+}, prepareMsMax)
+
+afterAll(() => directory.remove())
+
+describe('the installed package', () => {
+  test('is the only one, small, with licence, README and the version of the program', () => {
+    const packages = globSync('{*,@*/*}/package.json', { cwd: join(project, 'node_modules') })
+    expect(packages).toEqual([`${packageName}/package.json`])
+    const { version, engines, dependencies } = read('package.json')
+    expect({ version, engines, dependencies }).toEqual({
+      version: JSON.parse(readFileSync(path('../../package.json'), 'utf8')).version,
+      engines: { node: '>=20' },
+      dependencies: undefined,
+    })
+    const files = globSync('**/*', { cwd: installed }).filter(name =>
+      statSync(join(installed, name)).isFile(),
+    )
+    expect(files).toEqual(expect.arrayContaining(['LICENSE', 'README.md']))
+    expect(files.filter(name => !/\.(d\.ts|js)$/.test(name)).toSorted()).toEqual([
+      'LICENSE',
+      'README.md',
+      'package.json',
+    ])
+    const bytes = files.map(name => statSync(join(installed, name)).size)
+    expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(bytesMax)
+  })
+
+  test('refers to nothing outside itself', () => {
+    const addresses = globSync('dist/**/*.{js,d.ts}', { cwd: installed }).flatMap(name =>
+      [...readFileSync(join(installed, name), 'utf8').matchAll(/(?:from|import\()\s*['"]([^'"]+)['"]/g)].map(
+        ([, address = '']) => address,
+      ),
+    )
+    expect(addresses.length).toBeGreaterThan(20)
+    // The last one is the example in the head of the client.
+    expect(addresses.filter(address => !/^\.{1,2}\/.*\.js$/.test(address))).toEqual([])
+  })
+})
+
+test('plain Node 20 mirrors, lists, reads and gets the errors', async context => {
+  needs(context, older.requirement)
+  await store().putCampaigns(ids.map(id => campaignRow(id)))
+  const seen = JSON.parse(
+    await outputOf(older.program, ['program.mjs'], {
+      cwd: project,
+      environment: { JOB: JSON.stringify({ ...job(), slug: 'slug-c03' }), NODE_OPTIONS: '' },
+    }),
+  )
+  expect(seen).toMatchObject({
+    node: expect.stringMatching(/^20\./),
+    mirrored: ids,
+    saved: 1,
+    listed: ids.slice(0, 10),
+    total: 25,
+    detail: { id: 'c03', description: 'What it is about.' },
+    stats: { projects_total: 25 },
+    unknown: { isClientError: true, code: 'not_found' },
+  })
+})
+
+describe('TypeScript, strict and with checked declarations', () => {
+  const strict = { strict: true, noEmit: true, skipLibCheck: false, exactOptionalPropertyTypes: true }
+  const nodenext = { module: 'nodenext', target: 'es2022' }
+  const types = { types: ['node'], typeRoots: [path('../../node_modules/@types')] }
+
+  test.each([
+    ['nodenext, in a project for browsers and Node', { ...nodenext, types: [] }],
+    [
+      'nodenext, with the types of Node and without those of browsers',
+      { ...nodenext, lib: ['es2022'], ...types },
+    ],
+    ['a bundler', { module: 'esnext', moduleResolution: 'bundler', target: 'es2022', types: [] }],
+  ])('%s', async (_, options) => {
+    const compilerOptions = { ...strict, ...options }
+    writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['program.ts'] }))
+    const tsc = path('../../node_modules/typescript/bin/tsc')
+    await expect(outputOf(process.execPath, [tsc], { cwd: project })).resolves.toBe('')
+  })
+})
+
+test('a bundle for browsers has nothing of Node, and reads with fetch alone', async () => {
+  await store().putCampaigns(ids.map(id => campaignRow(id)))
+  const code = await bundle()
+  expect(code).not.toMatch(/node:|\brequire\s*\(|\bprocess\b|\bBuffer\b|\bimport\s*[({'"]/)
+  const seen = await new Promise<string>(done => {
+    // What a page has, as far as the client needs it.
+    const page = { fetch, URL, URLSearchParams, AbortController, setTimeout, clearTimeout, job: job(), done }
+    runInContext(code, createContext(page))
+  })
+  expect(JSON.parse(seen)).toEqual({ listed: ids.slice(0, 10), total: 25 })
+})
+
+/** The script of a page as Vite builds it from the installed package. */
+async function bundle(): Promise<string> {
+  const vite = path('../../node_modules/vite/bin/vite.js')
+  writeFileSync(join(project, 'index.html'), '<script type="module" src="/page.js"></script>')
+  await outputOf(process.execPath, [vite, 'build', '--logLevel', 'warn'], { cwd: project })
+  const [script, ...others] = globSync('dist/assets/*.js', { cwd: project })
+  expect(others).toEqual([])
+  return readFileSync(join(project, script ?? 'no script'), 'utf8')
+}
+
+function job() {
+  return { baseUrl: `http://127.0.0.1:${app().port}/api/v1`, ...app().issue() }
+}
+
+function read(name: string) {
+  return JSON.parse(readFileSync(join(installed, name), 'utf8'))
+}
+
+function path(name: string): string {
+  return fileURLToPath(new URL(name, import.meta.url))
+}

@@ -1,0 +1,33 @@
+/** A Node 20, which many consumers have: the one on the path, otherwise one from npm. */
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import type { Requirement } from '../support/requirements.ts'
+import { cacheFolder, fetched, requirementOf } from './programs.ts'
+
+export interface OlderNode {
+  requirement: Requirement
+  /** Its path; only if the requirement is met. */
+  program: string
+}
+
+const version = '20.20.2'
+
+export async function node20(): Promise<OlderNode> {
+  const onPath = (process.env.PATH ?? '').split(delimiter).map(folder => join(folder, 'node'))
+  const found = onPath.find(isNode20)
+  if (found !== undefined) return { requirement: { isMet: true, reason: '' }, program: found }
+  const name = `node-${process.platform}-${process.arch}`
+  const folder = join(cacheFolder, `node-${version}`)
+  const program = join(folder, 'node_modules', name, 'bin/node')
+  const requirement = await requirementOf('Node 20', async () => {
+    if (existsSync(program)) return
+    await fetched('npm', ['install', '--prefix', folder, '--ignore-scripts', `${name}@${version}`])
+  })
+  return { requirement, program }
+}
+
+function isNode20(program: string): boolean {
+  if (!existsSync(program)) return false
+  return /^v20\./.test(spawnSync(program, ['--version'], { encoding: 'utf8' }).stdout ?? '')
+}

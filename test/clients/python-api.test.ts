@@ -1,0 +1,102 @@
+/** A Python client that openapi-python-client generates from the OpenAPI document lists, reads and pages. */
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, beforeEach, expect, test } from 'vitest'
+import { useQueryService } from '../support/query-service.ts'
+import { campaignRow } from '../support/query-tables.ts'
+import { needs, type Requirement } from '../support/requirements.ts'
+import { makeDataDirectory } from '../support/service-process.ts'
+import { cacheOf, fetched, outputOf, requirementOf } from './programs.ts'
+
+const requirements = path('python-api/requirements.txt')
+const environment = cacheOf('api-client-python', requirements)
+// Written last, so that an incomplete installation never counts as complete.
+const installedMark = join(environment, 'installed')
+const bin = join(environment, 'bin')
+const downloadMsMax = 360_000
+const pageSize = 10
+const ids = Array.from({ length: 25 }, (_, n) => `c${String(n).padStart(2, '0')}`)
+
+const { store, app, ask, list } = useQueryService()
+let python: Requirement
+
+beforeAll(async () => {
+  python = await requirementOf('openapi-python-client', async () => {
+    if (existsSync(installedMark)) return
+    await fetched('python3', ['-m', 'venv', '--clear', environment])
+    await fetched(join(bin, 'python'), [
+      '-m',
+      'pip',
+      'install',
+      '--quiet',
+      '--no-compile',
+      '-r',
+      requirements,
+    ])
+    writeFileSync(installedMark, '')
+  })
+}, downloadMsMax)
+
+beforeEach(context => needs(context, python))
+
+test('the generated client lists, reads, pages, filters and gets the errors', async () => {
+  await store().putCampaigns(
+    ids.map((id, n) =>
+      campaignRow(id, { status: n % 2 ? 'FUNDED' : 'LIVE', backer_count: n, subtitle: null }),
+    ),
+  )
+  const seen = await useGeneratedClient()
+  expect(seen).toMatchObject({ ids, pages: 3, changed: 0, launchedIn: 0, again: 304 })
+  const funded = ids.filter((_, n) => n % 2).toReversed()
+  expect(seen.filtered).toEqual(funded)
+  expect(inMoments(seen.first)).toEqual(inMoments((await list()).data[0]))
+  expect(inMoments(seen.detail)).toEqual(inMoments((await ask('/projects/slug-c03')).json.data))
+  expect(inMoments(seen.stats)).toEqual(inMoments((await ask('/stats')).json.data))
+  expect(seen).toMatchObject({
+    unknown: { status: 404, code: 'not_found' },
+    invalid: { status: 400, code: 'invalid_parameter' },
+    refused: { status: 401, code: 'unauthorized' },
+  })
+})
+
+async function useGeneratedClient() {
+  const directory = makeDataDirectory()
+  try {
+    await outputOf(
+      join(bin, 'openapi-python-client'),
+      [
+        ...['generate', '--path', path('../../contracts/api/openapi.json')],
+        // A warning says that it leaves something out.
+        ...['--fail-on-warning', '--meta', 'none', '--output-path', join(directory.path, 'campaigns')],
+      ],
+      // It formats the code with a program beside it.
+      { environment: { PATH: `${bin}:${process.env.PATH}` } },
+    )
+    const job = {
+      baseUrl: `http://127.0.0.1:${app().port}/api/v1`,
+      ...app().issue(),
+      pageSize,
+      category: 'Games',
+      slug: 'slug-c03',
+    }
+    const printed = await outputOf(join(bin, 'python'), [path('python-api/client.py')], {
+      stdin: JSON.stringify(job),
+      environment: { PYTHONPATH: directory.path, PYTHONDONTWRITEBYTECODE: '1' },
+    })
+    return JSON.parse(printed)
+  } finally {
+    directory.remove()
+  }
+}
+
+/** Python writes a moment in another form than the API. */
+function inMoments(body: unknown): unknown {
+  return JSON.parse(JSON.stringify(body), (_, value) =>
+    /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/.test(value) ? Date.parse(value) : value,
+  )
+}
+
+function path(name: string): string {
+  return fileURLToPath(new URL(name, import.meta.url))
+}
