@@ -7,7 +7,7 @@ import type { Integration } from '../ports.ts'
 import { isAlive, type KeyView, keyPath, keyState } from './key-state.ts'
 import { totalOf } from './outcomes.ts'
 import { lastUsed, statusText } from './overview-page.ts'
-import { usageGraph, usageText } from './usage-graph.ts'
+import { usageGraph, usageScale, usageText } from './usage-graph.ts'
 import { usageLegend, usageTable } from './usage-table.ts'
 import { countOf, moment } from './words.ts'
 
@@ -43,12 +43,13 @@ ${usage ? usageFigure(usage.days) : notice('The usage cannot be read at the mome
 
 function usageFigure(days: NonNullable<KeyView['usage']>['days']): Html {
   const { deprecated } = totalOf(days)
-  return html`<figure>
-${usageGraph(days)}
-${usageLegend()}
-<figcaption>${usageText(days)} Counts are complete up to about a minute ago.</figcaption>
-</figure>
+  return html`<p>${usageText(days)} Counts are complete up to about a minute ago.</p>
 ${deprecated > 0 && notice(html`<p>${countOf(deprecated, 'request')} went to a deprecated version of the API. <a href="/changes">See what changes, and when</a></p>`, 'warning')}
+<figure>
+${usageGraph(days)}
+<figcaption>${usageScale(days)}</figcaption>
+${usageLegend()}
+</figure>
 ${usageTable(days)}`
 }
 

@@ -8,9 +8,9 @@ export type Outcome = Exclude<keyof UsageCounts, 'deprecated'>
 export const outcomes: readonly { outcome: Outcome; name: string; meaning: string }[] = [
   { outcome: 'ok', name: '200', meaning: 'answered' },
   { outcome: 'not_modified', name: '304', meaning: 'not modified' },
-  { outcome: 'other', name: 'Other', meaning: 'other answers, such as 400 and 404' },
   { outcome: 'unauthorized', name: '401', meaning: 'wrong secret, or the key has ended' },
   { outcome: 'too_many', name: '429', meaning: 'over the limit' },
+  { outcome: 'other', name: 'Other', meaning: 'other answers, such as 400 and 404' },
 ]
 
 /** All requests of these counts, whatever they ended in. */

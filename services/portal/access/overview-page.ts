@@ -33,9 +33,9 @@ export function overviewPage(data: OverviewData): Html {
   )
   return html`<h1>API access</h1>
 ${done && notice(done, 'good')}
+<p class="lead">${activeText(active)}</p>
 ${usageFault(data)}
 ${deprecatedNotice(keys)}
-<p class="lead">You have ${count(active)} of ${activeKeysMax} active keys.</p>
 ${integrations.map(integration => integrationSection(integration, active, data))}
 ${otherKeys(data)}
 ${
@@ -45,6 +45,11 @@ ${
 <div class="actions"><a class="button" href="/access/integrations/new">Add an integration</a></div></section>`
     : html`<p><a class="button secondary" href="/access/integrations/new">Add another integration</a></p>`
 }`
+}
+
+function activeText(active: number): string {
+  const text = `You have ${count(active)} of ${activeKeysMax} active keys.`
+  return active < activeKeysMax ? text : `${text} To get a new one, replace or revoke one of them.`
 }
 
 function usageFault({ keys }: OverviewData): Html | undefined {
@@ -79,9 +84,8 @@ function integrationSection(integration: Integration, active: number, data: Over
 </dl>
 ${keyLists(keys, data.now, html`<p>No key yet.</p>`)}
 ${
-  active < activeKeysMax
-    ? html`<div class="actions"><form method="post" action="${path}/keys" data-once>${data.csrf}<input type="hidden" name="token" value="${data.formToken()}"><button type="submit">Create a key<span class="visually-hidden"> for ${integration.name}</span></button></form></div>`
-    : html`<p class="muted">Your ${activeKeysMax} active keys are the most that an account can have. Replace or revoke one to get a new one.</p>`
+  active < activeKeysMax &&
+  html`<div class="actions"><form method="post" action="${path}/keys" data-once>${data.csrf}<input type="hidden" name="token" value="${data.formToken()}"><button type="submit">Create a key<span class="visually-hidden"> for ${integration.name}</span></button></form></div>`
 }
 </section>
 `
@@ -167,6 +171,7 @@ export function statusText(state: KeyState): Html {
 export function lastUsed(usage: KeyView['usage']): Html {
   if (usage === undefined) return html`not known now`
   if (usage.last_used === 'never') return html`never`
-  if (usage.last_used === 'unknown') return html`not known: the key is older than the counts`
-  return moment(usage.last_used)
+  if (usage.last_used !== 'unknown') return moment(usage.last_used)
+  if (usage.counted_since === undefined) return html`not known: nothing was counted yet`
+  return html`not since ${moment(usage.counted_since)}; what was before is not known`
 }

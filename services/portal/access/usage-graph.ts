@@ -46,6 +46,14 @@ export function usageText(days: readonly Day[]): string {
   return parts.length === 0 ? `${requests}.` : `${requests}: ${parts.join(', ')}.`
 }
 
+/** The scale of the graph in words: its first and last day, and its highest bar. */
+export function usageScale(days: readonly Day[]): string {
+  const [first, last] = [days.at(0), days.at(-1)]
+  if (!first || !last) return ''
+  const most = Math.max(...days.map(requestsOf))
+  return `From ${dayText(first.day)} to ${dayText(last.day)}. The highest bar is ${countOf(most, 'request')} on one day.`
+}
+
 function graph(days: readonly Day[], size: Size, classes: string): Html {
   const most = Math.max(1, ...days.map(requestsOf))
   const dayWidth = size.width / Math.max(1, days.length)

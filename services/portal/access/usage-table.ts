@@ -3,7 +3,7 @@ import { type Html, html } from '../html/html.ts'
 import { scrolling } from '../html/parts.ts'
 import type { KeyUsage, UsageCounts } from '../ports.ts'
 import { classOf, outcomes, requestsOf, totalOf } from './outcomes.ts'
-import { count, dayText } from './words.ts'
+import { count, shortDay } from './words.ts'
 
 /** One row a day, the newest first, and the sums. Days without a request are left out. */
 export function usageTable(days: KeyUsage['days']): Html {
@@ -12,12 +12,12 @@ export function usageTable(days: KeyUsage['days']): Html {
     'Requests by day and status',
     html`<table>
 <caption>Requests by UTC day and status. Days without requests are left out.</caption>
-<thead><tr><th scope="col">Day</th>${outcomes.map(({ name }) => html`<th scope="col" class="number">${name}</th>`)}<th scope="col" class="number">All</th></tr></thead>
+<thead><tr><th scope="col">Day</th><th scope="col" class="number">All</th>${outcomes.map(({ name }) => html`<th scope="col" class="number">${name}</th>`)}</tr></thead>
 <tbody>
-${withRequests.map(day => row(dayText(day.day), day))}
+${withRequests.map(day => row(shortDay(day.day), day))}
 </tbody>
 <tfoot>
-${row(`${days.length} days`, totalOf(days))}
+${row(html`${days.length}\u00a0days`, totalOf(days))}
 </tfoot>
 </table>`,
   )
@@ -37,7 +37,7 @@ ${outcomes.map(
 </ul>`
 }
 
-function row(title: string, counts: UsageCounts): Html {
-  return html`<tr><th scope="row">${title}</th>${outcomes.map(({ outcome }) => html`<td class="number">${count(counts[outcome])}</td>`)}<td class="number">${count(requestsOf(counts))}</td></tr>
+function row(title: Html, counts: UsageCounts): Html {
+  return html`<tr><th scope="row">${title}</th><td class="number">${count(requestsOf(counts))}</td>${outcomes.map(({ outcome }) => html`<td class="number">${count(counts[outcome])}</td>`)}</tr>
 `
 }

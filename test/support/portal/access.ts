@@ -6,7 +6,7 @@ import { AccountError } from '../../../services/portal/accounts/accounts.ts'
 import { createPortalApp, type PortalDependencies } from '../../../services/portal/app.ts'
 import { createCookies } from '../../../services/portal/http/cookies.ts'
 import { loopbackHosts } from '../../../services/portal/http/host-check.ts'
-import type { Account, Accounts, PortalKeys } from '../../../services/portal/ports.ts'
+import type { Account, Accounts, PortalKeys, UsageReader } from '../../../services/portal/ports.ts'
 import { createSessions } from '../../../services/portal/sessions/sessions.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
 import { freePort } from '../../../services/shared/free-port.ts'
@@ -36,6 +36,8 @@ interface Calls {
   revoked: string[]
   noticesFail: boolean
   usageFails: boolean
+  /** Default: no key was ever used. */
+  usage: UsageReader['ofKeys']
   integrationRefusal: string | undefined
 }
 
@@ -69,7 +71,14 @@ export async function startAccessPortal(): Promise<AccessPortal> {
       integrationsRead: 0,
       beforeIssue: async () => undefined,
     },
-    ...{ created: [], revoked: [], noticesFail: false, usageFails: false, integrationRefusal: undefined },
+    ...{
+      created: [],
+      revoked: [],
+      noticesFail: false,
+      usageFails: false,
+      usage: noUsage.ofKeys,
+      integrationRefusal: undefined,
+    },
   }
   const now = Date.now
   const accounts = memoryAccounts(now)
@@ -81,7 +90,7 @@ export async function startAccessPortal(): Promise<AccessPortal> {
     usage: {
       async ofKeys(asked) {
         if (calls.usageFails) throw new Error('the tables are away')
-        return noUsage.ofKeys(asked)
+        return calls.usage(asked)
       },
     },
     mailer: memoryMailer(),

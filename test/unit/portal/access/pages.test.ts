@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { readIntegrationForm } from '../../../../services/portal/access/integration-form.ts'
 import { integrationPage, removePage } from '../../../../services/portal/access/integration-pages.ts'
 import { keyPage, replacePage, revokePage } from '../../../../services/portal/access/key-pages.ts'
-import { overviewPage } from '../../../../services/portal/access/overview-page.ts'
+import { lastUsed, overviewPage } from '../../../../services/portal/access/overview-page.ts'
 import { curlLine, secretPage } from '../../../../services/portal/access/secret-page.ts'
 import { type Html, html } from '../../../../services/portal/html/html.ts'
 import type { Integration } from '../../../../services/portal/ports.ts'
@@ -140,7 +140,7 @@ describe('the overview', () => {
   it('offers no further key if three are active', () => {
     const keys = ['1', '2', '3'].map(end => sampleView({ key: `pv_live_0000000${end}` }))
     const full = overviewPage({ ...base, integrations: [integration], keys }).text
-    expect(full).toContain('You have 3 of 3 active keys.')
+    expect(full).toContain('You have 3 of 3 active keys. To get a new one, replace or revoke one of them.')
     expect(full).not.toContain('Create a key')
     const free = overviewPage({ ...base, integrations: [integration], keys: keys.slice(1) }).text
     expect(free).toContain('Create a key')
@@ -155,7 +155,11 @@ describe('the overview', () => {
       }).text
     expect(at('never')).toContain('>never<')
     expect(at('unknown')).not.toContain('>never<')
-    expect(at('unknown')).toContain('not known: the key is older than the counts')
+    expect(at('unknown')).toContain('not known: nothing was counted yet')
+    const since = { ...sampleUsage({}, 'unknown'), counted_since: now }
+    expect(lastUsed(since).text).toMatch(
+      /^not since .*22 Nov 2026, 14:05 UTC<\/time>; what was before is not known$/,
+    )
     expect(at(now)).toContain('22 Nov 2026, 14:05 UTC')
     const view = { key: sampleKey(), usage: undefined }
     const away = overviewPage({ ...base, integrations: [integration], keys: [view] }).text

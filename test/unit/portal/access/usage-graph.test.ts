@@ -1,7 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { requestsOf, totalOf } from '../../../../services/portal/access/outcomes.ts'
-import { smallUsageGraph, usageGraph, usageText } from '../../../../services/portal/access/usage-graph.ts'
+import {
+  smallUsageGraph,
+  usageGraph,
+  usageScale,
+  usageText,
+} from '../../../../services/portal/access/usage-graph.ts'
 import { usageTable } from '../../../../services/portal/access/usage-table.ts'
 import { anyDays, sampleUsage } from './samples.ts'
 
@@ -37,11 +42,17 @@ describe('the graph of usage', () => {
   it('says in words what it shows', () => {
     const { days } = sampleUsage({ ok: 1_200, not_modified: 1, too_many: 3, other: 2 })
     const text =
-      '1,206 requests in the last 30 days: 1,200 answers 200, 1 answer 304, 2 answers with another status, 3 answers 429.'
+      '1,206 requests in the last 30 days: 1,200 answers 200, 1 answer 304, 3 answers 429, 2 answers with another status.'
     expect(usageText(days)).toBe(text)
     expect(usageGraph(days).text).toContain(`role="img" aria-label="${text}"`)
     expect(usageGraph(days).text).toContain(
-      '<title>22 Nov 2026: 1,206 requests (200: 1200, 304: 1, Other: 2, 429: 3)</title>',
+      '<title>22 Nov 2026: 1,206 requests (200: 1200, 304: 1, 429: 3, Other: 2)</title>',
+    )
+  })
+
+  it('says in words what its axes are', () => {
+    expect(usageScale(sampleUsage({ ok: 1_200 }).days)).toBe(
+      'From 24 Oct 2026 to 22 Nov 2026. The highest bar is 1,200 requests on one day.',
     )
   })
 
@@ -59,7 +70,7 @@ describe('the table of usage', () => {
           days.filter(day => requestsOf(day) > 0).length + 1,
         )
         const all = requestsOf(totalOf(days)).toLocaleString('en')
-        expect(text).toContain(`<td class="number">${all}</td></tr>\n\n</tfoot>`)
+        expect(text).toContain(`<th scope="row">30\u00a0days</th><td class="number">${all}</td>`)
       }),
     )
   })
