@@ -1,7 +1,13 @@
 /** Values that hold for the whole API: its path, the scope of a key, and the names of methods and headers. */
 
+/** The name of the API in its documents. */
+export const apiTitle = 'Public campaign data'
+
 /** The path of this version of the API. */
 export const basePath = '/api/v1'
+
+/** The path of the OpenAPI document. It needs no key. */
+export const openApiPath = '/openapi.json'
 
 /** The scope that a key needs for every read. */
 export const readScope = 'read:public'
@@ -15,7 +21,7 @@ export const requestHeaders = 'X-API-Key, X-API-Secret, Authorization, If-None-M
 /** The response headers that a page from another origin may read. */
 export const exposedHeaders =
   'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit-Policy, RateLimit, X-Data-As-Of, ETag, ' +
-  'Link, Age, X-Request-Id, Retry-After'
+  'Link, Age, X-Request-Id, Retry-After, Deprecation, Sunset'
 
 /**
  * `Retry-After` of an `internal_error`, in seconds. The usual cause is that the tables do not answer, and a restarted

@@ -2,12 +2,15 @@
  * The closed registry of the API's errors: code, HTTP status, and public text.
  *
  * Clients use the code. The text is for people. It contains nothing of the request or of the fault, except that the
- * text of `invalid_parameter` names the parameter.
+ * text of `invalid_parameter` names the parameter. The texts that a newcomer meets first lead to the documentation.
  */
+import { basePath } from './conventions.ts'
 
 interface ErrorDefinition {
   readonly status: number
   readonly message: string
+  /** The place in the documentation that helps. */
+  readonly help?: string
 }
 
 const definitions = {
@@ -16,9 +19,13 @@ const definitions = {
     status: 400,
     message: 'The request is not well-formed HTTP, or its path is not well encoded.',
   },
-  unauthorized: { status: 401, message: 'A valid API key and secret are required.' },
+  unauthorized: {
+    status: 401,
+    message: 'A valid API key and secret are required.',
+    help: '#authentication',
+  },
   forbidden: { status: 403, message: 'This API key does not carry the scope read:public.' },
-  not_found: { status: 404, message: 'There is no such public resource.' },
+  not_found: { status: 404, message: 'There is no such public resource.', help: '#errors' },
   method_not_allowed: { status: 405, message: 'Only GET and OPTIONS are supported here.' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
   headers_too_large: { status: 431, message: 'The request line and headers are too large.' },
@@ -32,14 +39,21 @@ export const errors: Readonly<Record<ErrorCode, ErrorDefinition>> = definitions
 
 export const errorCodes = Object.keys(definitions) as [ErrorCode, ...ErrorCode[]]
 
-/** The body of every error. The message is the registered text, except for `invalid_parameter`. */
+/** The body of every error. */
 export interface ErrorBody {
   error: { code: ErrorCode; message: string }
 }
 
-/** The body of an error with the registered text of its code. */
-export function errorBody(code: ErrorCode): ErrorBody {
-  return { error: { code, message: errors[code].message } }
+/**
+ * The body of an error with the registered text of its code. `documentationUrl`: where the documentation is. Without it
+ * the text leads to the API's own first page, which needs no key.
+ */
+export function errorBody(code: ErrorCode, documentationUrl?: string): ErrorBody {
+  const { message, help } = errors[code]
+  if (help === undefined) return { error: { code, message } }
+  // Nothing follows the address, so that it can be copied or clicked as it is.
+  const place = documentationUrl === undefined ? basePath : `${documentationUrl}${help}`
+  return { error: { code, message: `${message} See ${place}` } }
 }
 
 /** The body of `invalid_parameter`. Its text names the parameter and its rule. */

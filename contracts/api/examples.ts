@@ -1,6 +1,7 @@
 /** One example of each body. The OpenAPI document shows them, and the tests parse them. */
+import { apiTitle, basePath, openApiPath } from './conventions.ts'
 import { invalidParameterBody } from './errors.ts'
-import type { Project, ProjectDetail, ProjectListBody, Reward, Stats } from './schemas.ts'
+import type { Project, ProjectDetail, ProjectListBody, Reward, Service, Stats } from './schemas.ts'
 
 export const projectExample: Project = {
   id: 'cmp_8d1f42',
@@ -29,6 +30,7 @@ export const projectExample: Project = {
   end_date: '2026-03-31T09:00:00.000Z',
   days_remaining: 12,
   created_at: '2026-01-14T16:20:05.250Z',
+  updated_at: '2026-03-19T10:12:41.007Z',
   creator: {
     name: 'Studio Farol',
     profile_url: 'https://crowdfunding.example/creators/studio-farol',
@@ -71,6 +73,21 @@ const statsExample: Stats = {
   generated_at: '2026-03-19T10:15:30.123Z',
 }
 
+const serviceExample: Service = {
+  title: apiTitle,
+  documentation_url: 'https://developers.crowdfunding.example/docs',
+  keys_url: 'https://developers.crowdfunding.example/access',
+  openapi_url: `https://api.crowdfunding.example${openApiPath}`,
+  versions: [
+    {
+      name: 'v1',
+      url: `https://api.crowdfunding.example${basePath}`,
+      deprecated_at: null,
+      sunset_at: null,
+    },
+  ],
+}
+
 export const listBodyExample: ProjectListBody = {
   data: [projectExample],
   pagination: { total: 391, limit: 1, offset: 0, has_more: true },
@@ -79,5 +96,7 @@ export const listBodyExample: ProjectListBody = {
 export const detailBodyExample = { data: detailExample }
 
 export const statsBodyExample = { data: statsExample }
+
+export const serviceBodyExample = { data: serviceExample }
 
 export const invalidParameterExample = invalidParameterBody('limit', 'must be a whole number from 1 to 100')

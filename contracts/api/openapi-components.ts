@@ -59,7 +59,19 @@ export const headers = {
     'The watermark: the list contains every change up to this moment. A mirror sends it as its next `updated_since`.',
     '2026-03-19T10:15:25.123Z',
   ),
-  Link: text('The next page, if there is one.', `<${basePath}/projects?offset=50>; rel="next"`),
+  Link: text(
+    'The next page (`next`), if there is one. Of a deprecated version also what to read (`deprecation`, `sunset`) and the ' +
+      'version to change to (`successor-version`).',
+    `<${basePath}/projects?offset=50>; rel="next"`,
+  ),
+  Deprecation: text(
+    'Only if this version of the API is deprecated: since when, as `@` and Unix seconds (RFC 9745).',
+    '@1893456000',
+  ),
+  Sunset: text(
+    'Only if it is decided: when this version of the API may stop answering (RFC 8594).',
+    'Tue, 01 Jan 2030 00:00:00 GMT',
+  ),
   'Retry-After': whole('Seconds to wait.', 7),
   Allow: text('The methods that the path supports.', methods),
 } as const
@@ -76,9 +88,12 @@ export const everyResponse = [
   'RateLimit',
   'Access-Control-Allow-Origin',
   'Access-Control-Expose-Headers',
+  'Deprecation',
+  'Sunset',
+  'Link',
 ] as const satisfies HeaderName[]
 export const cachedResponse = [...everyResponse, 'ETag', 'Age', 'Cache-Control'] as const
-export const listResponse = [...cachedResponse, 'X-Data-As-Of', 'Link'] as const
+export const listResponse = [...cachedResponse, 'X-Data-As-Of'] as const
 
 /** References to the shared headers with these names. */
 export function refer(names: readonly HeaderName[]): ZodOpenApiHeadersObject {

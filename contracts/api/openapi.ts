@@ -2,9 +2,15 @@
 import { z } from 'zod'
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi'
 import { publicStatuses } from '../events/event.ts'
-import { basePath } from './conventions.ts'
+import { apiTitle, basePath } from './conventions.ts'
 import { type ErrorCode, errors } from './errors.ts'
-import { detailBodyExample, listBodyExample, projectExample, statsBodyExample } from './examples.ts'
+import {
+  detailBodyExample,
+  listBodyExample,
+  projectExample,
+  serviceBodyExample,
+  statsBodyExample,
+} from './examples.ts'
 import {
   cachedResponse,
   everyResponse,
@@ -16,32 +22,54 @@ import {
   securitySchemes,
 } from './openapi-components.ts'
 import { limitDefault, limitMax, rules, sorts } from './parameters.ts'
-import { projectDetailBodySchema, projectListBodySchema, statsBodySchema } from './schemas.ts'
+import {
+  projectDetailBodySchema,
+  projectListBodySchema,
+  serviceBodySchema,
+  statsBodySchema,
+} from './schemas.ts'
+import { type ApiVersion, versions } from './versions.ts'
 
 export type OpenApiDocument = ReturnType<typeof createDocument>
 
-/** Builds the document. `version` is the version of the program; the version of the API is part of the path. */
-export function buildOpenApi({ version }: { version: string }): OpenApiDocument {
+/**
+ * Builds the document. `version` is the version of the program; the version of the API is part of the path. An
+ * installation publishes it with its own addresses: see published-openapi.ts.
+ */
+export function buildOpenApi({
+  version,
+  apiVersions = versions,
+}: {
+  version: string
+  apiVersions?: readonly ApiVersion[]
+}): OpenApiDocument {
+  const deprecation = apiVersions.find(known => known.basePath === basePath)?.deprecation ?? null
+  const get = (operation: ZodOpenApiOperationObject): ZodOpenApiOperationObject =>
+    deprecation === null ? operation : { ...operation, deprecated: true }
   return createDocument(
     {
       openapi: '3.1.0',
       info: {
-        title: 'Public campaign data',
+        title: apiTitle,
         version,
         description: introduction,
+        contact: { name: 'The developer portal', url: documentationExample },
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
-      servers: [{ url: basePath }],
+      servers: [{ url: basePath, description: 'The API.' }],
+      externalDocs: { url: documentationExample, description: 'The guide, and how to get a key.' },
       security: [{ apiKey: [], apiSecret: [] }, { bearer: [] }],
       tags: [
         { name: 'Projects', description: 'Public campaigns.' },
         { name: 'Platform', description: 'The platform as a whole.' },
+        { name: 'Service', description: 'The API itself.' },
         { name: 'CORS', description: 'Preflight requests of browsers.' },
       ],
       paths: {
-        '/projects': { get: listProjects, options: preflight('preflightProjects') },
-        '/projects/{slug}': { get: getProject, options: preflight('preflightProject', slugPath) },
-        '/stats': { get: getStats, options: preflight('preflightStats') },
+        '/projects': { get: get(listProjects), options: preflight('preflightProjects') },
+        '/projects/{slug}': { get: get(getProject), options: preflight('preflightProject', slugPath) },
+        '/stats': { get: get(getStats), options: preflight('preflightStats') },
+        '/': { get: get(getService), options: preflight('preflightService') },
       },
       components: {
         securitySchemes,
@@ -59,6 +87,9 @@ export function buildOpenApi({ version }: { version: string }): OpenApiDocument 
   )
 }
 
+// A reserved name. An installation replaces it with the address of its portal.
+const documentationExample = 'https://developers.crowdfunding.example/docs'
+
 const introduction = `A read-only API of the public campaigns: everything that an anonymous visitor of the platform can see, as JSON.
 
 To mirror the campaigns, read all pages of \`GET /projects\` and keep the \`X-Data-As-Of\` of the first page. Send it as
@@ -66,6 +97,9 @@ To mirror the campaigns, read all pages of \`GET /projects\` and keep the \`X-Da
 no change. Responses are cached for one minute (statistics: five minutes). Within that time all pages of one query come
 from the same snapshot of the list. If \`X-Data-As-Of\` changes between two pages, a new snapshot has begun, and campaigns
 may have moved to other pages.
+
+A mirror must compute \`days_remaining\` itself from \`end_date\`: it decreases with time, and that is not a change. To
+order two copies of a campaign, compare \`updated_at\`; but never send it as \`updated_since\`.
 
 Unknown query parameters are ignored. Send credentials in headers, never in the URL. New fields may be added at any time,
 so clients must ignore fields that they do not know.`
@@ -152,6 +186,19 @@ const getStats: ZodOpenApiOperationObject = {
   responses: {
     ...ok('The statistics.', statsBodySchema, statsBodyExample, cachedResponse),
     ...failures('unauthorized', 'forbidden'),
+  },
+}
+
+const getService: ZodOpenApiOperationObject = {
+  operationId: 'getService',
+  tags: ['Service'],
+  summary: 'Show where to go',
+  description: 'Needs no key.',
+  security: [],
+  requestParams: { header: ifNoneMatch },
+  responses: {
+    ...ok('Where to go from here.', serviceBodySchema, serviceBodyExample, cachedResponse),
+    ...failures('malformed_request'),
   },
 }
 

@@ -8,7 +8,7 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { statusOf } from '../projector/status.ts'
-import { memoryParts, type QueryService, startQueryService } from '../query/service.ts'
+import { configuredAddresses, memoryParts, type QueryService, startQueryService } from '../query/service.ts'
 import type { Config } from '../shared/config.ts'
 import {
   type Check,
@@ -59,6 +59,8 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
     const model = await openEmbeddedModel({ directory, config, sql: options.sql, metrics, logger })
     closers.push(() => model.close())
     const { tables, databases } = model
+    // What is not configured is known once the ports listen.
+    const addresses = configuredAddresses(config)
     const query = await startQueryService({
       tables,
       databases,
@@ -66,11 +68,13 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
       keyPepper: model.secrets.keyPepper,
       parts: memoryParts(config),
       isOnlyProcess: true,
+      addresses: () => addresses,
       metrics,
       logger,
     })
     closers.push(() => query.close())
     const apiUrl = await query.app.listen({ host: config.PLEDGEVIEW_HOST, port: options.port })
+    addresses.apiUrl ??= `${apiUrl}/api/v1`
     const token = randomBytes(32).toString('hex')
     const rebuilds = createEmbeddedRebuilds({ model, directory, config, logger })
     closers.push(() => rebuilds.close(serviceStopped))

@@ -6,6 +6,7 @@
  * statement, a table or an exception reaches a client.
  */
 import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import Fastify, {
   type FastifyHttpOptions,
   type FastifyInstance,
@@ -13,9 +14,11 @@ import Fastify, {
   type RawServerDefault,
 } from 'fastify'
 import type { Logger } from 'pino'
-import { basePath } from '../../contracts/api/conventions.ts'
+import { basePath, openApiPath } from '../../contracts/api/conventions.ts'
 import { type ErrorCode, invalidParameterBody } from '../../contracts/api/errors.ts'
 import { parseListQuery } from '../../contracts/api/parameters.ts'
+import type { PublicAddresses, PublishedDocument } from '../../contracts/api/published-openapi.ts'
+import { type ApiVersion, versions as declaredVersions } from '../../contracts/api/versions.ts'
 import { addressMatcher } from '../shared/address-ranges.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import type { KeyRing } from './auth/key-ring.ts'
@@ -28,8 +31,11 @@ import { createAdmissions } from './http/admission.ts'
 import { type CachedEntries, createCachedEntries } from './http/cached-entries.ts'
 import { createClientErrors } from './http/client-errors.ts'
 import { createConnections } from './http/connections.ts'
+import { createPublications, type Publications } from './http/publications.ts'
+import { servicePaths } from './http/refusals.ts'
 import { createRequestLog, type OnKeyAnswered, type RequestDone } from './http/request-log.ts'
-import { createResponder, queryOf, type Responder } from './http/responder.ts'
+import { createResponder, queryOf, type Responder, targetOf } from './http/responder.ts'
+import { deprecatedMatcher } from './http/version-notices.ts'
 import { createCampaignLists, listKey, type SnapshotCache } from './lists/campaign-lists.ts'
 import { createListFollower } from './lists/list-follower.ts'
 import { createIndexListSource, createSqlListSource } from './lists/list-source.ts'
@@ -45,6 +51,10 @@ export interface QueryAppDependencies {
   /** The cache of list snapshots. Default: in memory. */
   snapshots?: SnapshotCache
   options: QueryAppOptions
+  /** Where consumers find the API and the portal. Default: not known. */
+  addresses?: () => PublicAddresses
+  /** Default: the declared versions. */
+  versions?: readonly ApiVersion[]
   /** Unix milliseconds. */
   now: () => number
   /** Milliseconds of a clock that never runs backwards. */
@@ -60,6 +70,8 @@ export interface QueryAppDependencies {
 // Node's limit for the request line and the headers together. No path can be longer, so no path parameter is too long.
 const headerBytesMax = 16 * 1024
 
+const openApiFile = new URL('../../contracts/api/openapi.json', import.meta.url)
+
 /** Creates the app with its routes under `/api/v1`. It does not listen yet. Closing it lets running requests finish. */
 export function createQueryApp(dependencies: QueryAppDependencies): FastifyInstance {
   const { keyRing, limiters, cache, options, now, monotonicNow, logger, onRequestDone } = dependencies
@@ -74,11 +86,19 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
     strangerRequestsMax: options.strangerRequestsMax,
     isTrustedProxy,
   })
-  const responder = createResponder({ admissions, connections, now })
+  const versions = dependencies.versions ?? declaredVersions
+  const publications = createPublications({
+    addresses: dependencies.addresses ?? (() => ({ apiUrl: undefined, portalUrl: undefined })),
+    versions,
+    document: JSON.parse(readFileSync(openApiFile, 'utf8')) as PublishedDocument,
+  })
+  const responder = createResponder({ admissions, connections, publications, now })
+  const isDeprecated = deprecatedMatcher(versions)
   const { onKeyAnswered } = dependencies
   const requestLog = createRequestLog({ logger, onRequestDone, onKeyAnswered, monotonicNow })
   const clientErrors = createClientErrors({
     admissions,
+    documentationUrl: () => publications().documentationUrl,
     newRequestId,
     now,
     onDone: requestLog.reportClientError,
@@ -95,7 +115,7 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
       const startedAt = now()
       request.admission = null
       request.parsedParameters = null
-      request.isDeprecated = false
+      request.isDeprecated = isDeprecated(targetOf(request))
       reply.raw.once('close', () => requestLog.report(request, reply, now() - startedAt))
       responder.receive(request, reply, frameworkErrorCode(error.code)).catch(cause => {
         logger.error({ requestId: request.id, err: cause }, 'request failed')
@@ -109,6 +129,7 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
   app.decorateRequest('isDeprecated', false)
 
   app.addHook('onRequest', async (request, reply) => {
+    request.isDeprecated = isDeprecated(targetOf(request))
     if (await responder.receive(request, reply)) return reply
   })
   app.addHook('onResponse', async (request, reply) => {
@@ -126,6 +147,7 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
     return responder.refuse(request, reply, 'internal_error')
   })
   addRoutes(app, { reader, responder, cached: createCachedEntries(cache, options) })
+  addPublicRoutes(app, { responder, publications, now })
   connections.listen(app.server)
   clientErrors.listen(app.server)
   return app
@@ -196,6 +218,26 @@ function addRoutes(app: FastifyInstance, { reader, cached, responder }: RouteDep
   app.get(`${basePath}/stats`, async (request, reply) =>
     responder.send(request, reply, await cached(request, 'stats', () => reader.stats())),
   )
+}
+
+/** The routes that need no key. Their requests are counted like all others. */
+function addPublicRoutes(
+  app: FastifyInstance,
+  {
+    responder,
+    publications,
+    now,
+  }: { responder: Responder; publications: () => Publications; now: () => number },
+): void {
+  const config = { isPublic: true }
+  for (const path of servicePaths) {
+    app.get(path, { config }, (request, reply) => {
+      responder.send(request, reply, publications().service(now()))
+    })
+  }
+  app.get(openApiPath, { config }, (request, reply) => {
+    responder.send(request, reply, publications().openApi(now()))
+  })
 }
 
 function serverOptions(options: QueryAppOptions): FastifyHttpOptions<RawServerDefault> {

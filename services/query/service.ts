@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import type { PublicAddresses } from '../../contracts/api/published-openapi.ts'
 import type { Config } from '../shared/config.ts'
 import type { Check } from '../shared/ops/checks.ts'
 import { closeServer } from '../shared/ops/close-server.ts'
@@ -38,6 +39,8 @@ export interface QueryServiceDependencies {
   parts: QueryParts
   /** Whether no other query process can use these tables at the same time. */
   isOnlyProcess: boolean
+  /** Where consumers find the API and the portal. Default: as configured. */
+  addresses?: () => PublicAddresses
   metrics: Metrics
   logger: Logger
 }
@@ -82,6 +85,7 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
     cache: parts.cache,
     ...(parts.snapshots && { snapshots: parts.snapshots }),
     options: appOptionsOf(config, dependencies.keyPepper),
+    addresses: dependencies.addresses ?? (() => configuredAddresses(config)),
     now: Date.now,
     monotonicNow: () => performance.now(),
     logger,
@@ -119,6 +123,11 @@ export function appOptionsOf(config: Config, pepper: string): QueryAppOptions {
     // Two statements may run, one after the other. A request that needs more time gets an error before this has passed.
     socketTimeoutMs: Math.max(defaultQueryAppOptions.socketTimeoutMs, 3 * statementMsMax),
   }
+}
+
+/** The public addresses that an operator has set. */
+export function configuredAddresses(config: Config): PublicAddresses {
+  return { apiUrl: config.PLEDGEVIEW_API_URL, portalUrl: config.PLEDGEVIEW_PORTAL_URL }
 }
 
 /** Reports a repeated error at most once a minute. */

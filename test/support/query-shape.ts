@@ -1,7 +1,12 @@
 /** What every response of the API must have, with any status, and which fields a body may have. */
+import { readFileSync } from 'node:fs'
 import { expect } from 'vitest'
 import { errors } from '../../contracts/api/errors.ts'
 import { errorBodySchema } from '../../contracts/api/schemas.ts'
+
+const document = JSON.parse(
+  readFileSync(new URL('../../contracts/api/openapi.json', import.meta.url), 'utf8'),
+)
 
 export interface AnyResponse {
   status: number
@@ -41,7 +46,9 @@ export function expectEveryPromise(response: AnyResponse, { bodiless = false } =
     expect(errorBodySchema.parse(parsed)).toEqual(parsed)
     expect(errors[parsed.error.code as keyof typeof errors].status).toBe(status)
   } else {
-    expect(fieldsOutside(JSON.parse(body))).toEqual([])
+    const parsed = JSON.parse(body)
+    if (parsed.openapi === undefined) expect(fieldsOutside(parsed)).toEqual([])
+    else expect(parsed.paths).toEqual(document.paths)
   }
 }
 
@@ -57,13 +64,15 @@ const allowed = new Set(
     'data.image_url data.currency data.goal_amount data.pledged_amount data.percent_funded data.backer_count ' +
     'data.follower_count data.status data.campaign_type data.project_type data.is_staff_pick ' +
     'data.has_adult_content data.uses_ai data.tags data.launch_date data.end_date data.days_remaining ' +
-    'data.created_at data.creator data.creator.name data.creator.profile_url data.creator.avatar_url ' +
+    'data.created_at data.updated_at data.creator data.creator.name data.creator.profile_url data.creator.avatar_url ' +
     'data.description data.risks data.rewards data.rewards.reward_id data.rewards.title data.rewards.description ' +
     'data.rewards.amount data.rewards.quantity_available data.rewards.quantity_claimed ' +
     'data.rewards.quantity_remaining data.total_raised data.total_pledges data.total_backers data.total_creators ' +
     'data.projects_total data.projects_live data.projects_funded data.success_rate data.average_pledge ' +
     'data.categories data.categories.category data.categories.project_count data.generated_at ' +
     'pagination pagination.total pagination.limit pagination.offset pagination.has_more ' +
+    'data.documentation_url data.keys_url data.openapi_url data.versions data.versions.name data.versions.url ' +
+    'data.versions.deprecated_at data.versions.sunset_at ' +
     'error error.code error.message'
   ).split(' '),
 )

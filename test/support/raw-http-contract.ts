@@ -3,7 +3,7 @@
  * and whether the connection continues. Each response is checked against everything that holds for its status.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type ErrorCode, errors } from '../../contracts/api/errors.ts'
+import { type ErrorCode, errorBody } from '../../contracts/api/errors.ts'
 import type { ApiKey } from '../../services/query/auth/key-ring.ts'
 import { type Credentials, hashSecret } from '../../services/shared/api-keys/credentials.ts'
 import { pepper, startTestApp, type TestApp, type TestAppSettings } from './query-app.ts'
@@ -132,6 +132,6 @@ export function expectContract(response: AnyResponse, answer: string): void {
   if (status >= 400) expect(headers['cache-control']).toBe('no-store')
   if (status === 405 || status === 204) expect(headers.allow).toBe('GET, OPTIONS')
   if (code !== undefined && code !== 'invalid_parameter' && !isBodiless) {
-    expect(JSON.parse(body).error.message).toBe(errors[code as ErrorCode].message)
+    expect(JSON.parse(body)).toEqual(errorBody(code as ErrorCode))
   }
 }

@@ -4,7 +4,6 @@
  * Every body is parsed by its schema before it is serialised, and only here. So no field outside the allowlist can
  * leave, whatever the tables hold.
  */
-import { createHash } from 'node:crypto'
 import { basePath } from '../../../contracts/api/conventions.ts'
 import { formatListQuery, type ListParameters } from '../../../contracts/api/parameters.ts'
 import {
@@ -14,6 +13,7 @@ import {
 } from '../../../contracts/api/schemas.ts'
 import type { Databases, Tables } from '../../shared/tables/port.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
+import { weakTagOf } from '../cache/weak-tag.ts'
 import type { CampaignLists } from '../lists/campaign-lists.ts'
 import type { QueryAppOptions } from '../options.ts'
 import { presentProject, presentProjectDetail, presentStats } from '../views/present.ts'
@@ -91,11 +91,6 @@ export function createCampaignReader(dependencies: CampaignReaderDependencies): 
 function entryOf(body: object, rest: Omit<CacheEntry, 'body' | 'etag'>): CacheEntry {
   const bytes = Buffer.from(JSON.stringify(body))
   return { body: bytes, etag: weakTagOf(bytes), ...rest }
-}
-
-// Weak, because a proxy may send the same body in another encoding.
-function weakTagOf(bytes: Buffer): string {
-  return `W/"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
 }
 
 function nextLink(parameters: ListParameters): string {

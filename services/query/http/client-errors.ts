@@ -5,7 +5,7 @@
  */
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { ErrorCode } from '../../../contracts/api/errors.ts'
+import { type ErrorCode, errorBody } from '../../../contracts/api/errors.ts'
 import type { Admission, Admissions } from './admission.ts'
 import { commonHeaders, type ResponseHeaders, rateLimitHeaders } from './headers.ts'
 import { isResource, type Refusal, refusal } from './refusals.ts'
@@ -13,6 +13,8 @@ import type { ClientErrorDone } from './request-log.ts'
 
 export interface ClientErrorDependencies {
   admissions: Pick<Admissions, 'admit' | 'admitAddress' | 'unknown'>
+  /** See `Publications`. */
+  documentationUrl: () => string | undefined
   newRequestId: () => string
   /** Unix milliseconds. */
   now: () => number
@@ -116,7 +118,7 @@ function lineAt(packet: Buffer | undefined, place: number): string {
 async function answerConnection(
   socket: Connection,
   code: ErrorCode,
-  { admissions, newRequestId, now, onDone, onError }: ClientErrorDependencies,
+  { admissions, documentationUrl, newRequestId, now, onDone, onError }: ClientErrorDependencies,
   request?: IncomingMessage,
 ): Promise<void> {
   const startedAt = now()
@@ -131,7 +133,7 @@ async function answerConnection(
     admission = admissions.unknown()
   }
   // An unreadable request gets its own error even if its bucket is empty, because the connection ends here anyway.
-  const answer = refusal(code)
+  const answer = refusal(code, errorBody(code, documentationUrl()))
   const headers: ResponseHeaders = {
     ...commonHeaders(requestId),
     ...rateLimitHeaders(admission.decision, { windowMs: admission.windowMs, now: now() }),

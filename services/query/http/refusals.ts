@@ -3,6 +3,7 @@ import {
   basePath,
   internalErrorRetrySeconds,
   methods,
+  openApiPath,
   readScope,
 } from '../../../contracts/api/conventions.ts'
 import { type ErrorBody, type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
@@ -28,8 +29,8 @@ export function refusal(code: ErrorCode, body: ErrorBody = errorBody(code)): Ref
   }
 }
 
-/** What the router found for the path and the method of a request. */
-export type Routing = 'found' | 'wrong_method' | 'unknown'
+/** What the router found for the path and the method of a request. `public`: a resource that needs no key. */
+export type Routing = 'found' | 'public' | 'wrong_method' | 'unknown'
 
 /**
  * Returns why a request is refused before any data is read for it, or `undefined` if it is allowed. `failure` is an
@@ -41,14 +42,18 @@ export function refusalCodeOf(
 ): ErrorCode | undefined {
   if (!decision.allowed) return 'rate_limited'
   if (failure !== undefined) return failure
+  if (routing === 'public') return undefined
   if (routing !== 'found') return routing === 'wrong_method' ? 'method_not_allowed' : 'not_found'
   if (apiKey === undefined) return 'unauthorized'
   return apiKey.scopes.includes(readScope) ? undefined : 'forbidden'
 }
 
-const resourcePattern = new RegExp(
-  `^(?:https?://[^/?#]*)?${basePath}/(?:projects|projects/[^/?#]+|stats)(?:[?#]|$)`,
-)
+/** The paths of the API's first page. It needs no key. */
+export const servicePaths = ['/', basePath, `${basePath}/`] as const
+
+const resources = `${servicePaths.join('|')}|${openApiPath}|${basePath}/(?:projects|projects/[^/?#]+|stats)`
+// An absolute target may have no path: that is the root.
+const resourcePattern = new RegExp(`^(?:(?:https?://[^/?#]*)?(?:${resources})|https?://[^/?#]*)(?:[?#]|$)`)
 
 /** Whether this request target is a resource that the API can read. */
 export function isResource(target: string): boolean {

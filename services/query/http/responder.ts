@@ -1,6 +1,6 @@
 /** The responder: admits requests and sends responses over Fastify. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { ErrorBody, ErrorCode } from '../../../contracts/api/errors.ts'
+import { type ErrorBody, type ErrorCode, errorBody } from '../../../contracts/api/errors.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
 import type { Admission, Admissions } from './admission.ts'
 import type { Connections } from './connections.ts'
@@ -14,10 +14,15 @@ import {
   rateLimitHeaders,
   secondsUntil,
 } from './headers.ts'
+import type { Publications } from './publications.ts'
 import { isResource, type Routing, refusal, refusalCodeOf } from './refusals.ts'
 import { isWellFormed } from './well-formed.ts'
 
 declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The route needs no key. */
+    isPublic?: boolean
+  }
   interface FastifyRequest {
     admission: Admission | null
     /** The parsed parameters, for the log. Raw input is never stored here. */
@@ -43,20 +48,27 @@ export interface Responder {
 export interface ResponderDependencies {
   admissions: Admissions
   connections: Pick<Connections, 'turn' | 'recognise' | 'headersOf'>
+  publications: () => Publications
   /** Unix milliseconds. */
   now: () => number
 }
 
-export function createResponder({ admissions, connections, now }: ResponderDependencies): Responder {
+export function createResponder(dependencies: ResponderDependencies): Responder {
+  const { admissions, connections, publications, now } = dependencies
+
   /** The headers of every response to this request. */
   function headersOf(request: FastifyRequest, time: number): ResponseHeaders {
     const { decision, windowMs } = request.admission ?? admissions.unknown()
-    return { ...commonHeaders(request.id), ...rateLimitHeaders(decision, { windowMs, now: time }) }
+    return {
+      ...commonHeaders(request.id),
+      ...rateLimitHeaders(decision, { windowMs, now: time }),
+      ...publications().notices.headersOf(targetOf(request)),
+    }
   }
 
   function refuse(request: FastifyRequest, reply: FastifyReply, code: ErrorCode, body?: ErrorBody) {
     const time = now()
-    const answer = refusal(code, body)
+    const answer = refusal(code, body ?? errorBody(code, publications().documentationUrl))
     // A client without credentials that goes on beyond its limit gets no more answers on this connection.
     const endsConnection = code === 'rate_limited' && request.admission?.apiKey === undefined
     reply
@@ -105,7 +117,9 @@ export function createResponder({ admissions, connections, now }: ResponderDepen
 
     send(request, reply, entry) {
       const time = now()
-      const headers = { ...headersOf(request, time), ...cacheHeaders(entry, time) }
+      const common = headersOf(request, time)
+      const headers = { ...common, ...cacheHeaders(entry, time) }
+      if (common.link !== undefined && entry.link !== null) headers.link = `${entry.link}, ${common.link}`
       if (isNoneMatch(request.headers['if-none-match'], entry.etag)) {
         return reply.code(304).headers(headers).send()
       }
@@ -133,7 +147,17 @@ export function queryOf({ raw }: FastifyRequest): string {
   return mark < 0 ? '' : url.slice(mark + 1)
 }
 
-function routingOf({ is404, raw }: FastifyRequest): Routing {
-  if (!is404) return 'found'
+/**
+ * The pattern of the route, or the target if there is no route. The router decodes a path before it looks for a route, so
+ * a target may differ from its pattern.
+ */
+export function targetOf({ routeOptions, raw }: FastifyRequest): string {
+  return routeOptions.url ?? raw.url ?? ''
+}
+
+function routingOf({ is404, raw, routeOptions }: FastifyRequest): Routing {
+  // The router takes an asterisk for the root.
+  if (raw.url === '*') return 'unknown'
+  if (!is404) return routeOptions.config.isPublic === true ? 'public' : 'found'
   return isResource(raw.url ?? '') ? 'wrong_method' : 'unknown'
 }

@@ -40,6 +40,7 @@ export function presentProject(row: ProjectRow, now: number): Project {
     end_date: endDate,
     days_remaining: daysRemaining(endDate, now),
     created_at: presentTimestamp(row.created_at),
+    updated_at: presentTimestamp(row.updated_at),
     creator: {
       name: row.creator_name,
       profile_url: row.creator_profile_url,

@@ -6,7 +6,6 @@
  * Personal data (the contact addresses of keys) is returned only with the process's own token. The token is in a file
  * that only the owner of the data directory can read.
  */
-import { readFileSync } from 'node:fs'
 import Fastify, { type FastifyInstance } from 'fastify'
 import type { KeyDirectory } from '../api-keys/api-keys.ts'
 import { isBearer } from '../bearer.ts'
@@ -29,8 +28,6 @@ export interface OpsServerDependencies {
   beforeScrape: () => Promise<void>
   keys?: { directory: KeyDirectory; token: string }
 }
-
-const openapi = new URL('../../../contracts/api/openapi.json', import.meta.url)
 
 /** The names of the ops port in the configuration. */
 export function opsHosts(config: Config): readonly string[] {
@@ -75,10 +72,6 @@ export function createOpsServer(dependencies: OpsServerDependencies): FastifyIns
   })
 
   server.get('/status', () => dependencies.status())
-
-  server.get('/openapi.json', (_request, reply) => {
-    reply.type('application/json').send(readFileSync(openapi))
-  })
 
   const { keys } = dependencies
   if (keys) {

@@ -5,9 +5,13 @@ import type { CampaignReading } from '../model.ts'
 import { majorText, percentText } from '../model-tables.ts'
 
 /** The fields of a campaign that do not depend on a clock. */
-export type TimelessProject = Omit<Project, 'days_remaining'>
+export type TimelessProject = Omit<Project, 'days_remaining' | 'updated_at'>
 
-export function timeless<P extends Project>({ days_remaining: _, ...project }: P): Omit<P, 'days_remaining'> {
+export function timeless<P extends Project>({
+  days_remaining: _days,
+  updated_at: _stamp,
+  ...project
+}: P): Omit<P, 'days_remaining' | 'updated_at'> {
   return project
 }
 

@@ -19,13 +19,19 @@ describe('the error registry', () => {
 
   it.each(errorCodes)('has a body for %s that its schema accepts as it is', code => {
     expect(errorBodySchema.parse(errorBody(code))).toEqual(errorBody(code))
-    expect(errorBody(code).error.message).toMatch(/^[A-Z].+\.$/)
+    expect(errorBody(code).error.message).toMatch(/^[A-Z].+(?:\.|\. See \/api\/v1)$/)
   })
 
   it('names the parameter in the message of invalid_parameter', () => {
     expect(invalidParameterBody('limit', 'must be small')).toEqual({
       error: { code: 'invalid_parameter', message: 'limit must be small.' },
     })
+  })
+
+  it.each(['unauthorized', 'not_found'] as const)('leads from %s to the documentation', code => {
+    const { message } = errorBody(code, 'https://portal.example/docs').error
+    expect(message).toMatch(/ See https:\/\/portal\.example\/docs#\w+$/)
+    expect(errorBody(code).error.message).toMatch(/ See \/api\/v1$/)
   })
 
   it('is closed: the schema refuses an unregistered code', () => {

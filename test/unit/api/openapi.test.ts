@@ -4,13 +4,19 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { errorCodes, errors } from '../../../contracts/api/errors.ts'
-import { detailBodyExample, listBodyExample, statsBodyExample } from '../../../contracts/api/examples.ts'
+import {
+  detailBodyExample,
+  listBodyExample,
+  serviceBodyExample,
+  statsBodyExample,
+} from '../../../contracts/api/examples.ts'
 import { generateOpenApi } from '../../../contracts/api/generate-openapi.ts'
 import { buildOpenApi } from '../../../contracts/api/openapi.ts'
 import { parseListQuery } from '../../../contracts/api/parameters.ts'
 import {
   projectDetailBodySchema,
   projectListBodySchema,
+  serviceBodySchema,
   statsBodySchema,
 } from '../../../contracts/api/schemas.ts'
 
@@ -54,7 +60,7 @@ describe('the OpenAPI document', () => {
 
   it('has every endpoint with GET and OPTIONS and nothing else', () => {
     const paths = document.paths as { [name: string]: { [name: string]: Json } }
-    expect(Object.keys(paths)).toEqual(['/projects', '/projects/{slug}', '/stats'])
+    expect(Object.keys(paths)).toEqual(['/projects', '/projects/{slug}', '/stats', '/'])
     for (const path of Object.values(paths)) expect(Object.keys(path)).toEqual(['get', 'options'])
   })
 
@@ -77,9 +83,49 @@ describe('the OpenAPI document', () => {
           'X-RateLimit-Remaining',
           'X-RateLimit-Reset',
           'Access-Control-Allow-Origin',
+          'Deprecation',
+          'Sunset',
+          'Link',
         ]),
       )
     }
+  })
+
+  it('describes every property, parameter, header and schema', () => {
+    const bare: string[] = []
+    const described = (node: Json | undefined): boolean => {
+      const { $ref, description } = node as { $ref?: string; description?: string }
+      return $ref === undefined ? /\.$/.test(description ?? '') : described(find($ref))
+    }
+    walk(document, node => {
+      for (const [name, value] of Object.entries(node.properties ?? {})) {
+        if (!described(value)) bare.push(name)
+      }
+      for (const parameter of (node.parameters ?? []) as { name: string }[]) {
+        if (!described(parameter)) bare.push(parameter.name)
+      }
+    })
+    for (const part of ['headers', 'schemas', 'securitySchemes']) {
+      const all = find(`#/components/${part}`) as { [name: string]: Json }
+      bare.push(...Object.keys(all).filter(name => !described(all[name])))
+    }
+    expect(bare).toEqual([])
+  })
+
+  it('marks the operations of a deprecated version, and of no other', () => {
+    const deprecation = { since: '2030-01-01T00:00:00Z', sunset: null, successor: '/api/v2' }
+    const apiVersions = [{ name: 'v1', basePath: '/api/v1', deprecation }]
+    const marks = (of: object) => {
+      const found: unknown[] = []
+      walk(of as Json, node => {
+        if (typeof node.operationId === 'string') found.push([node.operationId, node.deprecated ?? false])
+      })
+      return found
+    }
+    expect(marks(document)).not.toContainEqual([expect.anything(), true])
+    const marked = marks(JSON.parse(JSON.stringify(buildOpenApi({ version: '0.0.0', apiVersions }))))
+    expect(marked).toContainEqual(['listProjects', true])
+    expect(marked).not.toContainEqual([expect.stringMatching(/^(get|list)/), false])
   })
 
   it('closes no object, because fields may be added', () => {
@@ -90,6 +136,7 @@ describe('the OpenAPI document', () => {
     expect(projectListBodySchema.parse(listBodyExample)).toEqual(listBodyExample)
     expect(projectDetailBodySchema.parse(detailBodyExample)).toEqual(detailBodyExample)
     expect(statsBodySchema.parse(statsBodyExample)).toEqual(statsBodyExample)
+    expect(serviceBodySchema.parse(serviceBodyExample)).toEqual(serviceBodyExample)
   })
 
   it('documents parameters whose examples and defaults the service accepts', () => {

@@ -39,6 +39,7 @@ describe('GET /projects', () => {
         end_date: '2299-12-31T23:59:59.999Z',
         days_remaining: days,
         created_at: '1900-01-01T00:00:00.000Z',
+        updated_at: '2026-01-02T03:04:05.678Z',
         creator: {
           name: 'A Creator',
           profile_url: 'https://crowdfunding.example/creators/a',

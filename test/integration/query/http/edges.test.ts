@@ -36,7 +36,6 @@ const routes: Edge[] = [
 ]
 
 const targets: Edge[] = [
-  ['the root', bare('GET /'), '404 not_found', 'address', 'goes on'],
   ['an unknown path', ask('GET /api/v1/nowhere'), '404 not_found', 'key', 'goes on'],
   ['another version', ask('GET /api/v2/stats'), '404 not_found', 'key', 'goes on'],
   ['another case', ask('GET /API/v1/stats'), '404 not_found', 'key', 'goes on'],
@@ -59,10 +58,50 @@ const targets: Edge[] = [
   ['a path that is badly encoded', ask('GET /nowhere/%zz'), '400 malformed_request', 'key', 'goes on'],
   ['a fragment', ask('GET /api/v1/stats#x'), '200', 'key', 'goes on'],
   ['an absolute target', ask('GET http://x/api/v1/stats'), '200', 'key', 'goes on'],
-  ['an absolute target without a path', ask('GET http://x'), '404 not_found', 'key', 'goes on'],
   ['an asterisk', ask('GET *'), '404 not_found', 'key', 'goes on'],
   ['ops paths', ask('GET /metrics'), '404 not_found', 'key', 'goes on'],
-  ['the document of the ops port', ask('GET /openapi.json'), '404 not_found', 'key', 'goes on'],
+]
+
+const publicResources: Edge[] = [
+  ['the root, as an absolute target', bare('GET http://x'), '200', 'address', 'goes on'],
+  [
+    'POST to an absolute target without a path',
+    bare('POST http://x', 'Content-Length: 0'),
+    '405 method_not_allowed',
+    'address',
+    'goes on',
+  ],
+  ['the root', bare('GET /'), '200', 'address', 'goes on'],
+  ['the root, with a key', ask('GET /'), '200', 'key', 'goes on'],
+  ['the root, at hand', bare('GET /', 'If-None-Match: *'), '304', 'address', 'goes on'],
+  ['the root, with a wrong key', bare('GET /', 'X-API-Key: nobody'), '200', 'address', 'goes on'],
+  ['the root, without the scope', bare('GET /', pair(outsider)), '200', 'nothing', 'goes on'],
+  ['the root, with a query', bare('GET /?limit=0'), '200', 'address', 'goes on'],
+  ['the base address', bare('GET /api/v1'), '200', 'address', 'goes on'],
+  ['the base address with a slash', bare('GET /api/v1/'), '200', 'address', 'goes on'],
+  ['the OpenAPI document', bare('GET /openapi.json'), '200', 'address', 'goes on'],
+  ['the OpenAPI document, with a key', ask('GET /openapi.json'), '200', 'key', 'goes on'],
+  [
+    'the OpenAPI document, at hand',
+    bare('GET /openapi.json', 'If-None-Match: *'),
+    '304',
+    'address',
+    'goes on',
+  ],
+  ['HEAD of the root', bare('HEAD /'), '405 method_not_allowed', 'address', 'goes on'],
+  ['POST to the root', bare('POST /', 'Content-Length: 0'), '405 method_not_allowed', 'address', 'goes on'],
+  [
+    'POST to the base',
+    bare('POST /api/v1', 'Content-Length: 0'),
+    '405 method_not_allowed',
+    'address',
+    'goes on',
+  ],
+  ['OPTIONS of the root', bare('OPTIONS /'), '204', 'nothing', 'goes on'],
+  ['OPTIONS of the document', bare('OPTIONS /openapi.json'), '204', 'nothing', 'goes on'],
+  ['an unknown version', bare('GET /api/v2'), '404 not_found', 'address', 'goes on'],
+  ['above the versions', bare('GET /api'), '404 not_found', 'address', 'goes on'],
+  ['a document elsewhere', bare('GET /api/v1/openapi.json'), '404 not_found', 'address', 'goes on'],
 ]
 
 const parameters: Edge[] = [
@@ -198,6 +237,7 @@ describe('a readable request is answered as the contract says', () => {
   const app = useEdgeApp()
   describe('by route', () => itAnswers(routes, app))
   describe('by target', () => itAnswers(targets, app))
+  describe('by public resource', () => itAnswers(publicResources, app))
   describe('by parameter', () => itAnswers(parameters, app))
   describe('by method', () => itAnswers(methods, app))
 

@@ -48,7 +48,12 @@ describe('a log line', () => {
     })
     expect(line?.ms).toBeTypeOf('number')
     expect(done).toEqual([
-      { method: 'GET', route: '/api/v1/projects', status: 200, elapsedMs: expect.any(Number) },
+      {
+        method: 'GET',
+        route: '/api/v1/projects',
+        status: 200,
+        elapsedMs: expect.any(Number),
+      },
     ])
   })
 

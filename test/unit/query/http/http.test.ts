@@ -188,9 +188,19 @@ describe('why a request is refused', () => {
       expect(isResource(`/api/v1${path}`)).toBe(true)
       expect(isResource(`http://host:80/api/v1${path}`)).toBe(true)
     }
+    for (const path of ['/', '/?x', '/api/v1', '/api/v1/', '/api/v1?x', '/openapi.json', '/openapi.json#x']) {
+      expect(isResource(path)).toBe(true)
+      expect(isResource(`http://host:80${path}`)).toBe(true)
+    }
+    expect(isResource('http://host')).toBe(true)
     for (const path of [
-      '/',
-      '/api/v1',
+      '*',
+      '//',
+      '/api',
+      '/api/v1x',
+      '/api/v1//',
+      '/openapi.jsonx',
+      '/api/v1/openapi.json',
       '/api/v1/projects/',
       '/api/v1/projects/a/b',
       '/api/v1/stats/',

@@ -42,7 +42,7 @@ const row: ProjectDetailRow = {
   creator_name: 'Creator',
   creator_profile_url: 'https://crowdfunding.example/creator',
   creator_avatar_url: 'https://crowdfunding.example/creator.jpg',
-  updated_at: '2026-01-01 10:20:30.456',
+  updated_at: '2026-02-28 23:59:59.999',
   description: 'Description',
   risks: 'Risks',
   rewards: [
@@ -87,6 +87,7 @@ describe('a campaign', () => {
       end_date: '2026-03-03T12:00:00.001Z',
       days_remaining: 3,
       created_at: '2026-01-01T10:20:30.456Z',
+      updated_at: '2026-02-28T23:59:59.999Z',
       creator: {
         name: 'Creator',
         profile_url: 'https://crowdfunding.example/creator',

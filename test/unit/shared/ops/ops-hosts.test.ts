@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-const paths = ['/status', '/metrics', '/healthz', '/readyz', '/openapi.json', '/keys?account=a', '/unknown']
+const paths = ['/status', '/metrics', '/healthz', '/readyz', '/keys?account=a', '/unknown']
 
 async function ask(path: string, host: string): Promise<{ status: number | undefined; body: string }> {
   const [response] = await sendRaw(port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)

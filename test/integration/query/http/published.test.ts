@@ -1,0 +1,228 @@
+/** What the public port says of itself, and of a version that comes to its end. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { PublicAddresses } from '../../../../contracts/api/published-openapi.ts'
+import { serviceBodySchema } from '../../../../contracts/api/schemas.ts'
+import type { ApiVersion } from '../../../../contracts/api/versions.ts'
+import type { Credentials } from '../../../../services/shared/api-keys/credentials.ts'
+import { keyHeaders, startTestApp, type TestApp } from '../../../support/query-app.ts'
+import { fakeTables, snapshotRow } from '../../../support/query-fake-tables.ts'
+import { expectEveryPromise, readResponse } from '../../../support/query-shape.ts'
+import { sendRaw } from '../../../support/raw-http.ts'
+
+const publicAddresses = {
+  apiUrl: 'https://api.example/data/api/v1/',
+  portalUrl: 'https://developers.example/',
+}
+const docs = 'https://developers.example/docs'
+let app: TestApp
+let reader: Credentials
+
+function useApp(start: () => Promise<TestApp>): void {
+  beforeAll(async () => {
+    app = await start()
+    reader = app.issue()
+  })
+  afterAll(() => app.close())
+}
+
+const at = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${app.port}${path}`, init)
+// biome-ignore lint/suspicious/noExplicitAny: the tests compare what is in it.
+const bodyOf = (response: Response): Promise<any> => response.json()
+const json = async (path: string) => bodyOf(await at(path))
+
+describe('an installation with addresses', () => {
+  useApp(() => startTestApp({ tables: fakeTables().tables, overrides: { addresses: () => publicAddresses } }))
+
+  it.each(['/', '/api/v1', '/api/v1/'])('answers %s with where to go, without a key', async path => {
+    const body = await json(path)
+    expect(serviceBodySchema.parse(body)).toEqual(body)
+    expect(body.data).toEqual({
+      title: 'Public campaign data',
+      documentation_url: docs,
+      keys_url: 'https://developers.example/access',
+      openapi_url: 'https://api.example/data/openapi.json',
+      versions: [
+        { name: 'v1', url: 'https://api.example/data/api/v1', deprecated_at: null, sunset_at: null },
+      ],
+    })
+  })
+
+  it('shows everybody its OpenAPI document, with a server that resolves', async () => {
+    const document = await json('/openapi.json')
+    expect(document.servers.map(({ url }: { url: string }) => url)).toEqual([
+      'https://api.example/data/api/v1',
+    ])
+    expect(document.externalDocs.url).toBe(docs)
+    expect(document.info.contact.url).toBe(docs)
+  })
+
+  it('lets pages of other origins read both, and answers 304 to who has them', async () => {
+    for (const path of ['/', '/openapi.json']) {
+      const response = await at(path)
+      expect(response.headers.get('access-control-allow-origin')).toBe('*')
+      const again = await at(path, { headers: { 'if-none-match': response.headers.get('etag') ?? '' } })
+      expect(again.status).toBe(304)
+    }
+  })
+
+  it('leads from 401 to the documentation, with the same bytes for every cause', async () => {
+    const revoked = app.issue()
+    app.revoke(revoked.key)
+    const bodies = await Promise.all(
+      [undefined, { key: 'x', secret: 'y' }, { ...reader, secret: 'wrong' }, revoked].map(
+        async credentials => {
+          const response = await app.get('/stats', credentials)
+          expect(response.status).toBe(401)
+          return response.text()
+        },
+      ),
+    )
+    expect(new Set(bodies)).toEqual(
+      new Set([
+        `{"error":{"code":"unauthorized","message":"A valid API key and secret are required. See ${docs}#authentication"}}`,
+      ]),
+    )
+  })
+
+  it('leads from 404 to the documentation, with the same bytes for campaigns and for paths', async () => {
+    const bodies = [
+      await (await app.get('/projects/hidden', reader)).text(),
+      await (await app.get('/nowhere', reader)).text(),
+      await (await at('/nowhere')).text(),
+      // Answered by the parser's handler.
+      (await sendRaw(app.port, 'FETCH /nowhere HTTP/1.1\r\nHost: x\r\n\r\n'))[0]?.body,
+    ]
+    expect(new Set(bodies)).toEqual(
+      new Set([
+        `{"error":{"code":"not_found","message":"There is no such public resource. See ${docs}#errors"}}`,
+      ]),
+    )
+  })
+
+  it('shows in the document the very errors that it sends', async () => {
+    const { components } = await json('/openapi.json')
+    const sent = await bodyOf(await app.get('/stats'))
+    expect(components.responses.unauthorized.content['application/json'].example).toEqual(sent)
+  })
+
+  it('sends nothing about the end of a version that is current', async () => {
+    const response = await app.get('/stats', reader)
+    for (const name of ['deprecation', 'sunset', 'link']) expect(response.headers.has(name)).toBe(false)
+  })
+})
+
+describe('an installation without a portal', () => {
+  let addresses: PublicAddresses = { apiUrl: undefined, portalUrl: undefined }
+  useApp(() => startTestApp({ tables: fakeTables().tables, overrides: { addresses: () => addresses } }))
+
+  it('leads to its own first page, and invents no address', async () => {
+    const { error } = await bodyOf(await app.get('/stats'))
+    expect(error.message).toMatch(/ See \/api\/v1$/)
+    expect((await json('/api/v1')).data).toMatchObject({
+      documentation_url: null,
+      keys_url: null,
+      openapi_url: '/openapi.json',
+      versions: [{ url: '/api/v1' }],
+    })
+    const document = await json('/openapi.json')
+    expect(document.servers[0].url).toBe('/api/v1')
+    expect(document).not.toHaveProperty('externalDocs')
+    expect(document.info.contact).not.toHaveProperty('url')
+  })
+
+  it('uses addresses from the moment when they are known', async () => {
+    addresses = publicAddresses
+    expect((await json('/')).data.documentation_url).toBe(docs)
+    expect((await bodyOf(await app.get('/stats'))).error.message).toContain(docs)
+  })
+})
+
+describe('a deprecated version', () => {
+  const versions: ApiVersion[] = [
+    {
+      name: 'v1',
+      basePath: '/api/v1',
+      deprecation: { since: '2027-01-01T00:00:00Z', sunset: '2028-01-01T00:00:00Z', successor: '/api/v2' },
+    },
+  ]
+  const counted: { status: number; isDeprecated: boolean }[] = []
+  const links =
+    '<https://developers.example/changes>; rel="deprecation"; type="text/html", ' +
+    '<https://developers.example/changes>; rel="sunset"; type="text/html", </api/v2>; rel="successor-version"'
+  const snapshot = () => [{ ...snapshotRow, ids: 'c1/c2', total: 2 }]
+  useApp(() =>
+    startTestApp({
+      tables: fakeTables({ snapshot }).tables,
+      overrides: {
+        versions,
+        addresses: () => publicAddresses,
+        onKeyAnswered: (_key, status, isDeprecated) => void counted.push({ status, isDeprecated }),
+      },
+    }),
+  )
+
+  it.each([
+    ['200', '/stats', {}],
+    ['304', '/stats', { 'if-none-match': '*' }],
+    ['400', '/projects?limit=0', {}],
+    ['404', '/projects/hidden', {}],
+    ['404', '/nowhere', {}],
+    ['401', '/stats', { 'x-api-secret': 'wrong' }],
+    ['200', '', {}],
+  ])('says so with %s for %s', async (status, path, headers) => {
+    const response = await app.get(path, reader, headers)
+    expect(String(response.status)).toBe(status)
+    expect(response.headers.get('deprecation')).toBe('@1798761600')
+    expect(response.headers.get('sunset')).toBe('Sat, 01 Jan 2028 00:00:00 GMT')
+    expect(response.headers.get('link')).toBe(links)
+    expectEveryPromise(await readResponse(response))
+    await expect.poll(() => counted.at(-1)).toEqual({ status: response.status, isDeprecated: true })
+  })
+
+  it('says so with 405 and a preflight', async () => {
+    const refused = await at('/api/v1/stats', { method: 'POST' })
+    const preflight = await at('/api/v1/stats', { method: 'OPTIONS' })
+    for (const response of [refused, preflight]) {
+      expect(response.headers.get('link')).toBe(links)
+    }
+    expect([refused.status, preflight.status]).toEqual([405, 204])
+  })
+
+  it('lets a page read the headers', async () => {
+    const exposed = (await app.get('/stats', reader)).headers.get('access-control-expose-headers')
+    expect(exposed).toMatch(/Deprecation.*Sunset/)
+    expect(exposed).toContain('Link')
+  })
+
+  it('keeps the link to the next page first', async () => {
+    const response = await app.get('/projects?limit=1', reader)
+    expect(response.headers.get('link')).toBe(`</api/v1/projects?limit=1&offset=1>; rel="next", ${links}`)
+  })
+
+  it('is found by a path that the router decodes', async () => {
+    const response = await at('/api/%76%31/stats')
+    expect({ status: response.status, link: response.headers.get('link') }).toEqual({
+      status: 401,
+      link: links,
+    })
+  })
+
+  it('is not what is called at the root or under another path', async () => {
+    for (const path of ['/', '/openapi.json', '/api/v10/stats']) {
+      const response = await at(path, { headers: keyHeaders(reader) })
+      expect(response.headers.has('deprecation')).toBe(false)
+      await expect.poll(() => counted.at(-1)).toEqual({ status: response.status, isDeprecated: false })
+    }
+  })
+
+  it('shows its end on the first page', async () => {
+    expect((await json('/')).data.versions).toEqual([
+      {
+        name: 'v1',
+        url: 'https://api.example/data/api/v1',
+        deprecated_at: '2027-01-01T00:00:00.000Z',
+        sunset_at: '2028-01-01T00:00:00.000Z',
+      },
+    ])
+  })
+})
