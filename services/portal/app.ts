@@ -11,6 +11,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { addressMatcher } from '../shared/address-ranges.ts'
 import type { RandomBytes } from '../shared/api-keys/credentials.ts'
+import { addAccountPages } from './account/account-pages.ts'
 import { createCookies } from './http/cookies.ts'
 import { addCsrfProtection } from './http/csrf.ts'
 import { addErrorPages, answerBadAddress } from './http/error-pages.ts'
@@ -23,6 +24,10 @@ import { addSessionHook } from './http/session-hook.ts'
 import { addStaticFiles } from './http/static-files.ts'
 import type { Accounts, KeyNotices, LiveStateReader, Mailer, PortalKeys, UsageReader } from './ports.ts'
 import { createSessions } from './sessions/sessions.ts'
+import { createFinishSignIn } from './sign-in/finish.ts'
+import type { OidcSettings } from './sign-in/oidc-client.ts'
+import { addSignInRoutes } from './sign-in/routes.ts'
+import { addSignOutRoutes } from './sign-in/sign-out-routes.ts'
 import type { PortalStore } from './store/port.ts'
 
 export interface PortalOptions {
@@ -38,6 +43,10 @@ export interface PortalOptions {
   trustProxy: readonly string[]
   /** Connections beyond this number are closed on arrival. */
   connectionsMax: number
+  /** Whether people can sign in by mail. */
+  hasMail: boolean
+  /** The provider through which people can sign in. */
+  oidc?: OidcSettings | undefined
 }
 
 export interface PortalDependencies {
@@ -57,7 +66,7 @@ export interface PortalDependencies {
 
 /** Creates the app. It does not listen yet. Closing it lets running requests finish. */
 export async function createPortalApp(dependencies: PortalDependencies): Promise<FastifyInstance> {
-  const { options, logger, randomBytes } = dependencies
+  const { accounts, keys, options, logger, randomBytes } = dependencies
   const headers = securityHeaders(options)
   const isTrustedProxy = addressMatcher(options.trustProxy)
   const app = Fastify({
@@ -86,5 +95,9 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   addCsrfProtection(app, { ...options, cookies, randomBytes })
   addErrorPages(app, logger)
   await addStaticFiles(app)
+  const finish = createFinishSignIn({ accounts, sessions, cookies })
+  addSignInRoutes(app, { ...dependencies, cookies, finish })
+  addSignOutRoutes(app, { accounts, sessions, cookies })
+  addAccountPages(app, { accounts, keys, sessions, cookies })
   return app
 }

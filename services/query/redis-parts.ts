@@ -7,14 +7,14 @@
  */
 import type { Logger } from 'pino'
 import type { Check } from '../shared/ops/checks.ts'
+import { createRedisConnection, type RedisSettings } from '../shared/redis/connection.ts'
+import { evictionFault } from '../shared/redis/eviction-policy.ts'
 import type { ResponseCache } from './cache/response-cache.ts'
 import { createRedisResponseCache } from './cache/response-cache-redis.ts'
 import type { SnapshotCache } from './lists/campaign-lists.ts'
 import { createRedisSnapshotCache } from './lists/snapshot-cache-redis.ts'
 import type { RateLimiterSettings, RateLimiters } from './rate-limit/rate-limiter.ts'
 import { createRedisRateLimiter } from './rate-limit/rate-limiter-redis.ts'
-import { createRedisConnection, type RedisSettings } from './redis/connection.ts'
-import { evictionFault } from './redis/eviction-policy.ts'
 
 export interface RedisPartsSettings extends Pick<RedisSettings, 'url' | 'tls' | 'reconnectMsMax'> {
   /** Prefix of every key. Processes with the same prefix share their limits and caches. */

@@ -5,7 +5,7 @@ import {
   createRedisResponseCache,
   type RedisCacheDependencies,
 } from '../../services/query/cache/response-cache-redis.ts'
-import type { RedisConnection } from '../../services/query/redis/connection.ts'
+import type { RedisConnection } from '../../services/shared/redis/connection.ts'
 import { connectTo, isUpWithin, newPrefix, type TestRedis } from './redis.ts'
 
 export interface TestCache {

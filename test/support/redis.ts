@@ -15,7 +15,7 @@ import {
   createRedisConnection,
   type RedisConnection,
   type RedisSettings,
-} from '../../services/query/redis/connection.ts'
+} from '../../services/shared/redis/connection.ts'
 import { freePort } from '../../services/shared/free-port.ts'
 import type { Requirement } from './requirements.ts'
 

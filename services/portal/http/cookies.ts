@@ -11,6 +11,8 @@ export interface Cookies {
   browser: Cookie
   /** The sign-in that this browser began. */
   signIn: Cookie
+  /** The sign-in through the provider that this browser began. */
+  provider: Cookie
 }
 
 export interface Cookie {
@@ -29,6 +31,7 @@ export function createCookies(portalUrl: string): Cookies {
     session: cookie(`${prefix}pledgeview`, secure),
     browser: cookie(`${prefix}pledgeview-browser`, secure),
     signIn: cookie(`${prefix}pledgeview-sign-in`, secure),
+    provider: cookie(`${prefix}pledgeview-provider`, secure),
   }
 }
 

@@ -7,7 +7,7 @@
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Result } from 'ioredis'
-import { type RedisConnection, type RedisTime, RedisUnavailableError } from '../redis/connection.ts'
+import { type RedisConnection, type RedisTime, RedisUnavailableError } from '../../shared/redis/connection.ts'
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {

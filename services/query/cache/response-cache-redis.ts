@@ -1,6 +1,6 @@
 /** The response cache that all processes share through Redis. See `createRedisSharedCache` for its promises. */
 import { z } from 'zod'
-import type { RedisConnection } from '../redis/connection.ts'
+import type { RedisConnection } from '../../shared/redis/connection.ts'
 import { framed, unframed } from './framed-bytes.ts'
 import type { CacheEntry, ResponseCache } from './response-cache.ts'
 import { createMemoryResponseCache } from './response-cache-memory.ts'

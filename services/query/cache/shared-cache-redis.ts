@@ -14,7 +14,7 @@
  * A value that is too large for Redis, or that cannot be decoded, counts as missing.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { RedisConnection } from '../redis/connection.ts'
+import type { RedisConnection } from '../../shared/redis/connection.ts'
 import { createCacheEntryLock, type StoredValue } from './cache-entry-lock.ts'
 import type { ExpiringCache } from './expiring-cache.ts'
 

@@ -6,11 +6,12 @@
  * flood of requests with bad credentials never blocks a good request from the same address. A preflight is not counted,
  * because it carries no credentials and runs nothing.
  */
+
+import { addressBucket } from '../../shared/address-bucket.ts'
 import { type Credentials, keyPrefix } from '../../shared/api-keys/credentials.ts'
 import type { ApiKey, KeyRing } from '../auth/key-ring.ts'
 import { type PresentedHeaders, presentedCredentials } from '../auth/presented-credentials.ts'
 import { createSecretVerifier } from '../auth/secret-verifier.ts'
-import { addressBucket } from '../rate-limit/address-bucket.ts'
 import type { RateDecision, RateLimiter, RateLimiters } from '../rate-limit/rate-limiter.ts'
 
 export interface Admission {

@@ -13,7 +13,7 @@
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { addressBucket } from '../rate-limit/address-bucket.ts'
+import { addressBucket } from '../../shared/address-bucket.ts'
 import type { ResponseHeaders } from './headers.ts'
 
 export interface ConnectionsOptions {

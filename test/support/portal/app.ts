@@ -56,6 +56,7 @@ export async function startTestPortal({
       hosts: loopbackHosts,
       trustProxy: [],
       connectionsMax: 100,
+      hasMail: true,
       ...options,
     },
     now: clock.now,

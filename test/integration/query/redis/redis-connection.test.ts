@@ -1,11 +1,11 @@
-/** The promises in services/query/redis/connection.ts, over a Redis that is killed, paused and restarted. */
+/** The promises in services/shared/redis/connection.ts, over a Redis that is killed, paused and restarted. */
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type RedisConnection, RedisUnavailableError } from '../../../../services/query/redis/connection.ts'
+import { type RedisConnection, RedisUnavailableError } from '../../../../services/shared/redis/connection.ts'
 import { freePort } from '../../../../services/shared/free-port.ts'
 import { makeCertificate, openssl } from '../../../support/kafka/certificate.ts'
 import { startProxy } from '../../../support/kafka/proxy.ts'

@@ -1,6 +1,6 @@
 /** The state of a connection to Redis: whether it is up, its subscribers, and one log line per change. */
 import type { Logger } from 'pino'
-import { messageOf } from '../../shared/message-of.ts'
+import { messageOf } from '../message-of.ts'
 
 export interface RedisState {
   isUp(): boolean

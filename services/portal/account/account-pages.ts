@@ -1,0 +1,86 @@
+/** The page of the account: who is signed in, sign-out everywhere, deletion. */
+import type { FastifyInstance } from 'fastify'
+import { type Html, html } from '../html/html.ts'
+import type { Cookies } from '../http/cookies.ts'
+import { csrfField } from '../http/csrf.ts'
+import { requireAccount } from '../http/session-hook.ts'
+import type { Account, Accounts, PortalKeys } from '../ports.ts'
+import type { Sessions } from '../sessions/sessions.ts'
+import { deleteAccount } from './delete-account.ts'
+
+export interface AccountPagesDependencies {
+  accounts: Accounts
+  keys: PortalKeys
+  sessions: Sessions
+  cookies: Cookies
+}
+
+/** Adds `/account`, `/account/delete` and `/account/deleted`. */
+export function addAccountPages(app: FastifyInstance, dependencies: AccountPagesDependencies): void {
+  const { keys, sessions, cookies } = dependencies
+  const ofAccount = { preHandler: requireAccount }
+  const path = '/account'
+
+  app.get('/account', ofAccount, async (request, reply) => {
+    const { account } = request
+    if (account === undefined) return reply
+    return reply.page({ title: 'Account', path, content: accountView(account, csrfField(request)) })
+  })
+
+  app.get('/account/delete', ofAccount, async (request, reply) => {
+    const { account } = request
+    if (account === undefined) return reply
+    const active = (await keys.ofAccount(account.account_id)).filter(({ status }) => status !== 'revoked')
+    return reply.page({
+      title: 'Delete the account',
+      path,
+      content: deleteView(account, active.length, csrfField(request)),
+    })
+  })
+
+  app.post('/account/delete', ofAccount, async (request, reply) => {
+    const { account } = request
+    if (account === undefined) return reply
+    await deleteAccount(dependencies, account.account_id)
+    const token = cookies.session.read(request)
+    if (token !== undefined) await sessions.end(token)
+    cookies.session.clear(reply)
+    return reply.header('clear-site-data', '"cache"').redirect('/account/deleted', 303)
+  })
+
+  app.get('/account/deleted', async (_request, reply) =>
+    reply.page({ title: 'Account deleted', path, content: deletedView }),
+  )
+}
+
+function accountView({ email, created_at }: Account, csrf: Html): Html {
+  const day = new Date(created_at).toISOString().slice(0, 10)
+  return html`<h1>Account</h1>
+<dl>
+<dt>E-mail address</dt><dd>${email}</dd>
+<dt>Created</dt><dd><time datetime="${day}">${day}</time></dd>
+</dl>
+<p>Keys and integrations are under <a href="/access">API access</a>.</p>
+<section>
+<h2>Sessions</h2>
+<p>A session ends seven days after its last use. Did you lose a device? End all sessions, this one too.</p>
+<form method="post" action="/sign-out-everywhere">${csrf}<button type="submit">Sign out everywhere</button></form>
+</section>
+<section>
+<h2>Delete the account</h2>
+<p>Your keys stop working, and your integrations and addresses are deleted.</p>
+<p><a href="/account/delete">Delete the account</a></p>
+</section>`
+}
+
+function deleteView({ email }: Account, activeKeys: number, csrf: Html): Html {
+  const keys = activeKeys === 1 ? 'one key' : `${activeKeys} keys`
+  return html`<h1>Delete the account?</h1>
+<p>The account of <strong>${email}</strong> is deleted for good, with its integrations${activeKeys > 0 && html` and <strong>${keys}</strong>: what calls the API with them is refused within seconds`}. This cannot be undone.</p>
+<form method="post" action="/account/delete">${csrf}<button type="submit">Delete the account</button></form>
+<p><a href="/account">Keep it</a></p>`
+}
+
+const deletedView = html`<h1>The account is deleted</h1>
+<p>Its keys are refused, and you are signed out everywhere.</p>
+<p><a href="/">To the first page</a></p>`

@@ -1,0 +1,56 @@
+/**
+ * Mails of an embedded service without SMTP: each is shown on the terminal, and kept as a file in the folder `outbox` of the
+ * data directory. Files are for this user only, and are deleted after a day.
+ */
+import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Mail, Mailer } from '../ports.ts'
+
+export interface OutboxMailerOptions {
+  folder: string
+  from: string
+  /** Shows a mail to the person at the terminal. */
+  show: (mail: Mail) => void
+  /** Unix milliseconds. */
+  now: () => number
+}
+
+const keepMsMax = 86_400_000
+const sweepMs = 3_600_000
+const filesMax = 1_000
+
+/** Makes the folder if it is missing. */
+export function createOutboxMailer({ folder, from, show, now }: OutboxMailerOptions): Mailer {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  chmodSync(folder, 0o700)
+  const sweep = () => removeOld(folder, now())
+  sweep()
+  const sweeping = setInterval(sweep, sweepMs).unref()
+
+  return {
+    async send(mail) {
+      sweep()
+      const date = new Date(now()).toISOString()
+      const name = `${date.replaceAll(':', '-')}-${mail.id.replaceAll(/[^\w-]/g, '_').slice(0, 80)}.txt`
+      const text = `From: ${from}\nTo: ${mail.to}\nSubject: ${mail.subject}\nDate: ${date}\n\n${mail.text}`
+      writeFileSync(join(folder, name), text, { mode: 0o600 })
+      show(mail)
+    },
+    async close() {
+      clearInterval(sweeping)
+    },
+  }
+}
+
+/** Removes files that are older than a day, and the oldest beyond the most that are kept. */
+function removeOld(folder: string, now: number): void {
+  const names = readdirSync(folder)
+    .filter(name => name.endsWith('.txt'))
+    .sort()
+  const surplus = Math.max(0, names.length - filesMax)
+  for (const [index, name] of names.entries()) {
+    const path = join(folder, name)
+    const writtenAt = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? now
+    if (index < surplus || now - writtenAt > keepMsMax) rmSync(path, { force: true })
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * Mails over SMTP. A mail is sent once: it is in the server's hands, or `send` throws. The time and the number of mails in
+ * flight are bounded, so a server that hangs cannot hold up the portal.
+ */
+import { createTransport } from 'nodemailer'
+import type { Mail, Mailer } from '../ports.ts'
+import { MailError } from './mail-error.ts'
+
+export interface SmtpMailerOptions {
+  /** `smtp://user:password@host:587` or `smtps://` */
+  url: string
+  /** `Name <address>` */
+  from: string
+  /** Time limit of one mail, ms. Default 15 s. */
+  sendMsMax?: number
+  /** Mails that wait or are being sent. More are refused at once. Default 50. */
+  inFlightMax?: number
+}
+
+const connectionsMax = 3
+
+/** Does not connect before the first mail. */
+export function createSmtpMailer(options: SmtpMailerOptions): Mailer {
+  const { url, from, sendMsMax = 15_000, inFlightMax = 50 } = options
+  const { username, hostname } = new URL(url)
+  const transport = createTransport({
+    ...{ url },
+    pool: true,
+    maxConnections: connectionsMax,
+    connectionTimeout: sendMsMax,
+    greetingTimeout: sendMsMax,
+    socketTimeout: sendMsMax,
+    // A password goes over an encrypted connection only. Nobody listens between two processes of one machine.
+    requireTLS: username !== '' && !isLoopback(hostname),
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  const host = /@([\w.-]+)>?$/.exec(from)?.[1] ?? 'localhost'
+  let inFlight = 0
+
+  return {
+    async send(mail) {
+      if (inFlight >= inFlightMax) throw new MailError('too many mails are being sent')
+      inFlight++
+      const sent = transport.sendMail(messageOf(mail, from, host)).finally(() => inFlight--)
+      await within(sendMsMax, sent)
+    },
+    async close() {
+      transport.close()
+    },
+  }
+}
+
+function messageOf({ id, to, subject, text }: Mail, from: string, host: string) {
+  return {
+    from,
+    // As an object: the text of an address is not parsed, so it cannot hold a second one.
+    to: { name: '', address: to },
+    subject,
+    text,
+    messageId: `<${id}@${host}>`,
+    // So that no automatic answer comes back.
+    headers: { 'Auto-Submitted': 'auto-generated' },
+  }
+}
+
+/** Throws `MailError`. Its message names the step and the server's code, and neither an address nor a text. */
+async function within(msMax: number, sent: Promise<unknown>): Promise<void> {
+  const timeout = Promise.withResolvers<never>()
+  const timer = setTimeout(() => timeout.reject(new MailError(`no answer within ${msMax} ms`)), msMax)
+  try {
+    await Promise.race([sent, timeout.promise])
+  } catch (error) {
+    if (error instanceof MailError) {
+      sent.catch(() => undefined)
+      throw error
+    }
+    const { code = 'unknown', responseCode } = error as { code?: string; responseCode?: number }
+    const isRefusedAddress = code === 'EENVELOPE' && (responseCode ?? 0) >= 500
+    throw new MailError(`the mail server refused: ${code} ${responseCode ?? ''}`.trim(), { isRefusedAddress })
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127\./.test(hostname)
+}

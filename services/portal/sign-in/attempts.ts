@@ -1,0 +1,120 @@
+/**
+ * Sign-ins under way: a link and a code that were mailed to an address. Both are good for 15 minutes and for one use
+ * together: whichever is used first ends the other. The store has only their hashes.
+ *
+ * The code is short, so it works only in the browser that asked for it, and only a few tries are allowed.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { z } from 'zod'
+import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
+import type { PortalStore } from '../store/port.ts'
+
+export interface AttemptsDependencies {
+  store: PortalStore
+  portalKey: string
+  randomBytes: RandomBytes
+}
+
+/** What is known of a sign-in: the address, and where the person wanted to go. */
+export interface SignIn {
+  email: string
+  next: string | undefined
+}
+
+export interface Attempts {
+  /** `id` is for the browser's cookie, `code` and `link` are for the mail. */
+  begin(signIn: SignIn): Promise<{ id: string; code: string; link: string }>
+  /** Spends the attempt with the code. */
+  useCode(id: string | undefined, code: string): Promise<SignIn | 'wrong' | 'over'>
+  /** The sign-in that a link belongs to. Changes nothing. */
+  peekLink(link: string): Promise<SignIn | undefined>
+  /** Spends the attempt with the link. Of several callers at once, one gets it. */
+  useLink(link: string): Promise<SignIn | undefined>
+}
+
+export const attemptMsMax = 15 * 60_000
+export const codeTriesMax = 5
+const codeDigits = 8
+const idBytes = 16
+const tokenBytes = 32
+const idPattern = /^[\w-]{22}$/
+const linkPattern = /^([\w-]{22})\.([\w-]{43})$/
+
+const attemptSchema = z.object({
+  email: z.string(),
+  next: z.string().optional(),
+  code_hash: z.string(),
+  link_hash: z.string(),
+})
+
+/** The attempts in this store. */
+export function createAttempts({ store, portalKey, randomBytes }: AttemptsDependencies): Attempts {
+  const hashOf = (kind: 'attempt' | 'code' | 'link', text: string) =>
+    createHmac('sha256', portalKey).update(`sign-in ${kind} ${text}`).digest('hex')
+  const keyOf = (id: string) => `sign-in:${hashOf('attempt', id)}`
+  const read = (value: string | undefined) =>
+    value === undefined ? undefined : attemptSchema.safeParse(JSON.parse(value)).data
+
+  async function peekLink(link: string): Promise<SignIn | undefined> {
+    const [, id, token] = linkPattern.exec(link) ?? []
+    if (id === undefined || token === undefined) return undefined
+    const attempt = read(await store.get(keyOf(id)))
+    if (!attempt || !isEqual(attempt.link_hash, hashOf('link', token))) return undefined
+    return { email: attempt.email, next: attempt.next }
+  }
+
+  /** Of several that spend the same attempt at once, one gets it. */
+  async function spend(id: string): Promise<SignIn | undefined> {
+    const attempt = read(await store.take(keyOf(id)))
+    return attempt && { email: attempt.email, next: attempt.next }
+  }
+
+  return {
+    peekLink,
+
+    async begin({ email, next }) {
+      const id = text(randomBytes(idBytes))
+      const token = text(randomBytes(tokenBytes))
+      const code = codeOf(randomBytes)
+      const attempt = {
+        email,
+        next,
+        code_hash: hashOf('code', `${id} ${code}`),
+        link_hash: hashOf('link', token),
+      }
+      await store.put(keyOf(id), JSON.stringify(attempt), attemptMsMax)
+      return { id, code, link: `${id}.${token}` }
+    },
+
+    async useCode(id, code) {
+      if (id === undefined || !idPattern.test(id)) return 'over'
+      const attempt = read(await store.get(keyOf(id)))
+      if (!attempt) return 'over'
+      // Counted before the comparison, so tries at once count too.
+      const tries = await store.count(`sign-in-tries:${hashOf('attempt', id)}`, attemptMsMax)
+      if (tries <= codeTriesMax && isEqual(attempt.code_hash, hashOf('code', `${id} ${code}`)))
+        return (await spend(id)) ?? 'over'
+      if (tries < codeTriesMax) return 'wrong'
+      await store.remove(keyOf(id))
+      return 'over'
+    },
+
+    async useLink(link) {
+      return (await peekLink(link)) && spend(link.slice(0, link.indexOf('.')))
+    },
+  }
+}
+
+function codeOf(randomBytes: RandomBytes): string {
+  // 2^48 is so much larger than 10^8 that no code is noticeably more likely.
+  const number = Buffer.from(randomBytes(6)).readUIntBE(0, 6)
+  return String(number % 10 ** codeDigits).padStart(codeDigits, '0')
+}
+
+function text(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64url')
+}
+
+function isEqual(a: string, b: string): boolean {
+  return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
+}

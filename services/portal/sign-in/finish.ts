@@ -1,0 +1,31 @@
+/** The end of every way to sign in: a new session for the account of a verified address. */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Cookies } from '../http/cookies.ts'
+import { ownPath } from '../http/own-path.ts'
+import type { Accounts } from '../ports.ts'
+import { type Sessions, sessionMsMax } from '../sessions/sessions.ts'
+
+export interface FinishDependencies {
+  accounts: Accounts
+  sessions: Sessions
+  cookies: Cookies
+}
+
+export type FinishSignIn = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  signIn: { email: string; next: string | undefined },
+) => Promise<FastifyReply>
+
+/** Begins a session with a new id, so nobody who knew the browser's cookies before knows it now. */
+export function createFinishSignIn({ accounts, sessions, cookies }: FinishDependencies): FinishSignIn {
+  return async (request, reply, { email, next }) => {
+    const account = await accounts.ofVerifiedEmail(email)
+    const former = cookies.session.read(request)
+    if (former !== undefined) await sessions.end(former)
+    cookies.session.set(reply, await sessions.begin(account), sessionMsMax)
+    cookies.signIn.clear(reply)
+    cookies.browser.clear(reply)
+    return reply.redirect(ownPath(next) ?? '/access', 303)
+  }
+}

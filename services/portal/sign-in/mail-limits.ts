@@ -1,0 +1,39 @@
+/**
+ * How many sign-in mails are sent: limited per network, per address, and per address from one network. So nobody can flood a
+ * mailbox or guess codes, and a stranger elsewhere does not easily keep a person from signing in.
+ */
+import { createHmac } from 'node:crypto'
+import { addressBucket } from '../../shared/address-bucket.ts'
+import type { PortalStore } from '../store/port.ts'
+
+export interface MailLimits {
+  /**
+   * Counts a mail to this address, asked for from this network address. `silent`: the address has had its mails; the answer
+   * must not show it. `refused`: the network has had its mails.
+   */
+  count(email: string, networkAddress: string): Promise<'allowed' | 'silent' | 'refused'>
+}
+
+const hourMs = 3_600_000
+export const mailLimits = {
+  network: { max: 30, windowMs: hourMs },
+  address: { max: 20, windowMs: hourMs },
+  addressFromNetwork: { max: 5, windowMs: hourMs / 4 },
+} as const
+
+/** The limits, counted in this store. It gets no address in clear. */
+export function createMailLimits(store: PortalStore, portalKey: string): MailLimits {
+  const nameOf = (text: string) => createHmac('sha256', portalKey).update(`limit ${text}`).digest('hex')
+  const isOver = async (name: string, { max, windowMs }: { max: number; windowMs: number }) =>
+    (await store.count(`mails:${nameOf(name)}`, windowMs)) > max
+
+  return {
+    async count(email, networkAddress) {
+      const network = addressBucket(networkAddress)
+      if (await isOver(`network ${network}`, mailLimits.network)) return 'refused'
+      // What one network asks for too often does not count for the address: others could not sign in.
+      if (await isOver(`pair ${network} ${email}`, mailLimits.addressFromNetwork)) return 'silent'
+      return (await isOver(`address ${email}`, mailLimits.address)) ? 'silent' : 'allowed'
+    },
+  }
+}

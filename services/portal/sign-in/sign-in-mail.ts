@@ -1,0 +1,33 @@
+/** The mail with a sign-in link and a code. Pure. */
+import type { Mail } from '../ports.ts'
+
+export interface SignInMail {
+  email: string
+  /** Names the attempt in the Message-ID. It is not the browser's id. */
+  mailId: string
+  code: string
+  link: string
+  portalUrl: string
+}
+
+/** The code stands in eight digits, in two groups. The link leads to a page with a button: opening it signs nobody in. */
+export function signInMail({ email, mailId, code, link, portalUrl }: SignInMail): Mail {
+  const { host } = new URL(portalUrl)
+  return {
+    id: `sign-in-${mailId}`,
+    to: email,
+    subject: `Sign in to Pledgeview (${host})`,
+    text: `Someone asked to sign in to Pledgeview at ${host} with this address.
+
+Enter this code in the window where you asked:
+
+    ${code.slice(0, 4)} ${code.slice(4)}
+
+Or open this link, and press the button there:
+
+    ${portalUrl}/sign-in/link?token=${link}
+
+Both work once, within 15 minutes. If it was not you, do nothing: nobody is signed in without this mail. Give the code to nobody.
+`,
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * The portal's store in Redis, for several portals. Every call is one round trip and one atomic step. It fails within its
+ * deadline, and is never sent twice.
+ */
+import type { RedisConnection } from '../../shared/redis/connection.ts'
+import type { PortalStore } from './port.ts'
+
+export interface RedisStoreDependencies {
+  connection: RedisConnection
+  keyPrefix: string
+}
+
+/** The store in this Redis. Closes the connection when it is closed. */
+export function createRedisStore({ connection, keyPrefix }: RedisStoreDependencies): PortalStore {
+  const nameOf = (key: string) => `${keyPrefix}portal:${key}`
+  // Redis takes no time to live below 1 ms.
+  const whole = (ms: number) => Math.max(1, Math.ceil(ms))
+
+  return {
+    async get(key) {
+      return (await connection.run(redis => redis.get(nameOf(key)))) ?? undefined
+    },
+    async put(key, value, ttlMs) {
+      await connection.run(redis => redis.set(nameOf(key), value, 'PX', whole(ttlMs)))
+    },
+    async replace(key, value, ttlMs) {
+      const answer = await connection.run(redis => redis.set(nameOf(key), value, 'PX', whole(ttlMs), 'XX'))
+      return answer === 'OK'
+    },
+    async take(key) {
+      return (await connection.run(redis => redis.getdel(nameOf(key)))) ?? undefined
+    },
+    async remove(key) {
+      await connection.run(redis => redis.del(nameOf(key)))
+    },
+    async count(key, windowMs) {
+      const name = nameOf(key)
+      const answers = await connection.run(redis =>
+        redis.multi().set(name, 0, 'PX', whole(windowMs), 'NX').incr(name).exec(),
+      )
+      const sum = answers?.[1]?.[1]
+      if (typeof sum !== 'number') throw new Error(`Redis did not count ${name}`)
+      return sum
+    },
+    check() {
+      return connection.isUp()
+        ? { ok: true, detail: 'Redis' }
+        : { ok: false, detail: 'Redis is away: nobody can sign in, and nobody is seen as signed in' }
+    },
+    async close() {
+      connection.close()
+    },
+  }
+}
