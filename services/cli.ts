@@ -19,6 +19,10 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'serve the API from a ClickHouse server (distributed)',
     load: async () => (await import('./commands/query.ts')).queryCommand,
   },
+  portal: {
+    summary: 'serve the developer portal (distributed)',
+    load: async () => (await import('./commands/portal.ts')).portalCommand,
+  },
   events: {
     summary: 'append FILE: validate NDJSON events and append them to the event log',
     load: async () => (await import('./commands/events.ts')).eventsCommand,

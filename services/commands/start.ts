@@ -18,6 +18,7 @@ import {
   writeDemo,
 } from '../embedded/data-directory.ts'
 import { type EmbeddedService, startEmbeddedService } from '../embedded/service.ts'
+import type { Mail } from '../portal/ports.ts'
 import { issueKey } from '../shared/api-keys/api-keys.ts'
 import { readConfig } from '../shared/config.ts'
 import { messageOf } from '../shared/message-of.ts'
@@ -33,12 +34,13 @@ const portBounds = { min: 0, max: 65_535 }
 
 export const startCommand: Command = {
   help: {
-    call: 'start [--port N] [--ops-port N] [--sql-port N] [--sql-native-port N] [--no-sql] [--data-dir D] [--no-demo]',
+    call: 'start [--port N] [--portal-port N] [--ops-port N] [--sql-port N] [--sql-native-port N] [--no-sql] [--data-dir D] [--no-demo]',
     does:
-      'Runs the embedded service until it is interrupted: projector, API and ClickHouse, with everything in one data directory. ' +
+      'Runs the embedded service until it is interrupted: portal, API, projector and ClickHouse, with everything in one data directory. ' +
       'On a new data directory it loads demo events, issues a demo key and prints curl lines to paste.',
     options: {
       '--port N': 'the public API (default 8080; 0 takes a free port)',
+      '--portal-port N': 'the developer portal (default 8081; 0 takes a free port)',
       '--ops-port N': 'health, readiness, metrics and status (default 9090; 0 takes a free port)',
       '--sql-port N': 'SQL for data teams over HTTP (default 8123; 0 takes a free port)',
       '--sql-native-port N': "SQL over ClickHouse's native protocol (default 9000; 0 takes a free port)",
@@ -55,6 +57,7 @@ export const startCommand: Command = {
       args,
       options: {
         port: { type: 'string', default: '8080' },
+        'portal-port': { type: 'string' },
         'ops-port': { type: 'string', default: '9090' },
         'sql-port': { type: 'string', default: '8123' },
         'sql-native-port': { type: 'string', default: '9000' },
@@ -76,11 +79,17 @@ export const startCommand: Command = {
       ...process.env,
     })
     const logger = createLogger(config.PLEDGEVIEW_LOG_LEVEL)
+    const portalPort = values['portal-port'] ?? String(config.PLEDGEVIEW_PORTAL_PORT)
+    const portal = {
+      port: wholeNumber('portal-port', portalPort, portBounds),
+      showMail: (mail: Mail) => void io.stdout.write(mailText(mail)),
+    }
     const directory = openDataDirectory(values['data-dir'])
     const service = await startEmbeddedService({
       directory,
       config,
       ...ports,
+      portal,
       sql: values['no-sql'] ? undefined : sql,
       logger,
     })
@@ -103,6 +112,7 @@ export const startCommand: Command = {
     })
 
     try {
+      if (service.portalUrl) io.stdout.write(`Open the portal: ${service.portalUrl}\n`)
       const demo = values['no-demo'] ? undefined : await demoOf(service, directory)
       const isNew = demo !== undefined && !demo.is_loaded
       if (isNew) await loadDemo(service, directory, demo, io)
@@ -140,6 +150,11 @@ function stoppedText(error: Error): string {
 The projector stopped: ${printableLines(error.message)}
 The API keeps serving the data that is there. A key that is revoked meanwhile stays valid until the projector runs again.
 `
+}
+
+/** A mail of the portal, if there is no mail server. The address is what a person typed. */
+function mailText({ to, subject, text }: Mail): string {
+  return `\nMail to ${printableLines(to)}: ${printableLines(subject)}\n${printableLines(text)}\n`
 }
 
 /** Access to the data teams' SQL, with a line to paste. */

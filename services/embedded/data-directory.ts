@@ -4,7 +4,9 @@
  *     journal.sqlite   the event log; other processes may append to it
  *     tables/          ClickHouse's data, for one process at a time
  *     clickhouse/      ClickHouse's configuration, users and log (mode 0700)
- *     secrets.json     pepper and backer key, created once (mode 0600)
+ *     secrets.json     pepper, backer key and portal key, created once (mode 0600)
+ *     portal.sqlite    the portal's sessions and sign-ins under way (mode 0600); without it people sign in again
+ *     outbox/          the portal's mails, if there is no SMTP server (mode 0700); each for a day
  *     identity.json    fingerprints of the secrets and of the currency that the directory began with
  *     service.json     the address of the process that runs on the directory (mode 0600), while it runs
  *     demo.json        the demo platform that was loaded, if any
@@ -30,6 +32,8 @@ export interface DataDirectory {
   journal: string
   tables: string
   clickHouse: string
+  portal: string
+  outbox: string
 }
 
 /**
@@ -43,10 +47,15 @@ export function openDataDirectory(root: string): DataDirectory {
     journal: join(root, 'journal.sqlite'),
     tables: join(root, 'tables'),
     clickHouse: join(root, 'clickhouse'),
+    portal: join(root, 'portal.sqlite'),
+    outbox: join(root, 'outbox'),
   }
   closeToOthers(root, 0o700)
-  for (const folder of [directory.tables, directory.clickHouse]) closeToOthers(folder, 0o700)
-  for (const file of ['', '-wal', '-shm']) closeToOthers(`${directory.journal}${file}`, 0o600)
+  for (const folder of [directory.tables, directory.clickHouse, directory.outbox])
+    closeToOthers(folder, 0o700)
+  for (const database of [directory.journal, directory.portal]) {
+    for (const file of ['', '-wal', '-shm']) closeToOthers(`${database}${file}`, 0o600)
+  }
   return directory
 }
 
@@ -110,6 +119,31 @@ export function readSecrets(
     keyPepper: keyPepper ?? kept.data.key_pepper,
     backerKey: backerKey ?? kept.data.backer_key,
   }
+}
+
+const portalKeySchema = z.looseObject({
+  portal_key: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
+})
+
+/**
+ * The configured portal key, or the one of the directory, which creates it on first use: directories of earlier versions have
+ * none. If accounts were made with another key, the portal refuses to start (accounts.ts).
+ */
+export function readPortalKey(
+  directory: DataDirectory,
+  configured: string | undefined,
+  randomBytes: RandomBytes,
+): string {
+  if (configured !== undefined) return configured
+  const path = join(directory.root, 'secrets.json')
+  const kept = portalKeySchema.safeParse(existsSync(path) ? readJson(path) : {})
+  if (!kept.success) throw new Error(`${path} is not a secrets file: ${kept.error.issues[0]?.message}`)
+  const key = kept.data.portal_key ?? hex(randomBytes(32))
+  if (kept.data.portal_key === undefined) writePrivately(path, { ...kept.data, portal_key: key })
+  return key
 }
 
 /**

@@ -1,5 +1,5 @@
 /**
- * The embedded service: the read model, the API on the public port and the ops port, in one process.
+ * The embedded service: the read model, the API, the portal and the ops port, in one process.
  *
  * If the projector stops (too many rejects, a table that does not answer), the API still answers from the tables, and
  * readiness reports why they no longer change.
@@ -7,6 +7,7 @@
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import type { Mail } from '../portal/ports.ts'
 import { statusOf } from '../projector/status.ts'
 import { configuredAddresses, memoryParts, type QueryService, startQueryService } from '../query/service.ts'
 import type { Config } from '../shared/config.ts'
@@ -23,6 +24,7 @@ import { createMetrics, type Metrics } from '../shared/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../shared/ops/ops-server.ts'
 import { type DataDirectory, removeServiceAddress, writeServiceAddress } from './data-directory.ts'
 import { type EmbeddedModel, openEmbeddedModel } from './model.ts'
+import { portalAddress, startEmbeddedPortal } from './portal.ts'
 import { addRebuildRoutes } from './rebuild-routes.ts'
 import { createEmbeddedRebuilds, serviceStopped } from './rebuilds.ts'
 import type { SqlDoor } from './tables.ts'
@@ -32,6 +34,8 @@ export interface EmbeddedServiceOptions {
   config: Config
   /** 0 takes a free port. */
   port: number
+  /** Without it, there is no portal. */
+  portal?: { port: number; showMail: (mail: Mail) => void } | undefined
   opsPort: number
   /** Without it, there is no SQL access for data teams. */
   sql?: SqlDoor | undefined
@@ -42,6 +46,8 @@ export interface EmbeddedService {
   model: EmbeddedModel
   /** `http://host:port/api/v1` */
   apiUrl: string
+  /** What people open; `undefined` without a portal. */
+  portalUrl: string | undefined
   opsUrl: string
   close(): Promise<void>
 }
@@ -61,6 +67,7 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
     const { tables, databases } = model
     // What is not configured is known once the ports listen.
     const addresses = configuredAddresses(config)
+    const portalAt = options.portal && (await portalAddress(config, options.portal.port))
     const query = await startQueryService({
       tables,
       databases,
@@ -75,6 +82,16 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
     closers.push(() => query.close())
     const apiUrl = await query.app.listen({ host: config.PLEDGEVIEW_HOST, port: options.port })
     addresses.apiUrl ??= `${apiUrl}/api/v1`
+    addresses.portalUrl ??= portalAt?.url
+    if (options.portal && portalAt) {
+      const portal = await startEmbeddedPortal({
+        ...{ model, directory, config, logger },
+        address: portalAt,
+        apiUrl: addresses.apiUrl,
+        showMail: options.portal.showMail,
+      })
+      closers.push(() => portal.close())
+    }
     const token = randomBytes(32).toString('hex')
     const rebuilds = createEmbeddedRebuilds({ model, directory, config, logger })
     closers.push(() => rebuilds.close(serviceStopped))
@@ -96,7 +113,7 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
     rebuilds.resume().catch((error: Error) => {
       logger.error({ error: error.message }, 'the interrupted rebuild could not continue')
     })
-    return { model, apiUrl: `${apiUrl}/api/v1`, opsUrl, close }
+    return { model, apiUrl: `${apiUrl}/api/v1`, portalUrl: portalAt?.url, opsUrl, close }
   } catch (error) {
     await close()
     throw error

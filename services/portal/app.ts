@@ -11,6 +11,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { addressMatcher } from '../shared/address-ranges.ts'
 import type { RandomBytes } from '../shared/api-keys/credentials.ts'
+import { registerAccessPages } from './access/register-access-pages.ts'
 import { addAccountPages } from './account/account-pages.ts'
 import { createCookies } from './http/cookies.ts'
 import { addCsrfProtection } from './http/csrf.ts'
@@ -99,5 +100,6 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   addSignInRoutes(app, { ...dependencies, cookies, finish })
   addSignOutRoutes(app, { accounts, sessions, cookies })
   addAccountPages(app, { accounts, keys, sessions, cookies })
+  await registerAccessPages(app, dependencies)
   return app
 }

@@ -1,7 +1,6 @@
 /** Starts the portal with the pages under /access. Its ports are in memory, say what they were asked to do, and can fail. */
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
-import { registerAccessPages } from '../../../services/portal/access/register-access-pages.ts'
 import { AccountError } from '../../../services/portal/accounts/accounts.ts'
 import { createPortalApp, type PortalDependencies } from '../../../services/portal/app.ts'
 import { createCookies } from '../../../services/portal/http/cookies.ts'
@@ -110,13 +109,13 @@ export async function startAccessPortal(): Promise<AccessPortal> {
       hosts: loopbackHosts,
       trustProxy: [],
       connectionsMax: 100,
+      hasMail: true,
     },
     now,
     randomBytes,
     logger: pino({ level: 'debug' }, { write: line => void log.push(line) }),
   }
   const app = await createPortalApp(dependencies)
-  await registerAccessPages(app, dependencies)
   await app.listen({ host: '127.0.0.1', port })
   const sessions = createSessions(dependencies)
   return {

@@ -1,0 +1,120 @@
+/**
+ * Runs the portal as a separate process, on Kafka, ClickHouse and Redis. Several processes share sessions and limits through
+ * Redis, and accounts through the topic `accounts`.
+ */
+import type { Logger } from 'pino'
+import { keyDirectory } from '../shared/api-keys/api-keys.ts'
+import { type Config, ConfigError } from '../shared/config.ts'
+import {
+  databasesOf,
+  kafkaSettings,
+  required,
+  serverSettings,
+  stateEncoderOf,
+} from '../shared/distributed.ts'
+import { openKafkaStateTopic } from '../shared/event-log/kafka/state-topic.ts'
+import { openKafkaWriter } from '../shared/event-log/kafka/writer.ts'
+import { tablesCheck } from '../shared/ops/checks.ts'
+import { closeServer } from '../shared/ops/close-server.ts'
+import { createMetrics } from '../shared/ops/metrics.ts'
+import { createOpsServer, opsHosts } from '../shared/ops/ops-server.ts'
+import { createRedisConnection } from '../shared/redis/connection.ts'
+import { openTables } from '../shared/tables/clickhouse.ts'
+import { holdTablesIdentity } from '../shared/tables/identity.ts'
+import { oidcSettings, smtpMailer, startPortalService } from './service.ts'
+import { createRedisStore } from './store/redis-store.ts'
+
+export interface ProcessDependencies {
+  config: Config
+  logger: Logger
+  /** Ends the process cleanly. */
+  signal: AbortSignal
+  onReady: (urls: { portalUrl: string; listensOn: string; opsUrl: string }) => void
+}
+
+const redisMsMax = 1_000
+
+/** Serves until the signal aborts, then lets running requests finish. Throws if it cannot start. */
+export async function runPortalProcess({
+  config,
+  logger,
+  signal,
+  onReady,
+}: ProcessDependencies): Promise<void> {
+  const settings = requiredSettings(config)
+  const portalUrl = settings.PLEDGEVIEW_PORTAL_URL
+  const closers: (() => unknown)[] = []
+  try {
+    const tables = openTables(serverSettings(config))
+    closers.push(() => tables.close())
+    const databases = databasesOf(config)
+    await holdTablesIdentity(tables, databases, { PLEDGEVIEW_KEY_PEPPER: settings.PLEDGEVIEW_KEY_PEPPER })
+    const encode = await stateEncoderOf(config)
+    const writer = await openKafkaWriter(kafkaSettings(config), { logger })
+    closers.push(() => writer.close())
+    const accountsTopic = await openKafkaStateTopic(kafkaSettings(config), 'accounts', { logger })
+    const portal = await startPortalService({
+      config,
+      portalUrl,
+      apiUrl: settings.PLEDGEVIEW_API_URL,
+      portalKey: settings.PLEDGEVIEW_PORTAL_KEY,
+      hosts: [],
+      accountsTopic,
+      store: createRedisStore({
+        connection: createRedisConnection(
+          { url: settings.PLEDGEVIEW_REDIS_URL, name: 'pledgeview-portal', deadlineMs: redisMsMax },
+          { now: () => performance.now(), random: Math.random, logger },
+        ),
+        keyPrefix: config.PLEDGEVIEW_REDIS_PREFIX,
+      }),
+      mailer: smtpMailer(config),
+      keyAdmin: {
+        directory: keyDirectory(tables, databases),
+        writer,
+        encode,
+        pepper: settings.PLEDGEVIEW_KEY_PEPPER,
+      },
+      tables,
+      databases,
+      logger,
+    })
+    closers.push(() => portal.close())
+    const ops = createOpsServer({
+      hosts: opsHosts(config),
+      health: () => ({ process: { ok: true, detail: 'runs' } }),
+      readiness: async () => ({ ...portal.readiness(), tables: await tablesCheck(tables) }),
+      status: async () => ({ service: 'portal' }),
+      metrics: createMetrics(),
+      beforeScrape: async () => {},
+    })
+    closers.push(() => closeServer(ops))
+    const listensOn = await portal.app.listen({
+      host: config.PLEDGEVIEW_HOST,
+      port: config.PLEDGEVIEW_PORTAL_PORT,
+    })
+    const opsUrl = await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: config.PLEDGEVIEW_OPS_PORT })
+    onReady({ portalUrl, listensOn, opsUrl })
+    if (!signal.aborted)
+      await new Promise(resolve => signal.addEventListener('abort', resolve, { once: true }))
+  } finally {
+    for (const closer of closers.reverse()) await closer()
+  }
+}
+
+function requiredSettings(config: Config) {
+  const settings = required(config, [
+    'PLEDGEVIEW_KAFKA_BROKERS',
+    'PLEDGEVIEW_CLICKHOUSE_URL',
+    'PLEDGEVIEW_REDIS_URL',
+    'PLEDGEVIEW_KEY_PEPPER',
+    'PLEDGEVIEW_PORTAL_KEY',
+    'PLEDGEVIEW_PORTAL_URL',
+    'PLEDGEVIEW_API_URL',
+  ])
+  if (config.PLEDGEVIEW_SMTP_URL === undefined && oidcSettings(config) === undefined) {
+    throw new ConfigError(
+      'wrong settings:\n  PLEDGEVIEW_SMTP_URL: has to be set, or PLEDGEVIEW_OIDC_ISSUER: otherwise nobody can sign in',
+    )
+  }
+  return settings
+}

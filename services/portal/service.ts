@@ -1,0 +1,119 @@
+/**
+ * The portal, wired to what it needs. The embedded process and the separate portal processes use this same wiring. What differs
+ * between them is passed in.
+ */
+import { randomBytes } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import type { KeyAdmin } from '../shared/api-keys/api-keys.ts'
+import { type Config, ConfigError } from '../shared/config.ts'
+import type { StateTopic } from '../shared/event-log/state-topic.ts'
+import type { Check } from '../shared/ops/checks.ts'
+import { closeServer } from '../shared/ops/close-server.ts'
+import type { Databases, Tables } from '../shared/tables/port.ts'
+import { openAccounts } from './accounts/accounts.ts'
+import { createPortalApp } from './app.ts'
+import { createSmtpMailer } from './mail/smtp-mailer.ts'
+import type { KeyNotices, Mailer } from './ports.ts'
+import type { OidcSettings } from './sign-in/oidc-client.ts'
+import { plainKeys, unknownLiveState } from './stand-ins.ts'
+import type { PortalStore } from './store/port.ts'
+import { createUsageReader } from './usage/usage-reader.ts'
+
+export interface PortalServiceDependencies {
+  config: Config
+  /** The public addresses, of the portal and of the API with `/api/v1`. */
+  portalUrl: string
+  apiUrl: string
+  portalKey: string
+  /** Names that the portal answers for, beside the one of its address. */
+  hosts: readonly string[]
+  /** The service closes it. */
+  accountsTopic: StateTopic<'accounts'>
+  /** The service closes it. */
+  store: PortalStore
+  /** Undefined: people cannot sign in by mail. The service closes it. */
+  mailer: Mailer | undefined
+  keyAdmin: Omit<KeyAdmin, 'now' | 'monotonicMs' | 'randomBytes'>
+  tables: Tables
+  databases: Databases
+  logger: Logger
+}
+
+export interface PortalService {
+  /** Not listening yet. */
+  app: FastifyInstance
+  readiness(): Record<string, Check>
+  close(): Promise<void>
+}
+
+/** Reads the accounts and creates the app. */
+export async function startPortalService(dependencies: PortalServiceDependencies): Promise<PortalService> {
+  const { config, portalKey, accountsTopic, store, mailer, tables, databases, logger } = dependencies
+  const accounts = await openAccounts({ topic: accountsTopic, portalKey, now: Date.now, logger })
+  const keys = plainKeys({ ...dependencies.keyAdmin, ...clocks })
+  const app = await createPortalApp({
+    accounts,
+    keys,
+    usage: createUsageReader({ tables, databases, now: Date.now }),
+    mailer: mailer ?? noMailer,
+    notices: noNotices,
+    live: unknownLiveState,
+    store,
+    options: {
+      portalUrl: new URL(dependencies.portalUrl).origin,
+      apiUrl: dependencies.apiUrl,
+      portalKey,
+      hosts: dependencies.hosts,
+      trustProxy: config.PLEDGEVIEW_TRUST_PROXY,
+      connectionsMax: config.PLEDGEVIEW_CONNECTIONS_MAX,
+      hasMail: mailer !== undefined,
+      oidc: oidcSettings(config),
+    },
+    now: Date.now,
+    randomBytes,
+    logger,
+  })
+  return {
+    app,
+    readiness: () => ({ store: store.check(), accounts: accountsTopic.health() }),
+    async close() {
+      await closeServer(app)
+      await accounts.close()
+      await mailer?.close()
+      await store.close()
+    },
+  }
+}
+
+/** The mailer of the settings; `undefined` if no mail server is configured. */
+export function smtpMailer(config: Config): Mailer | undefined {
+  const url = config.PLEDGEVIEW_SMTP_URL
+  return url === undefined ? undefined : createSmtpMailer({ url, from: config.PLEDGEVIEW_MAIL_FROM })
+}
+
+/** The provider of the settings. Throws `ConfigError` if only a part of it is configured. */
+export function oidcSettings(config: Config): OidcSettings | undefined {
+  const {
+    PLEDGEVIEW_OIDC_ISSUER: issuer,
+    PLEDGEVIEW_OIDC_CLIENT_ID: clientId,
+    PLEDGEVIEW_OIDC_CLIENT_SECRET: clientSecret,
+  } = config
+  if (issuer !== undefined && clientId !== undefined && clientSecret !== undefined)
+    return { issuer, clientId, clientSecret }
+  if (issuer === undefined && clientId === undefined && clientSecret === undefined) return undefined
+  throw new ConfigError(
+    'wrong settings:\n  PLEDGEVIEW_OIDC_ISSUER: has to be set together with PLEDGEVIEW_OIDC_CLIENT_ID and PLEDGEVIEW_OIDC_CLIENT_SECRET',
+  )
+}
+
+const clocks = { now: Date.now, monotonicMs: () => performance.now(), randomBytes }
+
+const noMailer: Mailer = {
+  async send() {
+    throw new Error('no mail server is configured')
+  },
+  close: async () => undefined,
+}
+
+const noNotices: KeyNotices = { created: async () => undefined, revoked: async () => undefined }
