@@ -88,7 +88,7 @@ describe('npm start', () => {
     expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining('in use by another process') })
   })
 
-  test.each(['port', 'ops-port', 'sql-port', 'sql-native-port'])(
+  test.each(['port', 'portal-port', 'ops-port', 'sql-port', 'sql-native-port'])(
     'a --%s that is taken is named',
     async name => {
       const other = makeDataDirectory()

@@ -16,7 +16,7 @@ let reader: Reader
 let service: ChildProcess
 
 beforeAll(async () => {
-  for (const port of [8080, 9090, 8123, 9000]) ports[port] = await freePort()
+  for (const port of [8080, 8081, 9090, 8123, 9000]) ports[port] = await freePort()
   reader = openReader({ ports })
   const { text, how } = startBlock()
   service = await reader.start(text, how.sign)

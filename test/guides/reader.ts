@@ -178,7 +178,13 @@ function addCommand(folder: string): string {
 }
 
 function flags(ports: ReaderOptions['ports']): string {
-  const byFlag = { port: 8080, 'ops-port': 9090, 'sql-port': 8123, 'sql-native-port': 9000 }
+  const byFlag = {
+    port: 8080,
+    'portal-port': 8081,
+    'ops-port': 9090,
+    'sql-port': 8123,
+    'sql-native-port': 9000,
+  }
   return Object.entries(byFlag)
     .map(([flag, port]) => `--${flag} ${ports[port]}`)
     .join(' ')

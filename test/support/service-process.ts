@@ -89,7 +89,7 @@ export function startProcess(
 }
 
 /** Free ports, all of them. */
-export const freePorts = ['port', 'ops-port', 'sql-port', 'sql-native-port'].flatMap(name => [
+export const freePorts = ['port', 'portal-port', 'ops-port', 'sql-port', 'sql-native-port'].flatMap(name => [
   `--${name}`,
   '0',
 ])

@@ -58,7 +58,11 @@ export function addCsrfProtection(app: FastifyInstance, dependencies: CsrfDepend
 
   app.decorateRequest('csrfToken', () => '')
   app.addHook('onRequest', async (request, reply) => {
-    request.csrfToken = () => tokenOf(secretOf(request) ?? newBrowser(request, reply))
+    request.csrfToken = () => {
+      // A kept page would have a token that is out of date.
+      reply.header('cache-control', 'no-store')
+      return tokenOf(secretOf(request) ?? newBrowser(request, reply))
+    }
   })
 
   app.addHook('preHandler', async request => {

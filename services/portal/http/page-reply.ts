@@ -17,13 +17,14 @@ export function addPageReply(app: FastifyInstance): void {
   app.decorateReply('page', function reply(this: FastifyReply, content: PageContent) {
     const { request } = this
     const account = request.account
-    // What a person's own pages show must not stay in a cache, nor behind the back button after signing out.
-    if (!this.hasHeader('cache-control'))
-      this.header('cache-control', account === undefined ? 'no-cache' : 'no-store')
+    // Not `no-cache` for people: what their pages show must not stay behind the back button after signing out. The CSRF token,
+    // which every page of theirs has, sets `no-store`.
+    if (!this.hasHeader('cache-control')) this.header('cache-control', 'no-cache')
+    const signedIn = account && { signedInAs: account.email, csrf: request.csrfToken() }
     return this.type('text/html; charset=utf-8').send(
       page({
         ...content,
-        ...(account !== undefined && { signedInAs: account.email, csrf: request.csrfToken() }),
+        ...signedIn,
       }),
     )
   })
