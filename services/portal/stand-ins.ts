@@ -23,6 +23,12 @@ export function plainKeys(admin: KeyAdmin): PortalKeys {
     issue,
     confirm: async (accountId, key) => void (await own(accountId, key)),
     revoke: async (accountId, key) => portalKey(await revokeKey(admin, (await own(accountId, key)).key)),
+    async deleteAll(accountId) {
+      const keys = await admin.directory.ofAccount(accountId)
+      await admin.writer.append(
+        keys.map(({ key }) => ({ topic: 'api-keys', key: Buffer.from(key), value: null })),
+      )
+    },
     async replace(accountId, key, _overlap, integration) {
       await revokeKey(admin, (await own(accountId, key)).key)
       return issue(integration)

@@ -1,5 +1,5 @@
 /**
- * Deletes an account: first its keys are revoked, then its records are deleted. If it is interrupted, it can be done again.
+ * Deletes an account: first its keys are revoked, then its records and its keys are deleted. If it is interrupted, it can be done again.
  * The sessions end because their account is gone.
  */
 import type { Accounts, PortalKeys } from '../ports.ts'
@@ -11,8 +11,8 @@ export async function deleteAccount(
 ): Promise<void> {
   await revokeAll(keys, accountId)
   await accounts.delete(accountId)
-  // Another window may have made a key meanwhile.
-  await revokeAll(keys, accountId)
+  // With the contact addresses that they carry, and with one that another window may have made meanwhile.
+  await keys.deleteAll(accountId)
 }
 
 async function revokeAll(keys: PortalKeys, accountId: string): Promise<void> {

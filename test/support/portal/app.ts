@@ -22,6 +22,7 @@ export interface TestPortal {
 }
 
 export interface TestPortalSettings {
+  port?: number
   options?: Partial<PortalOptions>
   overrides?: Partial<PortalDependencies>
 }
@@ -30,12 +31,13 @@ export const portalKey = '0'.repeat(64)
 
 /** Listens when it resolves. */
 export async function startTestPortal({
+  port: givenPort,
   options = {},
   overrides = {},
 }: TestPortalSettings = {}): Promise<TestPortal> {
   const clock = testClock()
   const log: string[] = []
-  const port = await freePort()
+  const port = givenPort ?? (await freePort())
   const url = `http://127.0.0.1:${port}`
   const accounts = memoryAccounts(clock.now)
   const keys = memoryKeys(clock.now, randomBytes)
