@@ -37,7 +37,7 @@ export function referenceContent({ document, apiUrl }: ReferenceData): Html {
 <p class="lead">Every request, parameter and field. This page is made from the <a href="/openapi.json">OpenAPI document</a>, version ${document.info.version}.</p>
 <dl class="facts"><div><dt>Base address</dt><dd><code>${apiUrl}</code></dd></div></dl>
 <p>Every request needs a key and a secret, in the headers <code>X-API-Key</code> and <code>X-API-Secret</code>, or as <code>Authorization: Bearer KEY:SECRET</code>. The <a href="/docs#first-call">guide</a> shows a first call.</p>
-${operations.map(operation => operationSection(operation, document, apiUrl))}
+${operations.map(operation => operationSection(operation, document))}
 <h2 id="objects">Objects</h2>
 <p>Every field is always present. New fields may be added at any time, so ignore fields that you do not know.</p>
 ${objects.map(name => objectSection(name, document))}
@@ -47,7 +47,7 @@ ${headersSection(operations)}
 </div>`
 }
 
-function operationSection(operation: Operation, document: Document, apiUrl: string): Html {
+function operationSection(operation: Operation, document: Document): Html {
   const { id, path, summary, description, deprecated, parameters } = operation
   const success = operation.answers.find(({ status }) => status === '200')
   return html`<section class="operation" aria-labelledby="${id}">
@@ -59,7 +59,7 @@ ${parameters.length === 0 ? html`<p>None.</p>` : fieldList(parameters.map(parame
 <h3>Answers</h3>
 <ul>${operation.answers.map(answer => html`<li><strong>${answer.status}</strong> ${answerLine(answer)}</li>`)}</ul>
 ${success?.schema && html`<p>The body is ${objectLink(typeOf(success.schema, document), typeOf(success.schema, document))}.</p>`}
-${success?.example !== undefined && codeBlock({ id: `${id}-example`, caption: `Example of an answer to ${apiUrl}${path}`, text: JSON.stringify(success.example, null, 2) })}
+${success?.example !== undefined && codeBlock({ id: `${id}-example`, caption: `Example of an answer: ${path}`, text: JSON.stringify(success.example, null, 2) })}
 </section>`
 }
 
@@ -165,8 +165,10 @@ ${fieldList(
 
 function objectNames(operations: readonly Operation[], document: Document): string[] {
   const seen: string[] = []
-  for (const { answers } of operations)
-    for (const { schema } of answers) if (schema) objectsIn(schema, document, seen)
+  const answers = operations.flatMap(operation => operation.answers)
+  // What people ask for first, errors after it.
+  for (const { schema } of answers.toSorted((one, other) => Number(one.status) - Number(other.status)))
+    if (schema) objectsIn(schema, document, seen)
   return seen
 }
 

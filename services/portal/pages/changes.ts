@@ -1,0 +1,49 @@
+/** The page of versions and changes. Pure. */
+import { type Html, html } from '../html/html.ts'
+import { badge } from '../html/parts.ts'
+import { prose } from '../html/prose.ts'
+import type { Release } from './changelog.ts'
+
+/** A version of the API, as the declared table of versions has it. */
+export interface ApiVersion {
+  path: string
+  /** Unix milliseconds. */
+  deprecatedAt: number | undefined
+  endsAt: number | undefined
+}
+
+export interface ChangesData {
+  versions: readonly ApiVersion[]
+  releases: readonly Release[]
+}
+
+export function changesContent({ versions, releases }: ChangesData): Html {
+  return html`<h1>Versions and changes</h1>
+<p class="lead">What works today keeps working. New fields may come at any time; anything that could break a program comes under a new version.</p>
+<h2>Versions of the API</h2>
+<table class="stack"><thead><tr><th scope="col">Version</th><th scope="col">State</th><th scope="col">Ends</th></tr></thead><tbody>
+${versions.map(versionRow)}
+</tbody></table>
+<p>Before a version ends, we write to the contact address of each integration whose keys are active. From then on its answers carry three headers: <code>Deprecation</code> with the day since when it is deprecated, <code>Sunset</code> with the day on which it ends, and <code>Link</code> with the address of this page. Under <a href="/access">API access</a> you see which of your keys still call it.</p>
+<h2>Changes</h2>
+${releases.map(releaseSection)}`
+}
+
+function versionRow({ path, deprecatedAt, endsAt }: ApiVersion): Html {
+  return html`<tr><th scope="row"><code>${path}</code></th><td data-label="State">${
+    deprecatedAt === undefined
+      ? badge('Current', 'good')
+      : badge(`Deprecated since ${dayOf(deprecatedAt)}`, 'warning')
+  }</td><td data-label="Ends">${endsAt === undefined ? 'no end is planned' : dayOf(endsAt)}</td></tr>`
+}
+
+function releaseSection({ version, day, groups }: Release): Html {
+  return html`<section class="card">
+<h3>${version === 'Unreleased' ? 'Since the last release' : version}${day && html` <span class="muted">${day}</span>`}</h3>
+${groups.map(({ title, entries }) => html`<h4>${title}</h4><ul>${entries.map(entry => html`<li>${prose(entry)}</li>`)}</ul>`)}
+</section>`
+}
+
+function dayOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10)
+}

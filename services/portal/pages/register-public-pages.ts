@@ -1,0 +1,106 @@
+/** The pages that need no account: what the service is, the guide, the reference, the explorer, and versions. */
+import { readFileSync } from 'node:fs'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { basePath } from '../../../contracts/api/conventions.ts'
+import type { LiveStateReader } from '../ports.ts'
+import { consumerReleases } from './changelog.ts'
+import { type ApiVersion, changesContent } from './changes.ts'
+import { explorerContent } from './explorer/explorer.ts'
+import { guideContent } from './guide/guide.ts'
+import { landingContent } from './landing.ts'
+import type { Document } from './reference/document.ts'
+import { referenceContent } from './reference/reference.ts'
+
+export interface PublicPagesDependencies {
+  live: LiveStateReader
+  options: { apiUrl: string }
+  /** Unix milliseconds. */
+  now: () => number
+}
+
+const versions: readonly ApiVersion[] = [{ path: basePath, deprecatedAt: undefined, endsAt: undefined }]
+
+/** Longer values are no use to anybody. */
+const valueCharactersMax = 200
+
+export function registerPublicPages(app: FastifyInstance, dependencies: PublicPagesDependencies): void {
+  const { live, now } = dependencies
+  const apiUrl = dependencies.options.apiUrl.replace(/\/+$/, '')
+  const openApiText = readFileSync(new URL('../../../contracts/api/openapi.json', import.meta.url), 'utf8')
+  const document = JSON.parse(openApiText) as Document
+  const releases = consumerReleases(readFileSync(new URL('../../../CHANGELOG.md', import.meta.url), 'utf8'))
+  // These pages are the same for everybody and do not change while the process runs.
+  const guide = guideContent({ apiUrl })
+  const reference = referenceContent({ document, apiUrl })
+  const changes = changesContent({ versions, releases })
+
+  app.get('/', async (request, reply) => {
+    const isSignedIn = request.account !== undefined
+    const content = landingContent({ live: await live.read(), apiUrl, isSignedIn, now: now() })
+    return reply.page({
+      title: 'Pledgeview: public campaigns as data',
+      description:
+        'A free, read-only API of public crowdfunding campaigns: funding totals, reward tiers and statistics as JSON.',
+      path: '/',
+      content,
+    })
+  })
+  app.get('/docs', (_request, reply) =>
+    reply.page({ title: 'Guide', description: descriptions.guide, path: '/docs', content: guide }),
+  )
+  app.get('/reference', (_request, reply) =>
+    reply.page({
+      title: 'Reference',
+      description: descriptions.reference,
+      path: '/reference',
+      content: reference,
+    }),
+  )
+  app.get('/explorer', (request, reply) => {
+    const content = explorerContent({ document, apiUrl, chosen: chosenIn(request) })
+    return reply.page({
+      title: 'Explorer',
+      description: descriptions.explorer,
+      path: '/explorer',
+      content,
+      scripts: ['explorer.js'],
+    })
+  })
+  app.get('/changes', (_request, reply) =>
+    reply.page({
+      title: 'Versions and changes',
+      description: descriptions.changes,
+      path: '/changes',
+      content: changes,
+    }),
+  )
+  // The same document as at the API, for readers and tools that are here.
+  app.get('/openapi.json', (_request, reply) =>
+    reply
+      .type('application/json; charset=utf-8')
+      .header('cache-control', 'public, max-age=300')
+      .send(openApiText),
+  )
+}
+
+const descriptions = {
+  guide:
+    'How to make a first call, read lists, keep a copy that misses no change, and what to do for each error.',
+  reference: 'Every request, parameter and field of the API, made from its OpenAPI document.',
+  explorer: 'Send requests to the API from your browser, with your own key, or get them as curl lines.',
+  changes: 'Versions of the API, and what changed for its consumers.',
+}
+
+/** A parameter that is given twice counts once, as the last one. */
+function chosenIn(request: FastifyRequest): {
+  operation: string | undefined
+  values: Record<string, string>
+} {
+  const given = request.query as Record<string, string | string[] | undefined>
+  const entries = Object.entries(given).map(([name, value]) => [
+    name,
+    (Array.isArray(value) ? value.at(-1) : value)?.slice(0, valueCharactersMax) ?? '',
+  ])
+  const { operation, ...values } = Object.fromEntries(entries) as Record<string, string>
+  return { operation, values }
+}
