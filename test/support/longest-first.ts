@@ -14,6 +14,7 @@ export const longSuites: readonly string[] = [
   'test/end-to-end/erasure-distributed.test.ts',
   'test/end-to-end/kill.test.ts',
   'test/clients/**/*.test.ts',
+  'test/contracts/**/*.test.ts',
   // Separate from the other one: each uses all of the CPU, and in parallel both would exceed their timeouts.
   'test/end-to-end/kickstarter.test.ts',
   'test/integration/**/*kafka-{group,records,cluster}.test.ts',
