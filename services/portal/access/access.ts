@@ -44,8 +44,8 @@ export function sendNotFound(request: FastifyRequest, reply: FastifyReply): Fast
 }
 
 /** Says why nothing was done. */
-export function sendProblem(reply: FastifyReply, title: string, reason: string): FastifyReply {
-  return sendPage(reply.code(409), title, problemPage({ title, reason }))
+export function sendProblem(reply: FastifyReply, title: string, reason: string, status = 409): FastifyReply {
+  return sendPage(reply.code(status), title, problemPage({ title, reason }))
 }
 
 /** The reason for people, if the error has one. Every other error is a fault of ours, and the app answers it. */

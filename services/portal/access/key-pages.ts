@@ -4,7 +4,7 @@ import { keyPrefix } from '../../shared/api-keys/credentials.ts'
 import { type Html, html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
 import type { Integration } from '../ports.ts'
-import { isAlive, type KeyView, keyPath, keyState } from './key-state.ts'
+import { isAlive, type KeyState, type KeyView, keyPath, keyState } from './key-state.ts'
 import { totalOf } from './outcomes.ts'
 import { lastUsed, statusText } from './overview-page.ts'
 import { usageGraph, usageScale, usageText } from './usage-graph.ts'
@@ -77,11 +77,11 @@ export interface ReplacePageData extends KeyPageData {
   formToken: string
 }
 
-/** Asks when the old key ends. With three active keys there is no room for both. */
+/** Asks when the old key ends. Where there is no room for both keys, it ends at once. */
 export function replacePage(data: ReplacePageData): Html {
-  const { view, active, integrations, hasIntegration, formToken, csrf } = data
+  const { view, now, active, integrations, hasIntegration, formToken, csrf } = data
   const { key, usage } = view
-  const isFull = active >= activeKeysMax
+  const only = whyOnlyAtOnce(keyState(key, now), active)
   return html`${wayBack()}
 <h1>Replace key <code>${keyPrefix(key.key)}…</code></h1>
 <p>You get a new key with a new secret now. The old key was last used: ${lastUsed(usage)}.</p>
@@ -92,14 +92,22 @@ ${
 <input type="hidden" name="token" value="${formToken}">
 ${!hasIntegration && integrationChoice(integrations)}
 <fieldset class="choices"><legend>When does the old key end?</legend>
-${overlapChoice('at-once', 'At once', 'A program that still uses it is refused within seconds.', isFull, false)}
-${overlapChoice('one-hour', 'After 1 hour', 'Time to change one program.', !isFull, isFull)}
-${overlapChoice('one-day', 'After 24 hours', 'Time to change several.', false, isFull)}
+${overlapChoice('at-once', 'At once', 'A program that still uses it is refused within seconds.', only !== undefined, false)}
+${overlapChoice('one-hour', 'After 1 hour', 'Time to change one program.', only === undefined, only !== undefined)}
+${overlapChoice('one-day', 'After 24 hours', 'Time to change several.', false, only !== undefined)}
 </fieldset>
-${isFull && html`<p class="hint">You have ${activeKeysMax} active keys, the most that an account can have. So the old key has to end at once.</p>`}
+${only && html`<p>${only}</p>`}
 <div class="actions"><button type="submit">Replace this key</button> <a class="button secondary" href="/access">Keep it</a></div>
 </form>`
 }`
+}
+
+function whyOnlyAtOnce(state: KeyState, active: number): string | undefined {
+  if (state.name === 'unconfirmed')
+    return 'The secret of the old key was not confirmed yet. So the old key ends at once.'
+  if (state.name === 'ending') return 'Another key replaces the old one already. So the old key ends at once.'
+  if (active < activeKeysMax) return undefined
+  return `You have ${activeKeysMax} active keys, the most that an account can have. So the old key has to end at once.`
 }
 
 function integrationChoice(integrations: readonly Integration[]): Html {

@@ -93,7 +93,7 @@ async function confirm(
 ): Promise<FastifyReply> {
   const account = signedIn(request)
   const key = await findKey(access, account, request.params.name)
-  if (!key) return sendNotFound(request, reply)
+  if (!key) return sendProblem(reply, 'There is no such key', noSuchKey, 404)
   try {
     await access.keys.confirm(account.account_id, key.key)
   } catch (error) {
@@ -105,6 +105,9 @@ async function confirm(
   if (textField(request.body, 'by') === 'script') return reply.code(204).send()
   return toOverview(reply, 'confirmed')
 }
+
+const noSuchKey =
+  'The account has no key of this name. A key ends by itself if it is not confirmed in time. Create another one, and save its secret.'
 
 async function revoke(
   access: Access,

@@ -17,15 +17,15 @@ export type KeyState =
   /** Three older keys of the account are active. */
   | { name: 'waiting' }
   | { name: 'revoked' }
-  /** Its time is over. The ledger will say `revoked` soon. */
-  | { name: 'ended'; at: number }
+  /** Its time is over. */
+  | { name: 'ended'; at: number | undefined }
 
 /** The state of the key at that moment. The ledger may name a key active for some seconds after its time is over. */
 export function keyState(key: PortalKey, now: number): KeyState {
   if (key.status === 'revoked') return { name: 'revoked' }
   const ends = [key.confirm_by_ms, key.expires_at_ms].filter(end => end !== null)
-  const end = Math.min(...ends)
-  if (end <= now) return { name: 'ended', at: end }
+  const end = ends.length > 0 ? Math.min(...ends) : undefined
+  if (key.status === 'ended' || (end !== undefined && end <= now)) return { name: 'ended', at: end }
   if (key.status === 'waiting') return { name: 'waiting' }
   if (key.confirm_by_ms !== null) return { name: 'unconfirmed', until: key.confirm_by_ms }
   if (key.expires_at_ms !== null) return { name: 'ending', until: key.expires_at_ms }

@@ -35,7 +35,7 @@ export async function answerWithNewKey(
     const result = await access.tokens.once(account.account_id, textField(request.body, 'token'), make)
     if (result.outcome === 'used') return sendProblem(reply, whatFailed, usedReason)
     if (result.outcome === 'too old') return sendProblem(reply, whatFailed, oldReason)
-    return await sendSecret(access, request, reply, account, result.value)
+    return sendSecret(access, request, reply, account, result.value)
   } catch (error) {
     const reason = reasonOf(error)
     if (reason === undefined) throw error
@@ -43,35 +43,23 @@ export async function answerWithNewKey(
   }
 }
 
-async function sendSecret(
+function sendSecret(
   access: Access,
   request: FastifyRequest,
   reply: FastifyReply,
   account: Account,
   { key, secret, name, replaced }: NewKey,
-): Promise<FastifyReply> {
-  const confirmBy = await confirmByOf(access, account, key)
+): FastifyReply {
   confirmWhenSent(access, reply, account, key)
   const content = secretPage({
     key,
     secret,
     name,
     apiUrl: access.apiUrl,
-    confirmBy,
     replaced,
     csrf: csrfField(request),
   })
   return sendPage(reply, 'Your new key', content)
-}
-
-// The page is more important than the minute that it names.
-async function confirmByOf(access: Access, account: Account, key: string): Promise<number | undefined> {
-  try {
-    const keys = await access.keys.ofAccount(account.account_id)
-    return keys.find(found => found.key === key)?.confirm_by_ms ?? undefined
-  } catch {
-    return undefined
-  }
 }
 
 function confirmWhenSent(access: Access, reply: FastifyReply, account: Account, key: string): void {

@@ -153,7 +153,7 @@ export function statusText(state: KeyState): Html {
     case 'active':
       return html`${badge('Active', 'good')}`
     case 'unconfirmed':
-      return html`${badge('Active, secret not confirmed', 'warning')} It ends on ${moment(state.until)} unless you confirm that you have its secret.`
+      return html`${badge('Active, secret not confirmed', 'warning')} It ends by itself within minutes, unless you confirm that you have its secret.`
     case 'ending':
       return html`${badge('Active, being replaced', 'warning')} It ends on ${moment(state.until)}.`
     case 'waiting':
@@ -161,7 +161,7 @@ export function statusText(state: KeyState): Html {
     case 'revoked':
       return html`${badge('Revoked', 'bad')}`
     case 'ended':
-      return html`${badge('Ended', 'bad')} on ${moment(state.at)}`
+      return html`${badge('Ended', 'bad')}${state.at !== undefined && html` on ${moment(state.at)}`}`
     default:
       return state satisfies never
   }

@@ -2,7 +2,6 @@
 import { type Html, html } from '../html/html.ts'
 import { codeBlock, copyable, notice } from '../html/parts.ts'
 import { keyPath } from './key-state.ts'
-import { momentText } from './words.ts'
 
 export interface SecretPageData {
   key: string
@@ -10,15 +9,13 @@ export interface SecretPageData {
   /** The name of the integration. */
   name: string
   apiUrl: string
-  /** The key ends then, unless its secret is known to have been shown. Undefined if that cannot be looked up now. */
-  confirmBy: number | undefined
   /** What became of the key that this one replaces. */
   replaced?: string | undefined
   csrf: Html
 }
 
 export function secretPage(data: SecretPageData): Html {
-  const { key, secret, name, apiUrl, confirmBy, replaced, csrf } = data
+  const { key, secret, name, apiUrl, replaced, csrf } = data
   return html`<h1>Your new key</h1>
 <p class="lead">The key of <bdi>${name}</bdi> works now.${replaced && ` ${replaced}`}</p>
 ${notice(
@@ -32,7 +29,7 @@ ${copyable({ id: 'key', text: key, what: 'the key' })}
 ${copyable({ id: 'secret', text: secret, what: 'the secret' })}
 <form method="post" action="${keyPath({ key })}/confirm" data-confirm>${csrf}
 <div class="actions"><button type="submit">I have saved the secret</button></div>
-<p class="muted" role="status" data-confirm-status>A key whose secret nobody has is of no use to you. So this key stays only if we know that this page reached you. Your browser tells us by itself, or you press the button. If neither reaches us ${confirmBy === undefined ? 'within some minutes' : `until ${momentText(confirmBy)}`}, the key ends by itself. Then create another one.</p>
+<p class="muted" role="status" data-confirm-status>A key whose secret nobody has is of no use to you. So this key stays only if we know that this page reached you. Your browser tells us by itself, or you press the button. If neither reaches us within a minute, the key ends by itself soon after. Then create another one.</p>
 </form>
 <h2>Try it</h2>
 <p>This line works at once. Your shell may keep it in its history: take key and secret from a secret store in programs.</p>

@@ -57,8 +57,8 @@ export interface AccessPortal {
 
 const confirmMs = 600_000
 
-/** Listens when it resolves. */
-export async function startAccessPortal(): Promise<AccessPortal> {
+/** Listens when it resolves. `overrides` takes the place of ports in memory. */
+export async function startAccessPortal(overrides: Partial<PortalDependencies> = {}): Promise<AccessPortal> {
   const log: string[] = []
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
@@ -114,6 +114,7 @@ export async function startAccessPortal(): Promise<AccessPortal> {
     now,
     randomBytes,
     logger: pino({ level: 'debug' }, { write: line => void log.push(line) }),
+    ...overrides,
   }
   const app = await createPortalApp(dependencies)
   await app.listen({ host: '127.0.0.1', port })
@@ -122,7 +123,7 @@ export async function startAccessPortal(): Promise<AccessPortal> {
     ...{ url, accounts, keys, calls, log },
     browser: () => createBrowser(url),
     async signIn(email) {
-      const account = await accounts.ofVerifiedEmail(email)
+      const account = await dependencies.accounts.ofVerifiedEmail(email)
       const browser = createBrowser(url)
       browser.cookies.set(createCookies(url).session.name, await sessions.begin(account))
       return { account, browser }

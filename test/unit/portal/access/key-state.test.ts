@@ -26,6 +26,7 @@ describe('the state of a key', () => {
     const key = sampleKey({ confirm_by_ms: now + 9, expires_at_ms: now })
     expect(keyState(key, now)).toEqual({ name: 'ended', at: now })
     expect(isAlive(key, now)).toBe(false)
+    expect(isAlive(sampleKey({ status: 'ended' }), now)).toBe(false)
     expect(activeCount([key, sampleKey(), sampleKey({ status: 'waiting' })], now)).toBe(1)
   })
 })

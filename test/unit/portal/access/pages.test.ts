@@ -24,7 +24,6 @@ const secretData = {
   secret: 'pv_secret_x',
   name: 'Backer Board',
   apiUrl: 'https://api.example/api/v1',
-  confirmBy: now + 600_000,
   csrf,
 }
 
@@ -202,6 +201,13 @@ describe('the question before a key is replaced', () => {
     expect(page(3).match(/ disabled/g)).toHaveLength(2)
     expect(page(3)).toContain('You have 3 active keys')
   })
+
+  it('offers only "at once" for a key that is being replaced already', () => {
+    const view = sampleView({ expires_at_ms: now + 1 })
+    const data = { ...base, view, active: 2, integrations: [], hasIntegration: true, formToken: 'once' }
+    expect(replacePage(data).text.match(/ disabled/g)).toHaveLength(2)
+    expect(replacePage(data).text).toContain('Another key replaces the old one already.')
+  })
 })
 
 describe('the page of a new key', () => {
@@ -214,11 +220,8 @@ describe('the page of a new key', () => {
     )
   })
 
-  it('says until when the key stays unconfirmed, and what happens then', () => {
-    expect(secretPage(secretData).text).toContain('until 22 Nov 2026, 14:15 UTC, the key ends by itself')
-    expect(secretPage({ ...secretData, confirmBy: undefined }).text).toContain(
-      'within some minutes, the key ends',
-    )
+  it('says what happens if nobody confirms that it was shown', () => {
+    expect(secretPage(secretData).text).toContain('within a minute, the key ends by itself')
   })
 })
 
