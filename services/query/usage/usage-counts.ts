@@ -117,16 +117,7 @@ export function createUsageCounts({ process, rowsMax, now }: UsageCountsOptions)
     return row
   }
 
-  /** Removes the rows of finished minutes for which this is true. */
-  function drop(isDone: (row: UsageRow) => boolean): void {
-    for (const { rows } of minutes) {
-      if (rows === current.rows) continue
-      for (const [key, row] of rows) {
-        if (!isDone(row)) continue
-        rows.delete(key)
-        size--
-      }
-    }
+  function dropEmpty(): void {
     minutes = minutes.filter(({ rows }) => rows === current.rows || rows.size > 0)
   }
 
@@ -161,28 +152,40 @@ export function createUsageCounts({ process, rowsMax, now }: UsageCountsOptions)
 
     confirm(batch) {
       for (const [index, row] of batch.rows.entries()) row.written = batch.requests[index] ?? 0
-      drop(row => row.requests === row.written)
+      for (const { rows } of minutes) {
+        if (rows === current.rows) continue
+        for (const row of rows.values()) {
+          if (row.requests > row.written) continue
+          rows.delete(row.key)
+          size--
+        }
+      }
+      dropEmpty()
     },
 
     sum() {
       if (size <= rowsMax / 2) return 0
-      const latest = new Map<string, UsageRow>()
-      const summed = new Set<UsageRow>()
-      for (const { rows } of minutes.toReversed()) {
+      const before = size
+      // For each day: each key's row of the latest minute.
+      const days = new Map<number, Map<string, UsageRow>>()
+      for (const { minute, rows } of minutes.toReversed()) {
         if (rows === current.rows) continue
+        const day = Math.floor(minute / minutesOfDay)
+        const latest = days.get(day) ?? new Map<string, UsageRow>()
+        days.set(day, latest)
         for (const row of rows.values()) {
           // The table may have this row, so its requests must stay in it.
           if (row.isSent) continue
-          const place = `${Math.floor(row.minute / minutesOfDay)} ${row.key}`
-          const into = latest.get(place)
+          const into = latest.get(row.key)
           if (into) {
             addTo(into, row)
-            summed.add(row)
-          } else latest.set(place, row)
+            rows.delete(row.key)
+            size--
+          } else latest.set(row.key, row)
         }
       }
-      drop(row => summed.has(row))
-      return summed.size
+      dropEmpty()
+      return before - size
     },
 
     size: () => size,
