@@ -97,8 +97,8 @@ export function lostCredentials(url: string, base: string): string {
   const target = redirectOf(url, base)
   if (target === undefined || originOf(url) === originOf(base)) return ''
   return (
-    ` The request was redirected to ${target}, and credentials are not sent to another origin:` +
-    ` make ${originOf(url)}${new URL(base).pathname} the baseUrl.`
+    ` (The request was redirected to ${target}, and credentials are not sent to another origin:` +
+    ` make ${originOf(url)}${new URL(base).pathname} the baseUrl.)`
   )
 }
 

@@ -61,8 +61,9 @@ export interface MirrorOptions extends WalkOptions {
     held: () => Ids
   }
   /**
-   * Also reports a campaign whose list fields have not changed. Set it if you read details: a change that only the
-   * detail shows looks like a repetition in the list. Default: false.
+   * Also reports a campaign that has not changed since it was last reported. Only a service without `updated_at` in its
+   * rows needs it, for consumers that read details: there a change that only the detail shows looks like a repetition.
+   * Default: false.
    */
   reportRepeats?: boolean
   /**

@@ -3,7 +3,8 @@
  *
  * It remembers the present walk and the one before, because the inclusive bound of `updated_since` reaches back no
  * further, and of each walk the last 10,000 campaigns. A forgotten campaign is only yielded once more. It compares the
- * list fields except `days_remaining`, which changes with the clock.
+ * list fields except `days_remaining`, which changes with the clock. A change that only the detail shows has another
+ * `updated_at` in the list.
  */
 import type { Project } from './bodies.ts'
 

@@ -159,7 +159,7 @@ function errorOf(answer: Answer, base: string): ClientError {
 /** Two errors of the API have causes that the API cannot see. */
 function hintFor(code: ErrorCode, url: string, base: string): string {
   if (code === 'unauthorized') return lostCredentials(url, base)
-  return code === 'not_found' && !isUsualBase(base) ? ` ${baseHint(base)}` : ''
+  return code === 'not_found' && !isUsualBase(base) ? ` (${baseHint(base)})` : ''
 }
 
 function errorIn(text: string): { code?: unknown; message?: unknown } {

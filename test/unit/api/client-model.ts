@@ -104,10 +104,12 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
   }
   advance(0)
 
-  function projectOf(id: string, { state }: Visible): Project {
+  function projectOf(id: string, { state, updatedAt }: Visible): Project {
     const { title, category, launchDay } = state
-    const launch = new Date(Date.UTC(2026, 0, 1 + launchDay)).toISOString().replace('T', ' ').slice(0, -1)
-    return presentProject({ ...detailRow, campaign_id: id, title, category, launch_date: launch }, time)
+    const [launch_date, updated_at] = [Date.UTC(2026, 0, 1 + launchDay), updatedAt].map(moment =>
+      new Date(moment).toISOString().replace('T', ' ').slice(0, -1),
+    ) as [string, string]
+    return presentProject({ ...detailRow, campaign_id: id, title, category, launch_date, updated_at }, time)
   }
 
   function idsOf({ category, updatedSince }: ListQuery): string[] {
