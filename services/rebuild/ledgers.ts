@@ -7,7 +7,7 @@ export interface Ledger {
   name: 'campaign_ledger' | 'pledge_ledger' | 'api_key_ledger'
   key: readonly string[]
   columns: readonly string[]
-  /** SQL: the row has no content to show, because the entity was deleted, hidden, cancelled or revoked. */
+  /** SQL: the row has no content to show, because the entity was deleted, hidden, cancelled or revoked (or will be). */
   withdrawn: string
 }
 
@@ -28,7 +28,8 @@ export const ledgers: readonly Ledger[] = [
     name: 'api_key_ledger',
     key: ['api_key'],
     columns: apiKeyColumns.map(({ name }) => name),
-    withdrawn: 'NOT is_unrevoked',
+    // A key that expires is one whose revocation has a time. An older version of it would never end.
+    withdrawn: '(NOT is_unrevoked OR expires_at IS NOT NULL)',
   },
 ]
 

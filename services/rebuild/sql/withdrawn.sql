@@ -1,5 +1,6 @@
--- The rows of a live ledger that are withdrawn (deleted, hidden, cancelled, revoked), if the shadow ledger does not have
--- this version or a newer one. A row with the same version is left out: the history may have read it by a newer rule.
+-- The rows of a live ledger that are withdrawn (deleted, hidden, cancelled, revoked, or with a time at which they will be), if
+-- the shadow ledger does not have this version or a newer one. A row with the same version is left out: the history may have
+-- read it by a newer rule.
 -- The differing campaigns are computed once, as a scalar (see missing.sql).
 WITH (SELECT groupUniqArray(${owner}) FROM (${differing})) AS differing
 SELECT ${columns}

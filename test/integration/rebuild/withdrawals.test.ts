@@ -96,6 +96,27 @@ describe('a rebuild from an archive that was written before', () => {
     expect((await shown()).campaigns).toEqual(['c1', 'c2'])
   })
 
+  test('a key got an end does not take the end back, and loses nothing that its row has', async () => {
+    const at = Date.UTC(2040, 0, 1)
+    const times = { integration_id: 'int_7', expires_at: at, replaces: 'k0', replaced_until: at + 1 }
+    const history = await liveAndArchived([
+      apiKeyEvent({ key: 'k1', account_id: 'acc', version: 2, ...times }),
+      apiKeyEvent({ key: 'k2', account_id: 'acc', status: 'REVOKED', confirm_by: at, ...times }),
+    ])
+    const rowsOf = () =>
+      live.tables.rows({
+        query: `SELECT * FROM ${live.databases.model}.api_key_ledger FINAL ORDER BY api_key`,
+      })
+    const before = await rowsOf()
+    expect(before).toMatchObject([
+      { integration_id: 'int_7', replaces: 'k0' },
+      { confirm_by: expect.any(String) },
+    ])
+    await live.rebuild({ ...history, acceptsLoss: true })
+    expect(await rowsOf()).toEqual(before)
+    expect((await shown()).keys).toEqual(['k1'])
+  })
+
   test('a campaign was hidden by an older rule shows it if the log has the same version', async () => {
     await live.append(world)
     await live.settled()

@@ -1,12 +1,14 @@
 /** Revocations: a revoked key is refused soon after its event, whatever the fold is doing. */
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { ApiKeyState } from '../../../../contracts/events/event.ts'
 import { pauseHolderName } from '../../../../services/projector/fold/fold-pause.ts'
 import { takeEpochStatement } from '../../../../services/projector/fold/fold-statements.ts'
 import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
 import { readConfig } from '../../../../services/shared/config.ts'
 import { createMetrics } from '../../../../services/shared/ops/metrics.ts'
 import type { Databases } from '../../../../services/shared/tables/port.ts'
+import { activeKeys } from '../../../support/fold-records.ts'
 import {
   createIngest,
   createTestFoldWorker,
@@ -66,6 +68,40 @@ describe('a revoked key', () => {
     await expect(
       vi.waitFor(() => expect(keyRing.lookup('k')).toBeDefined(), { timeout: 1_500, interval: 5 }),
     ).rejects.toThrow()
+  })
+
+  test('and a key whose time passes is refused then, without an event and without a fold; the fold counts it on', async () => {
+    const databases = await model.freshDatabases()
+    const ingest = createIngest(model.tables, databases)
+    const { foldWorker } = createTestFoldWorker(model.tables, databases)
+    await foldWorker.acquireLeadership()
+    const soonMs = 10_000
+    const timed = (key: string, times: Partial<ApiKeyState>) =>
+      apiKeyEvent({ key, account_id: 'timed', ...times })
+    await ingest([
+      timed('expiring', { expires_at: Date.now() + soonMs }),
+      timed('unconfirmed', { confirm_by: Date.now() + soonMs }),
+      timed('kept', { expires_at: Date.now() + 3_600_000, confirm_by: Date.now() + 3_600_000 }),
+      timed('past', { expires_at: Date.now() - 1, account_id: 'another' }),
+      timed('waiting', { issued_at: Date.UTC(2026, 5, 1) }),
+    ])
+    await foldWorker.fold()
+    const keyRing = await startQuery(databases)
+    const known = () =>
+      ['expiring', 'unconfirmed', 'kept', 'past', 'waiting'].filter(key => keyRing.lookup(key))
+    expect(known()).toEqual(['expiring', 'unconfirmed', 'kept'])
+    await vi.waitFor(() => expect(known()).toEqual(['kept']), soon)
+    // The active keys follow from the events alone, so a fold at any time gives the same ones.
+    await ingest([active('another')])
+    await foldWorker.fold()
+    expect(await activeKeys(model.tables, databases)).toEqual([
+      'another',
+      'expiring',
+      'kept',
+      'past',
+      'unconfirmed',
+    ])
+    expect(known()).toEqual(['kept'])
   })
 
   test('is refused in every phase of a rebuild, also while it pauses the fold', async () => {

@@ -1,0 +1,105 @@
+/** A read model with a projector that runs, a journal, and any number of portals that issue keys into it. */
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import {
+  createPortalKeys,
+  defaultPortalKeysOptions,
+  type PortalKeysOptions,
+} from '../../../services/portal/keys/portal-keys.ts'
+import type { Integration, PortalKeys } from '../../../services/portal/ports.ts'
+import { createProjectorService } from '../../../services/projector/service.ts'
+import { type KeyAdmin, keyDirectory } from '../../../services/shared/api-keys/api-keys.ts'
+import { readConfig } from '../../../services/shared/config.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
+import { createMetrics } from '../../../services/shared/ops/metrics.ts'
+import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
+import type { ClickHouse } from '../clickhouse.ts'
+import { hashBacker, openModelTables } from '../model-tables.ts'
+
+export const pepper = 'pepper'.repeat(8)
+
+export interface TestPortal {
+  admin: KeyAdmin
+  keys: PortalKeys
+}
+
+export interface KeyModel {
+  tables: Tables
+  databases: Databases
+  clickHouse: ClickHouse
+  journal: string
+  /** A portal with its own writer. Its clock is `msAgo` behind, so its keys end that much earlier. */
+  openPortal(options?: Partial<PortalKeysOptions> & { msAgo?: number }): Promise<TestPortal>
+  close(): Promise<void>
+}
+
+export async function openKeyModel(): Promise<KeyModel> {
+  const closers: (() => unknown)[] = []
+  const model = await openModelTables()
+  closers.push(() => model.dispose())
+  const databases = await model.freshDatabases()
+  const root = await mkdtemp(join(tmpdir(), 'pledgeview-portal-keys-'))
+  closers.push(() => rm(root, { recursive: true, force: true }))
+  const journal = join(root, 'journal.sqlite')
+  const first = await openJournalWriter(journal)
+  closers.push(() => first.close())
+  const reader = await openJournalReader(journal, { consumer: 'projector' })
+  closers.push(() => reader.close())
+  const service = createProjectorService({
+    reader,
+    tables: model.tables,
+    databases,
+    config: readConfig({ PLEDGEVIEW_BATCH_MS_MAX: '10', PLEDGEVIEW_COMMIT_HORIZON_MS: '60000' }),
+    hashBacker,
+    run: 'run',
+    settleMs: 0,
+    metrics: createMetrics(),
+    logger: pino({ level: 'silent' }),
+    now: Date.now,
+    monotonicMs: () => performance.now(),
+    random: () => 0,
+  })
+  const abort = new AbortController()
+  const running = service.run(abort.signal)
+  closers.push(() => {
+    abort.abort()
+    return running
+  })
+
+  return {
+    tables: model.tables,
+    databases,
+    clickHouse: model.clickHouse,
+    journal,
+    async openPortal({ msAgo = 0, ...options } = {}) {
+      const writer = await openJournalWriter(journal)
+      closers.push(() => writer.close())
+      const admin: KeyAdmin = {
+        directory: keyDirectory(model.tables, databases),
+        writer,
+        pepper,
+        now: () => Date.now() - msAgo,
+        monotonicMs: () => performance.now(),
+        randomBytes,
+      }
+      return { admin, keys: createPortalKeys(admin, { ...defaultPortalKeysOptions, ...options }) }
+    },
+    async close() {
+      for (const closer of closers.splice(0).reverse()) await closer()
+    },
+  }
+}
+
+export function integrationOf(account_id: string, integration_id = 'mirror'): Integration {
+  return {
+    integration_id,
+    account_id,
+    name: 'Mirror',
+    url: 'https://mirror.example',
+    contact_email: 'owner@mirror.example',
+    created_at: 0,
+  }
+}
