@@ -57,7 +57,7 @@ export interface PortalKeys {
   issue(integration: Integration): Promise<{ key: string; secret: string }>
   /** The secret was shown: the key stays. Does nothing if the key is confirmed already. Throws `KeyError` if it has ended. */
   confirm(accountId: string, key: string): Promise<void>
-  /** By the first 16 characters or the whole key. Throws `KeyError` if the account has no such key. */
+  /** By the first 16 characters or the whole key; does nothing if it is revoked. Throws `KeyError` if the account has no such key. */
   revoke(accountId: string, key: string): Promise<PortalKey>
   replace(
     accountId: string,

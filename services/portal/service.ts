@@ -8,15 +8,18 @@ import type { Logger } from 'pino'
 import type { KeyAdmin } from '../shared/api-keys/api-keys.ts'
 import { type Config, ConfigError } from '../shared/config.ts'
 import type { StateTopic } from '../shared/event-log/state-topic.ts'
+import { messageOf } from '../shared/message-of.ts'
 import type { Check } from '../shared/ops/checks.ts'
 import { closeServer } from '../shared/ops/close-server.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { openAccounts } from './accounts/accounts.ts'
 import { createPortalApp } from './app.ts'
+import { createKeySweeper } from './keys/key-sweeper.ts'
+import { createPortalKeys } from './keys/portal-keys.ts'
 import { createSmtpMailer } from './mail/smtp-mailer.ts'
 import type { KeyNotices, Mailer } from './ports.ts'
 import type { OidcSettings } from './sign-in/oidc-client.ts'
-import { plainKeys, unknownLiveState } from './stand-ins.ts'
+import { unknownLiveState } from './stand-ins.ts'
 import type { PortalStore } from './store/port.ts'
 import { createUsageReader } from './usage/usage-reader.ts'
 
@@ -51,10 +54,16 @@ export interface PortalService {
 export async function startPortalService(dependencies: PortalServiceDependencies): Promise<PortalService> {
   const { config, portalKey, accountsTopic, store, mailer, tables, databases, logger } = dependencies
   const accounts = await openAccounts({ topic: accountsTopic, portalKey, now: Date.now, logger })
-  const keys = plainKeys({ ...dependencies.keyAdmin, ...clocks })
+  const keyAdmin = { ...dependencies.keyAdmin, ...clocks }
+  const sweeper = createKeySweeper({
+    tables,
+    databases,
+    admin: keyAdmin,
+    onError: error => logger.warn({ error: messageOf(error) }, 'keys that have ended could not be swept'),
+  })
   const app = await createPortalApp({
     accounts,
-    keys,
+    keys: createPortalKeys(keyAdmin),
     usage: createUsageReader({ tables, databases, now: Date.now }),
     mailer: mailer ?? noMailer,
     notices: noNotices,
@@ -74,11 +83,13 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     randomBytes,
     logger,
   })
+  sweeper.start()
   return {
     app,
     readiness: () => ({ store: store.check(), accounts: accountsTopic.health() }),
     async close() {
       await closeServer(app)
+      await sweeper.close()
       await accounts.close()
       await mailer?.close()
       await store.close()

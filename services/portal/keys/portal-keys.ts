@@ -79,7 +79,11 @@ export function createPortalKeys(
     confirm: (accountId, key) => forPeople(() => confirm(admin, options, accountId, key)),
 
     revoke: (accountId, key) =>
-      forPeople(async () => revokeKey(admin, (await ownKey(admin, accountId, key)).key)),
+      forPeople(async () => {
+        const record = await ownKey(admin, accountId, key)
+        // A form that is sent twice asks for what is done already.
+        return record.status === 'revoked' ? record : revokeKey(admin, record.key)
+      }),
 
     replace: (accountId, key, overlap, integration) =>
       forPeople(async () => {
