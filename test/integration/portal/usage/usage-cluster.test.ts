@@ -1,0 +1,56 @@
+/**
+ * The usage on a cluster: written and read through the whole tables, with the settings of a cluster. The server is a cluster
+ * of one shard. It has no Keeper, so its tables are not replicated; all else is as `migrate` makes it.
+ */
+import { expect, test } from 'vitest'
+import { freePort } from '../../../../services/shared/free-port.ts'
+import { openTables } from '../../../../services/shared/tables/clickhouse.ts'
+import { migrate, readMigrations } from '../../../../services/shared/tables/migrate.ts'
+import { defaultDatabases } from '../../../../services/shared/tables/port.ts'
+import { distributedDatabases, replicatedSettings } from '../../../../services/shared/tables/replicated.ts'
+import { removeUsage } from '../../../../services/shared/tables/usage.ts'
+import { openOwnTables, settingsFor } from '../../../support/clickhouse.ts'
+import { createTestRecorder, readUsage, totalOf } from '../../../support/usage.ts'
+
+const cluster = 'main'
+const whole = distributedDatabases(defaultDatabases)
+
+test('counts, the last use and a removal work through the tables of all shards', async () => {
+  const port = await freePort()
+  const shard = { replica: { host: '127.0.0.1', port } }
+  const more = { macros: { shard: 'one', replica: '1' }, remote_servers: { [cluster]: { shard: [shard] } } }
+  const own = await openOwnTables({ nativePort: port, more })
+  const tables = openTables({ ...settingsFor(own.clickHouse), statementSettings: replicatedSettings })
+  try {
+    await migrate(own.tables, defaultDatabases)
+    await own.tables.run({ query: `CREATE DATABASE ${whole.model}` })
+    for (const query of distributedTables()) await own.tables.run({ query })
+
+    const now = Date.now()
+    const usage = createTestRecorder({ tables, databases: whole, process: 'p', now: () => now })
+    await usage.start()
+    for (const status of [200, 200, 401]) {
+      usage.count('used', status, false)
+      expect(await usage.flush()).toBe(true)
+    }
+    await usage.close()
+    const read = (key: string) => readUsage(tables, whole, { key, issuedAt: now, now })
+    expect(totalOf(await read('used'))).toMatchObject({ ok: 2, unauthorized: 1 })
+    expect((await read('used')).last_used).toBe(Math.floor(now / 60_000) * 60_000)
+    expect((await read('unused')).last_used).toBe('never')
+
+    await removeUsage({ tables: own.tables, databases: defaultDatabases }, ['used'])
+    expect(totalOf(await read('used'))).toMatchObject({ ok: 0, unauthorized: 0 })
+  } finally {
+    await tables.close()
+    await own.close()
+  }
+})
+
+/** The statements that make the whole tables of the usage and the keys. */
+function distributedTables(): string[] {
+  return readMigrations(defaultDatabases, { replicated: { cluster } })
+    .flatMap(({ statements }) => statements)
+    .filter(statement => /^CREATE TABLE .*_all\.(?:api_key_usage|usage_runs|api_keys) /.test(statement))
+    .map(statement => statement.replace(` ON CLUSTER '${cluster}'`, ''))
+}
