@@ -23,6 +23,7 @@ import { securityHeaders } from './http/security-headers.ts'
 import { serverOptions } from './http/server-options.ts'
 import { addSessionHook } from './http/session-hook.ts'
 import { addStaticFiles } from './http/static-files.ts'
+import { registerPublicPages } from './pages/register-public-pages.ts'
 import type { Accounts, KeyNotices, LiveStateReader, Mailer, PortalKeys, UsageReader } from './ports.ts'
 import { createSessions } from './sessions/sessions.ts'
 import { createFinishSignIn } from './sign-in/finish.ts'
@@ -100,6 +101,7 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   addSignInRoutes(app, { ...dependencies, cookies, finish })
   addSignOutRoutes(app, { accounts, sessions, cookies })
   addAccountPages(app, { accounts, keys, sessions, cookies })
+  registerPublicPages(app, dependencies)
   await registerAccessPages(app, dependencies)
   return app
 }

@@ -16,10 +16,10 @@ import { openAccounts } from './accounts/accounts.ts'
 import { createPortalApp } from './app.ts'
 import { createKeySweeper } from './keys/key-sweeper.ts'
 import { createPortalKeys } from './keys/portal-keys.ts'
+import { createLiveStateReader } from './live-state/live-state.ts'
 import { createSmtpMailer } from './mail/smtp-mailer.ts'
 import type { KeyNotices, Mailer } from './ports.ts'
 import type { OidcSettings } from './sign-in/oidc-client.ts'
-import { unknownLiveState } from './stand-ins.ts'
 import type { PortalStore } from './store/port.ts'
 import { createUsageReader } from './usage/usage-reader.ts'
 
@@ -67,7 +67,13 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     usage: createUsageReader({ tables, databases, now: Date.now }),
     mailer: mailer ?? noMailer,
     notices: noNotices,
-    live: unknownLiveState,
+    live: createLiveStateReader({
+      tables,
+      databases,
+      commitHorizonMs: config.PLEDGEVIEW_COMMIT_HORIZON_MS,
+      now: Date.now,
+      warn: message => logger.warn(message),
+    }),
     store,
     options: {
       portalUrl: new URL(dependencies.portalUrl).origin,

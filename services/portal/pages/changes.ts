@@ -1,16 +1,9 @@
 /** The page of versions and changes. Pure. */
+import type { ApiVersion } from '../../../contracts/api/versions.ts'
 import { type Html, html } from '../html/html.ts'
 import { badge } from '../html/parts.ts'
 import { prose } from '../html/prose.ts'
 import type { Release } from './changelog.ts'
-
-/** A version of the API, as the declared table of versions has it. */
-export interface ApiVersion {
-  path: string
-  /** Unix milliseconds. */
-  deprecatedAt: number | undefined
-  endsAt: number | undefined
-}
 
 export interface ChangesData {
   versions: readonly ApiVersion[]
@@ -29,12 +22,18 @@ ${versions.map(versionRow)}
 ${releases.map(releaseSection)}`
 }
 
-function versionRow({ path, deprecatedAt, endsAt }: ApiVersion): Html {
-  return html`<tr><th scope="row"><code>${path}</code></th><td data-label="State">${
-    deprecatedAt === undefined
+function versionRow({ basePath, deprecation }: ApiVersion): Html {
+  const state =
+    deprecation === null
       ? badge('Current', 'good')
-      : badge(`Deprecated since ${dayOf(deprecatedAt)}`, 'warning')
-  }</td><td data-label="Ends">${endsAt === undefined ? 'no end is planned' : dayOf(endsAt)}</td></tr>`
+      : badge(`Deprecated since ${dayOf(deprecation.since)}`, 'warning')
+  const successor = deprecation?.successor
+  return html`<tr><th scope="row"><code>${basePath}</code></th><td data-label="State">${state}</td><td data-label="Ends">${endOf(deprecation)}${successor && html`; use <code>${successor}</code>`}</td></tr>`
+}
+
+function endOf(deprecation: ApiVersion['deprecation']): string {
+  if (deprecation === null) return 'no end is planned'
+  return deprecation.sunset === null ? 'the day is not decided yet' : dayOf(deprecation.sunset)
 }
 
 function releaseSection({ version, day, groups }: Release): Html {
@@ -44,6 +43,7 @@ ${groups.map(({ title, entries }) => html`<h4>${title}</h4><ul>${entries.map(ent
 </section>`
 }
 
-function dayOf(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 10)
+/** The UTC day of a moment in ISO 8601. */
+function dayOf(moment: string): string {
+  return new Date(moment).toISOString().slice(0, 10)
 }

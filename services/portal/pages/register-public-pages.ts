@@ -1,10 +1,15 @@
 /** The pages that need no account: what the service is, the guide, the reference, the explorer, and versions. */
 import { readFileSync } from 'node:fs'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { basePath } from '../../../contracts/api/conventions.ts'
+import {
+  type PublishedDocument,
+  publishedOpenApi,
+  withoutSlash,
+} from '../../../contracts/api/published-openapi.ts'
+import { versions } from '../../../contracts/api/versions.ts'
 import type { LiveStateReader } from '../ports.ts'
 import { consumerReleases } from './changelog.ts'
-import { type ApiVersion, changesContent } from './changes.ts'
+import { changesContent } from './changes.ts'
 import { explorerContent } from './explorer/explorer.ts'
 import { guideContent } from './guide/guide.ts'
 import { landingContent } from './landing.ts'
@@ -13,22 +18,26 @@ import { referenceContent } from './reference/reference.ts'
 
 export interface PublicPagesDependencies {
   live: LiveStateReader
-  options: { apiUrl: string }
+  options: { apiUrl: string; portalUrl: string }
   /** Unix milliseconds. */
   now: () => number
 }
-
-const versions: readonly ApiVersion[] = [{ path: basePath, deprecatedAt: undefined, endsAt: undefined }]
 
 /** Longer values are no use to anybody. */
 const valueCharactersMax = 200
 
 export function registerPublicPages(app: FastifyInstance, dependencies: PublicPagesDependencies): void {
   const { live, now } = dependencies
-  const apiUrl = dependencies.options.apiUrl.replace(/\/+$/, '')
-  const openApiText = readFileSync(new URL('../../../contracts/api/openapi.json', import.meta.url), 'utf8')
+  const apiUrl = withoutSlash(dependencies.options.apiUrl)
+  const { portalUrl } = dependencies.options
+  const published = publishedOpenApi(JSON.parse(textOf('contracts/api/openapi.json')) as PublishedDocument, {
+    apiUrl,
+    portalUrl,
+  })
+  const openApiText = JSON.stringify(published, null, 2)
+  // The part of it that pages show.
   const document = JSON.parse(openApiText) as Document
-  const releases = consumerReleases(readFileSync(new URL('../../../CHANGELOG.md', import.meta.url), 'utf8'))
+  const releases = consumerReleases(textOf('CHANGELOG.md'))
   // These pages are the same for everybody and do not change while the process runs.
   const guide = guideContent({ apiUrl })
   const reference = referenceContent({ document, apiUrl })
@@ -103,4 +112,9 @@ function chosenIn(request: FastifyRequest): {
   ])
   const { operation, ...values } = Object.fromEntries(entries) as Record<string, string>
   return { operation, values }
+}
+
+/** A file of the program, by its path from the root. */
+function textOf(path: string): string {
+  return readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 }

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { errorCodes } from '../../../contracts/api/errors.ts'
 import { limitDefault, limitMax } from '../../../contracts/api/parameters.ts'
+import { versions } from '../../../contracts/api/versions.ts'
 import { consumerReleases } from '../../../services/portal/pages/changelog.ts'
 import { changesContent } from '../../../services/portal/pages/changes.ts'
 import { curlOf } from '../../../services/portal/pages/explorer/curl.ts'
@@ -107,7 +108,7 @@ test('whatever a reader types, it stays text in the explorer, and one word in th
         expect(text.split('<input').length).toBe(inputs)
       }
     }),
-    { examples: [[`"><script>alert(1)</script>`], ["'; rm -rf ~; '"], ['\ud800'], ['$&']] },
+    { numRuns: 30, examples: [[`"><script>alert(1)</script>`], ["'; rm -rf ~; '"], ['\ud800'], ['$&']] },
   )
 })
 const inputs = explorerContent({ document, apiUrl, chosen: { operation: undefined, values: {} } }).text.split(
@@ -146,8 +147,18 @@ test('the changelog page has what concerns API consumers, and nothing else', () 
     },
     { version: '0.1.0', day: '2026-11-21', groups: [{ title: 'Fixed', entries: ['A fault.'] }] },
   ])
-  const versions = [{ path: '/api/v1', deprecatedAt: undefined, endsAt: undefined }]
   const { text } = changesContent({ versions, releases: consumerReleases(read('CHANGELOG.md')) })
   expect(text).toContain('updated_since')
-  expect(text).not.toContain('PLEDGEVIEW_')
+  expect(text).not.toContain('events append')
+})
+
+test('the page of versions says since when one is deprecated, when it ends, and what to use instead', () => {
+  const deprecation = { since: '2027-01-01T00:00:00Z', sunset: '2027-07-01T00:00:00Z', successor: '/api/v2' }
+  const old = { name: 'v1', basePath: '/api/v1', deprecation }
+  const { text } = changesContent({ versions: [old], releases: [] })
+  expect(text).toContain('Deprecated since 2027-01-01')
+  expect(text).toContain('2027-07-01; use <code>/api/v2</code>')
+  const open = changesContent({ versions, releases: [] }).text
+  expect(open).toContain('Current')
+  expect(open).toContain('no end is planned')
 })
