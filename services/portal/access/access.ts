@@ -15,6 +15,8 @@ import { problemPage } from './problem-page.ts'
 export interface Access extends AccessPorts {
   notices: KeyNotices
   tokens: FormTokens
+  /** Throws if the account saved integrations too often: every save stays in the log for a while. */
+  countSave: (account: Account) => Promise<void>
   /** The public address of the API, with `/api/v1`. */
   apiUrl: string
   /** Unix milliseconds. */

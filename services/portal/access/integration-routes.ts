@@ -48,6 +48,7 @@ export function addIntegrationRoutes(app: FastifyInstance, access: Access): void
     const { fields, faults } = readIntegrationForm(request.body)
     const form = { integrationId: integration.integration_id, fields, faults }
     if (Object.keys(faults).length > 0) return sendForm(access, request, reply.code(422), form)
+    await access.countSave(signedIn(request))
     const problem = await problemOf(() => access.accounts.saveIntegration({ ...integration, ...fields }))
     if (problem) return sendForm(access, request, reply.code(409), { ...form, problem })
     return toOverview(reply, 'saved')
@@ -81,6 +82,7 @@ async function addIntegration(
   const { fields, faults } = readIntegrationForm(request.body)
   const form = { integrationId: undefined, fields, faults }
   if (Object.keys(faults).length > 0) return sendForm(access, request, reply.code(422), form)
+  await access.countSave(account)
   const save = () =>
     access.accounts.saveIntegration({
       ...fields,

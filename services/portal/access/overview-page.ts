@@ -141,10 +141,16 @@ function keyRow({ key, usage }: KeyView, now: number): Html {
 <td data-label="Status">${statusText(state)}</td>
 <td data-label="Created">${date(key.issued_at_ms)}</td>
 <td data-label="Last used">${lastUsed(usage)}</td>
-<td data-label="Requests, 30 days">${usage ? html`${smallUsageGraph(usage.days)} ${count(requestsOf(totalOf(usage.days)))}` : 'not known now'}</td>
+<td data-label="Requests, 30 days">${requestsCell(usage)}</td>
 <td>${isAlive(key, now) && html`<a href="${path}/replace">Replace<span class="visually-hidden"> ${prefix}</span></a> <a href="${path}/revoke">Revoke<span class="visually-hidden"> ${prefix}</span></a>`}</td>
 </tr>
 `
+}
+
+function requestsCell(usage: KeyView['usage']): Html {
+  if (usage === undefined) return html`not known now`
+  const requests = requestsOf(totalOf(usage.days))
+  return html`${requests > 0 && smallUsageGraph(usage.days)} ${count(requests)}`
 }
 
 /** The state of a key in words. */

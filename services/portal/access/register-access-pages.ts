@@ -7,6 +7,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { PortalDependencies } from '../app.ts'
 import { csrfField } from '../http/csrf.ts'
+import { PageError } from '../http/page-error.ts'
 import { requireAccount } from '../http/session-hook.ts'
 import { type Access, doneTexts, sendPage, signedIn } from './access.ts'
 import { withUsage } from './access-data.ts'
@@ -20,6 +21,11 @@ export type AccessDependencies = Pick<
   'accounts' | 'keys' | 'usage' | 'notices' | 'store' | 'options' | 'now' | 'randomBytes' | 'logger'
 >
 
+const hourMs = 3_600_000
+/** How often an account may add or change integrations within an hour. */
+export const savesPerHourMax = 60
+const tooManySaves = 'You changed integrations very often within an hour. Try again in an hour.'
+
 /** Adds the pages to the app. */
 export async function registerAccessPages(
   app: FastifyInstance,
@@ -30,7 +36,16 @@ export async function registerAccessPages(
     ...dependencies,
     store: { claim: async (id, ttlMs) => (await store.count(id, ttlMs)) === 1 },
   })
-  const access: Access = { ...dependencies, tokens, apiUrl: options.apiUrl }
+  const access: Access = {
+    ...dependencies,
+    tokens,
+    async countSave({ account_id }) {
+      const saves = await store.count(`integration-saves/${account_id}`, hourMs)
+      if (saves > savesPerHourMax)
+        throw new PageError(429, tooManySaves, { retryAfterSeconds: hourMs / 1000 })
+    },
+    apiUrl: options.apiUrl,
+  }
   await app.register(async pages => {
     pages.addHook('preHandler', requireAccount)
     pages.get<{ Querystring: { done?: unknown } }>('/access', (request, reply) =>

@@ -60,7 +60,7 @@ function graph(days: readonly Day[], size: Size, classes: string): Html {
   // The label is the name of the picture, and the title the same for the mouse. Readers of the page skip what is inside.
   return html`<svg class="${classes}" role="img" aria-label="${usageText(days)}" viewBox="0 0 ${size.width} ${size.height}">
 <title>${usageText(days)}</title>
-${days.map((day, index) => bar(day, index * dayWidth, dayWidth, most, size))}
+${days.map((day, index) => (size === large || requestsOf(day) > 0) && bar(day, index * dayWidth, dayWidth, most, size))}
 <line class="axis" x1="0" x2="${size.width}" y1="${size.height}" y2="${size.height}"/>
 </svg>`
 }

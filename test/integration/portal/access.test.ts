@@ -1,6 +1,7 @@
 /** The pages under /access as a browser without JavaScript uses them, on the real app with its ports in memory. */
 import { request as httpRequest } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
+import { savesPerHourMax } from '../../../services/portal/access/register-access-pages.ts'
 import type { PortalKey } from '../../../services/portal/ports.ts'
 import { keyPrefix } from '../../../services/shared/api-keys/credentials.ts'
 import { type AccessPortal, type Person, startAccessPortal } from '../../support/portal/access.ts'
@@ -93,6 +94,18 @@ describe('an integration', () => {
     answers.push(await browser.post('/access/integrations', form))
     expect(answers.map(({ location }) => location)).toEqual(Array(3).fill('/access?done=added'))
     expect(await portal.accounts.integrations(account.account_id)).toHaveLength(1)
+  })
+
+  it('cannot be saved over and over: an account could fill the log', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    const path = `/access/integrations/${await addIntegration(person)}`
+    for (let saves = 1; saves < savesPerHourMax; saves++) {
+      expect((await person.browser.post(path, fields)).status).toBe(303)
+    }
+    const { status, headers } = await person.browser.post(path, fields)
+    expect(status).toBe(429)
+    expect(headers.get('retry-after')).toBe('3600')
   })
 
   it('that one more would exceed the limit is refused with the reason', async () => {
