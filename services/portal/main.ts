@@ -4,7 +4,7 @@
  */
 import type { Logger } from 'pino'
 import { keyDirectory } from '../shared/api-keys/api-keys.ts'
-import { type Config, ConfigError } from '../shared/config.ts'
+import type { Config } from '../shared/config.ts'
 import {
   databasesOf,
   kafkaSettings,
@@ -43,6 +43,8 @@ export async function runPortalProcess({
 }: ProcessDependencies): Promise<void> {
   const settings = requiredSettings(config)
   const portalUrl = settings.PLEDGEVIEW_PORTAL_URL
+  if (config.PLEDGEVIEW_SMTP_URL === undefined && oidcSettings(config) === undefined)
+    logger.warn('nobody can sign in: set PLEDGEVIEW_SMTP_URL or PLEDGEVIEW_OIDC_ISSUER')
   const closers: (() => unknown)[] = []
   try {
     const tables = openTables(serverSettings(config))
@@ -102,7 +104,7 @@ export async function runPortalProcess({
 }
 
 function requiredSettings(config: Config) {
-  const settings = required(config, [
+  return required(config, [
     'PLEDGEVIEW_KAFKA_BROKERS',
     'PLEDGEVIEW_CLICKHOUSE_URL',
     'PLEDGEVIEW_REDIS_URL',
@@ -111,10 +113,4 @@ function requiredSettings(config: Config) {
     'PLEDGEVIEW_PORTAL_URL',
     'PLEDGEVIEW_API_URL',
   ])
-  if (config.PLEDGEVIEW_SMTP_URL === undefined && oidcSettings(config) === undefined) {
-    throw new ConfigError(
-      'wrong settings:\n  PLEDGEVIEW_SMTP_URL: has to be set, or PLEDGEVIEW_OIDC_ISSUER: otherwise nobody can sign in',
-    )
-  }
-  return settings
 }

@@ -15,7 +15,7 @@ import { campaignEvent, pledgeEvent } from '../support/sample-events.ts'
 import { prerequisites } from './prerequisites.ts'
 import { type ComposeProject, composeProject } from './project.ts'
 
-const services = ['kafka', 'clickhouse', 'redis', 'schema-registry', 'projector', 'query']
+const services = ['kafka', 'clickhouse', 'redis', 'schema-registry', 'projector', 'query', 'portal']
 // The services that run official images, and those that run the program.
 const official = {
   kafka: imageOf('apache/kafka'),
@@ -23,7 +23,7 @@ const official = {
   redis: imageOf('redis'),
   'schema-registry': imageOf('apicurio/apicurio-registry-kafkasql'),
 }
-const ofProgram = ['migrate', 'pledgeview', 'projector', 'query']
+const ofProgram = ['migrate', 'pledgeview', 'projector', 'query', 'portal']
 // Not the name that the compose file builds: a later `docker compose up` must not run what a test built.
 const programImage = `pledgeview-test:${randomBytes(4).toString('hex')}`
 const soon = { timeout: 60_000, interval: 500 }
@@ -56,6 +56,7 @@ describe('docker-compose.yml', () => {
     for (const service of services) await expect.poll(() => healthOf(service), soon).toBe('healthy')
     const ready = await fetch(`${project.opsUrl}/readyz`)
     expect([ready.status, await ready.text()]).toEqual([200, expect.any(String)])
+    expect((await fetch(`${project.portalUrl}/sign-in`)).status).toBe(200)
   })
 
   test('appends events and issues a key through the image, and the API answers from them', async () => {

@@ -9,6 +9,7 @@ import { type RunResult, run } from '../support/containers/docker.ts'
 export interface ComposeProject {
   /** `http://127.0.0.1:port/api/v1` */
   apiUrl: string
+  portalUrl: string
   opsUrl: string
   /** Runs compose with these arguments; without `secrets` they are missing. The caller checks the exit code. */
   compose(args: readonly string[], options?: { secrets?: boolean; stdin?: string }): Promise<RunResult>
@@ -34,13 +35,14 @@ export async function composeProject(
   writeFileSync(override, JSON.stringify({ services }))
   const files = ['--file', 'docker-compose.yml', '--file', override]
   const name = `pledgeview-test-${randomBytes(4).toString('hex')}`
-  const ports = { api: await freePort(), ops: await freePort() }
+  const ports = { api: await freePort(), portal: await freePort(), ops: await freePort() }
   const environment = {
     COMPOSE_PROJECT_NAME: name,
     HOST_PORT_API: String(ports.api),
     HOST_PORT_OPS: String(ports.ops),
     HOST_PORT_KAFKA: String(await freePort()),
     HOST_PORT_CLICKHOUSE: String(await freePort()),
+    HOST_PORT_PORTAL: String(ports.portal),
     HOST_PORT_SCHEMA_REGISTRY: String(await freePort()),
   }
   const secrets = Object.fromEntries(
@@ -51,6 +53,7 @@ export async function composeProject(
 
   const project: ComposeProject = {
     apiUrl: `http://127.0.0.1:${ports.api}/api/v1`,
+    portalUrl: `http://localhost:${ports.portal}`,
     opsUrl: `http://127.0.0.1:${ports.ops}`,
     compose: (args, options = {}) =>
       run(program, [...first, ...files, ...args], {
@@ -80,6 +83,7 @@ export async function composeProject(
 }
 
 const secretNames = [
+  'PLEDGEVIEW_PORTAL_KEY',
   'PLEDGEVIEW_KEY_PEPPER',
   'PLEDGEVIEW_BACKER_KEY',
   'PLEDGEVIEW_CLICKHOUSE_PASSWORD',

@@ -26,7 +26,7 @@ beforeAll(async () => {
   const { kafka, clickHouse, redis, schemaRegistry = '' } = services.addresses
   const secret = () => randomBytes(32).toString('hex')
   reader = openReader({
-    ports: { 9094: portOf(`http://${kafka}`), 8081: portOf(schemaRegistry) },
+    ports: { 9094: portOf(`http://${kafka}`), 8082: portOf(schemaRegistry) },
     environment: {
       PLEDGEVIEW_KAFKA_BROKERS: kafka,
       PLEDGEVIEW_CLICKHOUSE_URL: clickHouse.url,

@@ -15,7 +15,11 @@ export interface SignInView {
 export function signInView({ csrf, next, email = '', fault, hasMail, hasProvider }: SignInView): Html {
   const query = next === undefined ? '' : `?next=${encodeURIComponent(next)}`
   return html`<h1>Sign in</h1>
-<p>There is no password. If you have no account yet, signing in creates a free one.</p>
+${
+  hasMail || hasProvider
+    ? html`<p>There is no password. If you have no account yet, signing in creates a free one.</p>`
+    : html`<p>Signing in is not set up here yet. Ask the operator of this service for a key.</p>`
+}
 ${hasProvider && html`<p><a href="/sign-in/provider${query}" role="button">Sign in with your platform account</a></p>`}
 ${
   hasMail &&
