@@ -103,6 +103,5 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   addAccountPages(app, { accounts, keys, sessions, cookies })
   registerPublicPages(app, dependencies)
   await registerAccessPages(app, dependencies)
-  registerPublicPages(app, dependencies)
   return app
 }

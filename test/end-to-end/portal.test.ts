@@ -1,0 +1,77 @@
+/** A person's whole path through the portal of the embedded service, as a browser without JavaScript goes it. */
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Browser, createBrowser } from '../support/portal/browser.ts'
+import { makeDataDirectory, type ServiceProcess, startServiceProcess } from '../support/service-process.ts'
+
+const directory = makeDataDirectory()
+let service: ServiceProcess
+let url: string
+
+beforeAll(async () => {
+  service = await startServiceProcess(['--no-demo', '--data-dir', directory.path])
+  url = /Open the portal: (\S+)/.exec(service.output())?.[1] ?? ''
+})
+
+afterAll(async () => {
+  await service?.stop()
+  directory.remove()
+})
+
+function latestMail(): string {
+  const folder = join(directory.path, 'outbox')
+  const [last = ''] = readdirSync(folder).sort().reverse()
+  return readFileSync(join(folder, last), 'utf8')
+}
+
+/** Sends the form with this action, with the fields that it has and these. */
+async function submit(browser: Browser, page: string, action: RegExp, fields: Record<string, string> = {}) {
+  const { text } = await browser.get(page)
+  const form = [...text.matchAll(/<form[^>]* action="([^"]*)"[^>]*>(.*?)<\/form>/gs)].find(([, found = '']) =>
+    action.test(found),
+  )
+  if (!form?.[1] || form[2] === undefined) throw new Error(`${page} has no form ${action}:\n${text}`)
+  const hidden = [...form[2].matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)]
+  return browser.post(form[1], {
+    ...Object.fromEntries(hidden.map(([, name, value]) => [name, value])),
+    ...fields,
+  })
+}
+
+test('npm start prints the address of the portal first, and keeps its files from others', () => {
+  expect(service.output()).toMatch(/^Open the portal: http:\/\/127\.0\.0\.1:\d+\n/m)
+  expect(service.output().indexOf('Open the portal')).toBeLessThan(service.output().indexOf('serves'))
+  expect(statSync(join(directory.path, 'portal.sqlite')).mode & 0o077).toBe(0)
+  expect(JSON.parse(readFileSync(join(directory.path, 'secrets.json'), 'utf8'))).toMatchObject({
+    portal_key: expect.stringMatching(/^[0-9a-f]{64}$/),
+  })
+})
+
+test('from the mail to a key that the API takes, and back to nothing', async () => {
+  const browser = createBrowser(url)
+  expect((await browser.get('/')).status).toBe(200)
+  await submit(browser, '/sign-in', /^\/sign-in$/, { email: 'ada@example.com' })
+  const code = /^ {4}(\d{4} \d{4})$/m.exec(latestMail())?.[1] ?? ''
+  expect(service.output()).toContain('Mail to ada@example.com')
+  const signedIn = await submit(browser, '/sign-in/code', /^\/sign-in\/code$/, { code })
+  expect(signedIn).toMatchObject({ status: 303, location: '/access' })
+
+  const integration = { name: 'Board', url: 'https://board.example', contact_email: 'ops@board.example' }
+  const added = await submit(browser, '/access/integrations/new', /^\/access\/integrations$/, integration)
+  expect(added.status).toBe(303)
+  const made = await submit(browser, '/access', /\/keys$/)
+  expect(made.status).toBe(200)
+  const key = /pv_live_[0-9A-Za-z]{24}/.exec(made.text)?.[0] ?? ''
+  const secret = /pv_secret_[0-9A-Za-z]+/.exec(made.text)?.[0] ?? ''
+  const call = () =>
+    fetch(`${service.apiUrl}/projects`, { headers: { 'x-api-key': key, 'x-api-secret': secret } })
+  expect((await call()).status).toBe(200)
+
+  const deleted = await submit(browser, '/account/delete', /^\/account\/delete$/)
+  expect(deleted).toMatchObject({ status: 303, location: '/account/deleted' })
+  await expect.poll(async () => (await call()).status).toBe(401)
+  expect((await browser.get('/account')).status).toBe(303)
+  const log = service.output().replaceAll(/^(Mail to|Subject:).*$/gm, '')
+  expect(log).not.toContain(secret)
+})
