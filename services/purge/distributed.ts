@@ -14,6 +14,7 @@ import {
 } from '../shared/distributed.ts'
 import { openKafkaInspector } from '../shared/event-log/kafka/inspector.ts'
 import { readRetention, type TopicRetention } from '../shared/event-log/kafka/retention.ts'
+import { rollStateTopics } from '../shared/event-log/kafka/roll-segments.ts'
 import { messageOf } from '../shared/message-of.ts'
 import { createLogger } from '../shared/ops/logger.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
@@ -77,12 +78,13 @@ async function purgeTopics({ config, isDry, removesRejects, now }: DistributedPu
       removesRejects: removesRejects && !isDry,
       logger: createLogger('error'),
     })
+    if (!isDry) await rollStateTopics(kafkaSettings(config), { logger: createLogger('error') })
     const done = !removesRejects ? 'nothing' : isDry ? 'deletes all messages' : 'deleted all messages'
     const { name, messages, isUnused, keptMs } = rejects
     const kept = `${counted(messages, 'reject')}; --rejects deletes them all`
     const until = keptMs === null ? null : now() + keptMs
     return [
-      ...topics.map(topic => topicCopy(topic, now())),
+      ...topics.map(topic => topicCopy(topic, { isDry, now: now() })),
       isUnused
         ? purged(`topic ${name}`, done)
         : // Also without a message: an earlier purge may have deleted them.
@@ -96,15 +98,23 @@ async function purgeTopics({ config, isDry, removesRejects, now }: DistributedPu
 // A deletion only moves the start of the partition. The brokers delete a file when they have begun the next one.
 const deletedRejects = 'bytes of deleted rejects in files of the brokers; no client can read them'
 
-function topicCopy({ name, compactionMs }: TopicRetention, now: number): PurgedCopy {
+function topicCopy(
+  { name, compactionMs, isPortals }: TopicRetention,
+  { isDry, now }: { isDry: boolean; now: number },
+): PurgedCopy {
   const copy = `topic ${name}`
   if (compactionMs === null) {
     const reason =
       'states that a newer event replaces, without a bound: set max.compaction.lag.ms of the topic'
     return unreached(copy, reason)
   }
-  const left = 'states that a newer event replaces, until each partition has one more event after this time'
-  return leftOver(copy, 'nothing: the brokers compact it', left, now + compactionMs)
+  // The platform publishes events all the time, but days may pass until someone signs up.
+  const done = isPortals
+    ? `${isDry ? 'appends' : 'appended'} a record to each partition: the brokers compact it`
+    : 'nothing: the brokers compact it'
+  const event = isPortals ? 'one more record: run the purge again then' : 'one more event after this time'
+  const left = `states that a newer event replaces, until each partition has ${event}`
+  return leftOver(copy, done, left, now + compactionMs)
 }
 
 /** A server's own logs have the texts of statements, with ids of campaigns and keys. */

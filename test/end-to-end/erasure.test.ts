@@ -9,11 +9,15 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { CampaignState } from '../../contracts/events/event.ts'
 import { openDataDirectory, readServiceAddress } from '../../services/embedded/data-directory.ts'
 import { openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
+import { openJournalStateTopic } from '../../services/shared/event-log/journal/state-topic.ts'
 import type { EventWriter, NewRecord } from '../../services/shared/event-log/port.ts'
+import type { StateTopic } from '../../services/shared/event-log/state-topic.ts'
 import { openTables } from '../../services/shared/tables/clickhouse.ts'
 import type { Tables } from '../../services/shared/tables/port.ts'
+import { accountChange } from '../support/accounts.ts'
 import { settingsFor } from '../support/clickhouse.ts'
 import { filesWith, tablesWith, tablesWithOldParts } from '../support/find-texts.ts'
+import { silent } from '../support/kafka/topics.ts'
 import {
   campaignEvent,
   campaignTombstone,
@@ -52,7 +56,8 @@ const description = personal('description')
 const reward = personal('reward')
 const backer = personal('backer')
 const inReject = personal('reject')
-const texts = [...Object.values(creator), description, reward, backer, inReject]
+const mailbox = personal('mailbox')
+const texts = [...Object.values(creator), description, reward, backer, inReject, mailbox]
 
 interface PurgedCopy {
   copy: string
@@ -66,12 +71,14 @@ describe('an erasure request', () => {
   const directory = makeDataDirectory()
   const files = openDataDirectory(join(directory.path, 'data'))
   let writer: EventWriter
+  let accounts: StateTopic<'accounts'>
   let service: ServiceProcess
   let tables: Tables
   let credentials: { key: string; secret: string }
 
   beforeAll(async () => {
     writer = await openJournalWriter(files.journal)
+    accounts = await openJournalStateTopic(files.journal, 'accounts', { logger: silent })
     service = await startServiceProcess(['--no-demo', '--data-dir', files.root], settings)
     const address = readServiceAddress(files)
     if (!address) throw new Error('the service has left no address')
@@ -83,6 +90,7 @@ describe('an erasure request', () => {
     await tables?.close()
     await service?.stop()
     await writer?.close()
+    await accounts?.close()
     directory.remove()
   })
 
@@ -122,9 +130,10 @@ describe('an erasure request', () => {
       async () => expect(await hasCampaign('slug-kept', creator.name)).toEqual([200, true]),
       soon,
     )
+    await accounts.write([accountChange('a', `${mailbox}@one.example`)])
     const rebuilt = await pledgeview('rebuild')
     expect(rebuilt.code, rebuilt.stderr).toBe(0)
-    expect(journalHas(description) && journalHas(backer) && journalHas(inReject)).toBe(true)
+    for (const text of [description, backer, inReject, mailbox]) expect(journalHas(text)).toBe(true)
     expect(filesWith(files.root, [creator.name]).some(path => path.startsWith('tables'))).toBe(true)
     expect(await tablesWith(tables, texts)).toEqual(
       expect.arrayContaining([
@@ -152,6 +161,7 @@ describe('an erasure request', () => {
         },
       }),
     ])
+    await accounts.write([{ key: 'a', state: null }])
     await vi.waitFor(
       async () => expect(await hasCampaign('slug-gone', description)).toEqual([404, false]),
       soon,
@@ -166,7 +176,10 @@ describe('an erasure request', () => {
       expect.objectContaining({ copy: 'event log', done: expect.stringContaining('removes 5 records') }),
     )
     expect(copiesOf(dry)).toContainEqual(expect.objectContaining({ copy: 'rejects', done: 'removes 1' }))
-    expect(journalHas(description) && journalHas(backer) && journalHas(inReject)).toBe(true)
+    expect(copiesOf(dry)).toContainEqual(
+      expect.objectContaining({ copy: 'accounts and notices', done: 'removes 1 record' }),
+    )
+    for (const text of [description, backer, inReject, mailbox]) expect(journalHas(text)).toBe(true)
     expect(await tablesWith(tables, texts)).toContain('pledgeview_shadow.campaigns')
   })
 

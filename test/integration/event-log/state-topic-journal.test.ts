@@ -7,9 +7,10 @@ import { expect, test } from 'vitest'
 import { compactJournal } from '../../../services/shared/event-log/journal/compact.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
 import { openJournalStateTopic } from '../../../services/shared/event-log/journal/state-topic.ts'
+import { accountEvent as account, accountChange as change } from '../../support/accounts.ts'
 import { filesWith } from '../../support/find-texts.ts'
 import { silent } from '../../support/kafka/topics.ts'
-import { account, change, describeStateTopic } from './state-topic.conformance.ts'
+import { describeStateTopic } from './state-topic.conformance.ts'
 
 const day = 86_400_000
 

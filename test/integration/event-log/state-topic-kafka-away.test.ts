@@ -2,12 +2,12 @@
 import { expect, test } from 'vitest'
 import { openKafkaStateTopic } from '../../../services/shared/event-log/kafka/state-topic.ts'
 import { StateTopicUnavailable } from '../../../services/shared/event-log/state-topic.ts'
+import { accountEvent as account, accountChange as change } from '../../support/accounts.ts'
 import { startKafka } from '../../support/kafka/broker.ts'
 import { kafkaRequirement, kafkaVersions } from '../../support/kafka/jars.ts'
 import { makeTopics, settingsFor } from '../../support/kafka/topics.ts'
 import { recordingLogger } from '../../support/recording-logger.ts'
 import { useService } from '../../support/services/test-service.ts'
-import { account, change } from './state-topic.conformance.ts'
 
 // The newest is enough: what is tested here is the client.
 const version = kafkaVersions[kafkaVersions.length - 1] ?? '4.4.0'

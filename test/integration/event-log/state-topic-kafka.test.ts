@@ -4,10 +4,11 @@ import { createKafka, topicName } from '../../../services/shared/event-log/kafka
 import { openKafkaStateTopic } from '../../../services/shared/event-log/kafka/state-topic.ts'
 import { createTopics } from '../../../services/shared/event-log/kafka/topics.ts'
 import { type StateTopic, StateTopicUnavailable } from '../../../services/shared/event-log/state-topic.ts'
+import { accountEvent as account, accountChange as change } from '../../support/accounts.ts'
 import { makeTopics, removeTopics, settingsFor, silent, withAdmin } from '../../support/kafka/topics.ts'
 import { kafkaServices } from '../../support/services/kafka.ts'
 import { useService } from '../../support/services/test-service.ts'
-import { account, change, describeStateTopic } from './state-topic.conformance.ts'
+import { describeStateTopic } from './state-topic.conformance.ts'
 
 describe.each(kafkaServices)('$name', service => {
   const kafka = useService(service)

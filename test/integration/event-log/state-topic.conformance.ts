@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import type { Logger } from 'pino'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { AccountEvent } from '../../../contracts/events/portal-event.ts'
 import {
   type StateChange,
   type StateTopic,
   StateTopicFull,
   type StateTopicOptions,
 } from '../../../services/shared/event-log/state-topic.ts'
+import { accountEvent as account, accountChange as change } from '../../support/accounts.ts'
 import { recordingLogger } from '../../support/recording-logger.ts'
 
 export interface StateTopicUnderTest {
@@ -185,17 +185,6 @@ export function describeStateTopic(name: string, make: () => Promise<StateTopicU
       expect(await (await open()).all()).toHaveLength(2_000)
     })
   })
-}
-
-export function account(key: string, email = `${key}@one.example`): AccountEvent {
-  return {
-    type: 'account',
-    data: { account_id: key, email, created_at: 1_790_000_000_000, sessions_valid_from: 0, changed_at: 0 },
-  }
-}
-
-export function change(key: string, email?: string): StateChange<'accounts'> {
-  return { key, state: account(key, email) }
 }
 
 function integration(accountId: string, id: string): StateChange<'accounts'> {

@@ -12,6 +12,8 @@ export interface TopicRetention {
   name: string
   /** How long a replaced record may wait for compaction, ms; null: without bound. */
   compactionMs: number | null
+  /** Whether only the portal writes it. */
+  isPortals: boolean
 }
 
 export interface RejectRetention {
@@ -43,14 +45,19 @@ export async function readRetention(
   try {
     const rejects = rejectTopicName(settings)
     if (removesRejects) await deleteMessages(admin, rejects)
-    const names = [...topics, ...portalTopics].map(topic => topicName(settings, topic))
+    const portals = portalTopics.map(topic => topicName(settings, topic))
+    const names = [...topics.map(topic => topicName(settings, topic)), ...portals]
     const configs = await readConfigs(admin, [...names, rejects])
     const value = (name: string, entry: string) => bounded(configs.get(name)?.[entry])
     const partitions = await admin.fetchTopicOffsets(rejects)
     const retentionMs = value(rejects, 'retention.ms')
     const segmentMs = value(rejects, 'segment.ms')
     return {
-      topics: names.map(name => ({ name, compactionMs: value(name, 'max.compaction.lag.ms') })),
+      topics: names.map(name => ({
+        name,
+        compactionMs: value(name, 'max.compaction.lag.ms'),
+        isPortals: portals.includes(name),
+      })),
       rejects: {
         name: rejects,
         messages: partitions.reduce((sum, { low, high }) => sum + Number(high) - Number(low), 0),
