@@ -1,4 +1,4 @@
-/** Changes of the topic `accounts`, for tests. */
+/** Changes of the portal's topics, for tests. */
 import type { AccountEvent } from '../../contracts/events/portal-event.ts'
 import type { StateChange } from '../../services/shared/event-log/state-topic.ts'
 
@@ -15,4 +15,19 @@ export function accountEvent(key: string, email = `${key}@one.example`): Account
 
 export function accountChange(key: string, email?: string): StateChange<'accounts'> {
   return { key, state: accountEvent(key, email) }
+}
+
+export function noticeChange(key: string): StateChange<'notices'> {
+  const at = 1_790_000_000_000
+  const mail = { recipient: 'a@one.example', subject: 'A key was created', text: 'Text', attempts: 0 }
+  const times = { created_at: at, sent_at: null, changed_at: at }
+  const data = {
+    notice_id: key,
+    rule: 'KEY_CREATED',
+    status: 'WAITING',
+    account_id: null,
+    ...mail,
+    ...times,
+  } as const
+  return { key, state: { type: 'notice', data } }
 }

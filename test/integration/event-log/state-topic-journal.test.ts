@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { compactJournal } from '../../../services/shared/event-log/journal/compact.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
 import { openJournalStateTopic } from '../../../services/shared/event-log/journal/state-topic.ts'
-import { accountEvent as account, accountChange as change } from '../../support/accounts.ts'
+import { accountEvent as account, accountChange as change, noticeChange } from '../../support/accounts.ts'
 import { filesWith } from '../../support/find-texts.ts'
 import { silent } from '../../support/kafka/topics.ts'
 import { describeStateTopic } from './state-topic.conformance.ts'
@@ -48,6 +48,18 @@ test('opening state topics leaves the journal readable for its projector, and fo
   expect(db.prepare('PRAGMA user_version').get()).toEqual({ user_version: 1 })
   db.close()
   for (const part of [accounts, reader, writer]) await part.close()
+  rmSync(directory, { recursive: true })
+})
+
+test('notices are kept beside accounts, and neither shows the other', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'state-topic-'))
+  const path = join(directory, 'journal.sqlite')
+  const notices = await openJournalStateTopic(path, 'notices', { logger: silent })
+  const accounts = await openJournalStateTopic(path, 'accounts', { logger: silent })
+  await Promise.all([notices.write([noticeChange('n')]), accounts.write([change('a')])])
+  expect((await notices.all()).map(({ key }) => key)).toEqual(['n'])
+  expect((await accounts.all()).map(({ key }) => key)).toEqual(['a'])
+  for (const part of [notices, accounts]) await part.close()
   rmSync(directory, { recursive: true })
 })
 

@@ -1,11 +1,19 @@
 /** State topics on Kafka: the promises, on brokers of both lines. */
 import { describe, expect, test } from 'vitest'
 import { createKafka, topicName } from '../../../services/shared/event-log/kafka/client.ts'
+import { rollStateTopics } from '../../../services/shared/event-log/kafka/roll-segments.ts'
 import { openKafkaStateTopic } from '../../../services/shared/event-log/kafka/state-topic.ts'
 import { createTopics } from '../../../services/shared/event-log/kafka/topics.ts'
 import { type StateTopic, StateTopicUnavailable } from '../../../services/shared/event-log/state-topic.ts'
-import { accountEvent as account, accountChange as change } from '../../support/accounts.ts'
-import { makeTopics, removeTopics, settingsFor, silent, withAdmin } from '../../support/kafka/topics.ts'
+import { accountEvent as account, accountChange as change, noticeChange } from '../../support/accounts.ts'
+import {
+  makeTopics,
+  readTopic,
+  removeTopics,
+  settingsFor,
+  silent,
+  withAdmin,
+} from '../../support/kafka/topics.ts'
 import { kafkaServices } from '../../support/services/kafka.ts'
 import { useService } from '../../support/services/test-service.ts'
 import { describeStateTopic } from './state-topic.conformance.ts'
@@ -51,6 +59,42 @@ describe.each(kafkaServices)('$name', service => {
     await expect(openKafkaStateTopic(settings, 'accounts', { logger: silent })).rejects.toThrow('migrate')
   })
 
+  test('rolled for a purge, topics that nobody writes to lose what was deleted, and keep what counts', async () => {
+    const settings = settingsFor(kafka().address)
+    const config = { 'cleanup.policy': 'compact', 'max.compaction.lag.ms': '1000' }
+    await makeTopics(settings, { partitions: 2, config })
+    const topic = await openKafkaStateTopic(settings, 'accounts', { logger: silent })
+    await topic.write([change('a', 'gone@one.example'), change('b', 'kept@one.example')])
+    await topic.write([{ key: 'a', state: null }])
+    const name = topicName(settings, 'accounts')
+    await expect
+      .poll(
+        async () => {
+          await rollStateTopics(settings, { logger: silent })
+          return textOf(await readTopic(settings, name))
+        },
+        { timeout: 60_000, interval: 1_100 },
+      )
+      .not.toContain('gone@one.example')
+    expect(textOf(await readTopic(settings, name))).toContain('kept@one.example')
+    expect(await topic.all()).toEqual([{ key: 'b', state: account('b', 'kept@one.example') }])
+    const later = await openKafkaStateTopic(settings, 'accounts', { logger: silent })
+    expect(await later.all()).toEqual([{ key: 'b', state: account('b', 'kept@one.example') }])
+    await topic.close()
+    await later.close()
+    await removeTopics(settings)
+  })
+
+  test('keeps notices beside accounts', async () => {
+    const settings = settingsFor(kafka().address)
+    await makeTopics(settings)
+    const topic = await openKafkaStateTopic(settings, 'notices', { logger: silent })
+    await topic.write([noticeChange('n')])
+    expect(await topic.get('n')).toEqual(noticeChange('n').state)
+    await topic.close()
+    await removeTopics(settings)
+  })
+
   test('begins again when the topic was made anew', async () => {
     const settings = settingsFor(kafka().address)
     const name = topicName(settings, 'accounts')
@@ -71,6 +115,10 @@ describe.each(kafkaServices)('$name', service => {
     await drop()
   })
 })
+
+function textOf(messages: readonly { value: Buffer | null }[]): string {
+  return messages.map(({ value }) => value?.toString('latin1') ?? '').join('\n')
+}
 
 async function keysOf(topic: StateTopic<'accounts'>): Promise<string[]> {
   try {
