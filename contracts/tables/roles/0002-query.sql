@@ -1,5 +1,6 @@
--- The query service: the public views, and the hashes that the credentials of a request are compared with. Grant this
--- role to the service's user. That user needs a profile with readonly = 0 or 2: with 1, no setting can be sent.
+-- The query service: the public views, and the hashes that the credentials of a request are compared with. It inserts how
+-- often each key is used. Grant this role to the service's user. That user needs a profile with readonly = 0: with 1, no
+-- setting can be sent, and with 2 it cannot insert.
 
 CREATE ROLE IF NOT EXISTS pledgeview_query;
 

@@ -1,6 +1,7 @@
--- The portal: the public views, the keys of accounts with their contact addresses, and how often each key was used. It
--- writes nothing here: what its users change are events. Grant this role to the service's user. That user needs a profile
--- with readonly = 0 or 2: with 1, no setting can be sent.
+-- The portal: the public views, the keys of accounts with their contact addresses, and how often each key was used. What
+-- its users change are events. It writes one thing here: it issues keys, so the first one may have to note the pepper that
+-- the tables depend on. Grant this role to the service's user. That user needs a profile with readonly = 0: with 1 or 2, it
+-- could not write.
 
 CREATE ROLE IF NOT EXISTS pledgeview_portal;
 
@@ -8,6 +9,7 @@ GRANT SELECT ON ${views}.* TO pledgeview_portal;
 GRANT SELECT ON ${model}.api_keys TO pledgeview_portal;
 GRANT SELECT ON ${model}.api_key_ledger TO pledgeview_portal;
 GRANT SELECT ON ${model}.identity TO pledgeview_portal;
+GRANT INSERT ON ${model}.identity TO pledgeview_portal;
 GRANT SELECT ON ${model}.watermark TO pledgeview_portal;
 GRANT SELECT ON ${model}.api_key_usage TO pledgeview_portal;
 GRANT SELECT ON ${model}.usage_runs TO pledgeview_portal;

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTables } from '../../../services/shared/tables/clickhouse.ts'
+import { holdTablesIdentity } from '../../../services/shared/tables/identity.ts'
 import { migrate, readMigrations } from '../../../services/shared/tables/migrate.ts'
 import { defaultDatabases, type Tables, TablesError } from '../../../services/shared/tables/port.ts'
 import { replicatedSettings } from '../../../services/shared/tables/replicated.ts'
@@ -101,6 +102,15 @@ describe('roles', () => {
       if (user === 'pledgeview_query') await written
       else await expect(written, table).rejects.toMatchObject({ type: 'ACCESS_DENIED' })
     }
+    await tables.close()
+  })
+
+  test('pledgeview_portal may note the pepper of the keys that it issues, and is refused with another one', async () => {
+    const tables = openTables({ ...settingsFor(own.clickHouse), user: 'pledgeview_portal', password: '' })
+    await holdTablesIdentity(tables, defaultDatabases, { PLEDGEVIEW_KEY_PEPPER: 'a pepper' })
+    await expect(
+      holdTablesIdentity(tables, defaultDatabases, { PLEDGEVIEW_KEY_PEPPER: 'another' }),
+    ).rejects.toThrow('PLEDGEVIEW_KEY_PEPPER differs')
     await tables.close()
   })
 
