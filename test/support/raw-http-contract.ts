@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type ErrorCode, errorBody } from '../../contracts/api/errors.ts'
 import type { ApiKey } from '../../services/query/auth/key-ring.ts'
-import { type Credentials, hashSecret } from '../../services/shared/api-keys/credentials.ts'
+import { type Credentials, generateSecret, hashSecret } from '../../services/shared/api-keys/credentials.ts'
 import { pepper, startTestApp, type TestApp, type TestAppSettings } from './query-app.ts'
 import { fakeTables } from './query-fake-tables.ts'
 import { type AnyResponse, expectEveryPromise } from './query-shape.ts'
@@ -15,9 +15,18 @@ import { connectRaw } from './raw-http.ts'
 export const reader: Credentials = { key: 'pv_live_reader0000000000', secret: 'the-secret-of-the-reader' }
 export const outsider: Credentials = { key: 'pv_live_outsider00000000', secret: 'the-secret-of-the-outsider' }
 export const colons: Credentials = { key: 'pv_live_colons0000000000', secret: ':a:secret:of:colons:' }
+/** Secrets as they are made now, and as they were made before they had a prefix. */
+export const current: Credentials = {
+  key: 'pv_live_current000000000',
+  secret: generateSecret(count => new Uint8Array(count).fill(7)),
+}
+export const earlier: Credentials = {
+  key: 'pv_live_earlier000000000',
+  secret: Buffer.alloc(32, 251).toString('base64url'),
+}
 
 const keys = new Map<string, ApiKey>(
-  [reader, outsider, colons].map(({ key, secret }) => [
+  [reader, outsider, colons, current, earlier].map(({ key, secret }) => [
     key,
     {
       key,
