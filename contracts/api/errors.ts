@@ -22,10 +22,10 @@ const definitions = {
   unauthorized: {
     status: 401,
     message: 'A valid API key and secret are required.',
-    help: '#authentication',
+    help: '#first-call',
   },
   forbidden: { status: 403, message: 'This API key does not carry the scope read:public.' },
-  not_found: { status: 404, message: 'There is no such public resource.', help: '#errors' },
+  not_found: { status: 404, message: 'There is no such public resource.', help: '#error-not_found' },
   method_not_allowed: { status: 405, message: 'Only GET and OPTIONS are supported here.' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
   headers_too_large: { status: 431, message: 'The request line and headers are too large.' },

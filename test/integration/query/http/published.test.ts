@@ -79,7 +79,7 @@ describe('an installation with addresses', () => {
     )
     expect(new Set(bodies)).toEqual(
       new Set([
-        `{"error":{"code":"unauthorized","message":"A valid API key and secret are required. See ${docs}#authentication"}}`,
+        `{"error":{"code":"unauthorized","message":"A valid API key and secret are required. See ${docs}#first-call"}}`,
       ]),
     )
   })
@@ -94,7 +94,7 @@ describe('an installation with addresses', () => {
     ]
     expect(new Set(bodies)).toEqual(
       new Set([
-        `{"error":{"code":"not_found","message":"There is no such public resource. See ${docs}#errors"}}`,
+        `{"error":{"code":"not_found","message":"There is no such public resource. See ${docs}#error-not_found"}}`,
       ]),
     )
   })
