@@ -73,5 +73,5 @@ describe('schemathesis', () => {
     // A warning means that the tool could not test something: no credentials, no existing campaign, or only refusals.
     expect(output).not.toContain('WARNINGS')
     expect(output).toMatch(/Tested: 8\n/)
-  }, 120_000)
+  }, 180_000)
 })

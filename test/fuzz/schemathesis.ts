@@ -17,7 +17,7 @@ const environment = join(cacheFolder, `schemathesis-${version}`)
 // Written last, so that an incomplete installation is never used.
 const installedMark = join(environment, 'installed')
 const installMsMax = 240_000
-const runMsMax = 60_000
+const runMsMax = 150_000
 
 export interface FuzzTarget {
   /** The address of the OpenAPI document. */
@@ -55,7 +55,7 @@ export async function schemathesisRequirement(): Promise<Requirement> {
 
 /**
  * Tests the API with all checks, with up to `examplesMax` requests per operation and phase, chosen by the seed. `code`
- * is 0 if nothing was found, and null if the tool took longer than a minute.
+ * is 0 if nothing was found, and null if the tool took longer than `runMsMax`.
  */
 export function runSchemathesis(
   { documentUrl, apiUrl, key, secret, directory }: FuzzTarget,
