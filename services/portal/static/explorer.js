@@ -50,30 +50,29 @@ function showCurl(form) {
 }
 
 async function send(form) {
-  const place = document.getElementById(`${form.dataset.id}-answer`)
   const button = form.querySelector('button.with-script')
   const [key, secret] = ['explorer-key', 'explorer-secret'].map(id => document.getElementById(id))
   const missing = [key, secret].find(field => field.value.trim() === '')
   if (missing) {
     missing.focus()
-    show(place, notice('Type your key and secret first: they are at the top of this page.'))
+    show(form, notice('Type your key and secret first: they are at the top of this page.'))
     return
   }
   if (!printable.test(key.value.trim()) || !printable.test(secret.value.trim())) {
     key.focus()
-    show(place, notice('The key or the secret has characters that none has. Copy both again.'))
+    show(form, notice('The key or the secret has characters that none has. Copy both again.'))
     return
   }
   button.disabled = true
-  show(place, element('p', {}, 'Waiting for the answer …'))
+  show(form, element('p', {}, 'Waiting for the answer …'))
   try {
-    show(place, ...(await answerOf(addressOf(form), key.value.trim(), secret.value.trim())))
+    show(form, ...(await answerOf(addressOf(form), key.value.trim(), secret.value.trim())))
   } catch (error) {
     const why =
       error.name === 'TimeoutError'
         ? `No answer came within ${answerMsMax / 1000} seconds.`
         : `No answer came from ${form.dataset.api}. It may be away, or your network or an extension of the browser keeps it from you.`
-    show(place, notice(why))
+    show(form, notice(why))
   } finally {
     button.disabled = false
   }
@@ -130,8 +129,10 @@ function notice(text) {
   return element('div', { class: 'notice bad' }, element('p', {}, text))
 }
 
-function show(place, ...nodes) {
-  place.replaceChildren(...nodes)
+// A screen reader reads the first line as soon as it is there. The rest would be too long to be read aloud unasked.
+function show(form, first, ...rest) {
+  document.getElementById(`${form.dataset.id}-status`).replaceChildren(first)
+  document.getElementById(`${form.dataset.id}-answer`).replaceChildren(...rest)
 }
 
 // Texts become text nodes: what an answer holds is never read as HTML.
