@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { errorBody, errorCodes, errors, invalidParameterBody } from '../../../contracts/api/errors.ts'
 import { errorBodySchema } from '../../../contracts/api/schemas.ts'
+import { guideContent } from '../../../services/portal/pages/guide/guide.ts'
 
 describe('the error registry', () => {
   it('gives the codes of the API the statuses that clients were promised', () => {
@@ -30,7 +31,9 @@ describe('the error registry', () => {
 
   it.each(['unauthorized', 'not_found'] as const)('leads from %s to the documentation', code => {
     const { message } = errorBody(code, 'https://portal.example/docs').error
-    expect(message).toMatch(/ See https:\/\/portal\.example\/docs#\w+$/)
+    expect(message).toMatch(/ See https:\/\/portal\.example\/docs#[\w-]+$/)
+    const anchor = message.split('#')[1]
+    expect(String(guideContent({ apiUrl: 'https://api.example/api/v1' }))).toContain(`id="${anchor}"`)
     expect(errorBody(code).error.message).toMatch(/ See \/api\/v1$/)
   })
 
