@@ -109,7 +109,8 @@ export function configurationText(configuration: ServerConfiguration): string {
     enable_webterminal: false,
     http_port: httpPort,
     ...(nativePort !== undefined && { tcp_port: nativePort }),
-    logger: { log: `${filesDirectory}/${logFile}`, size: '10M', count: 3 },
+    // Not asynchronous: a server that ends at its start must have written why.
+    logger: { log: `${filesDirectory}/${logFile}`, size: '10M', count: 3, async: false },
     max_server_memory_usage: memoryBytesMax,
     max_concurrent_queries: 100,
     // Folds and pages read little at a time. The defaults are meant for machines with hundreds of gigabytes.

@@ -61,10 +61,12 @@ export async function ingestToEnd(
   reader: EventReader,
   into: 'shadow' | 'live',
 ): Promise<void> {
-  const { tracker, shadowProjector, signal } = context
-  const target = await endsOf(reader)
+  const { tracker, shadowProjector, history, signal } = context
+  const target = await history.ends()
   const end = sumOf(target)
   const onLag = (lag: readonly PartitionLag[]) => {
+    // It does not hold all partitions yet (see `ingestTo`), so the sums would be too small.
+    if (lag.length < target.length) return
     const at = sumOf(lag.map(({ topic, partition, committed }) => ({ topic, partition, next: committed })))
     if (tracker.detail.logStart === null) tracker.note({ logStart: at })
     const start = tracker.detail.logStart ?? at
@@ -91,14 +93,12 @@ export interface IngestDependencies extends Omit<ProjectorDependencies, 'reader'
   onLag: (lag: readonly PartitionLag[]) => void
 }
 
-/** The ends of all partitions. This reader has all of them, because a rebuild has only one reader. */
-export async function endsOf(reader: EventReader): Promise<Position[]> {
-  return (await reader.lag()).map(({ topic, partition, end }) => ({ topic, partition, next: end }))
-}
-
 /**
  * Resolves when everything before `target` is in the ledger and committed. It may have read more than that. Rejects with
  * what the loop throws, or with the signal's reason.
+ *
+ * `target` has to name all partitions of the log, not only those that the reader holds. Usually it holds all. But if the
+ * answer to its join was lost, the group knows it twice for some seconds, and the member that nobody runs holds the others.
  */
 export async function ingestTo(
   { reader, onBatch, onRetry, onLag, ...dependencies }: IngestDependencies,
@@ -163,22 +163,24 @@ function pausableReader(reader: EventReader) {
         return { records: [], positions: [], assignment }
       }
       isPolling = true
-      const delivery = await reader
-        .poll(bounds, AbortSignal.any([signal, interruption.signal]))
-        .finally(() => {
-          isPolling = false
-        })
-      // What was open under an earlier assignment is delivered again.
-      if (delivery.assignment !== assignment) open.clear()
-      assignment = delivery.assignment
-      for (const position of delivery.positions) open.set(nameOf(position), position.next)
-      return delivery
+      try {
+        const delivery = await reader.poll(bounds, AbortSignal.any([signal, interruption.signal]))
+        // What was open under an earlier assignment is delivered again.
+        if (delivery.assignment !== assignment) open.clear()
+        assignment = delivery.assignment
+        for (const position of delivery.positions) open.set(nameOf(position), position.next)
+        return delivery
+      } finally {
+        // Only now: in between, a delivery that is not in `open` yet would look like silence.
+        isPolling = false
+      }
     },
     async commit(under, positions) {
       try {
         await reader.commit(under, positions)
       } catch (error) {
-        open.clear()
+        // A newer assignment may have delivered records meanwhile. They are still open.
+        if (under === assignment) open.clear()
         isPaused = false
         interruption = new AbortController()
         throw error

@@ -138,7 +138,7 @@ async function carryThrough(context: RebuildContext): Promise<void> {
       if (request.isDry) return await endDry(context, consumer)
       const beganAt = context.monotonicMs()
       await swapInTime(context, reader)
-      await notePresence(context, reader, beganAt)
+      await notePresence(context, beganAt)
     }
     // What the live projectors wrote during the swap may be in the previous tables, so it is read again.
     await tracker.enter('finishing')
@@ -157,13 +157,12 @@ async function carryThrough(context: RebuildContext): Promise<void> {
  * its deletion. A run that continues after the swap does not know how long ago the swap was.
  */
 async function notePresence(
-  { tables, databases, run, tracker, monotonicMs }: RebuildContext,
-  reader: EventReader,
+  { tables, databases, history, run, tracker, monotonicMs }: RebuildContext,
   beganAt: number,
 ): Promise<void> {
   const { kind, files } = tracker.detail.request
   if (kind !== 'rebuild' || files.length > 0) return
-  const partitions = (await reader.lag()).map(({ topic, partition }) => `${topic}/${partition}`)
+  const partitions = (await history.ends()).map(({ topic, partition }) => `${topic}/${partition}`)
   const msAgo = Math.round(monotonicMs() - beganAt)
   await writeNote(tables, databases, run, { kind: 'present', detail: { partitions, msAgo } })
 }

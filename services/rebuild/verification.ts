@@ -15,6 +15,8 @@ import { conditionOf, idsPerStatement, rangesOf, type Scope } from './scope.ts'
 import { shadowOf } from './shadow-tables.ts'
 
 const mismatchesMax = 10
+// A loss stays a loss, however often the shadow tables catch up. Nothing is refused for what was only late.
+const catchUpsMax = 2
 
 /** The rebuilt tables are not as they have to be. Nothing was swapped. */
 export class VerificationFailed extends Error {
@@ -44,11 +46,12 @@ export async function verifyAll(context: RebuildContext, reader: EventReader): P
     missing.push(...(await readMissing(tables, sides, range, { alsoKeys: done === 0 })))
   }
   // The live projectors may be ahead. So only what is still missing after the shadow tables have caught up is lost.
-  if (missing.length > 0) {
+  let lost: readonly Missing[] = missing
+  for (let round = 1; lost.length > 0 && round <= catchUpsMax; round++) {
     await withdrawals.carry(signal)
     await catchUp(context, reader)
+    lost = await stillMissing(tables, sides, lost)
   }
-  const lost = await stillMissing(tables, sides, missing)
   mustNotReturn(lost.filter(({ isWithdrawn }) => isWithdrawn))
   mustBeAccepted(context, lost)
 }

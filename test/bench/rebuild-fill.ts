@@ -14,7 +14,6 @@ import { liveConsumer } from '../../services/embedded/model.ts'
 import { foldWorkerSettings } from '../../services/projector/fold/fold-settings.ts'
 import { backerHasher } from '../../services/projector/ingest/backer-hash.ts'
 import { projectorSettings } from '../../services/projector/service.ts'
-import { endsOf } from '../../services/rebuild/ingest.ts'
 import { createShadowProjector } from '../../services/rebuild/shadow-projector.ts'
 import { readConfig } from '../../services/shared/config.ts'
 import { openJournalReader, openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
@@ -91,7 +90,7 @@ async function fillLedger(tables: Tables): Promise<void> {
       if (rejects > 0) throw new Error(`${rejects} records were rejected`)
     },
   })
-  const target = await endsOf(reader)
+  const target = (await reader.lag()).map(({ topic, partition, end }) => ({ topic, partition, next: end }))
   await model.ingest({ reader, target, into: 'live', onLag: () => {} }, new AbortController().signal)
   await reader.close()
 }

@@ -18,6 +18,10 @@ export interface MemoryLog {
   skip(topic: Topic, partition: number, count: number): void
   /** Gives the partitions to a new assignment, which continues from the committed offsets. */
   reassign(): void
+  /** Like `reassign`, but a member that nobody runs gets this partition, until the next `reassign`. */
+  lose(partition: number): void
+  /** The end of every partition. */
+  ends(): Position[]
   /** By `topic/partition`. */
   committed(): Record<string, number>
   /** Every commit that was accepted, in order. */
@@ -42,6 +46,7 @@ export function createMemoryLog(): MemoryLog {
   const commits: MemoryLog['commits'] = []
   const rejects: Reject[] = []
   let generation = 1
+  let lost: number | undefined
   let delivered = 0
   let refused = 0
 
@@ -52,10 +57,14 @@ export function createMemoryLog(): MemoryLog {
     return known
   }
 
+  function held(): Partition[] {
+    return [...partitions.values()].filter(({ partition }) => partition !== lost)
+  }
+
   function take(recordsMax: number): Delivery {
     const records: LogRecord[] = []
     const positions: Position[] = []
-    for (const partition of partitions.values()) {
+    for (const partition of held()) {
       const from = partition.next
       while (partition.next < partition.records.length && records.length < recordsMax) {
         const record = partition.records[partition.next]
@@ -68,6 +77,12 @@ export function createMemoryLog(): MemoryLog {
     }
     delivered += records.length
     return { records, positions, assignment: String(generation) }
+  }
+
+  function assign(lostPartition: number | undefined): void {
+    generation++
+    lost = lostPartition
+    for (const partition of partitions.values()) partition.next = partition.committed
   }
 
   const reader: EventReader = {
@@ -92,7 +107,7 @@ export function createMemoryLog(): MemoryLog {
       rejects.push(...more)
     },
     async lag() {
-      return [...partitions.values()].map(({ topic, partition, committed, records }) => ({
+      return held().map(({ topic, partition, committed, records }) => ({
         topic,
         partition,
         committed,
@@ -114,10 +129,14 @@ export function createMemoryLog(): MemoryLog {
     skip(topic, partition, count) {
       partitionOf(topic, partition).records.push(...Array.from({ length: count }, () => undefined))
     },
-    reassign() {
-      generation++
-      for (const partition of partitions.values()) partition.next = partition.committed
-    },
+    reassign: () => assign(undefined),
+    lose: assign,
+    ends: () =>
+      [...partitions.values()].map(({ topic, partition, records }) => ({
+        topic,
+        partition,
+        next: records.length,
+      })),
     committed: () => Object.fromEntries([...partitions].map(([name, { committed }]) => [name, committed])),
     commits,
     refusedCommits: () => refused,

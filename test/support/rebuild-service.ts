@@ -33,6 +33,8 @@ const settings = {
 /** Makes reading take many seconds, for tests that have to act before it ends. */
 export const slowly = { PLEDGEVIEW_BATCH_RECORDS_MAX: '4' }
 const askMs = 10
+// Only a hang takes this long, also on a busy machine.
+const readyMsMax = 120_000
 const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
 
 /** What the last line of `rebuild --json` says. */
@@ -150,7 +152,7 @@ export async function makeRebuildService(): Promise<RebuildService> {
       service = await startServiceProcess(['--no-demo', '--data-dir', directory.path], own)
       credentials ??= JSON.parse((await command(['keys', 'issue', ...identity, '--json'])).stdout)
       const isReady = async () => (await waiting(service)) === 0 && (await get('/stats')).status === 200
-      await vi.waitUntil(isReady, { timeout: 30_000, interval: 20 })
+      await vi.waitUntil(isReady, { timeout: readyMsMax, interval: 20 })
     },
 
     rebuild: (...args) => command(['rebuild', ...args]),
@@ -165,7 +167,7 @@ export async function makeRebuildService(): Promise<RebuildService> {
         const state = (await report())?.state
         return state && state.id !== before && (!isWorking(state) || phasesFrom.has(state.phase))
       }
-      await vi.waitUntil(isReached, { timeout: 30_000, interval: 5 })
+      await vi.waitUntil(isReached, { timeout: readyMsMax, interval: 5 })
     },
 
     answers,

@@ -17,5 +17,7 @@ export interface History {
   livePositions(): Promise<Position[]>
   /** The first records that were appended at this time (Unix ms) or later, or the ends of the partitions. */
   positionsAt(time: number): Promise<Position[]>
+  /** The ends of all partitions of the log: the offset that the next record of each will get. */
+  ends(): Promise<Position[]>
   close(): Promise<void>
 }

@@ -40,6 +40,10 @@ export async function openJournalHistory(path: string, { live }: { live: string 
       })
     },
 
+    async ends() {
+      return topics.map(topic => ({ topic, partition: onlyPartition, next: endOf(db, topic) }))
+    },
+
     async close() {
       if (db.isOpen) db.close()
     },

@@ -67,6 +67,11 @@ export async function openKafkaHistory(
       return positions
     },
 
+    async ends() {
+      const ranges = await readRanges(cluster)
+      return [...ranges.values()].map(({ topic, partition, high }) => ({ topic, partition, next: high }))
+    },
+
     close: () => admin.disconnect(),
   }
 }

@@ -1,0 +1,118 @@
+/** Reading up to a position, over rebalances of the reader's group. */
+import { setTimeout as delay, setImmediate } from 'node:timers/promises'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { createRejectCircuitBreaker } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
+import { type IngestDependencies, ingestTo } from '../../../services/rebuild/ingest.ts'
+import type { LogRecord } from '../../../services/shared/event-log/port.ts'
+import { defaultDatabases } from '../../../services/shared/tables/port.ts'
+import { createMemoryLog, type MemoryLog } from '../../support/memory-log.ts'
+import { hashBacker } from '../../support/model-tables.ts'
+
+const partitions = 3
+
+type Step =
+  | { kind: 'append'; partition: number }
+  | { kind: 'lose'; partition: number }
+  | { kind: 'reassign' }
+  | { kind: 'wait'; ms: number }
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('append' as const), partition: fc.nat(partitions - 1) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('lose' as const), partition: fc.nat(partitions - 1) }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('reassign' as const) }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.nat(3) }) },
+)
+
+test('waits for a partition that a member holds that nobody runs, and reads it when the group has forgotten that member', async () => {
+  const log = createMemoryLog()
+  for (let partition = 0; partition < partitions; partition++) append(log, partition)
+  log.lose(1)
+  const read = new Set<string>()
+  let isDone = false
+  const reading = ingestTo(dependenciesOf(log, read), log.ends(), new AbortController().signal).then(() => {
+    isDone = true
+  })
+  await expect.poll(() => log.committed()).toMatchObject({ 'campaigns/0': 1, 'campaigns/2': 1 })
+  // It looks at the log several times a second.
+  await delay(500)
+  expect(isDone).toBe(false)
+  log.reassign()
+  await reading
+  expect(read).toContain('campaigns/1 0')
+  expect(log.committed()).toEqual({ 'campaigns/0': 1, 'campaigns/1': 1, 'campaigns/2': 1 })
+})
+
+test('leaves out no record before the position, over rebalances that repeat records and that take partitions away', async () => {
+  const rounds = fc.integer({ min: 1, max: 4 })
+  const property = fc.asyncProperty(fc.array(step, { maxLength: 40 }), rounds, async (steps, roundsMax) => {
+    const log = createMemoryLog()
+    for (let partition = 0; partition < partitions; partition++) append(log, partition)
+    const read = new Set<string>()
+    const others = happen(log, steps)
+    for (let round = 0; round < roundsMax; round++) {
+      const target = log.ends()
+      await ingestTo(dependenciesOf(log, read), target, new AbortController().signal)
+      const before = target.flatMap(({ topic, partition, next }) =>
+        Array.from({ length: next }, (_, offset) => `${topic}/${partition} ${offset}`),
+      )
+      expect(before.filter(place => !read.has(place))).toEqual([])
+    }
+    await others
+  })
+  await fc.assert(property, { numRuns: 30 })
+}, 120_000)
+
+/** Everything ends with an assignment that has all partitions: the group forgets a member that nobody runs. */
+async function happen(log: MemoryLog, steps: readonly Step[]): Promise<void> {
+  for (const one of steps) {
+    if (one.kind === 'append') append(log, one.partition)
+    else if (one.kind === 'lose') log.lose(one.partition)
+    else if (one.kind === 'reassign') log.reassign()
+    else await (one.ms === 0 ? setImmediate() : delay(one.ms))
+  }
+  log.reassign()
+}
+
+function append(log: MemoryLog, partition: number): void {
+  log.append([{ topic: 'campaigns', key: Buffer.from('c'), value: Buffer.from('x') }], { partition })
+}
+
+function dependenciesOf(log: MemoryLog, read: Set<string>): IngestDependencies {
+  return {
+    reader: log.reader,
+    tables: { insert: () => delay(1), rows: never, run: never, close: never },
+    databases: defaultDatabases,
+    decode({ topic, partition, offset }: LogRecord) {
+      read.add(`${topic}/${partition} ${offset}`)
+      return { reason: 'it is not an event' }
+    },
+    hashBacker,
+    circuitBreaker: createRejectCircuitBreaker({ shareMax: 1, windowRecords: 1_000, rejectsMin: 1_000 }),
+    projector: 'test',
+    settings: {
+      batchRecordsMax: 10,
+      batchBytesMax: 1_000_000,
+      batchMsMax: 2,
+      idleMsMax: 5,
+      retryMsMax: 10_000,
+    },
+    onBatch: () => {},
+    onRetry: () => {},
+    onLag: () => {},
+    monotonicMs: () => performance.now(),
+    now: () => 0,
+    sleep: ms => delay(ms),
+    random: () => 0,
+  }
+}
+
+function never(): never {
+  throw new Error('reading asks the tables for nothing')
+}
