@@ -131,7 +131,7 @@ function notice(text) {
 
 // A screen reader reads the first line as soon as it is there. The rest would be too long to be read aloud unasked.
 function show(form, first, ...rest) {
-  document.getElementById(`${form.dataset.id}-status`).replaceChildren(first)
+  document.getElementById(`outcome-of-${form.dataset.id}`).replaceChildren(first)
   document.getElementById(`${form.dataset.id}-answer`).replaceChildren(...rest)
 }
 

@@ -62,7 +62,7 @@ ${asked.length === 0 ? html`<p>This request has no parameters.</p>` : html`<div 
 <div class="actions"><button type="submit" class="with-script">Send the request</button><button type="submit" class="without-script">Show the curl line</button><a href="/reference#${id}">Reference</a></div>
 </form>
 ${codeBlock({ id: `${id}-curl`, caption: 'The same with curl', text: curlOf({ apiUrl, path, parameters: asked, values }) })}
-<div class="with-script explorer-answer"><div id="${id}-status" role="status"></div><div id="${id}-answer"></div></div>
+<div class="with-script explorer-answer"><div id="outcome-of-${id}" role="status"></div><div id="${id}-answer"></div></div>
 </details>`
 }
 
