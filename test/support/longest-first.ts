@@ -18,6 +18,7 @@ export const longSuites: readonly string[] = [
   // Separate from the other one: each uses all of the CPU, and in parallel both would exceed their timeouts.
   'test/end-to-end/kickstarter.test.ts',
   'test/integration/**/*kafka-{group,records,cluster}.test.ts',
+  'test/integration/event-log/state-topic-kafka*.test.ts',
   'test/end-to-end/distributed-commands.test.ts',
   'test/end-to-end/away-too-long.test.ts',
   'test/integration/rebuild/**/*.test.ts',
