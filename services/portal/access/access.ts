@@ -66,7 +66,7 @@ export const doneTexts = {
   saved: 'The integration was saved.',
   removed: 'The integration was removed.',
   confirmed: 'The key stays: you have its secret.',
-  revoked: 'The key was revoked. The API refuses it.',
+  revoked: 'The key was revoked. The API refuses it within seconds.',
 } as const
 
 /** Tells the notices what happened. The answer neither waits for mails nor fails with them. */

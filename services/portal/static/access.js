@@ -2,23 +2,19 @@
 
 // A form that creates something is sent once, also after a double click. The server refuses the second one as well.
 for (const form of document.querySelectorAll('form[data-once]')) {
+  const status = document.createElement('span')
+  status.setAttribute('role', 'status')
+  form.append(' ', status)
   form.addEventListener('submit', event => {
-    if (form.dataset.sent) event.preventDefault()
-    form.dataset.sent = 'yes'
-    for (const button of form.querySelectorAll('button')) button.setAttribute('aria-disabled', 'true')
-    form.setAttribute('aria-busy', 'true')
+    if (status.textContent) event.preventDefault()
+    // A key takes some seconds until it is active.
+    status.textContent = 'One moment: the key is being made.'
+  })
+  // Back to a page that the browser kept: the form can be sent again.
+  addEventListener('pageshow', () => {
+    status.textContent = ''
   })
 }
-
-// Back to a page that the browser kept: its forms can be used again.
-addEventListener('pageshow', event => {
-  if (!event.persisted) return
-  for (const form of document.querySelectorAll('form[data-once]')) {
-    delete form.dataset.sent
-    form.removeAttribute('aria-busy')
-    for (const button of form.querySelectorAll('button')) button.removeAttribute('aria-disabled')
-  }
-})
 
 // The page of a new key is shown, so its secret has arrived: the key may stay.
 const confirmation = document.querySelector('form[data-confirm]')
