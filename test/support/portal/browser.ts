@@ -14,9 +14,8 @@ export interface Answer {
   location: string | undefined
 }
 
-/** A browser that has not been at this address yet. */
-export function createBrowser(url: string): Browser {
-  const cookies = new Map<string, string>()
+/** A browser. Without `cookies` it has not been at this address yet. */
+export function createBrowser(url: string, cookies = new Map<string, string>()): Browser {
   let csrf = ''
 
   async function send(path: string, init: RequestInit): Promise<Answer> {

@@ -1,0 +1,94 @@
+/** What a stranger can send to the portal is bounded, and other names and sites get nothing. */
+import { request as httpRequest } from 'node:http'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { startTestPortal, type TestPortal } from '../../support/portal/app.ts'
+
+let portal: TestPortal
+beforeEach(async () => {
+  portal = await startTestPortal()
+})
+afterEach(() => portal.close())
+
+/** The status of a GET with this Host. */
+function statusFor(host: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    httpRequest(`${portal.url}/sign-in`, { headers: { host } }, response => {
+      response.resume()
+      resolve(response.statusCode)
+    })
+      .on('error', reject)
+      .end()
+  })
+}
+
+/** What the portal answers to these bytes. */
+async function answerTo(bytes: string): Promise<string> {
+  const socket = connect(Number(new URL(portal.url).port), '127.0.0.1')
+  socket.on('error', () => undefined)
+  socket.write(bytes)
+  return text(socket)
+}
+
+test.each(['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example:80', '[::2]'])(
+  'a request for the name %s is refused',
+  async host => {
+    expect(await statusFor(host)).toBe(421)
+  },
+)
+
+test.each(['localhost', 'localhost:1234', '127.0.0.1', '[::1]:8081'])(
+  'a request for %s is answered',
+  async host => {
+    expect(await statusFor(host)).toBe(200)
+  },
+)
+
+test('a request without a Host is refused', async () => {
+  expect(await answerTo('GET /sign-in HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.1 421 /)
+})
+
+test('a form that is too large is refused', async () => {
+  const browser = portal.browser()
+  await browser.get('/sign-in')
+  expect((await browser.post('/sign-in', { email: 'a'.repeat(40_000) })).status).toBe(413)
+})
+
+test('only forms are read', async () => {
+  const answer = await portal.browser().post('/sign-in', {}, { 'content-type': 'application/json' })
+  expect(answer.status).toBe(415)
+})
+
+test.each([
+  ['bytes that are no request', 'hello\r\n\r\n', 400],
+  [
+    'headers that are too large',
+    `GET / HTTP/1.1\r\nHost: localhost\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`,
+    431,
+  ],
+])('%s are answered with the security headers', async (_name, bytes, status) => {
+  const answer = await answerTo(bytes)
+  expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+  expect(answer).toContain("content-security-policy: default-src 'none'")
+})
+
+test.each([
+  [{ origin: 'https://evil.example' }],
+  [{ origin: 'null' }],
+  [{ 'sec-fetch-site': 'cross-site' }],
+  [{ 'sec-fetch-site': 'same-site' }],
+])('a form that another site sends with a stolen token is refused: %j', async headers => {
+  const browser = portal.browser()
+  await browser.get('/sign-in')
+  expect((await browser.post('/sign-in', { email: 'ada@example.com' }, headers)).status).toBe(403)
+  expect(portal.mailer.mails).toEqual([])
+})
+
+test('the token of one browser is of no use in another', async () => {
+  const [victim, thief] = [portal.browser(), portal.browser()]
+  await victim.get('/sign-in')
+  const { text: page } = await thief.get('/sign-in')
+  const _csrf = /name="_csrf" value="([^"]*)"/.exec(page)?.[1] ?? ''
+  expect((await victim.post('/sign-in', { _csrf, email: 'ada@example.com' })).status).toBe(403)
+})
