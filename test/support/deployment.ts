@@ -19,6 +19,7 @@ export interface Deployment {
   environment: Readonly<Record<string, string>>
   startProjector(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>
   startQuery(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>
+  startPortal(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>
   /** Runs a command to its end. */
   command(
     args: readonly string[],
@@ -58,6 +59,7 @@ export async function deploy(
     environment,
     startProjector: more => start('projector', more),
     startQuery: more => start('query', more),
+    startPortal: more => start('portal', more),
     command: (args, stdin, more) => runCli(args, stdin, { ...environment, ...more }),
     async stop() {
       await Promise.all(processes.map(started => started.stop()))

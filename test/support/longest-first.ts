@@ -25,6 +25,7 @@ export const longSuites: readonly string[] = [
   'test/simulation/{mirrors,clickhouse,safeguards}.test.ts',
   'test/integration/**/list-index.test.ts',
   'test/end-to-end/any-services.test.ts',
+  'test/end-to-end/portal-distributed.test.ts',
   'test/fuzz/**/*.test.ts',
   'test/bench/**/*.test.ts',
 ]
