@@ -20,7 +20,7 @@ import { createMetrics } from '../shared/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../shared/ops/ops-server.ts'
 import { createRedisConnection } from '../shared/redis/connection.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
-import { holdTablesIdentity } from '../shared/tables/identity.ts'
+import { checkTablesIdentity } from '../shared/tables/identity.ts'
 import { oidcSettings, smtpMailer, startPortalService } from './service.ts'
 import { createRedisStore } from './store/redis-store.ts'
 
@@ -50,7 +50,7 @@ export async function runPortalProcess({
     const tables = openTables(serverSettings(config))
     closers.push(() => tables.close())
     const databases = databasesOf(config)
-    await holdTablesIdentity(tables, databases, { PLEDGEVIEW_KEY_PEPPER: settings.PLEDGEVIEW_KEY_PEPPER })
+    await checkTablesIdentity(tables, databases, { PLEDGEVIEW_KEY_PEPPER: settings.PLEDGEVIEW_KEY_PEPPER })
     const encode = await stateEncoderOf(config)
     const writer = await openKafkaWriter(kafkaSettings(config), { logger })
     closers.push(() => writer.close())
