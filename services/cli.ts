@@ -31,6 +31,10 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'issue | list | revoke: the API keys of an account',
     load: async () => (await import('./commands/keys.ts')).keysCommand,
   },
+  notify: {
+    summary: 'send one mail to each contact of active keys, for example before a breaking change',
+    load: async () => (await import('./commands/notify.ts')).notifyCommand,
+  },
   status: {
     summary: 'how far the projection is, and what it holds',
     load: async () => (await import('./commands/status.ts')).statusCommand,

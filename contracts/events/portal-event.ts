@@ -40,7 +40,7 @@ export interface IntegrationState {
 
 export type NoticeRule = 'UNKNOWN' | 'KEY_CREATED' | 'KEY_REVOKED' | 'RUNAWAY_TRAFFIC' | 'ANNOUNCEMENT'
 
-export type NoticeStatus = 'UNKNOWN' | 'WAITING' | 'SENT' | 'GIVEN_UP'
+export type NoticeStatus = 'UNKNOWN' | 'WAITING' | 'SENT' | 'GIVEN_UP' | 'SENDING'
 
 export interface NoticeState {
   notice_id: string
@@ -54,6 +54,8 @@ export interface NoticeState {
   created_at: TimestampMs
   sent_at: TimestampMs | null
   changed_at: TimestampMs
+  /** Not null: a claim, a record of its own. */
+  sender: string | null
 }
 
 /** What a record of the topic `accounts` holds. */
@@ -83,7 +85,9 @@ export function portalKeyOf(event: PortalEvent): string {
     case 'integration':
       return `${event.data.account_id}/${event.data.integration_id}`
     case 'notice':
-      return event.data.notice_id
+      return event.data.sender === null
+        ? event.data.notice_id
+        : `${event.data.notice_id}/${event.data.sender}`
     default:
       return event satisfies never
   }
@@ -110,6 +114,7 @@ export function portalFaultOf(event: PortalEvent): Fault | undefined {
     case 'notice':
       return (
         idFault('notice_id', event.data.notice_id) ??
+        (event.data.sender === null ? undefined : idFault('sender', event.data.sender)) ??
         numberFault('attempts', event.data.attempts) ??
         numberFault('created_at', event.data.created_at) ??
         numberFault('sent_at', event.data.sent_at ?? 0) ??
@@ -134,6 +139,6 @@ function idFault(field: string, id: string): Fault | undefined {
   if (id.length > portalIdLengthMax) {
     return { field, reason: `is longer than ${portalIdLengthMax} characters` }
   }
-  // A slash would make `account_id/integration_id` ambiguous.
+  // A slash would make `account_id/integration_id` and `notice_id/sender` ambiguous.
   return id.includes('/') ? { field, reason: 'holds a slash' } : undefined
 }

@@ -60,6 +60,7 @@ export async function startEmbeddedPortal(options: EmbeddedPortalOptions): Promi
     portalKey: readPortalKey(directory, config.PLEDGEVIEW_PORTAL_KEY, randomBytes),
     hosts: [...loopbackHosts, config.PLEDGEVIEW_HOST.toLowerCase()],
     accountsTopic: await openJournalStateTopic(directory.journal, 'accounts', { logger }),
+    noticesTopic: await openJournalStateTopic(directory.journal, 'notices', { logger }),
     store,
     mailer,
     keyAdmin: { directory: model.keys, writer: model.writer, pepper: model.secrets.keyPepper },

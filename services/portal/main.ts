@@ -55,6 +55,7 @@ export async function runPortalProcess({
     const writer = await openKafkaWriter(kafkaSettings(config), { logger })
     closers.push(() => writer.close())
     const accountsTopic = await openKafkaStateTopic(kafkaSettings(config), 'accounts', { logger })
+    const noticesTopic = await openKafkaStateTopic(kafkaSettings(config), 'notices', { logger })
     const portal = await startPortalService({
       config,
       portalUrl,
@@ -62,6 +63,7 @@ export async function runPortalProcess({
       portalKey: settings.PLEDGEVIEW_PORTAL_KEY,
       hosts: [],
       accountsTopic,
+      noticesTopic,
       store: createRedisStore({
         connection: createRedisConnection(
           { url: settings.PLEDGEVIEW_REDIS_URL, name: 'pledgeview-portal', deadlineMs: redisMsMax },

@@ -115,11 +115,17 @@ export interface Mailer {
   close(): Promise<void>
 }
 
-/** What the notices need to know of the portal's own actions. Never throws: a mail that fails is retried elsewhere. */
+/**
+ * Mails about a key that somebody created or revoked, to the account and to the contact of the integration. Resolves when the mails
+ * are noted; they are sent elsewhere, and retried.
+ */
 export interface KeyNotices {
-  created(account: Account, integration: Integration, keyPrefix: string): Promise<void>
-  revoked(account: Account, name: string, keyPrefix: string): Promise<void>
+  created(account: Account, integration: KeyOwner, keyPrefix: string): Promise<void>
+  revoked(account: Account, integration: KeyOwner, keyPrefix: string): Promise<void>
 }
+
+/** An integration, or a key that carries its name and contact. */
+export type KeyOwner = Pick<Integration, 'name' | 'contact_email'>
 
 /** What the landing page says of the data. */
 export interface LiveState {

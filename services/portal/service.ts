@@ -2,7 +2,7 @@
  * The portal, wired to what it needs. The embedded process and the separate portal processes use this same wiring. What differs
  * between them is passed in.
  */
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { KeyAdmin } from '../shared/api-keys/api-keys.ts'
@@ -18,7 +18,9 @@ import { createKeySweeper } from './keys/key-sweeper.ts'
 import { createPortalKeys } from './keys/portal-keys.ts'
 import { createLiveStateReader } from './live-state/live-state.ts'
 import { createSmtpMailer } from './mail/smtp-mailer.ts'
-import type { KeyNotices, Mailer } from './ports.ts'
+import { createNoticeSender, type NoticeSender } from './notices/notice-sender.ts'
+import { createKeyNotices } from './notices/queue.ts'
+import type { Accounts, KeyNotices, Mailer } from './ports.ts'
 import type { OidcSettings } from './sign-in/oidc-client.ts'
 import type { PortalStore } from './store/port.ts'
 import { createUsageReader } from './usage/usage-reader.ts'
@@ -33,6 +35,8 @@ export interface PortalServiceDependencies {
   hosts: readonly string[]
   /** The service closes it. */
   accountsTopic: StateTopic<'accounts'>
+  /** The service closes it. */
+  noticesTopic: StateTopic<'notices'>
   /** The service closes it. */
   store: PortalStore
   /** Undefined: people cannot sign in by mail. The service closes it. */
@@ -52,7 +56,8 @@ export interface PortalService {
 
 /** Reads the accounts and creates the app. */
 export async function startPortalService(dependencies: PortalServiceDependencies): Promise<PortalService> {
-  const { config, portalKey, accountsTopic, store, mailer, tables, databases, logger } = dependencies
+  const { config, portalKey, accountsTopic, noticesTopic, store, mailer, tables, databases, logger } =
+    dependencies
   const accounts = await openAccounts({ topic: accountsTopic, portalKey, now: Date.now, logger })
   const keyAdmin = { ...dependencies.keyAdmin, ...clocks }
   const sweeper = createKeySweeper({
@@ -61,12 +66,13 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     admin: keyAdmin,
     onError: error => logger.warn({ error: messageOf(error) }, 'keys that have ended could not be swept'),
   })
+  const { notices, sender } = noticesOf(dependencies, accounts)
   const app = await createPortalApp({
     accounts,
     keys: createPortalKeys(keyAdmin),
     usage: createUsageReader({ tables, databases, now: Date.now }),
     mailer: mailer ?? noMailer,
-    notices: noNotices,
+    notices,
     live: createLiveStateReader({
       tables,
       databases,
@@ -90,17 +96,42 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     logger,
   })
   sweeper.start()
+  sender?.start()
   return {
     app,
-    readiness: () => ({ store: store.check(), accounts: accountsTopic.health() }),
+    readiness: () => ({
+      store: store.check(),
+      accounts: accountsTopic.health(),
+      notices: noticesTopic.health(),
+    }),
     async close() {
       await closeServer(app)
       await sweeper.close()
+      await sender?.close()
+      await noticesTopic.close()
       await accounts.close()
       await mailer?.close()
       await store.close()
     },
   }
+}
+
+/** The notices by mail. Without a mailer there are none. */
+function noticesOf(
+  dependencies: PortalServiceDependencies,
+  accounts: Accounts,
+): { notices: KeyNotices; sender?: NoticeSender } {
+  const { noticesTopic: topic, mailer, portalUrl } = dependencies
+  if (mailer === undefined) return { notices: noNotices }
+  const parts = { ...dependencies, ...clocks, topic, portalUrl: new URL(portalUrl).origin }
+  const sender = createNoticeSender({
+    ...parts,
+    mailer,
+    sender: randomUUID(),
+    random: Math.random,
+    hasAccount: async accountId => (await accounts.find(accountId)) !== undefined,
+  })
+  return { notices: createKeyNotices({ ...parts, wake: sender.wake }), sender }
 }
 
 /** The mailer of the settings; `undefined` if no mail server is configured. */

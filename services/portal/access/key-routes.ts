@@ -127,7 +127,7 @@ async function revoke(
     const isRevoked = (await findKey(access, account, request.params.name))?.status === 'revoked'
     return isRevoked ? toOverview(reply, 'revoked') : sendProblem(reply, 'The key was not revoked', reason)
   }
-  notify(access, () => access.notices.revoked(account, key.name, keyPrefix(key.key)))
+  notify(access, () => access.notices.revoked(account, key, keyPrefix(key.key)))
   return toOverview(reply, 'revoked')
 }
 
@@ -185,7 +185,7 @@ async function makeReplacement(
   await endIfRemoved(access, account, integration, made.key)
   notify(access, async () => {
     await access.notices.created(account, integration, keyPrefix(made.key))
-    if (overlap.overlap === 'at-once') await access.notices.revoked(account, old.name, keyPrefix(old.key))
+    if (overlap.overlap === 'at-once') await access.notices.revoked(account, old, keyPrefix(old.key))
   })
   return {
     ...made,

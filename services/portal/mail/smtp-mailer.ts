@@ -67,7 +67,7 @@ function messageOf({ id, to, subject, text }: Mail, from: string, host: string) 
 /** Throws `MailError`. Its message names the step and the server's code, and neither an address nor a text. */
 async function within(msMax: number, sent: Promise<unknown>): Promise<void> {
   const timeout = Promise.withResolvers<never>()
-  const timer = setTimeout(() => timeout.reject(new MailError(`no answer within ${msMax} ms`)), msMax)
+  const timer = setTimeout(() => timeout.reject(late(msMax)), msMax)
   try {
     await Promise.race([sent, timeout.promise])
   } catch (error) {
@@ -75,12 +75,28 @@ async function within(msMax: number, sent: Promise<unknown>): Promise<void> {
       sent.catch(() => undefined)
       throw error
     }
-    const { code = 'unknown', responseCode } = error as { code?: string; responseCode?: number }
+    const { code = 'unknown', responseCode, command } = error as SmtpFailure
     const isRefusedAddress = code === 'EENVELOPE' && (responseCode ?? 0) >= 500
-    throw new MailError(`the mail server refused: ${code} ${responseCode ?? ''}`.trim(), { isRefusedAddress })
+    const isInDoubt = responseCode === undefined && command !== 'CONN' && !beforeTheMail.has(code)
+    const reason = `the mail server refused: ${code} ${responseCode ?? ''}`.trim()
+    throw new MailError(reason, { isRefusedAddress, isInDoubt })
   } finally {
     clearTimeout(timer)
   }
+}
+
+interface SmtpFailure {
+  code?: string
+  responseCode?: number
+  /** The step that failed. */
+  command?: string
+}
+
+// With these, the connection never got as far as the mail.
+const beforeTheMail: ReadonlySet<string> = new Set(['EDNS', 'ETLS', 'EAUTH', 'ENOAUTH', 'EENVELOPE'])
+
+function late(msMax: number): MailError {
+  return new MailError(`no answer within ${msMax} ms`, { isInDoubt: true })
 }
 
 function isLoopback(hostname: string): boolean {

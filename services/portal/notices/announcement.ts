@@ -1,0 +1,177 @@
+/**
+ * An announcement: one mail to each of many addresses, once, also if it is sent by several processes, or killed and run again.
+ *
+ * The topic has one record for each address, by a keyed hash: no address is kept. A mail in doubt (claims.ts) is reported, and sent only
+ * with `retriesDoubtful`. A name stands for one subject and text.
+ */
+import { createHash, createHmac } from 'node:crypto'
+import type { NoticeState } from '../../../contracts/events/portal-event.ts'
+import type { StateTopic } from '../../shared/event-log/state-topic.ts'
+import type { Sleep } from '../../shared/sleep.ts'
+import { doubtfulMs, isSettled } from './claims.ts'
+import { blank, changeOf, type DeliverDependencies, type Delivery, deliver, type Notice } from './deliver.ts'
+import type { MailText } from './texts.ts'
+
+export interface AnnouncementDependencies extends DeliverDependencies {
+  /** PLEDGEVIEW_PORTAL_KEY. */
+  portalKey: string
+  sleep: Sleep
+  /** Ends it between two mails. */
+  signal: AbortSignal
+}
+
+export interface Announcement extends MailText {
+  /** 1 to 64 letters, digits and hyphens. */
+  name: string
+  addresses: readonly string[]
+  isDry: boolean
+  retriesDoubtful: boolean
+}
+
+export interface AnnouncementReport {
+  sent: number
+  /** Sent before this run, or by another process. */
+  alreadySent: number
+  /** The mail server takes no mail for them. Not tried again. */
+  refused: number
+  /** Not sent yet: the mail server failed, or the run was stopped. In a dry run: what would be sent. */
+  left: number
+  /** Why the last mail that failed was not sent. */
+  lastFailure: string | undefined
+  /** It is not known whether they have the mail. */
+  doubtful: string[]
+}
+
+/** The name was used for another subject or text. */
+export class OtherAnnouncement extends Error {
+  override name = 'OtherAnnouncement'
+}
+
+export const namePattern = /^[A-Za-z0-9-]{1,64}$/
+
+// The server is down: a person has to look.
+const failuresMax = 5
+const busyPauseMs = 1_000
+
+/** Sends to each address that does not have the mail yet. Run it again to go on. */
+export async function announce(
+  dependencies: AnnouncementDependencies,
+  announcement: Announcement,
+): Promise<AnnouncementReport> {
+  const { topic, now, monotonicMs, sleep, signal } = dependencies
+  const { isDry, retriesDoubtful } = announcement
+  await topic.refresh()
+  await holdText(dependencies, announcement)
+  const report = { sent: 0, alreadySent: 0, refused: 0, left: 0, lastFailure: undefined, doubtful: [] }
+  if (isDry) return dryReport(dependencies, announcement, report)
+
+  const counted: AnnouncementReport = report
+  const deadline = monotonicMs() + doubtfulMs
+  let pending = [...announcement.addresses]
+  let failures = 0
+  // What another process is sending is looked at again, until it is sent or in doubt.
+  while (pending.length > 0) {
+    const busy: string[] = []
+    for (const [index, address] of pending.entries()) {
+      if (signal.aborted || failures >= failuresMax) {
+        counted.left += pending.length - index
+        break
+      }
+      const notice = noticeOf(dependencies.portalKey, announcement, address, now())
+      const outcome = await deliver(dependencies, notice, { takesDoubtful: retriesDoubtful })
+      failures = outcome.kind === 'failed' ? failures + 1 : outcome.kind === 'sent' ? 0 : failures
+      if (outcome.kind === 'busy') busy.push(address)
+      else add(counted, outcome, address, await topic.get(notice.notice_id))
+    }
+    const isOver = monotonicMs() > deadline || signal.aborted || failures >= failuresMax
+    if (isOver) counted.doubtful.push(...busy)
+    pending = isOver ? [] : busy
+    if (pending.length > 0) await sleep(busyPauseMs, signal)
+  }
+  return counted
+}
+
+function add(
+  report: AnnouncementReport,
+  outcome: Exclude<Delivery, { kind: 'busy' }>,
+  address: string,
+  state: { data: NoticeState } | undefined,
+): void {
+  switch (outcome.kind) {
+    case 'sent':
+      report.sent++
+      return
+    case 'settled':
+      if (state?.data.status === 'GIVEN_UP') report.refused++
+      else report.alreadySent++
+      return
+    case 'refused':
+      report.refused++
+      return
+    case 'doubtful':
+      report.doubtful.push(address)
+      return
+    case 'failed':
+      report.left++
+      report.lastFailure = outcome.reason
+      return
+    default:
+      outcome satisfies never
+  }
+}
+
+async function dryReport(
+  { topic, portalKey, now }: AnnouncementDependencies,
+  announcement: Announcement,
+  report: AnnouncementReport,
+): Promise<AnnouncementReport> {
+  for (const address of announcement.addresses) {
+    const { notice_id } = noticeOf(portalKey, announcement, address, now())
+    const states = (await topic.group(notice_id)).map(({ state }) => state.data)
+    const settled = states.find(isSettled)
+    if (settled) add(report, { kind: 'settled' }, address, { data: settled })
+    else if (states.length > 0 && !announcement.retriesDoubtful) report.doubtful.push(address)
+    else report.left++
+  }
+  return report
+}
+
+/** Notes what the name stands for. Throws `OtherAnnouncement` if it stands for something else. */
+async function holdText(
+  { topic, now }: AnnouncementDependencies,
+  { name, subject, text, isDry }: Announcement,
+): Promise<void> {
+  const id = `announcement.${name}`
+  const digest = createHash('sha256')
+    .update(JSON.stringify([subject, text]))
+    .digest('hex')
+  const present = await topic.get(id)
+  if (present && present.data.subject !== digest) {
+    throw new OtherAnnouncement(
+      `--id ${name} was used for another subject or text: take another id, or the same subject and text`,
+    )
+  }
+  if (present || isDry) return
+  const at = now()
+  const head: Notice = {
+    ...{ notice_id: id, rule: 'ANNOUNCEMENT', account_id: null, attempts: 0, created_at: at },
+    ...{ ...blank, subject: digest },
+  }
+  await topic.write([changeOf(head, { status: 'SENT', sent_at: at })])
+}
+
+function noticeOf(
+  portalKey: string,
+  { name, subject, text }: Announcement,
+  address: string,
+  at: number,
+): Notice {
+  const hash = createHmac('sha256', portalKey).update(`announcement to ${address}`).digest('hex')
+  return {
+    notice_id: `announcement.${name}.${hash.slice(0, 32)}`,
+    rule: 'ANNOUNCEMENT',
+    account_id: null,
+    ...{ recipient: address, subject, text },
+    ...{ attempts: 0, created_at: at },
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * Sends the mail of a notice, at most once: claim, send, mark as sent.
+ *
+ * How it fails: if the server refuses the mail, the claim is taken back, and the mail may be sent later. If it is not known whether the
+ * server has it (it does not answer, or this process is killed), the claim stays, and the mail is in doubt.
+ */
+import type { NoticeState } from '../../../contracts/events/portal-event.ts'
+import type { StateTopic } from '../../shared/event-log/state-topic.ts'
+import { messageOf } from '../../shared/message-of.ts'
+import { retry } from '../../shared/retry.ts'
+import { MailError } from '../mail/mail-error.ts'
+import type { Mailer } from '../ports.ts'
+import type { ClaimNotice } from './claims.ts'
+
+export interface DeliverDependencies {
+  topic: StateTopic<'notices'>
+  claim: ClaimNotice
+  mailer: Pick<Mailer, 'send'>
+  /** Unix milliseconds. */
+  now: () => number
+  monotonicMs: () => number
+}
+
+export type Delivery =
+  | { kind: 'sent' }
+  /** It was sent or given up before. */
+  | { kind: 'settled' }
+  /** Another process is sending it. */
+  | { kind: 'busy' }
+  | { kind: 'doubtful' }
+  /** The server takes no mail for this address. It is not tried again. */
+  | { kind: 'refused' }
+  /** It was not sent. It can be tried again. */
+  | { kind: 'failed'; reason: string }
+
+/** The mail to send. `recipient`, `subject` and `text` go to the mail server, and are not in the topic afterwards. */
+export type Notice = Pick<
+  NoticeState,
+  'notice_id' | 'rule' | 'account_id' | 'recipient' | 'subject' | 'text' | 'attempts' | 'created_at'
+>
+
+// A claim is far from old when its mail begins, so no other process takes the mail for doubtful.
+const startMsMax = 30_000
+// The mail is sent: what is marked as sent is never in doubt.
+const markPolicy = { attemptsMax: 4, pauseMsMin: 200, pauseMsMax: 2_000, isRetryable: () => true }
+
+/**
+ * `isKept`: the notice itself is in the topic, so its failed attempts are counted there. `takesDoubtful`: send it although it may
+ * have been sent before.
+ */
+export async function deliver(
+  dependencies: DeliverDependencies,
+  notice: Notice,
+  { isKept = false, takesDoubtful = false } = {},
+): Promise<Delivery> {
+  const { topic, claim, mailer, now, monotonicMs } = dependencies
+  const startedAt = monotonicMs()
+  const claimed = await claim(notice, { takesDoubtful })
+  if (claimed.kind !== 'mine') return claimed
+  const attempts = notice.attempts + 1
+  const write = (change: Partial<NoticeState>) =>
+    topic.write([changeOf(notice, { ...change, changed_at: now() })])
+  // Counted before it is sent, so that a process that is killed each time does not send it for ever.
+  if (isKept && claimed.doubtful) await write({ attempts })
+  if (monotonicMs() - startedAt > startMsMax) {
+    await claimed.release()
+    return { kind: 'failed', reason: 'the event log took too long' }
+  }
+  try {
+    await mailer.send({
+      id: notice.notice_id,
+      to: notice.recipient,
+      subject: notice.subject,
+      text: notice.text,
+    })
+  } catch (error) {
+    if (error instanceof MailError && error.isInDoubt) return { kind: 'doubtful' }
+    if (error instanceof MailError && error.isRefusedAddress) {
+      await write({ ...blank, status: 'GIVEN_UP', attempts })
+      return { kind: 'refused' }
+    }
+    if (isKept) await write({ attempts })
+    await claimed.release()
+    return { kind: 'failed', reason: messageOf(error) }
+  }
+  // The claim stays for a while: another process may have read the notice before it was marked (tidy.ts).
+  await retry(() => write({ ...blank, status: 'SENT', sent_at: now() }), markPolicy)
+  return { kind: 'sent' }
+}
+
+/** The record of a notice with what has changed. */
+export function changeOf(notice: Notice, change: Partial<NoticeState>) {
+  const { notice_id, rule, account_id, recipient, subject, text, attempts, created_at } = notice
+  const data: NoticeState = {
+    ...{ notice_id, rule, account_id, recipient, subject, text, attempts, created_at },
+    status: 'WAITING',
+    sent_at: null,
+    changed_at: created_at,
+    ...change,
+    sender: null,
+  }
+  return { key: notice_id, state: { type: 'notice' as const, data } }
+}
+
+/** What a notice keeps of its mail once it is done. */
+export const blank = { recipient: '', subject: '', text: '' } as const

@@ -1,0 +1,129 @@
+/**
+ * Sends the mails that wait in the topic `notices`, looks for runaway traffic, and tidies the topic. Every portal runs one.
+ *
+ * - A mail is sent by one portal: see claims.ts. If the server refuses it, it is tried again after a pause that doubles, `attemptsMax`
+ *   times.
+ * - A mail about a key that is in doubt is sent again, with the same Message-ID: a person should not miss it. Every other mail
+ *   in doubt is not.
+ * - The looks at the tables are made by one portal at a time, the one that takes the turn in the store.
+ * A round does at most `mailsMax` mails. How it fails: a round that fails is reported, and the next one tries again.
+ */
+import type { Logger } from 'pino'
+import type { NoticeState } from '../../../contracts/events/portal-event.ts'
+import { messageOf } from '../../shared/message-of.ts'
+import { backoffMs } from '../../shared/retry.ts'
+import { sleep as realSleep, type Sleep } from '../../shared/sleep.ts'
+import type { Mailer } from '../ports.ts'
+import { createClaims } from './claims.ts'
+import { blank, changeOf, deliver } from './deliver.ts'
+import { checkRunaways, type RunawayDependencies } from './runaway.ts'
+import { type TidyDependencies, tidyNotices } from './tidy.ts'
+
+export interface NoticeSenderDependencies extends RunawayDependencies, TidyDependencies {
+  mailer: Pick<Mailer, 'send'>
+  /** Names this run of this process. */
+  sender: string
+  now: () => number
+  monotonicMs: () => number
+  random: () => number
+  sleep?: Sleep
+  logger: Pick<Logger, 'warn'>
+}
+
+export interface NoticeSender {
+  /** Sends what is due. Resolves with the number of mails that were sent. */
+  sendDue(): Promise<number>
+  /** Looks for runaway traffic and tidies, if it is this portal's turn. */
+  look(): Promise<void>
+  /** Sends without waiting for the next round. */
+  wake(): void
+  start(): void
+  /** Waits for a mail that is being sent. */
+  close(): Promise<void>
+}
+
+const pollMs = 10_000
+const lookMs = 300_000
+const mailsMax = 50
+const attemptsMax = 8
+const doubtfulAttemptsMax = 2
+const pauses = { pauseMsMin: 60_000, pauseMsMax: 3_600_000 }
+
+export function createNoticeSender(dependencies: NoticeSenderDependencies): NoticeSender {
+  const { topic, store, now, logger, sleep = realSleep } = dependencies
+  const claim = createClaims({ ...dependencies, sleep })
+  const stopping = new AbortController()
+  let pause = new AbortController()
+  let running: Promise<void> = Promise.resolve()
+
+  async function send(notice: NoticeState): Promise<boolean> {
+    const { notice_id, rule, attempts } = notice
+    const isAboutKey = rule === 'KEY_CREATED' || rule === 'KEY_REVOKED'
+    const takesDoubtful = isAboutKey && attempts < doubtfulAttemptsMax
+    const outcome =
+      attempts >= attemptsMax
+        ? { kind: 'given up' as const }
+        : await deliver({ ...dependencies, claim }, notice, { isKept: true, takesDoubtful })
+    if (outcome.kind === 'given up' || outcome.kind === 'doubtful') {
+      logger.warn({ notice_id, rule, attempts }, `a notice is ${outcome.kind}`)
+    }
+    // In doubt and not sent again, or tried often enough. Its address must not stay.
+    if (outcome.kind === 'given up' || (outcome.kind === 'doubtful' && !takesDoubtful)) {
+      await topic.write([changeOf(notice, { ...blank, status: 'GIVEN_UP', changed_at: now() })])
+    }
+    if (outcome.kind === 'failed') {
+      logger.warn({ notice_id, rule, reason: outcome.reason }, 'a notice could not be sent')
+    }
+    return outcome.kind === 'sent'
+  }
+
+  async function sendDue(): Promise<number> {
+    const waiting = (await topic.all()).map(({ state }) => state.data).filter(data => isDue(data, now()))
+    let sent = 0
+    for (const notice of waiting.slice(0, mailsMax)) {
+      if (stopping.signal.aborted) break
+      if (await send(notice)) sent++
+    }
+    return sent
+  }
+
+  async function look(): Promise<void> {
+    const turn = Math.floor(now() / lookMs)
+    if ((await store.count(`notices-turn:${turn}`, 2 * lookMs)) !== 1) return
+    await tidyNotices(dependencies)
+    await checkRunaways(dependencies)
+  }
+
+  async function attempt(work: () => Promise<unknown>): Promise<void> {
+    await work().catch((error: unknown) => {
+      logger.warn({ error: messageOf(error) }, 'the notices could not be looked after')
+    })
+  }
+
+  async function follow(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      pause = new AbortController()
+      await attempt(look)
+      await attempt(sendDue)
+      await sleep(pollMs, AbortSignal.any([stopping.signal, pause.signal]))
+    }
+  }
+
+  return {
+    sendDue,
+    look,
+    wake: () => pause.abort(),
+    start() {
+      running = follow()
+    },
+    async close() {
+      stopping.abort()
+      await running
+    },
+  }
+}
+
+function isDue({ status, sender, attempts, changed_at }: NoticeState, now: number): boolean {
+  if (status !== 'WAITING' || sender !== null) return false
+  return attempts === 0 || now >= changed_at + backoffMs(attempts, pauses)
+}

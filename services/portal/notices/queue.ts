@@ -1,0 +1,94 @@
+/**
+ * Notes the mails of a rule in the topic `notices`, for the sender (notice-sender.ts). A mail is kept there with its address until it is
+ * sent or given up.
+ */
+import { createHmac } from 'node:crypto'
+import type { Logger } from 'pino'
+import type { NoticeRule } from '../../../contracts/events/portal-event.ts'
+import type { StateTopic } from '../../shared/event-log/state-topic.ts'
+import { checkEmail } from '../accounts/email.ts'
+import type { KeyNotices } from '../ports.ts'
+import type { PortalStore } from '../store/port.ts'
+import { changeOf } from './deliver.ts'
+import { keyCreatedText, keyRevokedText, type MailText } from './texts.ts'
+
+export interface QueueDependencies {
+  topic: StateTopic<'notices'>
+  store: Pick<PortalStore, 'count'>
+  /** PLEDGEVIEW_PORTAL_KEY. */
+  portalKey: string
+  /** Unix milliseconds. */
+  now: () => number
+  logger: Pick<Logger, 'warn'>
+}
+
+export interface NewNotice extends MailText {
+  notice_id: string
+  rule: NoticeRule
+  account_id: string | null
+  recipient: string
+}
+
+// A contact address is not verified, so nobody may fill a stranger's mailbox through us.
+export const perAddressPerDayMax = 40
+
+const dayMs = 86_400_000
+
+/** Notes a mail, unless a notice with its id was noted before. Resolves with whether it was noted. */
+export async function queueNotice(
+  { topic, store, portalKey, now, logger }: QueueDependencies,
+  notice: NewNotice,
+): Promise<boolean> {
+  const { notice_id, rule } = notice
+  await topic.refresh()
+  if (await topic.get(notice_id)) return false
+  const checked = checkEmail(notice.recipient)
+  if ('reason' in checked) {
+    logger.warn({ notice_id, rule }, 'a notice has no address that a mail could be sent to')
+    return false
+  }
+  const address = createHmac('sha256', portalKey).update(`notices to ${checked.email}`).digest('hex')
+  if ((await store.count(`notices:${address}`, dayMs)) > perAddressPerDayMax) {
+    logger.warn({ notice_id, rule }, 'a notice was dropped: its address had its mails of the day')
+    return false
+  }
+  await topic.write([changeOf({ ...notice, recipient: checked.email, attempts: 0, created_at: now() }, {})])
+  return true
+}
+
+/** Mails about keys, to the account's address and to the contact of the integration. One mail if both are the same. */
+export function createKeyNotices(
+  dependencies: QueueDependencies & { portalUrl: string; wake: () => void },
+): KeyNotices {
+  const { portalUrl, wake } = dependencies
+
+  async function queue(
+    rule: NoticeRule,
+    { account_id, email }: { account_id: string; email: string },
+    contact: string,
+    keyPrefix: string,
+    mail: MailText,
+  ): Promise<void> {
+    const notice = { ...mail, rule, account_id }
+    await queueNotice(dependencies, {
+      ...notice,
+      notice_id: `${keyPrefix}.${rule}.account`,
+      recipient: email,
+    })
+    if (contact.trim().toLowerCase() !== email.toLowerCase()) {
+      await queueNotice(dependencies, {
+        ...notice,
+        notice_id: `${keyPrefix}.${rule}.contact`,
+        recipient: contact,
+      })
+    }
+    wake()
+  }
+
+  return {
+    created: (account, { name, contact_email }, keyPrefix) =>
+      queue('KEY_CREATED', account, contact_email, keyPrefix, keyCreatedText(name, keyPrefix, portalUrl)),
+    revoked: (account, { name, contact_email }, keyPrefix) =>
+      queue('KEY_REVOKED', account, contact_email, keyPrefix, keyRevokedText(name, keyPrefix, portalUrl)),
+  }
+}

@@ -1,0 +1,79 @@
+/** Finds keys whose program runs away, and notes a mail to the contact of each, at most one a day. */
+
+import { keyPrefix, keyPrefixLength } from '../../shared/api-keys/credentials.ts'
+import type { StateTopic } from '../../shared/event-log/state-topic.ts'
+import { nameDatabases } from '../../shared/tables/migrate.ts'
+import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { readSql } from '../../shared/tables/read-sql.ts'
+import { type QueueDependencies, queueNotice } from './queue.ts'
+import { runawayText } from './texts.ts'
+
+export interface RunawayDependencies extends QueueDependencies {
+  tables: Pick<Tables, 'rows'>
+  databases: Databases
+  portalUrl: string
+}
+
+const runawaySql = readSql('runaway', import.meta.url)
+const minuteMs = 60_000
+// A count is in the table some seconds after its minute.
+const settledMs = minuteMs
+const refusedMinutesMin = 8
+const rowsMax = 100
+const doneMax = 10_000
+const readMsMax = 12_000
+
+interface RunawayRow {
+  key: string
+  name: string
+  contact_email: string
+  requests: number
+  refused: number
+}
+
+/** Notes the mails of one look at the table; resolves with their number. */
+export async function checkRunaways(dependencies: RunawayDependencies): Promise<number> {
+  const { topic, tables, databases, portalUrl, now } = dependencies
+  const at = now()
+  const day = new Date(at).toISOString().slice(0, 10)
+  const rows = await tables.rows<RunawayRow>(
+    {
+      query: nameDatabases(runawaySql, databases),
+      query_params: {
+        until: Math.floor((at - settledMs) / minuteMs) * minuteMs,
+        minutes_min: refusedMinutesMin,
+        done: await notedOn(topic, day),
+        prefix_length: keyPrefixLength,
+        rows_max: rowsMax,
+      },
+    },
+    { signal: AbortSignal.timeout(readMsMax) },
+  )
+  let noted = 0
+  for (const row of rows) {
+    const prefix = keyPrefix(row.key)
+    const isNoted = await queueNotice(dependencies, {
+      ...runawayText({ ...row, keyPrefix: prefix, portalUrl }),
+      notice_id: noticeId(prefix, day),
+      rule: 'RUNAWAY_TRAFFIC',
+      account_id: null,
+      recipient: row.contact_email,
+    })
+    if (isNoted) noted++
+  }
+  return noted
+}
+
+/** The prefixes of the keys that have their notice of the day. */
+async function notedOn(topic: StateTopic<'notices'>, day: string): Promise<string[]> {
+  const ids = (await topic.all()).map(({ state }) => state.data.notice_id)
+  const suffix = noticeId('', day)
+  return ids
+    .filter(id => id.endsWith(suffix))
+    .map(id => id.slice(0, -suffix.length))
+    .slice(0, doneMax)
+}
+
+function noticeId(prefix: string, day: string): string {
+  return `${prefix}.RUNAWAY_TRAFFIC.${day}`
+}
