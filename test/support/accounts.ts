@@ -20,7 +20,7 @@ export function accountChange(key: string, email?: string): StateChange<'account
 export function noticeChange(key: string): StateChange<'notices'> {
   const at = 1_790_000_000_000
   const mail = { recipient: 'a@one.example', subject: 'A key was created', text: 'Text', attempts: 0 }
-  const times = { created_at: at, sent_at: null, changed_at: at }
+  const times = { created_at: at, sent_at: null, sender: null, changed_at: at }
   const data = {
     notice_id: key,
     rule: 'KEY_CREATED',

@@ -6,7 +6,6 @@
  */
 import { createHash, createHmac } from 'node:crypto'
 import type { NoticeState } from '../../../contracts/events/portal-event.ts'
-import type { StateTopic } from '../../shared/event-log/state-topic.ts'
 import type { Sleep } from '../../shared/sleep.ts'
 import { doubtfulMs, isSettled } from './claims.ts'
 import { blank, changeOf, type DeliverDependencies, type Delivery, deliver, type Notice } from './deliver.ts'
@@ -79,7 +78,8 @@ export async function announce(
       }
       const notice = noticeOf(dependencies.portalKey, announcement, address, now())
       const outcome = await deliver(dependencies, notice, { takesDoubtful: retriesDoubtful })
-      failures = outcome.kind === 'failed' ? failures + 1 : outcome.kind === 'sent' ? 0 : failures
+      if ('reason' in outcome) failures++
+      if (outcome.kind === 'sent') failures = 0
       if (outcome.kind === 'busy') busy.push(address)
       else add(counted, outcome, address, await topic.get(notice.notice_id))
     }
@@ -110,6 +110,7 @@ function add(
       return
     case 'doubtful':
       report.doubtful.push(address)
+      report.lastFailure = outcome.reason ?? report.lastFailure
       return
     case 'failed':
       report.left++

@@ -27,7 +27,8 @@ export type Delivery =
   | { kind: 'settled' }
   /** Another process is sending it. */
   | { kind: 'busy' }
-  | { kind: 'doubtful' }
+  /** It may have been sent before; with a reason: just now, but the server did not answer. */
+  | { kind: 'doubtful'; reason?: string }
   /** The server takes no mail for this address. It is not tried again. */
   | { kind: 'refused' }
   /** It was not sent. It can be tried again. */
@@ -74,7 +75,7 @@ export async function deliver(
       text: notice.text,
     })
   } catch (error) {
-    if (error instanceof MailError && error.isInDoubt) return { kind: 'doubtful' }
+    if (error instanceof MailError && error.isInDoubt) return { kind: 'doubtful', reason: error.message }
     if (error instanceof MailError && error.isRefusedAddress) {
       await write({ ...blank, status: 'GIVEN_UP', attempts })
       return { kind: 'refused' }

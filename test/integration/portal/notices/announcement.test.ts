@@ -1,0 +1,220 @@
+/** `pledgeview notify`: one mail to each address, once, whatever happens to the sender. */
+import { fork } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createSmtpMailer } from '../../../../services/portal/mail/smtp-mailer.ts'
+import { type Announcement, announce } from '../../../../services/portal/notices/announcement.ts'
+import { createClaims } from '../../../../services/portal/notices/claims.ts'
+import type { Mailer } from '../../../../services/portal/ports.ts'
+import { openJournalStateTopic } from '../../../../services/shared/event-log/journal/state-topic.ts'
+import { openKafkaStateTopic } from '../../../../services/shared/event-log/kafka/state-topic.ts'
+import type { StateTopic } from '../../../../services/shared/event-log/state-topic.ts'
+import { sleep } from '../../../../services/shared/sleep.ts'
+import { makeTopics, removeTopics, settingsFor, silent } from '../../../support/kafka/topics.ts'
+import { portalKey } from '../../../support/portal/app.ts'
+import { type MailServer, startMailServer } from '../../../support/portal/mail-server.ts'
+import type { NotifyChildArguments } from '../../../support/portal/notify-child.ts'
+import { kafkaService } from '../../../support/services/kafka.ts'
+import { useService } from '../../../support/services/test-service.ts'
+
+const child = new URL('../../../support/portal/notify-child.ts', import.meta.url)
+const minuteMs = 60_000
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const closer of closers.splice(0).reverse()) await closer()
+})
+
+const addresses = Array.from({ length: 12 }, (_, index) => `contact-${index}@example.com`)
+const announcement: Announcement = {
+  name: 'v1-ends',
+  subject: 'Version 1 ends',
+  text: 'It ends in 2028.\n',
+  addresses,
+  isDry: false,
+  retriesDoubtful: false,
+}
+const onceEach = Object.fromEntries(addresses.map(address => [address, 1]))
+
+/** One process that sends: its topic, and a clock that may be ahead. */
+function senderOn(topic: StateTopic<'notices'>, mailer: Mailer, { aheadMs = 0 } = {}) {
+  const now = () => Date.now() + aheadMs
+  const monotonicMs = () => performance.now()
+  const claim = createClaims({ topic, sender: randomUUID(), now, random: Math.random, sleep })
+  const { signal } = new AbortController()
+  return (change: Partial<Announcement> = {}) =>
+    announce(
+      { topic, mailer, claim, portalKey, now, monotonicMs, sleep, signal },
+      { ...announcement, ...change },
+    )
+}
+
+function mailerTo(url: string): Mailer {
+  const mailer = createSmtpMailer({ url, from: 'Pledgeview <no-reply@portal.example>' })
+  closers.push(() => mailer.close())
+  return mailer
+}
+
+function onTopic(open: () => Promise<StateTopic<'notices'>>, server: () => MailServer) {
+  return async (options: { aheadMs?: number } = {}) => {
+    const topic = await open()
+    closers.push(() => topic.close())
+    return senderOn(topic, server().mailer(), options)
+  }
+}
+
+describe('an announcement, in a journal', () => {
+  let journal: string
+  let server: MailServer
+  const sender = onTopic(
+    () => openJournalStateTopic(journal, 'notices', { logger: silent }),
+    () => server,
+  )
+
+  beforeEach(async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'notices-'))
+    closers.push(() => rmSync(directory, { recursive: true }))
+    journal = join(directory, 'journal.sqlite')
+    server = await startMailServer()
+    closers.push(() => server.close())
+  })
+
+  test('reaches every address once, with a Message-ID of its own, and a second run sends nothing', async () => {
+    const send = await sender()
+    expect(await send()).toMatchObject({ sent: 12, left: 0, doubtful: [] })
+    expect(server.counts()).toEqual(onceEach)
+    expect(new Set(server.mails.map(({ email }) => email.messageId)).size).toBe(12)
+    expect(server.mails[0]?.email).toMatchObject({ subject: 'Version 1 ends', text: 'It ends in 2028.\n' })
+    expect(await (await sender())()).toMatchObject({ sent: 0, alreadySent: 12 })
+    expect(server.mails).toHaveLength(12)
+  })
+
+  test('two senders at once send to nobody twice', async () => {
+    const senders = await Promise.all([sender(), sender(), sender()])
+    const reports = await Promise.all(senders.map(send => send()))
+    expect(server.counts()).toEqual(onceEach)
+    expect(reports.reduce((sum, { sent }) => sum + sent, 0)).toBe(12)
+    expect(reports.map(({ doubtful }) => doubtful)).toEqual([[], [], []])
+  })
+
+  test('a dry run sends nothing, writes nothing, and says what it would do', async () => {
+    const topic = await openJournalStateTopic(journal, 'notices', { logger: silent })
+    closers.push(() => topic.close())
+    const send = senderOn(topic, server.mailer())
+    expect(await send({ isDry: true })).toMatchObject({ sent: 0, left: 12, doubtful: [] })
+    expect(await topic.all()).toEqual([])
+    await send({ addresses: addresses.slice(0, 5) })
+    expect(await send({ isDry: true })).toMatchObject({ sent: 0, left: 7, alreadySent: 5 })
+    expect(server.mails).toHaveLength(5)
+  })
+
+  test('no address and no text stays in the topic', async () => {
+    const topic = await openJournalStateTopic(journal, 'notices', { logger: silent })
+    closers.push(() => topic.close())
+    await senderOn(topic, server.mailer())()
+    const kept = JSON.stringify(await topic.all())
+    expect(kept).not.toContain('@example.com')
+    expect(kept).not.toContain('It ends')
+  })
+
+  test('killed while it sends, it goes on; who was being sent to is in doubt, and gets nothing until asked', async () => {
+    // The server takes five mails, and then holds the sixth without an answer.
+    const held = Promise.withResolvers<string>()
+    let taken = 0
+    const slow = await startMailServer({
+      onRcptTo(address, _session, done) {
+        if (taken++ === 5) held.resolve(address.address)
+        else done()
+      },
+    })
+    closers.push(() => slow.close())
+    const childArguments: NotifyChildArguments = { journal, smtpUrl: slow.url, announcement }
+    const killed = fork(child, [JSON.stringify(childArguments)], { execPath: process.execPath })
+    const inDoubt = await held.promise
+    killed.kill('SIGKILL')
+    await once(killed, 'exit')
+    expect(slow.mails).toHaveLength(5)
+
+    const later = await sender({ aheadMs: 5 * minuteMs })
+    expect(await later()).toMatchObject({ sent: 6, alreadySent: 5, left: 0, doubtful: [inDoubt] })
+    expect(server.counts()[inDoubt]).toBeUndefined()
+    expect(await later({ isDry: true })).toMatchObject({ left: 0, doubtful: [inDoubt] })
+    expect(await later({ retriesDoubtful: true })).toMatchObject({ sent: 1, doubtful: [] })
+    const both = [...slow.mails, ...server.mails].flatMap(({ to }) => to)
+    expect(both.sort()).toEqual([...addresses].sort())
+  })
+
+  test('two runs with --retry-doubtful send a mail in doubt once', async () => {
+    const hanging = await startMailServer({ onData: () => undefined })
+    closers.push(() => hanging.close())
+    const topic = await openJournalStateTopic(journal, 'notices', { logger: silent })
+    closers.push(() => topic.close())
+    const one = { addresses: addresses.slice(0, 1) }
+    expect(await senderOn(topic, hanging.mailer(300))(one)).toMatchObject({ doubtful: one.addresses })
+    const senders = await Promise.all([1, 2].map(() => sender({ aheadMs: 5 * minuteMs })))
+    await Promise.all(senders.map(send => send({ ...one, retriesDoubtful: true })))
+    expect(server.counts()).toEqual({ [addresses[0] ?? '']: 1 })
+  })
+
+  test('a server that is away leaves all, and the next run sends them', async () => {
+    const away = await startMailServer()
+    await away.close()
+    const topic = await openJournalStateTopic(journal, 'notices', { logger: silent })
+    closers.push(() => topic.close())
+    expect(await senderOn(topic, mailerTo(away.url))()).toMatchObject({
+      ...{ sent: 0, left: 12, doubtful: [] },
+      lastFailure: expect.stringContaining('the mail server refused'),
+    })
+    expect(await senderOn(topic, server.mailer())()).toMatchObject({ sent: 12 })
+  })
+
+  test('a server that hangs leaves few in doubt', async () => {
+    const hanging = await startMailServer({ onData: () => undefined })
+    closers.push(() => hanging.close())
+    const topic = await openJournalStateTopic(journal, 'notices', { logger: silent })
+    closers.push(() => topic.close())
+    const report = await senderOn(topic, hanging.mailer(200))()
+    expect(report).toMatchObject({ sent: 0, left: 7, lastFailure: 'no answer within 200 ms' })
+    expect(report.doubtful).toHaveLength(5)
+  })
+
+  test('an address that the server refuses is not tried again', async () => {
+    const refusal = Object.assign(new Error('no such user'), { responseCode: 550 })
+    const refusing = await startMailServer({ onRcptTo: (_address, _session, done) => done(refusal) })
+    closers.push(() => refusing.close())
+    const topic = await openJournalStateTopic(journal, 'notices', { logger: silent })
+    closers.push(() => topic.close())
+    expect(await senderOn(topic, refusing.mailer())()).toMatchObject({ refused: 12, left: 0 })
+    expect(await senderOn(topic, server.mailer())()).toMatchObject({ refused: 12, sent: 0 })
+    expect(server.mails).toEqual([])
+  })
+
+  test('a name stands for one text', async () => {
+    const send = await sender()
+    await send()
+    await expect(send({ text: 'Another text.\n' })).rejects.toThrow('--id v1-ends was used for another')
+  })
+})
+
+describe(kafkaService.name, () => {
+  const kafka = useService(kafkaService)
+
+  test('two senders at once send to nobody twice on Kafka', async () => {
+    const server = await startMailServer()
+    closers.push(() => server.close())
+    const settings = settingsFor(kafka().address)
+    await makeTopics(settings, { partitions: 3 })
+    closers.push(() => removeTopics(settings))
+    const sender = onTopic(
+      () => openKafkaStateTopic(settings, 'notices', { logger: silent }),
+      () => server,
+    )
+    const senders = await Promise.all([sender(), sender()])
+    const reports = await Promise.all(senders.map(send => send()))
+    expect(server.counts()).toEqual(onceEach)
+    expect(reports.reduce((sum, { sent }) => sum + sent, 0)).toBe(12)
+  })
+})

@@ -1,0 +1,263 @@
+/** The notices that the portal sends by itself: about keys, and about runaway traffic. */
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pino from 'pino'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import {
+  createNoticeSender,
+  type NoticeSenderDependencies,
+} from '../../../../services/portal/notices/notice-sender.ts'
+import { createKeyNotices, perAddressPerDayMax } from '../../../../services/portal/notices/queue.ts'
+import { openSqliteStore } from '../../../../services/portal/store/sqlite-store.ts'
+import { openJournalStateTopic } from '../../../../services/shared/event-log/journal/state-topic.ts'
+import type { StateTopic } from '../../../../services/shared/event-log/state-topic.ts'
+import { migrate } from '../../../../services/shared/tables/migrate.ts'
+import { defaultDatabases as databases, type Tables } from '../../../../services/shared/tables/port.ts'
+import { type OwnTables, openOwnTables } from '../../../support/clickhouse.ts'
+import { silent } from '../../../support/kafka/topics.ts'
+import { portalKey } from '../../../support/portal/app.ts'
+import { type MailServer, startMailServer } from '../../../support/portal/mail-server.ts'
+import { memoryMailer } from '../../../support/portal/memory-ports.ts'
+
+const minuteMs = 60_000
+const dayMs = 86_400_000
+const portalUrl = 'https://portal.example'
+const account = {
+  ...{ account_id: 'acct_1', email: 'ada@example.com' },
+  ...{ created_at: 0, sessions_valid_from: 0 },
+}
+const integration = { name: 'Backer Board', contact_email: 'ops@board.example' }
+
+let now: number
+let topic: StateTopic<'notices'>
+let path: string
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const closer of closers.splice(0).reverse()) await closer()
+})
+beforeEach(async () => {
+  now = Date.parse('2026-11-22T12:00:00Z')
+  const directory = mkdtempSync(join(tmpdir(), 'notices-'))
+  closers.push(() => rmSync(directory, { recursive: true }))
+  path = join(directory, 'journal.sqlite')
+  topic = await openTopic()
+})
+
+async function openTopic() {
+  const opened = await openJournalStateTopic(path, 'notices', { logger: silent }, { now: () => now })
+  closers.push(() => opened.close())
+  return opened
+}
+
+const noTables: Pick<Tables, 'rows'> = { rows: async () => [] }
+
+function portal(changes: Partial<NoticeSenderDependencies> = {}) {
+  const store = openSqliteStore({ path: ':memory:', now: () => now })
+  closers.push(() => store.close())
+  const parts = {
+    ...{ topic, store, portalKey, portalUrl, databases },
+    now: () => now,
+    logger: pino({ level: 'silent' }),
+    ...changes,
+  }
+  const sender = createNoticeSender({
+    ...parts,
+    tables: changes.tables ?? noTables,
+    mailer: changes.mailer ?? memoryMailer(),
+    sender: randomUUID(),
+    monotonicMs: () => performance.now(),
+    random: Math.random,
+    hasAccount: changes.hasAccount ?? (async () => true),
+  })
+  return { sender, notices: createKeyNotices({ ...parts, wake: sender.wake }) }
+}
+
+describe('a mail about a key', () => {
+  let server: MailServer
+  beforeEach(async () => {
+    server = await startMailServer()
+    closers.push(() => server.close())
+  })
+
+  test('goes to the account and to the contact, once, from several portals', async () => {
+    const portals = await Promise.all(
+      [1, 2, 3].map(async () => portal({ topic: await openTopic(), mailer: server.mailer() })),
+    )
+    await portals[0]?.notices.created(account, integration, 'pv_live_EXAMPLE1')
+    await portals[0]?.notices.revoked(account, integration, 'pv_live_EXAMPLE1')
+    await Promise.all(portals.map(({ sender }) => sender.sendDue()))
+    await Promise.all(portals.map(({ sender }) => sender.sendDue()))
+    expect(server.counts()).toEqual({ 'ada@example.com': 2, 'ops@board.example': 2 })
+    expect(server.mails.map(({ email }) => email.messageId)).toContain(
+      '<pv_live_EXAMPLE1.KEY_REVOKED.contact@portal.example>',
+    )
+    expect(JSON.stringify(await topic.all())).not.toContain('@')
+  })
+
+  test('is one mail if the account is the contact', async () => {
+    const { sender, notices } = portal({ mailer: server.mailer() })
+    await notices.created(account, { ...integration, contact_email: 'Ada@example.com' }, 'pv_live_EXAMPLE1')
+    expect(await sender.sendDue()).toBe(1)
+  })
+
+  test('shows a hostile name on one line, without a link or a header', async () => {
+    const { sender, notices } = portal({ mailer: server.mailer() })
+    const name = 'Win\r\nBcc: eve@evil.example\u202e https://evil.example/x <b>\u0000'
+    await notices.created(account, { ...integration, name }, 'pv_live_EXAMPLE1')
+    await sender.sendDue()
+    expect(server.counts()).toEqual({ 'ada@example.com': 1, 'ops@board.example': 1 })
+    const { email } = server.mails[0] ?? {}
+    expect(email?.bcc ?? []).toEqual([])
+    expect(email?.subject).toBe('A new API key was created')
+    expect(email?.text).toContain(`"Win Bcc: eve@ evil. example https: / / evil. example/ x <b>"`)
+    expect(email?.text).not.toMatch(/evil\.example|\u202e/)
+  })
+
+  test('that the server does not take is tried again later, and given up in the end', async () => {
+    const mailer = memoryMailer()
+    const { sender, notices } = portal({ mailer })
+    mailer.fail(new Error('the mail server refused'))
+    await notices.created(account, { ...integration, contact_email: account.email }, 'pv_live_EXAMPLE1')
+    expect(await sender.sendDue()).toBe(0)
+    mailer.fail(undefined)
+    expect(await sender.sendDue()).toBe(0)
+    now += minuteMs
+    expect(await sender.sendDue()).toBe(1)
+
+    mailer.fail(new Error('the mail server refused'))
+    await notices.revoked(account, { ...integration, contact_email: account.email }, 'pv_live_EXAMPLE1')
+    for (let hours = 0; hours < 12; hours++) {
+      await sender.sendDue()
+      now += 60 * minuteMs
+    }
+    mailer.fail(undefined)
+    expect(await sender.sendDue()).toBe(0)
+    expect(JSON.stringify(await topic.all())).not.toContain('@')
+  })
+
+  test('in doubt is sent once more, with the same Message-ID', async () => {
+    const hanging = await startMailServer({ onData: () => undefined })
+    closers.push(() => hanging.close())
+    const first = portal({ mailer: hanging.mailer(300) })
+    await first.notices.created(account, { ...integration, contact_email: account.email }, 'pv_live_EXAMPLE1')
+    expect(await first.sender.sendDue()).toBe(0)
+    const second = portal({ mailer: server.mailer() })
+    expect(await second.sender.sendDue()).toBe(0)
+    now += 5 * minuteMs
+    expect(await second.sender.sendDue()).toBe(1)
+    expect(server.mails[0]?.email.messageId).toBe('<pv_live_EXAMPLE1.KEY_CREATED.account@portal.example>')
+  })
+
+  test('is not sent once the account is deleted, and its address does not stay', async () => {
+    const mailer = memoryMailer()
+    const { sender, notices } = portal({ mailer, hasAccount: async () => false })
+    await notices.created(account, integration, 'pv_live_EXAMPLE1')
+    await sender.look()
+    expect(await sender.sendDue()).toBe(0)
+    expect(JSON.stringify(await topic.all())).not.toContain('@')
+  })
+
+  test('to one address is bounded for a day, so that nobody floods a stranger', async () => {
+    const mailer = memoryMailer()
+    const { sender, notices } = portal({ mailer })
+    const few = perAddressPerDayMax + 5
+    for (let key = 0; key < few; key++) {
+      await notices.created({ ...account, email: `a${key}@example.com` }, integration, `pv_live_EXAMP${key}`)
+    }
+    while ((await sender.sendDue()) > 0);
+    expect(mailer.mails.filter(({ to }) => to === integration.contact_email)).toHaveLength(
+      perAddressPerDayMax,
+    )
+  })
+
+  test('leaves nothing in the topic after its time', async () => {
+    const { sender, notices } = portal()
+    await notices.created(account, integration, 'pv_live_EXAMPLE1')
+    await sender.sendDue()
+    now += 31 * dayMs
+    await sender.look()
+    now += 5 * minuteMs
+    await sender.look()
+    expect(await topic.all()).toEqual([])
+  })
+})
+
+describe('runaway traffic', () => {
+  let own: OwnTables
+  beforeAll(async () => {
+    own = await openOwnTables()
+    await migrate(own.tables, databases)
+  })
+  afterAll(() => own.close())
+  beforeEach(async () => {
+    now = Date.now()
+    for (const table of ['api_key_usage', 'api_key_ledger', 'api_keys']) {
+      await own.tables.run({ query: `TRUNCATE TABLE ${databases.model}.${table}` })
+    }
+  })
+
+  /** A key that was used in each of these minutes before now. */
+  async function haveKey(
+    key: string,
+    { minutes, ok, refused }: { minutes: number; ok: number; refused: number },
+  ) {
+    const { model } = databases
+    const statements = [
+      `INSERT INTO ${model}.api_key_ledger (api_key, version, account_id, integration_name, integration_contact_email, is_unrevoked)
+       SELECT '${key}', 1, 'acct_1', 'Backer Board', '${key.toLowerCase()}@board.example', 1`,
+      `INSERT INTO ${model}.api_keys (api_key, is_active) SELECT '${key}', 1`,
+      `INSERT INTO ${model}.api_key_usage (api_key, minute, process, version, ok, too_many)
+       SELECT '${key}', fromUnixTimestamp64Milli(${Math.floor(now / minuteMs) * minuteMs}, 'UTC') - toIntervalMinute(2 + number), 'p', 1,
+         ${ok}, ${refused} FROM numbers(${minutes})`,
+    ]
+    for (const query of statements) await own.tables.run({ query: `${query} SETTINGS async_insert = 0` })
+  }
+
+  test('is told to the contact once a day, and only where half was refused for a while', async () => {
+    await haveKey('pv_live_RUNAWAY1', { minutes: 15, ok: 120, refused: 120 })
+    await haveKey('pv_live_STEADY01', { minutes: 15, ok: 120, refused: 119 })
+    await haveKey('pv_live_BURST001', { minutes: 1, ok: 120, refused: 9_000 })
+    const server = await startMailServer()
+    closers.push(() => server.close())
+    const { sender } = portal({ tables: own.tables, mailer: server.mailer() })
+    const look = async () => {
+      await sender.look()
+      return sender.sendDue()
+    }
+    expect(await look()).toBe(1)
+    expect(server.mails[0]?.email.text).toContain(
+      'sent 3600 requests within 15 minutes.\n1800 of them were refused',
+    )
+    expect(server.counts()).toEqual({ 'pv_live_runaway1@board.example': 1 })
+    // Another portal a moment later, with another turn.
+    const other = portal({ tables: own.tables, mailer: server.mailer(), topic: await openTopic() })
+    await other.sender.look()
+    expect(await other.sender.sendDue()).toBe(0)
+
+    now += dayMs
+    await own.tables.run({ query: `TRUNCATE TABLE ${databases.model}.api_key_usage` })
+    await haveKey('pv_live_RUNAWAY1', { minutes: 15, ok: 0, refused: 500 })
+    expect(await look()).toBe(1)
+    expect(server.counts()).toEqual({ 'pv_live_runaway1@board.example': 2 })
+  })
+
+  test('is looked for by one portal at a time', async () => {
+    let looks = 0
+    const tables = {
+      async rows() {
+        looks++
+        return []
+      },
+    }
+    const store = openSqliteStore({ path: ':memory:', now: () => now })
+    closers.push(() => store.close())
+    const portals = [1, 2, 3].map(() => portal({ tables, store }))
+    await Promise.all(portals.map(({ sender }) => sender.look()))
+    expect(looks).toBe(1)
+    now += 5 * minuteMs
+    await Promise.all(portals.map(({ sender }) => sender.look()))
+    expect(looks).toBe(2)
+  })
+})
