@@ -19,6 +19,7 @@ export const longSuites: readonly string[] = [
   'test/end-to-end/kickstarter.test.ts',
   'test/integration/**/*kafka-{group,records,cluster}.test.ts',
   'test/integration/event-log/state-topic-kafka*.test.ts',
+  'test/browser/**/*.test.ts',
   'test/end-to-end/distributed-commands.test.ts',
   'test/end-to-end/away-too-long.test.ts',
   'test/integration/rebuild/**/*.test.ts',

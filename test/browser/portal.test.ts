@@ -1,0 +1,84 @@
+/** A person's whole path through the portal, in a real browser: from the first page to a key, and back to none. */
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { needs } from '../support/requirements.ts'
+import { chromiumProgram, openChromium, openWindow } from './chromium.ts'
+import { lookAt } from './look.ts'
+import { type Portal, shellWithCurl, startPortal, statusOf } from './service.ts'
+import { addIntegration, createKey, openKey, replaceKey, revokeKey, signUp, waitForUsage } from './steps.ts'
+
+let portal: Portal
+let browser: Browser
+
+beforeAll(async () => {
+  if (!chromiumProgram.isMet || !shellWithCurl.isMet) return
+  browser = await openChromium()
+  portal = await startPortal()
+}, 180_000)
+
+afterAll(async () => {
+  await browser?.close()
+  await portal?.close()
+}, 120_000)
+
+beforeEach(context => {
+  needs(context, chromiumProgram)
+  needs(context, shellWithCurl)
+})
+
+test('a person gets a key by the mailed link, uses, replaces and revokes it, on pages that everybody can use', async () => {
+  const { page, complaints, close } = await openWindow(browser, { scripts: true })
+  const look = (name: string) => lookAt(page, name)
+  await signUp(page, { portal, email: 'ada@example.com', by: 'link', look })
+  await addIntegration(page, look)
+
+  await createKey(page)
+  await page.getByText('The key stays.').waitFor()
+  const copied = async () => {
+    await page.getByRole('button', { name: 'Copy curl' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    return page.evaluate<string>('navigator.clipboard.readText()')
+  }
+  const first = await copied()
+  expect(await statusOf(first)).toBe(200)
+  await look('secret')
+
+  await openKey(page, portal)
+  await waitForUsage(page)
+  await look('key-used')
+  await replaceKey(page, look)
+  const second = await copied()
+  expect(second).not.toBe(first)
+  expect([await statusOf(first), await statusOf(second)]).toEqual([200, 200])
+  await look('secret-replaced')
+
+  await revokeKey(page, portal, look)
+  await look('access-revoked')
+  await expect.poll(() => statusOf(second), { timeout: 60_000, interval: 200 }).toBe(401)
+  expect(await statusOf(first)).toBe(200)
+  expect(complaints).toEqual([])
+  await close()
+}, 600_000)
+
+test('the same path works in a browser that runs no scripts, by the mailed code', async () => {
+  const { page, complaints, close } = await openWindow(browser, { scripts: false })
+  const look = async () => {}
+  await signUp(page, { portal, email: 'grace@example.com', by: 'code', look })
+  await addIntegration(page, look)
+
+  await createKey(page)
+  const first = await page.locator('#curl').innerText()
+  expect(await statusOf(first)).toBe(200)
+  await page.getByRole('button', { name: 'I have saved the secret' }).click()
+  await page.getByText('The key stays').waitFor()
+
+  await openKey(page, portal)
+  await waitForUsage(page)
+  await replaceKey(page, look)
+  const second = await page.locator('#curl').innerText()
+  expect([await statusOf(first), await statusOf(second)]).toEqual([200, 200])
+  await revokeKey(page, portal, look)
+  await expect.poll(() => statusOf(second), { timeout: 60_000, interval: 200 }).toBe(401)
+  expect(complaints).toEqual([])
+  await close()
+}, 600_000)

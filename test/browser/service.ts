@@ -1,0 +1,59 @@
+/** The embedded service with a few campaigns, its outbox, and the API as a consumer's shell calls it. */
+import { execFile, spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
+import type { Requirement } from '../support/requirements.ts'
+import { campaignEvent, newRecordOf, pledgeEvent } from '../support/sample-events.ts'
+import { makeDataDirectory, startServiceProcess } from '../support/service-process.ts'
+
+export const shellWithCurl: Requirement = {
+  isMet: spawnSync('curl', ['--version']).status === 0,
+  reason: 'curl is not installed (apt-get install curl)',
+}
+
+export interface Portal {
+  url: string
+  /** The link and the code of the latest sign-in mail to this address. */
+  mailTo(email: string): { link: string; code: string } | undefined
+  close(): Promise<void>
+}
+
+const campaigns = 3
+
+export async function startPortal(): Promise<Portal> {
+  const directory = makeDataDirectory()
+  const service = await startServiceProcess(['--no-demo', '--data-dir', directory.path])
+  const writer = await openJournalWriter(join(directory.path, 'journal.sqlite'))
+  for (let n = 1; n <= campaigns; n++) {
+    const campaign_id = `campaign-${n}`
+    const events = [campaignEvent({ campaign_id }), pledgeEvent({ campaign_id, pledge_id: `p${n}` })]
+    await writer.append(events.map(newRecordOf))
+  }
+  await writer.close()
+  return {
+    url: /Open the portal: (\S+)/.exec(service.output())?.[1] ?? '',
+    mailTo: email => latestMail(join(directory.path, 'outbox'), email),
+    async close() {
+      await service.stop()
+      directory.remove()
+    },
+  }
+}
+
+function latestMail(folder: string, email: string): { link: string; code: string } | undefined {
+  const mails = readdirSync(folder)
+    .sort()
+    .map(name => readFileSync(join(folder, name), 'utf8'))
+  const mail = mails.findLast(text => text.includes(`\nTo: ${email}\nSubject: Sign in`))
+  const code = /^ {4}(\d{4} \d{4})$/m.exec(mail ?? '')?.[1]
+  const link = /^ {4}(http\S+)$/m.exec(mail ?? '')?.[1]
+  return code === undefined || link === undefined ? undefined : { code, link }
+}
+
+/** Runs a curl line as a person pastes it into a shell, and returns the status of the answer. */
+export async function statusOf(curlLine: string): Promise<number> {
+  const { stdout } = await promisify(execFile)('sh', ['-c', `${curlLine} -sS -o /dev/null -w '%{http_code}'`])
+  return Number(stdout)
+}

@@ -1,0 +1,95 @@
+/** What a person does in the portal, by the names that a screen reader reads. */
+import type { Page } from 'playwright-core'
+import { expect } from 'vitest'
+import type { Portal } from './service.ts'
+
+export type Look = (name: string) => Promise<void>
+
+interface SignUp {
+  portal: Portal
+  email: string
+  by: 'link' | 'code'
+  look: Look
+}
+
+/** From the first page to the empty page of the API access. */
+export async function signUp(page: Page, { portal, email, by, look }: SignUp): Promise<void> {
+  await page.goto(portal.url)
+  await look('landing')
+  await page.getByRole('link', { name: 'Get a key' }).click()
+  await look('sign-in')
+  await page.getByLabel('E-mail address').fill(email)
+  await page.getByRole('button', { name: 'Send me a code' }).click()
+  await page.getByRole('heading', { name: 'Look into your mail' }).waitFor()
+  await look('sign-in-code')
+  const mail = portal.mailTo(email)
+  if (!mail) throw new Error(`no sign-in mail to ${email} is in the outbox`)
+  if (by === 'link') {
+    await page.goto(mail.link)
+    await page.getByText(email).waitFor()
+    await look('sign-in-link')
+  } else {
+    await page.getByLabel('Code').fill(mail.code)
+  }
+  await page.getByRole('main').getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('heading', { name: 'API access' }).waitFor()
+  await look('access-empty')
+}
+
+export async function addIntegration(page: Page, look: Look): Promise<void> {
+  await page.getByRole('link', { name: 'Add an integration' }).click()
+  await look('integration-new')
+  await page.getByLabel('Name').fill('Campaign board')
+  await page.getByRole('button', { name: 'Add the integration' }).click()
+  await page.getByText('It was not saved.').waitFor()
+  await look('integration-faults')
+  expect(await page.getByLabel('Name').inputValue()).toBe('Campaign board')
+  await page.getByRole('textbox', { name: /^(URL|Address|Web address)/ }).fill('https://board.example')
+  await page.getByRole('textbox', { name: /^Contact/ }).fill('ops@board.example')
+  await page.getByRole('button', { name: 'Add the integration' }).click()
+  await page.getByText('The integration was added.').waitFor()
+  await look('access-without-key')
+}
+
+export async function createKey(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Create a key' }).click()
+  await page.getByRole('heading', { name: 'Your new key' }).waitFor()
+}
+
+/** Opens the page of the only key, or of the latest. */
+export async function openKey(page: Page, portal: Portal): Promise<void> {
+  await page.goto(`${portal.url}/access`)
+  await page.getByRole('rowheader').getByRole('link').last().click()
+  await page.getByRole('heading', { name: /^Key / }).waitFor()
+}
+
+/** Reloads the page of a key until it shows what was counted. */
+export async function waitForUsage(page: Page): Promise<void> {
+  await expect
+    .poll(
+      async () => {
+        await page.reload()
+        return page.getByRole('main').innerText()
+      },
+      { timeout: 120_000, interval: 500 },
+    )
+    .toMatch(/[1-9] requests? in the last 30 days: [1-9]/)
+}
+
+/** Replaces the key whose page is open; the old one works for one more hour. */
+export async function replaceKey(page: Page, look: Look): Promise<void> {
+  await page.getByRole('link', { name: 'Replace this key' }).click()
+  await look('replace')
+  await page.getByRole('radio', { name: 'After 1 hour' }).check()
+  await page.getByRole('button', { name: 'Replace this key' }).click()
+  await page.getByText('works for one more hour').waitFor()
+}
+
+/** Revokes the latest key. */
+export async function revokeKey(page: Page, portal: Portal, look: Look): Promise<void> {
+  await openKey(page, portal)
+  await page.getByRole('link', { name: 'Revoke this key' }).click()
+  await look('revoke')
+  await page.getByRole('button', { name: 'Revoke this key' }).click()
+  await page.getByText('The key was revoked.').waitFor()
+}
