@@ -67,7 +67,7 @@ test('the same path works in a browser that runs no scripts, by the mailed code'
   await addIntegration(page, look)
 
   await createKey(page)
-  const first = await page.locator('#curl').innerText()
+  const first = (await page.locator('#curl').textContent()) ?? ''
   expect(await statusOf(first)).toBe(200)
   await page.getByRole('button', { name: 'I have saved the secret' }).click()
   await page.getByText('The key stays').waitFor()
@@ -75,7 +75,7 @@ test('the same path works in a browser that runs no scripts, by the mailed code'
   await openKey(page, portal)
   await waitForUsage(page)
   await replaceKey(page, look)
-  const second = await page.locator('#curl').innerText()
+  const second = (await page.locator('#curl').textContent()) ?? ''
   expect([await statusOf(first), await statusOf(second)]).toEqual([200, 200])
   await revokeKey(page, portal, look)
   await expect.poll(() => statusOf(second), { timeout: 60_000, interval: 200 }).toBe(401)
