@@ -1,4 +1,6 @@
 /** The operator's commands on the distributed form, as they are called: migrate, events, keys, status, rejects. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { schemas } from '../../contracts/events/codec.ts'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
@@ -14,9 +16,10 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { startFakeSchemaRegistry } from '../support/fake-schema-registry.ts'
 import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
 import { readTopic, silent } from '../support/kafka/topics.ts'
+import { startMailServer } from '../support/portal/mail-server.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../support/sample-events.ts'
-import type { ServiceProcess } from '../support/service-process.ts'
+import { makeDataDirectory, type ServiceProcess } from '../support/service-process.ts'
 import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
 
 interface StatusOutput {
@@ -168,6 +171,31 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     await vi.waitFor(async () => expect(await statuses()).toEqual([200, 200]), { timeout: 10_000 })
     await deployment.command(['keys', 'revoke', key])
     await vi.waitFor(async () => expect(await statuses()).toEqual([401, 401]), { timeout: 10_000 })
+  })
+
+  test('notify sends to the contact of each active key once', async () => {
+    const server = await startMailServer()
+    try {
+      await json('keys', 'issue', ...identity.with(1, 'b').with(7, 'b@example.com'))
+      const directory = makeDataDirectory()
+      const text = join(directory.path, 'text.txt')
+      writeFileSync(text, 'Version 1 ends.\n')
+      const mail = { PLEDGEVIEW_SMTP_URL: server.url, PLEDGEVIEW_PORTAL_KEY: 'c'.repeat(64) }
+      const notify = (...args: string[]) =>
+        deployment.command(
+          ['notify', '--id', 'v1-ends', '--subject', 'Version 1 ends', '--text', text, ...args, '--json'],
+          undefined,
+          mail,
+        )
+      const runs = [await notify('--dry-run'), ...(await Promise.all([notify(), notify()])), await notify()]
+      directory.remove()
+      const reports = runs.map(({ stdout }) => JSON.parse(stdout) as { addresses: number; sent: number })
+      expect(reports.map(({ addresses }) => addresses)).toEqual([1, 1, 1, 1])
+      expect(reports.reduce((sum, { sent }) => sum + sent, 0)).toBe(1)
+      expect(server.counts()).toEqual({ 'b@example.com': 1 })
+    } finally {
+      await server.close()
+    }
   })
 
   test.each([
