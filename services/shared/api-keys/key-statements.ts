@@ -65,14 +65,17 @@ const columns = `ledger.api_key AS key, toString(ledger.version) AS version, led
 
 function keysStatement({ model }: Databases, condition: string, query_params: { value: string }): Statement {
   return {
-    // A key that the fold has not seen is not listed, hence the inner join.
-    query: `SELECT ${columns},
+    // A key that the fold has not seen is not listed, hence the inner join. If there are too many keys, revoked ones are left
+    // out, the oldest first.
+    query: `SELECT * FROM
+            (SELECT ${columns},
               multiIf(NOT ledger.is_unrevoked, 'revoked', ${hasEnded("now64(3, 'UTC')")}, 'ended',
                 folded.is_active, 'active', 'waiting') AS status
             FROM (SELECT * FROM ${model}.api_key_ledger FINAL) AS ledger
             INNER JOIN (SELECT * FROM ${model}.api_keys FINAL) AS folded ON folded.api_key = ledger.api_key
             WHERE ${condition} AND ledger.account_id != ''
-            ORDER BY ledger.issued_at, ledger.api_key LIMIT 1000`,
+            ORDER BY ledger.is_unrevoked DESC, ledger.issued_at DESC, ledger.api_key DESC LIMIT 1000)
+            ORDER BY issued_at_ms, key`,
     query_params,
   }
 }

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { encodeState } from '../../../contracts/events/codec.ts'
+import type { ApiKeyState } from '../../../contracts/events/event.ts'
 import { createProjectorService } from '../../../services/projector/service.ts'
 import {
   issueKey,
@@ -170,6 +172,42 @@ describe('API keys', () => {
     )
     await expect.poll(foldedKeys).toEqual([{ is_active: 0, is_unrevoked: 0 }])
     expect(await statuses()).toEqual([])
+  })
+
+  test('an account that has revoked thousands of keys still sees those that are active', async () => {
+    const revoked = Array.from(
+      { length: 1_200 },
+      (_, n): ApiKeyState => ({
+        key: `pv_live_revoked${account}n${n}`,
+        account_id: account,
+        integration: { name: 'Mirror', url: 'https://mirror.example', contact_email: 'owner@mirror.example' },
+        secret_hash: '0'.repeat(64),
+        scopes: ['read:public'],
+        status: 'REVOKED',
+        version: 2,
+        changed_at: 2 * n,
+        issued_at: 2 * n,
+        integration_id: null,
+        confirm_by: null,
+        expires_at: null,
+        replaces: null,
+        replaced_until: null,
+      }),
+    )
+    await writer.append(
+      revoked.map(data => ({
+        topic: 'api-keys',
+        key: Buffer.from(data.key),
+        value: encodeState({ type: 'api-key', data }),
+      })),
+    )
+    await expect.poll(async () => (await statuses()).length).toBe(1_000)
+    const { key } = await issueKey(admin, wanted('1'))
+    const listed = await directory.ofAccount(account)
+    expect(listed.filter(({ status }) => status === 'active').map(one => one.key)).toEqual([key])
+    expect(listed.map(one => one.issued_at_ms)).toEqual(
+      listed.map(one => one.issued_at_ms).toSorted((a, b) => a - b),
+    )
   })
 
   test('the secret is stored neither in the log nor in a table', async () => {
