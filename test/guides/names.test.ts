@@ -22,6 +22,7 @@ const topics = [
   'rejects retry',
   'rebuild',
   'purge',
+  'notify',
 ]
 
 const helps = new Map<string, ReturnType<typeof runCli>>()

@@ -13,7 +13,7 @@ export interface Contacts {
 }
 
 const contactsSql = readSql('contacts', import.meta.url)
-export const contactsMax = 200_000
+export const contactsMax = 100_000
 const readMsMax = 65_000
 
 /** The version of the API with that name. */

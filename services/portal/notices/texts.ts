@@ -14,7 +14,7 @@ const nameLengthMax = 80
 export function plainName(typed: string): string {
   const line = typed
     .toWellFormed()
-    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}]+/gu, ' ')
+    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\s]+/gu, ' ')
     // Mail programs make links of addresses like evil.example or a@b.example.
     .replaceAll(/([.:/@\\。．｡])(?=[^\s])/gu, '$1 ')
     .trim()

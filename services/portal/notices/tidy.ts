@@ -21,7 +21,7 @@ export interface TidyDependencies {
 const dayMs = 86_400_000
 const settledMs = 600_000
 const waitMsMax = dayMs
-const changesMax = 500
+const changesMax = 5_000
 
 /** At most `changesMax` changes; resolves with their number. */
 export async function tidyNotices({ topic, hasAccount, now }: TidyDependencies): Promise<number> {
