@@ -67,6 +67,11 @@ test('from the mail to a key that the API takes, and back to nothing', async () 
   const call = () =>
     fetch(`${service.apiUrl}/projects`, { headers: { 'x-api-key': key, 'x-api-secret': secret } })
   expect((await call()).status).toBe(200)
+  for (const address of ['ada@example.com', 'ops@board.example']) {
+    await expect
+      .poll(() => service.output(), { timeout: 10_000 })
+      .toContain(`Mail to ${address}: A new API key was created`)
+  }
 
   const deleted = await submit(browser, '/account/delete', /^\/account\/delete$/)
   expect(deleted).toMatchObject({ status: 303, location: '/account/deleted' })

@@ -23,7 +23,7 @@ const rowsMax = 100
 const doneMax = 10_000
 const readMsMax = 12_000
 
-interface RunawayRow {
+export interface RunawayRow {
   key: string
   name: string
   contact_email: string
@@ -33,22 +33,11 @@ interface RunawayRow {
 
 /** Notes the mails of one look at the table; resolves with their number. */
 export async function checkRunaways(dependencies: RunawayDependencies): Promise<number> {
-  const { topic, tables, databases, portalUrl, now } = dependencies
+  const { topic, portalUrl, now } = dependencies
   const at = now()
   const day = new Date(at).toISOString().slice(0, 10)
-  const rows = await tables.rows<RunawayRow>(
-    {
-      query: nameDatabases(runawaySql, databases),
-      query_params: {
-        until: Math.floor((at - settledMs) / minuteMs) * minuteMs,
-        minutes_min: refusedMinutesMin,
-        done: await notedOn(topic, day),
-        prefix_length: keyPrefixLength,
-        rows_max: rowsMax,
-      },
-    },
-    { signal: AbortSignal.timeout(readMsMax) },
-  )
+  const until = Math.floor((at - settledMs) / minuteMs) * minuteMs
+  const rows = await findRunaways(dependencies, { until, done: await notedOn(topic, day) })
   let noted = 0
   for (const row of rows) {
     const prefix = keyPrefix(row.key)
@@ -62,6 +51,21 @@ export async function checkRunaways(dependencies: RunawayDependencies): Promise<
     if (isNoted) noted++
   }
   return noted
+}
+
+/** The keys whose programs run away, of the 15 minutes before `until` (Unix ms), without those with these prefixes. */
+export function findRunaways(
+  { tables, databases }: Pick<RunawayDependencies, 'tables' | 'databases'>,
+  { until, done }: { until: number; done: readonly string[] },
+): Promise<RunawayRow[]> {
+  const statement = {
+    query: nameDatabases(runawaySql, databases),
+    query_params: {
+      ...{ until, done: [...done], minutes_min: refusedMinutesMin },
+      ...{ prefix_length: keyPrefixLength, rows_max: rowsMax },
+    },
+  }
+  return tables.rows<RunawayRow>(statement, { signal: AbortSignal.timeout(readMsMax) })
 }
 
 /** The prefixes of the keys that have their notice of the day. */

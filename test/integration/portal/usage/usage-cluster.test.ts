@@ -3,6 +3,8 @@
  * of one shard. It has no Keeper, so its tables are not replicated; all else is as `migrate` makes it.
  */
 import { expect, test } from 'vitest'
+import { contactsOfKeys, versionOf } from '../../../../services/portal/notices/contacts.ts'
+import { findRunaways } from '../../../../services/portal/notices/runaway.ts'
 import { freePort } from '../../../../services/shared/free-port.ts'
 import { openTables } from '../../../../services/shared/tables/clickhouse.ts'
 import { migrate, readMigrations } from '../../../../services/shared/tables/migrate.ts'
@@ -39,6 +41,18 @@ test('counts, the last use and a removal work through the tables of all shards',
     expect((await read('used')).last_used).toBe(Math.floor(now / 60_000) * 60_000)
     expect((await read('unused')).last_used).toBe('never')
 
+    const insert = (into: string) =>
+      own.tables.run({ query: `INSERT INTO ${defaultDatabases.model}.${into} SETTINGS async_insert = 0` })
+    await insert(
+      "api_key_ledger (api_key, version, account_id, integration_contact_email, is_unrevoked) SELECT 'used', 1, 'a', 'a@example.com', 1",
+    )
+    await insert("api_keys (api_key, is_active) SELECT 'used', 1")
+    expect(await contactsOfKeys(tables, whole)).toEqual({ addresses: ['a@example.com'], invalid: 0 })
+    expect(await contactsOfKeys(tables, whole, versionOf('v1'))).toMatchObject({
+      addresses: ['a@example.com'],
+    })
+    expect(await findRunaways({ tables, databases: whole }, { until: now, done: [] })).toEqual([])
+
     await removeUsage({ tables: own.tables, databases: defaultDatabases }, ['used'])
     expect(totalOf(await read('used'))).toMatchObject({ ok: 0, unauthorized: 0 })
   } finally {
@@ -51,6 +65,8 @@ test('counts, the last use and a removal work through the tables of all shards',
 function distributedTables(): string[] {
   return readMigrations(defaultDatabases, { replicated: { cluster } })
     .flatMap(({ statements }) => statements)
-    .filter(statement => /^CREATE TABLE .*_all\.(?:api_key_usage|usage_runs|api_keys) /.test(statement))
+    .filter(statement =>
+      /^CREATE TABLE .*_all\.(?:api_key_usage|usage_runs|api_keys|api_key_ledger) /.test(statement),
+    )
     .map(statement => statement.replace(` ON CLUSTER '${cluster}'`, ''))
 }
