@@ -13,6 +13,7 @@ import { addressMatcher } from '../shared/address-ranges.ts'
 import type { RandomBytes } from '../shared/api-keys/credentials.ts'
 import { registerAccessPages } from './access/register-access-pages.ts'
 import { addAccountPages } from './account/account-pages.ts'
+import { boundAddresses } from './http/address-connections.ts'
 import { createCookies } from './http/cookies.ts'
 import { addCsrfProtection } from './http/csrf.ts'
 import { addErrorPages, answerBadAddress } from './http/error-pages.ts'
@@ -45,6 +46,8 @@ export interface PortalOptions {
   trustProxy: readonly string[]
   /** Connections beyond this number are closed on arrival. */
   connectionsMax: number
+  /** Open connections of one address. See `http/address-connections.ts`. */
+  connectionsPerAddressMax: number
   /** Whether people can sign in by mail. */
   hasMail: boolean
   /** The provider through which people can sign in. */
@@ -82,6 +85,7 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
     },
   })
   app.server.maxConnections = options.connectionsMax
+  boundAddresses(app.server, { perAddressMax: options.connectionsPerAddressMax, isTrustedProxy })
 
   const cookies = createCookies(options.portalUrl)
   const sessions = createSessions(dependencies)

@@ -88,6 +88,7 @@ export async function startPortalService(dependencies: PortalServiceDependencies
       hosts: dependencies.hosts,
       trustProxy: config.PLEDGEVIEW_TRUST_PROXY,
       connectionsMax: config.PLEDGEVIEW_CONNECTIONS_MAX,
+      connectionsPerAddressMax: config.PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX,
       hasMail: mailer !== undefined,
       oidc: oidcSettings(config),
     },

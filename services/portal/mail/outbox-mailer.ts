@@ -21,14 +21,21 @@ const filesMax = 1_000
 
 /** Makes the folder if it is missing. */
 export function createOutboxMailer({ folder, from, show, now }: OutboxMailerOptions): Mailer {
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  chmodSync(folder, 0o700)
-  const sweep = () => removeOld(folder, now())
-  sweep()
+  makeFolder(folder)
   const sweeping = setInterval(sweep, sweepMs).unref()
+  sweep()
+
+  // Nothing waits for it, so its failure would end the process. The next one does the work.
+  function sweep(): void {
+    try {
+      removeOld(folder, now())
+    } catch {}
+  }
 
   return {
     async send(mail) {
+      // Somebody may have cleared it away.
+      makeFolder(folder)
       sweep()
       const date = new Date(now()).toISOString()
       const name = `${date.replaceAll(':', '-')}-${mail.id.replaceAll(/[^\w-]/g, '_').slice(0, 80)}.txt`
@@ -40,6 +47,11 @@ export function createOutboxMailer({ folder, from, show, now }: OutboxMailerOpti
       clearInterval(sweeping)
     },
   }
+}
+
+function makeFolder(folder: string): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  chmodSync(folder, 0o700)
 }
 
 /** Removes files that are older than a day, and the oldest beyond the most that are kept. */

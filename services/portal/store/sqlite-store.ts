@@ -44,7 +44,14 @@ export function openSqliteStore({ path, now }: SqliteStoreOptions): PortalStore 
       'DELETE FROM entries WHERE name IN (SELECT name FROM entries WHERE expires_at <= ? LIMIT ?)',
     ),
   }
-  const sweeping = setInterval(() => void statements.sweep.run(now(), sweepEntriesMax), sweepMs).unref()
+  const sweeping = setInterval(sweep, sweepMs).unref()
+
+  // Nothing waits for it, so its failure would end the process. If the disk is full or locked, the next one does the work.
+  function sweep(): void {
+    try {
+      statements.sweep.run(now(), sweepEntriesMax)
+    } catch {}
+  }
 
   return {
     async get(key) {

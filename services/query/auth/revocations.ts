@@ -6,12 +6,13 @@
  * `revoked_keys`).
  *
  * Promise: a key is refused within two seconds of the insert of its revocation into the ledger, while ClickHouse answers.
- * If the last read is older than `freshMsMax`, this reports that it is not ready. The keys that it has read stay refused.
+ * If the last read is older than `freshMsMax`, this reports that it is not ready. The keys that it has read stay refused. If
+ * it is older than `staleMsMax`, it lets no key pass: a key may be revoked, or its time may be over.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Databases, Tables } from '../../shared/tables/port.ts'
 import { revokedKeysStatement } from '../views/statements.ts'
-import type { KeyRing } from './key-ring.ts'
+import { type KeyRing, KeysUnavailableError } from './key-ring.ts'
 
 export interface RevocationsOptions {
   /** Pause between two reads. */
@@ -27,6 +28,8 @@ export interface RevocationsOptions {
    * needs some time to notice. In the swap of a rebuild a revocation can also leave the ledger for some seconds.
    */
   refusedMsMin: number
+  /** If nothing could be read for this long, it is not known which keys are valid. */
+  staleMsMax: number
 }
 
 export interface RevocationsDependencies {
@@ -45,6 +48,7 @@ export const defaultRevocationsOptions: RevocationsOptions = {
   readMsMax: 15_000,
   freshMsMax: 2_000,
   refusedMsMin: 300_000,
+  staleMsMax: 60_000,
 }
 
 /** The same key ring, but it also refuses the keys that are revoked and not folded yet. */
@@ -99,6 +103,8 @@ export function withRevocations(keyRing: KeyRing, dependencies: RevocationsDepen
 
     lookup(key) {
       const found = keyRing.lookup(key)
+      const ageMs = now() - readAt
+      if (ageMs > options.staleMsMax) throw new KeysUnavailableError(`revocations last read ${ageMs} ms ago`)
       return refused.has(key) ? undefined : found
     },
 

@@ -49,6 +49,25 @@ test('a request without a Host is refused', async () => {
   expect(await answerTo('GET /sign-in HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.1 421 /)
 })
 
+test('one address has a bounded number of connections, and gets new ones when it closes some', async () => {
+  const port = Number(new URL(portal.url).port)
+  const open = async () => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => undefined)
+    socket.write('GET /sign-in HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    const isAnswered = await new Promise<boolean>(resolve => {
+      socket.once('data', () => resolve(true))
+      socket.once('close', () => resolve(false))
+    })
+    return { socket, isAnswered }
+  }
+  const opened: Awaited<ReturnType<typeof open>>[] = []
+  for (let count = 0; count < 55; count++) opened.push(await open())
+  expect(opened.filter(({ isAnswered }) => isAnswered)).toHaveLength(50)
+  for (const { socket } of opened) socket.destroy()
+  await expect.poll(async () => (await open()).isAnswered).toBe(true)
+})
+
 test('a form that is too large is refused', async () => {
   const browser = portal.browser()
   await browser.get('/sign-in')

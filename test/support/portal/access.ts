@@ -109,6 +109,7 @@ export async function startAccessPortal(overrides: Partial<PortalDependencies> =
       hosts: loopbackHosts,
       trustProxy: [],
       connectionsMax: 100,
+      connectionsPerAddressMax: 50,
       hasMail: true,
     },
     now,

@@ -58,6 +58,7 @@ export async function startTestPortal({
       hosts: loopbackHosts,
       trustProxy: [],
       connectionsMax: 100,
+      connectionsPerAddressMax: 50,
       hasMail: true,
       ...options,
     },

@@ -4,10 +4,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import type { ApiKeyState } from '../../../../contracts/events/event.ts'
 import { pauseHolderName } from '../../../../services/projector/fold/fold-pause.ts'
 import { takeEpochStatement } from '../../../../services/projector/fold/fold-statements.ts'
+import { KeysUnavailableError } from '../../../../services/query/auth/key-ring.ts'
+import { defaultRevocationsOptions, withRevocations } from '../../../../services/query/auth/revocations.ts'
 import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
 import { readConfig } from '../../../../services/shared/config.ts'
 import { createMetrics } from '../../../../services/shared/ops/metrics.ts'
-import type { Databases } from '../../../../services/shared/tables/port.ts'
+import { type Databases, defaultDatabases } from '../../../../services/shared/tables/port.ts'
 import { activeKeys } from '../../../support/fold-records.ts'
 import {
   createIngest,
@@ -68,6 +70,39 @@ describe('a revoked key', () => {
     await expect(
       vi.waitFor(() => expect(keyRing.lookup('k')).toBeDefined(), { timeout: 1_500, interval: 5 }),
     ).rejects.toThrow()
+  })
+
+  test('cannot be told from the others once revocations could not be read for a minute: no key passes then', async () => {
+    let clock = 1_000
+    let isAway = false
+    const ring = {
+      start: async () => {},
+      close: async () => {},
+      isReady: () => true,
+      lookup: () => undefined,
+    }
+    const following = withRevocations(ring, {
+      tables: {
+        async rows() {
+          if (isAway) throw new Error('the view cannot be read')
+          return []
+        },
+      },
+      databases: defaultDatabases,
+      options: { ...defaultRevocationsOptions, pollMs: 1 },
+      now: () => clock,
+      onError: () => {},
+    })
+    await following.start()
+    expect(() => following.lookup('k')).not.toThrow()
+    isAway = true
+    clock += defaultRevocationsOptions.staleMsMax
+    await vi.waitFor(() => expect(following.isReady()).toBe(false))
+    clock += 1
+    await vi.waitFor(() => expect(() => following.lookup('k')).toThrow(KeysUnavailableError))
+    isAway = false
+    await vi.waitFor(() => expect(() => following.lookup('k')).not.toThrow())
+    await following.close()
   })
 
   test('and a key whose time passes is refused then, without an event and without a fold; the fold counts it on', async () => {
