@@ -8,12 +8,12 @@
  *
  * A sign-in begins a new session, and so new tokens.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
 import { type Html, html } from '../html/html.ts'
 import type { Cookies } from './cookies.ts'
 import { PageError } from './page-error.ts'
+import { isSame, sealOf } from './sealed.ts'
 
 export interface CsrfDependencies {
   cookies: Cookies
@@ -39,7 +39,7 @@ export function addCsrfProtection(app: FastifyInstance, dependencies: CsrfDepend
   const { origin } = new URL(portalUrl)
 
   function tokenOf(secret: string): string {
-    return createHmac('sha256', portalKey).update(`csrf ${secret}`).digest('base64url')
+    return sealOf(portalKey, 'csrf', secret)
   }
 
   function secretOf(request: FastifyRequest): string | undefined {
@@ -70,7 +70,7 @@ export function addCsrfProtection(app: FastifyInstance, dependencies: CsrfDepend
     if (!isOwnOrigin(request, origin)) throw new PageError(403, foreign)
     const secret = secretOf(request)
     const given = (request.body as { _csrf?: unknown } | null | undefined)?._csrf
-    if (secret === undefined || typeof given !== 'string' || !isEqual(given, tokenOf(secret)))
+    if (secret === undefined || typeof given !== 'string' || !isSame(given, tokenOf(secret)))
       throw new PageError(403, outdated)
   })
 }
@@ -85,11 +85,6 @@ function isOwnOrigin({ headers }: FastifyRequest, origin: string): boolean {
   const site = headers['sec-fetch-site']
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return false
   return headers.origin === undefined || headers.origin === origin
-}
-
-function isEqual(given: string, expected: string): boolean {
-  const bytes = Buffer.from(given)
-  return bytes.length === expected.length && timingSafeEqual(bytes, Buffer.from(expected))
 }
 
 const foreign = 'This form was sent from another site. Open the page here, and send the form again.'

@@ -7,7 +7,9 @@
 export function ownPath(text: unknown): string | undefined {
   if (typeof text !== 'string' || text.length > lengthMax || !pathPattern.test(text)) return undefined
   const url = new URL(text, base)
-  return url.origin === base ? `${url.pathname}${url.search}` : undefined
+  // The resolved path is what a browser gets. `/.//x` resolves to `//x`, which would be another host.
+  const path = `${url.pathname}${url.search}`
+  return url.origin === base && !path.startsWith('//') ? path : undefined
 }
 
 const lengthMax = 1_024

@@ -2,11 +2,13 @@
  * Sign-ins under way: a link and a code that were mailed to an address. Both are good for 15 minutes and for one use
  * together: whichever is used first ends the other. The store has only their hashes.
  *
- * The code is short, so it works only in the browser that asked for it, and only a few tries are allowed.
+ * The code is short, so it works only in the browser that asked for it, and only a few tries are allowed: for a code, and for
+ * all codes of an address together. The link cannot be guessed, so it works whatever was tried.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
+import { isSame } from '../http/sealed.ts'
 import type { PortalStore } from '../store/port.ts'
 
 export interface AttemptsDependencies {
@@ -22,8 +24,11 @@ export interface SignIn {
 }
 
 export interface Attempts {
-  /** `id` is for the browser's cookie, `code` and `link` are for the mail. */
-  begin(signIn: SignIn): Promise<{ id: string; code: string; link: string }>
+  /**
+   * `id` is for the browser's cookie, `code` and `link` are for the mail. If no mail is sent, nothing matches the attempt: it
+   * only answers like any other. Otherwise its code could be guessed without a limit.
+   */
+  begin(signIn: SignIn, options: { isMailed: boolean }): Promise<{ id: string; code: string; link: string }>
   /** Spends the attempt with the code. */
   useCode(id: string | undefined, code: string): Promise<SignIn | 'wrong' | 'over'>
   /** The sign-in that a link belongs to. Changes nothing. */
@@ -34,6 +39,8 @@ export interface Attempts {
 
 export const attemptMsMax = 15 * 60_000
 export const codeTriesMax = 5
+/** Tries of codes of one address. Beyond it only its links work, until the hour is over. */
+export const addressTries = { max: 50, windowMs: 3_600_000 } as const
 const codeDigits = 8
 const idBytes = 16
 const tokenBytes = 32
@@ -47,9 +54,11 @@ const attemptSchema = z.object({
   link_hash: z.string(),
 })
 
+type Attempt = z.output<typeof attemptSchema>
+
 /** The attempts in this store. */
 export function createAttempts({ store, portalKey, randomBytes }: AttemptsDependencies): Attempts {
-  const hashOf = (kind: 'attempt' | 'code' | 'link', text: string) =>
+  const hashOf = (kind: 'attempt' | 'code' | 'link' | 'address', text: string) =>
     createHmac('sha256', portalKey).update(`sign-in ${kind} ${text}`).digest('hex')
   const keyOf = (id: string) => `sign-in:${hashOf('attempt', id)}`
   const read = (value: string | undefined) =>
@@ -59,8 +68,15 @@ export function createAttempts({ store, portalKey, randomBytes }: AttemptsDepend
     const [, id, token] = linkPattern.exec(link) ?? []
     if (id === undefined || token === undefined) return undefined
     const attempt = read(await store.get(keyOf(id)))
-    if (!attempt || !isEqual(attempt.link_hash, hashOf('link', token))) return undefined
+    if (!attempt || !isSame(attempt.link_hash, hashOf('link', token))) return undefined
     return { email: attempt.email, next: attempt.next }
+  }
+
+  /** Counts a try of a code of this address. An attempt that no code matches does not use up the tries of others. */
+  async function mayTry({ email, code_hash }: Attempt): Promise<boolean> {
+    const { max, windowMs } = addressTries
+    if (code_hash === '') return false
+    return (await store.count(`sign-in-tries-of:${hashOf('address', email)}`, windowMs)) <= max
   }
 
   /** Of several that spend the same attempt at once, one gets it. */
@@ -72,15 +88,15 @@ export function createAttempts({ store, portalKey, randomBytes }: AttemptsDepend
   return {
     peekLink,
 
-    async begin({ email, next }) {
+    async begin({ email, next }, { isMailed }) {
       const id = text(randomBytes(idBytes))
       const token = text(randomBytes(tokenBytes))
       const code = codeOf(randomBytes)
       const attempt = {
         email,
         next,
-        code_hash: hashOf('code', `${id} ${code}`),
-        link_hash: hashOf('link', token),
+        code_hash: isMailed ? hashOf('code', `${id} ${code}`) : '',
+        link_hash: isMailed ? hashOf('link', token) : '',
       }
       await store.put(keyOf(id), JSON.stringify(attempt), attemptMsMax)
       return { id, code, link: `${id}.${token}` }
@@ -92,11 +108,11 @@ export function createAttempts({ store, portalKey, randomBytes }: AttemptsDepend
       if (!attempt) return 'over'
       // Counted before the comparison, so tries at once count too.
       const tries = await store.count(`sign-in-tries:${hashOf('attempt', id)}`, attemptMsMax)
-      if (tries <= codeTriesMax && isEqual(attempt.code_hash, hashOf('code', `${id} ${code}`)))
-        return (await spend(id)) ?? 'over'
-      if (tries < codeTriesMax) return 'wrong'
-      await store.remove(keyOf(id))
-      return 'over'
+      if (tries > codeTriesMax) return 'over'
+      const isRight = isSame(attempt.code_hash, hashOf('code', `${id} ${code}`))
+      if ((await mayTry(attempt)) && isRight) return (await spend(id)) ?? 'over'
+      // The attempt stays for its link: nobody else can end it with wrong codes.
+      return tries < codeTriesMax ? 'wrong' : 'over'
     },
 
     async useLink(link) {
@@ -113,8 +129,4 @@ function codeOf(randomBytes: RandomBytes): string {
 
 function text(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('base64url')
-}
-
-function isEqual(a: string, b: string): boolean {
-  return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
 }

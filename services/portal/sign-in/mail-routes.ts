@@ -80,11 +80,10 @@ function addFirstPage(app: FastifyInstance, dependencies: MailRoutesDependencies
     const { email } = checked
     const limit = await limits.count(email, request.ip)
     if (limit === 'refused') throw new PageError(429, tooManyMails, { retryAfterSeconds: refusedSeconds })
-    const { id, code, link } = await attempts.begin({ email, next })
+    const isMailed = limit === 'allowed'
+    const { id, code, link } = await attempts.begin({ email, next }, { isMailed })
     const mailId = Buffer.from(randomBytes(mailIdBytes)).toString('hex')
-    if (limit === 'allowed') {
-      await send(dependencies, signInMail({ email, mailId, code, link, portalUrl }))
-    }
+    if (isMailed) await send(dependencies, signInMail({ email, mailId, code, link, portalUrl }))
     cookies.signIn.set(reply, id, attemptMsMax)
     return reply.redirect('/sign-in/code', 303)
   })
@@ -106,7 +105,8 @@ function addCodePage(app: FastifyInstance, { attempts, cookies, finish }: MailRo
       return reply.code(410).page({ title, path, content: overView('code') })
     }
     if (signIn === 'wrong') {
-      const fault = 'The code is not right. Look at the latest mail.'
+      const fault =
+        'The code is not right, or codes were tried too often. Look at the latest mail, or use its link.'
       return reply.code(400).page({ title, path, content: codeView({ csrf: csrfField(request), fault }) })
     }
     return finish(request, reply, signIn)

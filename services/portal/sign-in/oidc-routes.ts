@@ -2,7 +2,6 @@
  * Signing in through the platform's provider. What has to be kept between the two steps is in a signed cookie, so the answer
  * of the provider counts only in the browser that began, and strangers can fill no store.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { z } from 'zod'
@@ -12,6 +11,7 @@ import type { Cookies } from '../http/cookies.ts'
 import { queryOf } from '../http/fields.ts'
 import { ownPath } from '../http/own-path.ts'
 import { PageError } from '../http/page-error.ts'
+import { isSame, sealOf } from '../http/sealed.ts'
 import { attemptMsMax } from './attempts.ts'
 import type { FinishSignIn } from './finish.ts'
 import { type OidcClient, OidcRefused } from './oidc-client.ts'
@@ -75,19 +75,15 @@ export function addOidcRoutes(app: FastifyInstance, dependencies: OidcRoutesDepe
 
 function sealed(portalKey: string, kept: Kept): string {
   const text = Buffer.from(JSON.stringify(kept)).toString('base64url')
-  return `${text}.${sealOf(portalKey, text)}`
+  return `${text}.${sealOf(portalKey, purpose, text)}`
 }
 
 function opened(portalKey: string, cookie: string | undefined): Kept | undefined {
   const [text = '', seal = ''] = (cookie ?? '').split('.')
-  const expected = sealOf(portalKey, text)
-  if (seal.length !== expected.length || !timingSafeEqual(Buffer.from(seal), Buffer.from(expected)))
-    return undefined
+  if (!isSame(seal, sealOf(portalKey, purpose, text))) return undefined
   return keptSchema.safeParse(JSON.parse(Buffer.from(text, 'base64url').toString())).data
 }
 
-function sealOf(portalKey: string, text: string): string {
-  return createHmac('sha256', portalKey).update(`provider ${text}`).digest('base64url')
-}
+const purpose = 'provider'
 
 const notBegun = 'This sign-in did not begin in this browser, or it took longer than 15 minutes. Begin again.'

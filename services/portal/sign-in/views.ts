@@ -67,6 +67,6 @@ ${csrf}
 /** A link or a code that is no good any more. */
 export function overView(what: 'link' | 'code'): Html {
   return html`<h1>This ${what} is over</h1>
-<p>It was used already, it is older than 15 minutes, or it was tried too often.</p>
+<p>It was used already, it is older than 15 minutes, or it was tried too often.${what === 'code' && html` The link in the same mail may still work.`}</p>
 <p><a href="/sign-in" role="button">Ask for a new one</a></p>`
 }

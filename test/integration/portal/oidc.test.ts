@@ -100,6 +100,10 @@ test('a cookie that was changed is not believed', async () => {
   const cookie = browser.cookies.get('pledgeview-provider') ?? ''
   browser.cookies.set('pledgeview-provider', `A${cookie}`)
   expect((await browser.get(callback)).status).toBe(400)
+  // As many letters as the seal has, but more bytes.
+  const [text = '', seal = ''] = cookie.split('.')
+  browser.cookies.set('pledgeview-provider', `${text}.${'%C3%A9'.repeat(seal.length)}`)
+  expect((await browser.get(callback)).status).toBe(400)
 })
 
 test('the provider leads to no other site', async () => {
