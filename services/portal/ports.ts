@@ -35,7 +35,11 @@ export interface Accounts {
   /** Adds or replaces an integration. At most `integrationsMax` for an account; throws `AccountError` beyond it. */
   saveIntegration(integration: Integration): Promise<void>
   removeIntegration(accountId: string, integrationId: string): Promise<void>
-  /** Deletes the account and its integrations with tombstones. Its keys have to be revoked before. */
+  /** Notes durably that the account is being deleted: from now on it does not exist, and `beingDeleted` names it until `delete`. */
+  beginDeletion(accountId: string): Promise<void>
+  /** The accounts whose deletion began and has not ended. */
+  beingDeleted(): Promise<string[]>
+  /** Deletes the account and its integrations with tombstones. Its keys have to be deleted before. */
   delete(accountId: string): Promise<void>
   close(): Promise<void>
 }
@@ -64,6 +68,8 @@ export interface PortalKeys {
     key: string,
     overlap: Overlap,
     integration: Integration,
+    /** The old key was revoked at once. Called also if no new one can be made after all. */
+    onRevoked?: () => void,
   ): Promise<{ key: string; secret: string }>
   /** Deletes every key of the account, also the revoked ones, with the addresses that they carry. For a deleted account. */
   deleteAll(accountId: string): Promise<void>

@@ -12,6 +12,7 @@ import { messageOf } from '../shared/message-of.ts'
 import type { Check } from '../shared/ops/checks.ts'
 import { closeServer } from '../shared/ops/close-server.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
+import { createDeletionFinisher } from './account/finish-deletions.ts'
 import { openAccounts } from './accounts/accounts.ts'
 import { createPortalApp } from './app.ts'
 import { createKeySweeper } from './keys/key-sweeper.ts'
@@ -66,10 +67,17 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     admin: keyAdmin,
     onError: error => logger.warn({ error: messageOf(error) }, 'keys that have ended could not be swept'),
   })
+  const keys = createPortalKeys(keyAdmin)
+  const deletions = createDeletionFinisher({
+    accounts,
+    keys,
+    onError: error =>
+      logger.warn({ error: messageOf(error) }, 'a deletion of an account could not be completed'),
+  })
   const { notices, sender } = noticesOf(dependencies, accounts)
   const app = await createPortalApp({
     accounts,
-    keys: createPortalKeys(keyAdmin),
+    keys,
     usage: createUsageReader({ tables, databases, now: Date.now }),
     mailer: mailer ?? noMailer,
     notices,
@@ -97,6 +105,7 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     logger,
   })
   sweeper.start()
+  deletions.start()
   sender?.start()
   return {
     app,
@@ -108,6 +117,7 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     async close() {
       await closeServer(app)
       await sweeper.close()
+      await deletions.close()
       await sender?.close()
       await noticesTopic.close()
       await accounts.close()

@@ -181,12 +181,11 @@ async function makeReplacement(
   overlap: OverlapChoice,
   integration: Integration,
 ): Promise<NewKey> {
-  const made = await access.keys.replace(account.account_id, old.key, overlap.overlap, integration)
+  // The person hears of the revocation also if the new key fails.
+  const onRevoked = () => notify(access, () => access.notices.revoked(account, old, keyPrefix(old.key)))
+  const made = await access.keys.replace(account.account_id, old.key, overlap.overlap, integration, onRevoked)
   await endIfRemoved(access, account, integration, made.key)
-  notify(access, async () => {
-    await access.notices.created(account, integration, keyPrefix(made.key))
-    if (overlap.overlap === 'at-once') await access.notices.revoked(account, old, keyPrefix(old.key))
-  })
+  notify(access, () => access.notices.created(account, integration, keyPrefix(made.key)))
   return {
     ...made,
     name: integration.name,

@@ -1,21 +1,27 @@
 /**
- * Deletes an account: first its keys are revoked, then its records and its keys are deleted. If it is interrupted, it can be done again.
- * The sessions end because their account is gone.
+ * Deletes an account with its integrations, its keys, and every address. The deletion is noted first, so if the process is killed,
+ * another one completes it (finish-deletions.ts). The sessions end because their account is gone.
  */
 import type { Accounts, PortalKeys } from '../ports.ts'
 
-/** Resolves when no key of the account works and the account is gone. */
-export async function deleteAccount(
-  { accounts, keys }: { accounts: Accounts; keys: PortalKeys },
-  accountId: string,
-): Promise<void> {
-  await revokeAll(keys, accountId)
-  await accounts.delete(accountId)
-  // With the contact addresses that they carry, and with one that another window may have made meanwhile.
-  await keys.deleteAll(accountId)
+export interface DeletionPorts {
+  accounts: Pick<Accounts, 'beginDeletion' | 'beingDeleted' | 'delete'>
+  keys: Pick<PortalKeys, 'ofAccount' | 'revoke' | 'deleteAll'>
 }
 
-async function revokeAll(keys: PortalKeys, accountId: string): Promise<void> {
+/** Resolves when no key of the account works and nothing of it is left. */
+export async function deleteAccount({ accounts, keys }: DeletionPorts, accountId: string): Promise<void> {
+  await accounts.beginDeletion(accountId)
+  await revokeAll(keys, accountId)
+  // With the names and the contact addresses that they carry.
+  await keys.deleteAll(accountId)
+  await accounts.delete(accountId)
+  // Another window may have made a key meanwhile, and ended the sessions: then it wrote the account once more.
+  await keys.deleteAll(accountId)
+  await accounts.delete(accountId)
+}
+
+async function revokeAll(keys: DeletionPorts['keys'], accountId: string): Promise<void> {
   for (const { key, status } of await keys.ofAccount(accountId)) {
     if (status !== 'revoked') await keys.revoke(accountId, key)
   }

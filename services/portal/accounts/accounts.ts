@@ -5,6 +5,9 @@
  *
  * Two rules need more than one record: an account has at most `integrationsMax` integrations, and a deleted account has none.
  * Whoever writes looks again afterwards. So of two at once, the later one sees the other, and takes its own back.
+ *
+ * A deletion is noted first: the record of an account that is being deleted has a mark in place of its address. So any process
+ * can complete a deletion that a killed one began (account/finish-deletions.ts).
  */
 import type { Logger } from 'pino'
 import type { AccountState, IntegrationState } from '../../../contracts/events/portal-event.ts'
@@ -35,7 +38,12 @@ export class AccountError extends Error {
   }
 }
 
-export type AccountErrorCode = 'invalid' | 'too-many-integrations' | 'no-account' | 'no-integration'
+export type AccountErrorCode =
+  | 'invalid'
+  | 'too-many-integrations'
+  | 'no-account'
+  | 'no-integration'
+  | 'being-deleted'
 
 /** The most integrations of an account. */
 export const integrationsMax = 20
@@ -63,6 +71,12 @@ export async function openAccounts(dependencies: AccountsDependencies): Promise<
       await topic.refresh()
       const present = await accounts.find(accountId)
       if (present) return present
+      if ((await accounts.beingDeleted()).includes(accountId)) {
+        throw new AccountError(
+          'being-deleted',
+          'This account is being deleted. In a minute you can sign in to a new one.',
+        )
+      }
       const at = now()
       const state = {
         account_id: accountId,
@@ -80,7 +94,7 @@ export async function openAccounts(dependencies: AccountsDependencies): Promise<
 function over({ topic, now }: AccountsDependencies): Omit<Accounts, 'ofVerifiedEmail'> {
   async function find(accountId: string): Promise<Account | undefined> {
     const state = await topic.get(accountId)
-    return state?.type === 'account' ? accountOf(state.data) : undefined
+    return state?.type === 'account' && !isMark(state.data) ? accountOf(state.data) : undefined
   }
 
   async function integrations(accountId: string): Promise<Integration[]> {
@@ -101,7 +115,9 @@ function over({ topic, now }: AccountsDependencies): Omit<Accounts, 'ofVerifiedE
     integrations,
 
     async endSessions(accountId) {
-      const validFrom = now()
+      await topic.refresh()
+      // The clock of the portal that wrote it last may be ahead. Its sessions have to end too.
+      const validFrom = Math.max(now(), (await mustFind(accountId)).sessions_valid_from + 1)
       for (let tries = 0; tries < endSessionsTriesMax; tries++) {
         await topic.refresh()
         const account = await mustFind(accountId)
@@ -148,6 +164,23 @@ function over({ topic, now }: AccountsDependencies): Omit<Accounts, 'ofVerifiedE
       await topic.write([{ key, state: null }])
     },
 
+    async beginDeletion(accountId) {
+      await topic.refresh()
+      const account = await find(accountId)
+      if (!account) return
+      const mark = { ...account, email: markText, changed_at: now() }
+      await topic.write([{ key: accountId, state: { type: 'account', data: mark } }])
+      const left = (await topic.group(accountId)).filter(({ key }) => key !== accountId)
+      if (left.length > 0) await topic.write(tombstonesOf(left))
+    },
+
+    async beingDeleted() {
+      const states = await topic.all()
+      return states.flatMap(({ state }) =>
+        state.type === 'account' && isMark(state.data) ? [state.data.account_id] : [],
+      )
+    },
+
     async delete(accountId) {
       // First the account: after its tombstone, whoever adds an integration takes it back.
       await topic.write([{ key: accountId, state: null }])
@@ -182,7 +215,9 @@ function tombstonesOf(states: readonly KeyedState<'accounts'>[]): StateChange<'a
 
 /** Every id is made of its address with the key. One that fits is enough. */
 function checkKey(states: readonly KeyedState<'accounts'>[], portalKey: string): void {
-  const accounts = states.flatMap(({ state }) => (state.type === 'account' ? [state.data] : []))
+  const accounts = states.flatMap(({ state }) =>
+    state.type === 'account' && !isMark(state.data) ? [state.data] : [],
+  )
   const isOwn = ({ account_id, email }: AccountState) => accountIdOf(portalKey, email) === account_id
   if (accounts.length === 0 || accounts.slice(0, keySampleMax).some(isOwn)) return
   throw new Error(
@@ -191,6 +226,14 @@ function checkKey(states: readonly KeyedState<'accounts'>[], portalKey: string):
 }
 
 const keySampleMax = 100
+
+// No address: it has no @.
+const markText = 'being deleted'
+
+/** The account is being deleted. */
+function isMark({ email }: AccountState): boolean {
+  return email === markText
+}
 
 function accountOf({ account_id, email, created_at, sessions_valid_from }: AccountState): Account {
   return { account_id, email, created_at, sessions_valid_from }

@@ -85,13 +85,17 @@ export function createPortalKeys(
         return record.status === 'revoked' ? record : revokeKey(admin, record.key)
       }),
 
-    replace: (accountId, key, overlap, integration) =>
+    replace: (accountId, key, overlap, integration, onRevoked) =>
       forPeople(async () => {
         if (integration.account_id !== accountId) throw new Error('the integration is of another account')
         const old = await ownKey(admin, accountId, key)
         requireAlive(old)
-        if (overlap === 'at-once')
-          return replaceAtOnce(admin, old, () => issue(integration, replacing(old, null)))
+        if (overlap === 'at-once') {
+          // The old key ends only if nothing is known against a new one.
+          await requireFewOfToday(admin, accountId, options.issuedPerDayMax)
+          await requireRoomInsteadOf(admin, old)
+          return replaceAtOnce(admin, old, () => issue(integration, replacing(old, null)), onRevoked)
+        }
         await requireRoom(admin, old)
         return issue(integration, replacing(old, admin.now() + overlapMs[overlap]))
       }),
@@ -104,8 +108,14 @@ function replacing({ key }: KeyRecord, until: number | null): NonNullable<NewKey
   return { key, until }
 }
 
-async function replaceAtOnce<T>(admin: KeyAdmin, old: KeyRecord, issueNew: () => Promise<T>): Promise<T> {
+async function replaceAtOnce<T>(
+  admin: KeyAdmin,
+  old: KeyRecord,
+  issueNew: () => Promise<T>,
+  onRevoked: () => void = () => undefined,
+): Promise<T> {
   await revokeKey(admin, old.key)
+  onRevoked()
   try {
     return await issueNew()
   } catch (error) {
@@ -188,6 +198,16 @@ async function requireRoom(admin: KeyAdmin, old: KeyRecord): Promise<void> {
       'Three keys are active, so there is no room for a new one beside the old one. Let the old key end at once, or revoke another key first.',
     )
   }
+}
+
+/** Throws unless a new key can be active once the old one has ended: a key that waits would take the old one's place. */
+async function requireRoomInsteadOf(admin: KeyAdmin, old: KeyRecord): Promise<void> {
+  const keys = await admin.directory.ofAccount(old.account_id)
+  const others = keys.filter(record => isAlive(record) && record.key !== old.key)
+  if (others.length < activeKeysMax) return
+  throw new KeyError(
+    'Three other keys are active or wait for a place, so there is no room for a new one. Revoke one of them first. Nothing was changed.',
+  )
 }
 
 async function requireFewOfToday(admin: KeyAdmin, account: string, issuedMax: number): Promise<void> {

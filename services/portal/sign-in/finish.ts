@@ -1,7 +1,9 @@
 /** The end of every way to sign in: a new session for the account of a verified address. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { AccountError } from '../accounts/accounts.ts'
 import type { Cookies } from '../http/cookies.ts'
 import { ownPath } from '../http/own-path.ts'
+import { PageError } from '../http/page-error.ts'
 import type { Accounts } from '../ports.ts'
 import { type Sessions, sessionMsMax } from '../sessions/sessions.ts'
 
@@ -20,7 +22,11 @@ export type FinishSignIn = (
 /** Begins a session with a new id, so nobody who knew the browser's cookies before knows it now. */
 export function createFinishSignIn({ accounts, sessions, cookies }: FinishDependencies): FinishSignIn {
   return async (request, reply, { email, next }) => {
-    const account = await accounts.ofVerifiedEmail(email)
+    const account = await accounts.ofVerifiedEmail(email).catch((error: unknown) => {
+      if (error instanceof AccountError && error.code === 'being-deleted')
+        throw new PageError(503, error.message, { retryAfterSeconds: 60 })
+      throw error
+    })
     const former = cookies.session.read(request)
     if (former !== undefined) await sessions.end(former)
     cookies.session.set(reply, await sessions.begin(account), sessionMsMax)

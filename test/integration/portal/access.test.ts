@@ -265,6 +265,19 @@ describe('a key', () => {
     expect(portal.keys.all).toHaveLength(2)
   })
 
+  it('that was revoked for a replacement is told of by mail although no new key could be made', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    await createKey(person, await addIntegration(person))
+    const old = lastKey()
+    portal.calls.replaceRefusal = 'No new one was created.'
+    const path = `/access/keys/${keyPrefix(old.key)}/replace`
+    const token = tokenOf((await person.browser.get(path)).text, path)
+    expect((await person.browser.post(path, { overlap: 'at-once', token })).status).toBe(409)
+    expect(old.status).toBe('revoked')
+    expect(portal.calls.revoked).toEqual([keyPrefix(old.key)])
+  })
+
   it('of an operator is shown, and its replacement gets an integration', async () => {
     portal = await startAccessPortal()
     const person = await portal.signIn('a@example.com')

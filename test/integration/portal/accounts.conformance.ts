@@ -1,6 +1,7 @@
 /** What accounts promise while several portals use them at once, for every log that they may stand on. */
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { deleteAccount } from '../../../services/portal/account/delete-account.ts'
 import { AccountError, integrationsMax, openAccounts } from '../../../services/portal/accounts/accounts.ts'
 import type { Accounts, Integration } from '../../../services/portal/ports.ts'
 import type { StateTopic } from '../../../services/shared/event-log/state-topic.ts'
@@ -85,6 +86,71 @@ export function describeAccounts(name: string, make: () => Promise<AccountLog>):
         .poll(async () => (await two.find(account_id))?.sessions_valid_from)
         .toBeGreaterThan(created_at)
       await expect(one.endSessions('acct_none')).rejects.toMatchObject({ code: 'no-account' })
+    })
+
+    test('ends sessions also if a portal whose clock is ahead has written before', async () => {
+      const [one, two] = await portals()
+      const { account_id } = await one.ofVerifiedEmail('ann@example.com')
+      clock += 600_000
+      await one.endSessions(account_id)
+      clock -= 600_000
+      const ahead = (await one.find(account_id))?.sessions_valid_from ?? 0
+      await two.endSessions(account_id)
+      expect((await two.find(account_id))?.sessions_valid_from).toBe(ahead + 1)
+    })
+
+    test('keeps the mark of a deletion that was interrupted: the account is gone, and another portal knows of it', async () => {
+      const [one, two] = await portals()
+      const { account_id } = await one.ofVerifiedEmail('ann@example.com')
+      await one.saveIntegration(integration(account_id))
+      await one.beginDeletion(account_id)
+      await expect.poll(() => two.beingDeleted()).toEqual([account_id])
+      expect(await two.find(account_id)).toBeUndefined()
+      await expect(two.ofVerifiedEmail('ann@example.com')).rejects.toMatchObject({ code: 'being-deleted' })
+      const text = async () => {
+        const topic = await log.open()
+        const states = JSON.stringify(await topic.all())
+        await topic.close()
+        return states
+      }
+      expect(await text()).not.toContain('@')
+      const three = await portal()
+      await three.delete(account_id)
+      expect(await text()).toBe('[]')
+      expect(await three.beingDeleted()).toEqual([])
+    })
+
+    test('leaves nothing of a deleted account whose sessions another portal ends at that moment', async () => {
+      const one = await portal()
+      const { account_id } = await one.ofVerifiedEmail('ann@example.com')
+      const late = Promise.withResolvers<void>()
+      const arrived = Promise.withResolvers<void>()
+      const two = await portal(topic => ({
+        ...topic,
+        async write(changes) {
+          arrived.resolve()
+          await late.promise
+          await topic.write(changes)
+        },
+      }))
+      const ending = two.endSessions(account_id)
+      await arrived.promise
+      let deletions = 0
+      const keys = {
+        ofAccount: async () => [],
+        revoke: async () => Promise.reject(new Error('there is no key')),
+        async deleteAll() {
+          deletions++
+          // Between the first tombstone of the account and the last one.
+          if (deletions < 2) return
+          late.resolve()
+          await ending
+        },
+      }
+      await deleteAccount({ accounts: one, keys }, account_id)
+      const topic = await log.open()
+      expect(await topic.all()).toEqual([])
+      await topic.close()
     })
 
     test('keeps changes of different integrations on two portals at once', async () => {

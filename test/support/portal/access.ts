@@ -8,6 +8,7 @@ import { loopbackHosts } from '../../../services/portal/http/host-check.ts'
 import type { Account, Accounts, PortalKeys, UsageReader } from '../../../services/portal/ports.ts'
 import { createSessions } from '../../../services/portal/sessions/sessions.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
+import { KeyError } from '../../../services/shared/api-keys/api-keys.ts'
 import { freePort } from '../../../services/shared/free-port.ts'
 import { portalKey } from './app.ts'
 import { type Browser, createBrowser } from './browser.ts'
@@ -38,6 +39,8 @@ interface Calls {
   /** Default: no key was ever used. */
   usage: UsageReader['ofKeys']
   integrationRefusal: string | undefined
+  /** Why a replacement makes no new key, after the old one ended. */
+  replaceRefusal: string | undefined
 }
 
 export interface AccessPortal {
@@ -77,6 +80,7 @@ export async function startAccessPortal(overrides: Partial<PortalDependencies> =
       usageFails: false,
       usage: noUsage.ofKeys,
       integrationRefusal: undefined,
+      replaceRefusal: undefined,
     },
   }
   const now = Date.now
@@ -168,7 +172,13 @@ function watchedKeys(keys: ReturnType<typeof memoryKeys>, calls: Calls): PortalK
   return {
     ...keys,
     issue: integration => watched(() => keys.issue(integration)),
-    replace: (...args) => watched(() => keys.replace(...args)),
+    replace: (...args) =>
+      watched(async () => {
+        const made = await keys.replace(...args)
+        if (calls.replaceRefusal === undefined) return made
+        keys.all.pop()
+        throw new KeyError(calls.replaceRefusal)
+      }),
     async confirm(accountId, key) {
       await keys.confirm(accountId, key)
       calls.confirmed.push(key)

@@ -42,6 +42,8 @@ export function memoryAccounts(now: () => number): Accounts & { all: Map<string,
       [...integrations.values()].filter(({ account_id }) => account_id === accountId),
     saveIntegration: async integration => void integrations.set(integration.integration_id, integration),
     removeIntegration: async (_accountId, integrationId) => void integrations.delete(integrationId),
+    beginDeletion: async () => undefined,
+    beingDeleted: async () => [],
     delete: async accountId => {
       all.delete(accountId)
       for (const { integration_id, account_id } of [...integrations.values()])
@@ -97,9 +99,12 @@ export function memoryKeys(
       record.status = 'revoked'
       return record
     },
-    async replace(accountId, key, overlap, integration) {
+    async replace(accountId, key, overlap, integration, onRevoked) {
       const old = find(accountId, key)
-      if (overlap === 'at-once') old.status = 'revoked'
+      if (overlap === 'at-once') {
+        old.status = 'revoked'
+        onRevoked?.()
+      }
       return issue(integration)
     },
     async deleteAll(accountId) {
