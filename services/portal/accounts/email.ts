@@ -1,11 +1,14 @@
 /** E-mail addresses: their check, their normal form, and the account id that is made of it. Pure. */
 import { createHmac } from 'node:crypto'
+import { isIPv4 } from 'node:net'
 import { domainToASCII } from 'node:url'
 
 const addressLengthMax = 254
 const localLengthMax = 64
 // RFC 5321 without quoted parts: these can hold spaces, line ends and commas, and nobody uses them.
 const localPart = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
+// What can stand in a domain before its conversion, which cuts `x.com/y` and `x.com?y` to `x.com` and decodes `%`.
+const typedDomain = /^[A-Za-z0-9.\u0080-\u{10ffff}-]+$/u
 const domainPart = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/
 
 /** The normal form of an address, or the reason why the text is none, worded to follow a field's name. */
@@ -23,11 +26,13 @@ export function checkEmail(text: string): CheckedEmail {
   if (at < 1 || at === trimmed.length - 1)
     return { reason: 'is not an e-mail address, like name@example.com' }
   const local = trimmed.slice(0, at)
-  const domain = domainToASCII(trimmed.slice(at + 1)).toLowerCase()
+  const typed = trimmed.slice(at + 1)
+  const domain = typedDomain.test(typed) ? domainToASCII(typed).toLowerCase() : ''
   if (!localPart.test(local) || local.length > localLengthMax) {
     return { reason: 'has a part before the @ that cannot be used here' }
   }
-  if (!domainPart.test(domain)) return { reason: 'has no domain name after the @' }
+  // A number like `1` or `0x7f.1` was converted to the IP address that it stands for.
+  if (!domainPart.test(domain) || isIPv4(domain)) return { reason: 'has no domain name after the @' }
   const email = `${local}@${domain}`.toLowerCase()
   return email.length > addressLengthMax
     ? { reason: `is longer than ${addressLengthMax} characters` }

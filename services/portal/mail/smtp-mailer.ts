@@ -2,12 +2,13 @@
  * Mails over SMTP. A mail is sent once: it is in the server's hands, or `send` throws. The time and the number of mails in
  * flight are bounded, so a server that hangs cannot hold up the portal.
  */
+import { isIPv4 } from 'node:net'
 import { createTransport } from 'nodemailer'
 import type { Mail, Mailer } from '../ports.ts'
 import { MailError } from './mail-error.ts'
 
 export interface SmtpMailerOptions {
-  /** `smtp://user:password@host:587` or `smtps://` */
+  /** `smtp://user:password@host:587` or `smtps://`. With `?tls=off`, mails may go without TLS, but never a password. */
   url: string
   /** `Name <address>` */
   from: string
@@ -22,16 +23,18 @@ const connectionsMax = 3
 /** Does not connect before the first mail. */
 export function createSmtpMailer(options: SmtpMailerOptions): Mailer {
   const { url, from, sendMsMax = 15_000, inFlightMax = 50 } = options
-  const { username, hostname } = new URL(url)
+  const server = new URL(url)
+  const isTlsOff = server.searchParams.get('tls') === 'off'
+  server.searchParams.delete('tls')
   const transport = createTransport({
-    ...{ url },
+    ...{ url: server.href },
     pool: true,
     maxConnections: connectionsMax,
     connectionTimeout: sendMsMax,
     greetingTimeout: sendMsMax,
     socketTimeout: sendMsMax,
-    // A password goes over an encrypted connection only. Nobody listens between two processes of one machine.
-    requireTLS: username !== '' && !isLoopback(hostname),
+    // Mails carry codes and links that sign people in. Nobody listens between two processes of one machine.
+    requireTLS: !isLoopback(server.hostname) && (server.username !== '' || !isTlsOff),
     disableFileAccess: true,
     disableUrlAccess: true,
   })
@@ -100,5 +103,5 @@ function late(msMax: number): MailError {
 }
 
 function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127\./.test(hostname)
+  return hostname === 'localhost' || hostname === '[::1]' || (isIPv4(hostname) && hostname.startsWith('127.'))
 }

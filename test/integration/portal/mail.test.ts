@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import PostalMime, { type Email } from 'postal-mime'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { createOutboxMailer } from '../../../services/portal/mail/outbox-mailer.ts'
 import { createSmtpMailer, type SmtpMailerOptions } from '../../../services/portal/mail/smtp-mailer.ts'
 import type { Mail } from '../../../services/portal/ports.ts'
@@ -87,6 +87,29 @@ test('mails beyond the bound are refused at once', async () => {
   const waiting = [mailer.send(mail), mailer.send(mail)].map(sent => sent.catch(() => 'late'))
   await expect(mailer.send(mail)).rejects.toThrow('too many mails')
   expect(await Promise.all(waiting)).toEqual(['late', 'late'])
+})
+
+describe('a server without TLS that is not named as the loopback', () => {
+  const send = async (address: (port: number) => string) => {
+    const { mails, port } = await mailServer()
+    const mailer = createSmtpMailer({ url: address(port), from: 'a@portal.example', sendMsMax: 5_000 })
+    closers.push(() => mailer.close())
+    const error = await mailer.send(mail).catch((cause: unknown) => cause)
+    return { mails: mails.length, error: String(error) }
+  }
+
+  test('gets no mail', async () => {
+    const { mails, error } = await send(port => `smtp://0.0.0.0:${port}`)
+    expect({ mails, error }).toEqual({ mails: 0, error: expect.stringMatching('refused: E') })
+  })
+
+  test('gets mails if the operator has turned TLS off', async () => {
+    expect(await send(port => `smtp://0.0.0.0:${port}?tls=off`)).toMatchObject({ mails: 1 })
+  })
+
+  test('gets no password, also if the operator has turned TLS off', async () => {
+    expect(await send(port => `smtp://user:password@0.0.0.0:${port}?tls=off`)).toMatchObject({ mails: 0 })
+  })
 })
 
 test('a server that does not listen is named by its fault', async () => {

@@ -28,6 +28,17 @@ describe('an e-mail address', () => {
     ['Ann <ann@example.com>', undefined],
     ['ann@example.com, bob@example.com', undefined],
     ['ann@[127.0.0.1]', undefined],
+    ['ann@127.0.0.1', undefined],
+    ['ann@1', undefined],
+    ['ann@0x7f.1', undefined],
+    ['ann@１２７.0.0.1', undefined],
+    ['ann@x.com/evil', undefined],
+    ['ann@x.com?evil', undefined],
+    ['ann@x.com#evil', undefined],
+    ['ann@x.com\\evil', undefined],
+    ['ann@x.com:80', undefined],
+    ['ann@x%2ecom', undefined],
+    ['ann@exa\tmple.com', undefined],
   ])('%j becomes %j', (text, email) => {
     const checked = checkEmail(text)
     if (email === undefined) expect(checked).toEqual({ reason: expect.stringMatching(/^(is|has) /) })
@@ -43,6 +54,21 @@ describe('an e-mail address', () => {
         expect(checked.email).not.toMatch(/[\s,;<>"()[\]\\:]/)
         expect(checkEmail(checked.email)).toEqual(checked)
       }),
+    )
+  })
+
+  test('of ASCII letters stays as it was typed, but for its case: no two texts become one address', () => {
+    const domain = fc
+      .array(
+        fc.constantFrom('x', 'Y', '1', '.', '.com', '-', '/', '?', '#', '%2e', ':', '\\', '\t', '0x7f', '@'),
+      )
+      .map(parts => parts.join(''))
+    fc.assert(
+      fc.property(domain, end => {
+        const checked = checkEmail(`Ann@${end}`)
+        if ('email' in checked) expect(checked.email).toBe(`ann@${end.trim().toLowerCase()}`)
+      }),
+      { numRuns: 1_000 },
     )
   })
 
