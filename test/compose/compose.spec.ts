@@ -82,7 +82,7 @@ describe('docker-compose.yml', () => {
     await expect.poll(() => slugs(), soon).toEqual(['slug-one', 'slug-two'])
   })
 
-  test.each(['projector', 'query'])(
+  test.each(['projector', 'query', 'portal'])(
     'runs %s as an unprivileged user, on a read-only root file system',
     async service => {
       const [container = ''] = await project.containersOf(service)
@@ -102,7 +102,7 @@ describe('docker-compose.yml', () => {
       }),
     )
     const addresses = published.join('\n').split('\n').filter(Boolean)
-    expect(addresses).toHaveLength(5)
+    expect(addresses).toHaveLength(6)
     for (const address of addresses) expect(address).toContain(' -> 127.0.0.1:')
   })
 
@@ -114,7 +114,7 @@ describe('docker-compose.yml', () => {
     await expect.poll(() => slugs(), soon).toEqual(['slug-one', 'slug-three', 'slug-two'])
   })
 
-  test.each(['projector', 'query'])('%s ends by itself on SIGTERM', async service => {
+  test.each(['projector', 'query', 'portal'])('%s ends by itself on SIGTERM', async service => {
     const [container = ''] = await project.containersOf(service)
     await project.mustCompose(['stop', service])
     expect(await inspect(container, '{{.State.ExitCode}}')).toBe('0')
