@@ -11,7 +11,7 @@ export const chromiumProgram: Requirement = {
 }
 
 /** Time limit of one step: a busy machine is no failure. */
-const stepMsMax = 60_000
+const stepMsMax = 30_000
 
 export interface Window {
   page: Page

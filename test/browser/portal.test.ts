@@ -6,6 +6,7 @@ import { chromiumProgram, openChromium, openWindow } from './chromium.ts'
 import { lookAt } from './look.ts'
 import { type Portal, shellWithCurl, startPortal, statusOf } from './service.ts'
 import { addIntegration, createKey, openKey, replaceKey, revokeKey, signUp, waitForUsage } from './steps.ts'
+import { tourAccess, tourAccount, tourPublicPages } from './tour.ts'
 
 let portal: Portal
 let browser: Browser
@@ -82,3 +83,49 @@ test('the same path works in a browser that runs no scripts, by the mailed code'
   expect(complaints).toEqual([])
   await close()
 }, 600_000)
+
+test('every other page is without serious faults for people with disabilities, on a phone, in the dark', async () => {
+  const { page, complaints, close } = await openWindow(browser, { scripts: true })
+  const look = (name: string) => lookAt(page, name)
+  await tourPublicPages(page, portal, look)
+  await signUp(page, { portal, email: 'linus@example.com', by: 'code', look: async () => {} })
+  await addIntegration(page, async () => {})
+  await tourAccess(page, portal, look)
+  await tourAccount(page, portal, look)
+  expect(complaints).toEqual([])
+  await close()
+}, 600_000)
+
+test('a browser without scripts gets no page that scrolls sideways, and the curl line of the explorer', async () => {
+  const { page, complaints, close } = await openWindow(browser, { scripts: false })
+  await page.goto(`${portal.url}/explorer`)
+  await page.locator('details[open]').getByLabel('limit').fill('7')
+  await page.locator('details[open]').getByRole('button', { name: 'Show the curl line' }).click()
+  await page.locator('details[open] code', { hasText: '?limit=7' }).waitFor()
+  await lookAt(page, 'explorer-without-scripts', { scripts: false })
+  expect(complaints).toEqual([])
+  await close()
+}, 180_000)
+
+test('a page with faults is found out: too wide, too pale, with a style that the policy refuses', async () => {
+  const { page, complaints, close } = await openWindow(browser, { scripts: true })
+  const serve = (body: string) =>
+    page.route(`${portal.url}/docs`, route =>
+      route.fulfill({
+        contentType: 'text/html',
+        headers: { 'content-security-policy': "default-src 'none'" },
+        body: `<!doctype html><html lang="en"><title>Faults</title><body>${body}</body></html>`,
+      }),
+    )
+  await serve('<table width="2000"><tr><td>wide</table>')
+  await page.goto(`${portal.url}/docs`)
+  await expect(lookAt(page, 'wide')).rejects.toThrow('scrolls sideways')
+  await serve('<p><font color="#eeeeee">pale</font></p>')
+  await page.goto(`${portal.url}/docs`)
+  await expect(lookAt(page, 'pale')).rejects.toThrow('color-contrast')
+  expect(complaints).toEqual([])
+  await serve('<p style="margin: 0">refused</p>')
+  await page.goto(`${portal.url}/docs`)
+  expect(complaints).toEqual([expect.stringContaining('Content Security Policy')])
+  await close()
+}, 180_000)

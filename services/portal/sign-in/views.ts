@@ -23,7 +23,7 @@ ${
 ${hasProvider && html`<p><a href="/sign-in/provider${query}" role="button">Sign in with your platform account</a></p>`}
 ${
   hasMail &&
-  html`<form method="post" action="/sign-in">
+  html`<form class="stacked" method="post" action="/sign-in">
 ${csrf}
 ${next !== undefined && html`<input type="hidden" name="next" value="${next}">`}
 <label for="email">E-mail address</label>
@@ -43,7 +43,7 @@ export interface CodeView {
 export function codeView({ csrf, fault }: CodeView): Html {
   return html`<h1>Look into your mail</h1>
 <p>We sent a code and a link to the address that you entered. Both work once, within 15 minutes.</p>
-<form method="post" action="/sign-in/code">
+<form class="stacked" method="post" action="/sign-in/code">
 ${csrf}
 <label for="code">Code</label>
 <input type="text" id="code" name="code" inputmode="numeric" autocomplete="one-time-code" required maxlength="20" placeholder="1234 5678"${fault !== undefined && html` aria-invalid="true" aria-describedby="code-fault"`}>

@@ -1,0 +1,79 @@
+/** The pages beside the straight path to a key: each is opened as people come to it, and looked at. */
+import type { Page } from 'playwright-core'
+import { expect } from 'vitest'
+import { type Portal, statusOf } from './service.ts'
+import { createKey, type Look, openKey } from './steps.ts'
+
+/** What everybody can read, and what goes wrong before signing in. */
+export async function tourPublicPages(page: Page, { url }: Portal, look: Look): Promise<void> {
+  for (const name of ['docs', 'reference', 'explorer', 'changes', 'no-such-page']) {
+    await page.goto(`${url}/${name}`)
+    await look(name)
+  }
+  await page.goto(`${url}/sign-in`)
+  await page.getByLabel('E-mail address').fill('ada..l@example.com')
+  await page.getByRole('button', { name: 'Send me a code' }).click()
+  await page.getByText(/^The address .+\.$/).waitFor()
+  await look('sign-in-fault')
+  await page.goto(`${url}/sign-in/link?token=over`)
+  await page.getByRole('heading', { name: 'This link is over' }).waitFor()
+  await look('sign-in-link-over')
+}
+
+/** The pages of an account with one integration and, at the end, as many keys as it can have. */
+export async function tourAccess(page: Page, portal: Portal, look: Look): Promise<void> {
+  await page.getByRole('link', { name: 'Edit' }).click()
+  await look('integration-edit')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('The integration was saved.').waitFor()
+
+  await createKey(page)
+  const key = await textOf(page, '#key')
+  const secret = await textOf(page, '#secret')
+  await openKey(page, portal)
+  await look('key-unused')
+  await sendFromExplorer(page, portal, { key, secret })
+  await look('explorer-answer')
+
+  for (let keys = 1; keys < 3; keys++) {
+    await page.goto(`${portal.url}/access`)
+    await createKey(page)
+    expect(await statusOf(await textOf(page, '#curl'))).toBe(200)
+  }
+  await page.goto(`${portal.url}/access`)
+  await page.getByText('You have 3 of 3 active keys.').waitFor()
+  expect(await page.getByRole('button', { name: 'Create a key' }).count()).toBe(0)
+  await look('access-three-keys')
+  await page.getByRole('link', { name: 'Replace' }).first().click()
+  await look('replace-at-once-only')
+  await page.goto(`${portal.url}/access`)
+  await page.getByRole('link', { name: 'Remove' }).click()
+  await look('integration-remove')
+}
+
+/** The account up to its deletion. */
+export async function tourAccount(page: Page, portal: Portal, look: Look): Promise<void> {
+  await page.goto(`${portal.url}/account`)
+  await look('account')
+  await page.getByRole('main').getByRole('link', { name: 'Delete the account' }).click()
+  await look('account-delete')
+  await page.getByRole('button', { name: 'Delete the account' }).click()
+  await page.getByRole('heading', { name: 'The account is deleted' }).waitFor()
+  await look('account-deleted')
+}
+
+async function sendFromExplorer(
+  page: Page,
+  { url }: Portal,
+  { key, secret }: { key: string; secret: string },
+): Promise<void> {
+  await page.goto(`${url}/explorer`)
+  await page.getByLabel('Key', { exact: true }).fill(key)
+  await page.getByLabel('Secret', { exact: true }).fill(secret)
+  await page.locator('details[open]').getByRole('button', { name: 'Send the request' }).click()
+  await page.getByText('Status 200').waitFor()
+}
+
+async function textOf(page: Page, selector: string): Promise<string> {
+  return (await page.locator(selector).textContent()) ?? ''
+}
