@@ -56,9 +56,9 @@ export function addAccountPages(app: FastifyInstance, dependencies: AccountPages
 function accountView({ email, created_at }: Account, csrf: Html): Html {
   const day = new Date(created_at).toISOString().slice(0, 10)
   return html`<h1>Account</h1>
-<dl>
-<dt>E-mail address</dt><dd>${email}</dd>
-<dt>Created</dt><dd><time datetime="${day}">${day}</time></dd>
+<dl class="facts">
+<div><dt>E-mail address</dt><dd>${email}</dd></div>
+<div><dt>Created</dt><dd><time datetime="${day}">${day}</time></dd></div>
 </dl>
 <p>Keys and integrations are under <a href="/access">API access</a>.</p>
 <section>
@@ -69,7 +69,7 @@ function accountView({ email, created_at }: Account, csrf: Html): Html {
 <section>
 <h2>Delete the account</h2>
 <p>Your keys stop working, and your integrations and addresses are deleted.</p>
-<p><a href="/account/delete">Delete the account</a></p>
+<p><a class="button secondary danger" href="/account/delete">Delete the account</a></p>
 </section>`
 }
 
@@ -77,8 +77,9 @@ function deleteView({ email }: Account, activeKeys: number, csrf: Html): Html {
   const keys = activeKeys === 1 ? 'one key' : `${activeKeys} keys`
   return html`<h1>Delete the account?</h1>
 <p>The account of <strong>${email}</strong> is deleted for good, with its integrations${activeKeys > 0 && html` and <strong>${keys}</strong>: what calls the API with them is refused within seconds`}. This cannot be undone.</p>
-<form method="post" action="/account/delete">${csrf}<button type="submit">Delete the account</button></form>
-<p><a href="/account">Keep it</a></p>`
+<form method="post" action="/account/delete">${csrf}
+<div class="actions"><button type="submit" class="danger">Delete the account</button> <a class="button secondary" href="/account">Keep it</a></div>
+</form>`
 }
 
 const deletedView = html`<h1>The account is deleted</h1>
