@@ -11,6 +11,7 @@ import {
 } from '../portal/notices/announcement.ts'
 import { createClaims } from '../portal/notices/claims.ts'
 import { type Contacts, contactsOfFile, contactsOfKeys, versionOf } from '../portal/notices/contacts.ts'
+import { type ContactOf, currentContact } from '../portal/notices/current-contact.ts'
 import { checkSubject, checkText } from '../portal/notices/typed-mail.ts'
 import type { Mailer } from '../portal/ports.ts'
 import { smtpMailer } from '../portal/service.ts'
@@ -185,7 +186,10 @@ async function notifyEmbedded(
   const contacts =
     asked.contacts ??
     (await withModel(directory, config, { isCaughtUp: true }, ({ tables, databases }) =>
-      contactsOfKeys(tables, databases, asked.version),
+      withContacts(
+        () => openJournalStateTopic(directory.journal, 'accounts', { logger: createLogger('error') }),
+        contactOf => contactsOfKeys(tables, databases, contactOf, asked.version),
+      ),
     ))
   const mailer = smtpMailer(config)
   const outbox = {
@@ -227,9 +231,25 @@ async function notifyDistributed(config: Config, asked: Asked, signal: AbortSign
 async function contactsOfServer(config: Config, { version }: Asked): Promise<Contacts> {
   const tables = openTables(serverSettings(config))
   try {
-    return await contactsOfKeys(tables, databasesOf(config), version)
+    return await withContacts(
+      () => openKafkaStateTopic(kafkaSettings(config), 'accounts', { logger: createLogger('error') }),
+      contactOf => contactsOfKeys(tables, databasesOf(config), contactOf, version),
+    )
   } finally {
     await tables.close()
+  }
+}
+
+/** Runs the work with the addresses that the integrations have now. */
+async function withContacts<T>(
+  open: () => Promise<StateTopic<'accounts'>>,
+  work: (contactOf: ContactOf) => Promise<T>,
+): Promise<T> {
+  const topic = await open()
+  try {
+    return await work(currentContact(topic))
+  } finally {
+    await topic.close()
   }
 }
 

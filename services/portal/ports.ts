@@ -71,8 +71,11 @@ export interface PortalKeys {
     /** The old key was revoked at once. Called also if no new one can be made after all. */
     onRevoked?: () => void,
   ): Promise<{ key: string; secret: string }>
-  /** Deletes every key of the account, also the revoked ones, with the addresses that they carry. For a deleted account. */
-  deleteAll(accountId: string): Promise<void>
+  /**
+   * Deletes every key of the account, also the revoked ones, with the addresses that they carry. With an integration: only its keys.
+   * For what is deleted.
+   */
+  deleteAll(accountId: string, integrationId?: string): Promise<void>
 }
 
 /** A key of an account. Its `integration_id` is empty if `keys issue` made it. */

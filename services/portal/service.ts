@@ -19,6 +19,7 @@ import { createKeySweeper } from './keys/key-sweeper.ts'
 import { createPortalKeys } from './keys/portal-keys.ts'
 import { createLiveStateReader } from './live-state/live-state.ts'
 import { createSmtpMailer } from './mail/smtp-mailer.ts'
+import { currentContact } from './notices/current-contact.ts'
 import { createNoticeSender, type NoticeSender } from './notices/notice-sender.ts'
 import { createKeyNotices } from './notices/queue.ts'
 import type { Accounts, KeyNotices, Mailer } from './ports.ts'
@@ -132,7 +133,7 @@ function noticesOf(
   dependencies: PortalServiceDependencies,
   accounts: Accounts,
 ): { notices: KeyNotices; sender?: NoticeSender } {
-  const { noticesTopic: topic, mailer, portalUrl } = dependencies
+  const { noticesTopic: topic, accountsTopic, mailer, portalUrl } = dependencies
   if (mailer === undefined) return { notices: noNotices }
   const parts = { ...dependencies, ...clocks, topic, portalUrl: new URL(portalUrl).origin }
   const sender = createNoticeSender({
@@ -140,6 +141,7 @@ function noticesOf(
     mailer,
     sender: randomUUID(),
     random: Math.random,
+    contactOf: currentContact(accountsTopic),
     hasAccount: async accountId => (await accounts.find(accountId)) !== undefined,
   })
   return { notices: createKeyNotices({ ...parts, wake: sender.wake }), sender }

@@ -103,11 +103,17 @@ async function addIntegration(
 
 const tooOld = 'The form was open for more than a day. Look at the fields, and send it again.'
 
-/** Revokes the keys of the integration, then removes it, then revokes what was created meanwhile. */
+/**
+ * Revokes and deletes the keys of the integration, then removes it, then does the same with what was created meanwhile. So no key keeps its
+ * contact address, and an interrupted removal can be done again.
+ */
 async function removeIntegration(access: Access, account: Account, integration: Integration): Promise<void> {
+  const { account_id: accountId, integration_id: integrationId } = integration
   await revokeKeysOf(access, account, integration)
-  await access.accounts.removeIntegration(account.account_id, integration.integration_id)
+  await access.keys.deleteAll(accountId, integrationId)
+  await access.accounts.removeIntegration(accountId, integrationId)
   await revokeKeysOf(access, account, integration)
+  await access.keys.deleteAll(accountId, integrationId)
 }
 
 async function revokeKeysOf(access: Access, account: Account, integration: Integration): Promise<void> {

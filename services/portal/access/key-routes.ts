@@ -83,6 +83,7 @@ async function endIfRemoved(
 ): Promise<void> {
   if (await findIntegration(access, account, integration_id)) return
   await access.keys.revoke(account.account_id, key)
+  await access.keys.deleteAll(account.account_id, integration_id)
   throw new KeyError('The integration was removed meanwhile, so its new key was revoked again.')
 }
 
@@ -127,7 +128,8 @@ async function revoke(
     const isRevoked = (await findKey(access, account, request.params.name))?.status === 'revoked'
     return isRevoked ? toOverview(reply, 'revoked') : sendProblem(reply, 'The key was not revoked', reason)
   }
-  notify(access, () => access.notices.revoked(account, key, keyPrefix(key.key)))
+  const owner = (await findIntegration(access, account, key.integration_id)) ?? key
+  notify(access, () => access.notices.revoked(account, owner, keyPrefix(key.key)))
   return toOverview(reply, 'revoked')
 }
 
@@ -182,7 +184,8 @@ async function makeReplacement(
   integration: Integration,
 ): Promise<NewKey> {
   // The person hears of the revocation also if the new key fails.
-  const onRevoked = () => notify(access, () => access.notices.revoked(account, old, keyPrefix(old.key)))
+  const onRevoked = () =>
+    notify(access, () => access.notices.revoked(account, integration, keyPrefix(old.key)))
   const made = await access.keys.replace(account.account_id, old.key, overlap.overlap, integration, onRevoked)
   await endIfRemoved(access, account, integration, made.key)
   notify(access, () => access.notices.created(account, integration, keyPrefix(made.key)))

@@ -244,7 +244,8 @@ function integrationOf(state: IntegrationState): Integration {
   return { integration_id, account_id, name, url, contact_email, created_at }
 }
 
-function integrationKey({
+/** The key of an integration's record. */
+export function integrationKey({
   account_id,
   integration_id,
 }: Pick<Integration, 'account_id' | 'integration_id'>): string {

@@ -100,7 +100,8 @@ export function createPortalKeys(
         return issue(integration, replacing(old, admin.now() + overlapMs[overlap]))
       }),
 
-    deleteAll: accountId => forPeople(() => deleteAll(admin, accountId, sleep)),
+    deleteAll: (accountId, integrationId) =>
+      forPeople(() => deleteAll(admin, accountId, integrationId, sleep)),
   }
 }
 
@@ -217,12 +218,19 @@ async function requireFewOfToday(admin: KeyAdmin, account: string, issuedMax: nu
   if (issued >= issuedMax) throw new KeyError(`You created ${issued} keys within a day. Try again tomorrow.`)
 }
 
-/** Deletes until the account has no key in the tables, also those that are issued meanwhile. */
-async function deleteAll(admin: KeyAdmin, accountId: string, sleep: Sleep): Promise<void> {
+/** Deletes until the account (or its integration) has no key in the tables, also those that are issued meanwhile. */
+async function deleteAll(
+  admin: KeyAdmin,
+  accountId: string,
+  integrationId: string | undefined,
+  sleep: Sleep,
+): Promise<void> {
   const deadline = admin.monotonicMs() + visibleMsMax
   const deleted = new Set<string>()
   for (;;) {
-    const left = (await admin.directory.ofAccount(accountId)).map(({ key }) => key)
+    const left = (await admin.directory.ofAccount(accountId))
+      .filter(({ integration_id }) => integrationId === undefined || integration_id === integrationId)
+      .map(({ key }) => key)
     if (left.length === 0) return
     const fresh = left.filter(key => !deleted.has(key))
     if (fresh.length > 0) await deleteKeys(admin, fresh)

@@ -5,6 +5,7 @@ import type { StateTopic } from '../../shared/event-log/state-topic.ts'
 import { nameDatabases } from '../../shared/tables/migrate.ts'
 import type { Databases, Tables } from '../../shared/tables/port.ts'
 import { readSql } from '../../shared/tables/read-sql.ts'
+import type { ContactOf, KeyContact } from './current-contact.ts'
 import { type QueueDependencies, queueNotice } from './queue.ts'
 import { runawayText } from './texts.ts'
 
@@ -12,6 +13,7 @@ export interface RunawayDependencies extends QueueDependencies {
   tables: Pick<Tables, 'rows'>
   databases: Databases
   portalUrl: string
+  contactOf: ContactOf
 }
 
 const runawaySql = readSql('runaway', import.meta.url)
@@ -23,17 +25,16 @@ const rowsMax = 100
 const doneMax = 10_000
 const readMsMax = 12_000
 
-export interface RunawayRow {
+export interface RunawayRow extends KeyContact {
   key: string
   name: string
-  contact_email: string
   requests: number
   refused: number
 }
 
 /** Notes the mails of one look at the table; resolves with their number. */
 export async function checkRunaways(dependencies: RunawayDependencies): Promise<number> {
-  const { topic, portalUrl, now } = dependencies
+  const { topic, portalUrl, now, contactOf } = dependencies
   const at = now()
   const day = new Date(at).toISOString().slice(0, 10)
   const until = Math.floor((at - settledMs) / minuteMs) * minuteMs
@@ -46,7 +47,7 @@ export async function checkRunaways(dependencies: RunawayDependencies): Promise<
       notice_id: noticeId(prefix, day),
       rule: 'RUNAWAY_TRAFFIC',
       account_id: null,
-      recipient: row.contact_email,
+      recipient: await contactOf(row),
     })
     if (isNoted) noted++
   }

@@ -107,8 +107,10 @@ export function memoryKeys(
       }
       return issue(integration)
     },
-    async deleteAll(accountId) {
-      all.splice(0, all.length, ...all.filter(({ account_id }) => account_id !== accountId))
+    async deleteAll(accountId, integrationId) {
+      const isKept = ({ account_id, integration_id }: PortalKey) =>
+        account_id !== accountId || (integrationId !== undefined && integration_id !== integrationId)
+      all.splice(0, all.length, ...all.filter(isKept))
     },
   }
 }

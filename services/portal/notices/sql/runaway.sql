@@ -4,6 +4,8 @@
 
 SELECT
     ledger.api_key AS key,
+    ledger.account_id AS account_id,
+    ledger.integration_id AS integration_id,
     ledger.integration_name AS name,
     ledger.integration_contact_email AS contact_email,
     usage.requests AS requests,

@@ -151,6 +151,8 @@ describe('the portal’s keys', () => {
 
   test('are all deleted with their account, and their addresses with them', async () => {
     const keys = [await issued(), await issued()]
+    await portal.keys.deleteAll(account, 'another integration')
+    expect(await statuses()).toEqual(['active', 'active'])
     await portal.keys.revoke(account, keys[0] ?? '')
     await portal.keys.deleteAll(account)
     expect(await portal.admin.directory.ofAccount(account)).toEqual([])

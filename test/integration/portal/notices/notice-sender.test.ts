@@ -69,6 +69,7 @@ function portal(changes: Partial<NoticeSenderDependencies> = {}) {
     sender: randomUUID(),
     monotonicMs: () => performance.now(),
     random: Math.random,
+    contactOf: changes.contactOf ?? (async ({ contact_email }) => contact_email),
     hasAccount: changes.hasAccount ?? (async () => true),
   })
   return { sender, notices: createKeyNotices({ ...parts, wake: sender.wake }) }

@@ -17,6 +17,8 @@ import { createTestRecorder, readUsage, totalOf } from '../../../support/usage.t
 const cluster = 'main'
 const whole = distributedDatabases(defaultDatabases)
 
+const ofKey = async ({ contact_email }: { contact_email: string }) => contact_email
+
 test('counts, the last use and a removal work through the tables of all shards', async () => {
   const port = await freePort()
   const shard = { replica: { host: '127.0.0.1', port } }
@@ -47,8 +49,8 @@ test('counts, the last use and a removal work through the tables of all shards',
       "api_key_ledger (api_key, version, account_id, integration_contact_email, is_unrevoked) SELECT 'used', 1, 'a', 'a@example.com', 1",
     )
     await insert("api_keys (api_key, is_active) SELECT 'used', 1")
-    expect(await contactsOfKeys(tables, whole)).toEqual({ addresses: ['a@example.com'], invalid: 0 })
-    expect(await contactsOfKeys(tables, whole, versionOf('v1'))).toMatchObject({
+    expect(await contactsOfKeys(tables, whole, ofKey)).toEqual({ addresses: ['a@example.com'], invalid: 0 })
+    expect(await contactsOfKeys(tables, whole, ofKey, versionOf('v1'))).toMatchObject({
       addresses: ['a@example.com'],
     })
     expect(await findRunaways({ tables, databases: whole }, { until: now, done: [] })).toEqual([])
