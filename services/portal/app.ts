@@ -103,7 +103,7 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   await addStaticFiles(app)
   const finish = createFinishSignIn({ accounts, sessions, cookies })
   addSignInRoutes(app, { ...dependencies, cookies, finish })
-  addSignOutRoutes(app, { accounts, sessions, cookies })
+  addSignOutRoutes(app, { accounts, sessions, cookies, logger })
   addAccountPages(app, { accounts, keys, sessions, cookies })
   registerPublicPages(app, dependencies)
   await registerAccessPages(app, dependencies)

@@ -43,7 +43,8 @@ export function addCsrfProtection(app: FastifyInstance, dependencies: CsrfDepend
   }
 
   function secretOf(request: FastifyRequest): string | undefined {
-    if (request.account !== undefined) return cookies.session.read(request)
+    // Also if the session could not be read: the forms of its pages still work, above all the one that signs out.
+    if (request.account !== undefined || request.isSessionUnknown) return cookies.session.read(request)
     const browser = cookies.browser.read(request)
     return browser !== undefined && browserPattern.test(browser) ? browser : undefined
   }

@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
+import { StateTopicUnavailable } from '../../shared/event-log/state-topic.ts'
 import { messageOf } from '../../shared/message-of.ts'
 import { html } from '../html/html.ts'
 import { page } from '../html/layout.ts'
@@ -46,9 +47,8 @@ export function addErrorPages(app: FastifyInstance, logger: Logger): void {
       if (error.retryAfterSeconds !== undefined) reply.header('retry-after', error.retryAfterSeconds)
       return sendErrorPage(request, reply, error.status, error.message)
     }
-    // Fastify's own errors, for example a body that is too large.
-    const status = error.statusCode !== undefined && error.statusCode < 500 ? error.statusCode : 500
-    if (status === 500) {
+    const status = statusOf(error)
+    if (status >= 500) {
       const { routeOptions, id } = request
       logger.error(
         { requestId: id, route: routeOptions?.url, error: messageOf(error), stack: error.stack },
@@ -57,6 +57,12 @@ export function addErrorPages(app: FastifyInstance, logger: Logger): void {
     }
     return sendErrorPage(request, reply, status)
   })
+}
+
+function statusOf(error: FastifyError): number {
+  if (error instanceof StateTopicUnavailable) return 503
+  // Fastify's own errors, for example a body that is too large.
+  return error.statusCode !== undefined && error.statusCode < 500 ? error.statusCode : 500
 }
 
 /** Sends the page of this status. `text` takes the place of its usual text. */

@@ -6,6 +6,7 @@ import type { Account } from '../ports.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { Cookies } from './cookies.ts'
 import { PageError } from './page-error.ts'
+import { within } from './within.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -22,7 +23,10 @@ interface SessionHookDependencies {
   logger: Logger
 }
 
-/** Reads the session of every request, except those for files. */
+/** The store and the log have longer deadlines, which a page that needs no session must not wait for. */
+const sessionMsMax = 2_000
+
+/** Reads the session of every request, except those for files. A session that is not read in time is unknown. */
 export function addSessionHook(
   app: FastifyInstance,
   { sessions, cookies, logger }: SessionHookDependencies,
@@ -33,7 +37,7 @@ export function addSessionHook(
     const token = cookies.session.read(request)
     if (token === undefined || request.routeOptions.url?.startsWith('/static/')) return
     try {
-      request.account = await sessions.accountOf(token)
+      request.account = await within(sessionMsMax, sessions.accountOf(token))
       if (request.account === undefined) cookies.session.clear(reply)
     } catch (error) {
       request.isSessionUnknown = true

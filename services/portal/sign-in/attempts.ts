@@ -9,10 +9,12 @@ import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
 import { isSame } from '../http/sealed.ts'
+import type { Accounts } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'
 
 export interface AttemptsDependencies {
   store: PortalStore
+  accounts: Pick<Accounts, 'ofVerifiedEmail'>
   portalKey: string
   randomBytes: RandomBytes
 }
@@ -57,7 +59,7 @@ const attemptSchema = z.object({
 type Attempt = z.output<typeof attemptSchema>
 
 /** The attempts in this store. */
-export function createAttempts({ store, portalKey, randomBytes }: AttemptsDependencies): Attempts {
+export function createAttempts({ store, accounts, portalKey, randomBytes }: AttemptsDependencies): Attempts {
   const hashOf = (kind: 'attempt' | 'code' | 'link' | 'address', text: string) =>
     createHmac('sha256', portalKey).update(`sign-in ${kind} ${text}`).digest('hex')
   const keyOf = (id: string) => `sign-in:${hashOf('attempt', id)}`
@@ -80,7 +82,9 @@ export function createAttempts({ store, portalKey, randomBytes }: AttemptsDepend
   }
 
   /** Of several that spend the same attempt at once, one gets it. */
-  async function spend(id: string): Promise<SignIn | undefined> {
+  async function spend(id: string, email: string): Promise<SignIn | undefined> {
+    // First the account. If it cannot be read, this throws, and the link and the code stay good.
+    await accounts.ofVerifiedEmail(email)
     const attempt = read(await store.take(keyOf(id)))
     return attempt && { email: attempt.email, next: attempt.next }
   }
@@ -110,13 +114,14 @@ export function createAttempts({ store, portalKey, randomBytes }: AttemptsDepend
       const tries = await store.count(`sign-in-tries:${hashOf('attempt', id)}`, attemptMsMax)
       if (tries > codeTriesMax) return 'over'
       const isRight = isSame(attempt.code_hash, hashOf('code', `${id} ${code}`))
-      if ((await mayTry(attempt)) && isRight) return (await spend(id)) ?? 'over'
+      if ((await mayTry(attempt)) && isRight) return (await spend(id, attempt.email)) ?? 'over'
       // The attempt stays for its link: nobody else can end it with wrong codes.
       return tries < codeTriesMax ? 'wrong' : 'over'
     },
 
     async useLink(link) {
-      return (await peekLink(link)) && spend(link.slice(0, link.indexOf('.')))
+      const signIn = await peekLink(link)
+      return signIn && spend(link.slice(0, link.indexOf('.')), signIn.email)
     },
   }
 }

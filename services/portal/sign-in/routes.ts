@@ -16,12 +16,12 @@ interface SignInDependencies extends PortalDependencies {
 
 /** Adds `/sign-in` and what belongs to it. */
 export function addSignInRoutes(app: FastifyInstance, dependencies: SignInDependencies): void {
-  const { store, options, randomBytes } = dependencies
+  const { options } = dependencies
   const { portalUrl, portalKey, hasMail, oidc } = options
   addMailRoutes(app, {
     ...dependencies,
-    attempts: createAttempts({ store, portalKey, randomBytes }),
-    limits: createMailLimits(store, portalKey),
+    attempts: createAttempts({ ...dependencies, portalKey }),
+    limits: createMailLimits(dependencies.store, portalKey),
     portalUrl,
     hasMail,
     hasProvider: oidc !== undefined,

@@ -1,7 +1,11 @@
 /** Signing out: this browser, or everywhere. Both are forms, because another site can make a browser open a link. */
 import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import { messageOf } from '../../shared/message-of.ts'
 import type { Cookies } from '../http/cookies.ts'
+import { PageError } from '../http/page-error.ts'
 import { requireAccount } from '../http/session-hook.ts'
+import { within } from '../http/within.ts'
 import type { Accounts } from '../ports.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 
@@ -9,19 +13,29 @@ export interface SignOutDependencies {
   accounts: Accounts
   sessions: Sessions
   cookies: Cookies
+  logger: Logger
 }
 
 /** Adds `/sign-out` and `/sign-out-everywhere`. */
 export function addSignOutRoutes(
   app: FastifyInstance,
-  { accounts, sessions, cookies }: SignOutDependencies,
+  { accounts, sessions, cookies, logger }: SignOutDependencies,
 ): void {
   app.post('/sign-out', async (request, reply) => {
     const token = cookies.session.read(request)
-    if (token !== undefined) await sessions.end(token)
     cookies.session.clear(reply)
     // The browser drops pages that it kept for the back button.
-    return reply.header('clear-site-data', '"cache"').redirect('/', 303)
+    reply.header('clear-site-data', '"cache"')
+    try {
+      if (token !== undefined) await within(endMsMax, sessions.end(token))
+    } catch (error) {
+      logger.warn(
+        { requestId: request.id, error: messageOf(error) },
+        'a session of the portal could not be ended',
+      )
+      throw new PageError(503, notEnded)
+    }
+    return reply.redirect('/', 303)
   })
 
   app.post('/sign-out-everywhere', { preHandler: requireAccount }, async (request, reply) => {
@@ -32,3 +46,7 @@ export function addSignOutRoutes(
     return reply.header('clear-site-data', '"cache"').redirect('/sign-in', 303)
   })
 }
+
+const endMsMax = 2_000
+const notEnded =
+  'This browser is signed out: it has dropped its session. The portal could not end the session itself. If somebody else may have it, sign in later and choose "Sign out everywhere".'

@@ -8,14 +8,28 @@ import {
 } from '../../../services/portal/sign-in/attempts.ts'
 import type { PortalStore } from '../../../services/portal/store/port.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
+import { memoryAccounts } from '../../support/portal/memory-ports.ts'
 
 const signIn = { email: 'ada@example.com', next: undefined }
 let store: PortalStore
 let attempts: Attempts
 let now = 0
+let isLogAway: boolean
 beforeEach(() => {
   store = openSqliteStore({ path: ':memory:', now: () => now })
-  attempts = createAttempts({ store, portalKey: '0'.repeat(64), randomBytes })
+  const accounts = memoryAccounts(() => now)
+  attempts = createAttempts({
+    store,
+    accounts: {
+      async ofVerifiedEmail(email) {
+        if (isLogAway) throw new Error('the log is away')
+        return accounts.ofVerifiedEmail(email)
+      },
+    },
+    portalKey: '0'.repeat(64),
+    randomBytes,
+  })
+  isLogAway = false
 })
 afterEach(() => store.close())
 
@@ -57,4 +71,14 @@ test('wrong codes end the code, and not the link', async () => {
   for (let tries = 0; tries < codeTriesMax; tries++) await attempts.useCode(id, wrongOf(code))
   expect(await attempts.useCode(id, code)).toBe('over')
   expect(await attempts.useLink(link)).toEqual(signIn)
+})
+
+test('a link and a code are not spent while the account cannot be read', async () => {
+  const { id, code, link } = await attempts.begin(signIn, { isMailed: true })
+  isLogAway = true
+  await expect(attempts.useLink(link)).rejects.toThrow('away')
+  await expect(attempts.useCode(id, code)).rejects.toThrow('away')
+  isLogAway = false
+  expect(await attempts.useCode(id, code)).toEqual(signIn)
+  expect(await attempts.useLink(link)).toBeUndefined()
 })

@@ -1,0 +1,53 @@
+/** The store does not answer: pages say so soon, and people can still sign out. */
+import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
+import type { PortalStore } from '../../../services/portal/store/port.ts'
+import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
+import { startTestPortal, type TestPortal } from '../../support/portal/app.ts'
+import type { Browser } from '../../support/portal/browser.ts'
+
+let portal: TestPortal
+let browser: Browser
+let state: 'answers' | 'fails' | 'hangs'
+const inner = openSqliteStore({ path: ':memory:', now: Date.now })
+const asIs = <R>(call: () => Promise<R>): Promise<R> => {
+  if (state === 'answers') return call()
+  return state === 'hangs' ? new Promise(() => undefined) : Promise.reject(new Error('the store is away'))
+}
+const store: PortalStore = {
+  ...inner,
+  get: key => asIs(() => inner.get(key)),
+  remove: key => asIs(() => inner.remove(key)),
+}
+
+beforeEach(async () => {
+  state = 'answers'
+  portal = await startTestPortal({ overrides: { store, now: Date.now } })
+  browser = portal.browser()
+  await browser.get('/sign-in')
+  await browser.post('/sign-in', { email: 'ada@example.com' })
+  const code = /^ {4}(\d{4} \d{4})$/m.exec(portal.mailer.mails.at(-1)?.text ?? '')?.[1] ?? ''
+  await browser.get('/sign-in/code')
+  expect((await browser.post('/sign-in/code', { code })).status).toBe(303)
+  // The browser has the page with the form that signs out.
+  expect((await browser.get('/account')).status).toBe(200)
+  state = 'fails'
+})
+afterEach(() => portal.close())
+afterAll(() => inner.close())
+
+test('signing out drops the cookie, and says that the session itself did not end', async () => {
+  const answer = await browser.post('/sign-out')
+  expect(answer.status).toBe(503)
+  expect(answer.text).toContain('This browser is signed out')
+  expect(browser.cookies.has('pledgeview')).toBe(false)
+})
+
+test('a page of a person answers 503 within seconds, and the browser keeps its session', async () => {
+  state = 'hangs'
+  expect((await browser.get('/account')).status).toBe(503)
+  state = 'fails'
+  expect((await browser.post('/sign-out-everywhere')).status).toBe(503)
+  expect((await browser.get('/sign-in')).status).toBe(200)
+  state = 'answers'
+  expect((await browser.get('/account')).status).toBe(200)
+})
