@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Browser, createBrowser } from '../support/portal/browser.ts'
+import { createBrowser, submit } from '../support/portal/browser.ts'
 import { makeDataDirectory, type ServiceProcess, startServiceProcess } from '../support/service-process.ts'
 
 const directory = makeDataDirectory()
@@ -23,20 +23,6 @@ function latestMail(): string {
   const folder = join(directory.path, 'outbox')
   const [last = ''] = readdirSync(folder).sort().reverse()
   return readFileSync(join(folder, last), 'utf8')
-}
-
-/** Sends the form with this action, with the fields that it has and these. */
-async function submit(browser: Browser, page: string, action: RegExp, fields: Record<string, string> = {}) {
-  const { text } = await browser.get(page)
-  const form = [...text.matchAll(/<form[^>]* action="([^"]*)"[^>]*>(.*?)<\/form>/gs)].find(([, found = '']) =>
-    action.test(found),
-  )
-  if (!form?.[1] || form[2] === undefined) throw new Error(`${page} has no form ${action}:\n${text}`)
-  const hidden = [...form[2].matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)]
-  return browser.post(form[1], {
-    ...Object.fromEntries(hidden.map(([, name, value]) => [name, value])),
-    ...fields,
-  })
 }
 
 test('npm start prints the address of the portal first, and keeps its files from others', () => {

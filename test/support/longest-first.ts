@@ -27,6 +27,7 @@ export const longSuites: readonly string[] = [
   'test/integration/**/list-index.test.ts',
   'test/end-to-end/any-services.test.ts',
   'test/end-to-end/portal-distributed.test.ts',
+  'test/end-to-end/portal-kills.test.ts',
   'test/fuzz/**/*.test.ts',
   'test/bench/**/*.test.ts',
 ]

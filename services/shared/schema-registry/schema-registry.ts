@@ -140,8 +140,20 @@ export function createSchemaRegistry(
       const what = `the id of the schema of ${subject}`
       const path = `/subjects/${encodeURIComponent(subject)}`
       const body = { schema: JSON.stringify(schema) }
-      const id = await ask(what, readId, path, body, signal)
-      return id ?? (await ask(what, readNewId, `${path}/versions`, body, signal))
+      const lookUp = () => ask(what, readId, path, body, signal)
+      const found = await lookUp()
+      if (found !== undefined) return found
+      try {
+        return await ask(what, readNewId, `${path}/versions`, body, signal)
+      } catch (error) {
+        // Another process may have registered the same schema at this moment. Some registries refuse the second request then.
+        for (let attempt = 1; attempt <= missingAsksMax; attempt++) {
+          await sleep(missingPauseMs * attempt, signal)
+          const registered = await lookUp()
+          if (registered !== undefined) return registered
+        }
+        throw error
+      }
     },
   }
 }

@@ -51,3 +51,22 @@ export function createBrowser(url: string, cookies = new Map<string, string>()):
       }),
   }
 }
+
+/** Reads the page, and sends its form with this action, with the fields that it has and these. Throws if there is none. */
+export async function submit(
+  browser: Browser,
+  page: string,
+  action: RegExp,
+  fields: Record<string, string> = {},
+): Promise<Answer> {
+  const { text } = await browser.get(page)
+  const form = [...text.matchAll(/<form[^>]* action="([^"]*)"[^>]*>(.*?)<\/form>/gs)].find(([, found = '']) =>
+    action.test(found),
+  )
+  if (!form?.[1] || form[2] === undefined) throw new Error(`${page} has no form ${action}:\n${text}`)
+  const hidden = [...form[2].matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)]
+  return browser.post(form[1], {
+    ...Object.fromEntries(hidden.map(([, name, value]) => [name, value])),
+    ...fields,
+  })
+}

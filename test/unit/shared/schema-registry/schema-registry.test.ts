@@ -167,6 +167,23 @@ describe('the id of a schema', () => {
     })
   })
 
+  test('is found also if the registry refuses to register it because another process did so at that moment', async () => {
+    let others: number | undefined
+    fake.misbehave((response, call) => {
+      if (!call.endsWith('/versions')) return false
+      fake.misbehave(undefined)
+      void open()
+        .register('pledges-value', told.schema)
+        .then(id => {
+          others = id
+          alwaysAnswers(409)(response, call)
+        })
+      return true
+    })
+    const id = await open().register('pledges-value', told.schema)
+    expect(others).toBe(id)
+  })
+
   test('is that of the event type, under the name that the topic has in the cluster', async () => {
     const ids = await registerSchemas(open(), topic => `stage.${topic}`)
     expect(fake.calls.filter(call => call.endsWith('/versions'))).toEqual([

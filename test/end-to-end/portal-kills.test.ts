@@ -1,0 +1,130 @@
+/**
+ * Two portals on Kafka, ClickHouse and Redis that are killed between a click and its answer: no key stays whose secret was not
+ * shown, an account never has more than three active keys, and nobody is signed in as another.
+ */
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { setTimeout as delay } from 'node:timers/promises'
+import PostalMime from 'postal-mime'
+import { SMTPServer } from 'smtp-server'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { freePort } from '../../services/shared/free-port.ts'
+import { openTables } from '../../services/shared/tables/clickhouse.ts'
+import { settingsFor } from '../support/clickhouse.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { type Answer, type Browser, createBrowser, submit } from '../support/portal/browser.ts'
+import type { ServiceProcess } from '../support/service-process.ts'
+import { useDistributedServices } from '../support/services/distributed.ts'
+
+const services = useDistributedServices()
+const mails: { to: string; text: string }[] = []
+// From before the key is in the log to after the page is sent.
+const killsAfterMs = [0, 150, 400, 900, 2_500]
+let mailServer: SMTPServer
+let deployment: Deployment
+
+beforeAll(async () => {
+  mailServer = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    async onData(stream, { envelope }, done) {
+      const mail = await PostalMime.parse(await text(stream))
+      mails.push({ to: envelope.rcptTo[0]?.address ?? '', text: mail.text ?? '' })
+      done()
+    },
+  })
+  await new Promise<void>(resolve => mailServer.listen(0, '127.0.0.1', resolve))
+})
+
+afterAll(async () => {
+  await deployment?.stop()
+  await new Promise(resolve => mailServer.close(() => resolve(undefined)))
+})
+
+test('portals that are killed between a click and its answer', { timeout: 420_000 }, async () => {
+  const { addresses, settings } = services()
+  deployment = await deploy(addresses, settings)
+  await deployment.startProjector()
+  const tables = openTables(settingsFor(addresses.clickHouse as never))
+  const model = settings.PLEDGEVIEW_DATABASE
+  const environment = {
+    PLEDGEVIEW_PORTAL_URL: `http://127.0.0.1:${await freePort()}`,
+    PLEDGEVIEW_API_URL: 'http://127.0.0.1:8080/api/v1',
+    PLEDGEVIEW_PORTAL_KEY: randomBytes(32).toString('hex'),
+    PLEDGEVIEW_SMTP_URL: `smtp://127.0.0.1:${(mailServer.server.address() as AddressInfo).port}`,
+  }
+  const ports = [await freePort(), await freePort()]
+  const start = (port: number) =>
+    deployment.startPortal({ ...environment, PLEDGEVIEW_PORTAL_PORT: String(port) })
+  const portals: ServiceProcess[] = await Promise.all(ports.map(start))
+  for (const { opsUrl } of portals)
+    await expect.poll(async () => (await fetch(`${opsUrl}/readyz`)).status).toBe(200)
+
+  const people = await Promise.all(['ada@example.com', 'bea@example.com'].map(email => signIn(email)))
+  const [ada] = people
+  if (!ada) throw new Error('nobody is signed in')
+  const integration = { name: 'Board', url: 'https://board.example', contact_email: 'ops@board.example' }
+  await submit(ada.at(0), '/access/integrations/new', /^\/access\/integrations$/, integration)
+
+  const shown = new Set<string>()
+  for (const [round, afterMs] of killsAfterMs.entries()) {
+    const at = round % 2
+    const other = ada.at(1 - at)
+    // A place for a new key, as a person would make it.
+    await expect.poll(async () => (await other.get('/access')).status).toBe(200)
+    const clicked: Promise<Answer | undefined> = submit(ada.at(at), '/access', /\/keys$/).catch(
+      () => undefined,
+    )
+    await delay(afterMs)
+    portals[at]?.child.kill('SIGKILL')
+    const answer = await clicked
+    const key = /pv_live_[0-9A-Za-z]{24}/.exec(answer?.text ?? '')?.[0]
+    if (answer?.status === 200 && key && /pv_secret_[0-9A-Za-z]+/.test(answer.text)) shown.add(key)
+    if (portals[at]?.child.exitCode === null && portals[at]?.child.signalCode === null)
+      await once(portals[at].child, 'exit')
+    portals[at] = await start(ports[at] ?? 0)
+    expect(await activeKeys()).toBeLessThanOrEqual(3)
+  }
+
+  // A key that stays has no time at which it ends by itself.
+  const staying = await tables.rows<{ key: string }>({
+    query: `SELECT api_key AS key FROM ${model}.api_key_ledger FINAL
+      WHERE is_unrevoked AND account_id != '' AND confirm_by IS NULL AND expires_at IS NULL`,
+  })
+  expect(staying.map(({ key }) => key).filter(key => !shown.has(key))).toEqual([])
+  console.log(`${killsAfterMs.length} kills: ${shown.size} secrets were shown, ${staying.length} keys stay`)
+  for (const { email, at } of people) {
+    for (const portal of [0, 1]) {
+      await expect.poll(async () => (await at(portal).get('/account')).text).toContain(email)
+      for (const another of people.filter(one => one.email !== email))
+        expect((await at(portal).get('/account')).text).not.toContain(another.email)
+    }
+  }
+  await tables.close()
+
+  async function activeKeys(): Promise<number> {
+    const [row] = await tables.rows<{ most: number }>({
+      query: `SELECT max(active) AS most FROM
+        (SELECT account_id, toUInt32(countIf(is_active)) AS active FROM ${model}.api_keys FINAL GROUP BY account_id)`,
+    })
+    return row?.most ?? 0
+  }
+
+  /** Signs in at one portal. `at` is the same browser at the other portal, too. */
+  async function signIn(email: string): Promise<{ email: string; at: (portal: number) => Browser }> {
+    const cookies = new Map<string, string>()
+    const browsers = ports.map(port => createBrowser(`http://127.0.0.1:${port}`, cookies))
+    const at = (portal: number): Browser => {
+      const browser = browsers[portal]
+      if (!browser) throw new Error(`there is no portal ${portal}`)
+      return browser
+    }
+    await submit(at(0), '/sign-in', /^\/sign-in$/, { email })
+    await expect.poll(() => mails.filter(({ to }) => to === email)).toHaveLength(1)
+    const code = /^ {4}(\d{4} \d{4})$/m.exec(mails.find(({ to }) => to === email)?.text ?? '')?.[1] ?? ''
+    expect(await submit(at(0), '/sign-in/code', /^\/sign-in\/code$/, { code })).toMatchObject({ status: 303 })
+    return { email, at }
+  }
+})
