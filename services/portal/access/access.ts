@@ -17,6 +17,10 @@ export interface Access extends AccessPorts {
   tokens: FormTokens
   /** Throws if the account saved integrations too often: every save stays in the log for a while. */
   countSave: (account: Account) => Promise<void>
+  /** Throws if the account asked for new keys too often. */
+  countNewKey: (account: Account) => Promise<void>
+  /** The accounts for which this process makes a key now: one at a time for each. */
+  makingKeys: Set<string>
   /** The public address of the API, with `/api/v1`. */
   apiUrl: string
   /** Unix milliseconds. */

@@ -140,7 +140,11 @@ function sendForm(
 ): FastifyReply {
   const isNew = data.integrationId === undefined
   const csrf = csrfField(request)
-  const content = integrationPage({ ...data, csrf, formToken: isNew ? access.tokens.make() : undefined })
+  const content = integrationPage({
+    ...data,
+    csrf,
+    formToken: isNew ? access.tokens.make(signedIn(request).account_id) : undefined,
+  })
   const title = isNew ? 'Add an integration' : 'Edit the integration'
   // Screen readers read the title first.
   return sendPage(reply, reply.statusCode >= 400 ? `Not saved: ${title}` : title, content)

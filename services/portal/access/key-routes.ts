@@ -148,7 +148,7 @@ async function sendReplacePage(
     active: activeCount(keys, access.now()),
     integrations,
     hasIntegration: integrations.some(({ integration_id }) => integration_id === view.key.integration_id),
-    formToken: access.tokens.make(),
+    formToken: access.tokens.make(account.account_id),
     csrf: csrfField(request),
   })
   return sendPage(reply, `Replace key ${keyPrefix(view.key.key)}`, content)

@@ -1,11 +1,13 @@
 /**
  * Makes a key once per form, and answers with the page that shows its secret.
  *
- * The key ends by itself unless it is confirmed. It is confirmed by whichever comes first: the whole page was handed to the
- * connection, the page's script says that it is shown, or the person says so. If the process is killed before, or the reader has
- * gone, none of these comes, and no key stays whose secret nobody has.
+ * The key ends by itself unless it is confirmed. It is confirmed by whichever comes first: the page's script says that it is shown, the
+ * person says so, or, only for a key that replaces none, the whole page was handed to the kernel. The last one does not prove that
+ * the page arrived: behind a proxy, or on a line that breaks at that moment, a key may stay whose secret nobody has. That
+ * costs one of three places. A replacement ends a key that a program uses, so for it only the reader counts.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { KeyError } from '../../shared/api-keys/api-keys.ts'
 import { messageOf } from '../../shared/message-of.ts'
 import { csrfField } from '../http/csrf.ts'
 import type { Account } from '../ports.ts'
@@ -31,8 +33,11 @@ export async function answerWithNewKey(
   make: () => Promise<NewKey>,
 ): Promise<FastifyReply> {
   const account = signedIn(request)
+  await access.countNewKey(account)
   try {
-    const result = await access.tokens.once(account.account_id, textField(request.body, 'token'), make)
+    const result = await access.tokens.once(account.account_id, textField(request.body, 'token'), () =>
+      oneAtATime(access, account, make),
+    )
     if (result.outcome === 'used') return sendProblem(reply, whatFailed, usedReason)
     if (result.outcome === 'too old') return sendProblem(reply, whatFailed, oldReason)
     return sendSecret(access, request, reply, account, result.value)
@@ -43,6 +48,21 @@ export async function answerWithNewKey(
   }
 }
 
+/** Making a key takes seconds. A second form of the account does not wait in line, but hears so. */
+async function oneAtATime<T>(
+  { makingKeys }: Access,
+  { account_id }: Account,
+  make: () => Promise<T>,
+): Promise<T> {
+  if (makingKeys.has(account_id)) throw new KeyError(busyReason)
+  makingKeys.add(account_id)
+  try {
+    return await make()
+  } finally {
+    makingKeys.delete(account_id)
+  }
+}
+
 function sendSecret(
   access: Access,
   request: FastifyRequest,
@@ -50,7 +70,7 @@ function sendSecret(
   account: Account,
   { key, secret, name, replaced }: NewKey,
 ): FastifyReply {
-  confirmWhenSent(access, reply, account, key)
+  if (replaced === undefined) confirmWhenSent(access, reply, account, key)
   const content = secretPage({
     key,
     secret,
@@ -63,7 +83,7 @@ function sendSecret(
 }
 
 function confirmWhenSent(access: Access, reply: FastifyReply, account: Account, key: string): void {
-  // `finish` comes when the last byte was handed to the connection, and not if the reader hung up before.
+  // `finish` comes when the last byte was handed to the kernel, and not if the reader hung up before.
   reply.raw.once('finish', () => {
     access.keys.confirm(account.account_id, key).catch((error: unknown) => {
       access.logger.warn(
@@ -76,4 +96,6 @@ function confirmWhenSent(access: Access, reply: FastifyReply, account: Account, 
 
 const usedReason =
   'This form was sent before, so nothing was done now. If it created a key whose secret you did not see, revoke that key, or replace it at once: you get a new secret.'
+const busyReason =
+  'Another key of your account is being made at this moment. Open the page again in a moment.'
 const oldReason = 'This form was open for more than a day, so nothing was done. Open the page again.'

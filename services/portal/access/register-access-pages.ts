@@ -9,6 +9,7 @@ import type { PortalDependencies } from '../app.ts'
 import { csrfField } from '../http/csrf.ts'
 import { PageError } from '../http/page-error.ts'
 import { requireAccount } from '../http/session-hook.ts'
+import type { Account } from '../ports.ts'
 import { type Access, doneTexts, sendPage, signedIn } from './access.ts'
 import { withUsage } from './access-data.ts'
 import { createFormTokens } from './form-token.ts'
@@ -25,6 +26,13 @@ const hourMs = 3_600_000
 /** How often an account may add or change integrations within an hour. */
 export const savesPerHourMax = 60
 const tooManySaves = 'You changed integrations very often within an hour. Try again in an hour.'
+/** How often an account may ask for a new key within an hour. Each waits for the log and the tables for seconds. */
+export const newKeysPerHourMax = 30
+const tooManyKeys = 'You asked for new keys very often within an hour. Try again in an hour.'
+const minuteMs = 60_000
+/** How many requests under /access an account may send within a minute. Each reads the tables. */
+export const requestsPerMinuteMax = 120
+const tooManyRequests = 'Your account opened very many pages within a minute. Try again in a minute.'
 
 /** Adds the pages to the app. */
 export async function registerAccessPages(
@@ -34,20 +42,27 @@ export async function registerAccessPages(
   const { store, options } = dependencies
   const tokens = createFormTokens({
     ...dependencies,
+    portalKey: options.portalKey,
     store: { claim: async (id, ttlMs) => (await store.count(id, ttlMs)) === 1 },
   })
+  const bound = (name: string, max: number, windowMs: number, reason: string) => async (account: Account) => {
+    if ((await store.count(`${name}/${account.account_id}`, windowMs)) <= max) return
+    throw new PageError(429, reason, { retryAfterSeconds: windowMs / 1000 })
+  }
+  const countRequest = bound('access-requests', requestsPerMinuteMax, minuteMs, tooManyRequests)
   const access: Access = {
     ...dependencies,
     tokens,
-    async countSave({ account_id }) {
-      const saves = await store.count(`integration-saves/${account_id}`, hourMs)
-      if (saves > savesPerHourMax)
-        throw new PageError(429, tooManySaves, { retryAfterSeconds: hourMs / 1000 })
-    },
+    makingKeys: new Set(),
+    countSave: bound('integration-saves', savesPerHourMax, hourMs, tooManySaves),
+    countNewKey: bound('new-keys', newKeysPerHourMax, hourMs, tooManyKeys),
     apiUrl: options.apiUrl,
   }
   await app.register(async pages => {
     pages.addHook('preHandler', requireAccount)
+    pages.addHook('preHandler', async request => {
+      if (request.account !== undefined) await countRequest(request.account)
+    })
     pages.get<{ Querystring: { done?: unknown } }>('/access', (request, reply) =>
       sendOverview(access, request, reply),
     )
@@ -76,7 +91,7 @@ async function sendOverview(
         ? doneTexts[done as keyof typeof doneTexts]
         : undefined,
     csrf: csrfField(request),
-    formToken: access.tokens.make,
+    formToken: () => access.tokens.make(account.account_id),
   })
   return sendPage(reply, 'API access', content)
 }

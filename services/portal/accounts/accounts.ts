@@ -205,6 +205,14 @@ async function removeLeft({ topic, logger }: AccountsDependencies): Promise<void
   const left: KeyedState<'accounts'>[] = []
   for (const candidate of looked.flat()) if (await isLeft(candidate)) left.push(candidate)
   if (left.length === 0) return
+  // An account that this version cannot read is no deleted one.
+  if (topic.skipped() > 0) {
+    logger.warn(
+      { integrations: left.length },
+      'integrations without an account stay, because the topic has records that cannot be read',
+    )
+    return
+  }
   await topic.write(tombstonesOf(left))
   logger.warn({ integrations: left.length }, 'integrations of deleted accounts were left; they are removed')
 }

@@ -51,11 +51,18 @@ export interface KeyDirectory {
   find(key: string): Promise<KeyRecord[]>
 }
 
-/** The keys in the tables. */
-export function keyDirectory(tables: Pick<Tables, 'rows'>, databases: Databases): KeyDirectory {
+const readMsMax = 10_000
+
+/** The keys in the tables. A read that takes longer than `msMax` throws. */
+export function keyDirectory(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  msMax = readMsMax,
+): KeyDirectory {
+  const bounded = () => ({ signal: AbortSignal.timeout(msMax) })
   return {
-    ofAccount: account => tables.rows(accountKeysStatement(databases, account)),
-    find: key => tables.rows(matchingKeysStatement(databases, key)),
+    ofAccount: account => tables.rows(accountKeysStatement(databases, account), bounded()),
+    find: key => tables.rows(matchingKeysStatement(databases, key), bounded()),
   }
 }
 

@@ -37,6 +37,8 @@ export interface StateTopic<T extends PortalTopic> {
    * keys, and `StateTopicUnavailable` if the log is away: then nothing, a first part or all of it may be in the log.
    */
   write(changes: readonly StateChange<T>[]): Promise<void>
+  /** How many records memory has skipped because they cannot be read. If there are any, a key that is missing may exist. */
+  skipped(): number
   /** Whether reads answer now, for `/readyz`. */
   health(): { ok: boolean; detail: string }
   close(): Promise<void>

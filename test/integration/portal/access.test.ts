@@ -1,7 +1,11 @@
 /** The pages under /access as a browser without JavaScript uses them, on the real app with its ports in memory. */
 import { request as httpRequest } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
-import { savesPerHourMax } from '../../../services/portal/access/register-access-pages.ts'
+import {
+  newKeysPerHourMax,
+  requestsPerMinuteMax,
+  savesPerHourMax,
+} from '../../../services/portal/access/register-access-pages.ts'
 import type { PortalKey } from '../../../services/portal/ports.ts'
 import { keyPrefix } from '../../../services/shared/api-keys/credentials.ts'
 import { type AccessPortal, type Person, startAccessPortal } from '../../support/portal/access.ts'
@@ -265,6 +269,11 @@ describe('a key', () => {
     expect(text).toContain(`The old key ${keyPrefix(old.key)}… ${consequence}`)
     expect(old.status).toBe(status)
     expect((await person.browser.post(path, { overlap, token })).status).toBe(409)
+    // That its page was sent is not enough: it may not have arrived, and the old key is in use.
+    const { key } = lastKey()
+    expect(portal.calls.confirmed).not.toContain(key)
+    await person.browser.post(`/access/keys/${keyPrefix(key)}/confirm`)
+    expect(portal.calls.confirmed).toContain(key)
     expect(portal.keys.all).toHaveLength(2)
   })
 
@@ -296,6 +305,49 @@ describe('a key', () => {
     expect((await person.browser.post(path, { ...form, integration: 'none' })).status).toBe(409)
     expect((await person.browser.post(path, form)).status).toBe(200)
     expect(lastKey().integration_id).toBe(id)
+  })
+})
+
+describe('an account', () => {
+  it('asks for new keys only so often, and nothing is stored for what is refused', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    const id = await addIntegration(person)
+    const answers: number[] = []
+    for (let n = 0; n <= newKeysPerHourMax; n++)
+      answers.push(
+        (await person.browser.post(`/access/integrations/${id}/keys`, { token: 'made-up' })).status,
+      )
+    expect(answers).toEqual([...Array(newKeysPerHourMax).fill(409), 429])
+    expect(portal.calls.issuing).toBe(0)
+  })
+
+  it('opens only so many pages within a minute; others open theirs', async () => {
+    portal = await startAccessPortal()
+    const [person, other] = [await portal.signIn('a@example.com'), await portal.signIn('b@example.com')]
+    const answers: number[] = []
+    for (let n = 0; n <= requestsPerMinuteMax; n++)
+      answers.push((await person.browser.get('/access/integrations/new')).status)
+    expect(answers).toEqual([...Array(requestsPerMinuteMax).fill(200), 429])
+    expect((await other.browser.get('/access')).status).toBe(200)
+  })
+
+  it('makes one key at a time: a second form hears so', async () => {
+    portal = await startAccessPortal()
+    const person = await portal.signIn('a@example.com')
+    const action = `/access/integrations/${await addIntegration(person)}/keys`
+    const pages = await Promise.all([1, 2].map(() => person.browser.get('/access')))
+    const issue = Promise.withResolvers<void>()
+    portal.calls.beforeIssue = () => issue.promise
+    const [first, second] = pages.map(({ text }) => tokenOf(text, action))
+    const making = person.browser.post(action, { token: first ?? '' })
+    await expect.poll(() => portal.calls.issuing).toBe(1)
+    const refused = await person.browser.post(action, { token: second ?? '' })
+    expect(refused.status).toBe(409)
+    expect(refused.text).toContain('Another key of your account is being made')
+    issue.resolve()
+    expect((await making).status).toBe(200)
+    expect(portal.keys.all).toHaveLength(1)
   })
 })
 

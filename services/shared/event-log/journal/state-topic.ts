@@ -121,6 +121,7 @@ function over<T extends PortalTopic>(
       lastWrite = done.catch(() => undefined)
       return done
     },
+    skipped: memory.skipped,
     health: () => ({ ok: failure === undefined, detail: failure ?? 'up to date' }),
     async close() {
       await lastWrite

@@ -111,6 +111,7 @@ function over<T extends PortalTopic>(
       await within(waitMsMax, name, producer.send(messages))
       await refreshWithin(waitMsMax)
     },
+    skipped: () => memory.skipped(),
     health: () => healthOf(follower, behindMsMax),
     async close() {
       await Promise.all([producer.close(), follower.stop(), ends.close()])

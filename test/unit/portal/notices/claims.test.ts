@@ -45,6 +45,7 @@ function viewOf(log: LogRecord[][], step: () => Promise<void>): StateTopic<'noti
       }
       await refresh()
     },
+    skipped: () => 0,
     health: () => ({ ok: true, detail: '' }),
     close: async () => undefined,
   }
