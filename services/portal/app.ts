@@ -84,6 +84,7 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
       answerBadAddress(reply.raw, request.id, headers)
     },
   })
+  if (options.portalUrl.startsWith('https:') && options.trustProxy.length === 0) logger.warn(noProxy)
   app.server.maxConnections = options.connectionsMax
   boundAddresses(app.server, { perAddressMax: options.connectionsPerAddressMax, isTrustedProxy })
 
@@ -101,7 +102,7 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   addCsrfProtection(app, { ...options, cookies, randomBytes })
   addErrorPages(app, logger)
   await addStaticFiles(app)
-  const finish = createFinishSignIn({ accounts, sessions, cookies })
+  const finish = createFinishSignIn({ ...options, accounts, sessions, cookies, randomBytes })
   addSignInRoutes(app, { ...dependencies, cookies, finish })
   addSignOutRoutes(app, { accounts, sessions, cookies, logger })
   addAccountPages(app, { accounts, keys, sessions, cookies })
@@ -109,3 +110,6 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   await registerAccessPages(app, dependencies)
   return app
 }
+
+const noProxy =
+  'PLEDGEVIEW_PORTAL_URL is https, so a proxy stands in front of the portal, but PLEDGEVIEW_TRUST_PROXY is empty: all people count as one network, and together they get the mails of one'

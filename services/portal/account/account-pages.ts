@@ -45,6 +45,7 @@ export function addAccountPages(app: FastifyInstance, dependencies: AccountPages
     const token = cookies.session.read(request)
     if (token !== undefined) await sessions.end(token)
     cookies.session.clear(reply)
+    cookies.known.clear(reply)
     return reply.header('clear-site-data', '"cache"').redirect('/account/deleted', 303)
   })
 

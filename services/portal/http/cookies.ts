@@ -11,6 +11,8 @@ export interface Cookies {
   browser: Cookie
   /** The sign-in that this browser began. */
   signIn: Cookie
+  /** Says that an account was signed in to here. It signs nobody in. */
+  known: Cookie
   /** The sign-in through the provider that this browser began. */
   provider: Cookie
 }
@@ -31,6 +33,7 @@ export function createCookies(portalUrl: string): Cookies {
     session: cookie(`${prefix}pledgeview`, secure),
     browser: cookie(`${prefix}pledgeview-browser`, secure),
     signIn: cookie(`${prefix}pledgeview-sign-in`, secure),
+    known: cookie(`${prefix}pledgeview-known`, secure),
     provider: cookie(`${prefix}pledgeview-provider`, secure),
   }
 }

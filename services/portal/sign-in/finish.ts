@@ -1,16 +1,20 @@
 /** The end of every way to sign in: a new session for the account of a verified address. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
 import { AccountError } from '../accounts/accounts.ts'
 import type { Cookies } from '../http/cookies.ts'
 import { ownPath } from '../http/own-path.ts'
 import { PageError } from '../http/page-error.ts'
 import type { Accounts } from '../ports.ts'
 import { type Sessions, sessionMsMax } from '../sessions/sessions.ts'
+import { knownBrowser, knownMsMax } from './known-browser.ts'
 
 export interface FinishDependencies {
   accounts: Accounts
   sessions: Sessions
   cookies: Cookies
+  portalKey: string
+  randomBytes: RandomBytes
 }
 
 export type FinishSignIn = (
@@ -20,7 +24,8 @@ export type FinishSignIn = (
 ) => Promise<FastifyReply>
 
 /** Begins a session with a new id, so nobody who knew the browser's cookies before knows it now. */
-export function createFinishSignIn({ accounts, sessions, cookies }: FinishDependencies): FinishSignIn {
+export function createFinishSignIn(dependencies: FinishDependencies): FinishSignIn {
+  const { accounts, sessions, cookies, portalKey, randomBytes } = dependencies
   return async (request, reply, { email, next }) => {
     const account = await accounts.ofVerifiedEmail(email).catch((error: unknown) => {
       if (error instanceof AccountError && error.code === 'being-deleted')
@@ -30,6 +35,7 @@ export function createFinishSignIn({ accounts, sessions, cookies }: FinishDepend
     const former = cookies.session.read(request)
     if (former !== undefined) await sessions.end(former)
     cookies.session.set(reply, await sessions.begin(account), sessionMsMax)
+    cookies.known.set(reply, knownBrowser(portalKey, account.email, randomBytes), knownMsMax)
     cookies.signIn.clear(reply)
     cookies.browser.clear(reply)
     return reply.redirect(ownPath(next) ?? '/access', 303)

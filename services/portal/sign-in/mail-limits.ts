@@ -1,6 +1,7 @@
 /**
  * How many sign-in mails are sent: limited per network, per address, and per address from one network. So nobody can flood a
- * mailbox or guess codes, and a stranger elsewhere does not easily keep a person from signing in.
+ * mailbox or guess codes. A browser in which the account was signed in to before has mails of its own, so no stranger elsewhere
+ * can keep the person from signing in with it.
  */
 import { createHmac } from 'node:crypto'
 import { addressBucket } from '../../shared/address-bucket.ts'
@@ -9,9 +10,9 @@ import type { PortalStore } from '../store/port.ts'
 export interface MailLimits {
   /**
    * Counts a mail to this address, asked for from this network address. `silent`: the address has had its mails; the answer
-   * must not show it. `refused`: the network has had its mails.
+   * must not show it. `refused`: the network has had its mails. `knownAs`: the name of a browser that is known for the address.
    */
-  count(email: string, networkAddress: string): Promise<'allowed' | 'silent' | 'refused'>
+  count(email: string, networkAddress: string, knownAs?: string): Promise<'allowed' | 'silent' | 'refused'>
 }
 
 const hourMs = 3_600_000
@@ -19,6 +20,7 @@ export const mailLimits = {
   network: { max: 30, windowMs: hourMs },
   address: { max: 20, windowMs: hourMs },
   addressFromNetwork: { max: 5, windowMs: hourMs / 4 },
+  knownBrowser: { max: 5, windowMs: hourMs / 4 },
 } as const
 
 /** The limits, counted in this store. It gets no address in clear. */
@@ -28,9 +30,11 @@ export function createMailLimits(store: PortalStore, portalKey: string): MailLim
     (await store.count(`mails:${nameOf(name)}`, windowMs)) > max
 
   return {
-    async count(email, networkAddress) {
+    async count(email, networkAddress, knownAs) {
       const network = addressBucket(networkAddress)
       if (await isOver(`network ${network}`, mailLimits.network)) return 'refused'
+      if (knownAs !== undefined)
+        return (await isOver(`browser ${knownAs}`, mailLimits.knownBrowser)) ? 'silent' : 'allowed'
       // What one network asks for too often does not count for the address: others could not sign in.
       if (await isOver(`pair ${network} ${email}`, mailLimits.addressFromNetwork)) return 'silent'
       return (await isOver(`address ${email}`, mailLimits.address)) ? 'silent' : 'allowed'

@@ -16,6 +16,7 @@ import { MailError } from '../mail/mail-error.ts'
 import type { Mail, Mailer } from '../ports.ts'
 import { type Attempts, attemptMsMax } from './attempts.ts'
 import type { FinishSignIn } from './finish.ts'
+import { knownAs } from './known-browser.ts'
 import type { MailLimits } from './mail-limits.ts'
 import { signInMail } from './sign-in-mail.ts'
 import { codeView, linkView, overView, signInView } from './views.ts'
@@ -27,6 +28,7 @@ export interface MailRoutesDependencies {
   finish: FinishSignIn
   cookies: Cookies
   portalUrl: string
+  portalKey: string
   hasMail: boolean
   hasProvider: boolean
   randomBytes: RandomBytes
@@ -45,7 +47,7 @@ export function addMailRoutes(app: FastifyInstance, dependencies: MailRoutesDepe
 }
 
 function addFirstPage(app: FastifyInstance, dependencies: MailRoutesDependencies): void {
-  const { attempts, limits, cookies, portalUrl, hasMail, hasProvider, randomBytes } = dependencies
+  const { attempts, limits, cookies, portalUrl, portalKey, hasMail, hasProvider, randomBytes } = dependencies
   const title = 'Sign in'
 
   function content(
@@ -78,7 +80,11 @@ function addFirstPage(app: FastifyInstance, dependencies: MailRoutesDependencies
     }
     // The mail goes to the normal form, because the account belongs to it.
     const { email } = checked
-    const limit = await limits.count(email, request.ip)
+    const limit = await limits.count(
+      email,
+      request.ip,
+      knownAs(portalKey, email, cookies.known.read(request)),
+    )
     if (limit === 'refused') throw new PageError(429, tooManyMails, { retryAfterSeconds: refusedSeconds })
     const isMailed = limit === 'allowed'
     const { id, code, link } = await attempts.begin({ email, next }, { isMailed })

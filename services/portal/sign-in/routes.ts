@@ -23,6 +23,7 @@ export function addSignInRoutes(app: FastifyInstance, dependencies: SignInDepend
     attempts: createAttempts({ ...dependencies, portalKey }),
     limits: createMailLimits(dependencies.store, portalKey),
     portalUrl,
+    portalKey,
     hasMail,
     hasProvider: oidc !== undefined,
   })

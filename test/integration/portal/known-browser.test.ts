@@ -1,0 +1,67 @@
+/** Strangers who use up the mails of an address do not lock out a person in a browser that was signed in before. */
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { mailLimits } from '../../../services/portal/sign-in/mail-limits.ts'
+import { startTestPortal, type TestPortal } from '../../support/portal/app.ts'
+import type { Browser } from '../../support/portal/browser.ts'
+
+const email = 'ada@example.com'
+let portal: TestPortal
+beforeEach(async () => {
+  portal = await startTestPortal({ options: { trustProxy: ['127.0.0.1'] } })
+})
+afterEach(() => portal.close())
+
+/** Whether a mail is sent to the browser that asks for one. */
+async function getsMail(browser: Browser, network: string, address = email): Promise<boolean> {
+  const before = portal.mailer.mails.length
+  await browser.get('/sign-in')
+  const answer = await browser.post('/sign-in', { email: address }, { 'x-forwarded-for': network })
+  expect(answer).toMatchObject({ status: 303, location: '/sign-in/code' })
+  return portal.mailer.mails.length > before
+}
+
+/** A browser that was signed in and signed out again. */
+async function knownBrowser(): Promise<Browser> {
+  const browser = portal.browser()
+  await getsMail(browser, '192.0.2.1')
+  const code = /^ {4}(\d{4} \d{4})$/m.exec(portal.mailer.mails.at(-1)?.text ?? '')?.[1] ?? ''
+  await browser.get('/sign-in/code')
+  expect((await browser.post('/sign-in/code', { code })).status).toBe(303)
+  await browser.get('/account')
+  expect((await browser.post('/sign-out')).status).toBe(303)
+  return browser
+}
+
+async function useUpMails(address = email): Promise<void> {
+  const stranger = portal.browser()
+  for (let count = 0; count < mailLimits.address.max; count++)
+    await getsMail(stranger, `198.51.100.${Math.floor(count / mailLimits.addressFromNetwork.max)}`, address)
+  expect(await getsMail(portal.browser(), '203.0.113.1', address)).toBe(false)
+}
+
+test('a browser that was signed in before gets mails, up to a bound of its own', async () => {
+  const browser = await knownBrowser()
+  await useUpMails()
+  for (let count = 0; count < mailLimits.knownBrowser.max; count++)
+    expect(await getsMail(browser, '192.0.2.1')).toBe(true)
+  expect(await getsMail(browser, '192.0.2.1')).toBe(false)
+})
+
+test('the cookie is of no use for another address, and none can be made up', async () => {
+  const browser = await knownBrowser()
+  await useUpMails('bob@example.com')
+  expect(await getsMail(browser, '192.0.2.1', 'bob@example.com')).toBe(false)
+  const cookie = browser.cookies.get('pledgeview-known') ?? ''
+  expect(cookie).toMatch(/^[\w-]{22}\.[\w-]{43}$/)
+  await useUpMails()
+  browser.cookies.set('pledgeview-known', `${cookie.startsWith('A') ? 'B' : 'A'}${cookie.slice(1)}`)
+  expect(await getsMail(browser, '192.0.2.1')).toBe(false)
+})
+
+test('a portal behind https that trusts no proxy warns when it starts', async () => {
+  const warning = 'PLEDGEVIEW_TRUST_PROXY is empty'
+  expect(portal.log.join('')).not.toContain(warning)
+  await portal.close()
+  portal = await startTestPortal({ options: { portalUrl: 'https://portal.example' } })
+  expect(portal.log.join('')).toContain(warning)
+})
