@@ -92,7 +92,7 @@ describe('kcat', () => {
       pledges: messagesOf('pledges', events.slice(1)),
       'api-keys': messagesOf('api-keys', []),
     }
-    const framing = { campaigns: '0000000001', pledges: '0000000002', 'api-keys': '0000000003' }
+    const framing = { campaigns: '0000000001', pledges: '0000000002', 'api-keys': '0000000004' }
     for (const topic of topics) {
       const seen = await messagesIn(topicName(names, topic))
       expect(seen.map(inOneLine).sort()).toEqual(expected[topic].map(inOneLine).sort())

@@ -180,7 +180,7 @@ describe('a rebuild of a running service', () => {
   })
 })
 
-describe('a rebuild from a part of the history', () => {
+describe('a rebuild from a part of the history', { timeout: 180_000 }, () => {
   const events = smallPlatform()
   const early = new Set(events.slice(0, events.length / 4).map(campaignOf))
   let service: RebuildService
