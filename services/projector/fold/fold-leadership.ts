@@ -17,7 +17,7 @@ import {
   type Term,
 } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
-import { createStampFloor } from './stamp-floor.ts'
+import { createStampFloor, stampClockStatement } from './stamp-floor.ts'
 
 export interface FoldLeadership {
   /** Takes the next epoch, and gives new stamps to rows that an earlier leader left in doubt. Throws `FoldPaused`. */
@@ -58,9 +58,25 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     monotonicMs,
     onClockStep: dependencies.onClockStep ?? (() => {}),
   })
+  /**
+   * The end of a statement was not seen. A server that stood still (stopped, or a paused machine) goes on with it when it
+   * answers again, however long after its time. So the time in which it ends begins with an answer.
+   */
+  let mayStillRun = false
+  async function untilEnded(): Promise<void> {
+    if (!mayStillRun) return
+    await tables.rows(stampClockStatement(databases))
+    await sleep(settings.horizonMs / 2)
+    mayStillRun = false
+  }
   /** Nothing reads the stamps of shadow tables before the swap, so these have no floor. */
   async function advanceFloor(how: 'begin' | 'advance'): Promise<void> {
-    if (liveModel !== undefined || (await floor[how](() => nextStep(1, 0)))) return
+    if (liveModel !== undefined) return
+    const isLeading = await floor[how](() => nextStep(1, 0)).catch((error: unknown) => {
+      mayStillRun = true
+      throw error
+    })
+    if (isLeading) return
     term = undefined
     throw await lostLeadership(dependencies)
   }
@@ -68,8 +84,14 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     tables,
     horizonMs: settings.horizonMs,
     nextStep,
-    // Also between the pieces of a long fold.
-    beforePiece: () => advanceFloor('advance'),
+    async beforePiece() {
+      await untilEnded()
+      // Also between the pieces of a long fold.
+      await advanceFloor('advance')
+    },
+    onUnseen: () => {
+      mayStillRun = true
+    },
     onDoubt: () => {
       inDoubt = true
     },

@@ -15,6 +15,8 @@ export interface PieceRunnerDependencies {
   beforePiece: () => Promise<void>
   /** A statement did not end in time, so rows that it may have written are in doubt. */
   onDoubt: () => void
+  /** Nothing is known of the end of a statement: it may still run. */
+  onUnseen: () => void
   /** Waits before another attempt, longer each time. */
   backoff: (attempt: number) => Promise<void>
   monotonicMs: () => number
@@ -120,7 +122,7 @@ export function createPieceRunner(dependencies: PieceRunnerDependencies): RunPie
 
 /** Runs a statement. `in time`: it certainly ended within its time. `unseen`: nothing is known of its end. */
 async function outcomeOf(
-  { tables, horizonMs, onDoubt, monotonicMs, sleep }: PieceRunnerDependencies,
+  { tables, horizonMs, onDoubt, onUnseen, monotonicMs, sleep }: PieceRunnerDependencies,
   statement: Statement,
 ): Promise<'in time' | 'unseen' | Refusal> {
   const startedAt = monotonicMs()
@@ -134,6 +136,7 @@ async function outcomeOf(
     const refusal = refusalOf(error)
     if (refusal) return refusal
     if (!(error instanceof TablesError && error.retryable)) throw error
+    onUnseen()
     // The statement may still be running, for as long as the horizon allows.
     await sleep(horizonMs - (monotonicMs() - startedAt))
     return 'unseen'

@@ -5,7 +5,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { foldCampaignsStatement } from '../../../../services/projector/fold/fold-statements.ts'
-import { type Databases, TablesError } from '../../../../services/shared/tables/port.ts'
+import {
+  type CallOptions,
+  type Databases,
+  type Statement,
+  type Tables,
+  TablesError,
+} from '../../../../services/shared/tables/port.ts'
 import {
   isCampaignFold,
   isFoldRecord,
@@ -78,6 +84,48 @@ describe('statements in doubt', () => {
   }
 
   let firstStamps: Record<string, number> = {}
+
+  test('of a server that stood still: it goes on with a fold long after its time, and the rows get a new stamp after that', async () => {
+    let frozen: (() => Promise<void>) | undefined
+    let isSpent = false
+    const still: Tables = {
+      ...model.tables,
+      async run(statement, options) {
+        const call: TablesCall = {
+          kind: 'run',
+          text: statement.query,
+          query_params: statement.query_params ?? {},
+        }
+        if (isSpent || !isCampaignFold(call)) return model.tables.run(statement, options)
+        isSpent = true
+        frozen = () => model.tables.run(statement)
+        throw lostConnection()
+      },
+      async rows<T>(statement: Statement, options?: CallOptions): Promise<T[]> {
+        const rows = await model.tables.rows<T>(statement, options)
+        isAnswering = isSpent
+        return rows
+      },
+    }
+    let isAnswering = false
+    const foldWorker = createTestFoldWorker(still, databases, {
+      horizonMs,
+      // The server answers again, and goes on with the statement in the time that it has.
+      async sleep() {
+        if (!isAnswering || frozen === undefined) return
+        const goOn = frozen
+        frozen = undefined
+        await goOn()
+        lateStamps = await stamps()
+      },
+    })
+    let lateStamps: Record<string, number> = {}
+    await foldWorker.foldWorker.acquireLeadership()
+    await ingest([campaignEvent({ campaign_id: 'c1' })])
+    await foldWorker.foldWorker.fold()
+    expect(Object.keys(lateStamps)).toEqual(['c1'])
+    expect((await stamps()).c1).toBeGreaterThan(lateStamps.c1 ?? Number.POSITIVE_INFINITY)
+  })
 
   test('rows of a fold that was not seen to end get a new stamp at once, and no other rows', async () => {
     const calls: TablesCall[] = []
