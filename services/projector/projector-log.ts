@@ -6,8 +6,8 @@ import type { Databases, Tables } from '../shared/tables/port.ts'
 import { encodeRows } from '../shared/tables/row-binary.ts'
 
 export type ProjectorNote =
-  /** The run began to read, under this setting. */
-  | { kind: 'started'; detail: { rejectShareMax: number } }
+  /** The run began to read, under this setting. The view `about` shows the version of the latest such run. */
+  | { kind: 'started'; detail: { rejectShareMax: number; version: string } }
   /** Everything that these partitions (`topic/partition`) had `msAgo` before the note was in the tables. */
   | { kind: 'present'; detail: { partitions: string[]; msAgo: number } }
   /** Records that are not in the partition of their key, since the run's last such note. */

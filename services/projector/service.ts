@@ -14,6 +14,7 @@ import { SchemaRegistryError } from '../shared/schema-registry/answers.ts'
 import type { SchemaRegistry } from '../shared/schema-registry/schema-registry.ts'
 import { sleep } from '../shared/sleep.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../shared/tables/port.ts'
+import { programVersion } from '../shared/version.ts'
 import { isOfBacklog } from './fold/fold-loop.ts'
 import { foldWorkerSettings } from './fold/fold-settings.ts'
 import { createFoldWorkers, untilFirstFails } from './fold/fold-workers.ts'
@@ -238,7 +239,7 @@ function openCircuitBreaker(
     const earlier = await readRecentBatches(tables, databases, { ...settings, partitions })
     await writeNote(tables, databases, run, {
       kind: 'started',
-      detail: { rejectShareMax: settings.shareMax },
+      detail: { rejectShareMax: settings.shareMax, version: programVersion },
     })
     return createRejectCircuitBreaker(settings, earlier)
   }

@@ -201,7 +201,7 @@ export async function readViews(tables: Tables, { views }: Databases): Promise<R
       FROM ${views}.categories ORDER BY category`,
   })
   const totals = await tables.rows({
-    query: `SELECT * REPLACE (toString(total_raised) AS total_raised) FROM ${views}.platform_totals`,
+    query: `SELECT * EXCEPT raised REPLACE (toString(total_raised) AS total_raised) FROM ${views}.platform_totals`,
   })
   return { campaigns, rewards, categories, totals }
 }

@@ -5,6 +5,7 @@ ALTER TABLE ${views}.campaigns MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_
 ALTER TABLE ${views}.rewards MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${views}.categories MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${views}.platform_totals MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${views}.about MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${model}.campaign_changes MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${model}.watermark MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${model}.revoked_keys MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;

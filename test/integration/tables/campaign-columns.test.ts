@@ -31,9 +31,16 @@ async function columnsOf(database: string, table: string): Promise<TableColumn[]
 describe('the list of content columns', () => {
   const listed = campaignColumns.map(({ name, type }): TableColumn => ({ name, type }))
   const updatedAt: TableColumn = { name: 'updated_at', type: "DateTime64(3, 'UTC')" }
+  // For tools that cannot sum a Decimal. Only data teams see them.
+  const floats = ['goal', 'pledged', 'pledged_platform', 'percent'].map(
+    (name): TableColumn => ({ name, type: 'Float64' }),
+  )
 
-  test('names every column of the view, with its type and in its order', async () => {
-    expect(await columnsOf(databases.views, 'campaigns')).toEqual([...listed, updatedAt])
+  test('names every column of the view except the floating-point ones, with its type and in its order', async () => {
+    const columns = await columnsOf(databases.views, 'campaigns')
+    const isFloat = ({ type }: TableColumn) => type === 'Float64'
+    expect(columns.filter(column => !isFloat(column))).toEqual([...listed, updatedAt])
+    expect(columns.filter(isFloat)).toEqual(floats)
   })
 
   test('names every column of the read table that a reader can see', async () => {

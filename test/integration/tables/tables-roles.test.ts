@@ -10,9 +10,10 @@ import { defaultDatabases, type Tables, TablesError } from '../../../services/sh
 import { replicatedSettings } from '../../../services/shared/tables/replicated.ts'
 import { createRoles, readRole, readRoles } from '../../../services/shared/tables/roles.ts'
 import { type OwnTables, openOwnTables, settingsFor } from '../../support/clickhouse.ts'
+import { publicViews } from '../../support/public-views.ts'
 
 const { model, views } = defaultDatabases
-const viewNames = ['campaigns', 'rewards', 'categories', 'platform_totals'].map(name => `${views}.${name}`)
+const viewNames = publicViews.map(name => `${views}.${name}`)
 const roles = ['pledgeview_analyst', 'pledgeview_query', 'pledgeview_portal']
 const networks = { ip: '127.0.0.1' }
 
@@ -130,7 +131,7 @@ describe('roles', () => {
     const definitions = await own.tables.rows<{ query: string }>({
       query: `SELECT create_table_query AS query FROM system.tables WHERE engine = 'View' AND database IN ('${model}', '${views}')`,
     })
-    expect(definitions).toHaveLength(7)
+    expect(definitions).toHaveLength(publicViews.length + 3)
     for (const { query } of definitions)
       expect(query).toContain('DEFINER = pledgeview_definer SQL SECURITY DEFINER')
   })

@@ -1,0 +1,165 @@
+-- The views of 0004-views.sql and 0009-platform-totals.sql for tools that sum and plot (pandas, BI).
+--
+-- Many tools read Decimal(38, 4) as text or as an object, and cannot sum it. So each amount has a Float64 beside it, with a
+-- short name: `pledged` is `pledged_amount`. The exact columns stay, and the query service reads them. Every view has a
+-- comment, and every column has one with its unit. So system.tables and system.columns are the data teams' dictionary.
+
+CREATE OR REPLACE VIEW ${views}.campaigns
+(
+    campaign_id             String COMMENT 'Opaque campaign identifier',
+    slug                    String COMMENT 'URL-safe name; unique among public campaigns',
+    url                     String COMMENT 'Public web address',
+    title                   String COMMENT 'Title',
+    subtitle                Nullable(String) COMMENT 'Subtitle',
+    category                LowCardinality(String) COMMENT 'Main category',
+    subcategory             Nullable(String) COMMENT 'Category within the main category',
+    location                Nullable(String) COMMENT 'Free text place',
+    image_url               Nullable(String) COMMENT 'Web address of the main picture',
+    currency                LowCardinality(String) COMMENT 'ISO 4217 code of goal, pledged and the rewards',
+    goal_amount             Decimal(38, 4) COMMENT 'Goal, in major units of currency; exact',
+    goal                    Float64 COMMENT 'Goal, in major units of currency; goal_amount as a floating-point number',
+    pledged_amount          Decimal(38, 4) COMMENT 'Sum of the pledges that count, in major units of currency; exact',
+    pledged                 Float64 COMMENT 'Sum of the pledges that count, in major units of currency; pledged_amount as a floating-point number',
+    pledged_platform_amount Decimal(38, 4) COMMENT 'The same sum in major units of the platform currency; exact',
+    pledged_platform        Float64 COMMENT 'The same sum in major units of the platform currency; pledged_platform_amount as a floating-point number',
+    percent_funded          Decimal(38, 2) COMMENT '100 * pledged_amount / goal_amount, percent; 0 when the goal is 0; exact',
+    percent                 Float64 COMMENT '100 * pledged / goal, percent; percent_funded as a floating-point number',
+    backer_count            UInt64 COMMENT 'Distinct backers with a pledge that counts',
+    pledge_count            UInt64 COMMENT 'Number of pledges that count',
+    follower_count          UInt64 COMMENT 'Number of followers',
+    status                  LowCardinality(String) COMMENT 'LIVE, FUNDED, FAILED or CANCELLED',
+    campaign_type           LowCardinality(String) COMMENT 'For example ALL_OR_NOTHING',
+    project_type            LowCardinality(String) COMMENT 'For example COMIC',
+    is_staff_pick           Bool COMMENT 'Picked by the platform''s staff',
+    has_adult_content       Bool COMMENT 'Marked as adult content',
+    uses_ai                 Bool COMMENT 'Declared to use generative AI',
+    tags                    Array(String) COMMENT 'Tags',
+    launch_date             Nullable(DateTime64(3, 'UTC')) COMMENT 'Launch, UTC',
+    end_date                Nullable(DateTime64(3, 'UTC')) COMMENT 'End of the campaign, UTC',
+    created_at              DateTime64(3, 'UTC') COMMENT 'Creation of the campaign, UTC',
+    creator_name            String COMMENT 'Public name of the creator',
+    creator_profile_url     String COMMENT 'Public profile of the creator',
+    creator_avatar_url      Nullable(String) COMMENT 'Web address of the creator''s picture',
+    description             String COMMENT 'Full description',
+    risks                   String COMMENT 'Risks statement',
+    rewards                 Array(Tuple(reward_id String, title String, description String, amount Decimal(38, 4), quantity_available Nullable(UInt64), quantity_claimed UInt64, quantity_remaining Nullable(UInt64))) COMMENT 'Reward tiers in the campaign''s order, amount in major units of currency; one row each in the view rewards',
+    updated_at              DateTime64(3, 'UTC') COMMENT 'When something of this row last changed, UTC; lags by at most the commit horizon'
+)
+SQL SECURITY DEFINER
+AS SELECT
+    campaign_id, slug, url, title, subtitle, category, subcategory, location, image_url, currency,
+    goal_amount, toFloat64(goal_amount) AS goal,
+    pledged_amount, toFloat64(pledged_amount) AS pledged,
+    pledged_platform_amount, toFloat64(pledged_platform_amount) AS pledged_platform,
+    percent_funded, toFloat64(percent_funded) AS percent,
+    backer_count, pledge_count, follower_count, status,
+    campaign_type, project_type, is_staff_pick, has_adult_content, uses_ai, tags, launch_date, end_date, created_at,
+    creator_name, creator_profile_url, creator_avatar_url, description, risks, rewards, updated_at
+FROM ${model}.campaigns FINAL
+COMMENT 'Public campaigns, one row each, as they are now';
+
+CREATE OR REPLACE VIEW ${views}.rewards
+(
+    campaign_id        String COMMENT 'Campaign of the reward',
+    reward_id          String COMMENT 'Identifier within the campaign',
+    title              String COMMENT 'Title',
+    description        String COMMENT 'Description',
+    currency           LowCardinality(String) COMMENT 'ISO 4217 code of amount and price',
+    amount             Decimal(38, 4) COMMENT 'Price of the tier, in major units of currency; exact',
+    price              Float64 COMMENT 'Price of the tier, in major units of currency; amount as a floating-point number',
+    quantity_available Nullable(UInt64) COMMENT 'How many there are; null: unlimited',
+    quantity_claimed   UInt64 COMMENT 'Number of pledges that count and chose this tier',
+    quantity_remaining Nullable(UInt64) COMMENT 'How many are left, never below 0; null: unlimited',
+    updated_at         DateTime64(3, 'UTC') COMMENT 'When something of the campaign last changed, UTC'
+)
+SQL SECURITY DEFINER
+AS SELECT
+    campaign_id, r.reward_id AS reward_id, r.title AS title, r.description AS description, currency,
+    r.amount AS amount, toFloat64(r.amount) AS price, r.quantity_available AS quantity_available,
+    r.quantity_claimed AS quantity_claimed, r.quantity_remaining AS quantity_remaining, updated_at
+FROM ${model}.campaigns FINAL
+ARRAY JOIN rewards AS r
+COMMENT 'Reward tiers of public campaigns, one row each, as they are now';
+
+CREATE OR REPLACE VIEW ${views}.categories
+(
+    category                LowCardinality(String) COMMENT 'Main category',
+    project_count           UInt64 COMMENT 'Number of public campaigns',
+    live_count              UInt64 COMMENT 'Of these, LIVE',
+    funded_count            UInt64 COMMENT 'Of these, FUNDED',
+    pledge_count            UInt64 COMMENT 'Number of pledges that count',
+    pledged_platform_amount Decimal(38, 4) COMMENT 'Sum of the pledges that count, in major units of the platform currency; exact',
+    pledged_platform        Float64 COMMENT 'The same sum in major units of the platform currency; pledged_platform_amount as a floating-point number'
+)
+SQL SECURITY DEFINER
+AS SELECT
+    c.category AS category,
+    count() AS project_count,
+    countIf(c.status = 'LIVE') AS live_count,
+    countIf(c.status = 'FUNDED') AS funded_count,
+    sum(c.pledge_count) AS pledge_count,
+    sum(c.pledged_platform_amount) AS pledged_platform_amount,
+    toFloat64(sum(c.pledged_platform_amount)) AS pledged_platform
+FROM ${model}.campaigns AS c FINAL
+GROUP BY category
+COMMENT 'Categories with public campaigns, one row each, as they are now';
+
+-- Backers are counted in the ledger. 0009-platform-totals.sql says what that means.
+CREATE OR REPLACE VIEW ${views}.platform_totals
+(
+    total_raised       Decimal(38, 4) COMMENT 'Sum of the pledges that count, of public campaigns, in major units of the platform currency; exact',
+    raised             Float64 COMMENT 'The same sum in major units of the platform currency; total_raised as a floating-point number',
+    total_pledges      UInt64 COMMENT 'Number of pledges that count, of public campaigns',
+    total_backers      UInt64 COMMENT 'Distinct backers with such a pledge; one who backed several campaigns counts once',
+    total_creators     UInt64 COMMENT 'Distinct creators of public campaigns',
+    projects_total     UInt64 COMMENT 'Number of public campaigns',
+    projects_live      UInt64 COMMENT 'Of these, LIVE',
+    projects_funded    UInt64 COMMENT 'Of these, FUNDED',
+    projects_failed    UInt64 COMMENT 'Of these, FAILED',
+    projects_cancelled UInt64 COMMENT 'Of these, CANCELLED'
+)
+SQL SECURITY DEFINER
+AS SELECT
+    sum(pledged_platform_amount) AS total_raised,
+    toFloat64(sum(pledged_platform_amount)) AS raised,
+    sum(pledge_count) AS total_pledges,
+    least(
+        (
+            SELECT uniqExact(backer_hash)
+            FROM ${model}.pledge_ledger FINAL
+            WHERE counts AND campaign_id IN (SELECT campaign_id FROM ${model}.campaigns FINAL)
+        ),
+        total_pledges
+    ) AS total_backers,
+    uniqExact(creator_id) AS total_creators,
+    count() AS projects_total,
+    countIf(status = 'LIVE') AS projects_live,
+    countIf(status = 'FUNDED') AS projects_funded,
+    countIf(status = 'FAILED') AS projects_failed,
+    countIf(status = 'CANCELLED') AS projects_cancelled
+FROM ${model}.campaigns FINAL
+COMMENT 'The platform, exactly one row, as it is now';
+
+-- history_from is null until the history's tables exist.
+CREATE OR REPLACE VIEW ${views}.about
+(
+    version           String COMMENT 'Version of Pledgeview that last began to fill these views; empty: unknown',
+    platform_currency String COMMENT 'ISO 4217 code of the columns pledged_platform and pledged_platform_amount; empty: no service has started yet',
+    as_of             DateTime64(3, 'UTC') COMMENT 'Watermark, UTC: everything stamped (updated_at) before this moment is in the views; 1970 if nothing was folded yet',
+    freshness_seconds Float64 COMMENT 'Age of as_of now, seconds',
+    history_from      Nullable(Date) COMMENT 'First day of the history, UTC; null: there is no history yet',
+    campaigns         UInt64 COMMENT 'Number of public campaigns'
+)
+SQL SECURITY DEFINER
+AS SELECT
+    (
+        SELECT argMax(JSONExtractString(detail, 'version'), noted_at)
+        FROM ${model}.projector_log
+        WHERE kind = 'started'
+    ) AS version,
+    (SELECT any(fingerprint) FROM ${model}.identity WHERE setting = 'PLEDGEVIEW_PLATFORM_CURRENCY') AS platform_currency,
+    least(now64(3, 'UTC'), ifNull((SELECT reached FROM ${model}.watermark), toDateTime64(0, 3, 'UTC'))) AS as_of,
+    dateDiff('millisecond', as_of, now64(3, 'UTC')) / 1000 AS freshness_seconds,
+    NULL AS history_from,
+    (SELECT count() FROM ${model}.campaigns FINAL) AS campaigns
+COMMENT 'These views themselves, exactly one row: version, currency, and how current they are';
