@@ -1,6 +1,7 @@
 /** Reads into the shadow tables and folds them. */
 
 import { createFoldWorker, type FoldWorker, type FoldWorkerSettings } from '../projector/fold/fold-worker.ts'
+import { untilNoFoldRuns } from '../projector/fold/running-folds.ts'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
 import { createDecoder } from '../projector/ingest/decode.ts'
 import { createRejectCircuitBreaker } from '../projector/ingest/reject-circuit-breaker.ts'
@@ -12,7 +13,7 @@ import type { SchemaRegistry } from '../shared/schema-registry/schema-registry.t
 import type { Sleep } from '../shared/sleep.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { ingestTo } from './ingest.ts'
-import { shadowOf, untilNoFoldRuns } from './shadow-tables.ts'
+import { shadowOf } from './shadow-tables.ts'
 import { highestEpoch } from './swap.ts'
 
 export interface ShadowProjectorDependencies {

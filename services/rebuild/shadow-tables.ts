@@ -107,11 +107,6 @@ export async function countLive(tables: Tables, databases: Databases, rebuilt: T
   return swappedTables.filter(name => live[name] === rebuilt[name]).length
 }
 
-/** Resolves once no statement that inserts into the read tables of this database runs. Throws after `msMax`. */
-export function untilNoFoldRuns(tables: Tables, { model }: Databases, wait: WaitOptions): Promise<void> {
-  return untilNoneRuns(tables, [`INSERT INTO ${model}.campaigns `, `INSERT INTO ${model}.api_keys `], wait)
-}
-
 /** Resolves once no swap statement runs. */
 export function untilNoSwapRuns(tables: Tables, { model }: Databases, time: Time): Promise<void> {
   return untilNoneRuns(tables, [`EXCHANGE TABLES ${model}.`], { ...time, msMax: swapMsMax })

@@ -28,6 +28,7 @@ import {
   takeEpochStatement,
 } from '../projector/fold/fold-statements.ts'
 import { createFoldWorker, type FoldWorker, type FoldWorkerSettings } from '../projector/fold/fold-worker.ts'
+import { untilNoFoldRuns } from '../projector/fold/running-folds.ts'
 import type { Sleep } from '../shared/sleep.ts'
 import { nameDatabases } from '../shared/tables/migrate.ts'
 import type { Databases, Statement, Tables } from '../shared/tables/port.ts'
@@ -41,7 +42,6 @@ import {
   swapTables,
   type TableIds,
   type Time,
-  untilNoFoldRuns,
   untilNoSwapRuns,
 } from './shadow-tables.ts'
 import { createPermit, revokePermits } from './swap-permit.ts'

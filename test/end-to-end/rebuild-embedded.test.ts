@@ -72,7 +72,7 @@ describe('a rebuild of a running service', () => {
     const lines = linesOf(rebuild)
     expect(lines.slice(0, -1).every(({ type }) => type === 'progress')).toBe(true)
     expect(lines.length).toBeGreaterThan(2)
-    expect(resultOf(rebuild)).toMatchObject({
+    expect(resultOf(rebuild), JSON.stringify(resultOf(rebuild))).toMatchObject({
       type: 'result',
       outcome: 'rebuilt',
       differences: { same: campaigns, added: 0, removed: 0, different: 0 },
@@ -214,7 +214,7 @@ describe('a rebuild from a part of the history', { timeout: 180_000 }, () => {
       .rebuild('--from-file', 'archive.ndjson', '--from-time', middle, '--json')
       .finally(() => process.chdir(before))
     expect(rebuild.code, rebuild.stderr).toBe(0)
-    expect(resultOf(rebuild)).toMatchObject({
+    expect(resultOf(rebuild), JSON.stringify(resultOf(rebuild))).toMatchObject({
       outcome: 'rebuilt',
       differences: { same: truth.ids.length, added: 0, removed: 0, different: 0 },
     })
@@ -239,15 +239,20 @@ describe('a rebuild from a part of the history', { timeout: 180_000 }, () => {
     expect(rebuild.code, rebuild.stderr).toBe(0)
     const lost = truth.ids.filter(id => early.has(id))
     const left = truth.ids.filter(id => !early.has(id))
-    expect(resultOf(rebuild)).toMatchObject({
+    expect(resultOf(rebuild), JSON.stringify(resultOf(rebuild))).toMatchObject({
       outcome: 'rebuilt',
       failure: null,
       differences: { same: left.length, removed: lost.length },
     })
     await vi.waitFor(async () => expect((await service.answers()).ids).toEqual(left), soon)
+    const beforeRollback = new Date().toISOString()
     const back = await service.rebuild('rollback')
     expect(back.code, back.stderr).toBe(0)
-    await vi.waitFor(async () => expect(await service.answers()).toEqual(truth), soon)
+    const { ids, contentDigest } = truth
+    const asBefore = async () => expect(await service.answers()).toMatchObject({ ids, contentDigest })
+    await vi.waitFor(asBefore, soon)
+    // Pollers saw them go, so they have to see them again.
+    expect((await service.changedSince(beforeRollback)).toSorted()).toEqual(lost.toSorted())
   })
 })
 
@@ -276,7 +281,7 @@ describe('a rebuild from an archive that was written before a deletion', () => {
     writeFileSync(archive, events.map(event => `${formatEvent(event)}\n`).join(''))
     const rebuild = await service.rebuild('--from-file', archive, '--from-time', after, '--json')
     expect(rebuild.code, rebuild.stderr).toBe(0)
-    expect(resultOf(rebuild)).toMatchObject({
+    expect(resultOf(rebuild), JSON.stringify(resultOf(rebuild))).toMatchObject({
       outcome: 'rebuilt',
       differences: { same: truth.ids.length, added: 0, removed: 0, different: 0 },
     })

@@ -38,7 +38,8 @@ export async function poisonAboveGate({ traffic, services, places }: Stage): Pro
     Object.keys((await keptRejects(services.addresses.kafka)).kept).length >= traffic.poisoned().length
   await until(isKept)
   for (const place of places) {
-    expect(await place.stop()).toBe(0)
+    const exitCode = await place.stop()
+    expect(exitCode, place.output().slice(-2_000)).toBe(0)
     place.start()
   }
   await Promise.all(places.map(place => place.ready()))

@@ -97,12 +97,14 @@ export function createTestFoldWorker(
     random = () => 0,
     sleep = async () => {},
     onSetAside = () => {},
+    untilNoneRuns = async () => {},
     ...settings
   }: Partial<FoldWorkerSettings> & {
     holder?: string
     random?: () => number
     sleep?: Sleep
     onSetAside?: OnSetAside
+    untilNoneRuns?: () => Promise<void>
   } = {},
 ): TestFoldWorker {
   let nowMs = 0
@@ -128,6 +130,7 @@ export function createTestFoldWorker(
     },
     random,
     onSetAside,
+    untilNoneRuns,
   })
   return {
     foldWorker,

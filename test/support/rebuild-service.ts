@@ -48,10 +48,12 @@ export interface ResultLine {
   failure: string | null
 }
 
-/** A digest of all campaigns in the order of their backers, with everything that the API says of them and the platform. */
+/** All campaigns in the order of their backers, and digests of everything that the API says of them and the platform. */
 export interface Answers {
   ids: string[]
   digest: string
+  /** Without `updated_at`. */
+  contentDigest: string
 }
 
 export interface RebuildService {
@@ -118,8 +120,12 @@ export async function makeRebuildService(): Promise<RebuildService> {
   async function answers(): Promise<Answers> {
     const { data, pagination } = await list('&sort=most_backed')
     const { data: stats } = JSON.parse(await ask('/stats')) as { data: Stats }
-    const said = JSON.stringify([data, pagination, { ...stats, generated_at: null }])
-    return { ids: data.map(({ id }) => id), digest: createHash('sha256').update(said).digest('hex') }
+    const digestOf = (rows: unknown[]) =>
+      createHash('sha256')
+        .update(JSON.stringify([rows, pagination, { ...stats, generated_at: null }]))
+        .digest('hex')
+    const contents = data.map(({ updated_at: _, ...content }) => content)
+    return { ids: data.map(({ id }) => id), digest: digestOf(data), contentDigest: digestOf(contents) }
   }
 
   async function askOps(body?: object): Promise<{ status: number; text: string }> {

@@ -5,10 +5,12 @@
  * Runs beside Vitest's own reporter. A module that failed to load counts as one failure: its tests are not known. In CI
  * (CI=true) a skipped test counts as a failure, because CI has all that the tests need.
  */
+import { stripVTControlCharacters } from 'node:util'
 import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node'
 
-/** How many failures the summary names. */
+/** How many failures the summary names, and how many characters it has for the reason of one. */
 const failuresNamedMax = 30
+const reasonLengthMax = 1_500
 
 interface Outcome {
   passed: number
@@ -17,7 +19,7 @@ interface Outcome {
   /** The tests that were skipped, by reason. */
   reasons: Map<string, { tests: number; files: Set<string> }>
   sources: Set<string>
-  /** What failed, with the first line of its error. */
+  /** What failed, and why. */
   failures: string[]
 }
 
@@ -61,7 +63,7 @@ function outcomeOf(modules: ReadonlyArray<TestModule>, unhandledErrors: Readonly
   }
   const fail = (what: string, errors: ReadonlyArray<unknown>) => {
     outcome.failed++
-    outcome.failures.push(`${what}: ${firstLineOf(errors[0])}`)
+    outcome.failures.push(`${what}: ${reasonOfFailure(errors[0])}`)
   }
   for (const error of unhandledErrors) fail('an error that no test caught', [error])
   for (const module of modules) {
@@ -86,10 +88,17 @@ function outcomeOf(modules: ReadonlyArray<TestModule>, unhandledErrors: Readonly
   return outcome
 }
 
-function firstLineOf(error: unknown): string {
-  const text =
-    typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error)
-  return text.split('\n', 1)[0] ?? ''
+/** The message in one line, and what differs between the expected and the actual value. */
+function reasonOfFailure(error: unknown): string {
+  const { message, diff } = (typeof error === 'object' && error !== null ? error : {}) as {
+    message?: unknown
+    diff?: unknown
+  }
+  const differing = String(diff ?? '')
+    .split('\n')
+    .map(line => stripVTControlCharacters(line).replace(/\s+/g, ' '))
+    .filter(line => /^[-+]/.test(line))
+  return [...String(message ?? error).split('\n'), ...differing].join(' | ').slice(0, reasonLengthMax)
 }
 
 function reasonOf(test: TestCase): string {

@@ -38,8 +38,8 @@ export interface FoldLeadership {
 const epochBits = 32n
 
 export function createFoldLeadership(dependencies: FoldWorkerDependencies): FoldLeadership {
-  const { tables, databases, settings, monotonicMs, sleep, random, liveModel } = dependencies
-  const { settle = () => sleep(settings.settleMs) } = dependencies
+  const { tables, databases, settings, monotonicMs, sleep, random, liveModel, signal } = dependencies
+  const { settle = () => sleep(settings.settleMs), untilNoneRuns = async () => {} } = dependencies
   let term: Term | undefined
   let progress: Progress = {}
   let counter = 0n
@@ -67,6 +67,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     if (!mayStillRun) return
     await tables.rows(stampClockStatement(databases))
     await sleep(settings.horizonMs / 2)
+    await untilNoneRuns()
     mayStillRun = false
   }
   /** Nothing reads the stamps of shadow tables before the swap, so these have no floor. */
@@ -85,6 +86,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     horizonMs: settings.horizonMs,
     nextStep,
     async beforePiece() {
+      signal?.throwIfAborted()
       await untilEnded()
       // Also between the pieces of a long fold.
       await advanceFloor('advance')
@@ -137,7 +139,10 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
       const { isSettled, ...taken } = await takeEpoch(epochDependencies(dependencies, backoff))
       term = taken
       counter = 0n
-      if (!isSettled) await settle()
+      if (!isSettled) {
+        await settle()
+        await untilNoneRuns()
+      }
       confirmed = await readConfirmed(tables, databases)
       progress = await readProgress(tables, databases)
       await restamp()

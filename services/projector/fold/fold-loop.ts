@@ -80,6 +80,8 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
       loop.onFold(report)
       await sleep(restMs(report, loop.now()), signal)
     } catch (error) {
+      // A fold in many pieces ends between two of them.
+      if (signal.aborted && error === signal.reason) return
       if (error instanceof FoldPaused) {
         isLeader = false
         await sleep(pausedRetryMs, signal)

@@ -60,6 +60,10 @@ export interface FoldWorkerDependencies {
   afterExpiredPause?: () => Promise<void>
   /** Resolves when no statement of an earlier leader runs any more. Default: after `settleMs`. */
   settle?: () => Promise<void>
+  /** Resolves when ClickHouse runs no statement of any fold worker on these tables (running-folds.ts). Default: only time tells. */
+  untilNoneRuns?: () => Promise<void>
+  /** Once it is aborted, no further statement begins: the fold throws the signal's reason. */
+  signal?: AbortSignal
   /** Epochs are taken above this one. Default: 0. */
   epochFloor?: () => Promise<bigint>
   /**

@@ -14,6 +14,7 @@ import {
   type FoldWorkerDependencies,
   type FoldWorkerSettings,
 } from './fold-worker.ts'
+import { untilNoFoldRuns } from './running-folds.ts'
 import type { SetAsideRecord } from './set-aside-statements.ts'
 import type { ClockStep } from './stamp-floor.ts'
 
@@ -51,6 +52,9 @@ export interface FoldWorkers {
   isDone(): boolean
 }
 
+// Only a disk that stands still takes longer.
+const stillRunningMsMax = 60_000
+
 export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWorkers {
   let batchesWritten = 0
   const foldWorkers = dependencies.shards.map(shard => ({
@@ -68,6 +72,13 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
       ...dependencies,
       ...own.shard,
       sleep,
+      signal,
+      untilNoneRuns: () =>
+        untilNoFoldRuns(own.shard.tables, own.shard.databases, {
+          msMax: stillRunningMsMax,
+          monotonicMs: dependencies.monotonicMs,
+          sleep: ms => sleep(ms, signal),
+        }),
       onSetAside(all, change) {
         own.setAside = all
         // Those of all shards.

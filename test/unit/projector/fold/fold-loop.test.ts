@@ -10,6 +10,8 @@ const passing = () => new TablesError('away', { retryable: true })
 interface Script {
   acquireLeadership?: (() => void)[]
   fold?: (() => FoldReport | undefined)[]
+  /** Ends the loop. Default: when the script ends. */
+  interrupt?: AbortController
   leads?: boolean[]
   retryMsMax?: number
 }
@@ -19,10 +21,10 @@ async function play({
   acquireLeadership = [],
   fold = [],
   leads = [],
+  interrupt: abort = new AbortController(),
   retryMsMax = 60_000,
 }: Script): Promise<string[]> {
   const did: string[] = []
-  const abort = new AbortController()
   let nowMs = 0
 
   function wait(what: string, ms: number): void {
@@ -70,6 +72,17 @@ function fails(error: Error): () => never {
 }
 
 describe('the fold loop', () => {
+  test('ends without a failure if a fold in many pieces is interrupted between two of them', async () => {
+    const interrupt = new AbortController()
+    const beforeNextPiece = () => {
+      interrupt.abort()
+      interrupt.signal.throwIfAborted()
+      return undefined
+    }
+    const did = await play({ interrupt, fold: [beforeNextPiece, () => undefined] })
+    expect(did).toEqual(['lead', 'fold'])
+  })
+
   test('acquires leadership once, folds while there is something to fold, and waits for the notifier when there is not', async () => {
     const did = await play({ fold: [() => report(3, 40), () => undefined, () => report(1, 5)] })
     expect(did).toEqual([
