@@ -3,6 +3,12 @@ import { checkLongSuites, LongestFirst, longSuites } from './support/longest-fir
 
 checkLongSuites()
 
+// The suites start hundreds of processes. Each would compile all of the code again.
+process.env.NODE_COMPILE_CACHE ??= new URL(
+  '../node_modules/.cache/pledgeview/compiled',
+  import.meta.url,
+).pathname
+
 export default defineConfig({
   test: {
     root: new URL('..', import.meta.url).pathname,
