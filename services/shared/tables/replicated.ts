@@ -62,6 +62,10 @@ const placements: Readonly<Record<string, string>> = {
   fold_epochs: 'own',
   // Its own shard's fold worker writes a row; the watermark needs the rows of all shards.
   stamp_floor: 'cityHash64(shard)',
+  campaign_days: 'cityHash64(campaign_id)',
+  history_latest: 'cityHash64(campaign_id)',
+  // As the floor: each shard closes its own days.
+  history_closed: 'cityHash64(shard)',
   set_aside: 'own',
   staged_campaigns: 'own',
   // Few rows, and all have to be seen together.

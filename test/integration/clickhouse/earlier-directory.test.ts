@@ -16,7 +16,7 @@ import type { Tables } from '../../../services/shared/tables/port.ts'
 import { encodeRows } from '../../../services/shared/tables/row-binary.ts'
 import { askAsAnalyst } from '../../support/analyst.ts'
 import { freeDoor, makeTestDirectory, type TestDirectory } from '../../support/embedded-tables.ts'
-import { publicViews } from '../../support/public-views.ts'
+import { privateViews, publicViews } from '../../support/public-views.ts'
 import { campaignEvent, newRecordOf, pledgeEvent, smallWorld } from '../../support/sample-events.ts'
 
 const script = new URL('../../support/in-process-tables.ts', import.meta.url).pathname
@@ -74,7 +74,7 @@ describe('a directory that in-process ClickHouse wrote', () => {
       query:
         "SELECT create_table_query AS query FROM system.tables WHERE engine = 'View' AND database IN ('pledgeview', 'crowdfunding')",
     })
-    expect(definitions).toHaveLength(publicViews.length + 3)
+    expect(definitions).toHaveLength(publicViews.length + privateViews.length)
     for (const { query } of definitions) expect(query).toContain('DEFINER = pledgeview_definer')
     await model.close()
   })

@@ -10,7 +10,7 @@ import { defaultDatabases, type Tables, TablesError } from '../../../services/sh
 import { replicatedSettings } from '../../../services/shared/tables/replicated.ts'
 import { createRoles, readRole, readRoles } from '../../../services/shared/tables/roles.ts'
 import { type OwnTables, openOwnTables, settingsFor } from '../../support/clickhouse.ts'
-import { publicViews } from '../../support/public-views.ts'
+import { privateViews, publicViews } from '../../support/public-views.ts'
 
 const { model, views } = defaultDatabases
 const viewNames = publicViews.map(name => `${views}.${name}`)
@@ -131,7 +131,7 @@ describe('roles', () => {
     const definitions = await own.tables.rows<{ query: string }>({
       query: `SELECT create_table_query AS query FROM system.tables WHERE engine = 'View' AND database IN ('${model}', '${views}')`,
     })
-    expect(definitions).toHaveLength(publicViews.length + 3)
+    expect(definitions).toHaveLength(publicViews.length + privateViews.length)
     for (const { query } of definitions)
       expect(query).toContain('DEFINER = pledgeview_definer SQL SECURITY DEFINER')
   })

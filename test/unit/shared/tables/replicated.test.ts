@@ -45,7 +45,7 @@ describe('on a cluster', () => {
 
   test('no table has another’s place in Keeper, and none depends on the name it has now', () => {
     const paths = statements.flatMap(statement => /Replicated\w*\('([^']+)'/.exec(statement)?.[1] ?? [])
-    expect(paths).toHaveLength(16)
+    expect(paths).toHaveLength(19)
     expect(new Set(paths).size).toBe(paths.length)
     expect(paths.filter(path => /\{(?:table|database|uuid)\}/.test(path))).toEqual([])
   })
@@ -110,9 +110,9 @@ describe('on a cluster', () => {
 
   test('the views read the whole tables, and a subquery over them is answered once', () => {
     const views = statements.filter(statement => statement.startsWith('CREATE OR REPLACE VIEW'))
-    expect(views).toHaveLength(8)
+    expect(views).toHaveLength(22)
     for (const view of views) {
-      expect(view).toMatch(/FROM pledgeview_all\.(?:campaigns|stamp_floor|api_keys)\b/)
+      expect(view).toMatch(/FROM pledgeview_all\.(?:campaigns|stamp_floor|api_keys|history_\w+)\b/)
       expect(view).not.toMatch(/\bpledgeview\./)
       expect(view).not.toMatch(/(?<!GLOBAL) IN \(/)
     }
