@@ -3,7 +3,9 @@ import { setTimeout as delay, setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createRejectCircuitBreaker } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
-import { type IngestDependencies, ingestTo } from '../../../services/rebuild/ingest.ts'
+import type { RebuildContext } from '../../../services/rebuild/context.ts'
+import { type IngestDependencies, ingestTo, ingestToEnd } from '../../../services/rebuild/ingest.ts'
+import type { IngestSource } from '../../../services/rebuild/shadow-projector.ts'
 import type { LogRecord } from '../../../services/shared/event-log/port.ts'
 import { defaultDatabases } from '../../../services/shared/tables/port.ts'
 import { createMemoryLog, type MemoryLog } from '../../support/memory-log.ts'
@@ -69,6 +71,21 @@ test('leaves out no record before the position, over rebalances that repeat reco
   await fc.assert(property, { numRuns: 30 })
 }, 120_000)
 
+test('reads up to the end of every partition of the log, also of those that the reader does not hold', async () => {
+  const log = createMemoryLog()
+  for (let partition = 0; partition < partitions; partition++) append(log, partition)
+  log.lose(1)
+  const sources: IngestSource[] = []
+  const progress: unknown[] = []
+  await ingestToEnd(contextOf(log, sources, progress), log.reader, 'shadow')
+  expect(await log.reader.lag()).toHaveLength(partitions - 1)
+  expect(sources.map(({ target }) => target)).toEqual([log.ends()])
+  expect(log.ends()).toHaveLength(partitions)
+  // The sums of some partitions would be too small to report.
+  sources[0]?.onLag(await log.reader.lag())
+  expect(progress).toEqual([])
+})
+
 /** Everything ends with an assignment that has all partitions: the group forgets a member that nobody runs. */
 async function happen(log: MemoryLog, steps: readonly Step[]): Promise<void> {
   for (const one of steps) {
@@ -111,6 +128,21 @@ function dependenciesOf(log: MemoryLog, read: Set<string>): IngestDependencies {
     sleep: ms => delay(ms),
     random: () => 0,
   }
+}
+
+/** A rebuild of this log. Its shadow projector only notes what it should read. */
+function contextOf(log: MemoryLog, sources: IngestSource[], progress: unknown[]): RebuildContext {
+  const fake = {
+    history: { ends: async () => log.ends() },
+    shadowProjector: { ingest: async (source: IngestSource) => void sources.push(source) },
+    tracker: {
+      detail: { logStart: null },
+      note: (noted: unknown) => progress.push(noted),
+      progress: (made: unknown) => progress.push(made),
+    },
+    signal: new AbortController().signal,
+  }
+  return fake as unknown as RebuildContext
 }
 
 function never(): never {
