@@ -3,7 +3,7 @@
  */
 import { errorBody, errorCodes } from './errors.ts'
 
-/** Where consumers find an installation. Undefined: that is not known. */
+/** Where consumers find an installation. An address that is not known is undefined. */
 export interface PublicAddresses {
   /** As consumers call it, with the version's path, for example `https://api.example.com/api/v1`. */
   apiUrl: string | undefined
@@ -24,7 +24,7 @@ export interface PublishedDocument {
   }
 }
 
-/** The address of the guide on a portal, without a fragment. Undefined without a portal. */
+/** The address of the guide on a portal, without a fragment. Undefined if the installation has no portal. */
 export function documentationUrlOf({ portalUrl }: PublicAddresses): string | undefined {
   return portalUrl === undefined ? undefined : `${withoutSlash(portalUrl)}/docs`
 }

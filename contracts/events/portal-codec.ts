@@ -1,7 +1,7 @@
 /**
- * The bytes of the portal's states: the framing of `codec.ts`, always with the ids that are fixed here. A schema registry is not
- * asked: nobody else reads these topics, two kinds of records share the topic `accounts`, and a sign-in must not depend on
- * a registry.
+ * The bytes of the portal's states: the framing of `codec.ts`, always with the schema ids that are fixed here. They are not
+ * registered in a schema registry. Only the portal reads these topics, the topic `accounts` has records of two kinds, and
+ * people can sign in while the registry is away.
  *
  * An id stands for one schema for ever. A changed schema gets an id of its own, and records with the earlier id stay readable.
  */

@@ -59,7 +59,7 @@ ENGINE = ReplacingMergeTree(fold_id, is_deleted)
 ORDER BY campaign_id
 SETTINGS index_granularity = 128, min_compress_block_size = 4096, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
 
--- What authentication needs of a key, and no more. The three oldest unrevoked keys of an account are active.
+-- The columns of a key that authentication needs, and no other columns. The three oldest unrevoked keys of an account are active.
 CREATE TABLE IF NOT EXISTS ${model}.api_keys
 (
     api_key     String,

@@ -6,7 +6,7 @@
  * nothing. Spontaneous events (additional pledges to campaigns that reach their goal anyway, changes of these pledges,
  * followers) have ids and versions from the clock in microseconds, so that no two runs of a process collide. The model keeps
  * only the campaigns that are not over yet, and no past events. There are no new drafts, so after some months all campaigns
- * are over and there are no more events.
+ * have ended, and no new events are made.
  */
 import type { StateEvent } from '../../contracts/events/event.ts'
 import { type CampaignPlan, campaignAt, planCampaign } from './campaign.ts'

@@ -98,7 +98,8 @@ export interface IngestDependencies extends Omit<ProjectorDependencies, 'reader'
  * what the loop throws, or with the signal's reason.
  *
  * `target` has to name all partitions of the log, not only those that the reader holds. Usually it holds all. But if the
- * answer to its join was lost, the group knows it twice for some seconds, and the member that nobody runs holds the others.
+ * answer to its join was lost, it joins again as a second member. For some seconds the group still gives partitions to the
+ * first member, which no process runs.
  */
 export async function ingestTo(
   { reader, onBatch, onRetry, onLag, ...dependencies }: IngestDependencies,

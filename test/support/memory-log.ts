@@ -18,7 +18,7 @@ export interface MemoryLog {
   skip(topic: Topic, partition: number, count: number): void
   /** Gives the partitions to a new assignment, which continues from the committed offsets. */
   reassign(): void
-  /** Like `reassign`, but a member that nobody runs gets this partition, until the next `reassign`. */
+  /** Like `reassign`, but until the next `reassign` this partition belongs to a member whose process has ended. */
   lose(partition: number): void
   /** The end of every partition. */
   ends(): Position[]

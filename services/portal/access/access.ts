@@ -44,7 +44,7 @@ export function sendPage(
   return reply.header('cache-control', 'no-store').page({ title, path: '/access', content, scripts })
 }
 
-/** The same page for what does not exist and for what belongs to somebody else. */
+/** Answers 404. A key or an integration of another account gets the same page as one that does not exist. */
 export function sendNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   return sendErrorPage(request, reply, 404)
 }

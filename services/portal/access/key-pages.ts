@@ -62,7 +62,7 @@ export function revokePage({ view, csrf }: KeyPageData): Html {
 <div><dt>Integration</dt><dd><bdi>${key.name}</bdi></dd></div>
 <div><dt>Last used</dt><dd>${lastUsed(usage)}</dd></div>
 </dl>
-<p>The API refuses the key within seconds. This cannot be undone. If a program still uses it, <a href="${keyPath(key)}/replace">replace it</a> instead: then the old key can work on for a while.</p>
+<p>The API refuses the key within seconds. This cannot be undone. If a program still uses it, <a href="${keyPath(key)}/replace">replace it</a> instead: then the old key can keep working for a while.</p>
 <form method="post" action="${keyPath(key)}/revoke">${csrf}
 <div class="actions"><button type="submit" class="danger">Revoke this key</button> <a class="button secondary" href="/access">Keep it</a></div>
 </form>`
@@ -71,13 +71,13 @@ export function revokePage({ view, csrf }: KeyPageData): Html {
 export interface ReplacePageData extends KeyPageData {
   /** Active keys of the account, this one included. */
   active: number
-  /** Where the new key may belong, if the old one has no integration. */
+  /** If the old key has no integration, the person chooses one of these for the new key. */
   integrations: readonly Integration[]
   hasIntegration: boolean
   formToken: string
 }
 
-/** Asks when the old key ends. Where there is no room for both keys, it ends at once. */
+/** Asks when the old key ends. If the account has no room for both keys, the old one ends at once. */
 export function replacePage(data: ReplacePageData): Html {
   const { view, now, active, integrations, hasIntegration, formToken, csrf } = data
   const { key, usage } = view

@@ -32,7 +32,7 @@ export function createDeletionFinisher({
   let running: Promise<void> = Promise.resolve()
 
   async function follow(): Promise<void> {
-    // A deletion that was there in the round before as well: nobody works on it any more, or slowly.
+    // A deletion that was there in the round before as well: no process works on it any more, or a process is slow.
     let before: readonly string[] = []
     while (!stopping.signal.aborted) {
       const present = await ports.accounts.beingDeleted().catch((error: unknown) => {

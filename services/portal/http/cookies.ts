@@ -11,7 +11,7 @@ export interface Cookies {
   browser: Cookie
   /** The sign-in that this browser began. */
   signIn: Cookie
-  /** Says that an account was signed in to here. It signs nobody in. */
+  /** Says that a person signed in to an account with this browser before. It is not enough to sign in. */
   known: Cookie
   /** The sign-in through the provider that this browser began. */
   provider: Cookie

@@ -1,7 +1,7 @@
 /**
  * Sessions: who is signed in, in the portal's store.
  *
- * - A browser has an opaque random token. The store has only its hash, so what the store shows signs nobody in.
+ * - A browser has an opaque random token. The store has only its hash, so a person who reads the store cannot sign in with it.
  * - A session ends seven days after its last use, and 30 days after its beginning.
  * - A session belongs to the state that its account had at its beginning. "Sign out everywhere" and deletion change that
  *   state, so they end every session of the account, on every portal, whatever the clocks say.

@@ -10,7 +10,7 @@ export interface SignInMail {
   portalUrl: string
 }
 
-/** The code stands in eight digits, in two groups. The link leads to a page with a button: opening it signs nobody in. */
+/** The code has eight digits, in two groups of four. The link leads to a page with a button: only the button signs the person in. */
 export function signInMail({ email, mailId, code, link, portalUrl }: SignInMail): Mail {
   const { host } = new URL(portalUrl)
   return {

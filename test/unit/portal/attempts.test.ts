@@ -52,7 +52,7 @@ test('a sign-in whose mail is not sent answers like any other, but no code and n
   expect(await attempts.useLink(link)).toBeUndefined()
 })
 
-test('the codes of an address can be tried 50 times an hour, however many are asked for; its links work on', async () => {
+test('the codes of an address can be tried 50 times an hour, however many are asked for; its links keep working', async () => {
   await tryWrongCodes(addressTries.max - 1)
   const last = await attempts.begin(signIn, { isMailed: true })
   expect(await attempts.useCode(last.id, last.code)).toEqual(signIn)

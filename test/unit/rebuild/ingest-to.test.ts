@@ -32,7 +32,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.nat(3) }) },
 )
 
-test('waits for a partition that a member holds that nobody runs, and reads it when the group has forgotten that member', async () => {
+test('waits for a partition of a member whose process has ended, and reads it once the group has dropped that member', async () => {
   const log = createMemoryLog()
   for (let partition = 0; partition < partitions; partition++) append(log, partition)
   log.lose(1)
@@ -86,7 +86,7 @@ test('reads up to the end of every partition of the log, also of those that the 
   expect(progress).toEqual([])
 })
 
-/** Everything ends with an assignment that has all partitions: the group forgets a member that nobody runs. */
+/** At the end the reader holds all partitions: the group has dropped the member whose process has ended. */
 async function happen(log: MemoryLog, steps: readonly Step[]): Promise<void> {
   for (const one of steps) {
     if (one.kind === 'append') append(log, one.partition)
