@@ -1,4 +1,5 @@
 /** The store does not answer: pages say so soon, and people can still sign out. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import type { PortalStore } from '../../../services/portal/store/port.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
@@ -44,7 +45,9 @@ test('signing out drops the cookie, and says that the session itself did not end
 
 test('a page of a person answers 503 within seconds, and the browser keeps its session', async () => {
   state = 'hangs'
-  expect((await browser.get('/account')).status).toBe(503)
+  const status = browser.get('/account').then(answer => answer.status)
+  // The portal waits 2 s for the store.
+  expect(await Promise.race([status, delay(10_000, 'no answer within 10 s', { ref: false })])).toBe(503)
   state = 'fails'
   expect((await browser.post('/sign-out-everywhere')).status).toBe(503)
   expect((await browser.get('/sign-in')).status).toBe(200)
