@@ -1,0 +1,198 @@
+/** The view `about` says what fills the views and how current they are. An analyst can look up what every view and column means. */
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
+import { type EmbeddedModel, openEmbeddedModel } from '../../../services/embedded/model.ts'
+import { readConfig } from '../../../services/shared/config.ts'
+import { createMetrics } from '../../../services/shared/ops/metrics.ts'
+import { programVersion } from '../../../services/shared/version.ts'
+import { askAsAnalyst } from '../../support/analyst.ts'
+import { freeDoor, makeTestDirectory } from '../../support/embedded-tables.ts'
+import { publicViews } from '../../support/public-views.ts'
+import { campaignEvent, newRecordOf, pledgeEvent } from '../../support/sample-events.ts'
+
+interface About {
+  version: string
+  platform_currency: string
+  /** Unix ms. */
+  as_of: number
+  freshness_seconds: number
+  history_from: string | null
+  campaigns: number
+}
+
+const horizonMs = 400
+const directory = makeTestDirectory()
+
+afterAll(() => directory.remove())
+
+describe('before any process has filled the tables', () => {
+  test('about has one row, which promises nothing', async () => {
+    const { clickHouse, close } = await directory.open()
+    const [about, ...others] = await readAbout(clickHouse.url)
+    await close()
+    expect(others).toEqual([])
+    expect(about).toMatchObject({
+      version: '',
+      platform_currency: '',
+      as_of: 0,
+      campaigns: 0,
+      history_from: null,
+    })
+    // So whoever watches the freshness notices.
+    expect(about?.freshness_seconds).toBeGreaterThan(1e9)
+  })
+})
+
+describe('while a process fills the tables', () => {
+  let model: EmbeddedModel
+
+  beforeAll(async () => {
+    model = await openEmbeddedModel({
+      directory: openDataDirectory(directory.path),
+      config: readConfig({
+        PLEDGEVIEW_COMMIT_HORIZON_MS: String(horizonMs),
+        PLEDGEVIEW_PLATFORM_CURRENCY: 'KWD',
+      }),
+      sql: freeDoor,
+      metrics: createMetrics(),
+      logger: pino({ level: 'silent' }),
+    })
+    await model.writer.append([
+      newRecordOf(campaignEvent({ campaign_id: 'a' })),
+      newRecordOf(campaignEvent({ campaign_id: 'b', status: 'DRAFT' })),
+      newRecordOf(pledgeEvent({ campaign_id: 'a', pledge_id: 'p', amount_minor: 1_234_567 })),
+    ])
+    await model.whenDrained()
+  })
+
+  afterAll(() => model?.close())
+
+  test('about has one row, with the version of the program, the currency and the number of public campaigns', async () => {
+    const rows = await readAbout(model.clickHouse.url)
+    expect(rows).toEqual([
+      expect.objectContaining({ version: programVersion, platform_currency: 'KWD', campaigns: 1 }),
+    ])
+  })
+
+  test('as_of moves on although nothing changes, and freshness_seconds is its age', async () => {
+    const first = await aboutNow(model)
+    await expect.poll(async () => (await aboutNow(model)).as_of).toBeGreaterThan(first.as_of + horizonMs)
+    const before = Date.now()
+    const { as_of, freshness_seconds } = await aboutNow(model)
+    const readAt = as_of + freshness_seconds * 1_000
+    expect(readAt).toBeGreaterThan(before - 50)
+    expect(readAt).toBeLessThan(Date.now() + 50)
+  })
+
+  test('every change that is stamped before as_of is in the views that are read after it', async () => {
+    let version = 2
+    const appending = setInterval(() => {
+      const pledge_id = `p${version}`
+      void model.writer.append(
+        [
+          campaignEvent({ campaign_id: `c${version % 7}`, version, title: `Title ${version++}` }),
+          pledgeEvent({ campaign_id: 'a', pledge_id }),
+        ].map(newRecordOf),
+      )
+    }, 15)
+    const readings: { asOf: number; rows: Map<string, number> }[] = []
+    for (let reading = 0; reading < 60; reading++) {
+      const { as_of: asOf } = await aboutNow(model)
+      readings.push({ asOf, rows: await readStamps(model) })
+    }
+    clearInterval(appending)
+    await model.whenDrained()
+    readings.push({ asOf: 0, rows: await readStamps(model) })
+    expect(new Set(readings.flatMap(({ rows }) => [...rows.values()])).size).toBeGreaterThan(10)
+    for (const [index, { asOf, rows }] of readings.entries()) {
+      for (const later of readings.slice(index + 1)) {
+        for (const [id, stamp] of later.rows) {
+          if (stamp < asOf) expect(rows.get(id), `${id} in reading ${index}`).toBe(stamp)
+        }
+      }
+    }
+  })
+
+  test('an analyst finds what every view and every column means in system.tables and system.columns', async () => {
+    const { url } = model.clickHouse
+    const views = await rowsOf<{ name: string; comment: string }>(
+      url,
+      "SELECT name, comment FROM system.tables WHERE database = 'crowdfunding' ORDER BY name",
+    )
+    expect(views.map(({ name }) => name)).toEqual(publicViews)
+    const columns = await rowsOf<{ table: string; name: string; type: string; comment: string }>(
+      url,
+      "SELECT table, name, type, comment FROM system.columns WHERE database = 'crowdfunding' AND table IN (SELECT name FROM system.tables WHERE database = 'crowdfunding')",
+    )
+    expect([...views, ...columns].filter(({ comment }) => comment === '')).toEqual([])
+    expect(new Set(columns.map(({ table }) => table))).toEqual(new Set(publicViews))
+  })
+
+  test('every exact number has a floating-point one beside it, every time has the zone UTC', async () => {
+    const columns = await rowsOf<{ table: string; name: string; type: string }>(
+      model.clickHouse.url,
+      "SELECT table, name, type FROM system.columns WHERE database = 'crowdfunding'",
+    )
+    const typeOf = new Map(columns.map(({ table, name, type }) => [`${table}.${name}`, type]))
+    const exact = columns.filter(({ type }) => type.startsWith('Decimal'))
+    expect(exact.length).toBeGreaterThan(6)
+    for (const { table, name } of exact) {
+      expect(typeOf.get(`${table}.${floatNameOf(name)}`), `${table}.${name}`).toBe('Float64')
+    }
+    const times = columns.filter(({ type }) => type.includes('DateTime'))
+    expect(times.filter(({ type }) => !type.includes("DateTime64(3, 'UTC')"))).toEqual([])
+  })
+
+  test('the floating-point numbers are the nearest to the exact ones', async () => {
+    const [row] = await rowsOf<Record<string, number>>(
+      model.clickHouse.url,
+      `SELECT c.pledged_platform = toFloat64(c.pledged_platform_amount) AS campaign, c.pledged = toFloat64(c.pledged_amount) AS own,
+         c.goal = toFloat64(c.goal_amount) AS goal, c.percent = toFloat64(c.percent_funded) AS percent,
+         (SELECT raised = toFloat64(total_raised) FROM crowdfunding.platform_totals) AS platform,
+         (SELECT pledged_platform = toFloat64(pledged_platform_amount) FROM crowdfunding.categories) AS category, c.pledged AS pledged
+       FROM crowdfunding.campaigns AS c WHERE campaign_id = 'a'`,
+    )
+    expect(row).toMatchObject({ campaign: 1, own: 1, goal: 1, percent: 1, platform: 1, category: 1 })
+    expect(row?.pledged).toBeGreaterThan(12_345)
+  })
+})
+
+const irregular: Readonly<Record<string, string>> = {
+  percent_funded: 'percent',
+  total_raised: 'raised',
+  amount: 'price',
+}
+
+function floatNameOf(name: string): string {
+  return irregular[name] ?? name.replace(/_amount$/, '')
+}
+
+async function aboutNow(model: EmbeddedModel): Promise<About> {
+  const [about] = await readAbout(model.clickHouse.url)
+  if (about === undefined) throw new Error('about has no row')
+  return about
+}
+
+function readAbout(url: string): Promise<About[]> {
+  return rowsOf<About>(
+    url,
+    'SELECT * REPLACE (toUnixTimestamp64Milli(as_of) AS as_of) FROM crowdfunding.about',
+  )
+}
+
+async function readStamps({ clickHouse }: EmbeddedModel): Promise<Map<string, number>> {
+  const rows = await rowsOf<{ id: string; stamp: number }>(
+    clickHouse.url,
+    'SELECT campaign_id AS id, toUnixTimestamp64Milli(updated_at) AS stamp FROM crowdfunding.campaigns',
+  )
+  return new Map(rows.map(({ id, stamp }) => [id, stamp]))
+}
+
+/** The answer to an analyst's question. */
+async function rowsOf<Row>(url: string, query: string): Promise<Row[]> {
+  const parameters = { output_format_json_quote_64bit_integers: 0 }
+  const { status, text } = await askAsAnalyst(url, `${query} FORMAT JSON`, { parameters })
+  expect(status, text).toBe(200)
+  return JSON.parse(text).data
+}
