@@ -138,6 +138,33 @@ export const expected = {
   ],
 }
 
+const floatColumns: Readonly<Record<string, string>> = {
+  goal: 'goal_amount',
+  pledged: 'pledged_amount',
+  pledged_platform: 'pledged_platform_amount',
+  percent: 'percent_funded',
+  price: 'amount',
+  raised: 'total_raised',
+}
+
+/** Rows in one form, without the floating-point columns. */
+export function exactColumns(rows: readonly Row[]): Row[] {
+  return rows.map(row =>
+    exact(Object.fromEntries(Object.entries(row).filter(([name]) => !(name in floatColumns)))),
+  )
+}
+
+/** The floating-point columns that are missing, or another number than the exact column. */
+export function wrongFloats(rows: readonly Row[], names: readonly string[]): string[] {
+  return names.filter(name => !rows.every(row => isNear(row[name], row[floatColumns[name] ?? ''])))
+}
+
+/** Whether 15 digits are the same. ClickHouse may round the last bit of a number with more digits in another way. */
+export function isNear(float: unknown, exact: unknown): boolean {
+  const [one, other] = [Number(float ?? 'none'), Number(exact)]
+  return Math.abs(one - other) <= Math.abs(other) * 1e-15
+}
+
 /**
  * A program's output in one form: decimals without trailing zeros, times as JavaScript writes them in UTC. A time without a
  * zone is not changed.

@@ -69,6 +69,15 @@ export interface Seen {
 
 export interface PythonSeen extends Seen {
   frame: TypedRows
+  /** What pandas says of a frame as it is. */
+  summary: {
+    described: Record<string, number>
+    types: Record<string, string>
+    byCategory: Record<string, number>
+    months: string[]
+    prices: number
+    about: Row
+  }
   arrow: TypedRows
   parquet: TypedRows
   parquetOverHttp: TypedRows

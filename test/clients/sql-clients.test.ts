@@ -17,7 +17,7 @@ import {
 } from '../support/clickhouse.ts'
 import { publicViews } from '../support/public-views.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
-import { exact, expected, hostileTexts, pledges, written } from './campaigns.ts'
+import { exactColumns, expected, hostileTexts, isNear, pledges, written, wrongFloats } from './campaigns.ts'
 import {
   type Client,
   clickHouseConnect,
@@ -29,11 +29,13 @@ import {
 
 const { model, views } = defaultDatabases
 const downloadMsMax = 360_000
+const campaignFloats = ['goal', 'pledged', 'pledged_platform', 'percent']
 const columnTypes = {
   title: 'String',
   subtitle: 'Nullable(String)',
   category: 'LowCardinality(String)',
   goal_amount: 'Decimal(38, 4)',
+  goal: 'Float64',
   backer_count: 'UInt64',
   uses_ai: 'Bool',
   tags: 'Array(String)',
@@ -60,11 +62,13 @@ describe('clickhouse-connect', () => {
 
   test('gives a pandas DataFrame with exact decimals and times in UTC', () => {
     const { types, rows } = seen().frame
-    expect(exact(rows)).toEqual(expected.campaigns)
+    expect(exactColumns(rows)).toEqual(expected.campaigns)
+    expect(wrongFloats(rows, campaignFloats)).toEqual([])
     expect(types).toMatchObject({
       title: 'string',
       // Decimal, of Python.
       goal_amount: 'object',
+      goal: 'float64',
       backer_count: 'uint64',
       uses_ai: 'bool',
       launch_date: 'datetime64[ms, UTC]',
@@ -73,13 +77,27 @@ describe('clickhouse-connect', () => {
     })
   })
 
+  test('describes and sums a DataFrame without any conversion', () => {
+    const { described, types, byCategory, months, prices, about } = seen().summary
+    expect(types).toEqual(Object.fromEntries(campaignFloats.map(name => [name, 'float64'])))
+    expect(Object.keys(described).toSorted()).toEqual(campaignFloats.toSorted())
+    const sums = expected.categories.map(row => [row.category, Number(row.pledged_platform_amount)])
+    expect(byCategory).toEqual(Object.fromEntries(sums))
+    expect(months).toEqual(['2025-12'])
+    expect(isNear(prices, '1234567890123456789012345678901234.5679')).toBe(true)
+    // No process has written to these tables.
+    expect(about).toMatchObject({ version: '', as_of: '1970-01-01T00:00:00+00:00', campaigns: '4' })
+  })
+
   test.each(['arrow', 'parquet', 'parquetOverHttp'] as const)('gives %s that pyarrow reads exactly', form => {
     const { types, rows } = seen()[form]
-    expect(exact(rows)).toEqual(expected.campaigns)
+    expect(exactColumns(rows)).toEqual(expected.campaigns)
+    expect(wrongFloats(rows, campaignFloats)).toEqual([])
     expect(types).toMatchObject({
       title: 'string',
       category: 'string',
       goal_amount: 'decimal128(38, 4)',
+      goal: 'double',
       backer_count: 'uint64',
       uses_ai: 'bool',
       launch_date: 'timestamp[ms, tz=UTC]',
@@ -99,6 +117,7 @@ describe('clickhouse-jdbc', () => {
       subtitle: 'VARCHAR NULL',
       category: 'VARCHAR',
       goal_amount: 'DECIMAL',
+      goal: 'DOUBLE',
       backer_count: 'NUMERIC',
       uses_ai: 'BOOLEAN',
       tags: 'ARRAY',
@@ -115,7 +134,7 @@ describe('clickhouse-jdbc', () => {
     const { engines, tables, definition } = seen().dbeaver
     expect(engines).toBeGreaterThan(10)
     expect(tables).toBe(publicViews.length)
-    expect(definition).toContain("COMMENT 'Price of the tier, in major units of currency'")
+    expect(definition).toContain("COMMENT 'Price of the tier, in major units of currency; exact'")
   })
 
   // The driver sends KILL QUERY, which analysts may not use. A query ends when its connection is closed, or when it exceeds its
@@ -136,6 +155,7 @@ describe('clickhouse-go over the native port', () => {
       subtitle: '*string',
       category: 'string',
       goal_amount: 'decimal.Decimal',
+      goal: 'float64',
       backer_count: 'uint64',
       uses_ai: 'bool',
       tags: '[]string',
@@ -179,13 +199,20 @@ function doesOrdinaryWork(seen: () => Seen): void {
   })
 
   test('reads every public campaign exactly, and no others', () => {
-    expect(exact(seen().campaigns)).toEqual(expected.campaigns)
+    expect(exactColumns(seen().campaigns)).toEqual(expected.campaigns)
   })
 
   test('reads rewards, categories and totals exactly', () => {
-    expect(exact(seen().rewards)).toEqual(expected.rewards)
-    expect(exact(seen().categories)).toEqual(expected.categories)
-    expect(exact(seen().totals)).toEqual(expected.totals)
+    expect(exactColumns(seen().rewards)).toEqual(expected.rewards)
+    expect(exactColumns(seen().categories)).toEqual(expected.categories)
+    expect(exactColumns(seen().totals)).toEqual(expected.totals)
+  })
+
+  test('reads the floating-point columns as the same numbers as the exact ones', () => {
+    expect(wrongFloats(seen().campaigns, campaignFloats)).toEqual([])
+    expect(wrongFloats(seen().rewards, ['price'])).toEqual([])
+    expect(wrongFloats(seen().categories, ['pledged_platform'])).toEqual([])
+    expect(wrongFloats(seen().totals, ['raised'])).toEqual([])
   })
 
   test('gets back any text that it sends as a parameter', () => {

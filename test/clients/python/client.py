@@ -49,6 +49,7 @@ def main():
         ).result_rows[0][0],
         "afterwards": client.query("SELECT count() FROM campaigns").result_rows[0][0],
         "frame": data_frame(client),
+        "summary": summary(client),
         "arrow": table(client.query_arrow(CAMPAIGNS)),
         "parquet": table(pq.read_table(io.BytesIO(client.raw_query(CAMPAIGNS, fmt="Parquet")))),
         "parquetOverHttp": table(pq.read_table(io.BytesIO(download(job, f"{CAMPAIGNS} FORMAT Parquet")))),
@@ -116,6 +117,21 @@ def data_frame(client):
     frame = client.query_df(CAMPAIGNS)
     types = {name: str(type) for name, type in frame.dtypes.items()}
     return {"types": types, "rows": [plain(row) for row in frame.to_dict("records")]}
+
+
+def summary(client):
+    """What describe() says, and sums of groups, as in a notebook. Nothing is converted."""
+    frame = client.query_df(CAMPAIGNS)
+    described = frame.describe()
+    numbers = ["goal", "pledged", "pledged_platform", "percent"]
+    return {
+        "described": {name: float(described.loc["mean", name]) for name in described.columns if name in numbers},
+        "types": {name: str(frame[name].dtype) for name in numbers},
+        "byCategory": {name: float(raised) for name, raised in frame.groupby("category")["pledged_platform"].sum().items()},
+        "months": frame.groupby(frame["created_at"].dt.strftime("%Y-%m"))["pledged_platform"].sum().index.tolist(),
+        "prices": float(client.query_df("SELECT * FROM rewards")["price"].sum()),
+        "about": plain(client.query_df("SELECT * FROM about").to_dict("records")[0]),
+    }
 
 
 def table(arrow_table):

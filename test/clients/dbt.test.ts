@@ -1,0 +1,221 @@
+/**
+ * The dbt package builds its models beside the views and tests both, as a user that may read the views and write only to its own
+ * database. Its freshness check notices that nothing fills the views any more.
+ */
+import { copyFileSync, existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { analystUser } from '../../services/clickhouse/configuration.ts'
+import { openTables } from '../../services/shared/tables/clickhouse.ts'
+import { migrate } from '../../services/shared/tables/migrate.ts'
+import { defaultDatabases } from '../../services/shared/tables/port.ts'
+import { secureViews } from '../../services/shared/tables/roles.ts'
+import {
+  askClickHouse,
+  type ClickHouse,
+  insertJson,
+  settingsFor,
+  startClickHouse,
+} from '../support/clickhouse.ts'
+import { campaignRow } from '../support/query-tables.ts'
+import { needs, type Requirement } from '../support/requirements.ts'
+import { makeDataDirectory } from '../support/service-process.ts'
+import { cacheOf, fetched, outputOf, requirementOf } from './programs.ts'
+
+const { model } = defaultDatabases
+const project = path('../../contracts/tables/dbt')
+const requirements = path('dbt/requirements.txt')
+const environment = cacheOf('dbt', requirements)
+// Written last, so that an incomplete installation never counts as complete.
+const installedMark = join(environment, 'installed')
+const downloadMsMax = 360_000
+const dbtMsMax = 120_000
+const user = 'dbt'
+// The guide's grants for a user of dbt.
+const grants = [
+  'GRANT SELECT ON crowdfunding.*',
+  'GRANT ALL ON analytics.*',
+  'GRANT TABLE ENGINE ON MergeTree',
+]
+const day = (text: string) => `${text} 00:00:00.000`
+const directory = makeDataDirectory()
+let dbtCanRun: Requirement
+let clickHouse: ClickHouse
+
+beforeAll(async () => {
+  dbtCanRun = await requirementOf('dbt-clickhouse', async () => {
+    if (existsSync(installedMark)) return
+    await fetched('python3', ['-m', 'venv', '--clear', environment])
+    await fetched(join(environment, 'bin/python'), [
+      ...['-m', 'pip', 'install', '--quiet', '--no-compile', '-r', requirements],
+    ])
+    writeFileSync(installedMark, '')
+  })
+  if (!dbtCanRun.isMet) return
+  copyFileSync(join(project, 'profiles.example.yml'), join(directory.path, 'profiles.yml'))
+  const known = { password: '', networks: { ip: '127.0.0.1' }, profile: 'default', quota: 'default' }
+  clickHouse = await startClickHouse({
+    analyst: { password: '' },
+    moreUsers: { users: { [user]: { ...known, grants: { query: grants } } } },
+  })
+  const tables = openTables(settingsFor(clickHouse))
+  await migrate(tables, defaultDatabases)
+  await secureViews(tables, defaultDatabases)
+  await tables.close()
+  await insertJson(clickHouse, `${model}.campaigns`, campaigns)
+  await insertJson(clickHouse, `${model}.identity`, [
+    { setting: 'PLEDGEVIEW_PLATFORM_CURRENCY', fingerprint: 'USD' },
+  ])
+  await reachFloor('now64(3)')
+}, downloadMsMax)
+
+beforeEach(context => needs(context, dbtCanRun))
+
+afterAll(async () => {
+  await clickHouse?.stop()
+  directory.remove()
+})
+
+const campaigns = [
+  campaign('a', { status: 'FUNDED', pledged_platform_amount: '100.5', pledge_count: 3 }),
+  campaign('b', { status: 'FAILED', pledged_platform_amount: '0', pledge_count: 0 }),
+  campaign('c', { status: 'LIVE', pledged_platform_amount: '7.25', pledge_count: 1 }),
+  // The last moment of January: a month in the machine's zone would be February.
+  campaign('d', { launch_date: '2026-01-31 23:59:59.999', status: 'CANCELLED' }),
+  campaign('e', { category: 'Art', launch_date: null, end_date: null, status: 'FUNDED' }),
+  campaign('f', { category: 'Art', launch_date: day('2026-03-01'), status: 'LIVE' }),
+]
+
+test('builds its models from the views, and every test of views and models passes', {
+  timeout: dbtMsMax,
+}, async () => {
+  const printed = await dbt(['build'])
+  expect(printed).toMatch(/Done\. PASS=\d\d WARN=0 ERROR=0 SKIP=0/)
+  expect(await rowsOf('SELECT * FROM analytics.category_months ORDER BY ALL')).toEqual([
+    month(
+      'Art',
+      '2025-12-01',
+      { campaign_count: 1, funded_count: 1, success_rate: 1, pledge_count: 12 },
+      275.55,
+    ),
+    month(
+      'Art',
+      '2026-03-01',
+      { campaign_count: 1, live_count: 1, success_rate: null, pledge_count: 12 },
+      275.55,
+    ),
+    month(
+      'Games',
+      '2026-01-01',
+      { campaign_count: 4, live_count: 1, funded_count: 1, success_rate: 1 / 3, pledge_count: 16 },
+      383.3,
+    ),
+  ])
+  const outcomes =
+    'campaign_id, is_funded, pledged_platform, average_pledge_platform, launched_on, ended_on, duration_days'
+  expect(await rowsOf(`SELECT ${outcomes} FROM analytics.campaign_outcomes ORDER BY campaign_id`)).toEqual([
+    outcome('a', { is_funded: true, pledged_platform: 100.5, average_pledge_platform: 33.5 }),
+    outcome('b', { pledged_platform: 0, average_pledge_platform: null }),
+    outcome('d', { launched_on: '2026-01-31', duration_days: 1 / 86_400_000 }),
+    outcome('e', { is_funded: true, launched_on: null, ended_on: null, duration_days: null }),
+  ])
+  // The models say what their columns mean, as the views do.
+  expect(
+    await rowsOf("SELECT table, name FROM system.columns WHERE database = 'analytics' AND comment = ''"),
+  ).toEqual([])
+})
+
+test('its sources are the views, no fewer and no others', async () => {
+  const views = await rowsOf<{ name: string }>(
+    "SELECT name FROM system.tables WHERE database = 'crowdfunding' ORDER BY name",
+  )
+  const listed = await outputOf(join(environment, 'bin/python'), [
+    '-c',
+    `import yaml, json; print(json.dumps([t["name"] for t in yaml.safe_load(open("${project}/models/sources.yml"))["sources"][0]["tables"]]))`,
+  ])
+  expect(JSON.parse(listed).toSorted()).toEqual(views.map(({ name }) => name))
+})
+
+test('an analyst may check freshness; it fails if nothing has filled the views for a while', {
+  timeout: dbtMsMax,
+}, async () => {
+  const asAnalyst = { CLICKHOUSE_USER: analystUser, DBT_SCHEMA: 'crowdfunding' }
+  expect(await dbt(['source', 'freshness'], asAnalyst)).toContain('PASS freshness of crowdfunding.about')
+  await askClickHouse(clickHouse, `TRUNCATE TABLE ${model}.stamp_floor`)
+  await reachFloor('now64(3) - INTERVAL 1 HOUR')
+  await expect(dbt(['source', 'freshness'], asAnalyst)).rejects.toThrow(
+    'ERROR STALE freshness of crowdfunding.about',
+  )
+})
+
+/** What dbt prints. Throws with the end of it if dbt fails. */
+function dbt(args: readonly string[], more: Readonly<Record<string, string>> = {}): Promise<string> {
+  const places = ['target', 'log'].flatMap(name => [`--${name}-path`, join(directory.path, name)])
+  return outputOf(
+    join(environment, 'bin/dbt'),
+    ['--no-use-colors', ...args, '--project-dir', project, '--profiles-dir', directory.path, ...places],
+    {
+      environment: {
+        CLICKHOUSE_PORT: new URL(clickHouse.url).port,
+        DBT_SEND_ANONYMOUS_USAGE_STATS: 'false',
+        DO_NOT_TRACK: '1',
+        PYTHONDONTWRITEBYTECODE: '1',
+        ...more,
+      },
+    },
+  )
+}
+
+function reachFloor(moment: string): Promise<string> {
+  return askClickHouse(
+    clickHouse,
+    `INSERT INTO ${model}.stamp_floor SELECT '', ${moment} SETTINGS async_insert = 0`,
+  )
+}
+
+async function rowsOf<Row>(query: string): Promise<Row[]> {
+  const answer = await askClickHouse(
+    clickHouse,
+    `${query} SETTINGS output_format_json_quote_64bit_integers = 0 FORMAT JSON`,
+  )
+  return JSON.parse(answer).data
+}
+
+function campaign(id: string, fields: object) {
+  return {
+    ...campaignRow(id, { fold_id: 1 } as object),
+    launch_date: day('2026-01-01'),
+    end_date: day('2026-02-01'),
+    ...fields,
+  }
+}
+
+function month(category: string, launch_month: string, counts: object, pledged: number) {
+  return {
+    category,
+    launch_month,
+    live_count: 0,
+    funded_count: 0,
+    ...counts,
+    pledged_platform_amount: pledged,
+    pledged_platform: pledged,
+  }
+}
+
+function outcome(campaign_id: string, fields: object) {
+  return {
+    campaign_id,
+    is_funded: false,
+    pledged_platform: 275.55,
+    average_pledge_platform: 275.55 / 12,
+    launched_on: '2026-01-01',
+    ended_on: '2026-02-01',
+    duration_days: 31,
+    ...fields,
+  }
+}
+
+function path(name: string): string {
+  return fileURLToPath(new URL(name, import.meta.url))
+}
