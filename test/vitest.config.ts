@@ -32,7 +32,8 @@ export default defineConfig({
     reporters: ['default', './test/support/summary-reporter.ts'],
     // How long `expect.poll` asks: a busy machine is no failure.
     expect: { poll: { timeout: 20_000, interval: 20 } },
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // Only a hang takes this long, also on a busy machine.
+    testTimeout: 120_000,
+    hookTimeout: 180_000,
   },
 })
