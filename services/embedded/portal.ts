@@ -21,6 +21,8 @@ export interface EmbeddedPortalOptions {
   address: PortalAddress
   /** The public address of the API, with `/api/v1`. */
   apiUrl: string
+  /** Undefined: there is no SQL port for data teams. */
+  sqlUrl: string | undefined
   /** Shows a mail on the terminal, if there is no mail server. */
   showMail: (mail: Mail) => void
   logger: Logger
@@ -42,7 +44,7 @@ export async function portalAddress(config: Config, port: number): Promise<Porta
 
 /** Listens when it resolves. */
 export async function startEmbeddedPortal(options: EmbeddedPortalOptions): Promise<PortalService> {
-  const { model, directory, config, address, apiUrl, showMail, logger } = options
+  const { model, directory, config, address, apiUrl, sqlUrl, showMail, logger } = options
   const store = openSqliteStore({ path: directory.portal, now: Date.now })
   chmodSync(directory.portal, 0o600)
   const mailer =
@@ -57,6 +59,7 @@ export async function startEmbeddedPortal(options: EmbeddedPortalOptions): Promi
     config,
     portalUrl: address.url,
     apiUrl,
+    sqlUrl,
     portalKey: readPortalKey(directory, config.PLEDGEVIEW_PORTAL_KEY, randomBytes),
     hosts: [...loopbackHosts, config.PLEDGEVIEW_HOST.toLowerCase()],
     accountsTopic: await openJournalStateTopic(directory.journal, 'accounts', { logger }),

@@ -7,6 +7,7 @@
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import { analystUser } from '../clickhouse/configuration.ts'
 import type { Mail } from '../portal/ports.ts'
 import { statusOf } from '../projector/status.ts'
 import { configuredAddresses, memoryParts, type QueryService, startQueryService } from '../query/service.ts'
@@ -88,6 +89,7 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
         ...{ model, directory, config, logger },
         address: portalAt,
         apiUrl: addresses.apiUrl,
+        sqlUrl: options.sql && `${model.clickHouse.url}/?user=${analystUser}`,
         showMail: options.portal.showMail,
       })
       closers.push(() => portal.close())

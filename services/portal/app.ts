@@ -13,6 +13,7 @@ import { addressMatcher } from '../shared/address-ranges.ts'
 import type { RandomBytes } from '../shared/api-keys/credentials.ts'
 import { registerAccessPages } from './access/register-access-pages.ts'
 import { addAccountPages } from './account/account-pages.ts'
+import { registerDataPage } from './data/register-data-page.ts'
 import { boundAddresses } from './http/address-connections.ts'
 import { createCookies } from './http/cookies.ts'
 import { addCsrfProtection } from './http/csrf.ts'
@@ -25,7 +26,15 @@ import { serverOptions } from './http/server-options.ts'
 import { addSessionHook } from './http/session-hook.ts'
 import { addStaticFiles } from './http/static-files.ts'
 import { registerPublicPages } from './pages/register-public-pages.ts'
-import type { Accounts, KeyNotices, LiveStateReader, Mailer, PortalKeys, UsageReader } from './ports.ts'
+import type {
+  Accounts,
+  DataPicturesReader,
+  KeyNotices,
+  LiveStateReader,
+  Mailer,
+  PortalKeys,
+  UsageReader,
+} from './ports.ts'
 import { createSessions } from './sessions/sessions.ts'
 import { createFinishSignIn } from './sign-in/finish.ts'
 import type { OidcSettings } from './sign-in/oidc-client.ts'
@@ -38,6 +47,10 @@ export interface PortalOptions {
   portalUrl: string
   /** The public address of the API, with `/api/v1`. */
   apiUrl: string
+  /** Where people reach the SQL port; it may have `?user=`. Undefined: not known. */
+  sqlUrl?: string | undefined
+  /** The database that the data teams query. */
+  viewsDatabase: string
   /** 64 hex digits. Signs what the portal gives to browsers. */
   portalKey: string
   /** Names that the portal answers for, beside the one of `portalUrl`. */
@@ -61,6 +74,7 @@ export interface PortalDependencies {
   mailer: Mailer
   notices: KeyNotices
   live: LiveStateReader
+  pictures: DataPicturesReader
   store: PortalStore
   options: PortalOptions
   /** Unix milliseconds. */
@@ -107,6 +121,7 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   addSignOutRoutes(app, { accounts, sessions, cookies, logger })
   addAccountPages(app, { accounts, keys, sessions, cookies })
   registerPublicPages(app, dependencies)
+  registerDataPage(app, dependencies)
   await registerAccessPages(app, dependencies)
   return app
 }

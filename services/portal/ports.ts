@@ -148,3 +148,48 @@ export interface LiveStateReader {
   /** Never throws; kept for some seconds. */
   read(): Promise<LiveState>
 }
+
+/** What the page for data teams draws. A part that cannot be read at the moment is undefined. */
+export interface DataPictures {
+  about: DataAbout | undefined
+  funding: FundingPicture | undefined
+  categories: readonly CategorySuccess[] | undefined
+  campaigns: readonly TopCampaign[] | undefined
+}
+
+export interface DataAbout {
+  /** ISO 4217 code of all amounts. */
+  currency: string
+  campaigns: number
+  /** The watermark, Unix ms. */
+  as_of: number
+  /** The first day of the history, `2026-11-22`; empty if there is none yet. */
+  history_from: string
+}
+
+export interface FundingPicture {
+  /** `day`: the money that came on each day. `month`: what campaigns raised, by the month of their launch. */
+  per: 'day' | 'month'
+  /** Oldest first. `day` is the first day of a month. `raised` may be below 0: pledges are withdrawn, too. */
+  points: readonly { day: string; raised: number; pledges: number }[]
+}
+
+export interface CategorySuccess {
+  category: string
+  ended: number
+  funded: number
+}
+
+export interface TopCampaign {
+  title: string
+  url: string
+  category: string
+  status: string
+  raised: number
+  backers: number
+}
+
+export interface DataPicturesReader {
+  /** Never throws. Kept for a minute, so that opening the page is no way to load ClickHouse. */
+  read(): Promise<DataPictures>
+}

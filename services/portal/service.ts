@@ -15,6 +15,7 @@ import type { Databases, Tables } from '../shared/tables/port.ts'
 import { createDeletionFinisher } from './account/finish-deletions.ts'
 import { openAccounts } from './accounts/accounts.ts'
 import { createPortalApp } from './app.ts'
+import { createDataPicturesReader } from './data/pictures.ts'
 import { createKeySweeper } from './keys/key-sweeper.ts'
 import { createPortalKeys } from './keys/portal-keys.ts'
 import { createLiveStateReader } from './live-state/live-state.ts'
@@ -32,6 +33,8 @@ export interface PortalServiceDependencies {
   /** The public addresses, of the portal and of the API with `/api/v1`. */
   portalUrl: string
   apiUrl: string
+  /** Where people reach the SQL port. Default: the setting. */
+  sqlUrl?: string | undefined
   portalKey: string
   /** Names that the portal answers for, beside the one of its address. */
   hosts: readonly string[]
@@ -89,10 +92,18 @@ export async function startPortalService(dependencies: PortalServiceDependencies
       now: Date.now,
       warn: message => logger.warn(message),
     }),
+    pictures: createDataPicturesReader({
+      tables,
+      databases,
+      now: Date.now,
+      warn: message => logger.warn(message),
+    }),
     store,
     options: {
       portalUrl: new URL(dependencies.portalUrl).origin,
       apiUrl: dependencies.apiUrl,
+      sqlUrl: config.PLEDGEVIEW_SQL_URL ?? dependencies.sqlUrl,
+      viewsDatabase: databases.views,
       portalKey,
       hosts: dependencies.hosts,
       trustProxy: config.PLEDGEVIEW_TRUST_PROXY,

@@ -51,6 +51,13 @@ const trustsAll =
 
 const webAddress = z.url({ protocol: /^https?$/, error: 'is not an http or https address' })
 
+function hasPassword(address: string): boolean {
+  // What is no address at all is a fault of its own.
+  if (!URL.canParse(address)) return false
+  const { username, password, searchParams } = new URL(address)
+  return username !== '' || password !== '' || searchParams.has('password')
+}
+
 /** A name that is put into SQL text without quotes. */
 const identifier = z.string().regex(/^[A-Za-z_]\w{0,62}$/, 'is not a plain identifier')
 
@@ -104,6 +111,9 @@ const settingsSchema = z
     PLEDGEVIEW_PORTAL_PORT: count(8_081, { min: 0, max: 65_535 }),
     PLEDGEVIEW_PORTAL_URL: webAddress.optional(),
     PLEDGEVIEW_API_URL: webAddress.optional(),
+    PLEDGEVIEW_SQL_URL: webAddress
+      .refine(address => !hasPassword(address), 'has a password, and it is shown on a public page')
+      .optional(),
     PLEDGEVIEW_PORTAL_KEY: key,
     PLEDGEVIEW_SMTP_URL: z
       .string()

@@ -21,6 +21,7 @@ const navigation = [
   { path: '/reference', title: 'Reference' },
   { path: '/explorer', title: 'Explorer' },
   { path: '/changes', title: 'Versions' },
+  { path: '/data', title: 'Data teams' },
 ] as const
 
 /** The whole page as text. */

@@ -12,7 +12,7 @@ import { KeyError } from '../../../services/shared/api-keys/api-keys.ts'
 import { freePort } from '../../../services/shared/free-port.ts'
 import { portalKey } from './app.ts'
 import { type Browser, createBrowser } from './browser.ts'
-import { memoryAccounts, memoryKeys, memoryMailer, noUsage } from './memory-ports.ts'
+import { memoryAccounts, memoryKeys, memoryMailer, noPictures, noUsage } from './memory-ports.ts'
 
 export interface Person {
   account: Account
@@ -105,9 +105,11 @@ export async function startAccessPortal(overrides: Partial<PortalDependencies> =
       revoked: async (_account, _name, prefix) => void calls.revoked.push(prefix),
     },
     live: { read: async () => ({ status: 'up to date', campaigns: 3, as_of: now() }) },
+    pictures: noPictures,
     store,
     options: {
       portalUrl: url,
+      viewsDatabase: 'crowdfunding',
       apiUrl: 'http://127.0.0.1:8080/api/v1',
       portalKey,
       hosts: loopbackHosts,

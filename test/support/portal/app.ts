@@ -7,7 +7,7 @@ import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
 import { freePort } from '../../../services/shared/free-port.ts'
 import { type TestClock, testClock } from '../query-app.ts'
 import { type Browser, createBrowser } from './browser.ts'
-import { memoryAccounts, memoryKeys, memoryMailer, noUsage } from './memory-ports.ts'
+import { memoryAccounts, memoryKeys, memoryMailer, noPictures, noUsage } from './memory-ports.ts'
 
 export interface TestPortal {
   url: string
@@ -50,9 +50,11 @@ export async function startTestPortal({
     mailer,
     notices: { created: async () => undefined, revoked: async () => undefined },
     live: { read: async () => ({ status: 'up to date', campaigns: 3, as_of: clock.now() }) },
+    pictures: noPictures,
     store,
     options: {
       portalUrl: url,
+      viewsDatabase: 'crowdfunding',
       apiUrl: 'http://127.0.0.1:8080/api/v1',
       portalKey,
       hosts: loopbackHosts,

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type {
   Account,
   Accounts,
+  DataPicturesReader,
   Integration,
   Mail,
   Mailer,
@@ -118,6 +119,11 @@ export function memoryKeys(
 /** No key has been used. */
 export const noUsage: UsageReader = {
   ofKeys: async keys => new Map(keys.map(({ key }) => [key, { last_used: 'never' as const, days: [] }])),
+}
+
+/** The page for data teams without data. */
+export const noPictures: DataPicturesReader = {
+  read: async () => ({ about: undefined, funding: undefined, categories: undefined, campaigns: undefined }),
 }
 
 /** Keeps the mails. `fail` makes the next ones fail. */

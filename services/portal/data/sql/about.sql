@@ -1,0 +1,9 @@
+-- What the page says of the data as a whole. One row.
+
+SELECT
+    platform_currency AS currency,
+    campaigns,
+    toUnixTimestamp64Milli(as_of) AS as_of,
+    if(history_from IS NULL, '', toString(history_from)) AS history_from
+FROM ${views}.about
+SETTINGS max_execution_time = 10, max_threads = 2
