@@ -6,10 +6,11 @@ import { createKey, type Look, openKey } from './steps.ts'
 
 /** What everybody can read, and what goes wrong before signing in. */
 export async function tourPublicPages(page: Page, { url }: Portal, look: Look): Promise<void> {
-  for (const name of ['docs', 'reference', 'explorer', 'changes', 'no-such-page']) {
+  for (const name of ['docs', 'reference', 'explorer', 'changes', 'data', 'no-such-page']) {
     await page.goto(`${url}/${name}`)
     await look(name)
   }
+  await openExample(page, url)
   await page.goto(`${url}/sign-in`)
   await page.getByLabel('E-mail address').fill('ada..l@example.com')
   await page.getByRole('button', { name: 'Send me a code' }).click()
@@ -18,6 +19,18 @@ export async function tourPublicPages(page: Page, { url }: Portal, look: Look): 
   await page.goto(`${url}/sign-in/link?token=over`)
   await page.getByRole('heading', { name: 'This link is over' }).waitFor()
   await look('sign-in-link-over')
+}
+
+/** From a question of the page for data teams to its answer in ClickHouse's play page. */
+async function openExample(page: Page, url: string): Promise<void> {
+  const question = 'Which currencies do campaigns use'
+  await page.goto(`${url}/data`)
+  await page.getByRole('img', { name: 'Top campaigns' }).waitFor()
+  await page.locator('summary', { hasText: question }).click()
+  await page.getByRole('link', { name: `Open in the play page ${question}` }).click()
+  expect(await page.locator('#query').inputValue()).toContain('FROM crowdfunding.campaigns')
+  await page.getByRole('button', { name: 'Run' }).click()
+  await page.getByText('pledged_in_currency').first().waitFor()
 }
 
 /** The pages of an account with one integration and, at the end, as many keys as it can have. */

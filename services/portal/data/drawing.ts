@@ -22,56 +22,60 @@ export interface Bar {
   title: string
 }
 
+// One unit is a pixel on a wide screen and half a pixel on a phone, where the style makes the text larger: there is room for it.
 const width = 720
-const timeHeight = 240
-const margin = { left: 64, right: 8, top: 12, bottom: 28 } as const
-const rowHeight = 30
-const nameWidth = 230
-const valueWidth = 110
-const nameCharactersMax = 32
+const timeHeight = 260
+const margin = { left: 90, right: 8, top: 14, bottom: 40 } as const
+const rowHeight = 54
+const nameCharactersMax = 36
 const barShare = 0.8
 /** A value above zero is never thinner than this. */
 const barMin = 1.5
 
 /** Upright bars in the order of time. Values below 0 go down from the axis. */
 export function timeBars(frame: Frame, bars: readonly Bar[], scaleText: (value: number) => string): Html {
-  const most = Math.max(0, ...bars.map(({ value }) => value))
-  const least = Math.min(0, ...bars.map(({ value }) => value))
-  const span = most - least || 1
+  const most = roundUp(Math.max(0, ...bars.map(({ value }) => value)))
+  const least = -roundUp(-Math.min(0, ...bars.map(({ value }) => value)))
   const inner = timeHeight - margin.top - margin.bottom
-  const y = (value: number): number => margin.top + ((most - value) / span) * inner
+  const y = (value: number): number => margin.top + ((most - value) / (most - least || 1)) * inner
   const step = (width - margin.left - margin.right) / Math.max(1, bars.length)
-  const lines = [...new Set([most, (most + Math.max(0, least)) / 2, 0, least])]
+  const lines = [...new Set([most, most / 2, 0, least])]
   return svg(
     frame,
     timeHeight,
-    html`${lines.map(
-      value =>
-        html`<line class="axis" x1="${margin.left}" x2="${width - margin.right}" y1="${fixed(y(value))}" y2="${fixed(y(value))}"/><text class="end" x="${margin.left - 8}" y="${fixed(y(value) + 4)}">${scaleText(value)}</text>
-`,
-    )}${bars.map((bar, index) => {
+    html`${lines.map(value => gridLine(y(value), scaleText(value)))}${bars.map((bar, index) => {
       const x = margin.left + index * step
-      const top = Math.min(y(bar.value), y(0) - (bar.value > 0 ? barMin : 0))
-      const height = bar.value < 0 ? Math.max(barMin, y(bar.value) - y(0)) : y(0) - top
-      return html`<g><title>${bar.title}</title><rect fill="none" pointer-events="all" x="${fixed(x)}" y="${margin.top}" width="${fixed(step)}" height="${inner}"/><rect class="${bar.value < 0 ? 'too-many' : 'ok'}" x="${fixed(x + (step * (1 - barShare)) / 2)}" y="${fixed(bar.value < 0 ? y(0) : top)}" width="${fixed(step * barShare)}" height="${fixed(height)}"/></g>${bar.label !== '' && html`<text class="middle" x="${fixed(x + step / 2)}" y="${timeHeight - 8}">${bar.label}</text>`}
+      const height = Math.max(bar.value === 0 ? 0 : barMin, Math.abs(y(bar.value) - y(0)))
+      return html`<g><title>${bar.title}</title><rect fill="none" pointer-events="all" x="${fixed(x)}" y="${margin.top}" width="${fixed(step)}" height="${inner}"/><rect class="${bar.value < 0 ? 'too-many' : 'ok'}" x="${fixed(x + (step * (1 - barShare)) / 2)}" y="${fixed(bar.value < 0 ? y(0) : y(0) - height)}" width="${fixed(step * barShare)}" height="${fixed(height)}"/></g>${bar.label !== '' && html`<text class="middle" x="${fixed(x + step / 2)}" y="${timeHeight - 12}">${bar.label}</text>`}
 `
     })}`,
   )
 }
 
-/** Lying bars, one below the other, each with its name before it and its value behind it. `most` is the whole length. */
+function gridLine(y: number, text: string): Html {
+  return html`<line class="axis" x1="${margin.left}" x2="${width - margin.right}" y1="${fixed(y)}" y2="${fixed(y)}"/><text class="end" x="${margin.left - 8}" y="${fixed(y + 5)}">${text}</text>
+`
+}
+
+/** Lying bars, one below the other, each with its name and its value above it. `most` is the whole length. */
 export function nameBars(frame: Frame, bars: readonly Bar[], most: number): Html {
-  const room = width - nameWidth - valueWidth
   return svg(
     frame,
     Math.max(1, bars.length) * rowHeight,
     html`${bars.map((bar, index) => {
       const top = index * rowHeight
-      const length = Math.max(bar.value > 0 ? barMin : 0, (bar.value / (most || 1)) * room)
-      return html`<g><title>${bar.title}</title><rect fill="none" pointer-events="all" x="0" y="${top}" width="${width}" height="${rowHeight}"/><text class="end" x="${nameWidth - 10}" y="${top + 20}">${shortened(bar.label)}</text><rect class="track" x="${nameWidth}" y="${top + 5}" width="${room}" height="${rowHeight - 10}"/><rect class="ok" x="${nameWidth}" y="${top + 5}" width="${fixed(length)}" height="${rowHeight - 10}"/><text x="${nameWidth + room + 10}" y="${top + 20}">${bar.text}</text></g>
+      const length = Math.max(bar.value > 0 ? barMin : 0, (Math.max(0, bar.value) / (most || 1)) * width)
+      return html`<g><title>${bar.title}</title><rect fill="none" pointer-events="all" x="0" y="${top}" width="${width}" height="${rowHeight}"/><text x="0" y="${top + 22}">${shortened(bar.label)}</text><text class="end" x="${width}" y="${top + 22}">${bar.text}</text><rect class="track" x="0" y="${top + 30}" width="${width}" height="14"/><rect class="ok" x="0" y="${top + 30}" width="${fixed(Math.min(width, length))}" height="14"/></g>
 `
     })}`,
   )
+}
+
+/** The next number that people like on a scale: 1, 2, 2.5 or 5 with zeros. */
+function roundUp(value: number): number {
+  if (value <= 0) return 0
+  const power = 10 ** Math.floor(Math.log10(value))
+  return ([1, 2, 2.5, 5].find(step => step * power >= value) ?? 10) * power
 }
 
 function svg({ id, title, description }: Frame, height: number, content: Html): Html {

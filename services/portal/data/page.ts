@@ -14,7 +14,7 @@ export interface DataPageData {
 }
 
 /** More labels would overlap. */
-const timeLabelsMax = 8
+const timeLabelsMax = 4
 const loopback = /^https?:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])([:/]|$)/
 
 export function dataContent({ pictures, examples }: DataPageData): Html {
@@ -48,7 +48,7 @@ function playText(sqlUrl: string): Html {
 function exampleEntry({ name, question, notes, sql }: Example, sqlUrl: string | undefined): Html {
   return html`<details id="${name}"><summary>${question}</summary>
 <div class="about">${notes !== '' && html`<p>${prose(notes)}</p>`}
-${sqlUrl !== undefined && html`<p><a href="${playLink(sqlUrl, sql)}" rel="noopener noreferrer">Open in the play page<span class="visually-hidden">: ${question}</span></a></p>`}</div>
+${sqlUrl !== undefined && html`<p><a href="${playLink(sqlUrl, sql)}" rel="noopener noreferrer">Open in the play page<span class="visually-hidden"> ${question}</span></a></p>`}</div>
 ${codeBlock({ id: `sql-${name}`, caption: `${name}.sql`, text: sql })}</details>
 `
 }
@@ -58,7 +58,7 @@ function aboutCard({ campaigns, as_of, currency, history_from }: DataAbout): Htm
 <div><dt>Public campaigns</dt><dd>${count(campaigns)}</dd></div>
 <div><dt>Data as of</dt><dd>${moment(as_of)}</dd></div>
 <div><dt>Currency of all amounts here</dt><dd>${currency}</dd></div>
-<div><dt>History since</dt><dd>${history_from === '' ? 'not yet: it begins with the first day' : dayText(history_from)}</dd></div>
+<div><dt>History since</dt><dd>${history_from === '' ? 'not yet' : dayText(history_from)}</dd></div>
 </dl></section>`
 }
 
@@ -91,17 +91,14 @@ function fundingPicture(
       ? 'Money that came on each of the last 30 UTC days, without what was withdrawn. Today is not over.'
       : `What the campaigns of each month have raised, by the month of their launch.${about?.history_from === '' ? '' : ' Once the history has some days, you see the money of each day here.'}`
   return html`<p>${what}</p>
-${picture(
-  'Funding',
-  timeBars(
-    {
-      id: 'picture-funding',
-      title: per === 'day' ? 'Funding by day' : 'Funding by month of launch',
-      description,
-    },
-    bars,
-    value => compact.format(value),
-  ),
+${timeBars(
+  {
+    id: 'picture-funding',
+    title: per === 'day' ? 'Funding by day' : 'Funding by month of launch',
+    description,
+  },
+  bars,
+  value => compact.format(value),
 )}
 ${figures(
   'Funding as a table',
@@ -124,7 +121,7 @@ function successPicture(categories: readonly CategorySuccess[]): Html {
   const [best, worst] = [bars.at(0), bars.at(-1)]
   const description = `Of ${countOf(categories.length, 'category', 'categories')}, the best is ${best?.label} with ${best?.text}, and the last ${worst?.label} with ${worst?.text}.`
   return html`<p>How many of the campaigns that have ended reached their goal.${categories.length === 15 && ' The 15 categories with the most of them.'}</p>
-${picture('Success by category', nameBars({ id: 'picture-success', title: 'Success by category', description }, bars, 1))}
+${nameBars({ id: 'picture-success', title: 'Success by category', description }, bars, 1)}
 ${figures(
   'Success by category as a table',
   ['Category', 'Success', 'Funded', 'Ended'],
@@ -146,7 +143,7 @@ function topPicture(campaigns: readonly TopCampaign[], currency: string): Html {
   const description = `The ${countOf(bars.length, 'campaign')} that raised most, the highest first: ${bars[0]?.label} with ${bars[0]?.text}.`
   const most = Math.max(...campaigns.map(({ raised }) => raised))
   return html`<p>The campaigns that raised most.</p>
-${picture('Top campaigns', nameBars({ id: 'picture-top', title: 'Top campaigns', description }, bars, most))}
+${nameBars({ id: 'picture-top', title: 'Top campaigns', description }, bars, most)}
 ${figures(
   'Top campaigns as a table',
   ['Campaign', 'Raised', 'Backers', 'Category', 'Status'],
@@ -164,11 +161,6 @@ ${figures(
 function campaignLink(title: string, url: string): Html {
   if (!/^https?:\/\//i.test(url)) return html`<bdi>${title}</bdi>`
   return html`<a href="${url}" rel="nofollow noopener noreferrer"><bdi>${title}</bdi></a>`
-}
-
-/** On a phone the picture keeps its size, and scrolls within its own frame. */
-function picture(label: string, drawing: Html): Html {
-  return scrolling(`${label}, picture`, drawing)
 }
 
 function figures(
