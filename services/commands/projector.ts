@@ -1,4 +1,5 @@
 import { runProjectorProcess } from '../projector/main.ts'
+import { rebuildUnderWay } from '../rebuild/rebuild-log.ts'
 import { completeSwap } from '../rebuild/swap.ts'
 import { readConfig } from '../shared/config.ts'
 import { createLogger } from '../shared/ops/logger.ts'
@@ -27,6 +28,7 @@ export const projectorCommand: Command = {
         signal,
         afterExpiredPause: (tables, databases) =>
           completeSwap(tables, databases, { monotonicMs: () => performance.now(), sleep }),
+        rebuild: rebuildUnderWay,
         onReady: ({ opsUrl }) => io.stdout.write(`The projector runs (ops: ${opsUrl})\n`),
       }),
     )

@@ -9,6 +9,7 @@ import type { Logger } from 'pino'
 import type { ClickHouseServer } from '../clickhouse/server.ts'
 import { backerHasher, type HashBacker } from '../projector/ingest/backer-hash.ts'
 import { createProjectorService, type ProjectorService } from '../projector/service.ts'
+import { rebuildUnderWay } from '../rebuild/rebuild-log.ts'
 import { completeSwap } from '../rebuild/swap.ts'
 import { type KeyDirectory, keyDirectory } from '../shared/api-keys/api-keys.ts'
 import type { Config } from '../shared/config.ts'
@@ -108,6 +109,7 @@ export async function openEmbeddedModel({
       respectsPause: holder => holder.includes(run),
       afterExpiredPause: () =>
         completeSwap(tables, databases, { monotonicMs: () => performance.now(), sleep }),
+      rebuild: () => rebuildUnderWay(tables, databases),
       metrics,
       logger,
       now: Date.now,

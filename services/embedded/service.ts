@@ -141,11 +141,7 @@ function opsServer(
     }),
     status: () => statusOf(model),
     metrics,
-    beforeScrape: async () => {
-      for (const { topic, partition, committed, end } of await projector.lag()) {
-        metrics.lag.set({ topic, partition }, end - committed)
-      }
-    },
+    beforeScrape: projector.beforeScrape,
     keys: { directory: model.keys, token },
   })
 }

@@ -24,6 +24,7 @@ import { openTables } from '../shared/tables/clickhouse.ts'
 import { heldBackerHash, holdCommitHorizon, holdTablesIdentity } from '../shared/tables/identity.ts'
 import { type Databases, type Tables, TablesError } from '../shared/tables/port.ts'
 import { type Compaction, checkAbsence } from './absence.ts'
+import type { RebuildUnderWay } from './gauges.ts'
 import { backerHasher } from './ingest/backer-hash.ts'
 import { createProjectorService } from './service.ts'
 import { statusOf } from './status.ts'
@@ -35,6 +36,8 @@ export interface ProcessDependencies {
   signal: AbortSignal
   /** Runs whenever this process takes the fold over: a rebuild may have died in the middle of the swap. */
   afterExpiredPause: (tables: Tables, databases: Databases) => Promise<void>
+  /** The rebuild that is under way, for the metrics. Default: none ever is. */
+  rebuild?: (tables: Tables, databases: Databases) => Promise<RebuildUnderWay | undefined>
   onReady: (urls: { opsUrl: string }) => void
 }
 
@@ -44,6 +47,7 @@ export async function runProjectorProcess({
   logger,
   signal,
   afterExpiredPause,
+  rebuild,
   onReady,
 }: ProcessDependencies): Promise<void> {
   const { PLEDGEVIEW_BACKER_KEY: backerKey } = required(config, [
@@ -85,6 +89,7 @@ export async function runProjectorProcess({
     settleMs,
     // A cluster is not rebuilt in place, so there is nothing to repair.
     ...(!shards && { afterExpiredPause: () => afterExpiredPause(tables, databases) }),
+    ...(rebuild && { rebuild: () => rebuild(tables, databases) }),
     metrics,
     logger,
     now: Date.now,
@@ -105,12 +110,7 @@ export async function runProjectorProcess({
     beforeScrape: async () => {
       // The leader reports them. This process may have led before.
       if (!reader.leads()) metrics.setAside.reset()
-      const lag = await projector.lag()
-      // Another projector reports the lag of partitions that this one held before.
-      metrics.lag.reset()
-      for (const { topic, partition, committed, end } of lag) {
-        metrics.lag.set({ topic, partition }, end - committed)
-      }
+      await projector.beforeScrape()
     },
   })
   try {

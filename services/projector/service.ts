@@ -18,6 +18,9 @@ import { programVersion } from '../shared/version.ts'
 import { isOfBacklog } from './fold/fold-loop.ts'
 import { foldWorkerSettings } from './fold/fold-settings.ts'
 import { createFoldWorkers, untilFirstFails } from './fold/fold-workers.ts'
+import { watchUncommitted } from './freshness/uncommitted.ts'
+import { createUnfolded } from './freshness/unfolded.ts'
+import { createProjectorGauges, type RebuildUnderWay } from './gauges.ts'
 import type { HashBacker } from './ingest/backer-hash.ts'
 import { createDecoder } from './ingest/decode.ts'
 import { readRecentBatches } from './ingest/recent-batches.ts'
@@ -49,6 +52,8 @@ export interface ProjectorServiceDependencies {
   /** See `EpochDependencies`. */
   respectsPause?: (holder: string) => boolean
   afterExpiredPause?: () => Promise<void>
+  /** The rebuild that is under way, for the metrics. Default: none ever is. */
+  rebuild?: () => Promise<RebuildUnderWay | undefined>
   metrics: Metrics
   logger: Logger
   /** Unix ms, for metrics and to detect a backlog. */
@@ -71,6 +76,8 @@ export interface ProjectorService {
   run(signal: AbortSignal): Promise<void>
   health(): ProjectorHealth
   lag(): Promise<PartitionLag[]>
+  /** Brings the gauges up to date. It never throws. */
+  beforeScrape(): Promise<void>
   /** Whether every record of the log is folded. */
   isDrained(): Promise<boolean>
 }
@@ -79,7 +86,9 @@ export interface ProjectorService {
 const idleMsMax = 500
 
 export function createProjectorService(dependencies: ProjectorServiceDependencies): ProjectorService {
-  const { reader, tables, databases, config, monotonicMs, random, run, schemaRegistry } = dependencies
+  const { tables, databases, config, monotonicMs, random, run, schemaRegistry } = dependencies
+  const uncommitted = watchUncommitted(dependencies.reader, dependencies.now)
+  const { reader } = uncommitted
   const observer = createObserver(dependencies)
   let turnedAt = monotonicMs()
   let failure: string | undefined
@@ -115,6 +124,23 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     monotonicMs,
     now: dependencies.now,
     random,
+  })
+
+  const unfolded = createUnfolded({
+    shards,
+    foldedUntil: () => foldWorkers.lastFold()?.beganAt,
+    monotonicMs,
+  })
+  const beforeScrape = createProjectorGauges({
+    metrics: dependencies.metrics,
+    now: dependencies.now,
+    isRunning: () => failure === undefined,
+    isLeading: foldWorkers.isLeading,
+    lastFold: foldWorkers.lastFold,
+    oldestUncommitted: uncommitted.oldest,
+    unfolded,
+    lag: () => reader.lag(),
+    rebuild: dependencies.rebuild ?? (async () => undefined),
   })
 
   const rewriteLoops = shards.map(shard => (signal: AbortSignal) => {
@@ -156,7 +182,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   }
 
   async function ingest(signal: AbortSignal): Promise<void> {
-    const circuitBreaker = await openCircuitBreaker(dependencies, signal, onRetry)
+    const circuitBreaker = await openCircuitBreaker({ ...dependencies, reader }, signal, onRetry)
     return runProjector(
       {
         reader,
@@ -173,6 +199,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
             records += batch.records
             rejects += batch.rejects.length
             observer.onBatch(batch, timing)
+            unfolded.noteBatch(batch.oldestAt)
             misplaced.note(batch.misplaced)
             const isEndOfBacklog = batch.isLogDry && isOfBacklog(batch.oldestAt, dependencies.now())
             foldWorkers.noteBatch({ isUrgent: batch.eventsByTopic['api-keys'] > 0 || isEndOfBacklog })
@@ -206,6 +233,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     },
     health: () => ({ turnedMsAgo: monotonicMs() - turnedAt, failure, records, rejects }),
     lag: () => reader.lag(),
+    beforeScrape,
     async isDrained() {
       // This costs nothing to ask; the lag is read from the log.
       if (!foldWorkers.isDone()) return false

@@ -22,6 +22,7 @@ import { type ApiVersion, versions as declaredVersions } from '../../contracts/a
 import { addressMatcher } from '../shared/address-ranges.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import type { KeyRing } from './auth/key-ring.ts'
+import type { OnLookup } from './cache/counted-cache.ts'
 import type { ResponseCache } from './cache/response-cache.ts'
 import { type CampaignReader, createCampaignReader, NotFoundError } from './campaigns/campaign-reader.ts'
 import { createCachedCampaignRows } from './campaigns/campaign-rows.ts'
@@ -62,6 +63,8 @@ export interface QueryAppDependencies {
   logger: Logger
   /** Called once per response, for the metrics. */
   onRequestDone?: (done: RequestDone) => void
+  /** Called for the rows of a page: how many were cached, and how many were not. */
+  onRowLookup?: OnLookup
   /** Called once per answer to a key that exists. */
   onKeyAnswered?: OnKeyAnswered
   newRequestId?: () => string
@@ -174,6 +177,7 @@ function createReader(dependencies: QueryAppDependencies): CampaignReader {
     statementMsMax,
     follower,
     bytesMax: options.rowBytesMax,
+    onLookup: dependencies.onRowLookup,
     now: monotonicNow,
   })
   return createCampaignReader({ tables, databases, lists, rows, options, now })

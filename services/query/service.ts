@@ -16,10 +16,11 @@ import type { Databases, Tables } from '../shared/tables/port.ts'
 import { createQueryApp } from './app.ts'
 import { createKeyRing, defaultKeyRingOptions, type KeyRing } from './auth/key-ring.ts'
 import { defaultRevocationsOptions, withRevocations } from './auth/revocations.ts'
+import { countedCache, countedGet, type OnLookup } from './cache/counted-cache.ts'
 import type { ResponseCache } from './cache/response-cache.ts'
 import { createMemoryResponseCache } from './cache/response-cache-memory.ts'
 import type { RequestDone } from './http/request-log.ts'
-import type { SnapshotCache } from './lists/campaign-lists.ts'
+import { createMemorySnapshotCache, type SnapshotCache } from './lists/campaign-lists.ts'
 import { defaultQueryAppOptions, type QueryAppOptions } from './options.ts'
 import type { RateLimiter, RateLimiters } from './rate-limit/rate-limiter.ts'
 import { createMemoryRateLimiter } from './rate-limit/rate-limiter-memory.ts'
@@ -77,14 +78,14 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
     observer: usageMeter(metrics, logger),
   })
   await Promise.all([keyRing.start(), usage.start()])
+  const options = appOptionsOf(config, dependencies.keyPepper)
   const app = createQueryApp({
     tables,
     databases,
     keyRing,
     limiters: parts.limiters,
-    cache: parts.cache,
-    ...(parts.snapshots && { snapshots: parts.snapshots }),
-    options: appOptionsOf(config, dependencies.keyPepper),
+    ...countedCaches(parts, options, metrics),
+    options,
     addresses: dependencies.addresses ?? (() => configuredAddresses(config)),
     now: Date.now,
     monotonicNow: () => performance.now(),
@@ -122,6 +123,27 @@ export function appOptionsOf(config: Config, pepper: string): QueryAppOptions {
     statementMsMax,
     // Two statements may run, one after the other. A request that needs more time gets an error before this has passed.
     socketTimeoutMs: Math.max(defaultQueryAppOptions.socketTimeoutMs, 3 * statementMsMax),
+  }
+}
+
+/** The caches, with their lookups counted in the metrics. */
+function countedCaches(
+  parts: Pick<QueryParts, 'cache' | 'snapshots'>,
+  { snapshotBytesMax }: QueryAppOptions,
+  { cacheLookups }: Metrics,
+) {
+  function onLookup(cache: string): OnLookup {
+    // The lookup of a metric by its labels is what makes counting slow.
+    const hits = cacheLookups.labels(cache, 'hit')
+    const misses = cacheLookups.labels(cache, 'miss')
+    return (isHit, count = 1) => (isHit ? hits : misses).inc(count)
+  }
+  const snapshots =
+    parts.snapshots ?? createMemorySnapshotCache({ bytesMax: snapshotBytesMax, now: Date.now })
+  return {
+    cache: countedCache(parts.cache, onLookup('responses')),
+    snapshots: { get: countedGet(snapshots, onLookup('lists')) },
+    onRowLookup: onLookup('rows'),
   }
 }
 

@@ -1,5 +1,5 @@
 /** The lease of a rebuild: only one process at a time may work on rebuilds. */
-import { readFileSync } from 'node:fs'
+import { programVersion } from '../shared/program-version.ts'
 import type { Sleep } from '../shared/sleep.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import {
@@ -34,8 +34,6 @@ export class RebuildRefused extends Error {
   override name = 'RebuildRefused'
 }
 
-const programVersion = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-  .version as string
 const lookMs = 500
 const rivalMs = 1_000
 // Shorter than Kafka keeps tombstones by default, which is a day.

@@ -159,6 +159,15 @@ export async function latestRebuild(tables: Tables, { model }: Databases): Promi
   }
 }
 
+/** The rebuild that is under way, also if its process died; for the metrics. */
+export async function rebuildUnderWay(
+  tables: Tables,
+  databases: Databases,
+): Promise<{ phase: Phase; silentMs: number } | undefined> {
+  const state = await latestRebuild(tables, databases)
+  return state && isWorking(state) ? { phase: state.phase, silentMs: state.ageMs } : undefined
+}
+
 export async function writeRebuild(
   tables: Tables,
   { model }: Databases,

@@ -7,6 +7,7 @@
 import { createNotifier } from '../../shared/notifier.ts'
 import { sleep } from '../../shared/sleep.ts'
 import type { Shard } from '../../shared/tables/port.ts'
+import { FoldPaused, SupersededFoldWorker } from './fold-epochs.ts'
 import { runFoldLoop } from './fold-loop.ts'
 import {
   createFoldWorker,
@@ -50,6 +51,17 @@ export interface FoldWorkers {
   noteBatch(batch: { isUrgent: boolean }): void
   /** Whether every batch that was noted is folded, in all shards. */
   isDone(): boolean
+  /** Whether this process has the leadership, in all shards. */
+  isLeading(): boolean
+  /** The last fold that succeeded, also if there was nothing to fold; of the shard that is furthest behind. */
+  lastFold(): LastFold | undefined
+}
+
+export interface LastFold {
+  /** Every batch that was appended before this is in the read tables. Monotonic ms. */
+  beganAt: number
+  /** Unix ms. */
+  completedAt: number
 }
 
 // Only a disk that stands still takes longer.
@@ -65,6 +77,8 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
     // Unknown until the first fold: a killed run may have committed batches that it did not fold.
     batchesFolded: undefined as number | undefined,
     setAside: [] as readonly SetAsideRecord[],
+    isLeading: false,
+    lastFold: undefined as LastFold | undefined,
   }))
 
   function runOne(own: (typeof foldWorkers)[number], signal: AbortSignal): Promise<void> {
@@ -92,13 +106,24 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
       {
         ...dependencies,
         foldWorker: {
-          acquireLeadership: foldWorker.acquireLeadership,
+          async acquireLeadership() {
+            own.isLeading = false
+            await foldWorker.acquireLeadership()
+            own.isLeading = true
+          },
           /** A fold that succeeds covers all batches that were written before it began, also if there was nothing to fold. */
           async fold() {
             const written = batchesWritten
-            const report = await foldWorker.fold()
-            own.batchesFolded = written
-            return report
+            const beganAt = dependencies.monotonicMs()
+            try {
+              const report = await foldWorker.fold()
+              own.batchesFolded = written
+              own.lastFold = { beganAt, completedAt: dependencies.now() }
+              return report
+            } catch (error) {
+              if (error instanceof FoldPaused || error instanceof SupersededFoldWorker) own.isLeading = false
+              throw error
+            }
           },
         },
         notifier: own.notifier,
@@ -120,6 +145,14 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
         notifier.notify()
         if (isUrgent) urgentNotifier.notify()
       }
+    },
+    isLeading: () => dependencies.leads() && foldWorkers.every(({ isLeading }) => isLeading),
+    lastFold() {
+      const folds = foldWorkers.map(({ lastFold }) => lastFold)
+      const done = folds.filter(fold => fold !== undefined)
+      return done.length < folds.length
+        ? undefined
+        : done.reduce((last, fold) => (fold.beganAt < last.beganAt ? fold : last))
     },
     isDone: () => foldWorkers.every(({ batchesFolded }) => batchesFolded === batchesWritten),
   }

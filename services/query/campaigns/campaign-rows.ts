@@ -7,6 +7,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Databases, Tables } from '../../shared/tables/port.ts'
 import { yieldToEventLoop } from '../../shared/yield-to-event-loop.ts'
+import type { OnLookup } from '../cache/counted-cache.ts'
 import { createFairYield } from '../fair-yield.ts'
 import type { FollowedIndex, ListFollower } from '../lists/list-follower.ts'
 import { presentTimestamp } from '../views/present.ts'
@@ -28,6 +29,8 @@ export interface CampaignRowsDependencies {
   follower: ListFollower
   /** Memory limit for the cached rows. */
   bytesMax: number
+  /** Called for the rows of a page: how many were cached, and how many were not. */
+  onLookup?: OnLookup | undefined
   /** Milliseconds of a clock that never runs backwards. */
   now: () => number
 }
@@ -43,7 +46,7 @@ const yieldAfterMs = 10
  * them.
  */
 export function createCachedCampaignRows(dependencies: CampaignRowsDependencies): CampaignRows {
-  const { tables, databases, statementMsMax, follower, bytesMax, now } = dependencies
+  const { tables, databases, statementMsMax, follower, bytesMax, onLookup, now } = dependencies
   const kept = new LRUCache<string, KeptRow>({ maxSize: bytesMax, sizeCalculation: ({ bytes }) => bytes })
   const fairYield = createFairYield({ msMax: yieldAfterMs, now })
   const loadBatched = inBatches(async ids => {
@@ -79,6 +82,8 @@ export function createCachedCampaignRows(dependencies: CampaignRowsDependencies)
         if (row) rows.set(id, row)
         else missing.push(id)
       }
+      onLookup?.(true, rows.size)
+      onLookup?.(false, missing.length)
       if (missing.length > 0) {
         const loaded = await loadBatched(missing)
         for (const id of missing) {

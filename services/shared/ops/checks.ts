@@ -49,10 +49,10 @@ export function tablesCheck(tables: Pick<Tables, 'rows'>): Promise<Check> {
 }
 
 /** Runs a check, with a bound on the time. If what it asks does not answer, the check fails. */
-export async function answered(check: () => Promise<Check>): Promise<Check> {
+export async function answered(check: () => Promise<Check>, msMax = answerMsMax): Promise<Check> {
   const over = new AbortController()
-  const late = sleep(answerMsMax, undefined, { signal: over.signal }).then(() => {
-    throw new Error(`no answer within ${answerMsMax} ms`)
+  const late = sleep(msMax, undefined, { signal: over.signal }).then(() => {
+    throw new Error(`no answer within ${msMax} ms`)
   })
   try {
     return await Promise.race([check(), late])

@@ -1,5 +1,9 @@
-/** The metrics of both services, in one registry per process. Their help texts have the units. */
+/**
+ * The metrics of the services, in one registry per process. Their help texts have the units. A gauge without labels that only
+ * the projector can know is in projector/gauges.ts, so that no other process reports it as 0.
+ */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client'
+import { programVersion } from '../program-version.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -7,6 +11,13 @@ export function createMetrics() {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
+  const buildInfo = new Gauge({
+    name: 'pledgeview_build_info',
+    help: 'Always 1. The labels tell which version of the program runs, on which version of Node',
+    labelNames: ['version', 'node'] as const,
+    registers,
+  })
+  buildInfo.set({ version: programVersion, node: process.versions.node }, 1)
   const secondsBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
   return {
     registry,
@@ -118,6 +129,12 @@ export function createMetrics() {
     usageLostRequests: new Counter({
       name: 'pledgeview_usage_lost_requests_total',
       help: 'Requests that no usage counts, because the memory for the counts was full',
+      registers,
+    }),
+    cacheLookups: new Counter({
+      name: 'pledgeview_cache_lookups_total',
+      help: 'Lookups in a cache of the API (responses, lists, rows), by outcome: hit, or miss if ClickHouse or the list index had to be asked',
+      labelNames: ['cache', 'outcome'] as const,
       registers,
     }),
     requests: new Counter({

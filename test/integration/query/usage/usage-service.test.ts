@@ -79,6 +79,10 @@ test('is in the table some seconds after the answer, and every answer is there a
   services = []
   await service.close()
   expect(await okSoFar()).toBe(before + 4)
+  // The same service counts what its cache answered.
+  const counted = await metrics.registry.metrics()
+  expect(counted).toContain('pledgeview_cache_lookups_total{cache="responses",outcome="miss"} 1\n')
+  expect(counted).toContain('pledgeview_cache_lookups_total{cache="responses",outcome="hit"} 3\n')
 })
 
 test('waits for a ClickHouse that takes no inserts, while the API answers; the metric tells it', async () => {

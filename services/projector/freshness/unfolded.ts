@@ -1,0 +1,97 @@
+/**
+ * Knows since when the oldest event waits that is in the ledger, but not in the read tables yet.
+ *
+ * It reads the batch log, so it knows the batches of all projectors, also of those that have died. While ClickHouse is away, it
+ * goes on with what it knows: its last reading, and the batches that this process has written since. So the age of what waits
+ * grows with the clock while folding is stuck. The campaigns that are set aside do not count (fold/set-aside.ts).
+ */
+import type { Shard } from '../../shared/tables/port.ts'
+import { readConfirmed, readPending, readProgress } from '../fold/fold-progress.ts'
+import type { Progress } from '../fold/fold-statements.ts'
+
+export interface Unfolded {
+  /** This process has appended a batch to the batch log. `oldestAt`: its oldest event entered the log then, Unix ms. */
+  noteBatch(oldestAt: number): void
+  /** Reads how far the fold is. While a reading runs, it waits for that one. Throws `TablesError`. */
+  read(): Promise<void>
+  /** Unix ms; `undefined` if nothing waits, as far as this process knows. */
+  waitsSince(): number | undefined
+}
+
+export interface UnfoldedDependencies {
+  shards: readonly Shard[]
+  /** Every batch that was appended before this is folded, as this process has seen. Monotonic ms; `undefined`: not known. */
+  foldedUntil: () => number | undefined
+  monotonicMs: () => number
+}
+
+// Beyond this, the two latest are merged under the older time: memory is bounded, and the age is never too small.
+const notedMax = 10_000
+
+export function createUnfolded({ shards, foldedUntil, monotonicMs }: UnfoldedDependencies): Unfolded {
+  /** Times of the log, each with the moment at which the batch log was known to have such a batch. */
+  let noted: { oldestAt: number; at: number }[] = []
+  const followers = shards.map(createFollower)
+  let reading: Promise<void> | undefined
+
+  async function readAll(): Promise<void> {
+    const at = monotonicMs()
+    const pending = await Promise.all(followers.map(oldestOf => oldestOf()))
+    const found = pending.filter(oldestAt => oldestAt !== undefined)
+    const later = noted.filter(batch => batch.at >= at)
+    noted = [...found.map(oldestAt => ({ oldestAt, at })), ...later]
+  }
+
+  return {
+    noteBatch(oldestAt) {
+      const at = monotonicMs()
+      const last = noted.at(-1)
+      if (!last || noted.length < notedMax) noted.push({ oldestAt, at })
+      else noted[noted.length - 1] = { oldestAt: Math.min(oldestAt, last.oldestAt), at }
+    },
+
+    read() {
+      reading ??= readAll().finally(() => {
+        reading = undefined
+      })
+      return reading
+    },
+
+    waitsSince() {
+      const until = foldedUntil()
+      if (until !== undefined) noted = noted.filter(({ at }) => at >= until)
+      return noted.length === 0
+        ? undefined
+        : noted.reduce((min, { oldestAt }) => Math.min(min, oldestAt), Infinity)
+    },
+  }
+}
+
+/** Reads when the oldest pending event of a shard entered the log. It reads each row of the fold log once. */
+function createFollower({ tables, databases }: Shard): () => Promise<number | undefined> {
+  let known: { progress: Progress; upTo: bigint } | undefined
+  return async () => {
+    // No row with a lower fold_id is written after this one: a fold worker that takes over waits for the statements before it.
+    const upTo = await readConfirmed(tables, databases)
+    const progress: Progress = known
+      ? { ...known.progress, ...(await readProgressBetween({ tables, databases }, known.upTo, upTo)) }
+      : await readProgress(tables, databases)
+    known = { progress, upTo }
+    return (await readPending(tables, databases, progress))?.oldestAt
+  }
+}
+
+/** The fold log is ordered by fold_id, so this reads only its latest rows. */
+async function readProgressBetween(
+  { tables, databases }: Shard,
+  after: bigint,
+  upTo: bigint,
+): Promise<Progress> {
+  const rows = await tables.rows<{ projector: string; sequence: number }>({
+    query: `SELECT tupleElement(done, 1) AS projector, max(tupleElement(done, 2)) AS sequence
+            FROM ${databases.model}.fold_log ARRAY JOIN folded AS done
+            WHERE fold_id > {after:UInt64} AND fold_id <= {upTo:UInt64} GROUP BY projector`,
+    query_params: { after: after.toString(), upTo: upTo.toString() },
+  })
+  return Object.fromEntries(rows.map(({ projector, sequence }) => [projector, sequence]))
+}

@@ -1,0 +1,155 @@
+/**
+ * The gauges of the projector. Alert rules use them, so they must be right when something is stuck: what grows with the clock
+ * is computed at each scrape from what this process knows, and nothing is asked for it. What has to be asked (how much waits in
+ * the log, how far the fold is, the rebuild) has a bound of time, and an answer that comes late counts for the next scrape.
+ */
+import { Gauge } from '@prometheus-io/client'
+import type { PartitionLag } from '../shared/event-log/port.ts'
+import { answered } from '../shared/ops/checks.ts'
+import type { Metrics } from '../shared/ops/metrics.ts'
+import type { LastFold } from './fold/fold-workers.ts'
+import type { OldestRecord } from './freshness/uncommitted.ts'
+import type { Unfolded } from './freshness/unfolded.ts'
+
+export interface GaugeDependencies {
+  metrics: Metrics
+  /** Unix ms. */
+  now: () => number
+  isRunning: () => boolean
+  isLeading: () => boolean
+  lastFold: () => LastFold | undefined
+  oldestUncommitted: () => OldestRecord[]
+  unfolded: Pick<Unfolded, 'read' | 'waitsSince'>
+  lag: () => Promise<PartitionLag[]>
+  rebuild: () => Promise<RebuildUnderWay | undefined>
+}
+
+/** A rebuild, from its beginning to its end. */
+export interface RebuildUnderWay {
+  phase: string
+  /** Since its last sign of life. */
+  silentMs: number
+}
+
+/** Registers the gauges. Resolves, at each call, when what has to be asked for a scrape was asked. It never throws. */
+export function createProjectorGauges(dependencies: GaugeDependencies): () => Promise<void> {
+  const { metrics, lag, unfolded, rebuild } = dependencies
+  registerClocked(dependencies)
+  const gauges = registerAsked(metrics)
+
+  async function readLog(): Promise<void> {
+    const partitions = await lag()
+    // Another projector reports the partitions that this one held before.
+    metrics.lag.reset()
+    for (const { topic, partition, committed, end } of partitions) {
+      metrics.lag.set({ topic, partition }, end - committed)
+    }
+  }
+
+  async function readTables(): Promise<void> {
+    await unfolded.read()
+    const present = await rebuild()
+    gauges.rebuildPhase.reset()
+    if (present) gauges.rebuildPhase.set({ phase: present.phase }, 1)
+    gauges.rebuildSilence.set(present ? present.silentMs / 1000 : 0)
+  }
+
+  let readingLog: Promise<void> | undefined
+  let readingTables: Promise<void> | undefined
+  return async () => {
+    // A reading that takes longer than a scrape is not begun twice.
+    readingLog ??= readLog().finally(() => {
+      readingLog = undefined
+    })
+    readingTables ??= readTables().finally(() => {
+      readingTables = undefined
+    })
+    const [, tables] = await Promise.all([answers(readingLog), answers(readingTables)])
+    gauges.clickhouseUp.set(tables ? 1 : 0)
+  }
+}
+
+const answerMsMax = 2_000
+
+async function answers(reading: Promise<void>): Promise<boolean> {
+  const { ok } = await answered(async () => {
+    await reading
+    return { ok: true, detail: 'read' }
+  }, answerMsMax)
+  return ok
+}
+
+/** The gauges that change with the clock. They are computed when they are asked for. */
+function registerClocked(dependencies: GaugeDependencies): void {
+  const { metrics, now, isRunning, isLeading, lastFold, oldestUncommitted, unfolded } = dependencies
+  const secondsSince = (at: number | undefined): number =>
+    at === undefined ? 0 : Math.max(0, now() - at) / 1000
+
+  gaugeOf(metrics, {
+    name: 'pledgeview_lag_seconds',
+    help: 'Age of the oldest record that is not committed, by topic and partition; 0 if none waits',
+    labelNames: ['topic', 'partition'] as const,
+    collect() {
+      this.reset()
+      for (const { topic, partition, waitsSince } of oldestUncommitted()) {
+        this.set({ topic, partition }, secondsSince(waitsSince))
+      }
+    },
+  })
+  gaugeOf(metrics, {
+    name: 'pledgeview_freshness_seconds',
+    help: 'Age of the oldest event that this process knows and that readers cannot see yet; 0 if none waits',
+    collect() {
+      const waiting = [unfolded.waitsSince(), ...oldestUncommitted().map(({ waitsSince }) => waitsSince)]
+      this.set(Math.max(...waiting.map(secondsSince)))
+    },
+  })
+  gaugeOf(metrics, {
+    name: 'pledgeview_fold_completed_timestamp_seconds',
+    help: 'Unix time at which this process last completed a fold, or found nothing to fold; 0 if it never did',
+    collect() {
+      this.set((lastFold()?.completedAt ?? 0) / 1000)
+    },
+  })
+  gaugeOf(metrics, {
+    name: 'pledgeview_is_leader',
+    help: 'Whether this process leads the fold: 1 or 0',
+    collect() {
+      this.set(isLeading() ? 1 : 0)
+    },
+  })
+  gaugeOf(metrics, {
+    name: 'pledgeview_projector_running',
+    help: 'Whether the projector of this process runs: 1, or 0 after it stopped with an error',
+    collect() {
+      this.set(isRunning() ? 1 : 0)
+    },
+  })
+}
+
+function registerAsked(metrics: Metrics) {
+  return {
+    clickhouseUp: gaugeOf(metrics, {
+      name: 'pledgeview_clickhouse_up',
+      help: 'Whether ClickHouse answered the projector at this scrape: 1 or 0',
+    }),
+    rebuildPhase: gaugeOf(metrics, {
+      name: 'pledgeview_rebuild_phase',
+      help: '1 for the phase of the rebuild that is under way. There is no phase if none is under way',
+      labelNames: ['phase'] as const,
+    }),
+    rebuildSilence: gaugeOf(metrics, {
+      name: 'pledgeview_rebuild_silent_seconds',
+      help: 'Time since the rebuild that is under way gave its last sign of life; 0 if none is under way',
+    }),
+  }
+}
+
+/** Registers a gauge. One of an earlier projector of this process is replaced. */
+function gaugeOf<Label extends string>(
+  { registry }: Metrics,
+  settings: Omit<ConstructorParameters<typeof Gauge<Label>>[0], 'registers'>,
+): Gauge<Label> {
+  registry.removeSingleMetric(settings.name)
+  return new Gauge<Label>({ ...settings, registers: [registry] })
+}

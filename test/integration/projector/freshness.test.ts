@@ -1,0 +1,227 @@
+/** The gauges that alerts use: right while the fold is stuck, while ClickHouse is away, and after the projector stopped. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
+import {
+  type RebuildDetail,
+  type RebuildRequest,
+  rebuildUnderWay,
+  writeRebuild,
+} from '../../../services/rebuild/rebuild-log.ts'
+import { readConfig } from '../../../services/shared/config.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
+import type { EventReader, EventWriter } from '../../../services/shared/event-log/port.ts'
+import { createMetrics, type Metrics } from '../../../services/shared/ops/metrics.ts'
+import { sleep } from '../../../services/shared/sleep.ts'
+import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
+import { isCampaignFold, lostConnection, obstructed, type TablesCall } from '../../support/faulty-tables.ts'
+import { createIngest, hashBacker, type ModelTables, openModelTables } from '../../support/model-tables.ts'
+import { campaignEvent, newRecordOf, noEvent } from '../../support/sample-events.ts'
+
+let model: ModelTables
+let databases: Databases
+let directory: string
+let writer: EventWriter
+let reader: EventReader
+let tables: Tables
+/** The statements that fail at present. */
+let isBroken: (call: TablesCall) => boolean
+/** How far the clock of the projectors is ahead, ms. */
+let aheadMs: number
+let stops: (() => Promise<void>)[]
+
+beforeAll(async () => {
+  model = await openModelTables()
+})
+afterAll(() => model.dispose())
+
+beforeEach(async () => {
+  databases = await model.freshDatabases()
+  directory = await mkdtemp(join(tmpdir(), 'pledgeview-freshness-'))
+  const journal = join(directory, 'journal.sqlite')
+  aheadMs = 0
+  writer = await openJournalWriter(journal)
+  reader = await openJournalReader(journal, { consumer: 'projector' })
+  isBroken = () => false
+  tables = obstructed(model.tables, {
+    before: call => {
+      if (isBroken(call)) throw lostConnection()
+    },
+  })
+  stops = []
+})
+
+afterEach(async () => {
+  isBroken = () => false
+  for (const stop of stops) await stop()
+  await reader.close()
+  await writer.close()
+  await model.drop(databases)
+  await rm(directory, { recursive: true, force: true })
+})
+
+interface Projector {
+  service: ProjectorService
+  metrics: Metrics
+  done: Promise<void>
+}
+
+function start(
+  run: string,
+  own: Partial<EventReader> = {},
+  settings: Record<string, string> = {},
+): Projector {
+  const metrics = createMetrics()
+  const service = createProjectorService({
+    reader: { ...reader, ...own },
+    tables,
+    databases,
+    config: readConfig({
+      PLEDGEVIEW_COMMIT_HORIZON_MS: '6000',
+      PLEDGEVIEW_RETRY_MS_MAX: '600000',
+      ...settings,
+    }),
+    hashBacker,
+    run,
+    settleMs: 0,
+    rebuild: () => rebuildUnderWay(tables, databases),
+    metrics,
+    logger: pino({ level: 'silent' }),
+    now: () => Date.now() + aheadMs,
+    monotonicMs: () => performance.now(),
+    random: () => 0,
+  })
+  const abort = new AbortController()
+  const done = service.run(abort.signal)
+  done.catch(() => {})
+  stops.push(async () => {
+    abort.abort()
+    await done.catch(() => {})
+  })
+  return { service, metrics, done }
+}
+
+/** The values of a scrape, by metric and labels. */
+async function scrape({ service, metrics }: Projector): Promise<Record<string, number>> {
+  await service.beforeScrape()
+  const text = await metrics.registry.metrics()
+  return Object.fromEntries(
+    [...text.matchAll(/^pledgeview_(\S+) (\S+)$/gm)].map(([, name, value]) => [name, Number(value)]),
+  )
+}
+
+const drained = ({ service }: Projector) => expect.poll(() => service.isDrained()).toBe(true)
+/** A reader that holds no partition with records. */
+const nothing: EventReader['poll'] = async ({ waitMsMax }, signal) => {
+  await sleep(waitMsMax, signal)
+  return { records: [], positions: [], assignment: 'none' }
+}
+const campaign = (id: string, version = 1) => newRecordOf(campaignEvent({ campaign_id: id, version }))
+const campaignLag = 'lag_seconds{topic="campaigns",partition="0"}'
+
+test('freshness grows while the fold is stuck, and is 0 once everything is visible', async () => {
+  const projector = start('run')
+  await writer.append([campaign('a')])
+  await drained(projector)
+  const before = await scrape(projector)
+  expect(before).toMatchObject({ freshness_seconds: 0, [campaignLag]: 0, is_leader: 1, clickhouse_up: 1 })
+  expect(before.projector_running).toBe(1)
+
+  isBroken = isCampaignFold
+  await writer.append([campaign('a', 2)])
+  await expect.poll(async () => (await scrape(projector))[campaignLag]).toBe(0)
+  aheadMs = 300_000
+  const stuck = await scrape(projector)
+  expect(stuck.freshness_seconds).toBeGreaterThanOrEqual(300)
+  expect(stuck.freshness_seconds).toBeLessThan(400)
+  expect(stuck[campaignLag]).toBe(0)
+  const completed = stuck.fold_completed_timestamp_seconds ?? 0
+  expect((await scrape(projector)).fold_completed_timestamp_seconds).toBe(completed)
+  expect(completed).toBeLessThan(Date.now() / 1000 + 1)
+
+  isBroken = () => false
+  await drained(projector)
+  const after = await scrape(projector)
+  expect(after.freshness_seconds).toBe(0)
+  expect(after.fold_completed_timestamp_seconds).toBeGreaterThan(completed)
+})
+
+test('lag and freshness grow while ClickHouse is away, and an event that was visible before does not count', async () => {
+  const projector = start('run')
+  await writer.append([campaign('a')])
+  await drained(projector)
+  isBroken = () => true
+  aheadMs = 100_000
+  expect(await scrape(projector)).toMatchObject({ freshness_seconds: 0, [campaignLag]: 0, clickhouse_up: 0 })
+
+  await writer.append([campaign('b')])
+  await expect.poll(async () => (await scrape(projector))[campaignLag]).toBeGreaterThanOrEqual(100)
+  aheadMs = 500_000
+  const away = await scrape(projector)
+  expect(away[campaignLag]).toBeGreaterThanOrEqual(500)
+  expect(away.freshness_seconds).toBeGreaterThanOrEqual(500)
+
+  isBroken = () => false
+  await drained(projector)
+  expect(await scrape(projector)).toMatchObject({ freshness_seconds: 0, [campaignLag]: 0, clickhouse_up: 1 })
+})
+
+test('what a projector wrote that has died since counts in the freshness of the leader', async () => {
+  isBroken = isCampaignFold
+  const projector = start('run')
+  // Its events entered the log in the year 1970.
+  await createIngest(model.tables, databases, 'dead')([campaignEvent({ campaign_id: 'a' })])
+  await expect
+    .poll(async () => (await scrape(projector)).freshness_seconds)
+    .toBeGreaterThan(Date.now() / 1000 - 100)
+  isBroken = () => false
+  await expect.poll(async () => (await scrape(projector)).freshness_seconds).toBe(0)
+})
+
+test('a projector that does not lead knows when its events are visible', async () => {
+  const follower = start('follower', { leads: () => false })
+  await writer.append([campaign('a')])
+  await expect
+    .poll(async () => (await scrape(follower))['events_total{topic="campaigns",outcome="accepted"}'])
+    .toBe(1)
+  aheadMs = 50_000
+  const waiting = await scrape(follower)
+  expect(waiting).toMatchObject({ is_leader: 0, fold_completed_timestamp_seconds: 0 })
+  expect(waiting.freshness_seconds).toBeGreaterThanOrEqual(50)
+  const leader = start('leader', { poll: nothing })
+  await expect.poll(async () => (await scrape(follower)).freshness_seconds).toBe(0)
+  expect((await scrape(leader)).is_leader).toBe(1)
+})
+
+test('a projector that stopped says so, and the age of what it did not commit goes on growing', async () => {
+  await writer.append([noEvent])
+  const settings = { PLEDGEVIEW_REJECTS_MIN: '1', PLEDGEVIEW_REJECT_SHARE_MAX: '0.1' }
+  const projector = start('run', {}, settings)
+  await expect(projector.done).rejects.toThrow('Too many')
+  aheadMs = 1_000_000
+  const stopped = await scrape(projector)
+  expect(stopped.projector_running).toBe(0)
+  const ages = Object.entries(stopped).filter(([name]) => name.startsWith('lag_seconds'))
+  expect(Math.max(...ages.map(([, seconds]) => seconds))).toBeGreaterThanOrEqual(1_000)
+})
+
+test('a rebuild that is under way has its phase and the time since its last sign of life', async () => {
+  const projector = start('run')
+  const silence = 'rebuild_silent_seconds'
+  const phase = 'rebuild_phase{phase="folding"}'
+  await expect.poll(() => scrape(projector)).toMatchObject({ [silence]: 0, clickhouse_up: 1 })
+  const request = { kind: 'rebuild', files: [] } as unknown as RebuildRequest
+  const detail = { request, phaseMs: {} } as RebuildDetail
+  const state = { id: 'r', run: 'rebuilder', detail }
+  await writeRebuild(model.tables, databases, { ...state, phase: 'folding' })
+  const present = await scrape(projector)
+  expect(present[phase]).toBe(1)
+  await expect.poll(async () => (await scrape(projector))[silence]).toBeGreaterThan(0)
+  await writeRebuild(model.tables, databases, { ...state, phase: 'rebuilt' })
+  const ended = await scrape(projector)
+  expect(ended[phase]).toBeUndefined()
+  expect(ended[silence]).toBe(0)
+})
