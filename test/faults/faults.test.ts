@@ -83,8 +83,8 @@ describe(`two projectors and two query services, seed ${seed}`, { timeout: testM
   describe('at the end', () => {
     beforeAll(async () => {
       if (!requirement.isMet) return
-      await stage.settled()
-      await stage.traffic.pause()
+      // What is said after that would not be in the tables yet.
+      await stage.settled({ staysPaused: true })
     }, testMsMax)
 
     test('every page of both is what was said, and so is the copy of a poller', async () => {
