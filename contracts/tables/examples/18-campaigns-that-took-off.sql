@@ -1,7 +1,8 @@
 -- Which campaigns took off in a day?
 --
 -- A day with at least 10 new pledges, and at least three times as many as on the mean of up to seven days before. The first
--- day of a campaign in the history has nothing to compare with, so it is not found.
+-- day of a campaign has nothing to compare with, so it is not found. A day on which the history first showed a campaign that
+-- was older (opening_platform) says nothing of what is usual.
 SELECT
     c.title AS title,
     d.day AS day,
@@ -15,7 +16,8 @@ FROM
         day,
         new_pledge_count,
         new_pledged_platform,
-        avg(new_pledge_count) OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN 7 PRECEDING AND 1 PRECEDING) AS usual
+        avgIf(new_pledge_count, opening_platform = 0)
+            OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN 7 PRECEDING AND 1 PRECEDING) AS usual
     FROM crowdfunding.campaign_funding_days
 ) AS d
 INNER JOIN crowdfunding.campaigns AS c ON c.campaign_id = d.campaign_id

@@ -30,8 +30,9 @@ function reader(tables: Pick<Tables, 'rows'> = store.tables) {
 }
 
 test('it reads what the pictures show from the views', async () => {
-  const { pictures } = reader()
+  const { pictures, warnings } = reader()
   const { about, funding, categories, campaigns } = await pictures.read()
+  expect(warnings).toEqual([])
   expect(about).toMatchObject({ campaigns: 3 })
   expect(categories).toEqual([{ category: 'Art', ended: 2, funded: 1 }])
   expect(campaigns?.map(({ raised }) => raised)).toEqual([99, 50, 10.5])
@@ -88,7 +89,7 @@ test('what cannot be read is missing, the rest is there, and it is tried again o
   const first = await pictures.read()
   expect(first.campaigns).toBeUndefined()
   expect(first.categories).toHaveLength(1)
-  expect(warnings).toContainEqual(expect.stringContaining('the top campaigns cannot be read'))
+  expect(warnings).toEqual([expect.stringContaining('the top campaigns cannot be read')])
   const once = statements
   clock.advance(59_999)
   await pictures.read()

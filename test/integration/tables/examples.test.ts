@@ -1,0 +1,77 @@
+/**
+ * Every example of `contracts/tables/examples` runs as the data teams' user, on the demo platform with a history of 40 days, and
+ * its answer is what the events say.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { readExamples } from '../../../services/portal/data/examples.ts'
+import { sleep } from '../../../services/shared/sleep.ts'
+import { holdTablesIdentity } from '../../../services/shared/tables/identity.ts'
+import { migrate } from '../../../services/shared/tables/migrate.ts'
+import { defaultDatabases } from '../../../services/shared/tables/port.ts'
+import { secureViews } from '../../../services/shared/tables/roles.ts'
+import { askAsAnalyst } from '../../support/analyst.ts'
+import { type OwnTables, openOwnTables } from '../../support/clickhouse.ts'
+import { type Answer, answers, type Cell } from '../../support/examples/answers.ts'
+import { historyAnswers } from '../../support/examples/history-answers.ts'
+import { fillHistory } from '../../support/examples/history-rows.ts'
+import { dayMs, type ExampleWorld, exampleWorld } from '../../support/examples/world.ts'
+import { createIngest, createTestFoldWorker } from '../../support/model-tables.ts'
+
+const campaigns = 300
+const eventsPerBatch = 20_000
+/** The examples ask for today. No test may see two days. */
+const lastSecondsMs = 90_000
+
+const expected = { ...answers, ...historyAnswers }
+let own: OwnTables
+let world: ExampleWorld
+
+beforeAll(async () => {
+  const left = dayMs - (Date.now() % dayMs)
+  if (left < lastSecondsMs) await sleep(left)
+  own = await openOwnTables({ analyst: { password: '' } })
+  const { tables } = own
+  await migrate(tables, defaultDatabases)
+  await secureViews(tables, defaultDatabases)
+  await holdTablesIdentity(tables, defaultDatabases, { PLEDGEVIEW_PLATFORM_CURRENCY: 'USD' })
+  world = exampleWorld(Date.now(), campaigns)
+  const ingest = createIngest(tables, defaultDatabases)
+  for (let first = 0; first < world.events.length; first += eventsPerBatch)
+    await ingest(world.events.slice(first, first + eventsPerBatch))
+  const { foldWorker } = createTestFoldWorker(tables, defaultDatabases)
+  await foldWorker.acquireLeadership()
+  await foldWorker.fold()
+  await fillHistory(own, defaultDatabases, world)
+}, 240_000)
+afterAll(() => own?.close())
+
+test('every example has an answer here, and every answer an example', () => {
+  expect(readExamples('crowdfunding').map(({ name }) => name)).toEqual(Object.keys(expected).sort())
+})
+
+test.each(readExamples('crowdfunding'))('$name: its answer is what the events say', async ({ name, sql }) => {
+  const { status, text } = await askAsAnalyst(own.clickHouse.url, `${sql}\nFORMAT JSONCompactEachRow`)
+  expect({ status, text: status === 200 ? '' : text }).toEqual({ status: 200, text: '' })
+  const rows = text
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line) as unknown[])
+  const answer = expected[name]?.(world) ?? []
+  expect(rows.length).toBeGreaterThan(0)
+  expect(rows).toEqual(inDigitsOf(rows, answer))
+})
+
+/**
+ * The answer with the digits of the query. A rounded cell that differs by no more than half of its last digit takes the query's
+ * value: the sums of the server have another order.
+ */
+function inDigitsOf(rows: readonly (readonly unknown[])[], answer: Answer): unknown[][] {
+  return answer.map((row, index) => row.map((cell, column) => cellLike(rows[index]?.[column], cell)))
+}
+
+function cellLike(found: unknown, cell: Cell): unknown {
+  if (cell === null || typeof cell !== 'object') return cell
+  const { value, digits } = cell
+  const isClose = typeof found === 'number' && Math.abs(found - value) <= 0.5 * 10 ** -digits + 1e-6
+  return isClose ? found : value
+}
