@@ -1,5 +1,6 @@
 /** Reports what the ingest loop and the fold do, to the metrics and to the log. */
 import type { Logger } from 'pino'
+import { topics } from '../../contracts/events/event.ts'
 import { messageOf } from '../shared/message-of.ts'
 import type { Metrics } from '../shared/ops/metrics.ts'
 import type { FoldReport } from './fold/fold-worker.ts'
@@ -43,6 +44,7 @@ const setAsideTexts: Readonly<Record<SetAsideChange['event'], string>> = {
 }
 
 export function createObserver({ run, metrics, logger, now }: ObserverDependencies): Observer {
+  startCounters(metrics)
   return {
     onBatch(batch, { writeMs }) {
       for (const [topic, accepted] of Object.entries(batch.eventsByTopic)) {
@@ -133,4 +135,14 @@ export function createObserver({ run, metrics, logger, now }: ObserverDependenci
       logger[isGood ? 'info' : 'warn'](found, setAsideTexts[event])
     },
   }
+}
+
+/** Prometheus sees an increase only of a counter that it has seen before, so what alerts watch begins at 0. */
+function startCounters({ events, misplacedRecords, retries, clockSteps }: Metrics): void {
+  for (const topic of topics) {
+    for (const outcome of ['accepted', 'rejected']) events.inc({ topic, outcome }, 0)
+    misplacedRecords.inc({ topic }, 0)
+  }
+  for (const stage of ['schemas', 'ingest', 'fold', 'rewrite']) retries.inc({ stage }, 0)
+  for (const direction of ['back', 'forward']) clockSteps.inc({ direction }, 0)
 }
