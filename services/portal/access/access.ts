@@ -19,6 +19,8 @@ export interface Access extends AccessPorts {
   countSave: (account: Account) => Promise<void>
   /** Throws if the account asked for new keys too often. */
   countNewKey: (account: Account) => Promise<void>
+  /** As `countNewKey`, within a day. Removed keys stay in this count. Called only before a key is made. */
+  countMadeKey: (account: Account) => Promise<void>
   /** The accounts for which this process makes a key now: one at a time for each. */
   makingKeys: Set<string>
   /** The public address of the API, with `/api/v1`. */

@@ -36,7 +36,10 @@ export async function answerWithNewKey(
   await access.countNewKey(account)
   try {
     const result = await access.tokens.once(account.account_id, textField(request.body, 'token'), () =>
-      oneAtATime(access, account, make),
+      oneAtATime(access, account, async () => {
+        await access.countMadeKey(account)
+        return make()
+      }),
     )
     if (result.outcome === 'used') return sendProblem(reply, whatFailed, usedReason)
     if (result.outcome === 'too old') return sendProblem(reply, whatFailed, oldReason)

@@ -9,6 +9,7 @@ import type { PortalDependencies } from '../app.ts'
 import { csrfField } from '../http/csrf.ts'
 import { PageError } from '../http/page-error.ts'
 import { requireAccount } from '../http/session-hook.ts'
+import { defaultPortalKeysOptions } from '../keys/portal-keys.ts'
 import type { Account } from '../ports.ts'
 import { type Access, doneTexts, sendPage, signedIn } from './access.ts'
 import { withUsage } from './access-data.ts'
@@ -29,6 +30,13 @@ const tooManySaves = 'You changed integrations very often within an hour. Try ag
 /** How often an account may ask for a new key within an hour. Each waits for the log and the tables for seconds. */
 export const newKeysPerHourMax = 30
 const tooManyKeys = 'You asked for new keys very often within an hour. Try again in an hour.'
+const dayMs = 24 * hourMs
+/**
+ * How many keys the portal tries to make for an account within a day. The tables forget removed keys, and this count does not,
+ * so the bound also holds for an account that removes its integration after each key.
+ */
+export const madeKeysPerDayMax = defaultPortalKeysOptions.issuedPerDayMax
+const tooManyMadeKeys = 'You asked for many new keys within a day. Try again tomorrow. Nothing was changed.'
 const minuteMs = 60_000
 /** How many requests under /access an account may send within a minute. Each reads the tables. */
 export const requestsPerMinuteMax = 120
@@ -56,6 +64,7 @@ export async function registerAccessPages(
     makingKeys: new Set(),
     countSave: bound('integration-saves', savesPerHourMax, hourMs, tooManySaves),
     countNewKey: bound('new-keys', newKeysPerHourMax, hourMs, tooManyKeys),
+    countMadeKey: bound('made-keys', madeKeysPerDayMax, dayMs, tooManyMadeKeys),
     apiUrl: options.apiUrl,
   }
   await app.register(async pages => {

@@ -2,11 +2,13 @@
 import { request as httpRequest } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
 import {
+  madeKeysPerDayMax,
   newKeysPerHourMax,
   requestsPerMinuteMax,
   savesPerHourMax,
 } from '../../../services/portal/access/register-access-pages.ts'
 import type { PortalKey } from '../../../services/portal/ports.ts'
+import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
 import { keyPrefix } from '../../../services/shared/api-keys/credentials.ts'
 import { type AccessPortal, type Person, startAccessPortal } from '../../support/portal/access.ts'
 
@@ -320,6 +322,29 @@ describe('an account', () => {
       )
     expect(answers).toEqual([...Array(newKeysPerHourMax).fill(409), 429])
     expect(portal.calls.issuing).toBe(0)
+  })
+
+  it('has only so many keys made within a day, also if it removes the integration of each', async () => {
+    let now = Date.now()
+    const store = openSqliteStore({ path: ':memory:', now: () => now })
+    portal = await startAccessPortal({ store, now: () => now })
+    const person = await portal.signIn('a@example.com')
+    const createAndRemove = async () => {
+      const id = await addIntegration(person)
+      const { status } = await createKey(person, id)
+      await person.browser.post(`/access/integrations/${id}/remove`)
+      return status
+    }
+    const answers: number[] = []
+    for (let made = 0; made <= madeKeysPerDayMax; made++) answers.push(await createAndRemove())
+    expect(answers).toEqual([...Array(madeKeysPerDayMax).fill(200), 429])
+    expect(portal.keys.all).toEqual([])
+    expect(portal.calls.issuing).toBe(madeKeysPerDayMax)
+    now += 23 * 3_600_000
+    expect(await createAndRemove()).toBe(429)
+    now += 3_600_000
+    expect(await createAndRemove()).toBe(200)
+    await store.close()
   })
 
   it('opens only so many pages within a minute; others open theirs', async () => {
