@@ -1,36 +1,24 @@
 /** `pledgeview portal`, twice, on Kafka, ClickHouse and Redis, with a mail server. */
 import { randomBytes } from 'node:crypto'
-import type { AddressInfo } from 'node:net'
-import { text } from 'node:stream/consumers'
-import PostalMime from 'postal-mime'
-import { SMTPServer } from 'smtp-server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePort } from '../../services/shared/free-port.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { createBrowser } from '../support/portal/browser.ts'
+import { type MailServer, startMailServer } from '../support/portal/mail-server.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
 import { useDistributedServices } from '../support/services/distributed.ts'
 
 const services = useDistributedServices()
-const mails: string[] = []
-let mailServer: SMTPServer
+let mailServer: MailServer
 let deployment: Deployment
 
 beforeAll(async () => {
-  mailServer = new SMTPServer({
-    authOptional: true,
-    disabledCommands: ['STARTTLS'],
-    async onData(stream, _session, done) {
-      mails.push((await PostalMime.parse(await text(stream))).text ?? '')
-      done()
-    },
-  })
-  await new Promise<void>(resolve => mailServer.listen(0, '127.0.0.1', resolve))
+  mailServer = await startMailServer()
 })
 
 afterAll(async () => {
   await deployment?.stop()
-  await new Promise(resolve => mailServer.close(() => resolve(undefined)))
+  await mailServer.close()
 })
 
 test('a person signs in at one portal and is signed in at the other', { timeout: 180_000 }, async () => {
@@ -41,7 +29,7 @@ test('a person signs in at one portal and is signed in at the other', { timeout:
     PLEDGEVIEW_PORTAL_URL: portalUrl,
     PLEDGEVIEW_API_URL: 'http://127.0.0.1:8080/api/v1',
     PLEDGEVIEW_PORTAL_KEY: randomBytes(32).toString('hex'),
-    PLEDGEVIEW_SMTP_URL: `smtp://127.0.0.1:${(mailServer.server.address() as AddressInfo).port}`,
+    PLEDGEVIEW_SMTP_URL: mailServer.url,
   }
   const portals: ServiceProcess[] = []
   const ports: number[] = []
@@ -56,7 +44,7 @@ test('a person signs in at one portal and is signed in at the other', { timeout:
   const [first, second] = ports.map(port => createBrowser(`http://127.0.0.1:${port}`, cookies))
   await first?.get('/sign-in')
   expect(await first?.post('/sign-in', { email: 'ada@example.com' })).toMatchObject({ status: 303 })
-  const code = /^ {4}(\d{4} \d{4})$/m.exec(mails.at(-1) ?? '')?.[1] ?? ''
+  const code = /^ {4}(\d{4} \d{4})$/m.exec(mailServer.mails.at(-1)?.email.text ?? '')?.[1] ?? ''
   await first?.get('/sign-in/code')
   expect(await first?.post('/sign-in/code', { code })).toMatchObject({ status: 303, location: '/access' })
   // The other portal reads the new account from Kafka.

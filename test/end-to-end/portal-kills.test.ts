@@ -4,43 +4,30 @@
  */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
-import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
-import PostalMime from 'postal-mime'
-import { SMTPServer } from 'smtp-server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePort } from '../../services/shared/free-port.ts'
 import { openTables } from '../../services/shared/tables/clickhouse.ts'
 import { settingsFor } from '../support/clickhouse.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { type Answer, type Browser, createBrowser, submit } from '../support/portal/browser.ts'
+import { type MailServer, startMailServer } from '../support/portal/mail-server.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
 import { useDistributedServices } from '../support/services/distributed.ts'
 
 const services = useDistributedServices()
-const mails: { to: string; text: string }[] = []
 // From before the key is in the log to after the page is sent.
 const killsAfterMs = [0, 150, 400, 900, 2_500]
-let mailServer: SMTPServer
+let mailServer: MailServer
 let deployment: Deployment
 
 beforeAll(async () => {
-  mailServer = new SMTPServer({
-    authOptional: true,
-    disabledCommands: ['STARTTLS'],
-    async onData(stream, { envelope }, done) {
-      const mail = await PostalMime.parse(await text(stream))
-      mails.push({ to: envelope.rcptTo[0]?.address ?? '', text: mail.text ?? '' })
-      done()
-    },
-  })
-  await new Promise<void>(resolve => mailServer.listen(0, '127.0.0.1', resolve))
+  mailServer = await startMailServer()
 })
 
 afterAll(async () => {
   await deployment?.stop()
-  await new Promise(resolve => mailServer.close(() => resolve(undefined)))
+  await mailServer.close()
 })
 
 test('portals that are killed between a click and its answer', { timeout: 420_000 }, async () => {
@@ -53,7 +40,7 @@ test('portals that are killed between a click and its answer', { timeout: 420_00
     PLEDGEVIEW_PORTAL_URL: `http://127.0.0.1:${await freePort()}`,
     PLEDGEVIEW_API_URL: 'http://127.0.0.1:8080/api/v1',
     PLEDGEVIEW_PORTAL_KEY: randomBytes(32).toString('hex'),
-    PLEDGEVIEW_SMTP_URL: `smtp://127.0.0.1:${(mailServer.server.address() as AddressInfo).port}`,
+    PLEDGEVIEW_SMTP_URL: mailServer.url,
   }
   const ports = [await freePort(), await freePort()]
   const start = (port: number) =>
@@ -122,8 +109,9 @@ test('portals that are killed between a click and its answer', { timeout: 420_00
       return browser
     }
     await submit(at(0), '/sign-in', /^\/sign-in$/, { email })
-    await expect.poll(() => mails.filter(({ to }) => to === email)).toHaveLength(1)
-    const code = /^ {4}(\d{4} \d{4})$/m.exec(mails.find(({ to }) => to === email)?.text ?? '')?.[1] ?? ''
+    const mailsTo = () => mailServer.mails.filter(({ to }) => to.includes(email))
+    await expect.poll(mailsTo).toHaveLength(1)
+    const code = /^ {4}(\d{4} \d{4})$/m.exec(mailsTo()[0]?.email.text ?? '')?.[1] ?? ''
     expect(await submit(at(0), '/sign-in/code', /^\/sign-in\/code$/, { code })).toMatchObject({ status: 303 })
     return { email, at }
   }
