@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readExamples } from '../../../services/portal/data/examples.ts'
+import { createDataPicturesReader } from '../../../services/portal/data/pictures.ts'
 import { sleep } from '../../../services/shared/sleep.ts'
 import { holdTablesIdentity } from '../../../services/shared/tables/identity.ts'
 import { migrate } from '../../../services/shared/tables/migrate.ts'
@@ -59,6 +60,37 @@ test.each(readExamples('crowdfunding'))('$name: its answer is what the events sa
   const answer = expected[name]?.(world) ?? []
   expect(rows.length).toBeGreaterThan(0)
   expect(rows).toEqual(inDigitsOf(rows, answer))
+})
+
+test('the pictures of the portal show the same', async () => {
+  const warnings: string[] = []
+  const pictures = createDataPicturesReader({
+    tables: own.tables,
+    databases: defaultDatabases,
+    now: Date.now,
+    warn: message => warnings.push(message),
+  })
+  const { about, funding, categories, campaigns } = await pictures.read()
+  expect(warnings).toEqual([])
+  expect(about).toMatchObject({ currency: 'USD', campaigns: world.shown.length })
+  expect(about?.history_from).toBe(new Date((world.days[0] ?? 0) * dayMs).toISOString().slice(0, 10))
+  expect(funding?.per).toBe('day')
+  const days = historyAnswers['17-funding-by-day']?.(world) ?? []
+  const points = (funding?.points ?? []).map(({ day, pledges, raised }) => [day, pledges, raised])
+  expect(points).toEqual(
+    inDigitsOf(
+      points,
+      days.map(day => day.slice(0, 3)),
+    ),
+  )
+  const byCategory = answers['03-success-rate-by-category']?.(world) ?? []
+  expect(categories?.map(({ category, ended, funded }) => [category, ended, funded]).sort()).toEqual(
+    byCategory.map(row => row.slice(0, 3)).sort(),
+  )
+  const top = world.shown.toSorted((a, b) => b.platform - a.platform).slice(0, 10)
+  expect(campaigns?.map(({ title, raised }) => [title, raised])).toEqual(
+    top.map(({ title, platform }) => [title, platform]),
+  )
 })
 
 /**
