@@ -44,6 +44,7 @@ export interface RunOptions {
   stdin?: string
   cwd?: string
   environment?: Readonly<Record<string, string>>
+  msMax?: number
 }
 
 /** What a program prints on stdout. Throws with the end of its output if it fails. */
@@ -52,7 +53,7 @@ export async function outputOf(
   args: readonly string[],
   options: RunOptions = {},
 ): Promise<string> {
-  const { code, stdout, stderr } = await start(program, args, { ...options, msMax: runMsMax })
+  const { code, stdout, stderr } = await start(program, args, { msMax: runMsMax, ...options })
   if (code === 0) return stdout
   throw new Error(`${program} ended with ${code}: ${`${stdout}\n${stderr}`.slice(-4_000)}`)
 }

@@ -21,7 +21,9 @@ interface About {
   campaigns: number
 }
 
-const horizonMs = 400
+// as_of moves each quarter of it. On a busy machine a statement may take half of it.
+const horizonMs = 4_000
+const readingsMax = 5_000
 const directory = makeTestDirectory()
 
 afterAll(() => directory.remove())
@@ -77,7 +79,7 @@ describe('while a process fills the tables', () => {
 
   test('as_of moves on although nothing changes, and freshness_seconds is its age', async () => {
     const first = await aboutNow(model)
-    await expect.poll(async () => (await aboutNow(model)).as_of).toBeGreaterThan(first.as_of + horizonMs)
+    await expect.poll(async () => (await aboutNow(model)).as_of).toBeGreaterThan(first.as_of + horizonMs / 4)
     const before = Date.now()
     const { as_of, freshness_seconds } = await aboutNow(model)
     const readAt = as_of + freshness_seconds * 1_000
@@ -95,16 +97,17 @@ describe('while a process fills the tables', () => {
           pledgeEvent({ campaign_id: 'a', pledge_id }),
         ].map(newRecordOf),
       )
-    }, 15)
+    }, 50)
     const readings: { asOf: number; rows: Map<string, number> }[] = []
-    for (let reading = 0; reading < 60; reading++) {
+    while (new Set(readings.map(({ asOf }) => asOf)).size < 4 && readings.length < readingsMax) {
       const { as_of: asOf } = await aboutNow(model)
       readings.push({ asOf, rows: await readStamps(model) })
     }
     clearInterval(appending)
     await model.whenDrained()
     readings.push({ asOf: 0, rows: await readStamps(model) })
-    expect(new Set(readings.flatMap(({ rows }) => [...rows.values()])).size).toBeGreaterThan(10)
+    expect(new Set(readings.flatMap(({ rows }) => [...rows.values()])).size).toBeGreaterThan(2)
+    expect(readings.length).toBeLessThan(readingsMax)
     for (const [index, { asOf, rows }] of readings.entries()) {
       for (const later of readings.slice(index + 1)) {
         for (const [id, stamp] of later.rows) {
