@@ -6,7 +6,7 @@ import { chromiumProgram, openChromium, openWindow } from './chromium.ts'
 import { lookAt } from './look.ts'
 import { type Portal, shellWithCurl, startPortal, statusOf } from './service.ts'
 import { addIntegration, createKey, openKey, replaceKey, revokeKey, signUp, waitForUsage } from './steps.ts'
-import { tourAccess, tourAccount, tourPublicPages } from './tour.ts'
+import { openExample, tourAccess, tourAccount, tourPublicPages } from './tour.ts'
 
 let portal: Portal
 let browser: Browser
@@ -95,6 +95,14 @@ test('every other page is without serious faults for people with disabilities, o
   expect(complaints).toEqual([])
   await close()
 }, 600_000)
+
+test('a question of the page for data teams opens in the play page, and runs there', async () => {
+  const { page, complaints, close } = await openWindow(browser, { scripts: true })
+  await openExample(page, portal)
+  // The play page is ClickHouse's own: it asks for things that analysts may not see.
+  expect(complaints.filter(complaint => complaint.startsWith(portal.url))).toEqual([])
+  await close()
+}, 180_000)
 
 test('a browser without scripts gets no page that scrolls sideways, and the curl line of the explorer', async () => {
   const { page, complaints, close } = await openWindow(browser, { scripts: false })

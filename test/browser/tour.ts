@@ -10,7 +10,6 @@ export async function tourPublicPages(page: Page, { url }: Portal, look: Look): 
     await page.goto(`${url}/${name}`)
     await look(name)
   }
-  await openExample(page, url)
   await page.goto(`${url}/sign-in`)
   await page.getByLabel('E-mail address').fill('ada..l@example.com')
   await page.getByRole('button', { name: 'Send me a code' }).click()
@@ -22,7 +21,7 @@ export async function tourPublicPages(page: Page, { url }: Portal, look: Look): 
 }
 
 /** From a question of the page for data teams to its answer in ClickHouse's play page. */
-async function openExample(page: Page, url: string): Promise<void> {
+export async function openExample(page: Page, { url }: Portal): Promise<void> {
   const question = 'Which currencies do campaigns use'
   await page.goto(`${url}/data`)
   await page.getByRole('img', { name: 'Top campaigns' }).waitFor()
