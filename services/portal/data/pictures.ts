@@ -30,6 +30,8 @@ export interface DataPicturesDependencies {
 const keptMs = 60_000
 /** Beyond this a reading is not shown any more, ms. */
 const shownMsMax = 900_000
+/** Both, for a reading without any campaign, ms: a new platform is just being loaded. */
+const emptyMsMax = 2_000
 /** How long a page waits, ms. */
 const waitMsMax = 4_000
 /** Each statement has a bound of 10 s of its own (sql/). */
@@ -53,17 +55,20 @@ export function createDataPicturesReader(dependencies: DataPicturesDependencies)
   let kept: { pictures: DataPictures; readAt: number } | undefined
   let running: Promise<void> | undefined
   const age = (): number => (kept ? now() - kept.readAt : Number.POSITIVE_INFINITY)
+  /** Whether the last reading is younger than this. */
+  const isYounger = (ms: number): boolean =>
+    age() < (kept?.pictures.about?.campaigns === 0 ? Math.min(ms, emptyMsMax) : ms)
 
   return {
     async read() {
-      if (age() >= keptMs) {
+      if (!isYounger(keptMs)) {
         running ??= readAll(dependencies).then(pictures => {
           kept = { pictures, readAt: now() }
           running = undefined
         })
       }
-      if (running && age() >= shownMsMax) await within(waitMsMax, running)
-      return kept && age() < shownMsMax ? kept.pictures : nothing
+      if (running && !isYounger(shownMsMax)) await within(waitMsMax, running)
+      return kept && isYounger(shownMsMax) ? kept.pictures : nothing
     },
   }
 }

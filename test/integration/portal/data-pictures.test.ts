@@ -77,6 +77,22 @@ test('however many people open the page, the tables are read once a minute, one 
   expect(atOnceMost).toBe(1)
 })
 
+test('while there is no campaign yet, the tables are read again after two seconds', async () => {
+  let isEmpty = true
+  const { pictures, clock } = reader({
+    async rows<T>(...args: Parameters<Tables['rows']>) {
+      const rows = await store.tables.rows<T>(...args)
+      return isEmpty ? rows.map(row => ({ ...row, campaigns: 0 })) : rows
+    },
+  })
+  expect((await pictures.read()).about?.campaigns).toBe(0)
+  isEmpty = false
+  clock.advance(1_999)
+  expect((await pictures.read()).about?.campaigns).toBe(0)
+  clock.advance(1)
+  expect((await pictures.read()).about?.campaigns).toBe(3)
+})
+
 test('what cannot be read is missing, the rest is there, and it is tried again only after the minute', async () => {
   let statements = 0
   const { pictures, clock, warnings } = reader({
