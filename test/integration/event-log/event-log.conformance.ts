@@ -6,17 +6,35 @@
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
-  type Delivery,
   type EventReader,
   type EventWriter,
-  type LogRecord,
   type NewRecord,
-  type PollBounds,
   type Reject,
   SupersededAssignment,
 } from '../../../services/shared/event-log/port.ts'
 import type { LogAddress } from './event-log-child.ts'
 import { startChild } from './event-log-process.ts'
+import {
+  ascending,
+  byOffset,
+  byText,
+  byTopic,
+  bytesOf,
+  generous,
+  lastOf,
+  never,
+  numbersOf,
+  partitionsOf,
+  plain,
+  plainReject,
+  pledge,
+  pledges,
+  range,
+  readAll,
+  readDeliveries,
+  readRecords,
+  waitingByTopic,
+} from './event-log-records.ts'
 
 /** A fresh, empty log. */
 export interface LogUnderTest {
@@ -31,9 +49,6 @@ export interface LogUnderTest {
   appendsWhole: boolean
   remove(): Promise<void>
 }
-
-const generous: PollBounds = { recordsMax: 10_000, bytesMax: 64 * 1024 ** 2, waitMsMax: 10_000 }
-const never = new AbortController().signal
 
 export function describeEventLog(name: string, open: () => Promise<LogUnderTest>): void {
   describe(`the event log ${name}`, () => {
@@ -268,111 +283,4 @@ export function describeEventLog(name: string, open: () => Promise<LogUnderTest>
       })
     })
   })
-}
-
-function pledge(number: number, value: Uint8Array = Buffer.from(`${number}`)): NewRecord {
-  return { topic: 'pledges', key: Buffer.from('c_1'), value }
-}
-
-function pledges(from: number, count: number): NewRecord[] {
-  return range(from, from + count).map(number => pledge(number))
-}
-
-/** Polls until so many records have come. Throws when the log has no more. */
-async function readDeliveries(
-  reader: EventReader,
-  count: number,
-  bounds = generous,
-): Promise<[Delivery, ...Delivery[]]> {
-  const deliveries: Delivery[] = []
-  for (let left = count; left > 0; ) {
-    const delivery = await reader.poll(bounds, never)
-    if (delivery.records.length === 0) throw new Error(`${left} of ${count} records never came`)
-    left -= delivery.records.length
-    deliveries.push(delivery)
-  }
-  const [first, ...rest] = deliveries
-  if (!first) throw new Error('no records were asked for')
-  return [first, ...rest]
-}
-
-async function readRecords(reader: EventReader, count: number, bounds = generous): Promise<LogRecord[]> {
-  return (await readDeliveries(reader, count, bounds)).flatMap(({ records }) => records)
-}
-
-/** Reads to the end of a log that gets no more records. */
-async function readAll(reader: EventReader): Promise<LogRecord[]> {
-  const waiting = (await reader.lag()).reduce((sum, { committed, end }) => sum + end - committed, 0)
-  return readRecords(reader, waiting)
-}
-
-async function waitingByTopic(reader: EventReader): Promise<Record<string, number>> {
-  const waiting: Record<string, number> = {}
-  for (const { topic, committed, end } of await reader.lag())
-    waiting[topic] = (waiting[topic] ?? 0) + end - committed
-  return waiting
-}
-
-function partitionsOf(records: readonly LogRecord[]): LogRecord[][] {
-  return [...Map.groupBy(records, ({ topic, partition }) => `${topic}/${partition}`).values()]
-}
-
-function lastOf<T>(items: readonly T[]): T {
-  const last = items.at(-1)
-  if (last === undefined) throw new Error('there is none')
-  return last
-}
-
-function numbersOf(records: readonly LogRecord[]): number[] {
-  return records.map(({ value }) => Number(Buffer.from(value ?? []).toString()))
-}
-
-function bytesOf(records: readonly LogRecord[]): number {
-  return records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0)
-}
-
-function plain({ topic, key, value }: NewRecord): string {
-  return JSON.stringify([topic, hex(key), hex(value)])
-}
-
-function plainReject({ record, reason }: Reject) {
-  const { topic, partition, offset, appendedAt, headers = {} } = record
-  const headerTexts = Object.entries(headers).map(([name, bytes]) => [name, hex(bytes)])
-  return {
-    topic,
-    partition,
-    offset,
-    appendedAt,
-    key: hex(record.key),
-    value: hex(record.value),
-    headerTexts,
-    reason,
-  }
-}
-
-function hex(bytes: Uint8Array | null): string | null {
-  return bytes === null ? null : Buffer.from(bytes).toString('hex')
-}
-
-function range(from: number, to: number): number[] {
-  return Array.from({ length: to - from }, (_, index) => from + index)
-}
-
-function ascending(a: number, b: number): number {
-  return a - b
-}
-
-function byText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0
-}
-
-function byOffset(
-  a: { topic: string; partition: number; offset: number },
-  b: { topic: string; partition: number; offset: number },
-): number {
-  return byTopic(a, b) || a.offset - b.offset
-}
-
-function byTopic(a: { topic: string; partition: number }, b: { topic: string; partition: number }): number {
-  return byText(a.topic, b.topic) || a.partition - b.partition
 }
