@@ -1,0 +1,149 @@
+/**
+ * The Grafana boards: each query of ClickHouse runs on the demo platform as the data teams' user and has an answer, and each
+ * query of Prometheus is valid and asks for metrics that the program has. board-types.test.ts checks the files themselves.
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createProjectorGauges } from '../../../services/projector/gauges.ts'
+import { createMetrics } from '../../../services/shared/ops/metrics.ts'
+import { sleep } from '../../../services/shared/sleep.ts'
+import { holdTablesIdentity } from '../../../services/shared/tables/identity.ts'
+import { migrate } from '../../../services/shared/tables/migrate.ts'
+import { defaultDatabases } from '../../../services/shared/tables/port.ts'
+import { secureViews } from '../../../services/shared/tables/roles.ts'
+import { askAsAnalyst } from '../../support/analyst.ts'
+import { expandPromQl, expandSql, promQueries, sqlQueries } from '../../support/boards/boards.ts'
+import { type OwnTables, openOwnTables } from '../../support/clickhouse.ts'
+import { fillHistory } from '../../support/examples/history-rows.ts'
+import { dayMs, type ExampleWorld, exampleWorld } from '../../support/examples/world.ts'
+import { createIngest, createTestFoldWorker } from '../../support/model-tables.ts'
+import { needs } from '../../support/requirements.ts'
+
+const campaigns = 60
+/** The boards show today. No test may see two days. */
+const lastSecondsMs = 60_000
+const day = (ms: number) => new Date(ms).toISOString().slice(0, 10)
+
+describe('the queries of ClickHouse', () => {
+  let own: OwnTables
+  let world: ExampleWorld
+
+  beforeAll(async () => {
+    const left = dayMs - (Date.now() % dayMs)
+    if (left < lastSecondsMs) await sleep(left)
+    own = await openOwnTables({ analyst: { password: '' } })
+    const { tables } = own
+    await migrate(tables, defaultDatabases)
+    await secureViews(tables, defaultDatabases)
+    await holdTablesIdentity(tables, defaultDatabases, { PLEDGEVIEW_PLATFORM_CURRENCY: 'USD' })
+    world = exampleWorld(Date.now(), campaigns)
+    await createIngest(tables, defaultDatabases)(world.events)
+    const { foldWorker } = createTestFoldWorker(tables, defaultDatabases)
+    await foldWorker.acquireLeadership()
+    await foldWorker.fold()
+    await fillHistory(own, defaultDatabases, world)
+  }, 240_000)
+  afterAll(() => own?.close())
+
+  interface Answer {
+    meta: { name: string; type: string }[]
+    data: unknown[][]
+  }
+
+  async function ask(text: string, campaign?: string): Promise<Answer> {
+    const live = world.shown.find(({ status, tiers }) => status === 'LIVE' && tiers.length > 0)
+    const sql = expandSql(text, {
+      from: day(world.now - 30 * dayMs),
+      to: day(world.now),
+      variables: {
+        category: [...new Set(world.shown.map(({ category }) => category))],
+        campaign: [campaign ?? live?.id ?? ''],
+      },
+    })
+    const { status, text: body } = await askAsAnalyst(own.clickHouse.url, `${sql}\nFORMAT JSONCompact`)
+    expect({ status, error: status === 200 ? '' : body }).toEqual({ status: 200, error: '' })
+    return JSON.parse(body) as Answer
+  }
+
+  test.each(sqlQueries())('$name', async ({ text, isTimeSeries }) => {
+    const { meta, data } = await ask(text)
+    expect(data.length).toBeGreaterThan(0)
+    // Grafana cannot draw a decimal.
+    for (const { type } of meta) expect(type).not.toContain('Decimal')
+    if (!isTimeSeries) return
+    expect(meta[0]?.type).toBe('Date')
+    const days = data.map(([first]) => String(first))
+    expect(days).toEqual(days.toSorted())
+  })
+
+  test('the sum of the platform is that of its events', async () => {
+    const { text } = sqlQueries().find(({ name }) => name === 'platform.json: Raised') ?? { text: '' }
+    const { data } = await ask(text)
+    const raised = world.shown.reduce((sum, { platform }) => sum + platform, 0)
+    expect(Number(data[0]?.[0])).toBeCloseTo(raised, 1)
+  })
+
+  test('a campaign is a value, and never a part of the statement', async () => {
+    const { text } = sqlQueries().find(({ name }) => name === 'campaign.json: Backers') ?? { text: '' }
+    expect((await ask(text, "x' OR 1 = 1 --")).data).toEqual([])
+  })
+})
+
+describe('the queries of Prometheus', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pledgeview-boards-'))
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  const promtool = {
+    isMet: spawnSync('promtool', ['--version']).status === 0,
+    reason: 'promtool is not installed (Debian: prometheus)',
+  }
+
+  async function namesOfMetrics(): Promise<Set<string>> {
+    const metrics = createMetrics()
+    createProjectorGauges({
+      metrics,
+      now: Date.now,
+      isRunning: () => true,
+      isLeading: () => true,
+      lastFold: () => undefined,
+      oldestUncommitted: () => [],
+      unfolded: { read: async () => {}, waitsSince: () => undefined },
+      lag: async () => [],
+      rebuild: async () => undefined,
+    })
+    const known = await metrics.registry.getMetricsAsJSON()
+    return new Set(
+      known.flatMap(({ name, type }) =>
+        type === 'histogram' ? ['bucket', 'sum', 'count'].map(part => `${name}_${part}`) : [name],
+      ),
+    )
+  }
+
+  test('those of the boards and of the alert rules ask for metrics that the program has', async () => {
+    const rules = new URL('../../../deploy/alerts/pledgeview.rules.yml', import.meta.url)
+    const texts = [...promQueries().map(({ text }) => text), readFileSync(rules, 'utf8')]
+    const asked = texts.flatMap(
+      text => text.match(/\b(?:pledgeview|process|nodejs)_[a-z0-9_]+(?=[{[)\s,<>=]|$)/gm) ?? [],
+    )
+    expect(new Set(asked).size).toBeGreaterThan(25)
+    const there = await namesOfMetrics()
+    expect([...new Set(asked)].filter(name => !there.has(name))).toEqual([])
+  })
+
+  test('are valid', context => {
+    needs(context, promtool)
+    const rules = promQueries()
+      .filter(({ text }) => !text.startsWith('label_values('))
+      .map(({ text }, index) => ({ record: `board:query:${index}`, expr: expandPromQl(text) }))
+    expect(rules.length).toBeGreaterThan(30)
+    for (const { expr } of rules) expect(expr).not.toContain('$')
+    const file = join(folder, 'rules.yml')
+    // JSON is YAML.
+    writeFileSync(file, JSON.stringify({ groups: [{ name: 'boards', rules }] }))
+    const { status, stdout, stderr } = spawnSync('promtool', ['check', 'rules', file], { encoding: 'utf8' })
+    expect({ status, errors: status === 0 ? '' : stdout + stderr }).toEqual({ status: 0, errors: '' })
+  })
+})
