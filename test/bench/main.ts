@@ -1,9 +1,10 @@
 /**
- * `npm run bench [-- ingest|api|cold|lists|keys|analysts|rebuild|kafka ...] [--json]`: figures, compared with the design's targets.
+ * `npm run bench [-- NAME ...] [--json]`: figures, compared with the design's targets. NAME is ingest, api, cold, lists, keys,
+ * analysts, questions, rebuild or kafka.
  *
- * Without a name, the short embedded benches run. `rebuild` takes about twenty minutes, or less with a smaller platform
- * (`--campaigns` and `--pledges`). `kafka` stands for three benches (kafka-ingest, kafka-freshness, kafka-memory), which need
- * Java and Maven and take minutes.
+ * Without a name, the short embedded benches run. `questions` takes some minutes and `rebuild` about twenty, or less with a
+ * smaller platform (`--campaigns` and `--pledges`). `kafka` stands for three benches (kafka-ingest, kafka-freshness,
+ * kafka-memory), which need Java and Maven and take minutes.
  *
  * Speed is a figure and not a test: the exit code is 0 unless a bench could not be run.
  */
@@ -21,6 +22,7 @@ import { benchKeys } from './keys.ts'
 import { benchLists } from './lists.ts'
 import { describeMachine, machineText } from './machine.ts'
 import type { PlatformSize } from './platform.ts'
+import { benchQuestions } from './questions.ts'
 import { benchRebuild, rebuildSize } from './rebuild.ts'
 import { type BenchReport, reportObject, reportText } from './report.ts'
 import { createWorkspace, type Workspace } from './workspace.ts'
@@ -36,6 +38,7 @@ const embedded: Readonly<Record<string, Bench>> = {
   analysts: benchAnalysts,
 }
 const long: Readonly<Record<string, Bench>> = {
+  questions: workspace => benchQuestions(workspace, platformSize()),
   rebuild: workspace => benchRebuild(workspace, platformSize()),
 }
 const kafka: Readonly<Record<string, Bench>> = {

@@ -1,0 +1,99 @@
+/**
+ * How long the data teams' questions take at 400,000 campaigns and 10 M pledges: the examples of `contracts/tables/examples`,
+ * the pictures of the portal, and the panels of the boards, one after the other, as the data teams' user, with its bounds.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { readExamples } from '../../services/portal/data/examples.ts'
+import { nameDatabases } from '../../services/shared/tables/migrate.ts'
+import { defaultDatabases } from '../../services/shared/tables/port.ts'
+import { askAsAnalyst } from '../support/analyst.ts'
+import { expandSql, sqlQueries } from '../support/boards/boards.ts'
+import { startBenchProcess } from './bench-process.ts'
+import { campaignIdOf, type PlatformSize } from './platform.ts'
+import type { QuestionsInput, QuestionsReady } from './questions-service.ts'
+import { type BenchReport, figureOf } from './report.ts'
+import { summarize } from './samples.ts'
+import type { Workspace } from './workspace.ts'
+
+interface Question {
+  name: string
+  sql: string
+}
+
+const startMsMax = 900_000
+const turns = 3
+/** Above this a question has to say why. */
+const msMax = 1_000
+
+/** What the boards show, ms. */
+const shownMs = 30 * 86_400_000
+/** Of the bench's platform (cold-campaigns.sql). */
+const categories = 15
+
+const pictures = new URL('../../services/portal/data/sql/', import.meta.url)
+
+export async function benchQuestions(workspace: Workspace, size: PlatformSize): Promise<BenchReport> {
+  const input: QuestionsInput = { directory: workspace.directory('questions'), ...size }
+  const service = await startBenchProcess<QuestionsReady>({
+    script: 'questions-service.ts',
+    input,
+    msMax: startMsMax,
+  })
+  try {
+    const { sqlUrl, historyRows } = service.ready
+    const samples = new Map<string, number[]>()
+    // The first turn reads from disk and is not counted.
+    for (let turn = 0; turn <= turns; turn++) {
+      for (const { name, sql } of questions()) {
+        const ms = await millisecondsOf(sqlUrl, name, sql)
+        if (turn > 0) samples.set(name, [...(samples.get(name) ?? []), ms])
+      }
+    }
+    return {
+      bench: 'questions',
+      notes: [
+        `${size.campaigns} campaigns with 5 tiers each, ${size.pledges} pledges, and ${historyRows} rows of history in two years;`,
+        `one query at a time as the data teams' user. The figure is the median of ${turns} turns.`,
+      ],
+      figures: [...samples].map(([name, times]) => figureOf(name, 'ms', summarize(times), { atMost: msMax })),
+    }
+  } finally {
+    await service.end()
+  }
+}
+
+function questions(): Question[] {
+  const drawn = readdirSync(pictures).map(file => ({
+    name: `picture ${file.replace('.sql', '')}`,
+    // The data teams' user has bounds of its own, and may not ask for more.
+    sql: nameDatabases(readFileSync(new URL(file, pictures), 'utf8'), defaultDatabases).replace(
+      /^SETTINGS .*$/m,
+      '',
+    ),
+  }))
+  const panels = sqlQueries().map(({ name, text }) => ({
+    name,
+    sql: expandSql(text, {
+      from: dayOf(Date.now() - shownMs),
+      to: dayOf(Date.now()),
+      variables: {
+        category: Array.from({ length: categories }, (_, n) => `Category ${n}`),
+        campaign: [campaignIdOf(1)],
+      },
+    }),
+  }))
+  return [...readExamples(defaultDatabases.views), ...drawn, ...panels]
+}
+
+function dayOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10)
+}
+
+/** Throws if the query fails: a time without an answer is no time. */
+async function millisecondsOf(sqlUrl: string, name: string, sql: string): Promise<number> {
+  const startedMs = performance.now()
+  const { status, text } = await askAsAnalyst(sqlUrl, sql)
+  const elapsedMs = performance.now() - startedMs
+  if (status !== 200) throw new Error(`${name} answered ${status}: ${text.slice(0, 500)}`)
+  return elapsedMs
+}
