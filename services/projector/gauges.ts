@@ -21,6 +21,8 @@ export interface GaugeDependencies {
   oldestUncommitted: () => OldestRecord[]
   unfolded: Pick<Unfolded, 'read' | 'waitsSince'>
   lag: () => Promise<PartitionLag[]>
+  /** `undefined`: not known. */
+  rejectCount: () => Promise<number | undefined>
   rebuild: () => Promise<RebuildUnderWay | undefined>
 }
 
@@ -33,7 +35,7 @@ export interface RebuildUnderWay {
 
 /** Registers the gauges. Resolves, at each call, when what has to be asked for a scrape was asked. It never throws. */
 export function createProjectorGauges(dependencies: GaugeDependencies): () => Promise<void> {
-  const { metrics, lag, unfolded, rebuild } = dependencies
+  const { metrics, lag, rejectCount, unfolded, rebuild } = dependencies
   registerClocked(dependencies)
   const gauges = registerAsked(metrics)
 
@@ -44,6 +46,8 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     for (const { topic, partition, committed, end } of partitions) {
       metrics.lag.set({ topic, partition }, end - committed)
     }
+    const rejects = await rejectCount()
+    if (rejects !== undefined) gauges.rejects.set(rejects)
   }
 
   async function readTables(): Promise<void> {
@@ -132,6 +136,10 @@ function registerAsked(metrics: Metrics) {
     clickhouseUp: gaugeOf(metrics, {
       name: 'pledgeview_clickhouse_up',
       help: 'Whether ClickHouse answered the projector at this scrape: 1 or 0',
+    }),
+    rejects: gaugeOf(metrics, {
+      name: 'pledgeview_rejects_stored',
+      help: 'Records in the dead-letter queue. A retry leaves them there; on Kafka, one that was stored twice counts twice',
     }),
     rebuildPhase: gaugeOf(metrics, {
       name: 'pledgeview_rebuild_phase',

@@ -140,6 +140,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     oldestUncommitted: uncommitted.oldest,
     unfolded,
     lag: () => reader.lag(),
+    rejectCount: async () => reader.rejectCount?.(),
     rebuild: dependencies.rebuild ?? (async () => undefined),
   })
 

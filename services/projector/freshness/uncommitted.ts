@@ -102,6 +102,7 @@ export function watchUncommitted(reader: EventReader, now: () => number): Uncomm
         noteLag(lag)
         return lag
       },
+      ...(reader.rejectCount && { rejectCount: () => reader.rejectCount?.() ?? Promise.resolve(0) }),
       reject: rejects => reader.reject(rejects),
       leads: () => reader.leads(),
       close: () => reader.close(),

@@ -95,6 +95,11 @@ export interface EventReader {
   commit(assignment: string, positions: readonly Position[]): Promise<void>
   /** Stores rejects with their original bytes. The same record is stored once, even if it is passed twice. */
   reject(rejects: readonly Reject[]): Promise<void>
+  /**
+   * How many rejects are stored. A retry leaves them there. On Kafka, one that was stored twice counts twice. `undefined`: this
+   * reader does not know.
+   */
+  rejectCount?(): Promise<number>
   /** Records that are in the log and not committed, for each partition of the current assignment. */
   lag(): Promise<PartitionLag[]>
   /** Whether this reader holds partition 0 of `campaigns`. Its process is the one that folds. */

@@ -112,6 +112,7 @@ describe('the queries of Prometheus', () => {
       oldestUncommitted: () => [],
       unfolded: { read: async () => {}, waitsSince: () => undefined },
       lag: async () => [],
+      rejectCount: async () => 0,
       rebuild: async () => undefined,
     })
     const known = await metrics.registry.getMetricsAsJSON()

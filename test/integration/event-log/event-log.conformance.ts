@@ -278,6 +278,7 @@ export function describeEventLog(name: string, open: () => Promise<LogUnderTest>
 
         const again = await openReader()
         await again.reject(rejects.map(({ record }) => ({ record, reason: 'another reason' })))
+        expect(await again.rejectCount?.()).toBeGreaterThanOrEqual(rejects.length)
         const stored = await log.keptRejects()
         expect(stored.map(plainReject).sort(byOffset)).toEqual(rejects.map(plainReject).sort(byOffset))
       })

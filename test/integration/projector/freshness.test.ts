@@ -204,6 +204,7 @@ test('a projector that stopped says so, and the age of what it did not commit go
   aheadMs = 1_000_000
   const stopped = await scrape(projector)
   expect(stopped.projector_running).toBe(0)
+  expect(stopped.rejects_stored).toBe(0)
   const ages = Object.entries(stopped).filter(([name]) => name.startsWith('lag_seconds'))
   expect(Math.max(...ages.map(([, seconds]) => seconds))).toBeGreaterThanOrEqual(1_000)
 })

@@ -111,6 +111,10 @@ export async function openJournalReader(
       await inWriteTransaction(db, path, () => storeRejects(db, rejects, now()))
     },
 
+    async rejectCount() {
+      return Number(db.prepare('SELECT count(*) AS rejects FROM rejects').get()?.rejects)
+    },
+
     async lag() {
       const present = readPositions(db, consumer)
       return topics.map(topic => ({

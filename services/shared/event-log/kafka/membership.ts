@@ -8,6 +8,7 @@ import { createKafka, isOutage } from './client.ts'
 import { createMember, type MemberSettings } from './consumer.ts'
 import { createLiveness } from './liveness.ts'
 import { type OffsetRange, partitionName, readRanges, readStarts } from './offsets.ts'
+import { countRejects } from './reject-search.ts'
 
 export interface MembershipSettings extends MemberSettings {
   bufferRecordsMax: number
@@ -30,6 +31,8 @@ export interface Membership {
   /** Commits under the assignment of this name. Throws `SupersededAssignment` if it is not the current one. */
   commit(name: string, positions: readonly Position[]): Promise<void>
   ranges(): Promise<Map<string, OffsetRange>>
+  /** Messages of the reject topic. */
+  rejectCount(): Promise<number>
   /** Throws the reason if the membership has ended for good. */
   check(): void
   /** Whether the group counts on this member. */
@@ -148,6 +151,7 @@ export function createMembership(
     commit: (name, positions) => withRetry(() => commitOnce(name, positions)),
 
     ranges: () => readRanges(cluster),
+    rejectCount: () => countRejects(cluster),
     check: liveness.check,
     isMember: liveness.isMember,
     during: liveness.during,

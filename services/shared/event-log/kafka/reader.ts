@@ -100,6 +100,8 @@ export async function openKafkaReader(
         if (found.length > 0) await sendRejects(await rejects.get(), settings, found)
       }),
 
+    rejectCount: () => membership.rejectCount(),
+
     async lag() {
       const { partitions, buffer } = await membership.reading(lagWaitMsMax)
       const ranges = await membership.ranges()
