@@ -1,17 +1,15 @@
-/** A rebuild beside live tables: what it leaves unchanged, what it changes, and what stops it. */
+/** A rebuild beside live tables: what it leaves unchanged, what it changes, and what stops it. Its swap is in swap.test.ts. */
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { RebuildRefused } from '../../../services/rebuild/lease.ts'
 import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/rebuild/rebuild-controller.ts'
 import { RebuildInProgress } from '../../../services/rebuild/rebuild-log.ts'
-import { countLive, hasShadow } from '../../../services/rebuild/shadow-tables.ts'
-import { completeSwap } from '../../../services/rebuild/swap.ts'
+import { hasShadow } from '../../../services/rebuild/shadow-tables.ts'
 import { VerificationFailed } from '../../../services/rebuild/verification.ts'
 import { openJournalInspector } from '../../../services/shared/event-log/journal/inspector.ts'
-import { sleep } from '../../../services/shared/sleep.ts'
-import type { Tables } from '../../../services/shared/tables/port.ts'
-import { lostConnection, obstructed, type TablesCall } from '../../support/faulty-tables.ts'
+import { damage, inventedCampaign, lostCampaign, spoiltTitle } from '../../support/damage.ts'
+import { obstructed } from '../../support/faulty-tables.ts'
 import { column } from '../../support/fold-records.ts'
 import { readModelOf } from '../../support/model.ts'
 import { expectedReading, type ModelTables, openModelTables, readViews } from '../../support/model-tables.ts'
@@ -22,8 +20,6 @@ import {
   stampsOf,
 } from '../../support/rebuilds.ts'
 import { campaignEvent, pledgeEvent } from '../../support/sample-events.ts'
-
-const realTime = { monotonicMs: () => performance.now(), sleep }
 
 let model: ModelTables
 let live: RebuildableModel
@@ -36,18 +32,6 @@ beforeEach(async () => {
   live = await openRebuildableModel(model)
 })
 afterEach(() => live.close())
-
-/** Damages the live read tables, as a bug in a projector would. */
-async function spoil(sql: string): Promise<void> {
-  await live.tables.run({ query: sql.replaceAll('LIVE', live.databases.model) })
-}
-
-const spoiltTitle = `INSERT INTO LIVE.campaigns SELECT * REPLACE ('spoilt' AS title, toFixedString('x', 16) AS content_hash)
-  FROM LIVE.campaigns FINAL WHERE campaign_id IN ('c1', 'c2')`
-const lostCampaign = `INSERT INTO LIVE.campaigns (campaign_id, content_hash, updated_at, fold_id, is_deleted)
-  SELECT campaign_id, '', updated_at, fold_id, 1 FROM LIVE.campaigns FINAL WHERE campaign_id = 'c3'`
-const inventedCampaign = `INSERT INTO LIVE.campaigns SELECT * REPLACE ('ghost' AS campaign_id) FROM
-  (SELECT * FROM LIVE.campaigns FINAL WHERE campaign_id = 'c4')`
 
 describe('a rebuild of correct tables', () => {
   test('changes no row and no stamp, and keeps the previous tables until they are dropped', async () => {
@@ -146,7 +130,7 @@ describe('a rebuild of wrong tables', () => {
       const events = platformHistory(30)
       await live.append(events)
       await live.settled()
-      for (const sql of [spoiltTitle, lostCampaign, inventedCampaign]) await spoil(sql)
+      for (const sql of [spoiltTitle, lostCampaign, inventedCampaign]) await damage(live, sql)
       const before = new Map((await stampsOf(live)).map(({ id, at }) => [id, at]))
       const [since] = await column(live.tables, "SELECT toString(now64(3, 'UTC')) AS value")
       const { detail } = await live.rebuild({ stampedDuringPauseMax })
@@ -173,8 +157,8 @@ describe('a rebuild of wrong tables', () => {
   test('has a dry run that reports what would change, field by field, and leaves nothing behind', async () => {
     await live.append(platformHistory(30))
     await live.settled()
-    await spoil(spoiltTitle)
-    await spoil(inventedCampaign)
+    await damage(live, spoiltTitle)
+    await damage(live, inventedCampaign)
     const before = await readViews(live.tables, live.databases)
     const { detail } = await live.rebuild({ isDry: true })
     expect(detail.differences).toMatchObject({ added: 0, removed: 1, different: 2, inMotion: 0 })
@@ -192,7 +176,7 @@ describe('a rebuild of wrong tables', () => {
     const events = platformHistory(30)
     await live.append(events)
     await live.settled()
-    await spoil(inventedCampaign)
+    await damage(live, inventedCampaign)
     await live.rebuild()
     const more = [
       campaignEvent({ campaign_id: 'new', version: 1 }),
@@ -251,132 +235,6 @@ describe('what must not be swapped in', () => {
     expect(failure).toBeInstanceOf(VerificationFailed)
     expect(failure.message).toContain('campaign c4 shows pledges 5, but its ledger says 4')
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'verifying', isPreviousKept: false })
-  })
-})
-
-describe('the swap', () => {
-  const isExchange = ({ text }: TablesCall) => text.startsWith('EXCHANGE TABLES')
-
-  test('never shows less than before: what arrived before the fold pause is in the new tables', async () => {
-    await live.append(platformHistory(12))
-    await live.settled()
-    const late = pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' })
-    const pledges = `SELECT pledge_count AS value FROM ${live.databases.views}.campaigns WHERE campaign_id = 'c1'`
-    const before = Number((await column(live.tables, pledges))[0])
-    let isSaid = false
-    const shown: unknown[] = []
-    await live.rebuild({
-      tables: obstructed(live.tables, {
-        // The last moment at which it can be shown before the swap.
-        async before({ text, query_params }) {
-          if (
-            isSaid ||
-            !text.includes('fold_epochs (') ||
-            !String(query_params.holder).startsWith('rebuild/')
-          )
-            return
-          isSaid = true
-          await live.append([late])
-          await live.settled()
-          shown.push(...(await column(live.tables, pledges)))
-        },
-        async after({ text }) {
-          if (text.startsWith('EXCHANGE TABLES')) shown.push(...(await column(live.tables, pledges)))
-        },
-      }),
-    })
-    expect(shown).toEqual([before + 1, before + 1])
-  })
-
-  test('of a process that stood still until others fold again swaps nothing, and is tried again', async () => {
-    await live.append(platformHistory(12))
-    await live.settled()
-    const pledges = `SELECT pledge_count AS value FROM ${live.databases.views}.campaigns WHERE campaign_id = 'c1'`
-    const before = Number((await column(live.tables, pledges))[0])
-    const shown: unknown[] = []
-    let exchanges = 0
-    await live.rebuild({
-      tables: obstructed(live.tables, {
-        async before({ text }) {
-          if (!text.startsWith('EXCHANGE TABLES')) return
-          exchanges++
-          if (exchanges > 1) return
-          // As if the process had stood still for longer than the pause lasts.
-          await live.tables.run({
-            query: `ALTER TABLE ${live.databases.model}.fold_epochs UPDATE taken_at = taken_at - INTERVAL 1 MINUTE WHERE true
-              SETTINGS mutations_sync = 1`,
-          })
-          await live.append([pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' })])
-          await live.settled()
-          shown.push(...(await column(live.tables, pledges)))
-        },
-        async after({ text }) {
-          if (text.startsWith('EXCHANGE TABLES')) shown.push(...(await column(live.tables, pledges)))
-        },
-      }),
-    })
-    expect(shown).toEqual([before + 1, before + 1])
-    expect(exchanges).toBe(2)
-    const permits = `SELECT name AS value FROM system.tables WHERE database = '${live.databases.model}' AND name LIKE 'swap%'`
-    expect(await column(live.tables, permits)).toEqual([])
-  })
-
-  test.each(['before', 'after'] as const)('happens once when its answer is lost %s it', async when => {
-    const events = platformHistory(12)
-    await live.append(events)
-    await live.settled()
-    await spoil(inventedCampaign)
-    let lost = 0
-    const losing = (call: TablesCall) => {
-      if (!isExchange(call) || lost > 0) return
-      lost++
-      throw lostConnection()
-    }
-    await live.rebuild({ tables: obstructed(live.tables, { [when]: losing }) })
-    expect(lost).toBe(1)
-    expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
-  })
-
-  test('is completed by the next fold worker if ClickHouse died in it, and the rebuild continues', async () => {
-    const events = platformHistory(12)
-    await live.append(events)
-    await live.settled()
-    await spoil(inventedCampaign)
-    const dying: Tables = {
-      ...live.tables,
-      async run(statement, options) {
-        if (!statement.query.startsWith('EXCHANGE TABLES')) return live.tables.run(statement, options)
-        // The permit of the swap, and the first table.
-        await live.tables.run({ query: statement.query.split(',', 2).join(',') })
-        throw new Error('killed')
-      },
-    }
-    await expect(live.rebuild({ tables: dying })).rejects.toThrow('killed')
-    const state = await rebuildStatus(live)
-    const rebuilt = state?.detail.tableIds ?? {}
-    expect(await countLive(live.tables, live.databases, rebuilt)).toBe(1)
-    await completeSwap(live.tables, live.databases, realTime)
-    expect(await countLive(live.tables, live.databases, rebuilt)).toBe(5)
-    await completeSwap(live.tables, live.databases, realTime)
-    expect(await countLive(live.tables, live.databases, rebuilt)).toBe(5)
-    await live.rebuild()
-    await live.settled()
-    expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
-  })
-
-  test('of tables from before an upgrade migrates them first', async () => {
-    await live.append(platformHistory(12))
-    await live.settled()
-    await live.rebuild()
-    const { model } = live.databases
-    // As if the previous tables had been made before the last migration of the read tables.
-    await live.tables.run({ query: `DROP VIEW ${model}_shadow.campaign_changes` })
-    await live.tables.run({
-      query: `ALTER TABLE ${model}_shadow.migrations DELETE WHERE number = 5 SETTINGS mutations_sync = 1`,
-    })
-    await live.rebuild({ kind: 'rollback' })
-    const views = `SELECT count() AS value FROM system.tables WHERE database = '${model}_shadow' AND name = 'campaign_changes'`
-    expect(await column(live.tables, views)).toEqual([1])
   })
 })
 
