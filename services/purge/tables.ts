@@ -17,6 +17,7 @@ import {
   type VersionedTable,
   versionedTableNames,
 } from '../shared/tables/superseded.ts'
+import { purgeHistory } from './history.ts'
 import { counted, leftOver, type PurgedCopy, purged, unreached } from './report.ts'
 import { purgeSetAside } from './set-aside.ts'
 import { purgeUsage } from './usage.ts'
@@ -56,7 +57,10 @@ export async function purgeTables(
   const usage = await purgeUsage(tables, databases, purge).catch((error: unknown) =>
     unreached('table api_key_usage', messageOf(error)),
   )
-  const copies = [...byTable, ...bySetAside, usage, ...(await detachedParts(tables, databases))]
+  const history = await purgeHistory(tables, databases, purge).catch((error: unknown) => [
+    unreached('history of deleted campaigns', messageOf(error)),
+  ])
+  const copies = [...byTable, ...bySetAside, ...history, usage, ...(await detachedParts(tables, databases))]
   return copies.map(entry => ({ ...entry, copy: `${prefix}${entry.copy}` }))
 }
 

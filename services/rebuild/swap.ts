@@ -19,6 +19,7 @@ import {
   pauseHolderName,
   releasedHolderName,
 } from '../projector/fold/fold-pause.ts'
+import { isDayOver } from '../projector/fold/fold-pieces.ts'
 import {
   appendFoldStatement,
   epochHoldersStatement,
@@ -112,6 +113,7 @@ export async function runSwap(dependencies: SwapDependencies, work: WhilePaused)
     if (monotonicMs() - takenAt > swapMsMax || !(await holdsEpoch(dependencies, term))) {
       throw new FoldPauseLost(`the tables could not be swapped within ${swapMsMax} ms`)
     }
+    if (await isOfNextDay(dependencies, term)) throw new FoldPauseLost('the UTC day ended during the swap')
     isBegun = true
     await swapTables(dependencies.tablesWithoutRetry, databases, rebuilt, { ...dependencies, permit })
     isBegun = false
@@ -220,7 +222,9 @@ export async function stampChanged(dependencies: SwapDependencies, swappedAt: st
     await release(dependencies, { isSettled: true })
   } catch (error) {
     await release(dependencies, { isSettled: false })
-    throw error
+    throw isDayOver(error)
+      ? new FoldPauseLost('the UTC day ended during the stamps', { cause: error })
+      : error
   }
 }
 
@@ -273,6 +277,17 @@ async function holdsEpoch({ tables, databases }: SwapDependencies, term: Term): 
     query_params: { epoch: term.epoch.toString(), holder: term.holder },
   })
   return Number(row?.holds) === 1
+}
+
+/**
+ * Whether a row of the shadow tables was stamped after the day of this pause. Swapped in, it would replace a row of a day that is
+ * not closed yet (projector/fold/day-close.ts). The next pause closes the day.
+ */
+async function isOfNextDay({ tables, databases }: SwapDependencies, { until }: Term): Promise<boolean> {
+  const [row] = await tables.rows<{ latest: number }>({
+    query: `SELECT toUnixTimestamp64Milli(max(updated_at)) AS latest FROM ${shadowOf(databases).model}.campaigns`,
+  })
+  return until !== undefined && (row?.latest ?? 0) >= until
 }
 
 /** Pauses the fold. When it resolves, no other fold runs. Throws `FoldPauseLost` if another process was faster. */

@@ -25,6 +25,7 @@ export const longSuites: readonly string[] = [
   'test/end-to-end/distributed-commands.test.ts',
   'test/end-to-end/away-too-long.test.ts',
   'test/integration/rebuild/**/*.test.ts',
+  'test/integration/projector/history/history-worlds.test.ts',
   'test/simulation/{mirrors,clickhouse,safeguards}.test.ts',
   'test/integration/**/list-index.test.ts',
   'test/integration/event-log/event-log-kafka{-inspector,-history,-unreadable,}.test.ts',

@@ -4,6 +4,7 @@
  * A row is *in doubt* if the statement that wrote it, or may have written it, was not seen to end in time. Its change may have
  * become visible later than its stamp promises, so a poller may have missed it. A new stamp ends the doubt.
  */
+import { openDay } from './day-close.ts'
 import { type EpochDependencies, FoldPaused, SupersededFoldWorker, takeEpoch } from './fold-epochs.ts'
 import { isRebuildHolder } from './fold-pause.ts'
 import { createPieceRunner, type RunPieces } from './fold-pieces.ts'
@@ -27,6 +28,8 @@ export interface FoldLeadership {
   /** The next statement of this term. Throws `SupersededFoldWorker` if there is no term. */
   nextStep(pieces: number, piece: number): FoldStep
   runPieces: RunPieces
+  /** Closes the UTC day if it is over (day-close.ts). Runs before each fold, while no statement of it runs. */
+  keepDay(how?: { isOver: boolean }): Promise<void>
   /** Gives new stamps to all rows in doubt, if there are any. */
   endDoubt(): Promise<void>
   /** Writes the stamp floor if it is time for it (stamp-floor.ts). Throws if another process leads. */
@@ -80,6 +83,22 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     if (isLeading) return
     term = undefined
     throw await lostLeadership(dependencies)
+  }
+  /** The monotonic time at which the day of this term is probably over. */
+  let dayOverAt = Number.POSITIVE_INFINITY
+  /** Shadow tables have no history. */
+  async function beginDay(): Promise<void> {
+    if (!term || liveModel !== undefined) return
+    await untilEnded()
+    const askedAt = monotonicMs()
+    const advance = () => advanceFloor('begin')
+    const day = await openDay({ tables, databases, nextStep, runPieces, advanceFloor: advance, sleep })
+    if (!day) {
+      term = undefined
+      throw await lostLeadership(dependencies)
+    }
+    term = { ...term, until: day.until }
+    dayOverAt = askedAt + day.msLeft
   }
   const runPieces = createPieceRunner({
     tables,
@@ -143,12 +162,16 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
         await settle()
         await untilNoneRuns()
       }
+      await beginDay()
       confirmed = await readConfirmed(tables, databases)
       progress = await readProgress(tables, databases)
       await restamp()
       await record({}, 0, 0)
       await advanceFloor('begin')
-      return taken
+      return term
+    },
+    async keepDay({ isOver } = { isOver: false }) {
+      if (isOver || monotonicMs() >= dayOverAt) await beginDay()
     },
     progress: () => progress,
     nextStep,

@@ -62,6 +62,15 @@ export interface FoldProgress {
 /** Resolves with the number of statements. Throws if a piece fails in every size. */
 export type RunPieces = (whole: Pieces) => Promise<number>
 
+/** The UTC day of the term is over. The statement wrote nothing. The day has to be closed (day-close.ts); then the fold goes on. */
+export class DayOver extends TablesError {
+  override name = 'DayOver'
+
+  constructor(cause: unknown) {
+    super('the UTC day of this term is over', { retryable: true, cause })
+  }
+}
+
 const attemptsMax = 6
 
 // ClickHouse cancelled the statement, so it does not run any more.
@@ -132,6 +141,7 @@ async function outcomeOf(
     onDoubt()
     return { reason: 'LATE' }
   } catch (error) {
+    if (isDayOver(error)) throw new DayOver(error)
     onDoubt()
     const refusal = refusalOf(error)
     if (refusal) return refusal
@@ -141,6 +151,11 @@ async function outcomeOf(
     await sleep(horizonMs - (monotonicMs() - startedAt))
     return 'unseen'
   }
+}
+
+/** Whether a statement failed at the fence of the day, the only one that throws. */
+export function isDayOver(error: unknown): boolean {
+  return error instanceof TablesError && error.type === 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO'
 }
 
 /** Why ClickHouse did not do the work of a statement, if the reason can be in the campaigns themselves. */

@@ -13,6 +13,8 @@ export type Progress = Readonly<Record<string, number>>
 export interface Term {
   epoch: bigint
   holder: string
+  /** From this stamp on (Unix ms) it may stamp nothing: the day has to be closed first (day-close.ts). `undefined`: no end. */
+  until?: number | undefined
 }
 
 /** One fold statement: its share of the campaigns, its term, and its limits of time and memory. */
@@ -60,8 +62,10 @@ export function foldCampaignsStatement(
   { touched, platformDigits, stampsFrom, isStaged = false }: FoldedCampaigns,
 ): Statement {
   const { query, parameters } = touchedCampaigns(databases, touched)
+  // A staged row has no stamp yet, so the end of the day does not concern it.
+  const own = isStaged ? { ...step, term: { ...step.term, until: undefined } } : step
   return {
-    query: fill(files.foldCampaigns, databases, step, {
+    query: fill(files.foldCampaigns, databases, own, {
       touched: query,
       target: isStaged ? 'staged_campaigns' : 'campaigns',
       // Only the table's TTL reads it. A staged row gets its stamp when it is published.
@@ -237,6 +241,16 @@ export function stampOf({ model }: Databases): string {
   return `greatest(now64(3, 'UTC'), (SELECT max(reached) FROM ${model}.stamp_floor))`
 }
 
+/**
+ * The condition of a statement that stamps campaigns. `own_stamp` is the alias of its stamp, which ClickHouse computes once. The
+ * statement fails before it writes anything. If it only wrote nothing, as behind the other fence, and the clock then stepped
+ * back, the fold would be recorded without it.
+ */
+function dayFence({ until }: Term): string {
+  if (until === undefined) return 'true'
+  return `throwIf(own_stamp >= fromUnixTimestamp64Milli(${until}, 'UTC'), 'the UTC day of this term is over') = 0`
+}
+
 /** Fills in what all statements of a fold worker have in common. */
 export function fill(
   sql: string,
@@ -259,6 +273,7 @@ export function fill(
     .replaceAll('${kept_stamp}', own.kept_stamp ?? '')
     .replaceAll('${staged_stamp}', own.staged_stamp ?? '')
     .replaceAll('${fence}', fence)
+    .replaceAll('${day_fence}', dayFence(step.term))
     .replaceAll('${stamp}', stampOf(databases))
     .replaceAll('${seconds_max}', String(step.msMax / 1000))
     .replaceAll('${memory_bytes_max}', String(step.memoryBytesMax))

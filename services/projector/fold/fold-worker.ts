@@ -16,7 +16,7 @@
 import type { Sleep } from '../../shared/sleep.ts'
 import { type Databases, type Tables, TablesError } from '../../shared/tables/port.ts'
 import { createFoldLeadership, type FoldLeadership, refuseLasting } from './fold-leadership.ts'
-import type { FailedPiece, FoldProgress } from './fold-pieces.ts'
+import { DayOver, type FailedPiece, type FoldProgress, isDayOver } from './fold-pieces.ts'
 import { readPending, readPendingKeys } from './fold-progress.ts'
 import {
   foldCampaignsStatement,
@@ -101,6 +101,28 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
   const keyFold = createKeyFold(dependencies, lead)
   const foldCampaigns = createCampaignFold(dependencies, { lead, setAside, foldNewKeys: keyFold.foldNew })
 
+  async function foldPending(): Promise<FoldReport | undefined> {
+    await lead.endDoubt()
+    await setAside?.tend()
+    const startedAt = monotonicMs()
+    const pending = await readPending(tables, databases, lead.progress())
+    if (!pending) {
+      await lead.advanceFloor()
+      return undefined
+    }
+    const { campaigns, keys, to, from, oldestAt } = pending
+    let statements = 0
+    // Keys come first: they are few, and a new key should soon be active.
+    if (keys > 0) statements += await keyFold.fold(to)
+    if (campaigns > 0) {
+      await setAside?.noteTouched({ from, to })
+      statements += await foldCampaigns(campaigns, { from, to, except: setAside?.campaigns() ?? [] })
+    }
+    const elapsedMs = monotonicMs() - startedAt
+    await lead.record(to, campaigns, elapsedMs)
+    return { campaigns, keys, elapsedMs, oldestAt, statements }
+  }
+
   return {
     async acquireLeadership() {
       const term = await lead.acquire()
@@ -109,25 +131,15 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
     },
 
     async fold() {
-      await lead.endDoubt()
-      await setAside?.tend()
-      const startedAt = monotonicMs()
-      const pending = await readPending(tables, databases, lead.progress())
-      if (!pending) {
-        await lead.advanceFloor()
-        return undefined
+      await lead.keepDay()
+      try {
+        return await foldPending()
+      } catch (error) {
+        if (!(error instanceof DayOver)) throw error
+        // Midnight came during the fold. What it has written belongs to the day that is closed now.
+        await lead.keepDay({ isOver: true })
+        return await foldPending()
       }
-      const { campaigns, keys, to, from, oldestAt } = pending
-      let statements = 0
-      // Keys come first: they are few, and a new key should soon be active.
-      if (keys > 0) statements += await keyFold.fold(to)
-      if (campaigns > 0) {
-        await setAside?.noteTouched({ from, to })
-        statements += await foldCampaigns(campaigns, { from, to, except: setAside?.campaigns() ?? [] })
-      }
-      const elapsedMs = monotonicMs() - startedAt
-      await lead.record(to, campaigns, elapsedMs)
-      return { campaigns, keys, elapsedMs, oldestAt, statements }
     },
 
     async foldAll(onProgress) {
@@ -206,7 +218,10 @@ function createCampaignFold(
   async function isServerWell(): Promise<boolean> {
     const none = { from: {}, to: {} }
     const startedAt = monotonicMs()
-    await tables.run(foldCampaignsStatement(databases, lead.nextStep(1, 0), { ...folded, touched: none }))
+    const statement = foldCampaignsStatement(databases, lead.nextStep(1, 0), { ...folded, touched: none })
+    await tables.run(statement).catch(error => {
+      throw isDayOver(error) ? new DayOver(error) : error
+    })
     return monotonicMs() - startedAt <= settings.horizonMs / 4
   }
 

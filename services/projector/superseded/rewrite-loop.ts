@@ -8,11 +8,18 @@
  * - Other superseded rows, for example an earlier text of a campaign, are removed by a rewrite that is due when the
  *   oldest part is older than `supersededMsMax`, or when this process has not rewritten the table for so long. It is
  *   also due when very many rows are new, because looking at them would cost as much.
+ * - At each look it also removes the history of deleted campaigns (shared/tables/history.ts).
  *
  * How it fails: it reports the failure and tries again at the next look. It never stops the projector.
  */
 import { messageOf } from '../../shared/message-of.ts'
 import type { Sleep } from '../../shared/sleep.ts'
+import {
+  findDeletedHistory,
+  type HistoryTable,
+  historyTables,
+  removeHistory,
+} from '../../shared/tables/history.ts'
 import type { Shard } from '../../shared/tables/port.ts'
 import {
   countWithdrawn,
@@ -36,7 +43,7 @@ export interface RewriteLoopDependencies {
 }
 
 export interface Rewrite {
-  table: VersionedTable
+  table: VersionedTable | HistoryTable
   /** Entities whose withdrawn content was removed; `undefined` if they were not counted. */
   withdrawn: number | undefined
   elapsedMs: number
@@ -60,9 +67,28 @@ export async function runRewriteLoop(loop: RewriteLoopDependencies, signal: Abor
       for (const table of versionedTableNames) rewrittenAt.set(table, monotonicMs())
     } else if (monotonicMs() >= checkAt) {
       for (const table of versionedTableNames) await check(loop, table, rewrittenAt, signal)
+      for (const table of historyTables) await removeDeleted(loop, table, signal)
       checkAt = monotonicMs() + checkMs
     }
     await sleep(idleMs, signal)
+  }
+}
+
+async function removeDeleted(
+  { shard, monotonicMs, onRewrite, onFailure }: RewriteLoopDependencies,
+  table: HistoryTable,
+  signal: AbortSignal,
+): Promise<void> {
+  const { tables, databases } = shard
+  if (signal.aborted) return
+  try {
+    const startedAt = monotonicMs()
+    const ids = await findDeletedHistory(tables, databases, table, { signal })
+    if (ids.length === 0) return
+    await removeHistory(tables, databases, table, ids)
+    onRewrite({ table, withdrawn: ids.length, elapsedMs: monotonicMs() - startedAt })
+  } catch (error) {
+    if (!signal.aborted) onFailure(error instanceof Error ? error : new Error(messageOf(error)))
   }
 }
 

@@ -15,7 +15,7 @@ WITH changed AS
         ON previous.campaign_id = rebuilt.campaign_id
     WHERE NOT previous.stands OR previous.content_hash != rebuilt.content_hash
 )
-SELECT ${columns}, creator_id, content_hash, ${stamp}, {fold_id:UInt64}, 0
+SELECT ${columns}, creator_id, content_hash, (${stamp} AS own_stamp), {fold_id:UInt64}, 0
 FROM ${model}.campaigns FINAL
-WHERE campaign_id IN (SELECT campaign_id FROM changed) AND ${fence}
+WHERE campaign_id IN (SELECT campaign_id FROM changed) AND ${fence} AND ${day_fence}
 SETTINGS max_execution_time = ${seconds_max}, async_insert = 0, join_use_nulls = 0

@@ -1,8 +1,9 @@
 /** ClickHouse as a model in memory. It knows only the statements of the simulation. */
-import type { Statement } from '../../../services/shared/tables/port.ts'
+import { type Statement, TablesError } from '../../../services/shared/tables/port.ts'
 import { type Engine, isOfFirstBlock } from './engine.ts'
 import {
   advanceFloor,
+  closedDays,
   confirmedFold,
   dropStaged,
   epochHolders,
@@ -12,6 +13,7 @@ import {
   pieceCampaigns,
   progressRows,
   publishedRows,
+  recordClose,
   recordFold,
   recordSetAside,
   restampedRows,
@@ -30,7 +32,7 @@ import {
   snapshotRows,
 } from './model-lists.ts'
 import { emptyState, insertInto, type ModelState, type ReadRow } from './model-state.ts'
-import type { CampaignWriteKind, KindOf, WriteKind } from './statement-kinds.ts'
+import { type CampaignWriteKind, type KindOf, untilOf, type WriteKind } from './statement-kinds.ts'
 
 export interface ModelEngineSettings extends ListRules {
   kindOf: KindOf
@@ -82,6 +84,10 @@ const writeSmall: Readonly<
   'fold alone': stageAlone,
   'drop staged': dropStaged,
   'record set aside': recordSetAside,
+  'record close': recordClose,
+  // The simulation reads nothing of the history.
+  'close days': () => {},
+  'note latest days': () => {},
 }
 
 function stagedRows(
@@ -89,6 +95,12 @@ function stagedRows(
   { isRestamping }: ModelEngineSettings,
   { statement, kind, stamp }: { statement: Statement; kind: CampaignWriteKind; stamp: number },
 ): ReadRow[] {
+  if (stamp >= untilOf(statement)) {
+    throw new TablesError('the day is over', {
+      retryable: false,
+      type: 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
+    })
+  }
   switch (kind) {
     case 'fold':
       return foldedRows(state, statement, stamp)
@@ -124,6 +136,8 @@ function read(
       return epochHolders(state)
     case 'stamp clock':
       return [{ now: startedAt, floor: state.floor ?? 0, ...leaderOf(state) }]
+    case 'closed days':
+      return closedDays(state)
     case 'piece campaigns':
       return pieceCampaigns(state, statement)
     case 'set aside':
@@ -152,6 +166,9 @@ function read(
     case 'record':
     case 'take epoch':
     case 'advance floor':
+    case 'close days':
+    case 'note latest days':
+    case 'record close':
       throw new Error(`${kind} is no statement that reads`)
     default:
       return kind satisfies never

@@ -114,6 +114,20 @@ export function recordFold(state: ModelState, statement: Statement): void {
   state.folds.push({ foldId: BigInt(fold_id), folded })
 }
 
+export function recordClose(state: ModelState, statement: Statement): void {
+  if (!holds(state, statement)) return
+  const { closed_from: closedFrom, closed } = statement.query_params as {
+    closed_from: number
+    closed: number
+  }
+  state.closed = { closedFrom, closed }
+}
+
+/** `rows` tells only whether there are any. */
+export function closedDays({ closed, campaigns }: ModelState): object[] {
+  return [{ ...closed, rows: campaigns.size }]
+}
+
 /** The highest pair of epoch and holder that was taken. */
 export function leaderOf({ epochs }: ModelState): { epoch: string; holder: string } {
   const { epoch, holder } = epochs.reduce((a, b) =>

@@ -52,6 +52,8 @@ export interface ModelState {
   folds: FoldRow[]
   /** The highest stamp floor that was written, Unix ms. */
   floor: number | undefined
+  /** Up to when days are closed, Unix ms. */
+  closed: { closedFrom: number; closed: number }
   /** The rows of each campaign, in the order in which they became visible. */
   campaigns: Map<string, ReadRow[]>
   setAside: Map<string, SetAsideRow>
@@ -66,6 +68,7 @@ export function emptyState(): ModelState {
     epochs: [],
     folds: [],
     floor: undefined,
+    closed: { closedFrom: 0, closed: 0 },
     campaigns: new Map(),
     setAside: new Map(),
     staged: new Map(),

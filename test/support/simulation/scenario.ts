@@ -59,6 +59,8 @@ export type Climate = (typeof climates)[number]
 
 export interface Scenario {
   seed: number
+  /** Unix ms. Some worlds begin shortly before midnight, UTC. */
+  startsAt: number
   climate: Climate
   tickMs: number
   wakingOrder: WakingOrder
@@ -128,6 +130,7 @@ export function drawScenario(seed: number): Scenario {
   }))
   return {
     seed,
+    startsAt: drawStart(randomOf('day', seed)),
     climate,
     ...pace,
     horizonMs: Math.max(...foldWorkers.map(plan => plan.horizonMs)),
@@ -151,6 +154,12 @@ export function drawScenario(seed: number): Scenario {
     })),
     clockSkewsMs: Array.from({ length: queryProcesses }, () => intBetween(random, -300, 300)),
   }
+}
+
+/** In half of the worlds the UTC day ends while campaigns change. */
+function drawStart(random: Random): number {
+  if (chance(random, 0.5)) return Date.parse('2026-03-01T12:00:00.000Z')
+  return Date.parse('2026-03-02T00:00:00.000Z') - intBetween(random, 0, changesSpanMs)
 }
 
 type Pace = Pick<Scenario, 'tickMs' | 'wakingOrder' | 'wayMsMax' | 'listCacheMs' | 'trouble' | 'edges'> & {

@@ -5,6 +5,12 @@
  * without numbers. A statement with a shape that no builder produces is refused.
  */
 import {
+  closeDaysStatement,
+  closedStatement,
+  noteLatestStatement,
+  recordCloseStatement,
+} from '../../../services/projector/fold/day-close.ts'
+import {
   appendFoldStatement,
   confirmedFoldStatement,
   epochHoldersStatement,
@@ -48,6 +54,9 @@ export type WriteKind =
   | 'record'
   | 'take epoch'
   | 'advance floor'
+  | 'close days'
+  | 'note latest days'
+  | 'record close'
 
 export type ReadKind =
   | 'piece campaigns'
@@ -59,6 +68,7 @@ export type ReadKind =
   | 'confirmed fold'
   | 'epoch holders'
   | 'stamp clock'
+  | 'closed days'
   | 'snapshot'
   | 'projects'
   | 'changes'
@@ -76,7 +86,7 @@ export function createKindOf(databases: Databases): KindOf {
   const add = (kind: StatementKind, { query }: Statement) => known.set(shapeOf(query), kind)
 
   const step = {
-    term: { epoch: 1n, holder: '' },
+    term: { epoch: 1n, holder: '', until: 1 },
     foldId: 1n,
     pieces: 1,
     piece: 0,
@@ -103,6 +113,10 @@ export function createKindOf(databases: Databases): KindOf {
   add('take epoch', takeEpochStatement(databases, ''))
   add('advance floor', advanceStampFloorStatement(databases, step))
   add('stamp clock', stampClockStatement(databases))
+  add('closed days', closedStatement(databases))
+  add('close days', closeDaysStatement(databases, step, { closed: 0, until: 1 }))
+  add('note latest days', noteLatestStatement(databases, step, { closedFrom: 0, closed: 1 }))
+  add('record close', recordCloseStatement(databases, step, { closedFrom: 0, closed: 1 }))
   add('pending batches', pendingBatchesStatement(databases, {}))
   add('progress', progressStatement(databases))
   add('confirmed fold', confirmedFoldStatement(databases))
@@ -128,6 +142,12 @@ export function epochOf({ query }: Statement): bigint {
   const found = /= \((\d+), \{holder:String\}\)/.exec(query)?.[1]
   if (found === undefined) throw new Error('a fold statement without its epoch')
   return BigInt(found)
+}
+
+/** The stamp (Unix ms) from which on a statement fails, because the day of its term is over. */
+export function untilOf({ query }: Statement): number {
+  const found = /throwIf\(own_stamp >= fromUnixTimestamp64Milli\((\d+)/.exec(query)?.[1]
+  return found === undefined ? Number.POSITIVE_INFINITY : Number(found)
 }
 
 function shapeOf(query: string): string {

@@ -58,8 +58,11 @@ type Row = Record<string, unknown>
 
 /** Rows as text, sorted, because ClickHouse promises no order. Only the columns that the real rows have. */
 function normal(rows: readonly unknown[], real: readonly unknown[]): string {
-  // The time of a batch's oldest event is only for the metrics. The model does not have it.
-  const columns = Object.keys((real[0] ?? {}) as Row).filter(column => column !== 'oldestAt')
+  // The time of a batch's oldest event is only for the metrics. The model does not have it. Nor has it the
+  // rows of the history.
+  const columns = Object.keys((real[0] ?? {}) as Row).filter(
+    column => column !== 'oldestAt' && column !== 'rows',
+  )
   const lines = rows.map(row => JSON.stringify(columns.map(column => sorted(row as Row, column))))
   return lines.toSorted().join('\n')
 }

@@ -83,12 +83,11 @@ export interface Outcome {
 
 const modelDatabases: Databases = { model: 'model', views: 'views' }
 const worldMsMax = 60 * 60 * 1_000
-const worldStartsAt = Date.parse('2026-03-01T12:00:00.000Z')
 
 export async function playWorld(seed: number, options: WorldOptions): Promise<Outcome> {
   const scenario = drawScenario(seed)
   const { safeguards = allSafeguards, usesIndex } = options
-  const startsAt = worldStartsAt
+  const { startsAt } = scenario
   const time = createVirtualTime({
     startsAt,
     tickMs: scenario.tickMs,

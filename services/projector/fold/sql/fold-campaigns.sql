@@ -3,7 +3,8 @@
 -- One statement, one stamp: ClickHouse's clock when the statement starts, but never below the stamp floor. Each new row is compared with the current
 -- row of the read table by content_hash. So a campaign whose visible content did not change keeps its updated_at, and a
 -- fold that changes nothing writes nothing. The creator's id is counted but never shown: if only the id changed, the row
--- is written with its old stamp. The last condition is the fence: a superseded fold worker writes nothing.
+-- is written with its old stamp. The last conditions are the fences: a superseded fold worker writes
+-- nothing, and a statement whose stamp would be of the next UTC day fails.
 --
 -- During a rebuild, the fold of the shadow tables keeps the stamps of live rows with the same content.
 --
@@ -98,7 +99,7 @@ SELECT
     sipHash128((${fresh_columns})) AS new_hash,
     multiIf(${staged_stamp} standing.stands AND standing.content_hash = new_hash, standing.updated_at, ${kept_stamp}
         -- Two states of a campaign never have the same stamp, not even if the clock stands behind the floor.
-        greatest(${stamp}, standing.updated_at + toIntervalMillisecond(1))),
+        greatest((${stamp} AS own_stamp), standing.updated_at + toIntervalMillisecond(1))),
     {fold_id:UInt64},
     fresh.is_deleted
 FROM fresh
@@ -106,5 +107,5 @@ LEFT JOIN standing ON standing.campaign_id = fresh.campaign_id
 ${kept}
 WHERE if(fresh.is_deleted, standing.stands, NOT standing.stands
         OR standing.content_hash != new_hash OR standing.creator_id != fresh.creator_id)
-    AND ${fence}
+    AND ${fence} AND ${day_fence}
 SETTINGS max_execution_time = ${seconds_max}, max_memory_usage = ${memory_bytes_max}, async_insert = 0, join_use_nulls = 0

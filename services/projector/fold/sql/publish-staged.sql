@@ -9,7 +9,7 @@ SELECT
     fresh.content_hash,
     if(standing.stands AND standing.content_hash = fresh.content_hash, standing.updated_at,
         -- Two states of a campaign never have the same stamp, not even if the clock stands behind the floor.
-        greatest(${stamp}, standing.updated_at + toIntervalMillisecond(1))),
+        greatest((${stamp} AS own_stamp), standing.updated_at + toIntervalMillisecond(1))),
     {fold_id:UInt64},
     fresh.is_deleted
 FROM
@@ -24,5 +24,5 @@ LEFT JOIN
 ) AS standing ON standing.campaign_id = fresh.campaign_id
 WHERE if(fresh.is_deleted, standing.stands, NOT standing.stands
         OR standing.content_hash != fresh.content_hash OR standing.creator_id != fresh.creator_id)
-    AND ${fence}
+    AND ${fence} AND ${day_fence}
 SETTINGS max_execution_time = ${seconds_max}, max_memory_usage = ${memory_bytes_max}, async_insert = 0, join_use_nulls = 0

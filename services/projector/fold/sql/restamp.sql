@@ -9,7 +9,7 @@
 -- A piece is a range of the ids' hashes, because that range does not change while pieces are stamped. A range of the ids in
 -- doubt would shift as rows leave it.
 INSERT INTO ${model}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
-SELECT ${columns}, creator_id, content_hash, greatest(${stamp}, standing.updated_at + toIntervalMillisecond(1)), {fold_id:UInt64}, is_deleted
+SELECT ${columns}, creator_id, content_hash, greatest((${stamp} AS own_stamp), standing.updated_at + toIntervalMillisecond(1)), {fold_id:UInt64}, is_deleted
 FROM ${model}.campaigns AS standing
 WHERE (campaign_id, standing.fold_id) IN
     (
@@ -23,6 +23,6 @@ WHERE (campaign_id, standing.fold_id) IN
         GROUP BY campaign_id
     )
     AND standing.fold_id > {after:UInt64} AND standing.fold_id < {before:UInt64}
-    AND ${fence}
+    AND ${fence} AND ${day_fence}
 LIMIT 1 BY campaign_id
 SETTINGS max_execution_time = ${seconds_max}, max_memory_usage = ${memory_bytes_max}, async_insert = 0

@@ -1,0 +1,71 @@
+-- Copies the rows that changed since the last close into the history, each under the UTC day of its stamp. It runs while the
+-- fold stands still, before the first stamp of the next day, so each row is as it was shown at the end of its day.
+--
+-- The rows are compared with those that were closed last, and not only by their stamps. So what a swap, a rollback or a
+-- restored backup changed without a stamp of these days is noted too: under the last day that is closed here.
+--
+-- Repeating it gives the same rows, which replace each other. The history has no rows of deleted campaigns.
+-- A piece is a range of the ids' hashes.
+INSERT INTO ${model}.campaign_days
+    (campaign_id, day, is_deleted, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded,
+    backer_count, pledge_count, follower_count, updated_at, was_public, is_opening, previous_category,
+    previous_platform_amount, previous_backer_count, previous_pledge_count)
+WITH
+    fromUnixTimestamp64Milli({closed:Int64}, 'UTC') AS closed,
+    fromUnixTimestamp64Milli({until:Int64}, 'UTC') AS until,
+    latest AS
+    (
+        SELECT
+            campaign_id, true AS is_known, is_deleted = 0 AS is_public, status, category, currency, pledged_amount,
+            pledged_platform_amount, percent_funded, backer_count, pledge_count, follower_count, updated_at
+        FROM ${model}.history_latest FINAL
+    ),
+    standing AS
+    (
+        SELECT
+            campaign_id, if(updated_at < closed, toDate(until) - 1, toDate(updated_at)) AS day, 0 AS is_deleted, status,
+            category, currency, pledged_amount, pledged_platform_amount, percent_funded, backer_count, pledge_count,
+            follower_count, updated_at, launch_date
+        FROM ${model}.campaigns FINAL
+        WHERE updated_at < until
+        UNION ALL
+        -- Campaigns that are no longer public. Their last row says when they went, if a rebuild has not removed it.
+        SELECT
+            campaign_id, toDate(greatest(max(stamp), closed)) AS day, 1, '', '', '', 0, 0, 0, 0, 0, 0,
+            greatest(max(stamp), closed), NULL
+        FROM
+        (
+            SELECT campaign_id, updated_at AS stamp FROM latest WHERE is_public
+            UNION ALL
+            SELECT campaign_id, updated_at FROM ${model}.campaigns
+            WHERE is_deleted = 1 AND campaign_id IN (SELECT campaign_id FROM latest WHERE is_public)
+        )
+        WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${model}.campaigns FINAL))
+        GROUP BY campaign_id
+        HAVING max(stamp) < until
+    )
+SELECT
+    standing.campaign_id, standing.day, standing.is_deleted, standing.status, standing.category, standing.currency,
+    standing.pledged_amount, standing.pledged_platform_amount, standing.percent_funded, standing.backer_count,
+    standing.pledge_count, standing.follower_count, standing.updated_at,
+    latest.is_public,
+    -- A campaign that was launched on this day or the day before is new: its first fold may come after midnight.
+    NOT latest.is_public AND (latest.is_known OR NOT ifNull(toDate(standing.launch_date) >= standing.day - 1, false)),
+    if(latest.is_public, latest.category, ''),
+    if(latest.is_public, latest.pledged_platform_amount, 0),
+    if(latest.is_public, latest.backer_count, 0),
+    if(latest.is_public, latest.pledge_count, 0)
+FROM standing
+LEFT JOIN latest ON latest.campaign_id = standing.campaign_id
+WHERE (standing.is_deleted = 1 OR NOT latest.is_public
+        OR (standing.updated_at, standing.status, standing.category, standing.currency, standing.pledged_amount,
+            standing.pledged_platform_amount, standing.percent_funded, standing.backer_count, standing.pledge_count,
+            standing.follower_count)
+        != (latest.updated_at, latest.status, latest.category, latest.currency, latest.pledged_amount,
+            latest.pledged_platform_amount, latest.percent_funded, latest.backer_count, latest.pledge_count,
+            latest.follower_count))
+    AND bitShiftRight(toUInt128(cityHash64(standing.campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}
+    AND NOT (standing.campaign_id IN
+        (SELECT campaign_id FROM ${model}.campaign_ledger WHERE version = 18446744073709551615))
+    AND ${fence}
+SETTINGS max_execution_time = ${seconds_max}, max_memory_usage = ${memory_bytes_max}, async_insert = 0, join_use_nulls = 0

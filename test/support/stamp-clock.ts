@@ -1,0 +1,48 @@
+/**
+ * Days that end when a test wants it. ClickHouse's clock cannot be set, so every statement that stamps, or that reads the stamps'
+ * clock, gets one that is ahead in the place of `now64`. Everything else stays as it is, and so do the views: a day is a UTC day.
+ */
+import type { Statement, Tables } from '../../services/shared/tables/port.ts'
+
+export const dayMs = 86_400_000
+
+export interface StampClock {
+  /** Unix ms. */
+  now(): number
+  moveForward(ms: number): void
+  /** Moves it to this time before the next midnight, UTC. */
+  moveBeforeMidnight(ms: number): void
+  /** The tables with this clock. */
+  on(tables: Tables): Tables
+}
+
+export function createStampClock(now: () => number = Date.now): StampClock {
+  let aheadMs = 0
+  // Statements of the fold read the stamp floor; `toString(now64` is the clock with which a rebuild compares stamps.
+  const isAboutStamps = (query: string) => query.includes('stamp_floor') || query.includes('toString(now64')
+  const ahead = (statement: Statement): Statement =>
+    isAboutStamps(statement.query)
+      ? {
+          ...statement,
+          query: statement.query.replaceAll(
+            "now64(3, 'UTC')",
+            `(now64(3, 'UTC') + toIntervalMillisecond(${aheadMs}))`,
+          ),
+        }
+      : statement
+  const clock: StampClock = {
+    now: () => now() + aheadMs,
+    moveForward(ms) {
+      aheadMs += Math.max(0, Math.round(ms))
+    },
+    moveBeforeMidnight(ms) {
+      clock.moveForward(dayMs - (clock.now() % dayMs) - ms)
+    },
+    on: tables => ({
+      ...tables,
+      rows: (statement, options) => tables.rows(ahead(statement), options),
+      run: (statement, options) => tables.run(ahead(statement), options),
+    }),
+  }
+  return clock
+}
