@@ -29,6 +29,7 @@ const margin = { left: 90, right: 8, top: 14, bottom: 40 } as const
 const rowHeight = 54
 const nameCharactersMax = 36
 const barShare = 0.8
+const labelShareMin = 0.15
 /** A value above zero is never thinner than this. */
 const barMin = 1.5
 
@@ -39,11 +40,12 @@ export function timeBars(frame: Frame, bars: readonly Bar[], scaleText: (value: 
   const inner = timeHeight - margin.top - margin.bottom
   const y = (value: number): number => margin.top + ((most - value) / (most - least || 1)) * inner
   const step = (width - margin.left - margin.right) / Math.max(1, bars.length)
-  const lines = [...new Set([most, most / 2, 0, least])]
+  // The lowest line stands only where its figure does not cover that of the axis.
+  const lines = new Set([most, most / 2, 0, ...(-least > labelShareMin * (most - least) ? [least] : [])])
   return svg(
     frame,
     timeHeight,
-    html`${lines.map(value => gridLine(y(value), scaleText(value)))}${bars.map((bar, index) => {
+    html`${[...lines].map(value => gridLine(y(value), scaleText(value)))}${bars.map((bar, index) => {
       const x = margin.left + index * step
       const height = Math.max(bar.value === 0 ? 0 : barMin, Math.abs(y(bar.value) - y(0)))
       return html`<g><title>${bar.title}</title><rect fill="none" pointer-events="all" x="${fixed(x)}" y="${margin.top}" width="${fixed(step)}" height="${inner}"/><rect class="${bar.value < 0 ? 'too-many' : 'ok'}" x="${fixed(x + (step * (1 - barShare)) / 2)}" y="${fixed(bar.value < 0 ? y(0) : y(0) - height)}" width="${fixed(step * barShare)}" height="${fixed(height)}"/></g>${bar.label !== '' && html`<text class="middle" x="${fixed(x + step / 2)}" y="${timeHeight - 12}">${bar.label}</text>`}

@@ -57,7 +57,7 @@ function aboutCard({ campaigns, as_of, currency, history_from }: DataAbout): Htm
   return html`<section class="card" aria-label="The data as a whole"><dl class="facts">
 <div><dt>Public campaigns</dt><dd>${count(campaigns)}</dd></div>
 <div><dt>Data as of</dt><dd>${as_of > 0 ? moment(as_of) : 'not yet'}</dd></div>
-<div><dt>Currency of all amounts here</dt><dd>${currency}</dd></div>
+<div><dt>Currency of all amounts here</dt><dd>${currency === '' ? 'unknown' : currency}</dd></div>
 <div><dt>History since</dt><dd>${history_from === '' ? 'not yet' : dayText(history_from)}</dd></div>
 </dl></section>`
 }
@@ -88,7 +88,7 @@ function fundingPicture(
   const description = `From ${name(points[0]?.day ?? '')} to ${name(points.at(-1)?.day ?? '')}: ${money(total, currency)} in total. The most: ${money(best.raised, currency)}, ${name(best.day)}.`
   const what =
     per === 'day'
-      ? 'Money that came on each of the last 30 UTC days, without what was withdrawn. Today is not over.'
+      ? 'Money that came on each of the last 30 UTC days, less what was withdrawn. Today is not over.'
       : `What the campaigns of each month have raised, by the month of their launch.${about?.history_from === '' ? '' : ' Once the history has some days, you see the money of each day here.'}`
   return html`<p>${what}</p>
 ${timeBars(
