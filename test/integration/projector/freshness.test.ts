@@ -17,7 +17,7 @@ import type { EventReader, EventWriter } from '../../../services/shared/event-lo
 import { createMetrics, type Metrics } from '../../../services/shared/ops/metrics.ts'
 import { sleep } from '../../../services/shared/sleep.ts'
 import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
-import { isCampaignFold, lostConnection, obstructed, type TablesCall } from '../../support/faulty-tables.ts'
+import { isFoldRecord, lostConnection, obstructed, type TablesCall } from '../../support/faulty-tables.ts'
 import { createIngest, hashBacker, type ModelTables, openModelTables } from '../../support/model-tables.ts'
 import { campaignEvent, newRecordOf, noEvent } from '../../support/sample-events.ts'
 
@@ -80,7 +80,7 @@ function start(
     tables,
     databases,
     config: readConfig({
-      PLEDGEVIEW_COMMIT_HORIZON_MS: '6000',
+      PLEDGEVIEW_COMMIT_HORIZON_MS: '60000',
       PLEDGEVIEW_RETRY_MS_MAX: '600000',
       ...settings,
     }),
@@ -130,7 +130,7 @@ test('freshness grows while the fold is stuck, and is 0 once everything is visib
   expect(before).toMatchObject({ freshness_seconds: 0, [campaignLag]: 0, is_leader: 1, clickhouse_up: 1 })
   expect(before.projector_running).toBe(1)
 
-  isBroken = isCampaignFold
+  isBroken = isFoldRecord
   await writer.append([campaign('a', 2)])
   await expect.poll(async () => (await scrape(projector))[campaignLag]).toBe(0)
   aheadMs = 300_000
@@ -170,7 +170,7 @@ test('lag and freshness grow while ClickHouse is away, and an event that was vis
 })
 
 test('what a projector wrote that has died since counts in the freshness of the leader', async () => {
-  isBroken = isCampaignFold
+  isBroken = isFoldRecord
   const projector = start('run')
   // Its events entered the log in the year 1970.
   await createIngest(model.tables, databases, 'dead')([campaignEvent({ campaign_id: 'a' })])
