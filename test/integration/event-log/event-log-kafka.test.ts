@@ -1,5 +1,5 @@
 /** The event log's promises, on real Kafka brokers of both lines that are in use. */
-import { describe } from 'vitest'
+import { describe, vi } from 'vitest'
 import { rejectTopicName } from '../../../services/shared/event-log/kafka/client.ts'
 import { partitionOf } from '../../../services/shared/event-log/kafka/partition.ts'
 import { type KafkaReader, openKafkaReader } from '../../../services/shared/event-log/kafka/reader.ts'
@@ -38,7 +38,14 @@ describe.each(kafkaServices)('$name', service => {
         // Two readers share the partitions by their members' random names; this one needs that of the pledges.
         for (let attempt = 1; attempt <= takeOversMax; attempt++) {
           const reader = await openReader(consumer)
-          const held = await reader.lag()
+          // On a busy machine it may have to join again first. It gets some of the partitions in any case.
+          const held = await vi.waitUntil(
+            async () => {
+              const lag = await reader.lag()
+              return lag.length > 0 && lag
+            },
+            { timeout: 20_000, interval: 50 },
+          )
           if (held.some(({ topic, partition }) => topic === 'pledges' && partition === pledgePartition)) {
             return reader
           }
