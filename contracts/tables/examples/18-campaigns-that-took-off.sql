@@ -1,4 +1,4 @@
--- Which campaigns took off in a day?
+-- Which live campaigns took off in a day?
 --
 -- A day with at least 10 new pledges, and at least three times as many as on the mean of up to seven days before. The first
 -- day of a campaign has nothing to compare with, so it is not found. A day on which the history first showed a campaign that
@@ -19,6 +19,8 @@ FROM
         avgIf(new_pledge_count, opening_platform = 0)
             OVER (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN 7 PRECEDING AND 1 PRECEDING) AS usual
     FROM crowdfunding.campaign_funding_days
+    -- Asked here, so that the days of campaigns that have ended are not even computed.
+    WHERE campaign_id IN (SELECT campaign_id FROM crowdfunding.campaigns WHERE status = 'LIVE')
 ) AS d
 INNER JOIN crowdfunding.campaigns AS c ON c.campaign_id = d.campaign_id
 WHERE d.new_pledge_count >= 10 AND d.new_pledge_count >= 3 * d.usual

@@ -43,6 +43,7 @@ export const historyAnswers: Readonly<Record<string, (world: ExampleWorld) => An
 
   '18-campaigns-that-took-off': world =>
     world.shown
+      .filter(({ status }) => status === 'LIVE')
       .flatMap(({ id, title }) => {
         const gains: (Gain & { day: number })[] = []
         for (const day of world.days) {
