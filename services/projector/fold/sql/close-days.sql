@@ -1,7 +1,7 @@
 -- Copies the rows that changed since the last close into the history, each under the UTC day of its stamp. It runs while the
 -- fold stands still, before the first stamp of the next day, so each row is as it was shown at the end of its day.
 --
--- The rows are compared with those that were closed last, and not only by their stamps. So what a swap, a rollback or a
+-- The rows are those whose stamp is not the one that was closed last, also if it is older. So what a swap, a rollback or a
 -- restored backup changed without a stamp of these days is noted too: under the last day that is closed here.
 --
 -- Repeating it gives the same rows, which replace each other. The history has no rows of deleted campaigns.
@@ -16,8 +16,8 @@ WITH
     latest AS
     (
         SELECT
-            campaign_id, true AS is_known, is_deleted = 0 AS is_public, status, category, currency, pledged_amount,
-            pledged_platform_amount, percent_funded, backer_count, pledge_count, follower_count, updated_at
+            campaign_id, true AS is_known, is_deleted = 0 AS is_public, category, pledged_platform_amount, backer_count,
+            pledge_count, updated_at
         FROM ${model}.history_latest FINAL
     ),
     standing AS
@@ -28,6 +28,7 @@ WITH
             follower_count, updated_at, launch_date
         FROM ${model}.campaigns FINAL
         WHERE updated_at < until
+            AND (campaign_id, updated_at) NOT IN (SELECT campaign_id, updated_at FROM latest WHERE is_public)
         UNION ALL
         -- Campaigns that are no longer public. Their last row says when they went, if a rebuild has not removed it.
         SELECT
@@ -57,14 +58,7 @@ SELECT
     if(latest.is_public, latest.pledge_count, 0)
 FROM standing
 LEFT JOIN latest ON latest.campaign_id = standing.campaign_id
-WHERE (standing.is_deleted = 1 OR NOT latest.is_public
-        OR (standing.updated_at, standing.status, standing.category, standing.currency, standing.pledged_amount,
-            standing.pledged_platform_amount, standing.percent_funded, standing.backer_count, standing.pledge_count,
-            standing.follower_count)
-        != (latest.updated_at, latest.status, latest.category, latest.currency, latest.pledged_amount,
-            latest.pledged_platform_amount, latest.percent_funded, latest.backer_count, latest.pledge_count,
-            latest.follower_count))
-    AND bitShiftRight(toUInt128(cityHash64(standing.campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}
+WHERE bitShiftRight(toUInt128(cityHash64(standing.campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}
     AND NOT (standing.campaign_id IN
         (SELECT campaign_id FROM ${model}.campaign_ledger WHERE version = 18446744073709551615))
     AND ${fence}

@@ -147,7 +147,7 @@ async function step(world: World, isRebuildable: boolean): Promise<void> {
   // So that midnight comes in the middle of folds, in the last second of the day, and during rebuilds.
   if (what === 'midnight') {
     // Otherwise a fold worker that recovers from a fault folds the changes of many days into one.
-    if (!faults.isDead && chance(random, 0.6)) await live.settled()
+    if (!faults.isDead && !faults.next && chance(random, 0.6)) await live.settled()
     world.clock.moveBeforeMidnight(intBetween(random, 0, 500))
     await live.append(change(world))
     return void (await delay(intBetween(random, 0, 1_000)))
@@ -155,8 +155,8 @@ async function step(world: World, isRebuildable: boolean): Promise<void> {
   if (what === 'days pass') return world.clock.moveForward(intBetween(random, 0, 3 * dayMs))
   if (what === 'restart') return restart(world)
   if (what === 'rebuild') {
-    if (faults.isDead) await restart(world)
     faults.next = undefined
+    if (faults.isDead) await restart(world)
     await live.rebuild()
     if (chance(random, 0.5)) await live.rebuild({ kind: 'rollback' })
     await dropPrevious(live)
