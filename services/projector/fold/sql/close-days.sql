@@ -5,7 +5,7 @@
 -- restored backup changed without a stamp of these days is noted too: under the last day that is closed here.
 --
 -- Repeating it gives the same rows, which replace each other. The history has no rows of deleted campaigns.
--- A piece is a range of the ids' hashes.
+-- A piece is a range of the ids' hashes. Every source is cut to it, so that a piece costs only its share.
 INSERT INTO ${model}.campaign_days
     (campaign_id, day, is_deleted, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded,
     backer_count, pledge_count, follower_count, updated_at, was_public, is_opening, previous_category,
@@ -19,6 +19,7 @@ WITH
             campaign_id, true AS is_known, is_deleted = 0 AS is_public, category, pledged_platform_amount, backer_count,
             pledge_count, updated_at
         FROM ${model}.history_latest FINAL
+        WHERE bitShiftRight(toUInt128(cityHash64(campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}
     ),
     standing AS
     (
@@ -27,7 +28,8 @@ WITH
             category, currency, pledged_amount, pledged_platform_amount, percent_funded, backer_count, pledge_count,
             follower_count, updated_at, launch_date
         FROM ${model}.campaigns FINAL
-        WHERE updated_at < until
+        WHERE bitShiftRight(toUInt128(cityHash64(campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}
+            AND updated_at < until
             AND (campaign_id, updated_at) NOT IN (SELECT campaign_id, updated_at FROM latest WHERE is_public)
         UNION ALL
         -- Campaigns that are no longer public. Their last row says when they went, if a rebuild has not removed it.
@@ -41,7 +43,8 @@ WITH
             SELECT campaign_id, updated_at FROM ${model}.campaigns
             WHERE is_deleted = 1 AND campaign_id IN (SELECT campaign_id FROM latest WHERE is_public)
         )
-        WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${model}.campaigns FINAL))
+        WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${model}.campaigns FINAL
+            WHERE bitShiftRight(toUInt128(cityHash64(campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}))
         GROUP BY campaign_id
         HAVING max(stamp) < until
     )
@@ -58,8 +61,7 @@ SELECT
     if(latest.is_public, latest.pledge_count, 0)
 FROM standing
 LEFT JOIN latest ON latest.campaign_id = standing.campaign_id
-WHERE bitShiftRight(toUInt128(cityHash64(standing.campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}
-    AND NOT (standing.campaign_id IN
+WHERE NOT (standing.campaign_id IN
         (SELECT campaign_id FROM ${model}.campaign_ledger WHERE version = 18446744073709551615))
     AND ${fence}
 SETTINGS max_execution_time = ${seconds_max}, max_memory_usage = ${memory_bytes_max}, async_insert = 0, join_use_nulls = 0
