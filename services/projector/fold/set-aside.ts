@@ -78,14 +78,19 @@ export function createSetAside(dependencies: FoldWorkerDependencies, lead: FoldL
   let members = new Map<string, Member>()
   let attempt: Attempt | undefined
 
-  async function change(member: Member, event: SetAsideChange['event'], now: Partial<SetAsideRecord>) {
+  /** Records what is so now. Without an event it is no news, only the record. */
+  async function change(
+    member: Member,
+    event: SetAsideChange['event'] | undefined,
+    now: Partial<SetAsideRecord>,
+  ) {
     const { campaign, reason, failures, isBehind } = { ...member, ...now }
     const isSetAside = event !== 'back'
     const record = { campaign, reason, failures, isBehind, isSetAside }
     await tables.run(recordSetAsideStatement(databases, lead.nextStep(1, 0), record))
     Object.assign(member, now, { isRecorded: true })
     if (!isSetAside) members.delete(campaign)
-    onSetAside([...members.values()], { campaign, event, reason, failures })
+    onSetAside([...members.values()], event && { campaign, event, reason, failures })
   }
 
   /** Stages the row of a campaign. The statement runs beside the common folds. */
@@ -131,7 +136,8 @@ export function createSetAside(dependencies: FoldWorkerDependencies, lead: FoldL
     if (!member.isTouched && elapsedMs <= settings.horizonMs / 4) {
       await change(member, 'back', { failures: 0, isBehind: false })
     } else if (member.isBehind) {
-      await change(member, 'folded alone', { failures: 0, isBehind: false })
+      // If it was touched meanwhile, changes are still missing.
+      await change(member, 'folded alone', { failures: 0, isBehind: member.isTouched })
     }
   }
 
@@ -180,7 +186,10 @@ export function createSetAside(dependencies: FoldWorkerDependencies, lead: FoldL
       const statement = touchedOfStatement(databases, range, [...members.keys()])
       for (const { campaign } of await tables.rows<{ campaign: string }>(statement)) {
         const member = members.get(campaign)
-        if (member) member.isTouched = true
+        if (!member) continue
+        member.isTouched = true
+        // Its batches count as folded before it is. So that nobody takes the read table for complete:
+        if (!member.isBehind) await change(member, undefined, { isBehind: true })
       }
     },
 

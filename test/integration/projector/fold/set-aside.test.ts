@@ -173,6 +173,27 @@ describe('a campaign that cannot be folded within the bounds', () => {
     expect(reports.at(-1)).toMatchObject({ campaign: 'heavy', all: 0 })
   })
 
+  test('counts as behind whenever its batches count as folded and it is not', async () => {
+    let advance = (_ms: number) => {}
+    const tested = await leader({
+      before: tooSlow,
+      // Alone it takes longer than a common fold may, so it stays set aside.
+      after: call => (isStaging(call) ? advance(horizonMs / 2) : undefined),
+    })
+    advance = tested.advance
+    const isBehind = async () =>
+      (await model.tables.rows<{ isBehind: boolean }>(setAsideStatement(databases))).map(row => row.isBehind)
+    await ingest(heavy(1))
+    await foldUntil(tested, () => events().includes('folded alone'))
+    expect(await isBehind()).toEqual([false])
+    await ingest(heavy(2))
+    await tested.foldWorker.fold()
+    expect(await isBehind()).toEqual([true])
+    await foldUntil(tested, () => events().length === 3)
+    expect(await isBehind()).toEqual([false])
+    expect(await readViews(model.tables, databases)).toEqual(whole([...heavy(1), ...heavy(2)]))
+  })
+
   test('is known to the next leader, which folds it', async () => {
     const first = await leader({ before: tooSlow })
     await ingest([...others, ...heavy(1)])
