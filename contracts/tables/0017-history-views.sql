@@ -38,7 +38,8 @@ FROM
     UNION ALL
     -- Campaigns that are no longer public. Their last row says when they went, if a rebuild has not removed it.
     SELECT
-        campaign_id, toDate(greatest(max(stamp), (SELECT closed FROM ${model}.history_end))) AS day, 1, '', '', '', 0, 0, 0,
+        -- A scalar query gives a nullable value, and a day that could be null would hide the filter on it from the tables.
+        campaign_id, toDate(greatest(max(stamp), assumeNotNull((SELECT closed FROM ${model}.history_end)))) AS day, 1, '', '', '', 0, 0, 0,
         0, 0, 0, max(stamp), NULL
     FROM
     (
@@ -114,41 +115,38 @@ CREATE OR REPLACE VIEW ${views}.campaign_funding_days
     pledged_platform            Float64 COMMENT 'pledged_platform_amount as a floating-point number, in major units of the platform currency'
 )
 SQL SECURITY DEFINER
-AS WITH
-    (SELECT today FROM ${model}.history_end) AS today,
-    arrayJoin(arrayEnumerate(history)) AS place,
-    history[place] AS row,
-    -- The row stands until the next one. The last one stands until today while the campaign is LIVE.
-    if(place < length(history), history[place + 1].day, if(row.status = 'LIVE', greatest(row.day, today), row.day) + 1) AS until
+AS WITH (SELECT today FROM ${model}.history_end) AS today
 SELECT
     campaign_id,
-    row.category AS category,
-    arrayJoin(arrayMap(n -> row.day + n, range(toUInt32(until - row.day)))) AS day,
-    if(day = row.day, row.pledged - row.previous_pledged, 0)::Decimal(38, 4) AS new_pledged_platform_amount,
+    category,
+    known_day + gap AS day,
+    if(gap = 0, gained, 0)::Decimal(38, 4) AS new_pledged_platform_amount,
     toFloat64(new_pledged_platform_amount) AS new_pledged_platform,
-    if(day = row.day, row.backers - row.previous_backers, 0)::Int64 AS new_backer_count,
-    if(day = row.day, row.pledges - row.previous_pledges, 0)::Int64 AS new_pledge_count,
-    if(day = row.day, row.opening, 0)::Decimal(38, 4) AS opening_platform_amount,
+    if(gap = 0, gained_backers, 0)::Int64 AS new_backer_count,
+    if(gap = 0, gained_pledges, 0)::Int64 AS new_pledge_count,
+    if(gap = 0, opening, 0)::Decimal(38, 4) AS opening_platform_amount,
     toFloat64(opening_platform_amount) AS opening_platform,
-    row.pledged AS pledged_platform_amount,
-    toFloat64(row.pledged) AS pledged_platform
+    pledged AS pledged_platform_amount,
+    toFloat64(pledged) AS pledged_platform
 FROM
 (
+    -- A window, and no groups of arrays: a filter on the campaign passes through it to the tables.
     SELECT
-        campaign_id,
-        arraySort(entry -> entry.day, groupArray(CAST((
-            day, status, category, is_deleted,
-            pledged_platform_amount, if(is_opening, pledged_platform_amount, previous_platform_amount),
-            if(is_opening, pledged_platform_amount, 0),
-            toInt64(backer_count), toInt64(if(is_opening, backer_count, previous_backer_count)),
-            toInt64(pledge_count), toInt64(if(is_opening, pledge_count, previous_pledge_count))
-        ), 'Tuple(day Date, status String, category String, is_deleted UInt8, pledged Decimal(38, 4), previous_pledged Decimal(38, 4), opening Decimal(38, 4), backers Int64, previous_backers Int64, pledges Int64, previous_pledges Int64)'))) AS history
+        campaign_id, category, status, is_deleted, day AS known_day, pledged_platform_amount AS pledged,
+        if(is_opening, 0, pledged_platform_amount - previous_platform_amount) AS gained,
+        if(is_opening, 0, toInt64(backer_count) - toInt64(previous_backer_count)) AS gained_backers,
+        if(is_opening, 0, toInt64(pledge_count) - toInt64(previous_pledge_count)) AS gained_pledges,
+        if(is_opening, pledged_platform_amount, 0) AS opening,
+        leadInFrame(toNullable(day)) OVER (
+            PARTITION BY campaign_id ORDER BY day ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS next_day
     FROM ${model}.history_days
     WHERE campaign_id IN (SELECT campaign_id FROM ${model}.campaigns FINAL)
-    GROUP BY campaign_id
 )
+-- The row stands until the next one. The last one stands until today while the campaign is LIVE.
+ARRAY JOIN range(toUInt32(multiIf(isNotNull(next_day), assumeNotNull(next_day),
+    status = 'LIVE', greatest(known_day, today) + 1, known_day + 1) - known_day)) AS gap
 -- From the day on which it was hidden until it was shown again it has no rows.
-WHERE row.is_deleted = 0
+WHERE is_deleted = 0
 COMMENT 'What each public campaign gained on each UTC day';
 
 -- What each row of the history adds to its day. A campaign that changes its category departs from one and opens the other:
