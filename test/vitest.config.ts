@@ -26,8 +26,8 @@ export default defineConfig({
     ],
     // A file of its own servers, sockets and signals gets a process of its own.
     pool: 'forks',
-    // Most of the long suites wait for Kafka or for time to pass: one more than a small machine has cores.
-    maxWorkers: 3,
+    // A suite starts several processes. With more at once than a small machine has cores, they only wait for each other.
+    maxWorkers: 2,
     sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/support/summary-reporter.ts'],
     // How long `expect.poll` asks: a busy machine is no failure.
