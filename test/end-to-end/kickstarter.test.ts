@@ -43,7 +43,7 @@ describe('the real Kickstarter table, with five percent of noise', () => {
     directory.remove()
   })
 
-  describeAnswers('the API', { sort: 'newest', isSampled: index => index % 30 === 0 }, () => asked)
+  describeAnswers('the API', { sort: 'newest', isSampled: index => index % 20 === 0 }, () => asked)
 
   test('the projector stays within its memory', () => {
     expect(peakMemoryMb('the embedded service', service)).toBeLessThan(1_500)

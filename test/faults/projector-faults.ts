@@ -126,7 +126,7 @@ async function partitionsTold(places: readonly Place[]): Promise<string[]> {
   const told = places.map(async place => {
     const { opsUrl } = await place.ready()
     const metrics = await (await fetch(`${opsUrl}/metrics`)).text()
-    return [...metrics.matchAll(/^pledgeview_\w*lag\w*(\{.*\})/gm)].map(([, labels = '']) => labels)
+    return [...metrics.matchAll(/^pledgeview_lag_records(\{.*\})/gm)].map(([, labels = '']) => labels)
   })
   return (await Promise.all(told)).flat()
 }
