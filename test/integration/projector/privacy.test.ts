@@ -146,8 +146,15 @@ describe('private values', () => {
     expect(await placesOf('SHOWN')).toEqual([
       'model.campaign_ledger',
       'model.campaigns',
+      // The history keeps the category.
+      'model.history_days',
+      'model.history_moves',
+      'model.history_open',
+      'views.campaign_days',
+      'views.campaign_funding_days',
       'views.campaigns',
       'views.categories',
+      'views.category_funding_days',
       'views.rewards',
     ])
   })
