@@ -58,8 +58,8 @@ describe('the real Kickstarter table, with five percent of noise, distributed', 
 
   const askedOf = (index: 0 | 1) => (): Asked => ({ apiUrl: queries[index].apiUrl, credentials, truth })
   // Each is asked for what the other has not been asked for, so that no answer comes from the shared cache.
-  const ofFirst = { sort: 'newest', isSampled: (index: number) => index % 20 === 0 } as const
-  const ofSecond = { sort: 'most_backed', isSampled: (index: number) => index % 20 === 10 } as const
+  const ofFirst = { sort: 'newest', isSampled: (index: number) => index % 40 === 0 } as const
+  const ofSecond = { sort: 'most_backed', isSampled: (index: number) => index % 40 === 20 } as const
   describeAnswers('the first query process', ofFirst, askedOf(0))
   describeAnswers('the second query process', ofSecond, askedOf(1))
 

@@ -4,42 +4,42 @@ import { matchesGlob } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
- * The suites of `npm run test:long`; all others are part of `npm test`. They start in this order, so the longest comes first.
- * Add a suite here if it takes more than half a minute, or needs software that few people have installed.
+ * The suites of `npm run test:long`; all others are part of `npm test`. They start in this order, the longest among the first.
+ * Add a suite here if it takes more than ten seconds, or needs software that few people have installed.
  */
 export const longSuites: readonly string[] = [
   'test/faults/**/*.test.ts',
+  // Beside the fault suite, which needs all of a core, come suites that mostly wait.
+  'test/end-to-end/limits-distributed.test.ts',
+  'test/integration/**/*kafka-{group,records,cluster}.test.ts',
+  'test/integration/event-log/state-topic-kafka*.test.ts',
   'test/end-to-end/kickstarter-distributed.test.ts',
+  'test/end-to-end/{away-too-long,distributed-commands,any-services}.test.ts',
+  'test/end-to-end/portal-{distributed,kills}.test.ts',
   'test/end-to-end/rebuild-*.test.ts',
   'test/end-to-end/erasure-distributed.test.ts',
   'test/end-to-end/kill.test.ts',
   'test/clients/**/*.test.ts',
   'test/guides/{guides,distributed-lines}.test.ts',
-  'test/end-to-end/limits-distributed.test.ts',
   'test/contracts/**/*.test.ts',
   // Separate from the other one: each uses all of the CPU, and in parallel both would exceed their timeouts.
   'test/end-to-end/kickstarter.test.ts',
-  'test/integration/**/*kafka-{group,records,cluster}.test.ts',
-  'test/integration/event-log/state-topic-kafka*.test.ts',
   'test/browser/**/*.test.ts',
-  'test/end-to-end/distributed-commands.test.ts',
-  'test/end-to-end/away-too-long.test.ts',
   'test/integration/rebuild/**/*.test.ts',
   'test/integration/projector/history/history-worlds.test.ts',
   'test/simulation/{mirrors,clickhouse,safeguards}.test.ts',
   'test/integration/**/list-index.test.ts',
   'test/integration/event-log/event-log-kafka{-inspector,-history,-unreadable,}.test.ts',
-  'test/integration/clickhouse/{analyst-bounds,broken-parts,earlier-directory}.test.ts',
+  'test/integration/clickhouse/{analyst-bounds,broken-parts,child-restart,earlier-directory}.test.ts',
   'test/integration/tables/tables-migrate.test.ts',
-  'test/integration/projector/properties.test.ts',
-  'test/integration/projector/fold/{fold-keys,fold-sums,set-aside}.test.ts',
-  'test/integration/portal/keys/portal-keys.test.ts',
+  'test/integration/projector/{properties,service}.test.ts',
+  'test/integration/projector/fold/*.test.ts',
+  'test/integration/portal/keys/{key-sweeper,portal-keys}.test.ts',
+  'test/integration/portal/notices/announcement.test.ts',
   'test/integration/query/auth/revocations.test.ts',
+  'test/integration/query/http/connections.test.ts',
   'test/unit/rebuild/archive/damage.test.ts',
   'test/end-to-end/{erasure,kcat,notify}.test.ts',
-  'test/end-to-end/any-services.test.ts',
-  'test/end-to-end/portal-distributed.test.ts',
-  'test/end-to-end/portal-kills.test.ts',
   'test/fuzz/**/*.test.ts',
   'test/bench/**/*.test.ts',
 ]

@@ -43,7 +43,9 @@ export default class SummaryReporter implements Reporter {
     const projects = this.#vitest?.projects.map(({ name }) => name) ?? []
     if (projects.includes('short') && !projects.includes('long')) {
       print('\nThese were the short suites. `npm run test:long` runs the long ones: kills, faults, a whole')
-      print('Kickstarter table, many simulated worlds, and clients in other languages (about 10 minutes).')
+      print(
+        'Kickstarter table, many simulated worlds, and clients in other languages (about 25 minutes on two cores).',
+      )
     }
     const counts = isCi
       ? `${passed} passed, ${failed + skipped} failed`
