@@ -7,6 +7,7 @@
  */
 import { stripVTControlCharacters } from 'node:util'
 import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node'
+import { printable } from '../../services/commands/printable.ts'
 
 /** How many failures the summary names, and how many characters it has for the reason of one. */
 const failuresNamedMax = 30
@@ -100,7 +101,10 @@ function reasonOfFailure(error: unknown): string {
     .split('\n')
     .map(line => stripVTControlCharacters(line).replace(/\s+/g, ' '))
     .filter(line => /^[-+]/.test(line))
-  return [...String(message ?? error).split('\n'), ...differing].join(' | ').slice(0, reasonLengthMax)
+  return printable([...String(message ?? error).split('\n'), ...differing].join(' | ')).slice(
+    0,
+    reasonLengthMax,
+  )
 }
 
 function reasonOf(test: TestCase): string {

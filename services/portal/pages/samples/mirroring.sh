@@ -2,7 +2,7 @@
 # your copy by id, then remove the files. The first run fetches all campaigns.
 since=$(cat as-of.txt 2>/dev/null)
 url="https://api.example/api/v1/projects?limit=100${since:+&updated_since=$since}"
-run=$(date -u +%Y%m%dT%H%M%S)
+run=$(date -u +%Y%m%dT%H%M%S)-$(printf %07d $$)
 page=0
 first=
 steady=yes
