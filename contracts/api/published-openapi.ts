@@ -3,7 +3,7 @@
  */
 import { errorBody, errorCodes } from './errors.ts'
 
-/** Where consumers find an installation. An address that is not known is undefined. */
+/** The public addresses of an installation. One that is not set is undefined. */
 export interface PublicAddresses {
   /** As consumers call it, with the version's path, for example `https://api.example.com/api/v1`. */
   apiUrl: string | undefined

@@ -1,7 +1,7 @@
 -- What the data teams' views are, and how current they are.
 --
 -- The watermark is that of 0008-stamp-floor.sql. The clock is the upper bound, because the floor is ahead of a clock that was set
--- back. Nothing else goes into it: whoever reads `about` first and the data then has every change with an earlier stamp.
+-- back. Nothing else goes into it: a query that reads `about` first, and the data after it, has every change with an earlier stamp.
 
 CREATE OR REPLACE VIEW ${views}.about
 (

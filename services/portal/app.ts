@@ -47,7 +47,7 @@ export interface PortalOptions {
   portalUrl: string
   /** The public address of the API, with `/api/v1`. */
   apiUrl: string
-  /** Where people reach the SQL port; it may have `?user=`. Undefined: not known. */
+  /** The public address of the SQL port; it may have `?user=`. Undefined if it is not set. */
   sqlUrl?: string | undefined
   /** The database that the data teams query. */
   viewsDatabase: string

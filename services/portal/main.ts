@@ -44,7 +44,7 @@ export async function runPortalProcess({
   const settings = requiredSettings(config)
   const portalUrl = settings.PLEDGEVIEW_PORTAL_URL
   if (config.PLEDGEVIEW_SMTP_URL === undefined && oidcSettings(config) === undefined)
-    logger.warn('nobody can sign in: set PLEDGEVIEW_SMTP_URL or PLEDGEVIEW_OIDC_ISSUER')
+    logger.warn('no one can sign in: set PLEDGEVIEW_SMTP_URL or PLEDGEVIEW_OIDC_ISSUER')
   const closers: (() => unknown)[] = []
   try {
     const tables = openTables(serverSettings(config))

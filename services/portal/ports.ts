@@ -49,7 +49,7 @@ export type Overlap = 'at-once' | 'one-hour' | 'one-day'
 
 /**
  * The API keys of accounts. A key that `issue` or `replace` made ends by itself after `confirmMsMax`, unless `confirm` was
- * called: it is called once the secret was shown. So no key stays whose secret nobody has.
+ * called: it is called once the secret was shown. So no key stays whose secret was not received.
  */
 export interface PortalKeys {
   /**
@@ -125,7 +125,7 @@ export interface Mailer {
 }
 
 /**
- * Mails about a key that somebody created or revoked, to the account and to the contact of the integration. Resolves when the mails
+ * Mails about a key that was created or revoked, to the account and to the contact of the integration. Resolves when the mails
  * are noted; they are sent elsewhere, and retried.
  */
 export interface KeyNotices {

@@ -7,6 +7,7 @@
  */
 import { migrate } from '../shared/tables/migrate.ts'
 import { type Databases, type Tables, TablesError } from '../shared/tables/port.ts'
+import { type Time, untilNoneRuns } from '../shared/tables/running-statements.ts'
 import { isRevoked, permitPair, type SwapPermit } from './swap-permit.ts'
 
 // Ledgers come first, so that a reader never joins campaigns with an older ledger.
@@ -110,34 +111,4 @@ export async function countLive(tables: Tables, databases: Databases, rebuilt: T
 /** Resolves once no swap statement runs. */
 export function untilNoSwapRuns(tables: Tables, { model }: Databases, time: Time): Promise<void> {
   return untilNoneRuns(tables, [`EXCHANGE TABLES ${model}.`], { ...time, msMax: swapMsMax })
-}
-
-/** The clock (ms, monotonic) and the pauses of a wait. */
-export interface Time {
-  monotonicMs: () => number
-  sleep: (ms: number) => Promise<void>
-}
-
-export interface WaitOptions extends Time {
-  msMax: number
-}
-
-/** After a lost connection, this tells that a statement has ended: none that contains one of these texts runs any more. */
-async function untilNoneRuns(
-  tables: Tables,
-  texts: readonly string[],
-  { msMax, monotonicMs, sleep }: WaitOptions,
-): Promise<void> {
-  const deadline = monotonicMs() + msMax
-  for (;;) {
-    const [running] = await tables.rows<{ statements: number }>({
-      // The condition excludes this query itself.
-      query: `SELECT count() AS statements FROM system.processes
-              WHERE multiSearchAny(query, {texts:Array(String)}) AND position(query, 'system.processes') = 0`,
-      query_params: { texts: [...texts] },
-    })
-    if (running?.statements === 0) return
-    if (monotonicMs() > deadline) throw new Error(`a statement still runs after ${msMax} ms: ${texts[0]}`)
-    await sleep(100)
-  }
 }

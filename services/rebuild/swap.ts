@@ -34,6 +34,7 @@ import type { Sleep } from '../shared/sleep.ts'
 import { nameDatabases } from '../shared/tables/migrate.ts'
 import type { Databases, Statement, Tables } from '../shared/tables/port.ts'
 import { readSql } from '../shared/tables/read-sql.ts'
+import type { Time } from '../shared/tables/running-statements.ts'
 import { latestRebuild } from './rebuild-log.ts'
 import {
   countLive,
@@ -42,7 +43,6 @@ import {
   shadowOf,
   swapTables,
   type TableIds,
-  type Time,
   untilNoSwapRuns,
 } from './shadow-tables.ts'
 import { createPermit, revokePermits } from './swap-permit.ts'

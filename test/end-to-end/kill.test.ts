@@ -34,12 +34,15 @@ const killsWhileOpening = 5
 const killsAtWork = 15
 const killsOfClickHouse = 20
 const worlds = 120
+// Each life gets records of its own, so that it has something to do. While ClickHouse is killed, a projector gets more.
+const sharesWhileClickHouseIsKilled = 5
+const shares = sharesWhileClickHouseIsKilled + killsWhileOpening + killsAtWork + 1
 const { model, views } = defaultDatabases
 
 describe('a projector that is killed at any moment, and so is its ClickHouse', () => {
   const { events, records, rejects } = whatHappens()
   let root: string
-  let own: OwnTables
+  let own: OwnTables | undefined
   let tables: Tables
   let clickHouses: number[] = []
 
@@ -47,12 +50,12 @@ describe('a projector that is killed at any moment, and so is its ClickHouse', (
   beforeAll(async () => {
     root = await mkdtemp(join(tmpdir(), 'pledgeview-kill-'))
     const directory = openDataDirectory(root)
-    let hasEnded = false
-    const writer = await openJournalWriter(directory.journal)
-    const appending = appendInPortions(writer, records, () => hasEnded)
+    const feed = startFeed(await openJournalWriter(directory.journal), records)
+    feed.release(sharesWhileClickHouseIsKilled)
     clickHouses = await killClickHouses(root)
     for (const moment of momentsToKill()) {
       const before = committedIn(directory.journal)
+      feed.release(1)
       const child = startProjector(root)
       const exit = once(child, 'exit')
       child.on('message', message => message === 'open' && child.send('clickhouse'))
@@ -66,8 +69,7 @@ describe('a projector that is killed at any moment, and so is its ClickHouse', (
       child.kill('SIGKILL')
       await exit
     }
-    hasEnded = true
-    await appending
+    await feed.finish()
     const last = startProjector(root)
     await once(last, 'message')
     last.send('finish')
@@ -78,7 +80,7 @@ describe('a projector that is killed at any moment, and so is its ClickHouse', (
   }, 240_000)
 
   afterAll(async () => {
-    await own.close()
+    await own?.close()
     await rm(root, { recursive: true, force: true })
   })
 
@@ -204,18 +206,29 @@ function startProjector(root: string): ChildProcess {
   })
 }
 
-/** Appends portions of the records at a pace that fills the projectors' lives; the rest at once when they are over. */
-async function appendInPortions(
-  writer: EventWriter,
-  records: readonly NewRecord[],
-  hasEnded: () => boolean,
-): Promise<void> {
-  const size = Math.ceil(records.length / 250)
-  for (let from = 0; from < records.length; from += size) {
-    await writer.append(records.slice(from, from + size))
-    if (!hasEnded()) await delay(200)
+/** Appends released shares of the records in small portions, so that they fill a life; the rest at once in `finish`. */
+function startFeed(writer: EventWriter, records: readonly NewRecord[]) {
+  const portion = Math.ceil(records.length / 250)
+  let released = 0
+  let hasEnded = false
+  async function append(): Promise<void> {
+    for (let from = 0; from < records.length; from += portion) {
+      while (!hasEnded && from >= (released * records.length) / shares) await delay(20)
+      await writer.append(records.slice(from, from + portion))
+      if (!hasEnded) await delay(100)
+    }
+    await writer.close()
   }
-  await writer.close()
+  const appending = append()
+  return {
+    release(count: number): void {
+      released += count
+    },
+    finish(): Promise<void> {
+      hasEnded = true
+      return appending
+    },
+  }
 }
 
 /** Many small worlds side by side, shuffled, with noise, keys, and records that are no events. */

@@ -4,7 +4,7 @@
  *     fork('test/support/projector-child.ts', [DATA_DIRECTORY])
  *
  * It sends `open` once it projects. On the message `clickhouse` it sends the process id of its ClickHouse. On any other
- * message it waits until everything is folded, closes and exits with 0.
+ * message it waits until everything is folded, closes and exits with 0. It ends at once when its parent has gone.
  */
 import { pino } from 'pino'
 import { openDataDirectory } from '../../services/embedded/data-directory.ts'
@@ -24,6 +24,7 @@ model.stopped.then(error => {
   process.stderr.write(`${error.stack}\n`)
   process.exit(1)
 })
+process.once('disconnect', () => process.exit())
 process.on('message', async message => {
   if (message === 'clickhouse') {
     process.send?.({ clickHouse: model.clickHouse.pid() })

@@ -51,7 +51,7 @@ export async function* walk(
 /** The position at which a walk continues. */
 interface Position {
   offset: number
-  /** The snapshot that the page must come from; undefined at the start of a list: any. */
+  /** The snapshot that the page must come from; undefined at the start of a list, where any snapshot will do. */
   asOf: number | undefined
   /** The page at this offset, if it has been read already. */
   page?: Page

@@ -3,7 +3,7 @@
  *
  * The key ends by itself unless it is confirmed. It is confirmed by whichever comes first: the page's script says that it is shown, the
  * person says so, or, only for a key that replaces none, the whole page was handed to the kernel. The last one does not prove that
- * the page arrived: behind a proxy, or on a line that breaks at that moment, a key may stay whose secret nobody has. That
+ * the page arrived: behind a proxy, or on a line that breaks at that moment, a key may stay whose secret was not received. That
  * costs one of three places. A replacement ends a key that a program uses, so for it only the reader counts.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'

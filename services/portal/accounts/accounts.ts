@@ -182,7 +182,7 @@ function over({ topic, now }: AccountsDependencies): Omit<Accounts, 'ofVerifiedE
     },
 
     async delete(accountId) {
-      // First the account: after its tombstone, whoever adds an integration takes it back.
+      // The account comes first: a portal that adds an integration after its tombstone takes it back.
       await topic.write([{ key: accountId, state: null }])
       const left = await topic.group(accountId)
       if (left.length > 0) await topic.write(tombstonesOf(left))
@@ -229,7 +229,7 @@ function checkKey(states: readonly KeyedState<'accounts'>[], portalKey: string):
   const isOwn = ({ account_id, email }: AccountState) => accountIdOf(portalKey, email) === account_id
   if (accounts.length === 0 || accounts.slice(0, keySampleMax).some(isOwn)) return
   throw new Error(
-    'PLEDGEVIEW_PORTAL_KEY is not the key that the accounts were made with; set it to the first value, or nobody finds an account',
+    'PLEDGEVIEW_PORTAL_KEY is not the key that the accounts were made with; set it to the first value, or no account is found',
   )
 }
 

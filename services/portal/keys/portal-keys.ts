@@ -2,7 +2,7 @@
  * The keys of accounts, for people. Written by the same code as those of the CLI, all as `api-keys` events.
  *
  * Promises:
- * - A key whose secret nobody has ends by itself: its first event says until when it has to be confirmed. So this also holds if
+ * - A key whose secret was not received ends by itself: its first event says until when it has to be confirmed. So this also holds if
  *   the process is killed, and without a portal that runs (0012-key-expiry.sql).
  * - An old key expires only after the key that replaces it was confirmed. The new key's events say which key it replaces, so
  *   any portal can confirm it, and the sweeper completes what a killed process left (key-sweeper.ts).

@@ -1,5 +1,5 @@
 /**
- * The texts of the mails. Names are what a person typed, and an integration's contact may be somebody else's address. So they
+ * The texts of the mails. Names are what a person typed, and an integration's contact may be another person's address. So they
  * become one line without control characters, and nothing in them can be clicked. Pure.
  */
 
@@ -26,7 +26,7 @@ export function keyCreatedText(name: string, keyPrefix: string, portalUrl: strin
     subject: 'A new API key was created',
     text: `The API key ${keyPrefix}... was created for the integration "${plainName(name)}".
 
-If it was you, or somebody of your team, do nothing.
+If it was you, or a person of your team, do nothing.
 If not, sign in and revoke it: ${portalUrl}/access
 ${footer}`,
   }

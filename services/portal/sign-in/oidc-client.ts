@@ -80,7 +80,7 @@ export function createOidcClient(settings: OidcSettings, redirectUri: string): O
       if (!claims) throw new OidcRefused('The provider did not say who you are.')
       const { email, email_verified: isVerified } =
         claims.email === undefined ? await fetchUserInfo(config, tokens.access_token, claims.sub) : claims
-      // Anyone can write any address into an account that nobody verified.
+      // An address that was not verified may belong to another person.
       if (typeof email !== 'string' || isVerified !== true)
         throw new OidcRefused('Your account at the provider has no verified e-mail address.')
       return email

@@ -27,7 +27,7 @@ Or open this link, and press the button there:
 
     ${portalUrl}/sign-in/link?token=${link}
 
-Both work once, within 15 minutes. If it was not you, do nothing: nobody is signed in without this mail. Give the code to nobody.
+Both work once, within 15 minutes. If it was not you, do nothing: without this mail there is no sign-in. Do not give the code to anyone.
 `,
   }
 }

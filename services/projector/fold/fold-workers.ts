@@ -15,7 +15,7 @@ import {
   type FoldWorkerDependencies,
   type FoldWorkerSettings,
 } from './fold-worker.ts'
-import { untilNoFoldRuns } from './running-folds.ts'
+import { untilNoFoldRunsIfSeen } from './running-folds.ts'
 import type { SetAsideRecord } from './set-aside-statements.ts'
 import type { ClockStep } from './stamp-floor.ts'
 
@@ -88,10 +88,13 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
       sleep,
       signal,
       untilNoneRuns: () =>
-        untilNoFoldRuns(own.shard.tables, own.shard.databases, {
+        untilNoFoldRunsIfSeen(own.shard.tables, own.shard.databases, {
           msMax: stillRunningMsMax,
           monotonicMs: dependencies.monotonicMs,
-          sleep: ms => sleep(ms, signal),
+          async sleep(ms) {
+            await sleep(ms, signal)
+            signal.throwIfAborted()
+          },
         }),
       onSetAside(all, change) {
         own.setAside = all

@@ -1,50 +1,29 @@
 /**
- * Which statements of fold workers ClickHouse still runs. A statement is cancelled after its time, but the end of an insert,
+ * Whether ClickHouse still runs statements of fold workers. A statement is cancelled after its time, but the end of an insert,
  * when its rows go to the disk, cannot be cancelled. On a slow disk it may take longer than the commit horizon. So time alone
  * does not tell that a statement has ended.
  */
-import type { Sleep } from '../../shared/sleep.ts'
 import { type Databases, type Tables, TablesError } from '../../shared/tables/port.ts'
+import { StillRuns, untilNoneRuns, type WaitOptions } from '../../shared/tables/running-statements.ts'
 
-export interface UntilNoFoldRunsOptions {
-  /** How long to wait. */
-  msMax: number
-  monotonicMs: () => number
-  sleep: Sleep
-}
-
-const pauseMs = 100
-
-/**
- * Resolves once no statement runs that inserts into the read tables of this database. Throws a retryable `TablesError` after
- * `msMax`. A user without the right to see running statements is told nothing: then it resolves at once.
- */
-export async function untilNoFoldRuns(
+/** Resolves once no statement runs that inserts into the read tables of this database. Throws `StillRuns`. */
+export function untilNoFoldRuns(
   tables: Pick<Tables, 'rows'>,
   { model }: Databases,
-  { msMax, monotonicMs, sleep }: UntilNoFoldRunsOptions,
+  wait: WaitOptions,
 ): Promise<void> {
-  const texts = [`INSERT INTO ${model}.campaigns `, `INSERT INTO ${model}.api_keys `]
-  const deadline = monotonicMs() + msMax
-  while ((await countRunning(tables, texts)) > 0) {
-    if (monotonicMs() > deadline) {
-      throw new TablesError(`a fold statement still runs after ${msMax} ms`, { retryable: true })
-    }
-    await sleep(pauseMs)
-  }
+  return untilNoneRuns(tables, [`INSERT INTO ${model}.campaigns `, `INSERT INTO ${model}.api_keys `], wait)
 }
 
-async function countRunning(tables: Pick<Tables, 'rows'>, texts: readonly string[]): Promise<number> {
+/**
+ * The same for a fold worker that has waited for the time of these statements already. Throws a retryable `TablesError` if one
+ * still runs. Without the right to see running statements, the time has to be enough.
+ */
+export async function untilNoFoldRunsIfSeen(...call: Parameters<typeof untilNoFoldRuns>): Promise<void> {
   try {
-    const [running] = await tables.rows<{ statements: number }>({
-      // The condition excludes this query itself.
-      query: `SELECT count() AS statements FROM system.processes
-              WHERE multiSearchAny(query, {texts:Array(String)}) AND position(query, 'system.processes') = 0`,
-      query_params: { texts: [...texts] },
-    })
-    return running?.statements ?? 0
+    await untilNoFoldRuns(...call)
   } catch (error) {
-    if (error instanceof TablesError && error.type === 'ACCESS_DENIED') return 0
-    throw error
+    if (error instanceof StillRuns) throw new TablesError(error.message, { retryable: true, cause: error })
+    if (!(error instanceof TablesError && error.type === 'ACCESS_DENIED')) throw error
   }
 }

@@ -188,7 +188,7 @@ export function createSetAside(dependencies: FoldWorkerDependencies, lead: FoldL
         const member = members.get(campaign)
         if (!member) continue
         member.isTouched = true
-        // Its batches count as folded before it is. So that nobody takes the read table for complete:
+        // The common fold is about to count its batches as folded, and it is not. The record says so.
         if (!member.isBehind) await change(member, undefined, { isBehind: true })
       }
     },

@@ -18,7 +18,7 @@ export interface OldestRecord {
 export interface Uncommitted {
   /** The reader, watched. */
   reader: EventReader
-  /** One for each partition of the present assignment, as far as it is known. It asks nobody, so it never fails. */
+  /** One for each partition of the present assignment, as far as it is known. It makes no request, so it cannot fail. */
   oldest(): OldestRecord[]
 }
 

@@ -50,7 +50,7 @@ export interface Admissions {
   unknown(): Admission
 }
 
-const nobody = { apiKey: undefined, namedKey: undefined, keyPrefix: undefined }
+const noKey = { apiKey: undefined, namedKey: undefined, keyPrefix: undefined }
 
 /** Creates the admissions of one process. */
 export function createAdmissions({ keyRing, limiters, pepper, now }: AdmissionDependencies): Admissions {
@@ -78,14 +78,14 @@ export function createAdmissions({ keyRing, limiters, pepper, now }: AdmissionDe
     async admitAddress(address) {
       const limiter = limiters.addresses
       const decision = await limiter.hit(addressBucket(address))
-      return { ...nobody, decision, windowMs: limiter.settings.windowMs }
+      return { ...noKey, decision, windowMs: limiter.settings.windowMs }
     },
 
     unknown() {
       const { limit, windowMs } = limiters.addresses.settings
       const resetAt = Math.floor(now() / 1000) + 1
       return {
-        ...nobody,
+        ...noKey,
         decision: { allowed: false, limit, remaining: 0, resetAt },
         windowMs,
       }

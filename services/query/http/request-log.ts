@@ -67,7 +67,7 @@ export function createRequestLog({
       const route = request.routeOptions.url ?? 'unknown'
       const status = reply.statusCode
       onRequestDone?.({ method, route, status, elapsedMs })
-      // A preflight is nobody's request.
+      // A preflight carries no credentials, so it belongs to no key.
       const key = method === 'OPTIONS' ? undefined : answeredKey(admission, status)
       if (key !== undefined) onKeyAnswered?.(key, status, request.isDeprecated)
       // Building the line costs more than answering from the cache, so skip it if it would not be written.

@@ -19,7 +19,7 @@ export function pledges(from: number, count: number): NewRecord[] {
   return range(from, from + count).map(number => pledge(number))
 }
 
-/** Polls until so many records have come. Throws when the log has no more. */
+/** Polls until so many records have come. Throws if a poll brings none. */
 export async function readDeliveries(
   reader: EventReader,
   count: number,

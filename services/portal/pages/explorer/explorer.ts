@@ -30,7 +30,7 @@ export function explorerContent({ document, apiUrl, chosen }: ExplorerData): Htm
 <div><label for="explorer-key">Key</label><input id="explorer-key" type="text" autocomplete="off" autocapitalize="off" spellcheck="false" placeholder="pv_live_..."></div>
 <div><label for="explorer-secret">Secret</label><input id="explorer-secret" type="password" autocomplete="off" spellcheck="false"></div>
 </div>
-<p class="muted">They go from your browser to the API, and to nobody else. They are not stored: this page forgets them when you leave it. You have none yet? <a href="/access">Create a key</a>.</p>
+<p class="muted">They go from your browser to the API only. They are not stored: this page forgets them when you leave it. You have none yet? <a href="/access">Create a key</a>.</p>
 </div>
 </section>
 <h2>Requests</h2>

@@ -1,6 +1,6 @@
 /**
  * kafkajs's own connection to a cluster, below its consumers. kafkajs reads only in consumer groups. A group takes seconds to
- * form, commits offsets that nobody needs, and does not tell when a partition has no more records.
+ * form, commits offsets that are not needed, and does not tell when a partition has no more records.
  *
  * These parts of kafkajs have types here only. Its version is fixed (library.ts), and the suites run them on every Kafka.
  */

@@ -1,6 +1,6 @@
 /** A fold statement whose end takes longer than the commit horizon, for example on a slow disk: its rows get a new stamp. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { untilNoFoldRuns } from '../../../../services/projector/fold/running-folds.ts'
+import { untilNoFoldRuns, untilNoFoldRunsIfSeen } from '../../../../services/projector/fold/running-folds.ts'
 import { sleep } from '../../../../services/shared/sleep.ts'
 import { type Databases, TablesError } from '../../../../services/shared/tables/port.ts'
 import {
@@ -65,10 +65,19 @@ describe('a fold statement that still runs after its time', () => {
   test('is a retryable failure if it does not end', async () => {
     const late = writeLate(2)
     await expect.poll(running).toBe(1)
-    const waiting = untilNoFoldRuns(model.tables, databases, { msMax: 0, monotonicMs, sleep })
+    const waiting = untilNoFoldRunsIfSeen(model.tables, databases, { msMax: 0, monotonicMs, sleep })
     await expect(waiting).rejects.toThrow(TablesError)
     await expect(waiting).rejects.toMatchObject({ retryable: true })
     await late
+  })
+
+  test('cannot be waited for without the right to see it: a rebuild refuses, a fold worker has waited for its time', async () => {
+    const rows = async () => {
+      throw new TablesError('not allowed', { retryable: false, type: 'ACCESS_DENIED' })
+    }
+    const wait = { msMax: 60_000, monotonicMs, sleep }
+    await expect(untilNoFoldRuns({ rows }, databases, wait)).rejects.toThrow('not allowed')
+    await untilNoFoldRunsIfSeen({ rows }, databases, wait)
   })
 
   test('of the leader before: its row gets a new stamp from the next leader, after it has ended', async () => {
