@@ -19,6 +19,7 @@ import { readConfig } from '../../services/shared/config.ts'
 import { openJournalReader, openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
 import type { NewRecord } from '../../services/shared/event-log/port.ts'
 import { sleep } from '../../services/shared/sleep.ts'
+import { heldBackerHash } from '../../services/shared/tables/identity.ts'
 import { migrate } from '../../services/shared/tables/migrate.ts'
 import { defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
 import { openOwnTables } from '../support/clickhouse.ts'
@@ -42,6 +43,8 @@ const recordsPerAppend = 20_000
 
 const { directory, ...size } = benchInput<RebuildFillInput>()
 const files = openDataDirectory(directory)
+// Before there are tables: tables without secrets would look like those of a directory that has lost them.
+const secrets = readSecrets(files, { keyPepper: undefined, backerKey: undefined }, randomBytes)
 const appendSeconds = await secondsOf(appendHistory)
 const { tables, close } = await openOwnTables({ directory })
 await migrate(tables, defaultDatabases)
@@ -71,7 +74,6 @@ async function appendHistory(): Promise<void> {
 
 async function fillLedger(tables: Tables): Promise<void> {
   const config = readConfig({})
-  const secrets = readSecrets(files, { keyPepper: undefined, backerKey: undefined }, randomBytes)
   const reader = await openJournalReader(files.journal, { consumer: liveConsumer })
   const model = createShadowProjector({
     tables,
@@ -79,7 +81,8 @@ async function fillLedger(tables: Tables): Promise<void> {
     config,
     projectorSettings: projectorSettings(config),
     foldWorkerSettings: foldWorkerSettings(config),
-    hashBacker: backerHasher(secrets.backerKey, 'siphash-2-4'),
+    // Held before there are pledges: tables with pledges and without a held hash count as those of an earlier version.
+    hashBacker: backerHasher(secrets.backerKey, await heldBackerHash(tables, defaultDatabases)),
     run: 'fill',
     now: Date.now,
     monotonicMs: () => performance.now(),

@@ -106,7 +106,8 @@ async function rebuild(): Promise<RebuildRun> {
       history,
       config,
       hashBacker: model.hashBacker,
-      run: `bench-rebuild-${++runs}`,
+      // The model respects a fold pause only of a rebuild in its own process.
+      run: `${model.run}-rebuild-${++runs}`,
       isAlone: true,
       logger: log.logger,
       onProgress: ({ phase }) => clock.enter(phase),
