@@ -1,15 +1,20 @@
 /**
- * `npm run bench [-- NAME ...] [--json]`: figures, compared with the design's targets. NAME is ingest, api, cold, lists, keys,
+ * `npm run bench [-- NAME ...] [--json] [--against FILE]`: figures, compared with the design's targets. NAME is ingest, api, cold, lists, keys,
  * analysts, questions, rebuild or kafka.
  *
  * Without a name, the short embedded benches run. `questions` takes some minutes and `rebuild` about twenty, or less with a
  * smaller platform (`--campaigns` and `--pledges`). `kafka` stands for three benches (kafka-ingest, kafka-freshness,
  * kafka-memory), which need Java and Maven and take minutes.
  *
+ * `--against FILE` compares: FILE is the `--json` output of an earlier run. Without a name, the benches of FILE run, with its
+ * sizes. With `--now FILE`, nothing is run: the page compares the two files.
+ *
  * Speed is a figure and not a test: the exit code is 0 unless a bench could not be run.
  */
+import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { parseArgs } from 'node:util'
+import { type BenchRun, comparisonObject, comparisonText, readRun } from './against.ts'
 import { benchAnalysts } from './analysts.ts'
 import { benchApi } from './api.ts'
 import { killBenchProcesses, runBenchProcess } from './bench-process.ts'
@@ -52,17 +57,27 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     json: { type: 'boolean', default: false },
-    campaigns: { type: 'string', default: String(rebuildSize.campaigns) },
-    pledges: { type: 'string', default: String(rebuildSize.pledges) },
+    campaigns: { type: 'string' },
+    pledges: { type: 'string' },
+    against: { type: 'string' },
+    now: { type: 'string' },
   },
 })
-const names = positionals.length === 0 ? Object.keys(embedded) : positionals.flatMap(benchNames)
+const earlier = readRunOf(values.against)
+if (values.now !== undefined) {
+  if (!earlier) exitWrong('--now FILE compares with the file of --against, which is missing')
+  print(earlier, readRunOf(values.now) ?? earlier)
+  process.exit(0)
+}
+const names =
+  positionals.length > 0
+    ? positionals.flatMap(benchNames)
+    : (earlier?.benches.map(({ bench }) => bench) ?? Object.keys(embedded))
 const unknown = names.filter(name => !Object.hasOwn(benches, name))
 if (unknown.length > 0) {
-  process.stderr.write(
-    `there is no bench ${unknown.join(', ')}; there are: ${[...Object.keys(benches), 'kafka'].join(', ')}\n`,
+  exitWrong(
+    `there is no bench ${unknown.join(', ')}; there are: ${[...Object.keys(benches), 'kafka'].join(', ')}`,
   )
-  process.exit(2)
 }
 
 const workspace = createWorkspace()
@@ -102,15 +117,44 @@ async function run(): Promise<number> {
       process.stderr.write(`${name} could not be run: ${message}\n`)
     }
   }
+  const run: BenchRun = { machine, size: platformSize(), benches: reports }
   if (values.json) {
-    process.stdout.write(`${JSON.stringify({ machine, benches: reports.map(reportObject), failures })}\n`)
+    const comparison = earlier && { comparison: comparisonObject(earlier, run) }
+    const all = { ...run, benches: reports.map(reportObject), failures, ...comparison }
+    process.stdout.write(`${JSON.stringify(all)}\n`)
+  } else if (earlier) {
+    print(earlier, run)
   }
   return failures.length > 0 ? 1 : 0
 }
 
+/** The run of a `--json` file. Ends the process if the file cannot be read, before anything is measured. */
+function readRunOf(file: string | undefined): BenchRun | undefined {
+  if (file === undefined) return undefined
+  try {
+    return readRun(readFileSync(file, 'utf8'), file)
+  } catch (error) {
+    return exitWrong(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function print(then: BenchRun, now: BenchRun): void {
+  const json = () => `${JSON.stringify(comparisonObject(then, now))}\n`
+  process.stdout.write(values.json ? json() : comparisonText(then, now))
+}
+
+function exitWrong(reason: string): never {
+  process.stderr.write(`${reason}\n`)
+  process.exit(2)
+}
+
 /** Throws if the text is not a number of campaigns or pledges. */
 function platformSize(): PlatformSize {
-  const [campaigns, pledges] = [Number(values.campaigns), Number(values.pledges)]
+  const size = { ...rebuildSize, ...earlier?.size }
+  const [campaigns, pledges] = [
+    Number(values.campaigns ?? size.campaigns),
+    Number(values.pledges ?? size.pledges),
+  ]
   for (const count of [campaigns, pledges]) {
     if (!Number.isInteger(count) || count < 1)
       throw new Error(`--campaigns and --pledges must be whole numbers`)

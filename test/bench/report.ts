@@ -52,22 +52,33 @@ export function reportObject(report: BenchReport): object {
 export function reportText({ bench, notes, figures }: BenchReport): string {
   const rows = figures.map(figure => [
     figure.name,
-    `${numberText(figure.value)} ${figure.unit}`.trimEnd(),
+    figureText(figure),
     spreadText(figure),
     targetText(figure),
   ])
-  const widths = [0, 1, 2].map(column => Math.max(...rows.map(row => row[column]?.length ?? 0)))
+  return [bench, ...notes.map(note => `  ${note}`), '', columnsText(rows), ''].join('\n')
+}
+
+/** Rows as lines with aligned columns. */
+export function columnsText(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map(row => row[column]?.length ?? 0)))
   const lines = rows.map(row =>
     `  ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')}`.trimEnd(),
   )
-  return [bench, ...notes.map(note => `  ${note}`), '', ...lines, ''].join('\n')
+  return lines.join('\n')
+}
+
+/** The value with its unit. */
+export function figureText({ value, unit }: Pick<Figure, 'value' | 'unit'>): string {
+  return `${numberText(value)} ${unit}`.trimEnd()
 }
 
 function spreadText({ spread }: Figure): string {
   return spread ? `${numberText(spread.min)} .. ${numberText(spread.max)} (${spread.samples})` : ''
 }
 
-function targetText(figure: Figure): string {
+/** Whether the target is met, and the target; empty if there is none. */
+export function targetText(figure: Figure): string {
   const { target } = figure
   if (!target) return ''
   const bound = 'atLeast' in target ? `>= ${numberText(target.atLeast)}` : `<= ${numberText(target.atMost)}`

@@ -1,0 +1,167 @@
+/**
+ * Compares two runs of the benches: the `--json` output of an earlier run, and this one. Each figure with its value then and now,
+ * the ratio of the two, and its target. Pure.
+ *
+ * Figures of two machines are shown side by side all the same, with a warning: rates and times then say little, and ratios of one
+ * run (those without a unit) still say something.
+ */
+import { z } from 'zod'
+import { type Machine, machineText } from './machine.ts'
+import { type BenchReport, columnsText, type Figure, figureText, targetText } from './report.ts'
+
+/** What `--json` prints. Of a run by an earlier version, `size` may be missing. */
+export interface BenchRun {
+  machine: Machine
+  /** The platform of the benches that take `--campaigns` and `--pledges`. */
+  size?: { campaigns: number; pledges: number } | undefined
+  benches: BenchReport[]
+}
+
+/** A figure of both runs, or of one of them. */
+export interface Compared {
+  bench: string
+  name: string
+  unit: string
+  before?: number | undefined
+  now?: number | undefined
+  /** Now by then. Undefined if one of them is missing, or the earlier one is zero. */
+  ratio?: number | undefined
+  /** The figure of this run; of the earlier run, if this one has none. */
+  figure: Figure
+}
+
+const targetSchema = z.union([z.object({ atLeast: z.number() }), z.object({ atMost: z.number() })])
+const figureSchema = z.object({
+  name: z.string(),
+  value: z.number(),
+  unit: z.string(),
+  target: targetSchema.optional(),
+})
+const runSchema = z.object({
+  machine: z.object({
+    cpu: z.string(),
+    cores: z.number(),
+    memoryBytes: z.number(),
+    node: z.string(),
+    clickhouse: z.string(),
+    loadBefore: z.number(),
+  }),
+  size: z.object({ campaigns: z.number(), pledges: z.number() }).optional(),
+  benches: z.array(
+    z.object({ bench: z.string(), notes: z.array(z.string()).default([]), figures: z.array(figureSchema) }),
+  ),
+})
+
+// The same machine may report slightly more or less memory after an update of its system.
+const memoryShareMax = 0.02
+
+/** Reads the `--json` output of a run. Throws an `Error` that names the file and the reason. */
+export function readRun(text: string, file: string): BenchRun {
+  let content: unknown
+  try {
+    content = JSON.parse(text)
+  } catch {
+    throw new Error(`${file} is not the --json output of npm run bench: it is not JSON`)
+  }
+  const run = runSchema.safeParse(content)
+  if (run.success) return run.data as BenchRun
+  const [issue] = run.error.issues
+  const place = issue?.path.join('.') || 'the whole'
+  throw new Error(`${file} is not the --json output of npm run bench: ${place}: ${issue?.message}`)
+}
+
+/** Every figure of the benches that this run has, in its order; then those that only the earlier run has. */
+export function compareRuns(then: BenchRun, now: BenchRun): Compared[] {
+  return now.benches.flatMap(({ bench, figures }) => {
+    const earlier = then.benches.find(report => report.bench === bench)?.figures ?? []
+    const isSame = (a: Figure, b: Figure) => a.name === b.name && a.unit === b.unit
+    const both = figures.map(figure =>
+      compared(
+        bench,
+        earlier.find(one => isSame(one, figure)),
+        figure,
+      ),
+    )
+    const gone = earlier.filter(figure => !figures.some(one => isSame(one, figure)))
+    return [...both, ...gone.map(figure => compared(bench, figure, undefined))]
+  })
+}
+
+function compared(bench: string, then: Figure | undefined, now: Figure | undefined): Compared {
+  const figure = now ?? then
+  if (!figure) throw new TypeError('a comparison needs a figure')
+  const ratio = then && now && then.value !== 0 ? now.value / then.value : undefined
+  return {
+    bench,
+    name: figure.name,
+    unit: figure.unit,
+    before: then?.value,
+    now: now?.value,
+    ratio,
+    figure,
+  }
+}
+
+/** Why the two runs cannot simply be compared, a sentence each. */
+export function warningsOf(then: BenchRun, now: BenchRun): string[] {
+  const differs = (['cpu', 'cores', 'node', 'clickhouse'] as const).filter(
+    name => then.machine[name] !== now.machine[name],
+  )
+  const memoryBytes = Math.abs(then.machine.memoryBytes - now.machine.memoryBytes)
+  const hasOtherMemory = memoryBytes > memoryShareMax * now.machine.memoryBytes
+  const names = [...differs, ...(hasOtherMemory ? ['memory'] : [])]
+  const warnings: string[] = []
+  if (names.length > 0) {
+    warnings.push(
+      `The machines differ (${names.join(', ')}): compare only figures without a unit, which are ratios within one run.`,
+    )
+  }
+  for (const [when, { machine }] of [['then', then] as const, ['now', now] as const]) {
+    if (machine.loadBefore > machine.cores / 2) {
+      const load = machine.loadBefore.toFixed(2)
+      warnings.push(`Other work was running ${when} (load ${load}): figures differ for that reason too.`)
+    }
+  }
+  if (then.size && now.size && JSON.stringify(then.size) !== JSON.stringify(now.size)) {
+    warnings.push('The sizes differ (--campaigns, --pledges): figures of benches that use them differ too.')
+  }
+  return warnings
+}
+
+/** The comparison as a page. */
+export function comparisonText(then: BenchRun, now: BenchRun): string {
+  const all = compareRuns(then, now)
+  const pages = now.benches.map(({ bench }) => {
+    const rows = all.filter(one => one.bench === bench).map(rowOf)
+    return [bench, columnsText([['', 'then', 'now', 'now / then', 'target'], ...rows]), ''].join('\n')
+  })
+  return [
+    'Compared with an earlier run',
+    `  then: ${machineText(then.machine).trim()}`,
+    `  now:  ${machineText(now.machine).trim()}`,
+    ...warningsOf(then, now).map(warning => `  Warning: ${warning}`),
+    '',
+    ...pages,
+  ].join('\n')
+}
+
+/** The comparison for `--json`. */
+export function comparisonObject(then: BenchRun, now: BenchRun): object {
+  return {
+    machine: then.machine,
+    warnings: warningsOf(then, now),
+    figures: compareRuns(then, now).map(({ figure, ...one }) => ({ ...one, target: figure.target })),
+  }
+}
+
+function rowOf({ unit, before, now, ratio, figure }: Compared): string[] {
+  const text = (value: number | undefined, absent: string) =>
+    value === undefined ? absent : figureText({ value, unit })
+  return [
+    figure.name,
+    text(before, 'new'),
+    text(now, 'gone'),
+    ratio === undefined ? '' : ratio.toFixed(2),
+    now === undefined ? '' : targetText(figure),
+  ]
+}
