@@ -6,6 +6,7 @@
 import { z } from 'zod'
 import { currencyDigits } from '../../contracts/events/currencies.ts'
 import { addressRangeFault } from './address-ranges.ts'
+import { resolveSecretFiles, secretFileNames } from './secret-files.ts'
 
 const wholeNumber = ({ min = 1, max = Number.MAX_SAFE_INTEGER } = {}) =>
   z.string().regex(/^\d+$/, 'is not a whole number').transform(Number).pipe(z.number().min(min).max(max))
@@ -208,25 +209,33 @@ export type Config = Readonly<z.output<typeof settingsSchema>>
 // Addresses of services for the tests. The program ignores them.
 const testPrefix = 'PLEDGEVIEW_TEST_'
 
-/** The names of all settings, for the test of the commented example. */
-export const settingNames: readonly string[] = Object.keys(settingsSchema.shape)
+/** The names of all settings, those of secrets' files included. */
+export const settingNames: readonly string[] = [...Object.keys(settingsSchema.shape), ...secretFileNames]
 
 /** One or more settings are wrong. The message has a line for each. */
 export class ConfigError extends Error {
   override name = 'ConfigError'
 }
 
-/** Reads the settings. An empty value counts as not set. Throws `ConfigError` with every fault at once. */
+/**
+ * Reads the settings, and the files of the secrets. An empty value counts as not set. Throws `ConfigError` with every
+ * fault at once.
+ */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
-  const faults: string[] = []
-  const given = Object.entries(environment).filter(
-    ([name, value]) => name.startsWith('PLEDGEVIEW_') && !name.startsWith(testPrefix) && value,
-  )
-  for (const [name] of given)
+  const given: Record<string, string> = {}
+  for (const [name, value] of Object.entries(environment)) {
+    if (name.startsWith('PLEDGEVIEW_') && !name.startsWith(testPrefix) && value) given[name] = value
+  }
+  const { settings, origins, faults } = resolveSecretFiles(given)
+  for (const name of Object.keys(given))
     if (!settingNames.includes(name)) faults.push(`${name}: there is no such setting`)
-  const result = settingsSchema.safeParse(Object.fromEntries(given))
+  const result = settingsSchema.safeParse(settings)
   if (!result.success) {
-    for (const issue of result.error.issues) faults.push(`${issue.path.join('.')}: ${issue.message}`)
+    for (const issue of result.error.issues) {
+      const name = issue.path.join('.')
+      const path = origins.get(name)
+      faults.push(path === undefined ? `${name}: ${issue.message}` : `${name} from ${path}: ${issue.message}`)
+    }
   }
   if (!result.success || faults.length > 0) throw new ConfigError(`wrong settings:\n  ${faults.join('\n  ')}`)
   return Object.freeze(result.data)

@@ -14,6 +14,7 @@ import {
   registerSchemas,
   type SchemaRegistry,
 } from './schema-registry/schema-registry.ts'
+import { fileSettingOf, secretFileNames } from './secret-files.ts'
 import type { TablesSettings } from './tables/clickhouse.ts'
 import type { Databases } from './tables/port.ts'
 import { distributedDatabases, type Replicated, replicatedSettings } from './tables/replicated.ts'
@@ -33,9 +34,16 @@ export function required<Name extends keyof Config>(
 ): { [N in Name]: NonNullable<Config[N]> } {
   const missing = names.filter(name => config[name] === undefined)
   if (missing.length > 0) {
-    throw new ConfigError(`wrong settings:\n  ${missing.map(name => `${name}: has to be set`).join('\n  ')}`)
+    throw new ConfigError(
+      `wrong settings:\n  ${missing.map(name => `${name}: ${missingText(name)}`).join('\n  ')}`,
+    )
   }
   return config as { [N in Name]: NonNullable<Config[N]> }
+}
+
+function missingText(name: string): string {
+  const fileSetting = fileSettingOf(name)
+  return secretFileNames.includes(fileSetting) ? `has to be set, or ${fileSetting}` : 'has to be set'
 }
 
 export function kafkaSettings(config: Config): KafkaSettings {

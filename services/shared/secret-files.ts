@@ -1,0 +1,100 @@
+/**
+ * Secrets from files. Each secret setting NAME may be given as NAME_FILE, the path of a file with the value, as Docker and
+ * Kubernetes mount secrets. So the value is in no environment, which other programs may read and crash reports contain.
+ *
+ * A file is read once, when the program starts. A new secret needs a restart.
+ */
+import { closeSync, openSync, readSync } from 'node:fs'
+import { messageOf } from './message-of.ts'
+
+/** Settings that are secrets, or addresses that may have a password. */
+export const secretNames = [
+  'PLEDGEVIEW_KEY_PEPPER',
+  'PLEDGEVIEW_BACKER_KEY',
+  'PLEDGEVIEW_PORTAL_KEY',
+  'PLEDGEVIEW_SMTP_URL',
+  'PLEDGEVIEW_OIDC_CLIENT_SECRET',
+  'PLEDGEVIEW_KAFKA_SASL_PASSWORD',
+  'PLEDGEVIEW_SQL_PASSWORD',
+  'PLEDGEVIEW_CLICKHOUSE_PASSWORD',
+  'PLEDGEVIEW_REDIS_URL',
+  'PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD',
+] as const
+
+/** The setting that has the path of this secret's file. */
+export const fileSettingOf = (name: string): string => `${name}_FILE`
+
+/** The names of all settings that have the path of a secret's file. */
+export const secretFileNames: readonly string[] = secretNames.map(fileSettingOf)
+
+export interface Resolved {
+  /** The settings without the `_FILE` ones, with the values of the files. */
+  settings: Record<string, string>
+  /** The path that a secret came from. */
+  origins: ReadonlyMap<string, string>
+  faults: string[]
+}
+
+// A secret is one line. More is another file, or a device that never ends.
+const fileBytesMax = 65_536
+
+/** Replaces each NAME_FILE by NAME with the content of the file. Never puts content into a fault. */
+export function resolveSecretFiles(given: Readonly<Record<string, string>>): Resolved {
+  const settings = { ...given }
+  const origins = new Map<string, string>()
+  const faults: string[] = []
+  for (const name of secretNames) {
+    const fileSetting = fileSettingOf(name)
+    const path = settings[fileSetting]
+    delete settings[fileSetting]
+    if (path === undefined) continue
+    if (settings[name] !== undefined) {
+      faults.push(`${fileSetting}: ${name} is set too; set only one of them`)
+      continue
+    }
+    try {
+      settings[name] = readSecret(path)
+      origins.set(name, path)
+    } catch (error) {
+      faults.push(`${fileSetting}: ${path} ${messageOf(error)}`)
+    }
+  }
+  return { settings, origins, faults }
+}
+
+/** The content without one newline at its end, which editors and `echo` write. Throws with what is wrong with the file. */
+function readSecret(path: string): string {
+  const secret = decode(readStart(path)).replace(/\r?\n$/, '')
+  if (secret === '') throw new Error('is empty')
+  return secret
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw new Error('is not UTF-8 text')
+  }
+}
+
+function readStart(path: string): Uint8Array {
+  const bytes = Buffer.alloc(fileBytesMax + 1)
+  let length = 0
+  try {
+    const file = openSync(path, 'r')
+    try {
+      // Ends: each round but the last reads at least one byte.
+      while (length < bytes.length) {
+        const read = readSync(file, bytes, length, bytes.length - length, null)
+        if (read === 0) break
+        length += read
+      }
+    } finally {
+      closeSync(file)
+    }
+  } catch (cause) {
+    throw new Error(`cannot be read: ${messageOf(cause)}`, { cause })
+  }
+  if (length > fileBytesMax) throw new Error(`is longer than ${fileBytesMax} bytes`)
+  return bytes.subarray(0, length)
+}
