@@ -11,6 +11,7 @@ import Fastify, {
   type FastifyHttpOptions,
   type FastifyInstance,
   type FastifyReply,
+  type FastifyRequest,
   type RawServerDefault,
 } from 'fastify'
 import type { Logger } from 'pino'
@@ -23,7 +24,7 @@ import { addressMatcher } from '../shared/address-ranges.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import type { KeyRing } from './auth/key-ring.ts'
 import type { OnLookup } from './cache/counted-cache.ts'
-import type { ResponseCache } from './cache/response-cache.ts'
+import type { CacheEntry, ResponseCache } from './cache/response-cache.ts'
 import { type CampaignReader, createCampaignReader, NotFoundError } from './campaigns/campaign-reader.ts'
 import { createCachedCampaignRows } from './campaigns/campaign-rows.ts'
 import { createConcurrencyLimit } from './concurrency-limit.ts'
@@ -40,6 +41,7 @@ import { deprecatedMatcher } from './http/version-notices.ts'
 import { createCampaignLists, listKey, type SnapshotCache } from './lists/campaign-lists.ts'
 import { createListFollower } from './lists/list-follower.ts'
 import { createIndexListSource, createSqlListSource } from './lists/list-source.ts'
+import { type MaybePromise, use } from './maybe-promise.ts'
 import type { QueryAppOptions } from './options.ts'
 import type { RateLimiters } from './rate-limit/rate-limiter.ts'
 
@@ -120,7 +122,8 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
       request.parsedParameters = null
       request.isDeprecated = isDeprecated(targetOf(request))
       reply.raw.once('close', () => requestLog.report(request, reply, now() - startedAt))
-      responder.receive(request, reply, frameworkErrorCode(error.code)).catch(cause => {
+      const received = async () => responder.receive(request, reply, frameworkErrorCode(error.code))
+      received().catch(cause => {
         logger.error({ requestId: request.id, err: cause }, 'request failed')
         responder.refuse(request, reply, 'internal_error')
       })
@@ -131,12 +134,16 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
   app.decorateRequest('parsedParameters', null)
   app.decorateRequest('isDeprecated', false)
 
-  app.addHook('onRequest', async (request, reply) => {
+  // Hooks and routes return nothing if they are done at once, because Fastify waits for whatever they return.
+  app.addHook('onRequest', (request, reply, done) => {
     request.isDeprecated = isDeprecated(targetOf(request))
-    if (await responder.receive(request, reply)) return reply
+    const isDone = responder.receive(request, reply)
+    if (isDone instanceof Promise) isDone.then(isDoneNow => isDoneNow || done(), done)
+    else if (!isDone) done()
   })
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     requestLog.report(request, reply, reply.elapsedTime)
+    done()
   })
   app.setErrorHandler((error, request, reply) => {
     if (error instanceof NotFoundError) return responder.refuse(request, reply, 'not_found')
@@ -198,29 +205,43 @@ interface RouteDependencies {
 }
 
 function addRoutes(app: FastifyInstance, { reader, cached, responder }: RouteDependencies): void {
-  app.get(`${basePath}/projects`, async (request, reply) => {
+  function send(request: FastifyRequest, reply: FastifyReply, found: MaybePromise<CacheEntry>) {
+    return use(found, entry => responder.send(request, reply, entry))
+  }
+
+  app.get(`${basePath}/projects`, (request, reply) => {
     const parsed = parseListQuery(queryOf(request))
     if ('fault' in parsed) {
       const { parameter, rule } = parsed.fault
-      return responder.refuse(request, reply, 'invalid_parameter', invalidParameterBody(parameter, rule))
+      responder.refuse(request, reply, 'invalid_parameter', invalidParameterBody(parameter, rule))
+      return
     }
     const { parameters } = parsed
     request.parsedParameters = parameters
     const key = `projects ${parameters.limit} ${parameters.offset} ${listKey(parameters)}`
-    const entry = await cached(request, key, owner => reader.projects(parameters, owner))
-    return responder.send(request, reply, entry)
+    return send(
+      request,
+      reply,
+      cached(request, key, owner => reader.projects(parameters, owner)),
+    )
   })
 
-  app.get<{ Params: { slug: string } }>(`${basePath}/projects/:slug`, async (request, reply) => {
+  app.get<{ Params: { slug: string } }>(`${basePath}/projects/:slug`, (request, reply) => {
     const { slug } = request.params
-    const entry = await cached(request, `project ${slug}`, () => reader.projectDetail(slug))
-    // Log the path parameter only now: before the lookup it could be anything, even a secret.
-    request.parsedParameters = { slug }
-    return responder.send(request, reply, entry)
+    const found = cached(request, `project ${slug}`, () => reader.projectDetail(slug))
+    return use(found, entry => {
+      // Log the path parameter only now: before the lookup it could be anything, even a secret.
+      request.parsedParameters = { slug }
+      responder.send(request, reply, entry)
+    })
   })
 
-  app.get(`${basePath}/stats`, async (request, reply) =>
-    responder.send(request, reply, await cached(request, 'stats', () => reader.stats())),
+  app.get(`${basePath}/stats`, (request, reply) =>
+    send(
+      request,
+      reply,
+      cached(request, 'stats', () => reader.stats()),
+    ),
   )
 }
 

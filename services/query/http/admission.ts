@@ -6,12 +6,12 @@
  * flood of requests with bad credentials never blocks a good request from the same address. A preflight is not counted,
  * because it carries no credentials and runs nothing.
  */
-
 import { addressBucket } from '../../shared/address-bucket.ts'
 import { type Credentials, keyPrefix } from '../../shared/api-keys/credentials.ts'
 import type { ApiKey, KeyRing } from '../auth/key-ring.ts'
 import { type PresentedHeaders, presentedCredentials } from '../auth/presented-credentials.ts'
 import { createSecretVerifier } from '../auth/secret-verifier.ts'
+import { type MaybePromise, use } from '../maybe-promise.ts'
 import type { RateDecision, RateLimiter, RateLimiters } from '../rate-limit/rate-limiter.ts'
 
 export interface Admission {
@@ -40,12 +40,12 @@ export interface AdmissionDependencies {
 }
 
 export interface Admissions {
-  /** Counts a request. Rejects if the keys are not known or the limiter fails. */
-  admit(requester: Requester): Promise<Admission>
-  /** Returns the state of the requester's bucket without counting the request. */
-  peek(requester: Requester): Promise<Admission>
+  /** Counts a request. Throws if the keys are not known, and throws or rejects if the limiter fails. */
+  admit(requester: Requester): MaybePromise<Admission>
+  /** Returns the state of the requester's bucket without counting the request. Fails like `admit`. */
+  peek(requester: Requester): MaybePromise<Admission>
   /** Counts something that is not a readable request, against the bucket of its address. */
-  admitAddress(address: string | undefined): Promise<Admission>
+  admitAddress(address: string | undefined): MaybePromise<Admission>
   /** The result to use if no limiter could be asked: no requests remain, and the limit resets at the next second. */
   unknown(): Admission
 }
@@ -65,20 +65,22 @@ export function createAdmissions({ keyRing, limiters, pepper, now }: AdmissionDe
     return { apiKey: isValid ? known : undefined, namedKey: known, keyPrefix: known && prefix }
   }
 
-  async function ask(verb: 'hit' | 'peek', { request, address }: Requester): Promise<Admission> {
-    const identity = identify(request)
-    const limiter: RateLimiter = identity.apiKey ? limiters.keys : limiters.addresses
-    const decision = await limiter[verb](identity.apiKey?.key ?? addressBucket(address))
-    return { ...identity, decision, windowMs: limiter.settings.windowMs }
+  function ask(verb: 'hit' | 'peek', { request, address }: Requester): MaybePromise<Admission> {
+    const { apiKey, namedKey, keyPrefix } = identify(request)
+    const limiter: RateLimiter = apiKey ? limiters.keys : limiters.addresses
+    const { windowMs } = limiter.settings
+    return use(limiter[verb](apiKey?.key ?? addressBucket(address)), decision => {
+      return { apiKey, namedKey, keyPrefix, decision, windowMs }
+    })
   }
 
   return {
     admit: requester => ask('hit', requester),
     peek: requester => ask('peek', requester),
-    async admitAddress(address) {
+    admitAddress(address) {
       const limiter = limiters.addresses
-      const decision = await limiter.hit(addressBucket(address))
-      return { ...noKey, decision, windowMs: limiter.settings.windowMs }
+      const { windowMs } = limiter.settings
+      return use(limiter.hit(addressBucket(address)), decision => ({ ...noKey, decision, windowMs }))
     },
 
     unknown() {

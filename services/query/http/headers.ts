@@ -45,14 +45,11 @@ export function secondsUntil(unixSecond: number, now: number): number {
 }
 
 /**
- * The headers of a cached response, sent with 200 and with 304. They tell how long the response is valid from when it
+ * The headers of a cached response besides its link, sent with 200 and with 304. They tell how long the response is valid from when it
  * was computed, and how long ago that was; HTTP caches subtract the two (RFC 9111). The age is rounded up, so that no
  * cache keeps the response too long.
  */
-export function cacheHeaders(
-  { etag, asOf, link, createdAt, expiresAt }: CacheEntry,
-  now: number,
-): ResponseHeaders {
+export function cacheHeaders({ etag, asOf, createdAt, expiresAt }: CacheEntry, now: number): ResponseHeaders {
   const headers: ResponseHeaders = {
     'cache-control': `private, max-age=${Math.max(0, Math.floor((expiresAt - createdAt) / 1000))}`,
     age: String(Math.max(0, Math.ceil((now - createdAt) / 1000))),
@@ -60,7 +57,6 @@ export function cacheHeaders(
     vary: 'Authorization, X-API-Key, X-API-Secret',
   }
   if (asOf !== null) headers['x-data-as-of'] = asOf
-  if (link !== null) headers.link = link
   return headers
 }
 

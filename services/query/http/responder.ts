@@ -2,6 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ErrorBody, type ErrorCode, errorBody } from '../../../contracts/api/errors.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
+import { type MaybePromise, use } from '../maybe-promise.ts'
 import type { Admission, Admissions } from './admission.ts'
 import type { Connections } from './connections.ts'
 import {
@@ -35,14 +36,14 @@ declare module 'fastify' {
 export interface Responder {
   /**
    * Admits a request: request id, CORS, credentials, rate limit, scope. It sends the response at once if the request is
-   * a preflight, is refused, or has already failed with `failure`. Resolves to whether there is nothing left to do: it
-   * sent a response, or the connection has ended. Rejects if the admission failed.
+   * a preflight, is refused, or has already failed with `failure`. Returns whether there is nothing left to do: it sent
+   * a response, or the connection has ended. Throws or rejects if the admission failed.
    */
-  receive(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode): Promise<boolean>
+  receive(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode): MaybePromise<boolean>
   /** Sends an error of the registry. */
   refuse(request: FastifyRequest, reply: FastifyReply, code: ErrorCode, body?: ErrorBody): FastifyReply
   /** Sends a cached body, or 304 if the client has the same body already. */
-  send(request: FastifyRequest, reply: FastifyReply, entry: CacheEntry): FastifyReply
+  send(request: FastifyRequest, reply: FastifyReply, entry: CacheEntry): void
 }
 
 export interface ResponderDependencies {
@@ -82,62 +83,79 @@ export function createResponder(dependencies: ResponderDependencies): Responder 
     return reply.send(answer.body)
   }
 
-  return {
-    refuse,
-
-    async receive(request, reply, failure) {
-      const turn = connections.turn(request.raw, reply.raw)
-      if (turn !== true && !(await turn)) {
-        reply.hijack()
-        return true
-      }
-      const requester = { request: request.raw, address: request.ip }
-      if (request.method === 'OPTIONS') {
-        // If the keys or the limiter fail, let the preflight pass: the browser then sees the error of the real request.
-        // It shows its page nothing of a failed preflight.
-        request.admission = await admissions.peek(requester).catch(() => null)
-        if (request.admission?.apiKey) connections.recognise(request.raw)
-        reply
-          .code(204)
-          .headers(headersOf(request, now()))
-          .headers(preflightHeaders)
-          .headers(connections.headersOf(reply.raw, false))
-          .send()
-        return true
-      }
-      request.admission = await admissions.admit(requester)
-      if (request.admission.apiKey) connections.recognise(request.raw)
-      const code = refusalCodeOf(request.admission, {
+  function admit(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode): MaybePromise<boolean> {
+    return use(admissions.admit({ request: request.raw, address: request.ip }), admission => {
+      request.admission = admission
+      if (admission.apiKey) connections.recognise(request.raw)
+      const code = refusalCodeOf(admission, {
         failure: failure ?? (isWellFormed(request.raw) ? undefined : 'malformed_request'),
         routing: routingOf(request),
       })
       if (code !== undefined) refuse(request, reply, code)
       return code !== undefined
+    })
+  }
+
+  async function answerPreflight(request: FastifyRequest, reply: FastifyReply): Promise<true> {
+    // If the keys or the limiter fail, let the preflight pass: the browser then sees the error of the real request.
+    // It shows its page nothing of a failed preflight.
+    try {
+      request.admission = await admissions.peek({ request: request.raw, address: request.ip })
+    } catch {
+      request.admission = null
+    }
+    if (request.admission?.apiKey) connections.recognise(request.raw)
+    reply
+      .code(204)
+      .headers(headersOf(request, now()))
+      .headers(preflightHeaders)
+      .headers(connections.headersOf(reply.raw, false))
+      .send()
+    return true
+  }
+
+  return {
+    refuse,
+
+    receive(request, reply, failure) {
+      return use(connections.turn(request.raw, reply.raw), isTurn => {
+        if (isTurn)
+          return request.method === 'OPTIONS'
+            ? answerPreflight(request, reply)
+            : admit(request, reply, failure)
+        reply.hijack()
+        return true
+      })
     },
 
+    // Nearly every request ends here. The bytes are complete and no hook needs them, so they go directly to Node. This
+    // skips Fastify's handling of unknown bodies.
     send(request, reply, entry) {
       const time = now()
-      const common = headersOf(request, time)
-      const headers = { ...common, ...cacheHeaders(entry, time) }
-      if (common.link !== undefined && entry.link !== null) headers.link = `${entry.link}, ${common.link}`
-      if (isNoneMatch(request.headers['if-none-match'], entry.etag)) {
-        return reply.code(304).headers(headers).send()
-      }
-      // Nearly every request ends here. The bytes are complete and no hook needs them, so they go directly to Node.
-      // This skips Fastify's handling of unknown bodies.
-      reply.raw.writeHead(200, flatHeaders(headers, entry.body.length))
+      const { decision, windowMs } = request.admission ?? admissions.unknown()
+      const notices = publications().notices.headersOf(targetOf(request))
+      const isKnown = isNoneMatch(request.headers['if-none-match'], entry.etag)
+      const headers = isKnown ? [] : ['content-type', jsonType, 'content-length', String(entry.body.length)]
+      append(headers, commonHeaders(request.id))
+      append(headers, rateLimitHeaders(decision, { windowMs, now: time }))
+      append(headers, entry.link === null ? notices : withLink(notices, entry.link))
+      append(headers, cacheHeaders(entry, time))
+      if (entry.link !== null && notices.link === undefined) headers.push('link', entry.link)
+      reply.raw.writeHead(isKnown ? 304 : 200, headers)
       reply.hijack()
-      reply.raw.end(entry.body)
-      return reply
+      reply.raw.end(isKnown ? undefined : entry.body)
     },
   }
 }
 
-// Node takes names and values in one flat array, and then skips its own lookups.
-function flatHeaders(headers: ResponseHeaders, length: number): string[] {
-  const flat = ['content-type', jsonType, 'content-length', String(length)]
+// Node takes names and values in one flat array, and then skips its own lookups. To merge the objects would cost more.
+function append(flat: string[], headers: ResponseHeaders): void {
   for (const name in headers) flat.push(name, headers[name] ?? '')
-  return flat
+}
+
+/** If the notices have links too, these follow the link of the entry. */
+function withLink(notices: ResponseHeaders, link: string): ResponseHeaders {
+  return notices.link === undefined ? notices : { ...notices, link: `${link}, ${notices.link}` }
 }
 
 /** The raw query string of a request, without the question mark; empty if there is none. */

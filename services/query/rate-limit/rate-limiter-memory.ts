@@ -14,12 +14,12 @@ export function createMemoryRateLimiter(
   return {
     settings,
 
-    async hit(bucket) {
+    hit(bucket) {
       const time = now()
       return decisionOf(settings, log.take(bucket, time), time)
     },
 
-    async peek(bucket) {
+    peek(bucket) {
       const time = now()
       return decisionOf(settings, log.peek(bucket, time), time)
     },

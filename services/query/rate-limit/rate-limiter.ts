@@ -6,7 +6,10 @@
  * - A denied hit and a peek do not count.
  * - A hit at the Unix second `resetAt` is admitted, unless other hits have used the room first.
  * - Buckets are independent, except when memory is short: then a bucket may admit fewer hits, but never more.
+ *
+ * An implementation in memory decides at once, and only one that asks another process returns a promise.
  */
+import type { MaybePromise } from '../maybe-promise.ts'
 
 export interface RateLimiterSettings {
   /** Hits admitted within one window. */
@@ -26,9 +29,9 @@ export interface RateDecision {
 export interface RateLimiter {
   readonly settings: RateLimiterSettings
   /** Admits and counts a hit if the window of the bucket has room. */
-  hit(bucket: string): Promise<RateDecision>
+  hit(bucket: string): MaybePromise<RateDecision>
   /** Returns what `hit` would return, without counting a hit. `allowed` tells whether a hit would be admitted. */
-  peek(bucket: string): Promise<RateDecision>
+  peek(bucket: string): MaybePromise<RateDecision>
 }
 
 /** The two limiters of the query service. They are separate, so that a flood of addresses cannot push out a key. */

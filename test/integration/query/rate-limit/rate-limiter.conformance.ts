@@ -118,7 +118,7 @@ function allowedOf(decisions: readonly RateDecision[]): number {
   return decisions.filter(decision => decision.allowed).length
 }
 
-async function times<T>(count: number, work: () => Promise<T>): Promise<T[]> {
+async function times<T>(count: number, work: () => T | Promise<T>): Promise<T[]> {
   const results: T[] = []
   for (let done = 0; done < count; done++) results.push(await work())
   return results
