@@ -15,12 +15,15 @@ import { campaignEvent, pledgeEvent } from '../support/sample-events.ts'
 import { prerequisites } from './prerequisites.ts'
 import { type ComposeProject, composeProject } from './project.ts'
 
-const services = ['kafka', 'clickhouse', 'redis', 'schema-registry', 'projector', 'query', 'portal']
+const services = [
+  ...['kafka', 'clickhouse', 'redis', 'schema-registry', 'projector', 'query', 'portal', 'balancer'],
+]
 // The services that run official images, and those that run the program.
 const official = {
   kafka: imageOf('apache/kafka'),
   clickhouse: imageOf('clickhouse/clickhouse-server'),
   redis: imageOf('redis'),
+  balancer: imageOf('haproxy'),
   'schema-registry': imageOf('apicurio/apicurio-registry-kafkasql'),
 }
 const ofProgram = ['migrate', 'pledgeview', 'projector', 'query', 'portal']
@@ -54,8 +57,8 @@ describe('docker-compose.yml', () => {
     const [migrate = ''] = await project.containersOf('migrate')
     expect(await inspect(migrate, '{{.State.ExitCode}}')).toBe('0')
     for (const service of services) await expect.poll(() => healthOf(service), soon).toBe('healthy')
-    const ready = await fetch(`${project.opsUrl}/readyz`)
-    expect([ready.status, await ready.text()]).toEqual([200, expect.any(String)])
+    const isReady = async () => (await fetch(`${project.opsUrl}/readyz`)).status
+    await expect.poll(isReady, soon).toBe(200)
     expect((await fetch(`${project.portalUrl}/sign-in`)).status).toBe(200)
   })
 
@@ -71,6 +74,30 @@ describe('docker-compose.yml', () => {
     expect(detail.status).toBe(200)
     expect(await detail.json()).toMatchObject({ data: { pledged_amount: 25.5, backer_count: 1 } })
     expect((await fetch(`${project.apiUrl}/projects`)).status).toBe(401)
+  })
+
+  test('runs two query processes behind the balancer, and their ops ports answer at their addresses', async () => {
+    await project.mustCompose(['up', '--detach', '--no-build', '--scale', 'query=2'])
+    const [balancer = ''] = await project.containersOf('balancer')
+    const scrape =
+      'wget -q -O - http://127.0.0.1:9090/metrics | grep -c \'query",server="query.",state="UP"} 1\''
+    await expect.poll(() => docker(['exec', balancer, 'sh', '-c', scrape]).catch(() => '0'), soon).toBe('2')
+    for (let count = 0; count < 10; count++) expect((await get('/projects')).status).toBe(200)
+    const found = await docker(['exec', balancer, 'getent', 'ahostsv4', 'query'])
+    const addresses = new Set(found.match(/^[\d.]+/gm))
+    expect(addresses.size).toBe(2)
+    for (const address of addresses) {
+      const metrics = await docker([
+        'exec',
+        balancer,
+        'wget',
+        '-q',
+        '-O',
+        '-',
+        `http://${address}:9090/metrics`,
+      ])
+      expect(metrics).toMatch(/pledgeview_http_requests_total\{.*\} [1-9]/)
+    }
   })
 
   test('restarts a projector that was killed, and continues', async () => {

@@ -1,5 +1,5 @@
 /** A project of the compose file, with a separate name, ports, secrets and, if necessary, other images. */
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -36,8 +36,12 @@ export async function composeProject(
   const files = ['--file', 'docker-compose.yml', '--file', override]
   const name = `pledgeview-test-${randomBytes(4).toString('hex')}`
   const ports = { api: await freePort(), portal: await freePort(), ops: await freePort() }
+  // A network of its own, beside a project that may run on this machine.
+  const network = `10.213.${randomInt(8, 256)}`
   const environment = {
     COMPOSE_PROJECT_NAME: name,
+    BALANCER_NETWORK: `${network}.0/24`,
+    BALANCER_ADDRESS: `${network}.250`,
     HOST_PORT_API: String(ports.api),
     HOST_PORT_OPS: String(ports.ops),
     HOST_PORT_KAFKA: String(await freePort()),

@@ -70,6 +70,18 @@ describe('the compose lines, which are not run', () => {
   )
   const file = readFileSync(`${root}docker-compose.yml`, 'utf8')
 
+  test('scale services that have no port on the host, which only one container could have', () => {
+    const scaled = lines.flatMap(line =>
+      [...line.matchAll(/ --scale ([a-z-]+)=/g)].map(([, name = '']) => name),
+    )
+    expect(scaled).toEqual(expect.arrayContaining(['projector', 'query']))
+    for (const service of [...scaled, 'portal']) {
+      const [, section = ''] = new RegExp(`^  ${service}:\\n((?: {4}.*\\n|\\n)+)`, 'm').exec(file) ?? []
+      expect(section, service).toContain(`command: [${service}]`)
+      expect(section, service).not.toMatch(/^ {4}(ports|container_name):/m)
+    }
+  })
+
   test('name services that docker-compose.yml has', () => {
     expect(lines.length).toBeGreaterThan(3)
     for (const line of lines) {

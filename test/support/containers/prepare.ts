@@ -14,6 +14,7 @@ export const composeImages = (): string[] =>
     'apache/kafka',
     'clickhouse/clickhouse-server',
     'redis',
+    'haproxy',
     'apicurio/apicurio-registry-kafkasql',
   ].map(imageOf)
 

@@ -51,6 +51,7 @@ const standIns: Readonly<Record<string, StandIn>> = {
     files: async () => clickHouseFiles.map(name => [join(root, name), name] as const),
   },
   redis: { is: "Debian's Redis", folder: 'redis', files: async () => [] },
+  haproxy: { is: "Debian's HAProxy", folder: 'haproxy', files: async () => [] },
   'apicurio/apicurio-registry-kafkasql': {
     is: 'Apicurio Registry from Maven Central, in memory and not in Kafka',
     folder: 'registry',

@@ -1,0 +1,185 @@
+/** The balancer of the compose file, in front of two real query processes, and of two servers that fail. */
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { createServer, type Server, type Socket } from 'node:net'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { errorBody } from '../../../contracts/api/errors.ts'
+import { freePort } from '../../../services/shared/free-port.ts'
+import { openTables } from '../../../services/shared/tables/clickhouse.ts'
+import { holdTablesIdentity } from '../../../services/shared/tables/identity.ts'
+import { migrate } from '../../../services/shared/tables/migrate.ts'
+import { defaultDatabases } from '../../../services/shared/tables/port.ts'
+import { type Balancer, haproxyProgram, startBalancer } from '../../support/balancer/balancer.ts'
+import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse.ts'
+import { needs } from '../../support/requirements.ts'
+import { type ServiceProcess, startProcess } from '../../support/service-process.ts'
+
+const hosts = ['127.0.1.1', '127.0.1.2'] as const
+const failedMax = 5
+
+beforeEach(context => needs(context, haproxyProgram))
+
+describe('in front of two query processes', () => {
+  let clickHouse: ClickHouse
+  let balancer: Balancer
+  let ports: { api: number; ops: number }
+  const processes = new Map<string, ServiceProcess>()
+  const pepper = randomBytes(32).toString('hex')
+
+  /** A query process at an address of its own. It believes the balancer, and nobody else. */
+  async function start(host: string): Promise<void> {
+    const started = await startProcess(['query'], {
+      PLEDGEVIEW_HOST: host,
+      PLEDGEVIEW_OPS_HOST: host,
+      PLEDGEVIEW_PORT: String(ports.api),
+      PLEDGEVIEW_OPS_PORT: String(ports.ops),
+      PLEDGEVIEW_TRUST_PROXY: '127.0.0.1',
+      PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX: String(failedMax),
+      PLEDGEVIEW_CLICKHOUSE_URL: clickHouse.url,
+      PLEDGEVIEW_CLICKHOUSE_USER: clickHouse.user,
+      PLEDGEVIEW_CLICKHOUSE_PASSWORD: clickHouse.password,
+      PLEDGEVIEW_KEY_PEPPER: pepper,
+    })
+    processes.set(host, started)
+  }
+
+  beforeAll(async () => {
+    if (!haproxyProgram.isMet) return
+    clickHouse = await startClickHouse()
+    const tables = openTables(settingsFor(clickHouse))
+    await migrate(tables, defaultDatabases)
+    await holdTablesIdentity(tables, defaultDatabases, {
+      PLEDGEVIEW_KEY_PEPPER: pepper,
+      PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
+    })
+    await tables.close()
+    ports = { api: await freePort(), ops: await freePort() }
+    balancer = await startBalancer(ports)
+    await Promise.all(hosts.map(start))
+  })
+
+  afterAll(async () => {
+    await Promise.all([...processes.values()].map(started => started.stop()))
+    await balancer?.stop()
+    await clickHouse?.stop()
+  })
+
+  test('is not ready before a process is, and answers in the form of the API', async () => {
+    const ready = await fetch(`${balancer.opsUrl}/readyz`)
+    expect([ready.status, await ready.json()]).toEqual([
+      503,
+      { ok: false, error: 'no query process is ready' },
+    ])
+    const response = await fetch(`${balancer.apiUrl}/api/v1/projects`)
+    expect([response.status, await response.json()]).toEqual([503, errorBody('internal_error')])
+    expect(response.headers.get('access-control-allow-origin')).toBe('*')
+    expect(response.headers.get('retry-after')).toBe('5')
+  })
+
+  test('finds the processes by DNS, also one that comes later, and uses both', async () => {
+    balancer.dns.set('query', [hosts[0]])
+    await expect.poll(() => statusOf(`${balancer.opsUrl}/readyz`)).toBe(200)
+    expect(await statusOf(`${balancer.apiUrl}/api/v1`)).toBe(200)
+    balancer.dns.set('query', hosts)
+    for (const host of hosts) await expect.poll(() => uses(host)).toBe(true)
+  })
+
+  test('passes the address of a client on, and a client cannot choose it', async () => {
+    const askFrom = (localAddress: string) => failedFrom(balancer.apiUrl, localAddress)
+    const first = []
+    // Each process counts by itself, because they have no Redis here.
+    for (let sent = 0; sent <= 2 * failedMax; sent++) first.push(await askFrom('127.0.0.5'))
+    expect(first.slice(0, failedMax)).toEqual(Array(failedMax).fill(401))
+    expect(first.at(-1)).toBe(429)
+    expect(await askFrom('127.0.0.6')).toBe(401)
+  })
+
+  test('sends a request to the other process if one has just gone, so nobody notices', async () => {
+    await processes.get(hosts[0])?.stop('SIGTERM')
+    // No health check has noticed yet.
+    const statuses = await Promise.all(
+      Array.from({ length: 40 }, () => statusOf(`${balancer.apiUrl}/api/v1`)),
+    )
+    // Most are beyond the limit of their address, which is an answer of a process too.
+    for (const status of statuses) expect([200, 429]).toContain(status)
+    await start(hosts[0])
+    await expect.poll(() => uses(hosts[0])).toBe(true)
+  })
+
+  test('has metrics of its own for Prometheus, and nothing else on its ops port', async () => {
+    const metrics = await (await fetch(`${balancer.opsUrl}/metrics`)).text()
+    expect(metrics).toContain('haproxy_server_status{proxy="query",server="query1",state="UP"} 1')
+    expect(await statusOf(`${balancer.opsUrl}/`)).toBe(404)
+  })
+
+  /** Whether a request to the balancer has reached this process. */
+  async function uses(host: string): Promise<boolean> {
+    const before = await requestsAt(host)
+    await Promise.all(Array.from({ length: 4 }, () => statusOf(`${balancer.apiUrl}/api/v1`)))
+    return (await requestsAt(host)) > before
+  }
+
+  async function requestsAt(host: string): Promise<number> {
+    const metrics = await (await fetch(`http://${host}:${ports.ops}/metrics`)).text()
+    const counts = metrics.matchAll(/^pledgeview_http_requests_total\{.*\} (\d+)$/gm)
+    return [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
+  }
+})
+
+test('a request that was sent is never sent again, so it counts once', async () => {
+  const ports = { api: await freePort(), ops: await freePort() }
+  const balancer = await startBalancer(ports)
+  const servers: Server[] = []
+  let received = 0
+  try {
+    for (const host of hosts) {
+      // Takes a request, and ends the connection without an answer.
+      const fail = (socket: Socket) => {
+        received++
+        socket.destroy()
+      }
+      servers.push(await listen(host, ports.api, socket => socket.once('data', () => fail(socket))))
+      const ready = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}'
+      servers.push(await listen(host, ports.ops, socket => socket.once('data', () => socket.end(ready))))
+    }
+    balancer.dns.set('query', hosts)
+    await expect.poll(() => statusOf(`${balancer.opsUrl}/readyz`)).toBe(200)
+    const response = await fetch(`${balancer.apiUrl}/api/v1`)
+    expect([response.status, await response.json()]).toEqual([502, errorBody('internal_error')])
+    expect(received).toBe(1)
+  } finally {
+    await balancer.stop()
+    for (const server of servers) server.close()
+  }
+})
+
+async function listen(
+  host: string,
+  port: number,
+  onConnection: (socket: Socket) => unknown,
+): Promise<Server> {
+  const server = createServer(socket => onConnection(socket.on('error', () => undefined))).listen(port, host)
+  await once(server, 'listening')
+  return server
+}
+
+async function statusOf(url: string): Promise<number> {
+  const response = await fetch(url)
+  await response.arrayBuffer()
+  return response.status
+}
+
+/** The status of a request without a valid key, from an address of the loopback, with another made-up header each time. */
+async function failedFrom(url: string, localAddress: string): Promise<number> {
+  const headers = {
+    'X-API-Key': 'pv_live_none',
+    'X-API-Secret': 'none',
+    'X-Forwarded-For': `192.0.2.${made++ % 200}`,
+  }
+  const sent = request(`${url}/api/v1/projects`, { localAddress, headers }).end()
+  const [response] = await once(sent, 'response')
+  response.resume()
+  return response.statusCode
+}
+let made = 0

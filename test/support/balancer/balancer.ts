@@ -1,0 +1,89 @@
+/**
+ * The balancer of docker-compose.yml on the loopback: its own configuration in Debian's HAProxy, with other ports, and with a DNS
+ * server of the test in place of the engine's. Processes have addresses of their own, as containers have: 127.0.1.1, 127.0.1.2.
+ */
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '../../../services/shared/free-port.ts'
+import type { Requirement } from '../requirements.ts'
+import { type DnsServer, startDns } from './dns.ts'
+
+export const balancerConfiguration = new URL('../../../deploy/balancer/haproxy.cfg', import.meta.url).pathname
+
+/** The addresses 127.0.1.1 and so on belong to the loopback on Linux only. */
+export const haproxyProgram: Requirement = {
+  isMet: process.platform === 'linux' && spawnSync('haproxy', ['-v']).status === 0,
+  reason: 'no haproxy is installed (Debian: haproxy), or this is not Linux',
+}
+
+/** The ports of every process behind the balancer. */
+export interface ProcessPorts {
+  api: number
+  ops: number
+}
+
+export interface Balancer {
+  apiUrl: string
+  opsUrl: string
+  dns: DnsServer
+  /** Asks it to end as the compose file does, and resolves with its exit code. */
+  stop(): Promise<number | null>
+}
+
+/** Starts it on free ports. Resolves when its ops port answers. */
+export async function startBalancer(processes: ProcessPorts): Promise<Balancer> {
+  const folder = mkdtempSync(join(tmpdir(), 'pledgeview-balancer-'))
+  const dns = await startDns()
+  const ports = { api: await freePort(), portal: await freePort(), ops: await freePort() }
+  const path = join(folder, 'haproxy.cfg')
+  writeFileSync(
+    path,
+    changed(readFileSync(balancerConfiguration, 'utf8'), {
+      'bind :8080': `bind 127.0.0.1:${ports.api}`,
+      'bind :8081': `bind 127.0.0.1:${ports.portal}`,
+      'bind :9090': `bind 127.0.0.1:${ports.ops}`,
+      'query:8080': `query:${processes.api}`,
+      'check port 9090': `check port ${processes.ops}`,
+      'parse-resolv-conf': `nameserver test 127.0.0.1:${dns.port}`,
+    }),
+  )
+  const child = spawn('haproxy', ['-W', '-db', '-f', path], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', data => {
+      output = (output + data).slice(-100_000)
+    })
+  }
+  const exit = once(child, 'exit')
+  const opsUrl = `http://127.0.0.1:${ports.ops}`
+  while (!(await fetch(`${opsUrl}/healthz`).catch(() => undefined))?.ok) {
+    if (child.exitCode !== null) throw new Error(`haproxy ended with ${child.exitCode}:\n${output}`)
+    await Promise.race([exit, new Promise(resolve => setTimeout(resolve, 20))])
+  }
+  return {
+    apiUrl: `http://127.0.0.1:${ports.api}`,
+    opsUrl,
+    dns,
+    async stop() {
+      // The STOPSIGNAL of the official image.
+      child.kill('SIGUSR1')
+      await exit
+      await dns.close()
+      rmSync(folder, { recursive: true })
+      return child.exitCode
+    },
+  }
+}
+
+/** Replaces each text, which has to be there. */
+function changed(text: string, changes: Readonly<Record<string, string>>): string {
+  let result = text
+  for (const [from, to] of Object.entries(changes)) {
+    if (!result.includes(from)) throw new Error(`${balancerConfiguration} has no ${from}`)
+    result = result.replaceAll(from, to)
+  }
+  return result
+}
