@@ -62,7 +62,8 @@ const types: { readonly [T in EventType]: avro.Type } = {
   'api-key': compileSchema(schemas['api-key']),
 }
 
-const framingBytes = 5
+/** How many bytes stand before the Avro binary. */
+export const framingBytes = 5
 
 /** Encodes one state and frames it. Throws an `Error` that names the field if the state does not fit the schema. */
 export type StateEncoder = (event: StateEvent) => Buffer
@@ -113,6 +114,14 @@ export function stateSequenceReader<T extends EventType>(
   }
 }
 
+/**
+ * Whether values of this writer's schema have the same bytes as those of ours, and mean the same. Documentation, defaults
+ * and logical types make no difference. Throws if it is not Avro.
+ */
+export function isCurrentSchema(type: EventType, writerSchema: object): boolean {
+  return types[type].equals(compileSchema(writerSchema))
+}
+
 // Records and enums match by name without the namespace. That is Avro's rule, but avsc follows it only on request.
 function resolverOf(type: EventType, writerSchema: object): avro.Resolver {
   return types[type].createResolver(compileSchema(writerSchema), { ignoreNamespaces: true })
@@ -142,6 +151,13 @@ export function unframe(value: Uint8Array): { schemaId: number; avroBinary: Buff
     schemaId: bytes.readUInt32BE(1),
     avroBinary: bytes.subarray(framingBytes),
   }
+}
+
+/** The schema id of a framed value, or `undefined` if the framing is not Confluent's. It makes no view on the value. */
+export function schemaIdOf(value: Uint8Array): number | undefined {
+  if (value.length < framingBytes || value[0] !== 0) return undefined
+  const low = ((value[2] as number) << 16) | ((value[3] as number) << 8) | (value[4] as number)
+  return (value[1] as number) * 0x100_0000 + low
 }
 
 /** Names the field in the same way as `faultOf`: `rewards[2].amount_minor`. */

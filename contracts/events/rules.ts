@@ -26,7 +26,8 @@ export const rewardsMax = 1_000
 
 // The range of ClickHouse's DateTime64, which stores every timestamp.
 const timestampMin = Date.UTC(1900, 0, 1)
-const timestampMax = Date.UTC(2299, 11, 31, 23, 59, 59, 999)
+/** The last time that a table can store. */
+export const timestampMax = Date.UTC(2299, 11, 31, 23, 59, 59, 999)
 
 /** The first rule that the event breaks, or `undefined`. Pure. */
 export function faultOf(event: ChangeEvent): Fault | undefined {

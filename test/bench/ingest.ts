@@ -1,6 +1,7 @@
 /**
  * Ingest: how fast the projector reads a whole history, compared with a ceiling that reads the same journal in the same
- * slices and decodes it by the same rules, without hashing, rows or ClickHouse.
+ * slices and decodes each event in full with avsc, by the same rules, without hashing, rows or ClickHouse. The projector
+ * transcodes ordinary pledges without decoding them. The ceiling does not, so it stays the same peer from version to version.
  */
 import { copyFileSync } from 'node:fs'
 import { openDataDirectory } from '../../services/embedded/data-directory.ts'
@@ -30,7 +31,7 @@ export async function benchIngest(workspace: Workspace): Promise<BenchReport> {
     bench: 'ingest',
     notes: [
       `${journal.events} events of ${journal.source}, from the journal to folded read tables, in a separate process,`,
-      `${pairs} runs, alternating with the ceiling: the same journal, only read and decoded.`,
+      `${pairs} runs, alternating with the ceiling: the same journal, only read, and each event decoded in full with avsc.`,
     ],
     figures: figures(journal, ceilings, ours),
   }
@@ -51,10 +52,12 @@ function figures(journal: PreparedJournal, ceilings: IngestRunResult[], ours: In
     { name: 'events append', value: journal.events / journal.appendSeconds, unit: 'events/s' },
     figureOf('ceiling', 'events/s', summarize(ceilings.map(rate))),
     figureOf('projector', 'events/s', summarize(ours.map(rate))),
-    figureOf('projector / ceiling', '', ratio, { atLeast: 0.5 }),
+    figureOf('projector / ceiling', '', ratio, { atLeast: 0.65 }),
     // The target time is for the real table only.
     figureOf('whole history', 's', seconds, journal.isWholeTable ? { atMost: 25 } : undefined),
     figureOf('main thread CPU', 's', summarize(ours.map(result => result.cpuSeconds))),
+    figureOf('main thread CPU an event', 'us', summarize(ours.map(cpuMicros))),
+    figureOf('ceiling, main thread CPU an event', 'us', summarize(ceilings.map(cpuMicros))),
     figureOf('ClickHouse CPU', 's', summarize(ours.map(result => result.clickHouseCpuSeconds))),
     figureOf('ceiling, main thread CPU', 's', summarize(ceilings.map(result => result.cpuSeconds))),
     figureOf('start, tables made', 's', summarize(ours.map(result => result.startSeconds))),
@@ -64,4 +67,8 @@ function figures(journal: PreparedJournal, ceilings: IngestRunResult[], ours: In
       target: { atMost: 1_500 },
     },
   ]
+}
+
+function cpuMicros({ cpuSeconds, records }: IngestRunResult): number {
+  return (cpuSeconds * 1e6) / records
 }

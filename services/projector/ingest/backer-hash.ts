@@ -6,22 +6,33 @@
  * pledge.
  */
 import { createHash, hash } from 'node:crypto'
+import { asciiText } from '../../shared/ascii-text.ts'
 import type { BackerHash } from '../../shared/tables/identity.ts'
 import { createSipHash, type Hash64 } from './siphash.ts'
 
-export type HashBacker = (backerId: string) => Hash64
+export interface HashBacker {
+  (backerId: string): Hash64
+  /** The hash of an id that is `length` bytes of ASCII, without a string of it. */
+  ofAscii(bytes: Uint8Array, at: number, length: number): Hash64
+}
 
 /** `key`: 64 hex digits. */
 export function backerHasher(key: string, algorithm: BackerHash): HashBacker {
   switch (algorithm) {
-    case 'siphash-2-4':
-      return createSipHash(sipHashKey(key))
-    case 'sha3-256':
+    case 'siphash-2-4': {
+      const sipHash = createSipHash(sipHashKey(key))
+      return Object.assign((backerId: string) => sipHash(backerId), { ofAscii: sipHash.ofBytes })
+    }
+    case 'sha3-256': {
       // SHA-3 is safe with the key as a prefix. It has no length extension, unlike SHA-256.
-      return backerId => {
+      const ofText = (backerId: string): Hash64 => {
         const digest = hash('sha3-256', key + backerId, 'buffer')
         return { low: digest.readInt32BE(4), high: digest.readInt32BE(0) }
       }
+      const ofAscii = (bytes: Uint8Array, at: number, length: number): Hash64 =>
+        ofText(asciiText(bytes, at, length))
+      return Object.assign(ofText, { ofAscii })
+    }
     default:
       return algorithm satisfies never
   }

@@ -2,8 +2,9 @@
  * A batch: the ledger rows of many records, and what follows once they are written: the batch log's row, the rejects and
  * the offsets. The offsets travel inside the batch, so a batch of nothing but rejects still advances them.
  */
+import { schemaIdOf } from '../../../contracts/events/codec.ts'
 import type { ChangeEvent, Topic } from '../../../contracts/events/event.ts'
-import type { Delivery, Position, Reject } from '../../shared/event-log/port.ts'
+import type { Delivery, LogRecord, Position, Reject } from '../../shared/event-log/port.ts'
 import { bytesOf } from '../../shared/event-log/record-bytes.ts'
 import type { Databases, TableInsert } from '../../shared/tables/port.ts'
 import {
@@ -15,7 +16,7 @@ import {
 } from '../../shared/tables/row-binary.ts'
 import { addMisplaced, type MisplacedRecords, noMisplacedRecords } from '../misplaced-records.ts'
 import type { HashBacker } from './backer-hash.ts'
-import type { Decode } from './decode.ts'
+import type { Decode, Decoder } from './decode.ts'
 import {
   apiKeyColumns,
   apiKeyRow,
@@ -25,6 +26,7 @@ import {
   pledgeColumns,
   pledgeEncoder,
 } from './ledger-rows.ts'
+import { createPledgeTranscoder, type PledgeTranscoder } from './pledge-transcoder.ts'
 
 export interface Batch {
   assignment: string
@@ -33,6 +35,7 @@ export interface Batch {
   campaignRows: RowWriter
   pledgeRows: RowWriter<PledgeEvent>
   apiKeyRows: RowWriter
+  pledgeTranscoder: PledgeTranscoder
   /** Campaigns whose read row may have to change. */
   campaignIds: Set<string>
   rejects: Reject[]
@@ -48,13 +51,15 @@ export interface Batch {
 }
 
 export function emptyBatch(assignment: string, hashBacker: HashBacker): Batch {
+  const campaignIds = new Set<string>()
   return {
     assignment,
     positions: new Map(),
     campaignRows: createRowWriter(ledgerCampaignColumns),
     pledgeRows: createEncodedRowWriter(pledgeEncoder(hashBacker)),
     apiKeyRows: createRowWriter(apiKeyColumns, 0),
-    campaignIds: new Set(),
+    pledgeTranscoder: createPledgeTranscoder(hashBacker, id => campaignIds.add(id)),
+    campaignIds,
     rejects: [],
     misplaced: noMisplacedRecords(),
     records: 0,
@@ -66,12 +71,19 @@ export function emptyBatch(assignment: string, hashBacker: HashBacker): Batch {
 }
 
 /** Decodes a delivery into the batch. Both must have the same assignment. */
-export function addDelivery(batch: Batch, delivery: Delivery, decode: Decode): void {
+export function addDelivery(batch: Batch, delivery: Delivery, decode: Decode | Decoder): void {
+  const isOurPledge = 'isCurrentSchema' in decode ? ourPledges(decode) : () => false
   for (const record of delivery.records) {
-    const decoded = decode(record)
     batch.records++
     batch.bytes += bytesOf(record)
     if (record.appendedAt < batch.oldestAt) batch.oldestAt = record.appendedAt
+    // Nearly all records are ordinary pledges. What is not is decoded in the general way, also every reject.
+    if (isOurPledge(record) && batch.pledgeRows.addFrom(batch.pledgeTranscoder, record)) {
+      batch.eventsByTopic.pledges++
+      if (record.isMisplaced) addMisplaced(batch.misplaced, record)
+      continue
+    }
+    const decoded = decode(record)
     if ('reason' in decoded) {
       batch.rejects.push({ record, reason: decoded.reason })
     } else {
@@ -83,6 +95,22 @@ export function addDelivery(batch: Batch, delivery: Delivery, decode: Decode): v
   batch.isLogDry = delivery.records.length === 0
   for (const position of delivery.positions) {
     batch.positions.set(`${position.topic}/${position.partition}`, position)
+  }
+}
+
+/** Whether a record is a pledge that is written with our own schema. */
+function ourPledges(decoder: Decoder): (record: LogRecord) => boolean {
+  let lastId: number | undefined
+  let isCurrent = false
+  return ({ topic, value }) => {
+    if (topic !== 'pledges' || value === null) return false
+    const schemaId = schemaIdOf(value)
+    if (schemaId === undefined) return false
+    if (schemaId !== lastId) {
+      isCurrent = decoder.isCurrentSchema('pledge', schemaId)
+      lastId = schemaId
+    }
+    return isCurrent
   }
 }
 

@@ -14,8 +14,11 @@ export interface Hash64 {
   high: number
 }
 
-/** Hashes text, as UTF-8. */
-export type SipHash = (text: string) => Hash64
+export interface SipHash {
+  /** Hashes text, as UTF-8. */
+  (text: string): Hash64
+  ofBytes(bytes: Uint8Array, at: number, length: number): Hash64
+}
 
 const scratchBytes = 256
 const utf8BytesPerUnitMax = 3
@@ -28,10 +31,13 @@ export function createSipHash(key: Uint8Array): SipHash {
   const [k1l, k1h] = [words.getInt32(8, true), words.getInt32(12, true)]
   let input = Buffer.alloc(scratchBytes)
 
-  return text => {
+  function ofText(text: string): Hash64 {
     if (text.length * utf8BytesPerUnitMax > input.length)
       input = Buffer.alloc(text.length * utf8BytesPerUnitMax)
-    const length = writeUtf8(text, input)
+    return ofBytes(input, 0, writeUtf8(text, input))
+  }
+
+  function ofBytes(bytes: Uint8Array, start: number, length: number): Hash64 {
     let v0l = k0l ^ 0x70736575
     let v0h = k0h ^ 0x736f6d65
     let v1l = k1l ^ 0x6e646f6d
@@ -45,15 +51,16 @@ export function createSipHash(key: Uint8Array): SipHash {
     const blocks = (length >> 3) + 1
     for (let block = 0; block <= blocks; block++) {
       const isFinish = block === blocks
-      const at = block * 8
+      const at = start + block * 8
       let ml = 0
       let mh = 0
       if (block < blocks - 1) {
-        ml = wordAt(input, at)
-        mh = wordAt(input, at + 4)
+        ml = wordAt(bytes, at)
+        mh = wordAt(bytes, at + 4)
       } else if (!isFinish) {
-        ml = partAt(input, at, Math.min(4, length - at))
-        mh = partAt(input, at + 4, length - at - 4) | (length << 24)
+        const left = length - block * 8
+        ml = partAt(bytes, at, Math.min(4, left))
+        mh = partAt(bytes, at + 4, left - 4) | (length << 24)
       }
       v3l ^= ml
       v3h ^= mh
@@ -94,6 +101,8 @@ export function createSipHash(key: Uint8Array): SipHash {
     }
     return { low: v0l ^ v1l ^ v2l ^ v3l, high: v0h ^ v1h ^ v2h ^ v3h }
   }
+
+  return Object.assign(ofText, { ofBytes })
 }
 
 /** The carry of the sum of two unsigned 32-bit integers: 1 if `sum`, its low 32 bits, has wrapped around. */
@@ -112,7 +121,7 @@ function writeUtf8(text: string, into: Buffer): number {
   return text.length
 }
 
-function wordAt(bytes: Buffer, at: number): number {
+function wordAt(bytes: Uint8Array, at: number): number {
   return (
     (bytes[at] as number) |
     ((bytes[at + 1] as number) << 8) |
@@ -122,7 +131,7 @@ function wordAt(bytes: Buffer, at: number): number {
 }
 
 /** The first `count` bytes of a word. The rest of the word is zero. */
-function partAt(bytes: Buffer, at: number, count: number): number {
+function partAt(bytes: Uint8Array, at: number, count: number): number {
   let word = 0
   for (let i = 0; i < count; i++) word |= (bytes[at + i] as number) << (8 * i)
   return word

@@ -12,6 +12,10 @@ export interface ByteWriter {
   int64(value: number | bigint): void
   varUint(value: number): void
   string(value: string): void
+  /** The buffer, with room for this many bytes from `length` on. It is valid until the next call of any method. */
+  room(bytes: number): Uint8Array
+  /** Counts bytes that the caller has written into `room`. */
+  advance(bytes: number): void
   truncate(length: number): void
   bytes(): Uint8Array
 }
@@ -126,6 +130,15 @@ export function createByteWriter(bytesInitial: number): ByteWriter {
       varUint(bytes)
       ensure(bytes)
       used += buffer.write(value, used)
+    },
+
+    room(bytes) {
+      ensure(bytes)
+      return buffer
+    },
+
+    advance(bytes) {
+      used += bytes
     },
 
     truncate(length) {

@@ -27,6 +27,8 @@ export interface RowWriter<Row = readonly unknown[]> {
   readonly rows: number
   /** Adds one row. Throws a `TypeError` or `RangeError` if a value does not fit its type, and then adds nothing. */
   add(row: Row): void
+  /** Adds the one row that `write` writes. If it returns false, it must have written nothing, and no row is added. */
+  addFrom<Source>(write: (out: ByteWriter, source: Source) => boolean, source: Source): boolean
   /** All rows. The bytes stay as they are until the next `add`. */
   bytes(): Uint8Array
 }
@@ -64,6 +66,12 @@ export function createEncodedRowWriter<Row>(encode: RowEncoder<Row>, bytesInitia
         throw error
       }
       rows++
+    },
+
+    addFrom(write, source) {
+      if (!write(out, source)) return false
+      rows++
+      return true
     },
 
     bytes: () => out.bytes(),

@@ -1,4 +1,4 @@
-/** The ceiling of the Kafka ingest: only the projector's reader and its decoder. */
+/** The ceiling of the Kafka ingest: only the projector's reader, and each event decoded in full with avsc. */
 import { createDecoder, schemaIdsOf } from '../../../services/projector/ingest/decode.ts'
 import { readConfig } from '../../../services/shared/config.ts'
 import { kafkaSettings, registryOf } from '../../../services/shared/distributed.ts'

@@ -1,6 +1,6 @@
 /**
  * Ingest from Kafka: how fast one projector process writes a whole history to the ledger, compared with the same consumer that
- * only decodes, and with ClickHouse's Kafka engine on the same topics.
+ * only decodes (each event in full, with avsc), and with ClickHouse's Kafka engine on the same topics.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { topics } from '../../../contracts/events/event.ts'

@@ -26,17 +26,18 @@ const numbersPerRecord = 4
 const noBytes = -1
 
 export function openCursor(db: DatabaseSync, topic: Topic, next: number): Cursor {
-  const rows = `FROM (SELECT * FROM ${recordsTable[topic]} WHERE offset >= ? ORDER BY offset LIMIT ?)`
+  const rows = `FROM ${recordsTable[topic]} WHERE offset >= ? ORDER BY offset LIMIT ?`
   // length() reads only a row's header, so measuring costs a tenth of reading.
   const measure = db.prepare(
-    `SELECT count(*) AS row_count, sum(ifnull(length(key), 0) + ifnull(length(value), 0)) AS bytes ${rows}`,
+    `SELECT count(*) AS row_count, sum(bytes) AS bytes
+     FROM (SELECT ifnull(length(key), 0) + ifnull(length(value), 0) AS bytes ${rows})`,
   )
   // Both aggregates take the same row at each step, so the numbers and the bytes have the same order.
   const read = db.prepare(
     `SELECT
        group_concat(concat_ws(',', offset, appended_at, ifnull(length(key), ${noBytes}), ifnull(length(value), ${noBytes}))) AS numbers,
        CAST(group_concat(ifnull(key, x'') || ifnull(value, x''), '') AS BLOB) AS bytes
-     ${rows}`,
+     FROM (SELECT * ${rows})`,
   )
   return {
     topic,
@@ -58,22 +59,19 @@ export function openCursor(db: DatabaseSync, topic: Topic, next: number): Cursor
 /** `numbers`: offset, time, length of key and length of value (-1: null), for one record after the other. */
 function takeApart(topic: Topic, numbers: string, bytes: Uint8Array): LogRecord[] {
   const all = JSON.parse(`[${numbers}]`) as number[]
+  const { buffer, byteOffset } = bytes
   const records: LogRecord[] = []
-  let at = 0
-
-  function take(length: number): Uint8Array | null {
-    if (length === noBytes) return null
-    at += length
-    return bytes.subarray(at - length, at)
-  }
-
+  let at = byteOffset
+  // A view is made by its constructor: `subarray` takes twice the time.
   for (let i = 0; i < all.length; i += numbersPerRecord) {
-    const [offset = 0, appendedAt = 0, keyBytes = noBytes, valueBytes = noBytes] = all.slice(
-      i,
-      i + numbersPerRecord,
-    )
-    const key = take(keyBytes)
-    const value = take(valueBytes)
+    const offset = all[i] as number
+    const appendedAt = all[i + 1] as number
+    const keyBytes = all[i + 2] as number
+    const valueBytes = all[i + 3] as number
+    const key = keyBytes === noBytes ? null : new Uint8Array(buffer, at, keyBytes)
+    at += Math.max(keyBytes, 0)
+    const value = valueBytes === noBytes ? null : new Uint8Array(buffer, at, valueBytes)
+    at += Math.max(valueBytes, 0)
     records.push({ topic, partition: onlyPartition, offset, appendedAt, key, value })
   }
   return records
