@@ -2,7 +2,8 @@ import closeWithGrace from 'close-with-grace'
 import type { Logger } from 'pino'
 import { messageOf } from '../shared/message-of.ts'
 
-const closeMsMax = 15_000
+/** A supervisor has to wait for longer than this before it kills the process. */
+export const closeMsMax = 15_000
 
 /**
  * Runs the work until it ends or the process is interrupted. Then the work's signal aborts, and the work has

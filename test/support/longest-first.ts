@@ -18,7 +18,7 @@ export const longSuites: readonly string[] = [
   'test/end-to-end/portal-{distributed,kills}.test.ts',
   'test/end-to-end/rebuild-*.test.ts',
   'test/end-to-end/erasure-distributed.test.ts',
-  'test/integration/deploy/balancer.test.ts',
+  'test/integration/deploy/{balancer,kubernetes}.test.ts',
   'test/end-to-end/kill.test.ts',
   'test/clients/**/*.test.ts',
   'test/guides/{guides,distributed-lines}.test.ts',

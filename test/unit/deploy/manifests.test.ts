@@ -1,0 +1,21 @@
+/** What the Kubernetes manifests and the image promise that needs no tool; the rest is in test/integration/deploy. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { settingNames } from '../../../services/shared/config.ts'
+
+const root = new URL('../../../deploy/kubernetes/', import.meta.url).pathname
+const dockerfile = readFileSync(new URL('../../../deploy/Dockerfile', import.meta.url), 'utf8')
+const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.yaml'))
+
+test('the manifests name settings that exist', () => {
+  const named = files.flatMap(
+    name => readFileSync(join(root, name), 'utf8').match(/^[^#\n]*PLEDGEVIEW_\w+/gm) ?? [],
+  )
+  expect(named.length).toBeGreaterThan(15)
+  for (const line of named) expect(settingNames).toContain(line.slice(line.indexOf('PLEDGEVIEW_')))
+})
+
+test("the image's user is a number that is not root's, so that runAsNonRoot can be checked", () => {
+  expect(dockerfile).toMatch(/^USER [1-9]\d*:[1-9]\d*$/m)
+})
