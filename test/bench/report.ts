@@ -20,6 +20,8 @@ export interface BenchReport {
   /** What was measured, in a sentence or two. */
   notes: string[]
   figures: Figure[]
+  /** Shown instead of the figures: a header and rows. */
+  table?: readonly (readonly string[])[]
 }
 
 /** A figure from samples: their median, with the spread. */
@@ -38,7 +40,7 @@ export function isMet({ value, target }: Figure): boolean | undefined {
 }
 
 /** The report with `met` beside every target, for `--json`. */
-export function reportObject(report: BenchReport): object {
+export function reportObject({ table: _, ...report }: BenchReport): object {
   return {
     ...report,
     figures: report.figures.map(figure => {
@@ -48,14 +50,10 @@ export function reportObject(report: BenchReport): object {
   }
 }
 
-/** The report as lines: name, value, spread, target, verdict. */
-export function reportText({ bench, notes, figures }: BenchReport): string {
-  const rows = figures.map(figure => [
-    figure.name,
-    figureText(figure),
-    spreadText(figure),
-    targetText(figure),
-  ])
+/** The report as lines: name, value, spread, target, verdict; or its table. */
+export function reportText({ bench, notes, figures, table }: BenchReport): string {
+  const rows =
+    table ?? figures.map(figure => [figure.name, figureText(figure), spreadText(figure), targetText(figure)])
   return [bench, ...notes.map(note => `  ${note}`), '', columnsText(rows), ''].join('\n')
 }
 

@@ -1,0 +1,106 @@
+/**
+ * The server of the growth bench: a folded platform of some size, the query service's app over it, and any number of API keys on
+ * request.
+ */
+import { createKeyRing, defaultKeyRingOptions } from '../../services/query/auth/key-ring.ts'
+import { defaultDatabases } from '../../services/shared/tables/port.ts'
+import { openOwnTables } from '../support/clickhouse.ts'
+import { benchInput, serveBench } from './bench-process.ts'
+import type { PlatformSize } from './platform.ts'
+import { startPlatformApp } from './platform-app.ts'
+import { foldPlatform, openPlatformFoldWorker, secondsOf } from './platform-fold.ts'
+import { cpuSecondsOf } from './process-usage.ts'
+
+export interface GrowthInput extends PlatformSize {
+  directory: string
+}
+
+export interface GrowthReady {
+  apiUrl: string
+  headers: Record<string, string>
+  foldSeconds: number
+}
+
+/** `keys`: adds keys up to this number, and measures them. `cpu`: reads the CPU time since the last request for it. */
+export type GrowthOrder = { order: 'keys'; keys: number } | { order: 'cpu' }
+
+export interface GrowthKeys {
+  foldMs: number
+  /** How long a new query process takes to load them. */
+  loadMs: number
+}
+
+export interface GrowthCpu {
+  /** Of this process and ClickHouse's, ms. */
+  cpuMs: number
+}
+
+const { directory, ...size } = benchInput<GrowthInput>()
+const { tables, clickHouse, close } = await openOwnTables({ directory })
+const { foldSeconds } = await foldPlatform(tables, defaultDatabases, size)
+// Requests for statistics have no parameters to vary, so their cache entries expire at once. Many clients wait at the same time.
+const app = await startPlatformApp(tables, defaultDatabases, {
+  statsCacheMs: 1,
+  waitingStatementsMax: 10_000,
+  statementMsMax: 300_000,
+  socketTimeoutMs: 700_000,
+})
+const foldWorker = openPlatformFoldWorker(tables, defaultDatabases)
+await foldWorker.acquireLeadership()
+let batches = 0
+let cpuMsBefore = cpuMsNow()
+
+const ready: GrowthReady = { apiUrl: app.apiUrl, headers: app.headers, foldSeconds }
+serveBench({
+  ready,
+  answer: (order: GrowthOrder): Promise<GrowthKeys | GrowthCpu> =>
+    order.order === 'keys' ? measureKeys(order.keys) : Promise.resolve(cpuSinceLast()),
+  async close() {
+    await app.close()
+    await close()
+  },
+})
+
+function cpuSinceLast(): GrowthCpu {
+  const before = cpuMsBefore
+  cpuMsBefore = cpuMsNow()
+  return { cpuMs: cpuMsBefore - before }
+}
+
+function cpuMsNow(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000 + 1000 * cpuSecondsOf(clickHouse.pid)
+}
+
+async function measureKeys(keys: number): Promise<GrowthKeys> {
+  const { model } = defaultDatabases
+  await tables.run({
+    query: `INSERT INTO ${model}.api_key_ledger
+              (api_key, version, is_unrevoked, account_id, integration_name, secret_hash, scopes, issued_at)
+            SELECT concat('pv_live_', leftPad(toString(number), 24, '0')), 1, true, concat('a', toString(intDiv(number, 2))),
+              'bench', lower(hex(SHA256(toString(number)))), ['read:public'], now64(3, 'UTC')
+            FROM numbers({keys:UInt64}) SETTINGS async_insert = 0`,
+    query_params: { keys },
+  })
+  await tables.run({
+    query: `INSERT INTO ${model}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at)
+            SELECT 'bench-keys', {sequence:UInt64}, [], {keys:UInt64}, 0, {keys:UInt64}, [], now64(3, 'UTC')
+            SETTINGS async_insert = 0`,
+    query_params: { keys, sequence: ++batches },
+  })
+  const foldMs = 1000 * (await secondsOf(async () => void (await foldWorker.fold())))
+  const failures: unknown[] = []
+  const ring = createKeyRing({
+    tables,
+    databases: defaultDatabases,
+    options: defaultKeyRingOptions,
+    now: Date.now,
+    onError: error => failures.push(error),
+  })
+  const loadMs = 1000 * (await secondsOf(() => ring.start()))
+  await ring.close()
+  if (failures.length > 0 || !ring.lookup(`pv_live_${'0'.repeat(24)}`)) {
+    throw new Error(`the keys were not loaded: ${failures[0]}`)
+  }
+  return { foldMs, loadMs }
+}
