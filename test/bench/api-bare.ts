@@ -1,10 +1,10 @@
-/** The ceiling for the API bench: Fastify with routes that only send fixed bytes. */
+/** The ceiling for the API bench: Fastify with routes that only send fixed bytes, with as many headers as the service does. */
 import Fastify from 'fastify'
 import type { ServerAnswer } from './api-service.ts'
 import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
 
 export interface BareInput {
-  routes: { path: string; status: number; body: string }[]
+  routes: { path: string; status: number; body: string; headers: Record<string, string> }[]
 }
 
 export interface BareReady {
@@ -12,11 +12,11 @@ export interface BareReady {
 }
 
 const app = Fastify({ logger: false })
-for (const { path, status, body } of benchInput<BareInput>().routes) {
+for (const { path, status, body, headers } of benchInput<BareInput>().routes) {
   const bytes = Buffer.from(body)
   app.get(path, (_request, reply) => {
-    if (status === 304) return reply.code(304).send()
-    return reply.header('content-type', 'application/json; charset=utf-8').send(bytes)
+    reply.code(status).headers(headers)
+    return status === 304 ? reply.send() : reply.send(bytes)
   })
 }
 const ready: BareReady = { url: await app.listen({ host: '127.0.0.1', port: 0 }) }

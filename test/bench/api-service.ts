@@ -1,11 +1,11 @@
 /** The embedded service as `npm start` runs it, with demo events, an API key and no practical rate limit. */
 import { randomBytes } from 'node:crypto'
-import { pino } from 'pino'
 import { appendDemo } from '../../services/demo/load-demo.ts'
 import { openDataDirectory } from '../../services/embedded/data-directory.ts'
 import { startEmbeddedService } from '../../services/embedded/service.ts'
 import { issueKey } from '../../services/shared/api-keys/api-keys.ts'
 import { readConfig } from '../../services/shared/config.ts'
+import { createLogger } from '../../services/shared/ops/logger.ts'
 import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
 
 export interface ApiServiceInput {
@@ -30,7 +30,8 @@ export interface ServerAnswer {
 
 const seed = 'bench'
 
-const logger = pino({ level: 'warn' }, pino.destination({ dest: '/dev/null', sync: true }))
+// As the service writes its log, but nobody reads it.
+const logger = createLogger('warn', '/dev/null')
 const service = await startEmbeddedService({
   directory: openDataDirectory(benchInput<ApiServiceInput>().directory),
   config: readConfig({

@@ -15,7 +15,8 @@ const loadMs = 1_500
 const warmUpMs = 1_000
 const connections = 10
 const startMsMax = 60_000
-const ratioMin = 0.6
+// Node adds these to an answer itself, or computes them.
+const serverHeaders = new Set(['connection', 'content-length', 'date', 'keep-alive'])
 
 /** One request that both the service and its ceiling answer. */
 interface Subject {
@@ -24,8 +25,11 @@ interface Subject {
   headers: Record<string, string>
   status: number
   body: string
+  /** The headers of the answer, without those that the server adds. */
+  answerHeaders: Record<string, string>
   log: boolean
-  isTargeted: boolean
+  /** The target: the rate, as a share of the rate of the bare route. */
+  ratioMin: number
 }
 
 interface Measured {
@@ -57,23 +61,39 @@ async function findSubjects({ apiUrl, headers }: ApiServiceReady): Promise<Subje
   if (!first) throw new Error('the demo platform has no campaigns')
   const detailPath = `/projects/${first.slug}`
   const detail = await get(apiUrl + detailPath, headers)
-  const page = { path: listPath, headers, status: 200, body: list.body, log: false, isTargeted: false }
+  const page = { path: listPath, headers, status: 200, ...list, log: false, ratioMin: 0.65 }
+  const { 'content-type': _, ...headersOf304 } = list.answerHeaders
+  const ifNoneMatch = { ...headers, 'if-none-match': list.answerHeaders.etag ?? '' }
   return [
-    { ...page, name: 'list page of 50', isTargeted: true },
-    { ...page, name: 'list page of 50, requests logged', log: true },
-    { ...page, name: '304', status: 304, body: '', headers: { ...headers, 'if-none-match': list.etag } },
-    { ...page, name: 'detail', path: detailPath, body: detail.body },
+    { ...page, name: 'list page of 50' },
+    { ...page, name: 'list page of 50, requests logged', log: true, ratioMin: 0.55 },
+    {
+      ...page,
+      name: '304',
+      status: 304,
+      body: '',
+      answerHeaders: headersOf304,
+      headers: ifNoneMatch,
+      ratioMin: 0.5,
+    },
+    { ...page, name: 'detail', path: detailPath, ...detail, ratioMin: 0.6 },
   ]
 }
 
-async function get(url: string, headers: Record<string, string>): Promise<{ body: string; etag: string }> {
+async function get(
+  url: string,
+  headers: Record<string, string>,
+): Promise<Pick<Subject, 'body' | 'answerHeaders'>> {
   const response = await fetch(url, { headers, signal: AbortSignal.timeout(10_000) })
   if (response.status !== 200) throw new Error(`${url} answered ${response.status}`)
-  return { body: await response.text(), etag: response.headers.get('etag') ?? '' }
+  const answerHeaders = [...response.headers].filter(([name]) => !serverHeaders.has(name))
+  return { body: await response.text(), answerHeaders: Object.fromEntries(answerHeaders) }
 }
 
 async function measureAll(service: Service, subjects: readonly Subject[]): Promise<Measured[]> {
-  const routes = subjects.map(({ status, body }, index) => ({ path: `/${index}`, status, body }))
+  const routes = subjects.map(({ status, body, answerHeaders }, index) => {
+    return { path: `/${index}`, status, body, headers: answerHeaders }
+  })
   const input: BareInput = { routes }
   const bare = await startBenchProcess<BareReady>({ script: 'api-bare.ts', input, msMax: startMsMax })
   const load = await startBenchProcess({ script: 'load.ts', input: {}, msMax: startMsMax })
@@ -122,13 +142,13 @@ function report(measured: Measured[], subjects: Subject[]): BenchReport {
     bench: 'api',
     notes: [
       `Cached answers over HTTP on ${connections} connections without pipelining; a list page is ${pageBytes} bytes.`,
-      `${rounds} rounds, alternating with a bare Fastify route that sends the same bytes; a third process makes the load.`,
+      `${rounds} rounds, alternating with a bare Fastify route that sends the same body and headers; a third process makes the load.`,
     ],
     figures: measured.flatMap(figuresOf),
   }
 }
 
-function figuresOf({ subject: { name, isTargeted }, service, bare }: Measured): Figure[] {
+function figuresOf({ subject: { name, ratioMin }, service, bare }: Measured): Figure[] {
   const rates = (loads: Load[]) => loads.map(({ requests, seconds }) => requests / seconds)
   // Other work on the machine takes wall time from a server, but hardly changes its CPU time. On a busy machine CPU time
   // says more than the rates.
@@ -137,7 +157,7 @@ function figuresOf({ subject: { name, isTargeted }, service, bare }: Measured): 
   return [
     figureOf(name, 'requests/s', summarize(rates(service))),
     figureOf(`${name}, bare`, 'requests/s', summarize(rates(bare))),
-    figureOf(`${name}, ratio`, '', ratio, isTargeted ? { atLeast: ratioMin } : undefined),
+    figureOf(`${name}, ratio`, '', ratio, { atLeast: ratioMin }),
     figureOf(`${name}, ratio by CPU`, '', ratioOfPairs(costs(bare), costs(service))),
     figureOf(`${name}, CPU a request`, 'us', summarize(costs(service))),
     figureOf(`${name}, bare, CPU a request`, 'us', summarize(costs(bare))),

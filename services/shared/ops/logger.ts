@@ -9,9 +9,10 @@ import { type Level, type Logger, pino } from 'pino'
 const bufferedBytes = 8_192
 const flushMs = 250
 
-export function createLogger(level: Level | 'silent'): Logger {
+/** `dest`: a file descriptor or a path. Default: stderr. */
+export function createLogger(level: Level | 'silent', dest: number | string = 2): Logger {
   const destination = pino.destination({
-    dest: 2,
+    dest,
     sync: false,
     minLength: bufferedBytes,
     periodicFlush: flushMs,
