@@ -55,6 +55,8 @@ export const rules = {
 
 type Name = keyof typeof rules
 
+export const parameterNames = Object.keys(rules)
+
 /**
  * Parses the query part of a URL (the text after the `?`, still encoded). Pure. Unknown parameters are ignored. A known
  * parameter that is malformed or repeated is a fault.

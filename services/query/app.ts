@@ -11,37 +11,39 @@ import Fastify, {
   type FastifyHttpOptions,
   type FastifyInstance,
   type FastifyReply,
-  type FastifyRequest,
   type RawServerDefault,
 } from 'fastify'
 import type { Logger } from 'pino'
-import { basePath, openApiPath } from '../../contracts/api/conventions.ts'
-import { type ErrorCode, invalidParameterBody } from '../../contracts/api/errors.ts'
-import { parseListQuery } from '../../contracts/api/parameters.ts'
+import type { ErrorCode } from '../../contracts/api/errors.ts'
 import type { PublicAddresses, PublishedDocument } from '../../contracts/api/published-openapi.ts'
 import { type ApiVersion, versions as declaredVersions } from '../../contracts/api/versions.ts'
 import { addressMatcher } from '../shared/address-ranges.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import type { KeyRing } from './auth/key-ring.ts'
 import type { OnLookup } from './cache/counted-cache.ts'
-import type { CacheEntry, ResponseCache } from './cache/response-cache.ts'
+import type { ResponseCache } from './cache/response-cache.ts'
 import { type CampaignReader, createCampaignReader, NotFoundError } from './campaigns/campaign-reader.ts'
 import { createCachedCampaignRows } from './campaigns/campaign-rows.ts'
 import { createConcurrencyLimit } from './concurrency-limit.ts'
 import { ClientGoneError } from './fair-turns.ts'
 import { createAdmissions } from './http/admission.ts'
-import { type CachedEntries, createCachedEntries } from './http/cached-entries.ts'
+import { createCachedEntries } from './http/cached-entries.ts'
 import { createClientErrors } from './http/client-errors.ts'
 import { createConnections } from './http/connections.ts'
-import { createPublications, type Publications } from './http/publications.ts'
-import { servicePaths } from './http/refusals.ts'
-import { createRequestLog, type OnKeyAnswered, type RequestDone } from './http/request-log.ts'
-import { createResponder, queryOf, type Responder, targetOf } from './http/responder.ts'
+import { createDirectAnswers } from './http/direct-answers.ts'
+import { createPublications } from './http/publications.ts'
+import {
+  answeredRequest,
+  createRequestLog,
+  type OnKeyAnswered,
+  type RequestDone,
+} from './http/request-log.ts'
+import { createResponder, targetOf } from './http/responder.ts'
+import { addPublicRoutes, addRoutes } from './http/routes.ts'
 import { deprecatedMatcher } from './http/version-notices.ts'
-import { createCampaignLists, listKey, type SnapshotCache } from './lists/campaign-lists.ts'
+import { createCampaignLists, type SnapshotCache } from './lists/campaign-lists.ts'
 import { createListFollower } from './lists/list-follower.ts'
 import { createIndexListSource, createSqlListSource } from './lists/list-source.ts'
-import { type MaybePromise, use } from './maybe-promise.ts'
 import type { QueryAppOptions } from './options.ts'
 import type { RateLimiters } from './rate-limit/rate-limiter.ts'
 
@@ -121,7 +123,7 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
       request.admission = null
       request.parsedParameters = null
       request.isDeprecated = isDeprecated(targetOf(request))
-      reply.raw.once('close', () => requestLog.report(request, reply, now() - startedAt))
+      reply.raw.once('close', () => requestLog.report(answeredRequest(request, reply), now() - startedAt))
       const received = async () => responder.receive(request, reply, frameworkErrorCode(error.code))
       received().catch(cause => {
         logger.error({ requestId: request.id, err: cause }, 'request failed')
@@ -142,7 +144,7 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
     else if (!isDone) done()
   })
   app.addHook('onResponse', (request, reply, done) => {
-    requestLog.report(request, reply, reply.elapsedTime)
+    requestLog.report(answeredRequest(request, reply), reply.elapsedTime)
     done()
   })
   app.setErrorHandler((error, request, reply) => {
@@ -150,15 +152,30 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
     if (error instanceof ClientGoneError) {
       hangUp(reply)
       // Fastify does not run the hook, because nothing is sent.
-      requestLog.report(request, reply, reply.elapsedTime)
+      requestLog.report(answeredRequest(request, reply), reply.elapsedTime)
       return reply
     }
     logger.error({ requestId: request.id, err: error }, 'request failed')
     return responder.refuse(request, reply, 'internal_error')
   })
-  addRoutes(app, { reader, responder, cached: createCachedEntries(cache, options) })
+  const direct = createDirectAnswers({
+    admissions,
+    cache,
+    publications,
+    requestLog,
+    newRequestId,
+    now,
+    monotonicNow,
+    onError: error => logger.error({ err: error }, 'a direct answer broke off'),
+  })
+  addRoutes(app, { reader, responder, cached: createCachedEntries(cache, options), direct })
   addPublicRoutes(app, { responder, publications, now })
-  connections.listen(app.server)
+  app.addHook('preClose', done => {
+    direct.stop()
+    done()
+  })
+  // Only an answer that is decided at once can be direct.
+  connections.listen(app.server, limiters.keys.hitNow && direct.answer)
   clientErrors.listen(app.server)
   return app
 }
@@ -196,73 +213,6 @@ const goneStatus = 499
 function hangUp(reply: FastifyReply): void {
   reply.code(goneStatus).hijack()
   reply.raw.destroy()
-}
-
-interface RouteDependencies {
-  reader: CampaignReader
-  cached: CachedEntries
-  responder: Responder
-}
-
-function addRoutes(app: FastifyInstance, { reader, cached, responder }: RouteDependencies): void {
-  function send(request: FastifyRequest, reply: FastifyReply, found: MaybePromise<CacheEntry>) {
-    return use(found, entry => responder.send(request, reply, entry))
-  }
-
-  app.get(`${basePath}/projects`, (request, reply) => {
-    const parsed = parseListQuery(queryOf(request))
-    if ('fault' in parsed) {
-      const { parameter, rule } = parsed.fault
-      responder.refuse(request, reply, 'invalid_parameter', invalidParameterBody(parameter, rule))
-      return
-    }
-    const { parameters } = parsed
-    request.parsedParameters = parameters
-    const key = `projects ${parameters.limit} ${parameters.offset} ${listKey(parameters)}`
-    return send(
-      request,
-      reply,
-      cached(request, key, owner => reader.projects(parameters, owner)),
-    )
-  })
-
-  app.get<{ Params: { slug: string } }>(`${basePath}/projects/:slug`, (request, reply) => {
-    const { slug } = request.params
-    const found = cached(request, `project ${slug}`, () => reader.projectDetail(slug))
-    return use(found, entry => {
-      // Log the path parameter only now: before the lookup it could be anything, even a secret.
-      request.parsedParameters = { slug }
-      responder.send(request, reply, entry)
-    })
-  })
-
-  app.get(`${basePath}/stats`, (request, reply) =>
-    send(
-      request,
-      reply,
-      cached(request, 'stats', () => reader.stats()),
-    ),
-  )
-}
-
-/** The routes that need no key. Their requests are counted like all others. */
-function addPublicRoutes(
-  app: FastifyInstance,
-  {
-    responder,
-    publications,
-    now,
-  }: { responder: Responder; publications: () => Publications; now: () => number },
-): void {
-  const config = { isPublic: true }
-  for (const path of servicePaths) {
-    app.get(path, { config }, (request, reply) => {
-      responder.send(request, reply, publications().service(now()))
-    })
-  }
-  app.get(openApiPath, { config }, (request, reply) => {
-    responder.send(request, reply, publications().openApi(now()))
-  })
 }
 
 function serverOptions(options: QueryAppOptions): FastifyHttpOptions<RawServerDefault> {

@@ -10,11 +10,13 @@ import { timingSafeEqual } from 'node:crypto'
 import { noSecretHash, verifySecret } from '../../shared/api-keys/credentials.ts'
 import type { ApiKey } from './key-ring.ts'
 
-/**
- * Whether the secret belongs to the key. If the key is `undefined`, it takes the same steps as for a wrong secret, and
- * returns false.
- */
-export type SecretVerifier = (known: ApiKey | undefined, secret: string) => boolean
+/** If the key is `undefined`, both take the same steps as for a wrong secret, and return false. */
+export interface SecretVerifier {
+  /** Whether the secret belongs to the key. */
+  (known: ApiKey | undefined, secret: string): boolean
+  /** Whether this secret of this key has been verified and is remembered. */
+  remembers(known: ApiKey | undefined, secret: string): boolean
+}
 
 // What an unknown key is compared with: shaped like a known key, and made once.
 const unknownKey: ApiKey = { key: '', secretHash: noSecretHash, scopes: [] }
@@ -40,12 +42,21 @@ export function createSecretVerifier(pepper: string): SecretVerifier {
     return isFramed
   }
 
-  return (known = unknownKey, secret) => {
+  function remembers(known: ApiKey = unknownKey, secret: string): boolean {
     const isFramed = frame(secret)
     const right = rightSecrets.get(known) ?? noSecret
-    if (timingSafeEqual(presented, right) && isFramed && right !== noSecret) return true
+    return timingSafeEqual(presented, right) && isFramed && right !== noSecret
+  }
+
+  function verify(known: ApiKey = unknownKey, secret: string): boolean {
+    if (remembers(known, secret)) return true
     const isValid = verifySecret(pepper, secret, known.secretHash)
-    if (isValid && isFramed) rightSecrets.set(known, Buffer.alloc(frameBytes, presented))
+    // `presented` still holds this secret.
+    if (isValid && presented[secretLengthMax] !== unframed) {
+      rightSecrets.set(known, Buffer.alloc(frameBytes, presented))
+    }
     return isValid
   }
+
+  return Object.assign(verify, { remembers })
 }

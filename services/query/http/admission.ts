@@ -42,6 +42,13 @@ export interface AdmissionDependencies {
 export interface Admissions {
   /** Counts a request. Throws if the keys are not known, and throws or rejects if the limiter fails. */
   admit(requester: Requester): MaybePromise<Admission>
+  /** The key of the request, if its secret has just been verified. Throws if the keys are not known. */
+  verifiedKey(request: PresentedHeaders): ApiKey | undefined
+  /**
+   * Counts a request of this key, if that can be decided at once and its window has room. Otherwise it returns undefined,
+   * and nothing is counted.
+   */
+  admitNow(apiKey: ApiKey): Admission | undefined
   /** Returns the state of the requester's bucket without counting the request. Fails like `admit`. */
   peek(requester: Requester): MaybePromise<Admission>
   /** Counts something that is not a readable request, against the bucket of its address. */
@@ -75,6 +82,20 @@ export function createAdmissions({ keyRing, limiters, pepper, now }: AdmissionDe
   }
 
   return {
+    verifiedKey(request) {
+      const { key, secret }: Credentials = presentedCredentials(request) ?? { key: '', secret: '' }
+      const known = keyRing.lookup(key)
+      return verify.remembers(known, secret) ? known : undefined
+    },
+
+    admitNow(apiKey) {
+      const { keys } = limiters
+      const decision = keys.hitNow?.(apiKey.key)
+      if (!decision?.allowed) return undefined
+      const { windowMs } = keys.settings
+      return { apiKey, namedKey: apiKey, keyPrefix: keyPrefix(apiKey.key), decision, windowMs }
+    },
+
     admit: requester => ask('hit', requester),
     peek: requester => ask('peek', requester),
     admitAddress(address) {

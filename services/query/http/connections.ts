@@ -27,8 +27,14 @@ export interface ConnectionsOptions {
 }
 
 export interface Connections {
-  /** Follows the connections of this server. Its request handler has to be there. */
-  listen(server: Server): void
+  /**
+   * Follows the connections of this server. Its request handler has to be there. `answerDirectly` is asked first for the
+   * requests of clients that are no strangers. It returns whether it has answered.
+   */
+  listen(
+    server: Server,
+    answerDirectly?: (request: IncomingMessage, response: ServerResponse) => boolean,
+  ): void
   /**
    * `true` if it is the request's turn now. Otherwise it resolves when it is, or with `false` if the connection ends
    * before: then no answer can be sent, and the request must not be handled.
@@ -141,10 +147,11 @@ export function createConnections(options: ConnectionsOptions): Connections {
   }
 
   return {
-    listen(server) {
+    listen(server, answerDirectly = () => false) {
       const handlers = server.listeners('request') as RequestListener[]
       server.removeAllListeners('request')
       server.on('connection', admit).on('request', (request, response) => {
+        if (!strangers.has(request.socket) && answerDirectly(request, response)) return
         handleOrHold(request, () => {
           for (const handle of handlers) handle.call(server, request, response)
         })

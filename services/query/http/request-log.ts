@@ -35,9 +35,21 @@ export interface ClientErrorDone {
   elapsedMs: number
 }
 
+export interface AnsweredRequest {
+  id: string
+  method: string
+  /** As in `RequestDone`. */
+  route: string
+  status: number
+  admission: Admission | null
+  /** The parsed parameters. */
+  parameters: object | null
+  isDeprecated: boolean
+}
+
 export interface RequestLog {
   /** Logs an answered request and reports it to the metrics. */
-  report(request: FastifyRequest, reply: FastifyReply, elapsedMs: number): void
+  report(answered: AnsweredRequest, elapsedMs: number): void
   reportClientError(done: ClientErrorDone): void
 }
 
@@ -62,26 +74,22 @@ export function createRequestLog({
   const overLimit = createSampler(linesPerSecondMax, monotonicNow)
 
   return {
-    report(request, reply, elapsedMs) {
-      const { method, admission } = request
-      const route = request.routeOptions.url ?? 'unknown'
-      const status = reply.statusCode
+    report({ id, method, route, status, admission, parameters, isDeprecated }, elapsedMs) {
       onRequestDone?.({ method, route, status, elapsedMs })
       // A preflight carries no credentials, so it belongs to no key.
       const key = method === 'OPTIONS' ? undefined : answeredKey(admission, status)
-      if (key !== undefined) onKeyAnswered?.(key, status, request.isDeprecated)
+      if (key !== undefined) onKeyAnswered?.(key, status, isDeprecated)
       // Building the line costs more than answering from the cache, so skip it if it would not be written.
       if (!logger.isLevelEnabled('info')) return
       const sampler = !admission?.apiKey ? strangers : status === 429 ? overLimit : undefined
       const omitted = sampler?.() ?? 0
       if (omitted === 'omit') return
-      const { parsedParameters } = request
       logger.info(
         {
-          requestId: request.id,
+          requestId: id,
           method,
           route,
-          ...(parsedParameters !== null && { parameters: parsedParameters }),
+          ...(parameters !== null && { parameters }),
           status,
           ms: Math.round(elapsedMs * 10) / 10,
           ...(admission?.keyPrefix !== undefined && { key: admission.keyPrefix }),
@@ -101,6 +109,13 @@ export function createRequestLog({
       logger.info(line, 'client error')
     },
   }
+}
+
+/** The answered request of Fastify's request and reply. */
+export function answeredRequest(request: FastifyRequest, reply: FastifyReply): AnsweredRequest {
+  const { id, method, admission, parsedParameters: parameters, isDeprecated } = request
+  const route = request.routeOptions.url ?? 'unknown'
+  return { id, method, route, status: reply.statusCode, admission, parameters, isDeprecated }
 }
 
 /**

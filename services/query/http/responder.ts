@@ -4,12 +4,10 @@ import { type ErrorBody, type ErrorCode, errorBody } from '../../../contracts/ap
 import type { CacheEntry } from '../cache/response-cache.ts'
 import { type MaybePromise, use } from '../maybe-promise.ts'
 import type { Admission, Admissions } from './admission.ts'
+import { sendEntry } from './answer.ts'
 import type { Connections } from './connections.ts'
 import {
-  cacheHeaders,
   commonHeaders,
-  isNoneMatch,
-  jsonType,
   preflightHeaders,
   type ResponseHeaders,
   rateLimitHeaders,
@@ -128,34 +126,15 @@ export function createResponder(dependencies: ResponderDependencies): Responder 
       })
     },
 
-    // Nearly every request ends here. The bytes are complete and no hook needs them, so they go directly to Node. This
-    // skips Fastify's handling of unknown bodies.
     send(request, reply, entry) {
-      const time = now()
-      const { decision, windowMs } = request.admission ?? admissions.unknown()
+      const requestId = request.id
+      const admission = request.admission ?? admissions.unknown()
       const notices = publications().notices.headersOf(targetOf(request))
-      const isKnown = isNoneMatch(request.headers['if-none-match'], entry.etag)
-      const headers = isKnown ? [] : ['content-type', jsonType, 'content-length', String(entry.body.length)]
-      append(headers, commonHeaders(request.id))
-      append(headers, rateLimitHeaders(decision, { windowMs, now: time }))
-      append(headers, entry.link === null ? notices : withLink(notices, entry.link))
-      append(headers, cacheHeaders(entry, time))
-      if (entry.link !== null && notices.link === undefined) headers.push('link', entry.link)
-      reply.raw.writeHead(isKnown ? 304 : 200, headers)
+      const ifNoneMatch = request.headers['if-none-match']
+      sendEntry(reply.raw, entry, { requestId, admission, notices, ifNoneMatch, now: now() })
       reply.hijack()
-      reply.raw.end(isKnown ? undefined : entry.body)
     },
   }
-}
-
-// Node takes names and values in one flat array, and then skips its own lookups. To merge the objects would cost more.
-function append(flat: string[], headers: ResponseHeaders): void {
-  for (const name in headers) flat.push(name, headers[name] ?? '')
-}
-
-/** If the notices have links too, these follow the link of the entry. */
-function withLink(notices: ResponseHeaders, link: string): ResponseHeaders {
-  return notices.link === undefined ? notices : { ...notices, link: `${link}, ${notices.link}` }
 }
 
 /** The raw query string of a request, without the question mark; empty if there is none. */

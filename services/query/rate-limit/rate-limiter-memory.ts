@@ -1,5 +1,5 @@
 /** The rate limiter in memory, for a service that runs as a single process. `bucketsMax` bounds its memory. */
-import type { RateLimiter, RateLimiterSettings } from './rate-limiter.ts'
+import type { RateDecision, RateLimiter, RateLimiterSettings } from './rate-limiter.ts'
 import { createSlidingWindowLog, decisionOf } from './sliding-window-log.ts'
 
 /**
@@ -11,13 +11,16 @@ export function createMemoryRateLimiter(
   { bucketsMax, now }: { bucketsMax: number; now: () => number },
 ): RateLimiter {
   const log = createSlidingWindowLog(settings, bucketsMax)
+
+  function hit(bucket: string): RateDecision {
+    const time = now()
+    return decisionOf(settings, log.take(bucket, time), time)
+  }
+
   return {
     settings,
-
-    hit(bucket) {
-      const time = now()
-      return decisionOf(settings, log.take(bucket, time), time)
-    },
+    hit,
+    hitNow: hit,
 
     peek(bucket) {
       const time = now()

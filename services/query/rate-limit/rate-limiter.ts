@@ -30,6 +30,8 @@ export interface RateLimiter {
   readonly settings: RateLimiterSettings
   /** Admits and counts a hit if the window of the bucket has room. */
   hit(bucket: string): MaybePromise<RateDecision>
+  /** The same as `hit`. Only an implementation that decides at once has it. */
+  hitNow?(bucket: string): RateDecision
   /** Returns what `hit` would return, without counting a hit. `allowed` tells whether a hit would be admitted. */
   peek(bucket: string): MaybePromise<RateDecision>
 }

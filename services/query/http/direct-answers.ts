@@ -1,0 +1,133 @@
+/**
+ * Direct answers: a request that needs nothing but memory is answered before the framework sees it. Pollers send the same
+ * few requests again and again, so that is nearly every request.
+ *
+ * Promise: a direct answer has the same status, headers and body as the app's answer, and is counted, measured and logged
+ * the same. A request gets one only if all of these hold, and otherwise the app handles it as if this were not here:
+ * - The app has answered a GET of this very target from a cache entry.
+ * - The key and its secret have just been verified, the key may read, and the limiter in memory has room for it.
+ * - The entry is in the memory of this process, and has not expired.
+ * - The request is well-formed and has no body, and the app is not closing.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { LRUCache } from 'lru-cache'
+import { readScope } from '../../../contracts/api/conventions.ts'
+import { parameterNames } from '../../../contracts/api/parameters.ts'
+import type { ResponseCache } from '../cache/response-cache.ts'
+import type { Admissions } from './admission.ts'
+import { sendEntry } from './answer.ts'
+import type { Publications } from './publications.ts'
+import type { RequestLog } from './request-log.ts'
+import { isWellFormed } from './well-formed.ts'
+
+/** What the app found for a target. */
+export interface KnownTarget {
+  /** The pattern of the route. */
+  route: string
+  /** The key of the response cache. */
+  key: string
+  /** The parsed parameters, for the log. */
+  parameters: object | null
+  isDeprecated: boolean
+}
+
+export interface DirectAnswers {
+  /** Answers the request if it can. Otherwise it returns false, and nothing has happened. */
+  answer(request: IncomingMessage, response: ServerResponse): boolean
+  /** The app has answered a GET of this target from a cache entry. */
+  learn(target: string, known: KnownTarget): void
+  /** From now on the app handles every request, because it tells each client that it closes. */
+  stop(): void
+}
+
+export interface DirectAnswersDependencies {
+  admissions: Pick<Admissions, 'verifiedKey' | 'admitNow'>
+  cache: Pick<ResponseCache, 'find'>
+  publications: () => Publications
+  requestLog: Pick<RequestLog, 'report'>
+  newRequestId: () => string
+  /** Unix milliseconds. */
+  now: () => number
+  /** Milliseconds of a clock that never runs backwards. */
+  monotonicNow: () => number
+  /** An answer broke off. */
+  onError: (error: unknown) => void
+}
+
+const targetsMax = 4_096
+const targetLengthMax = 512
+
+// A query may hold a secret in a parameter that the API does not have. Such a target is not kept.
+const knownParameters = new RegExp(`^(?:[^?]*|[^?]*\\?(?:(?:${parameterNames.join('|')})=[^&]*(?:&|$))*)$`)
+
+/** Creates the direct answers of one app. No target is known yet. */
+export function createDirectAnswers(dependencies: DirectAnswersDependencies): DirectAnswers {
+  const { admissions, cache, publications, requestLog, newRequestId, now, monotonicNow, onError } =
+    dependencies
+  const targets = new LRUCache<string, KnownTarget>({ max: targetsMax })
+  let isStopped = false
+
+  function answerOf(request: IncomingMessage, response: ServerResponse, target: KnownTarget): boolean {
+    const startedAt = monotonicNow()
+    const apiKey = admissions.verifiedKey(request)
+    if (!apiKey?.scopes.includes(readScope)) return false
+    const entry = cache.find(target.key)
+    if (entry === undefined || entry instanceof Promise) return false
+    // The last step that can fail, because it counts the request.
+    const admission = admissions.admitNow(apiKey)
+    if (admission === undefined) return false
+    const { route, parameters, isDeprecated } = target
+    const requestId = newRequestId()
+    const notices = publications().notices.headersOf(route)
+    const ifNoneMatch = request.headers['if-none-match']
+    sendEntry(response, entry, { requestId, admission, notices, ifNoneMatch, now: now() })
+    whenDone(response, () => {
+      const status = response.statusCode
+      const answered = { id: requestId, method: 'GET', route, status, admission, parameters, isDeprecated }
+      requestLog.report(answered, monotonicNow() - startedAt)
+    })
+    return true
+  }
+
+  return {
+    answer(request, response) {
+      if (isStopped || request.method !== 'GET' || response.destroyed) return false
+      const target = targets.get(request.url ?? '')
+      if (target === undefined || hasBody(request) || !isWellFormed(request)) return false
+      try {
+        return answerOf(request, response, target)
+      } catch (error) {
+        // The app meets the same fault, and has an answer and a log line for it.
+        if (!response.headersSent) return false
+        onError(error)
+        response.destroy()
+        return true
+      }
+    },
+
+    learn(target, known) {
+      if (target.length > targetLengthMax || !knownParameters.test(target)) return
+      targets.set(target, known)
+    },
+
+    stop() {
+      isStopped = true
+      targets.clear()
+    },
+  }
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+}
+
+/** As Fastify does it: when the response has been handed over, or cannot be. */
+function whenDone(response: ServerResponse, report: () => void): void {
+  const done = () => {
+    response.removeListener('finish', done)
+    response.removeListener('error', done)
+    report()
+  }
+  response.on('finish', done)
+  response.on('error', done)
+}
