@@ -2,8 +2,8 @@
  * Verifies secrets, and remembers the correct one: a client sends the same secret with every request, and even a plain hash
  * of it costs a tenth of a cached response.
  *
- * A remembered secret belongs to one loaded state of a key and is dropped with it: at the latest when the key is loaded
- * again, which the key ring does every minute, and at once when the key is revoked. Only a request with the correct secret
+ * A remembered secret belongs to one loaded state of a key and is dropped with it: when the key is revoked, and whenever
+ * it is loaded again, which the key ring does about every minute. Only a request with the correct secret
  * is answered faster, so the time of a refusal still does not reveal which keys exist.
  */
 import { timingSafeEqual } from 'node:crypto'

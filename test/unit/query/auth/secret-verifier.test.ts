@@ -4,20 +4,36 @@ import type { ApiKey } from '../../../../services/query/auth/key-ring.ts'
 import { createSecretVerifier } from '../../../../services/query/auth/secret-verifier.ts'
 import { hashSecret } from '../../../../services/shared/api-keys/credentials.ts'
 
+// As long as a secret that is remembered can be.
+const long = 'r'.repeat(127)
+
 const keyOf = (secret: string): ApiKey => ({ key: 'k', secretHash: hashSecret('pepper', secret), scopes: [] })
 
 describe('the verifier of secrets', () => {
   it('agrees with the stored hash for any sequence of secrets', () => {
-    const secrets = fc.constantFrom('right', 'wrong', '', 'right ', 'Right')
-    const known = fc.constantFrom('first', 'second', 'unknown')
+    const secrets = fc.constantFrom(
+      ...['right', 'wrong', '', 'right ', 'Right', 'right\0', '\u0172ight', long, `${long}r`],
+    )
+    const known = fc.constantFrom('first', 'second', 'long', 'longer', 'other letters', 'unknown')
+    const right: Record<string, string> = {
+      first: 'right',
+      second: 'Right',
+      long,
+      longer: `${long}r`,
+      'other letters': '\u0172ight',
+    }
     fc.assert(
-      fc.property(fc.array(fc.tuple(known, secrets)), asked => {
+      fc.property(fc.array(fc.tuple(known, secrets), { size: 'large' }), asked => {
         const verify = createSecretVerifier('pepper')
-        const keys: Record<string, ApiKey> = { first: keyOf('right'), second: keyOf('Right') }
+        const keys = Object.fromEntries(Object.entries(right).map(([name, secret]) => [name, keyOf(secret)]))
+        const verified = new Set<string>()
         for (const [name, secret] of asked) {
-          const right: Record<string, string> = { first: 'right', second: 'Right' }
-          const expected = right[name] === secret
-          expect(verify(keys[name], secret)).toBe(expected)
+          const isRight = right[name] === secret
+          // What is not remembered is verified each time. A secret that is not remembered must never pass as one.
+          const isRemembered = verify.remembers(keys[name], secret)
+          expect(isRemembered).toBe(isRight && verified.has(name) && /^\w{1,127}$/.test(secret))
+          expect(verify(keys[name], secret)).toBe(isRight)
+          if (isRight) verified.add(name)
         }
       }),
     )

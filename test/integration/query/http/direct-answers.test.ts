@@ -1,0 +1,216 @@
+/** Direct answers: nobody can tell them from the app's, except by their speed. */
+import { channel } from 'node:diagnostics_channel'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { RateLimiter } from '../../../../services/query/rate-limit/rate-limiter.ts'
+import { createMemoryRateLimiter } from '../../../../services/query/rate-limit/rate-limiter-memory.ts'
+import type { Credentials } from '../../../../services/shared/api-keys/credentials.ts'
+import { keyHeaders, startTestApp, type TestApp, testClock } from '../../../support/query-app.ts'
+import { fakeTables } from '../../../support/query-fake-tables.ts'
+import { connectRaw, type RawConnection, type RawResponse } from '../../../support/raw-http.ts'
+
+/** How many requests the framework has handled, in all apps. */
+let handled = 0
+const handlerStarts = channel('tracing:fastify.request.handler:start')
+const count = () => void handled++
+beforeEach(() => handlerStarts.subscribe(count))
+afterEach(() => void handlerStarts.unsubscribe(count))
+
+/** An app on a connection of its own, and everything that it does. */
+interface Watched {
+  app: TestApp
+  credentials: Credentials
+  send(step: Step): Promise<RawResponse | undefined>
+  /** Log lines, metrics and usage. */
+  records: unknown[]
+  close(): Promise<void>
+}
+
+interface Step {
+  method: string
+  target: string
+  version: string
+  headers: Record<string, string>
+  secret: 'right' | 'wrong' | 'none'
+  isRevoked: boolean
+  waitMs: number
+}
+
+const limit = 12
+
+async function watch({ isDirect }: { isDirect: boolean }): Promise<Watched> {
+  const records: unknown[] = []
+  const log: string[] = []
+  const clock = testClock()
+  let seconds = 0
+  const limiterOf = ({ hitNow, ...others }: RateLimiter): RateLimiter =>
+    isDirect && hitNow ? { ...others, hitNow } : others
+  const memory = () =>
+    limiterOf(createMemoryRateLimiter({ limit, windowMs: 60_000 }, { bucketsMax: 10, now: clock.now }))
+  const app = await startTestApp({
+    tables: fakeTables().tables,
+    clock,
+    log,
+    overrides: {
+      limiters: { keys: memory(), addresses: memory() },
+      newRequestId: () => 'a request id',
+      // The log leaves lines out if a second has too many of them.
+      monotonicNow: () => ++seconds * 1000,
+      onRequestDone: ({ elapsedMs, ...done }) => records.push(done),
+      onKeyAnswered: (_, status, isDeprecated) => records.push({ status, isDeprecated }),
+    },
+  })
+  const credentials = app.issue()
+  let connection: RawConnection | undefined
+  return {
+    app,
+    credentials,
+    records,
+    async send({ method, target, version, headers, secret, isRevoked, waitMs }) {
+      if (isRevoked) app.revoke(credentials.key)
+      clock.advance(waitMs)
+      connection ??= await connectRaw(app.port)
+      const presented = secret === 'right' ? credentials : { ...credentials, secret: 'wrong' }
+      const all = { host: 'x', ...(secret !== 'none' && keyHeaders(presented)), ...headers }
+      const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
+      const before = records.length
+      connection.send(`${method} ${target} HTTP/${version}\r\n${lines.join('')}\r\n`)
+      const response = await connection.next({ bodiless: method === 'HEAD' })
+      if (response === undefined || response.headers.connection !== 'keep-alive') {
+        connection.close()
+        connection = undefined
+      }
+      // The log and the metrics come after the response.
+      await expect.poll(() => records.length).toBeGreaterThan(before)
+      await expect.poll(() => log).toHaveLength(1)
+      const { time, ms, pid, hostname, key, ...line } = JSON.parse(log.pop() as string)
+      records.push(line)
+      return response && { ...response, headers: { ...response.headers, date: '' } }
+    },
+    async close() {
+      connection?.close()
+      await app.close()
+    },
+  }
+}
+
+const get: Step = {
+  method: 'GET',
+  target: '/api/v1/projects?limit=5',
+  version: '1.1',
+  headers: {},
+  secret: 'right',
+  isRevoked: false,
+  waitMs: 0,
+}
+
+describe('a direct answer', () => {
+  let watched: Watched
+  beforeEach(async () => {
+    watched = await watch({ isDirect: true })
+  })
+  afterEach(() => watched.close())
+
+  /** How many of these requests the framework handles, in turn. */
+  async function handledOf(steps: readonly Partial<Step>[]): Promise<number[]> {
+    const counts: number[] = []
+    for (const step of steps) {
+      const before = handled
+      await watched.send({ ...get, ...step })
+      counts.push(handled - before)
+    }
+    return counts
+  }
+
+  it.each(['/api/v1/projects?limit=5', '/api/v1/projects', '/api/v1/projects/a-slug', '/api/v1/stats'])(
+    'is the second one to %s',
+    async target => {
+      expect(await handledOf([{ target }, { target }])).toEqual([1, 0])
+    },
+  )
+
+  it('is not given to a wrong secret, without credentials, or to a revoked key', async () => {
+    await handledOf([{}])
+    const refused: Partial<Step>[] = [{ secret: 'wrong' }, { secret: 'none' }, { isRevoked: true }]
+    for (const step of refused) {
+      const before = handled
+      expect((await watched.send({ ...get, ...step }))?.status).toBe(401)
+      expect(handled - before).toBeLessThanOrEqual(1)
+    }
+  })
+
+  it('is not given to a target that may hold a secret in an unknown parameter, which is not kept', async () => {
+    const target = '/api/v1/projects?limit=5&api_secret=s'
+    expect(await handledOf([{ target }, { target }])).toEqual([1, 1])
+  })
+
+  it('is not given when the entry has expired', async () => {
+    expect(await handledOf([{}, {}, { waitMs: 60_000 }, {}])).toEqual([1, 0, 1, 0])
+  })
+})
+
+function mostly<T>(usual: T, ...others: T[]): fc.Arbitrary<T> {
+  return fc.oneof({ weight: 5, arbitrary: fc.constant(usual) }, fc.constantFrom(...others))
+}
+
+const steps = fc.array(
+  fc.record<Step>(
+    {
+      method: mostly('GET', 'HEAD', 'OPTIONS', 'POST'),
+      target: fc.oneof(
+        fc.constantFrom('/api/v1/projects?limit=1', '/api/v1/projects/a-slug'),
+        fc.constantFrom(
+          '/api/v1/projects?limit=1&offset=0',
+          '/api/v1/projects?limit=1&unknown=1',
+          '/api/v1/projects?limit=0',
+          '/api/v1/projects/a-slug?x',
+          '/api/v1/projects/%61-slug',
+          '/api/v1/projects/unknown',
+          '/api/v1/stats',
+          '/api/v1',
+        ),
+      ),
+      version: mostly('1.1', '1.0'),
+      headers: mostly<Record<string, string>>(
+        {},
+        { 'if-none-match': '*' },
+        { 'if-none-match': 'W/"other"' },
+        { connection: 'close' },
+        { connection: 'keep-alive' },
+        { expect: '100-continue' },
+        { 'content-length': '0' },
+      ),
+      secret: mostly<Step['secret']>('right', 'wrong', 'none'),
+      isRevoked: fc.integer({ min: 0, max: 30 }).map(drawn => drawn === 0),
+      waitMs: fc.constantFrom(0, 0, 0, 999, 20_000),
+    },
+    { noNullPrototype: true },
+  ),
+  { minLength: 8, maxLength: 24, size: 'max' },
+)
+
+describe('a service with direct answers', () => {
+  it('answers, counts, measures and logs any sequence of requests as one without them', async () => {
+    let saved = 0
+    await fc.assert(
+      fc.asyncProperty(steps, async sequence => {
+        const [direct, plain] = await Promise.all([watch({ isDirect: true }), watch({ isDirect: false })])
+        try {
+          for (const step of sequence) {
+            const before = handled
+            const expected = await plain.send(step)
+            const between = handled
+            expect(await direct.send(step)).toEqual(expected)
+            saved += 2 * between - before - handled
+          }
+          expect(direct.records).toEqual(plain.records)
+        } finally {
+          await Promise.all([direct.close(), plain.close()])
+        }
+      }),
+      { numRuns: 20 },
+    )
+    // Otherwise this has compared the app with itself.
+    expect(saved).toBeGreaterThan(20)
+  })
+})
