@@ -28,24 +28,61 @@ export function createFairYield({ msMax, now }: { msMax: number; now: () => numb
 // A process that was stopped for longer must not rest for as long.
 const restMsMax = 25
 
-/**
- * Creates a function that long work calls between its parts. After `msMax` of work it rests for as long as it worked. All
- * callers share it, so all long work together takes at most half of the event loop, and a request that passes through
- * the loop several times does not wait for a part each time. `now`: milliseconds of a clock that never runs backwards.
- */
-export function createRest({ msMax, now }: { msMax: number; now: () => number }): () => Promise<void> {
-  let last = Promise.resolve()
-  let restedAt = Number.NEGATIVE_INFINITY
+/** Runs work that calls `pause` between its parts. */
+export type ShareOfLoop = <T>(work: (pause: () => Promise<void>) => Promise<T>) => Promise<T>
 
-  async function restIfDue(): Promise<void> {
-    const workedMs = now() - restedAt
-    if (workedMs < msMax) return
-    await delay(Math.min(Math.ceil(workedMs), restMsMax))
-    restedAt = now()
+/**
+ * Creates a function that runs long work in parts. After `partMsMax` of work a pause yields to the event loop. All work
+ * shares one account: what goes beyond `restAfterMs` must be rested for, and idle time counts as rest. So a short piece of
+ * work never rests, and all long work together takes at most half of the event loop: a request that passes through the loop
+ * several times does not wait for a part each time. `now`: milliseconds of a clock that never runs backwards.
+ */
+export function createShareOfLoop({
+  partMsMax,
+  restAfterMs,
+  now,
+}: {
+  partMsMax: number
+  restAfterMs: number
+  now: () => number
+}): ShareOfLoop {
+  let last = Promise.resolve()
+  let running = 0
+  /** The work that was not rested for yet, up to `countedAt`. */
+  let owedMs = 0
+  let countedAt = Number.NEGATIVE_INFINITY
+
+  async function pauseIfDue(): Promise<void> {
+    const workedMs = now() - countedAt
+    if (workedMs < partMsMax) return
+    owedMs += workedMs
+    const dueMs = Math.min(Math.ceil(owedMs - restAfterMs), restMsMax)
+    if (dueMs > 0) {
+      await delay(dueMs)
+      owedMs = restAfterMs
+    } else {
+      await yieldToEventLoop()
+    }
+    countedAt = now()
   }
 
-  return () => {
-    last = last.then(restIfDue)
+  const pause = () => {
+    last = last.then(pauseIfDue)
     return last
+  }
+
+  return async work => {
+    if (running++ === 0) {
+      owedMs = Math.max(0, owedMs - (now() - countedAt))
+      countedAt = now()
+    }
+    try {
+      return await work(pause)
+    } finally {
+      if (--running === 0) {
+        owedMs += now() - countedAt
+        countedAt = now()
+      }
+    }
   }
 }

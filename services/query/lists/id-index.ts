@@ -10,8 +10,6 @@ export interface IdIndex {
   add(id: string, slot: number): void
   /** Call this while the id is still in its slot. */
   remove(id: string): void
-  /** All slots in ascending order. */
-  slots(): Uint32Array
 }
 
 const cellsMin = 2_048
@@ -72,13 +70,6 @@ export function createIdIndex(ids: readonly string[], { sizeExpected }: { sizeEx
         hole = cell
       }
       cells[hole] = empty
-    },
-
-    slots() {
-      return cells
-        .filter(content => content !== empty)
-        .map(content => content - 1)
-        .sort()
     },
   }
 }

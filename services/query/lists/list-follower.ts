@@ -2,13 +2,20 @@
  * Keeps a list index up to date with the tables: it loads the index once, and then adds the changes.
  *
  * Promise: the index that `current` returns holds every change up to its `asOf`, and nothing that was not in the tables. A
- * change that becomes visible later has a stamp at or after that moment, so a later refresh finds it. The tables are asked at most once per `freshMs`, however many requests arrive.
+ * change that becomes visible later has a stamp at or after that moment, so a later refresh finds it. The tables are asked
+ * at most twice per `freshMs`, however many requests arrive. While requests arrive, none of them waits for that: a refresh
+ * starts at half of `freshMs`.
+ *
+ * A refresh reads a campaign only if the index has it with another moment of change, because the changes of the last
+ * seconds are found by every refresh until the watermark has passed them. It never blocks the event loop for long: it reads
+ * and adds the campaigns in parts. A list that is made between two parts has some of the changes after its watermark.
  *
  * If the number of campaigns differs from the tables several times in a row, the index is loaded again. That finds what
  * left no change behind, for example when a rebuilt table was swapped in. Until the index is loaded, and while there
  * are too many campaigns for it, there is no index and ClickHouse computes the lists.
  */
 import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { yieldToEventLoop } from '../../shared/yield-to-event-loop.ts'
 import type { ChangedEntriesRow, ChangesRow, EntriesRow } from '../views/rows.ts'
 import {
   campaignChangesStatement,
@@ -26,8 +33,10 @@ export interface ListFollowerOptions {
   freshMs?: number
   /** Pause between two attempts to load, ms. Default 30,000. */
   reloadMs?: number
-  /** Campaigns per statement during a load. Default 20,000. */
+  /** Campaigns per statement during a load. Default 5,000. */
   chunkRows?: number
+  /** How often the campaigns are counted, ms. Counting reads the whole table. Default 5,000. */
+  countMs?: number
   /** If there are more changes than this at once, the whole index is loaded again. Default 50,000. */
   changesMax?: number
 }
@@ -62,19 +71,32 @@ export interface ListFollowerDependencies {
 const never = Date.UTC(2299, 0)
 // A new campaign may appear between counting and reading, so one difference means nothing.
 const mismatchesMax = 5
-const defaults = { freshMs: 1_000, reloadMs: 30_000, chunkRows: 20_000, changesMax: 50_000 }
+const defaults = {
+  freshMs: 1_000,
+  reloadMs: 30_000,
+  chunkRows: 5_000,
+  countMs: 5_000,
+  changesMax: 50_000,
+}
+// So many are read at once. ClickHouse bounds the length of a parameter: 128 KiB by default.
+const idsAtOnce = 2_000
+const idsCharsMax = 40_000
+// So many are added at once, in a few milliseconds.
+const changedAtOnce = 256
+const loadedAtOnce = 1_024
 
 /** Creates a follower without an index. The first call of `current` starts to load one. */
 export function createListFollower(dependencies: ListFollowerDependencies): ListFollower {
   const { tables, databases, now, onError } = dependencies
   const options = { ...defaults, ...dependencies.options }
-  const { commitHorizonMs, statementMsMax: msMax, campaignsMax, changesMax, chunkRows } = options
+  const { commitHorizonMs, statementMsMax: msMax, campaignsMax, changesMax, chunkRows, freshMs } = options
   let followed: FollowedIndex | undefined
   let refreshedAt = Number.NEGATIVE_INFINITY
   let refreshing: Promise<void> | undefined
   let loadedAt = Number.NEGATIVE_INFINITY
   let isLoading = false
   let mismatches = 0
+  let countedAt = Number.NEGATIVE_INFINITY
 
   async function singleRow<Row>(statement: Parameters<typeof tables.rows>[0]): Promise<Row> {
     const [row] = await tables.rows<Row>(statement)
@@ -82,26 +104,31 @@ export function createListFollower(dependencies: ListFollowerDependencies): List
     return row
   }
 
-  const changesSince = (since: number) =>
+  const changesSince = (since: number, isCounted: boolean) =>
     singleRow<ChangesRow>(
-      campaignChangesStatement(since, databases, { idsMax: changesMax + 1, commitHorizonMs, msMax }),
+      campaignChangesStatement(since, databases, {
+        idsMax: changesMax + 1,
+        isCounted,
+        commitHorizonMs,
+        msMax,
+      }),
     )
 
   async function load(): Promise<void> {
     // A statement without changes returns the time and the size. A refresh then finds what changes during the load.
-    const { read_at: readAt, as_of: asOf, total } = await changesSince(never)
-    if (total > campaignsMax) return
+    const { read_at: readAt, as_of: asOf, total } = await changesSince(never, true)
+    if (total === null || total > campaignsMax) return
     const index = createListIndex({ sizeExpected: total })
     for (let after = '', isDone = false; !isDone; ) {
       const entries = await singleRow<EntriesRow>(
         nextEntriesStatement(after, databases, { rowsMax: chunkRows, msMax }),
       )
-      index.put(entries)
+      await inParts(entries, loadedAtOnce, part => index.put(part))
       after = entries.ids.at(-1) ?? after
       isDone = entries.ids.length < chunkRows
       if (index.size > campaignsMax) return
     }
-    await index.prepare()
+    await index.prepare(yieldToEventLoop)
     followed = { index, readAt, asOf }
     await refreshOnce(followed)
   }
@@ -125,21 +152,45 @@ export function createListFollower(dependencies: ListFollowerDependencies): List
 
   async function refresh({ index, asOf: since }: FollowedIndex): Promise<void> {
     const askedAt = now()
-    const changes = await changesSince(since)
-    if (changes.ids.length > changesMax || changes.total > campaignsMax) return discardAndReload()
-    let { total } = changes
-    if (changes.ids.length > 0) {
-      // This is read after the ids, so a campaign that is missing here is no longer public.
-      const entries = await singleRow<ChangedEntriesRow>(changedEntriesStatement(since, databases, msMax))
-      const present = new Set(entries.ids)
-      index.put(entries)
-      index.remove(changes.ids.filter(id => !present.has(id)))
-      total = entries.total
+    const isCounted = mismatches > 0 || askedAt - countedAt >= options.countMs
+    const changes = await changesSince(since, isCounted)
+    if (changes.ids.length > changesMax) return discardAndReload()
+    const total = await addChanged(index, await outdated(index, changes), changes.total)
+    if (index.size > campaignsMax) return discardAndReload()
+    if (total !== null) {
+      countedAt = askedAt
+      mismatches = index.size === total ? 0 : mismatches + 1
+      if (mismatches === mismatchesMax) return discardAndReload()
     }
-    mismatches = index.size === total ? 0 : mismatches + 1
-    if (mismatches === mismatchesMax) return discardAndReload()
     followed = { index, readAt: changes.read_at, asOf: changes.as_of }
     refreshedAt = askedAt
+  }
+
+  /** Reads these campaigns into the index. Returns their number in the tables, counted again, unless `total` is null. */
+  async function addChanged(
+    index: ListIndex,
+    ids: readonly string[],
+    total: number | null,
+  ): Promise<number | null> {
+    let counted = total
+    for (let from = 0; from < ids.length; ) {
+      const some = idsOfOneStatement(ids, from)
+      from += some.length
+      const isCounted = total !== null && from === ids.length
+      // This is read after the ids, so a campaign that is missing here is no longer public.
+      const entries = await singleRow<ChangedEntriesRow>(
+        changedEntriesStatement(some, databases, { isCounted, msMax }),
+      )
+      if (isCounted) counted = entries.total
+      const present = new Set(entries.ids)
+      const departed = some.filter(id => !present.has(id))
+      await inParts(entries, changedAtOnce, part => index.put(part))
+      for (let at = 0; at < departed.length; at += changedAtOnce) {
+        index.remove(departed.slice(at, at + changedAtOnce))
+        await yieldToEventLoop()
+      }
+    }
+    return counted
   }
 
   /** One refresh at a time. Callers that arrive meanwhile wait for it. */
@@ -151,16 +202,59 @@ export function createListFollower(dependencies: ListFollowerDependencies): List
   }
 
   const isCurrent = (followedNow: FollowedIndex, asOf: number) =>
-    now() - refreshedAt < options.freshMs && followedNow.asOf >= asOf
+    now() - refreshedAt < freshMs && followedNow.asOf >= asOf
 
   return {
     async current(asOf = Number.NEGATIVE_INFINITY) {
       if (campaignsMax === 0) return undefined
       if (followed === undefined) startLoading()
       else if (!isCurrent(followed, asOf)) await refreshOnce(followed)
+      // An error is thrown by the refresh that a caller has to wait for.
+      else if (now() - refreshedAt >= freshMs / 2) refreshOnce(followed).catch(() => undefined)
       // A refresh that was running already may have started before the moment that is asked for.
       if (followed && followed.asOf < asOf) await refreshOnce(followed)
       return followed && followed.asOf >= asOf ? followed : undefined
     },
+  }
+}
+
+/** The changed campaigns that the index does not have with this change. */
+async function outdated(index: ListIndex, { ids, stamps }: ChangesRow): Promise<string[]> {
+  const found: string[] = []
+  for (let from = 0; from < ids.length; from += idsAtOnce) {
+    for (const [at, id] of ids.slice(from, from + idsAtOnce).entries()) {
+      if (index.updatedAt(id) !== stamps[from + at]) found.push(id)
+    }
+    await yieldToEventLoop()
+  }
+  return found
+}
+
+function idsOfOneStatement(ids: readonly string[], from: number): string[] {
+  const some: string[] = []
+  let chars = 0
+  for (const id of ids.slice(from, from + idsAtOnce)) {
+    chars += id.length
+    if (some.length > 0 && chars > idsCharsMax) break
+    some.push(id)
+  }
+  return some
+}
+
+/** Calls `add` with parts of these campaigns. Other work runs between the calls. */
+async function inParts(entries: EntriesRow, size: number, add: (part: EntriesRow) => void): Promise<void> {
+  for (let from = 0; from < entries.ids.length; from += size) {
+    await yieldToEventLoop()
+    const to = from + size
+    add({
+      ids: entries.ids.slice(from, to),
+      statuses: entries.statuses.slice(from, to),
+      categories: entries.categories.slice(from, to),
+      launch_dates: entries.launch_dates.slice(from, to),
+      end_dates: entries.end_dates.slice(from, to),
+      pledged: entries.pledged.slice(from, to),
+      backers: entries.backers.slice(from, to),
+      updates: entries.updates.slice(from, to),
+    })
   }
 }

@@ -1,6 +1,6 @@
 /** The sources of lists: ClickHouse, or the list index in this process. */
 import type { Databases, Tables } from '../../shared/tables/port.ts'
-import { createFairYield, createRest } from '../fair-yield.ts'
+import { createFairYield, createShareOfLoop } from '../fair-yield.ts'
 import { presentTimestamp } from '../views/present.ts'
 import type { SnapshotRow } from '../views/rows.ts'
 import { type ListQuery, snapshotStatement } from '../views/statements.ts'
@@ -15,8 +15,10 @@ export interface SelectedList {
 
 // A thousand requests may have waited for one refresh of the index.
 const yieldAfterMs = 10
-// A list of a million campaigns takes a hundred milliseconds. Other requests run in between.
-const restAfterMs = 3
+// A list of many million campaigns takes longer than this. Other requests run in between.
+const partMsMax = 3
+// The lists of one moment, without a rest: some of a million campaigns.
+const restAfterMs = 20
 
 export interface ListSource {
   select(query: ListQuery): Promise<SelectedList>
@@ -54,7 +56,7 @@ export interface IndexListSourceDependencies {
 /** Creates a source that uses the index, or `fallback` while there is no index. */
 export function createIndexListSource({ follower, fallback, now }: IndexListSourceDependencies): ListSource {
   const fairYield = createFairYield({ msMax: yieldAfterMs, now })
-  const rest = createRest({ msMax: restAfterMs, now })
+  const inShare = createShareOfLoop({ partMsMax, restAfterMs, now })
   return {
     async select(query) {
       const followed = await follower.current()
@@ -63,7 +65,8 @@ export function createIndexListSource({ follower, fallback, now }: IndexListSour
       // stay true.
       await fairYield()
       const { index, readAt, asOf } = followed
-      return { ids: await index.select(query, readAt, rest), asOf: new Date(asOf).toISOString() }
+      const ids = await inShare(pause => index.select(query, readAt, pause))
+      return { ids, asOf: new Date(asOf).toISOString() }
     },
   }
 }

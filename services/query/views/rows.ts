@@ -15,8 +15,10 @@ export interface ChangesRow {
   read_at: number
   as_of: number
   ids: string[]
-  /** The number of public campaigns. */
-  total: number
+  /** When the campaign with the same index changed; `severalChanges` if it changed several times. */
+  stamps: number[]
+  /** The number of public campaigns; null if it was not asked for. */
+  total: number | null
 }
 
 /**
@@ -36,8 +38,8 @@ export interface EntriesRow {
 }
 
 export interface ChangedEntriesRow extends EntriesRow {
-  /** The number of all public campaigns, including those that did not change. */
-  total: number
+  /** The number of all public campaigns, including those that did not change; null if it was not asked for. */
+  total: number | null
 }
 
 export interface ProjectRow extends ShownColumns<'list'> {

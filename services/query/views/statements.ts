@@ -14,6 +14,9 @@ export type ListQuery = Pick<ListParameters, 'status' | 'category' | 'sort' | 'u
 /** The value for a missing date in `EntriesRow`, ms. */
 export const noDate = -8_640_000_000_000_000
 
+/** The value for a campaign with several changes in `ChangesRow`. No campaign in the index has this moment. */
+export const severalChanges = -1
+
 /** Separates ids in a snapshot: no campaign id contains a slash. */
 export const idSeparator = '/'
 
@@ -67,37 +70,54 @@ SETTINGS ${plainSlashes}, ${timeBound(msMax)}`,
 export function campaignChangesStatement(
   since: number,
   databases: Databases,
-  { idsMax, commitHorizonMs, msMax }: { idsMax: number; commitHorizonMs: number; msMax: number },
+  {
+    idsMax,
+    isCounted,
+    commitHorizonMs,
+    msMax,
+  }: { idsMax: number; isCounted: boolean; commitHorizonMs: number; msMax: number },
 ): Statement {
   return {
     query: `SELECT
     toUnixTimestamp64Milli(now64(3, 'UTC')) AS read_at,
     toUnixTimestamp64Milli(${watermark(databases)}) AS as_of,
-    groupUniqArray({ids_max:UInt32})(campaign_id) AS ids,
-    (SELECT count() FROM ${databases.views}.campaigns) AS total
-FROM ${databases.model}.campaign_changes
-WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')
+    groupArray(campaign_id) AS ids,
+    groupArray(stamp) AS stamps,
+    ${totalOf(databases, isCounted)} AS total
+FROM (
+    SELECT
+        campaign_id,
+        if(min(updated_at) = max(updated_at), toUnixTimestamp64Milli(max(updated_at)), ${severalChanges}) AS stamp
+    FROM ${databases.model}.campaign_changes
+    WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')
+    GROUP BY campaign_id
+    LIMIT {ids_max:UInt32}
+)
 SETTINGS ${timeBound(msMax)}`,
     query_params: { since, ids_max: idsMax, horizon_ms: commitHorizonMs },
   }
 }
 
-/**
- * The list fields of the public campaigns that changed since a moment (inclusive): one row of type `ChangedEntriesRow`.
- */
-export function changedEntriesStatement(since: number, databases: Databases, msMax: number): Statement {
+/** The list fields of those of these campaigns that are public: one row of type `ChangedEntriesRow`. */
+export function changedEntriesStatement(
+  ids: readonly string[],
+  databases: Databases,
+  { isCounted, msMax }: { isCounted: boolean; msMax: number },
+): Statement {
   return {
     query: `${entriesOf(
       `SELECT ${entryColumns} FROM ${databases.views}.campaigns
-    WHERE campaign_id IN (
-        SELECT campaign_id FROM ${databases.model}.campaign_changes
-        WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')
-    )`,
-      `(SELECT count() FROM ${databases.views}.campaigns) AS total,`,
+    WHERE campaign_id IN {ids:Array(String)}`,
+      `${totalOf(databases, isCounted)} AS total,`,
     )}
 SETTINGS ${readByKey}, ${timeBound(msMax)}`,
-    query_params: { since },
+    query_params: { ids },
   }
+}
+
+/** Counting reads every row, so it is done only now and then. */
+function totalOf(databases: Databases, isCounted: boolean): string {
+  return isCounted ? `(SELECT count() FROM ${databases.views}.campaigns)` : 'NULL'
 }
 
 /**

@@ -1,5 +1,5 @@
 /** The statements of the query service in the model of ClickHouse. */
-import { idSeparator, noDate } from '../../../services/query/views/statements.ts'
+import { idSeparator, noDate, severalChanges } from '../../../services/query/views/statements.ts'
 import type { Statement } from '../../../services/shared/tables/port.ts'
 import { type ModelState, type ReadRow, standingRow, standingRows } from './model-state.ts'
 
@@ -43,23 +43,36 @@ export function projectRows(state: ModelState, { query_params }: Statement): obj
 }
 
 /** Which campaigns have a row that was stamped since then, public or not, merged or not. */
-export function changesRows(state: ModelState, { query_params }: Statement, startedAt: number): object[] {
+export function changesRows(state: ModelState, statement: Statement, startedAt: number): object[] {
+  const { query_params } = statement
   const { since, ids_max } = query_params as { since: number; ids_max: number }
+  const changed = [...state.campaigns]
+    .map(([id, rows]) => ({ id, stamps: rows.flatMap(row => (row.updatedAt >= since ? row.updatedAt : [])) }))
+    .filter(({ stamps }) => stamps.length > 0)
+    .slice(0, ids_max)
   return [
     {
       read_at: startedAt,
       as_of: watermarkOf(state, query_params, startedAt),
-      ids: changedIds(state, since).slice(0, ids_max),
-      total: standingRows(state).length,
+      ids: changed.map(({ id }) => id),
+      stamps: changed.map(({ stamps }) => {
+        const newest = Math.max(...stamps)
+        return Math.min(...stamps) === newest ? newest : severalChanges
+      }),
+      total: totalOf(state, statement),
     },
   ]
 }
 
-export function changedEntries(state: ModelState, { query_params }: Statement): object[] {
-  const changed = changedIds(state, Number(query_params?.since))
-  return [
-    { ...entriesOf(changed.flatMap(id => standingRow(state, id) ?? [])), total: standingRows(state).length },
-  ]
+export function changedEntries(state: ModelState, statement: Statement): object[] {
+  const { ids } = statement.query_params as { ids: string[] }
+  const entries = entriesOf(ids.flatMap(id => standingRow(state, id) ?? []))
+  return [{ ...entries, total: totalOf(state, statement) }]
+}
+
+/** The number of public campaigns, if the statement asks for it. */
+function totalOf(state: ModelState, { query }: Statement): number | null {
+  return query.includes('count()') ? standingRows(state).length : null
 }
 
 export function nextEntries(state: ModelState, { query_params }: Statement): object[] {
@@ -71,10 +84,6 @@ export function nextEntries(state: ModelState, { query_params }: Statement): obj
         .slice(0, rows_max),
     ),
   ]
-}
-
-function changedIds({ campaigns }: ModelState, since: number): string[] {
-  return [...campaigns].flatMap(([id, rows]) => (rows.some(row => row.updatedAt >= since) ? id : []))
 }
 
 function entriesOf(rows: readonly ReadRow[]): object {

@@ -122,8 +122,11 @@ export function createKindOf(databases: Databases): KindOf {
   add('confirmed fold', confirmedFoldStatement(databases))
   add('epoch holders', epochHoldersStatement(databases))
   add('projects', projectsStatement([], databases, 1))
-  add('changes', campaignChangesStatement(0, databases, { idsMax: 1, commitHorizonMs: 1, msMax: 1 }))
-  add('changed entries', changedEntriesStatement(0, databases, 1))
+  for (const isCounted of [true, false]) {
+    const bounds = { idsMax: 1, isCounted, commitHorizonMs: 1, msMax: 1 }
+    add('changes', campaignChangesStatement(0, databases, bounds))
+    add('changed entries', changedEntriesStatement([], databases, bounds))
+  }
   add('next entries', nextEntriesStatement('', databases, { rowsMax: 1, msMax: 1 }))
   for (const updatedSince of [null, 0]) {
     const query: ListQuery = { status: null, category: null, sort: 'newest', updatedSince }

@@ -1,25 +1,46 @@
 import { expect, test } from 'vitest'
-import { createFairYield, createRest } from '../../../services/query/fair-yield.ts'
+import { createFairYield, createShareOfLoop } from '../../../services/query/fair-yield.ts'
 
-test('long work of several callers rests together, for as long as it worked, after each time limit', async () => {
+test('long work of several callers rests together, for as long as it worked beyond a first account', async () => {
   let time = 0
   let worked = 0
   // The clock shows work only. A rest ends no earlier than its timer.
   const startedMs = performance.now()
-  const rest = createRest({ msMax: 10, now: () => time })
-  await rest()
+  const inShare = createShareOfLoop({ partMsMax: 10, restAfterMs: 20, now: () => time })
   await Promise.all(
-    Array.from({ length: 4 }, async () => {
-      for (let part = 0; part < 5; part++) {
-        await rest()
-        time += 5
-        worked += 5
-      }
-    }),
+    Array.from({ length: 4 }, () =>
+      inShare(async pause => {
+        for (let part = 0; part < 5; part++) {
+          await pause()
+          time += 5
+          worked += 5
+        }
+      }),
+    ),
   )
   expect(worked).toBe(100)
-  // A rest after each ten milliseconds or a little more, each at least as long.
-  expect(performance.now() - startedMs).toBeGreaterThan(worked / 2)
+  // After the account is used up, a rest after each ten milliseconds or a little more, each at least as long.
+  expect(performance.now() - startedMs).toBeGreaterThan((worked - 20) / 2)
+})
+
+test('work after an idle time does not rest for that time', async () => {
+  let time = 0
+  const inShare = createShareOfLoop({ partMsMax: 10, restAfterMs: 20, now: () => time })
+  const yields: number[] = []
+  for (let piece = 0; piece < 20; piece++) {
+    await inShare(async pause => {
+      time += 10
+      // A rest would take a timer; the immediate comes first.
+      let isYielded = false
+      setImmediate(() => {
+        isYielded = true
+      })
+      await pause()
+      yields.push(isYielded ? 1 : 0)
+    })
+    time += 1_000
+  }
+  expect(yields).toEqual(yields.map(() => 1))
 })
 
 test('the event loop runs between the works of many waiting callers, once per time limit', async () => {

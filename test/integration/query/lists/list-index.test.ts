@@ -47,7 +47,7 @@ function follow(options: Partial<ListFollowerOptions> = {}): ListFollower {
     // Refreshed for every list, and loaded in several chunks.
     options: {
       ...{ commitHorizonMs, statementMsMax: 10_000, campaignsMax: 1_000 },
-      ...{ freshMs: 0, reloadMs: 0, chunkRows: 3, ...options },
+      ...{ freshMs: 0, reloadMs: 0, chunkRows: 3, countMs: 0, ...options },
     },
     now: () => performance.now(),
     onError: error => {

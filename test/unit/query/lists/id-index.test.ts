@@ -26,6 +26,5 @@ test('the id index finds every id in its slot after any additions and removals',
     }
   }
   expect(idIndex.size).toBe(model.size)
-  expect([...idIndex.slots()]).toEqual([...model.values()].sort((a, b) => a - b))
   for (const [id, slot] of model) expect(idIndex.find(id)).toBe(slot)
 })
