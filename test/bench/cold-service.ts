@@ -9,7 +9,7 @@ import { benchInput, serveBench } from './bench-process.ts'
 import { peakMemoryBytes } from './machine.ts'
 import type { PlatformSize } from './platform.ts'
 import { startPlatformApp } from './platform-app.ts'
-import { type FoldedPlatform, foldPlatform } from './platform-fold.ts'
+import { type FoldedPlatform, foldPlatform, keepFolding } from './platform-fold.ts'
 import { memoryOf } from './process-usage.ts'
 
 export interface ColdInput extends PlatformSize {
@@ -28,6 +28,7 @@ export interface ColdAnswer {
 const { directory, ...size } = benchInput<ColdInput>()
 const { tables, clickHouse, close } = await openOwnTables({ directory })
 const folded = await foldPlatform(tables, defaultDatabases, size)
+await keepFolding(tables, defaultDatabases)
 // Requests for statistics have no parameters to vary, so their cache entries expire at once.
 const app = await startPlatformApp(tables, defaultDatabases, { statsCacheMs: 1 })
 

@@ -49,7 +49,7 @@ async function measure(ready: ColdReady): Promise<Figure[]> {
   const paths = coldPaths({ campaigns, categories, count: requests + warmUps }, seededRandom(seed))
   const stats = Array.from({ length: statsRequests + warmUps }, () => '/stats')
   return [
-    ...(await timed(ready, 'list', paths.lists, { atMost: 50 })),
+    ...(await timed(ready, 'list', paths.lists, { atMost: 10 })),
     ...(await timed(ready, 'list of all campaigns', paths.wholeLists.slice(0, wholeLists + warmUps))),
     ...(await timed(ready, 'further page of a list', paths.pages)),
     ...(await timed(ready, 'detail', paths.details, { atMost: 10 })),

@@ -10,6 +10,7 @@ import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'
 import { createChanges } from './lists-changes.ts'
 import { startPlatformApp } from './platform-app.ts'
+import { keepFolding } from './platform-fold.ts'
 
 export interface ListsServiceInput {
   directory: string
@@ -53,6 +54,7 @@ const raised: Partial<QueryAppOptions> = {
   statementMsMax: 300_000,
   socketTimeoutMs: 700_000,
 }
+await keepFolding(tables, defaultDatabases)
 const index = await startPlatformApp(counted, defaultDatabases, raised)
 const sql = await startPlatformApp(counted, defaultDatabases, { ...raised, indexCampaignsMax: 0 })
 await indexLoaded()

@@ -15,6 +15,7 @@ export interface FoldedPlatform {
 }
 
 const mergeMsMax = 30_000
+const foldMs = 1_000
 
 /** Migrates, loads and folds everything, with the projector's defaults. */
 export async function foldPlatform(
@@ -32,6 +33,16 @@ export async function foldPlatform(
   })
   await mergesEnded(tables)
   return { loadSeconds, foldSeconds, foldStatements }
+}
+
+/**
+ * Folds what there is every second until the process ends, as the projector does. So the watermark of lists moves on: if it
+ * stood still, each refresh of a list index would find the changes of the last fold again.
+ */
+export async function keepFolding(tables: Tables, databases: Databases): Promise<void> {
+  const worker = openPlatformFoldWorker(tables, databases)
+  await worker.acquireLeadership()
+  setInterval(() => worker.fold().catch(() => undefined), foldMs).unref()
 }
 
 /** A fold worker with the projector's defaults. No other process folds these tables. */

@@ -162,6 +162,52 @@ describe('the list index', () => {
     expect(statements.length).toBe(before)
   })
 
+  it('reads only the campaigns that it does not have with their latest change', async () => {
+    const follower = follow()
+    await put(campaignRow('a'), campaignRow('b'))
+    await loaded(follower)
+    await follower.current()
+    const read = () => statements.filter(query => query.includes('{ids:Array(String)}')).length
+    const before = read()
+    // Both changes are younger than the watermark.
+    for (let refresh = 0; refresh < 3; refresh++) await follower.current()
+    expect(read()).toBe(before)
+    await put(campaignRow('b', { status: 'FUNDED' }))
+    const { index } = await loaded(follower)
+    expect(read()).toBeGreaterThan(before)
+    const { total } = await index.select(
+      { ...everything, status: 'FUNDED' },
+      Date.now(),
+      async () => undefined,
+    )
+    expect(total).toBe(1)
+  })
+
+  it('is refreshed before a list has to wait for that, and a failure is not thrown at a list that need not wait', async () => {
+    let time = 0
+    let isAway = false
+    const follower = createListFollower({
+      tables: {
+        rows: <Row>(statement: Statement) =>
+          isAway ? Promise.reject(new Error('away')) : store.tables.rows<Row>(statement),
+      },
+      databases: store.databases,
+      options: { commitHorizonMs, statementMsMax: 10_000, campaignsMax: 10, freshMs: 1_000 },
+      now: () => time,
+    })
+    await put(campaignRow('a'))
+    await loaded(follower)
+    await put(campaignRow('b'))
+    time += 600
+    expect((await follower.current())?.index.size).toBe(1)
+    await expect.poll(async () => (await follower.current())?.index.size).toBe(2)
+    isAway = true
+    time += 600
+    expect(await follower.current()).toBeDefined()
+    time += 600
+    await expect(follower.current()).rejects.toThrow('away')
+  })
+
   it('is refreshed if a list has a later watermark than the index', async () => {
     const follower = follow({ freshMs: 10 * minuteMs })
     await put(campaignRow('a'))
