@@ -33,7 +33,7 @@ export interface ListFollowerOptions {
   freshMs?: number
   /** Pause between two attempts to load, ms. Default 30,000. */
   reloadMs?: number
-  /** Campaigns per statement during a load. Default 5,000. */
+  /** Campaigns per statement during a load. Default 10,000. */
   chunkRows?: number
   /** How often the campaigns are counted, ms. Counting reads the whole table. Default 5,000. */
   countMs?: number
@@ -74,7 +74,7 @@ const mismatchesMax = 5
 const defaults = {
   freshMs: 1_000,
   reloadMs: 30_000,
-  chunkRows: 5_000,
+  chunkRows: 10_000,
   countMs: 5_000,
   changesMax: 50_000,
 }

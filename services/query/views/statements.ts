@@ -107,11 +107,11 @@ export function changedEntriesStatement(
   return {
     query: `${entriesOf(
       `SELECT ${entryColumns} FROM ${databases.views}.campaigns
-    WHERE campaign_id IN {ids:Array(String)}`,
+    WHERE campaign_id IN {changed_ids:Array(String)}`,
       `${totalOf(databases, isCounted)} AS total,`,
     )}
 SETTINGS ${readByKey}, ${timeBound(msMax)}`,
-    query_params: { ids },
+    query_params: { changed_ids: ids },
   }
 }
 

@@ -65,7 +65,7 @@ export function changesRows(state: ModelState, statement: Statement, startedAt: 
 }
 
 export function changedEntries(state: ModelState, statement: Statement): object[] {
-  const { ids } = statement.query_params as { ids: string[] }
+  const { changed_ids: ids } = statement.query_params as { changed_ids: string[] }
   const entries = entriesOf(ids.flatMap(id => standingRow(state, id) ?? []))
   return [{ ...entries, total: totalOf(state, statement) }]
 }

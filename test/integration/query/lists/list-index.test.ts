@@ -167,7 +167,7 @@ describe('the list index', () => {
     await put(campaignRow('a'), campaignRow('b'))
     await loaded(follower)
     await follower.current()
-    const read = () => statements.filter(query => query.includes('{ids:Array(String)}')).length
+    const read = () => statements.filter(query => query.includes('changed_ids')).length
     const before = read()
     // Both changes are younger than the watermark.
     for (let refresh = 0; refresh < 3; refresh++) await follower.current()
