@@ -11,6 +11,7 @@ import { defaultDatabases } from '../../services/shared/tables/port.ts'
 import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
 import { createChanges } from './lists-changes.ts'
+import { keepFolding } from './platform-fold.ts'
 
 export interface ListsIndexInput {
   directory: string
@@ -43,6 +44,7 @@ export interface ListsIndexReady {
 const loadMsMax = 120_000
 const { directory, campaigns, changes, rounds } = benchInput<ListsIndexInput>()
 const { tables, close } = await openOwnTables({ directory })
+await keepFolding(tables, defaultDatabases)
 const change = createChanges({ tables, databases: defaultDatabases, campaigns })
 const { statementMsMax } = defaultQueryAppOptions
 const follower = createListFollower({
