@@ -16,7 +16,7 @@ export const longSuites: readonly string[] = [
   'test/end-to-end/kickstarter-distributed.test.ts',
   'test/end-to-end/{away-too-long,distributed-commands,any-services}.test.ts',
   'test/end-to-end/portal-{distributed,kills}.test.ts',
-  'test/end-to-end/rebuild-*.test.ts',
+  'test/end-to-end/{rebuild-*,restore}.test.ts',
   'test/end-to-end/erasure-distributed.test.ts',
   'test/integration/deploy/{balancer,kubernetes}.test.ts',
   'test/end-to-end/kill.test.ts',

@@ -19,3 +19,15 @@ test('the manifests name settings that exist', () => {
 test("the image's user is a number that is not root's, so that runAsNonRoot can be checked", () => {
   expect(dockerfile).toMatch(/^USER [1-9]\d*:[1-9]\d*$/m)
 })
+
+test('a migration only adds, so that the processes of the version before go on while it runs', () => {
+  const folder = new URL('../../../contracts/tables/', import.meta.url)
+  const migrations = readdirSync(folder).filter(name => name.endsWith('.sql'))
+  expect(migrations.length).toBeGreaterThan(10)
+  for (const name of migrations) {
+    const statements = readFileSync(new URL(name, folder), 'utf8').replaceAll(/^\s*--.*$/gm, '')
+    expect(statements, name).not.toMatch(
+      /\b(DROP (TABLE|COLUMN|VIEW|DATABASE)|RENAME|EXCHANGE|TRUNCATE|DETACH)\b/i,
+    )
+  }
+})
