@@ -36,8 +36,10 @@ export interface RebuildDependencies {
   random: () => number
 }
 
-/** A running rebuild. Its `tables` retry statements. */
+/** A running rebuild. Its `tables` retry statements, and use half of ClickHouse's cores. */
 export interface RebuildContext extends RebuildDependencies {
+  /** The same tables with all cores, for statements that the fold waits for. */
+  tablesOnAllCores: Tables
   /** The same tables without retries, for statements that must not run twice. */
   tablesWithoutRetry: Tables
   tracker: RebuildTracker

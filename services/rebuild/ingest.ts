@@ -7,6 +7,7 @@ import { encodeState } from '../../contracts/events/codec.ts'
 import type { Batch } from '../projector/ingest/batch.ts'
 import { type ProjectorDependencies, runProjector } from '../projector/projector.ts'
 import type { Delivery, EventReader, PartitionLag, Position } from '../shared/event-log/port.ts'
+import { createNotifier } from '../shared/notifier.ts'
 import { enter, type RebuildContext } from './context.ts'
 
 const catchUpRoundsMax = 100
@@ -16,6 +17,9 @@ const catchUpMs = 2_000
 const gainMin = 0.2
 const lookMs = 200
 const pausedMs = 10
+// An embedded process answers HTTP between two polls, so what a poll brings has to be decoded in a few milliseconds.
+const pollRecordsMax = 500
+const pollBytesMax = 262_144
 
 /** Reads all files, from the first on. */
 export async function readFiles(context: RebuildContext): Promise<void> {
@@ -107,7 +111,8 @@ export async function ingestTo(
   signal: AbortSignal,
 ): Promise<void> {
   signal.throwIfAborted()
-  const pausable = pausableReader(reader)
+  const committed = createNotifier()
+  const pausable = pausableReader(reader, committed.notify)
   const done = new AbortController()
   const events = { onBatch, onRetry, onTurn: () => {} }
   const running = runProjector(
@@ -123,19 +128,21 @@ export async function ingestTo(
   signal.throwIfAborted()
 
   async function watch(): Promise<void> {
-    const ended = running.then(
-      () => true,
-      () => true,
-    )
-    for (;;) {
+    let isEnded = false
+    const end = () => {
+      isEnded = true
+      committed.notify()
+    }
+    running.then(end, end)
+    while (!isEnded) {
       const lag = await reader.lag()
       onLag(lag)
       if (isReached(lag, target)) {
         pausable.pause()
         if (pausable.isQuiet()) return done.abort()
       }
-      const waitMs = pausable.isPaused() ? pausedMs : lookMs
-      if (await Promise.race([ended, delay(waitMs, false)])) return
+      // A commit may be the last one.
+      await committed.wait(pausable.isPaused() ? pausedMs : lookMs, done.signal)
     }
   }
 }
@@ -147,8 +154,8 @@ function isReached(lag: readonly PartitionLag[], target: readonly Position[]): b
   })
 }
 
-/** A reader that can be paused, and that tells when everything that it delivered is committed. */
-function pausableReader(reader: EventReader) {
+/** A reader that can be paused, and that tells when everything that it delivered is committed. It delivers little at once. */
+function pausableReader(reader: EventReader, onCommit: () => void) {
   let isPaused = false
   let isPolling = false
   let interruption = new AbortController()
@@ -165,7 +172,14 @@ function pausableReader(reader: EventReader) {
       }
       isPolling = true
       try {
-        const delivery = await reader.poll(bounds, AbortSignal.any([signal, interruption.signal]))
+        const delivery = await reader.poll(
+          {
+            ...bounds,
+            recordsMax: Math.min(bounds.recordsMax, pollRecordsMax),
+            bytesMax: Math.min(bounds.bytesMax, pollBytesMax),
+          },
+          AbortSignal.any([signal, interruption.signal]),
+        )
         // What was open under an earlier assignment is delivered again.
         if (delivery.assignment !== assignment) open.clear()
         assignment = delivery.assignment
@@ -189,6 +203,7 @@ function pausableReader(reader: EventReader) {
       for (const position of positions) {
         if ((open.get(nameOf(position)) ?? 0) <= position.next) open.delete(nameOf(position))
       }
+      onCommit()
     },
   }
   return {

@@ -22,6 +22,7 @@ import type { Databases, Tables } from '../shared/tables/port.ts'
 import { enter, isRollback, type RebuildContext, type RebuildDependencies } from './context.ts'
 import { readClock, readDifferences } from './differences.ts'
 import { checkDisk, estimateDisk } from './disk.ts'
+import { onHalfTheCores } from './half-the-cores.ts'
 import { catchUp, ingestToEnd, readFiles, withoutRejects } from './ingest.ts'
 import { acquireLease } from './lease.ts'
 import { giveUp } from './rebuild-controller.ts'
@@ -63,12 +64,13 @@ export async function runRebuild(
 ): Promise<RebuildResult> {
   const { databases, config, run, monotonicMs, onProgress, logger } = dependencies
   const onRetry = (error: Error) => logger.warn({ error: error.message }, 'trying again')
-  const tables = withRetry(dependencies.tables, {
+  const tablesOnAllCores = withRetry(dependencies.tables, {
     retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
     monotonicMs,
     sleep,
     onRetry,
   })
+  const tables = await onHalfTheCores(tablesOnAllCores)
   await checkBeforehand(tables, databases, request)
   const state = await acquireLease({ ...dependencies, tables, sleep }, request)
   const aborting = new AbortController()
@@ -95,6 +97,7 @@ export async function runRebuild(
   const context: RebuildContext = {
     ...dependencies,
     tables,
+    tablesOnAllCores,
     tablesWithoutRetry: dependencies.tables,
     tracker,
     shadowProjector,

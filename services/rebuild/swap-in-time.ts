@@ -23,7 +23,7 @@ export async function swapInTime(context: RebuildContext, reader: EventReader): 
     const unstampedSince = areMany ? await readNextStamp(context.tables, databases) : null
     try {
       const report = await runSwap(
-        { ...context, settings: foldWorkerSettings(config) },
+        { ...context, tables: context.tablesOnAllCores, settings: foldWorkerSettings(config) },
         {
           hasManyChanges: unstampedSince !== null,
           async catchUp() {
@@ -55,7 +55,10 @@ export async function stampWhatChanged(context: RebuildContext): Promise<void> {
   const { tracker, config, logger } = context
   for (let attempt = 1; tracker.detail.unstampedSince !== null; attempt++) {
     try {
-      await stampChanged({ ...context, settings: foldWorkerSettings(config) }, tracker.detail.unstampedSince)
+      await stampChanged(
+        { ...context, tables: context.tablesOnAllCores, settings: foldWorkerSettings(config) },
+        tracker.detail.unstampedSince,
+      )
       tracker.note({ unstampedSince: null })
     } catch (error) {
       if (!(error instanceof FoldPauseLost) || attempt === attemptsMax) throw error

@@ -123,15 +123,17 @@ export function openTables(
   }
 
   return {
-    async rows<Row>(statement: Statement, { signal }: CallOptions = {}) {
-      const request = { ...sendable(statement), settings: { ...common, ...readSettings }, signal }
+    async rows<Row>(statement: Statement, { signal, threadsMax }: CallOptions = {}) {
+      const settings = { ...common, ...readSettings, ...threadSettings(threadsMax) }
+      const request = { ...sendable(statement), settings, signal }
       return parseRows<Row>(await send(request, readAttemptsMax))
     },
 
-    async run(statement, { signal } = {}) {
+    async run(statement, { signal, threadsMax } = {}) {
+      const progress = progressSettings(settings.silenceMsMax)
       const answer = await send({
         ...sendable(statement),
-        settings: { ...common, ...progressSettings(settings.silenceMsMax) },
+        settings: { ...common, ...progress, ...threadSettings(threadsMax) },
         signal,
       })
       // A lost failure would be a lost fold, so this checks again for an exception in the text.
@@ -227,6 +229,10 @@ const readSettings: ClickHouseSettings = {
   output_format_json_quote_decimals: 0,
   readonly: '2',
   cancel_http_readonly_queries_on_client_close: 1,
+}
+
+function threadSettings(threadsMax: number | undefined): ClickHouseSettings {
+  return threadsMax === undefined ? {} : { max_threads: threadsMax }
 }
 
 // Uncompressed: servers are known to drop the encoding header after progress headers.

@@ -26,6 +26,8 @@ export interface TableInsert {
 export interface CallOptions {
   /** Ends the wait of the caller. The statement's own `max_execution_time` ends its work. */
   signal?: AbortSignal
+  /** How many of ClickHouse's threads the statement may use. Default: one a core. Inserts of rows take one. */
+  threadsMax?: number
 }
 
 export interface Tables {

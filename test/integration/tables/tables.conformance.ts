@@ -86,6 +86,16 @@ function describeConcurrency(tables: () => Tables, freshTable: FreshTable): void
     expect(await tables().rows({ query: `SELECT count() AS rows FROM ${table}` })).toEqual([{ rows: 0 }])
   })
 
+  test('a statement uses no more threads than its caller lets it, and the next one as many as before', async () => {
+    const table = await freshTable('threads UInt32')
+    const threads = "SELECT toUInt32(getSetting('max_threads')) AS threads"
+    const [before] = await tables().rows({ query: threads })
+    expect(await tables().rows({ query: threads }, { threadsMax: 3 })).toEqual([{ threads: 3 }])
+    await tables().run({ query: `INSERT INTO ${table} ${threads}` }, { threadsMax: 4 })
+    expect(await tables().rows({ query: `SELECT threads FROM ${table}` })).toEqual([{ threads: 4 }])
+    expect(await tables().rows({ query: threads })).toEqual([before])
+  })
+
   test('settings of one statement do not reach another, on any connection', async () => {
     const table = await freshTable('n UInt32')
     const settings = 'SETTINGS max_execution_time = 17, max_result_rows = 3, join_use_nulls = 1'

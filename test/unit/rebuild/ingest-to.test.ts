@@ -6,7 +6,7 @@ import { createRejectCircuitBreaker } from '../../../services/projector/ingest/r
 import type { RebuildContext } from '../../../services/rebuild/context.ts'
 import { type IngestDependencies, ingestTo, ingestToEnd } from '../../../services/rebuild/ingest.ts'
 import type { IngestSource } from '../../../services/rebuild/shadow-projector.ts'
-import type { LogRecord } from '../../../services/shared/event-log/port.ts'
+import type { EventReader, LogRecord } from '../../../services/shared/event-log/port.ts'
 import { defaultDatabases } from '../../../services/shared/tables/port.ts'
 import { createMemoryLog, type MemoryLog } from '../../support/memory-log.ts'
 import { hashBacker } from '../../support/model-tables.ts'
@@ -84,6 +84,25 @@ test('reads up to the end of every partition of the log, also of those that the 
   // The sums of some partitions would be too small to report.
   sources[0]?.onLag(await log.reader.lag())
   expect(progress).toEqual([])
+})
+
+test('takes few records at once, so that an embedded process answers requests in between', async () => {
+  const log = createMemoryLog()
+  for (let record = 0; record < 1_200; record++) append(log, 0)
+  const asked: number[] = []
+  const reader: EventReader = {
+    ...log.reader,
+    poll(bounds, signal) {
+      asked.push(bounds.recordsMax)
+      return log.reader.poll(bounds, signal)
+    },
+  }
+  const read = new Set<string>()
+  const dependencies = dependenciesOf(log, read)
+  const settings = { ...dependencies.settings, batchRecordsMax: 100_000 }
+  await ingestTo({ ...dependencies, reader, settings }, log.ends(), new AbortController().signal)
+  expect(read.size).toBe(1_200)
+  expect(Math.max(...asked)).toBe(500)
 })
 
 /** At the end the reader holds all partitions: the group has dropped the member whose process has ended. */
