@@ -18,7 +18,7 @@ const gainMin = 0.2
 const lookMs = 200
 const pausedMs = 10
 // An embedded process answers HTTP between two polls, so what a poll brings has to be decoded in a few milliseconds.
-const pollRecordsMax = 500
+const pollRecordsMax = 1_000
 const pollBytesMax = 262_144
 
 /** Reads all files, from the first on. */

@@ -88,7 +88,7 @@ test('reads up to the end of every partition of the log, also of those that the 
 
 test('takes few records at once, so that an embedded process answers requests in between', async () => {
   const log = createMemoryLog()
-  for (let record = 0; record < 1_200; record++) append(log, 0)
+  for (let record = 0; record < 2_400; record++) append(log, 0)
   const asked: number[] = []
   const reader: EventReader = {
     ...log.reader,
@@ -101,8 +101,8 @@ test('takes few records at once, so that an embedded process answers requests in
   const dependencies = dependenciesOf(log, read)
   const settings = { ...dependencies.settings, batchRecordsMax: 100_000 }
   await ingestTo({ ...dependencies, reader, settings }, log.ends(), new AbortController().signal)
-  expect(read.size).toBe(1_200)
-  expect(Math.max(...asked)).toBe(500)
+  expect(read.size).toBe(2_400)
+  expect(Math.max(...asked)).toBe(1_000)
 })
 
 /** At the end the reader holds all partitions: the group has dropped the member whose process has ended. */
