@@ -10,6 +10,7 @@ import {
   earlierSchemas,
   isCurrentSchema,
   type StateReader,
+  schemaIdOf,
   schemaIds,
   stateReader,
   unframe,
@@ -136,9 +137,13 @@ function eventReader(readerOf: ReaderOf): Decode {
 /** The schema ids that values are framed with, each once. Values without framing have none. */
 export function schemaIdsOf(records: readonly LogRecord[]): Set<number> {
   const ids = new Set<number>()
+  let last: number | undefined
   for (const { value } of records) {
-    const framed = value && unframe(value)
-    if (framed && 'schemaId' in framed) ids.add(framed.schemaId)
+    const id = value === null ? undefined : schemaIdOf(value)
+    // Nearly all records of a delivery have the same.
+    if (id === last || id === undefined) continue
+    ids.add(id)
+    last = id
   }
   return ids
 }
