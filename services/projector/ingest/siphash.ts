@@ -72,7 +72,10 @@ export function createSipHash(key: Uint8Array): SipHash {
         let rotated = (v1l << 13) | (v1h >>> 19)
         v1h = ((v1h << 13) | (v1l >>> 19)) ^ v0h
         v1l = rotated ^ v0l
-        ;[v0l, v0h] = [v0h, v0l]
+        // A rotation by 32 bits. Swapping by an array would make the whole hash take 1.6 times as long.
+        rotated = v0l
+        v0l = v0h
+        v0h = rotated
 
         low = (v2l + v3l) | 0
         v2h = (v2h + v3h + carryOf(v2l, v3l, low)) | 0
@@ -94,7 +97,9 @@ export function createSipHash(key: Uint8Array): SipHash {
         rotated = (v1l << 17) | (v1h >>> 15)
         v1h = ((v1h << 17) | (v1l >>> 15)) ^ v2h
         v1l = rotated ^ v2l
-        ;[v2l, v2h] = [v2h, v2l]
+        rotated = v2l
+        v2l = v2h
+        v2h = rotated
       }
       v0l ^= ml
       v0h ^= mh
