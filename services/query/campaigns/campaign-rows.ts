@@ -39,7 +39,7 @@ export interface CampaignRowsDependencies {
 const idsMax = 500
 const idsCharsMax = 40_000
 // Presenting rows takes most of the time of a request, and a thousand requests may have waited for the same rows.
-const yieldAfterMs = 10
+const yieldAfterMs = 5
 
 /**
  * Creates rows that are cached as long as the index shows that they are current. Without an index every page reads

@@ -14,7 +14,7 @@ export interface SelectedList {
 }
 
 // A thousand requests may have waited for one refresh of the index.
-const yieldAfterMs = 10
+const yieldAfterMs = 5
 // A list of many million campaigns takes longer than this. Other requests run in between.
 const partMsMax = 3
 // The lists of one moment, without a rest: some of a million campaigns.
