@@ -13,7 +13,9 @@ export const publicViews: readonly string[] = [
 
 /** The views of the model itself that the public ones, the query service or the portal read. */
 export const privateViews: readonly string[] = [
+  'campaign_by_slug',
   'campaign_changes',
+  'campaign_pages',
   'history_days',
   'history_end',
   'history_moves',

@@ -8,6 +8,8 @@ GRANT SELECT ON ${views}.* TO pledgeview_query;
 GRANT SELECT ON ${model}.api_keys TO pledgeview_query;
 GRANT SELECT ON ${model}.revoked_keys TO pledgeview_query;
 GRANT SELECT ON ${model}.campaign_changes TO pledgeview_query;
+GRANT SELECT ON ${model}.campaign_pages TO pledgeview_query;
+GRANT SELECT ON ${model}.campaign_by_slug TO pledgeview_query;
 GRANT SELECT ON ${model}.identity TO pledgeview_query;
 GRANT SELECT ON ${model}.watermark TO pledgeview_query;
 GRANT INSERT ON ${model}.api_key_usage TO pledgeview_query;

@@ -6,19 +6,16 @@
  */
 import { basePath } from '../../../contracts/api/conventions.ts'
 import { formatListQuery, type ListParameters } from '../../../contracts/api/parameters.ts'
-import {
-  projectDetailBodySchema,
-  projectListBodySchema,
-  statsBodySchema,
-} from '../../../contracts/api/schemas.ts'
+import { projectDetailBodySchema, projectListBodySchema } from '../../../contracts/api/schemas.ts'
 import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { entryOf } from '../cache/entry-of.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
-import { weakTagOf } from '../cache/weak-tag.ts'
 import type { CampaignLists } from '../lists/campaign-lists.ts'
 import type { QueryAppOptions } from '../options.ts'
-import { presentProject, presentProjectDetail, presentStats } from '../views/present.ts'
-import type { ProjectDetailRow, StatsRow } from '../views/rows.ts'
-import { projectDetailStatement, statsStatement } from '../views/statements.ts'
+import { presentProject, presentProjectDetail } from '../views/present.ts'
+import type { CampaignBySlugRow } from '../views/rows.ts'
+import { projectDetailRowOf } from '../views/shown-fields.ts'
+import { projectDetailStatement } from '../views/statements.ts'
 import type { CampaignRows } from './campaign-rows.ts'
 
 export interface CampaignReader {
@@ -26,7 +23,6 @@ export interface CampaignReader {
   projects(parameters: ListParameters, owner: string): Promise<CacheEntry>
   /** Rejects with `NotFoundError` if no public campaign has this slug. */
   projectDetail(slug: string): Promise<CacheEntry>
-  stats(): Promise<CacheEntry>
 }
 
 export interface CampaignReaderDependencies {
@@ -34,7 +30,7 @@ export interface CampaignReaderDependencies {
   databases: Databases
   lists: CampaignLists
   rows: CampaignRows
-  options: Pick<QueryAppOptions, 'platformCurrency' | 'detailCacheMs' | 'statsCacheMs' | 'statementMsMax'>
+  options: Pick<QueryAppOptions, 'detailCacheMs' | 'statementMsMax'>
   /** Unix milliseconds. */
   now: () => number
 }
@@ -65,11 +61,13 @@ export function createCampaignReader(dependencies: CampaignReaderDependencies): 
 
     async projectDetail(slug) {
       const createdAt = now()
-      const [row] = await tables.rows<ProjectDetailRow>(
+      const [row] = await tables.rows<CampaignBySlugRow>(
         projectDetailStatement(slug, databases, options.statementMsMax),
       )
       if (row === undefined) throw new NotFoundError('no public campaign has this slug')
-      const body = projectDetailBodySchema.parse({ data: presentProjectDetail(row, createdAt) })
+      const body = projectDetailBodySchema.parse({
+        data: presentProjectDetail(projectDetailRowOf(row), createdAt),
+      })
       return entryOf(body, {
         asOf: null,
         link: null,
@@ -77,20 +75,7 @@ export function createCampaignReader(dependencies: CampaignReaderDependencies): 
         expiresAt: createdAt + options.detailCacheMs,
       })
     },
-
-    async stats() {
-      const createdAt = now()
-      const [row] = await tables.rows<StatsRow>(statsStatement(databases, options.statementMsMax))
-      if (row === undefined) throw new Error('the statistics statement returned no row')
-      const body = statsBodySchema.parse({ data: presentStats(row, options.platformCurrency) })
-      return entryOf(body, { asOf: null, link: null, createdAt, expiresAt: createdAt + options.statsCacheMs })
-    },
   }
-}
-
-function entryOf(body: object, rest: Omit<CacheEntry, 'body' | 'etag'>): CacheEntry {
-  const bytes = Buffer.from(JSON.stringify(body))
-  return { body: bytes, etag: weakTagOf(bytes), ...rest }
 }
 
 function nextLink(parameters: ListParameters): string {

@@ -11,7 +11,8 @@ import type { OnLookup } from '../cache/counted-cache.ts'
 import { createFairYield } from '../fair-yield.ts'
 import type { FollowedIndex, ListFollower } from '../lists/list-follower.ts'
 import { presentTimestamp } from '../views/present.ts'
-import type { ProjectRow } from '../views/rows.ts'
+import type { CampaignPageRow, ProjectRow } from '../views/rows.ts'
+import { projectRowOf } from '../views/shown-fields.ts'
 import { projectsStatement } from '../views/statements.ts'
 
 export interface CampaignRows {
@@ -57,8 +58,8 @@ export function createCachedCampaignRows(dependencies: CampaignRowsDependencies)
 
   async function load(ids: readonly string[]): Promise<RowsById> {
     if (ids.length === 0) return new Map()
-    const rows = await tables.rows<ProjectRow>(projectsStatement(ids, databases, statementMsMax))
-    return new Map(rows.map(row => [row.campaign_id, row]))
+    const rows = await tables.rows<CampaignPageRow>(projectsStatement(ids, databases, statementMsMax))
+    return new Map(rows.map(row => [row.campaign_id, projectRowOf(row.list_fields)]))
   }
 
   /**

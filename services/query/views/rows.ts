@@ -51,6 +51,20 @@ export interface ProjectDetailRow extends ProjectRow, ShownColumns<'detail'> {
   rewards: Reward[]
 }
 
+/** A public campaign for a page. `list_fields`: see `projectRowOf`. */
+export interface CampaignPageRow {
+  campaign_id: string
+  list_fields: string
+}
+
+/** A public campaign with its texts. See `projectDetailRowOf`. */
+export interface CampaignBySlugRow {
+  list_fields: string
+  description: string
+  risks: string
+  reward_fields: string
+}
+
 export interface StatsRow {
   total_raised: number
   total_pledges: number

@@ -2,10 +2,10 @@
  * The statements of the query service, as values. Pure: parameters and database names in, text and parameters out.
  *
  * Values from a client are always typed placeholders, never part of the text. The service reads the views for data
- * teams, what changed and until when, and, for authentication, the API keys; nothing else.
+ * teams, views of the same rows for pages and details, what changed and until when, and, for authentication, the API keys;
+ * nothing else.
  */
 import type { ListParameters, Sort } from '../../../contracts/api/parameters.ts'
-import { detailColumns, listColumns } from '../../../contracts/tables/campaign-columns.ts'
 import type { Databases, Statement } from '../../shared/tables/port.ts'
 
 /** The parameters that define a list, without the page. */
@@ -20,11 +20,14 @@ export const severalChanges = -1
 /** Separates ids in a snapshot: no campaign id contains a slash. */
 export const idSeparator = '/'
 
-const projectColumns = [...listColumns, 'updated_at'].join(', ')
-const projectDetailColumns = [projectColumns, ...detailColumns].join(', ')
-
 // With FINAL, ClickHouse reads all columns before it filters by the sorting key, unless this setting is on.
 const readByKey = 'optimize_move_to_prewhere_if_final = 1'
+
+// A few rows are read sooner by one thread than they are shared among several. The buffers are as small as what is read.
+const fewRows = 'max_threads = 1, max_read_buffer_size = 65536'
+
+// The ids come from the slug index, which is used without FINAL. With FINAL, ClickHouse would look at the whole index again.
+const readIdsBySlugIndex = 'use_skip_indexes_if_final = 0'
 
 /**
  * All ids that a list query matches, in order, as one string (one row per id would cost five times as much). Returns
@@ -159,30 +162,25 @@ FROM (
 }
 
 /**
- * The page fields of these campaigns, in no particular order: rows of type `ProjectRow`. Ids that are not public are
+ * The page fields of these campaigns, in no particular order: rows of type `CampaignPageRow`. Ids that are not public are
  * left out.
  */
 export function projectsStatement(ids: readonly string[], databases: Databases, msMax: number): Statement {
   return {
-    query: `SELECT ${projectColumns}
-FROM ${databases.views}.campaigns
+    query: `SELECT campaign_id, list_fields
+FROM ${databases.model}.campaign_pages
 WHERE campaign_id IN {ids:Array(String)}
-SETTINGS ${readByKey}, ${timeBound(msMax)}`,
+SETTINGS ${readByKey}, ${fewRows}, ${timeBound(msMax)}`,
     query_params: { ids },
   }
 }
 
-/**
- * One public campaign with its texts and reward tiers, by slug: no row, or one of type `ProjectDetailRow`. The id is
- * found first from two columns, because reading every column of all rows that the slug index selects costs more.
- */
+/** One public campaign with its texts and reward tiers, by slug: no row, or one of type `CampaignBySlugRow`. */
 export function projectDetailStatement(slug: string, databases: Databases, msMax: number): Statement {
   return {
-    query: `SELECT ${projectDetailColumns}
-FROM ${databases.views}.campaigns
-WHERE campaign_id = (SELECT min(campaign_id) FROM ${databases.views}.campaigns WHERE slug = {slug:String})
-    AND slug = {slug:String}
-SETTINGS ${readByKey}, ${timeBound(msMax)}`,
+    query: `SELECT list_fields, description, risks, reward_fields
+FROM ${databases.model}.campaign_by_slug(slug = {slug:String})
+SETTINGS ${readByKey}, ${fewRows}, ${readIdsBySlugIndex}, ${timeBound(msMax)}`,
     query_params: { slug },
   }
 }
@@ -191,9 +189,9 @@ SETTINGS ${readByKey}, ${timeBound(msMax)}`,
  * The statistics of the platform: one row of type `StatsRow`. All sums come from one read of the campaigns, so totals
  * and categories agree even if the fold changes them meanwhile. Backers and creators are counted by another read a moment
  * before, and backers in the ledger, which is ahead of the fold (contracts/tables/0009-platform-totals.sql). They are never
- * more than the pledges and the campaigns.
+ * more than the pledges and the campaigns. `threadsMax`: default as many as ClickHouse takes.
  */
-export function statsStatement(databases: Databases, msMax: number): Statement {
+export function statsStatement(databases: Databases, msMax: number, threadsMax?: number): Statement {
   return {
     query: `WITH (SELECT (total_backers, total_creators) FROM ${databases.views}.platform_totals) AS people
 SELECT
@@ -223,7 +221,7 @@ FROM (
     GROUP BY category
     ORDER BY projects DESC, category
 )
-SETTINGS ${timeBound(msMax)}`,
+SETTINGS ${threadsMax === undefined ? '' : `max_threads = ${threadsMax}, `}${timeBound(msMax)}`,
   }
 }
 

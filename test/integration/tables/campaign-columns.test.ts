@@ -44,7 +44,10 @@ describe('the list of content columns', () => {
   })
 
   test('names every column of the read table that a reader can see', async () => {
-    const hidden = new Set(['creator_id', 'content_hash', 'updated_at', 'fold_id', 'is_deleted'])
+    const hidden = new Set([
+      ...['creator_id', 'content_hash', 'updated_at', 'fold_id', 'is_deleted'],
+      ...['list_fields', 'reward_fields'],
+    ])
     const columns = await columnsOf(databases.model, 'campaigns')
     expect(columns.filter(({ name }) => !hidden.has(name))).toEqual(listed)
   })

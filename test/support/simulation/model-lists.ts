@@ -1,4 +1,5 @@
 /** The statements of the query service in the model of ClickHouse. */
+import { listColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { idSeparator, noDate, severalChanges } from '../../../services/query/views/statements.ts'
 import type { Statement } from '../../../services/shared/tables/port.ts'
 import { type ModelState, type ReadRow, standingRow, standingRows } from './model-state.ts'
@@ -99,7 +100,7 @@ function entriesOf(rows: readonly ReadRow[]): object {
   }
 }
 
-// There are no pledges in the simulation.
+/** As the view `campaign_pages` has it. There are no pledges in the simulation. */
 function projectRow({ id, updatedAt, campaign }: ReadRow): object {
   const columns = Object.fromEntries(
     Object.entries(campaign.columns).map(([name, value]) => [
@@ -107,7 +108,7 @@ function projectRow({ id, updatedAt, campaign }: ReadRow): object {
       typeof value === 'bigint' ? Number(value) : value,
     ]),
   )
-  return {
+  const row: Record<string, unknown> = {
     ...columns,
     campaign_id: id,
     launch_date: shownMoment(columns.launch_date),
@@ -119,6 +120,8 @@ function projectRow({ id, updatedAt, campaign }: ReadRow): object {
     backer_count: 0,
     updated_at: clickHouseTime(updatedAt),
   }
+  const fields = [...listColumns, 'updated_at'].map(name => row[name] ?? null)
+  return { campaign_id: id, list_fields: JSON.stringify(fields) }
 }
 
 function launchOf({ campaign }: ReadRow): number {

@@ -65,12 +65,14 @@ describe('every statement', () => {
   }
 
   it.each(Object.entries(statements))(
-    'reads the views, or the keys and the watermark and nothing else of the model: %s',
+    'reads the views, those of the model for pages and details, or the keys and the watermark: %s',
     (_, { query }) => {
       const read = [...query.matchAll(/\b(the_\w+\.\w+)/g)].map(match => match[1])
       expect(read.length).toBeGreaterThan(0)
       for (const name of read)
-        expect(name).toMatch(/^(the_views\.\w+|the_model\.(api_keys|revoked_keys|watermark))$/)
+        expect(name).toMatch(
+          /^(the_views\.\w+|the_model\.(api_keys|revoked_keys|watermark|campaign_pages|campaign_by_slug))$/,
+        )
     },
   )
 
