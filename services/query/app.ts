@@ -46,6 +46,7 @@ import { createListFollower } from './lists/list-follower.ts'
 import { createIndexListSource, createSqlListSource } from './lists/list-source.ts'
 import type { QueryAppOptions } from './options.ts'
 import type { RateLimiters } from './rate-limit/rate-limiter.ts'
+import { type AheadOptions, addStats } from './stats/app-stats.ts'
 
 export interface QueryAppDependencies {
   tables: Pick<Tables, 'rows'>
@@ -56,6 +57,8 @@ export interface QueryAppDependencies {
   /** The cache of list snapshots. Default: in memory. */
   snapshots?: SnapshotCache
   options: QueryAppOptions
+  /** Keeps the statistics ahead of the requests for them. Default: they are computed when they are asked for. */
+  ahead?: AheadOptions
   /** Where consumers find the API and the portal. Default: not known. */
   addresses?: () => PublicAddresses
   /** Default: the declared versions. */
@@ -168,7 +171,8 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
     monotonicNow,
     onError: error => logger.error({ err: error }, 'a direct answer broke off'),
   })
-  addRoutes(app, { reader, responder, cached: createCachedEntries(cache, options), direct })
+  const stats = addStats(app, dependencies, tables)
+  addRoutes(app, { reader, stats, responder, cached: createCachedEntries(cache, options), direct })
   addPublicRoutes(app, { responder, publications, now })
   app.addHook('preClose', done => {
     direct.stop()

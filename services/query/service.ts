@@ -86,6 +86,7 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
     limiters: parts.limiters,
     ...countedCaches(parts, options, metrics),
     options,
+    ahead: { sleep, random: Math.random },
     addresses: dependencies.addresses ?? (() => configuredAddresses(config)),
     now: Date.now,
     monotonicNow: () => performance.now(),

@@ -1,4 +1,5 @@
 /** Fake tables that answer the query service's statements with any rows, valid or not. */
+import { listColumns } from '../../contracts/tables/campaign-columns.ts'
 import type { ProjectDetailRow, SnapshotRow, StatsRow } from '../../services/query/views/rows.ts'
 import type { Statement, Tables } from '../../services/shared/tables/port.ts'
 
@@ -78,9 +79,22 @@ export function fakeTables(answers: Partial<FakeAnswers> = {}): {
       rows: async <Row>(statement: Statement) => {
         const kind = kindOf(statement)
         calls[kind]++
-        return all[kind](statement) as Row[]
+        const rows = all[kind](statement)
+        return (kind === 'projects' || kind === 'detail' ? rows.map(asShown) : rows) as Row[]
       },
     },
+  }
+}
+
+/** A row of the views for pages and details with these fields, missing and wrong ones included. */
+function asShown(fields: unknown): object {
+  const row = fields as Record<string, unknown>
+  const list = [...listColumns, 'updated_at'].map(name => row[name] ?? null)
+  const rewards = (row.rewards as object[] | undefined) ?? []
+  return {
+    ...row,
+    list_fields: JSON.stringify(list),
+    reward_fields: JSON.stringify(rewards.map(reward => Object.values(reward))),
   }
 }
 

@@ -7,6 +7,7 @@ import type { CacheEntry } from '../cache/response-cache.ts'
 import type { CampaignReader } from '../campaigns/campaign-reader.ts'
 import { listKey } from '../lists/campaign-lists.ts'
 import { type MaybePromise, use } from '../maybe-promise.ts'
+import { statsKey } from '../stats/stats-ahead.ts'
 import type { CachedEntries } from './cached-entries.ts'
 import type { DirectAnswers } from './direct-answers.ts'
 import type { Publications } from './publications.ts'
@@ -15,6 +16,7 @@ import { queryOf, type Responder } from './responder.ts'
 
 export interface RouteDependencies {
   reader: CampaignReader
+  stats: () => Promise<CacheEntry>
   cached: CachedEntries
   responder: Responder
   direct: Pick<DirectAnswers, 'learn'>
@@ -23,7 +25,7 @@ export interface RouteDependencies {
 /** Adds the routes that read campaigns. */
 export function addRoutes(
   app: FastifyInstance,
-  { reader, cached, responder, direct }: RouteDependencies,
+  { reader, stats, cached, responder, direct }: RouteDependencies,
 ): void {
   /** Answers with the entry of this key. Once it is found, the parameters are logged, and the target is remembered. */
   function answer(
@@ -62,7 +64,7 @@ export function addRoutes(
   })
 
   app.get(`${basePath}/stats`, (request, reply) =>
-    answer(request, reply, { key: 'stats', parameters: null }, () => reader.stats()),
+    answer(request, reply, { key: statsKey, parameters: null }, stats),
   )
 }
 

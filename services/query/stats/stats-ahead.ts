@@ -77,10 +77,7 @@ export function createStatsAhead(dependencies: StatsAheadDependencies): StatsAhe
   }
 
   /** The entry that follows `current`; `undefined` if the platform is small. */
-  async function next(
-    current: CacheEntry | undefined,
-    signal: AbortSignal,
-  ): Promise<CacheEntry | undefined> {
+  async function next(current: CacheEntry | undefined, signal: AbortSignal): Promise<CacheEntry | undefined> {
     if (current === undefined) {
       const { entry, totalPledges } = await timed(signal)
       return totalPledges < aheadPledgesMin ? undefined : entry

@@ -1,0 +1,160 @@
+import { afterEach, expect, it } from 'vitest'
+import type { CacheEntry } from '../../../../services/query/cache/response-cache.ts'
+import { createMemoryResponseCache } from '../../../../services/query/cache/response-cache-memory.ts'
+import {
+  aheadPledgesMin,
+  createStatsAhead,
+  type StatsAhead,
+  statsKey,
+} from '../../../../services/query/stats/stats-ahead.ts'
+import { yieldToEventLoop } from '../../../../services/shared/yield-to-event-loop.ts'
+
+const periodMs = 300_000
+const computationMs = 2_000
+const stepMs = 500
+
+/** Time that passes only when the test lets it. */
+function manualTime() {
+  let time = 0
+  const waiting = new Set<{ at: number; wake: () => void }>()
+  return {
+    now: () => time,
+    sleep: (ms: number, signal?: AbortSignal) =>
+      new Promise<void>(resolve => {
+        const waiter = { at: time + ms, wake: resolve }
+        waiting.add(waiter)
+        signal?.addEventListener('abort', () => resolve(), { once: true })
+      }),
+    async pass(ms: number, atEachStep: () => unknown = () => {}) {
+      for (const end = time + ms; time < end; ) {
+        time += stepMs
+        for (const waiter of waiting) {
+          if (waiter.at > time) continue
+          waiting.delete(waiter)
+          waiter.wake()
+        }
+        for (let turns = 0; turns < 5; turns++) await yieldToEventLoop()
+        await atEachStep()
+      }
+    },
+  }
+}
+
+const closing: AbortController[] = []
+afterEach(() => {
+  for (const controller of closing.splice(0)) controller.abort()
+})
+
+/** Processes that share a cache. `pledges`: of the platform. */
+function startProcesses(count: number, pledges: number) {
+  const time = manualTime()
+  const cache = createMemoryResponseCache({ bytesMax: 1_000_000, now: time.now })
+  const world = { ...time, cache, ahead: 0, forRequests: 0, isAway: false, errors: 0 }
+  let version = 0
+  const result = (createdAt: number) => {
+    if (world.isAway) throw new Error('ClickHouse is away')
+    const rest = { asOf: null, link: null, createdAt, expiresAt: createdAt + periodMs }
+    return { entry: { body: Buffer.from(''), etag: `W/"${version++}"`, ...rest }, totalPledges: pledges }
+  }
+  const processes = Array.from({ length: count }, (_, index) =>
+    createStatsAhead({
+      cache,
+      compute: async () => {
+        world.forRequests++
+        return result(time.now())
+      },
+      computeAhead: async () => {
+        world.ahead++
+        const createdAt = time.now()
+        await time.sleep(computationMs)
+        return result(createdAt)
+      },
+      statsCacheMs: periodMs,
+      now: time.now,
+      random: () => index / count,
+      sleep: time.sleep,
+      onError: () => world.errors++,
+    }),
+  )
+  const controller = new AbortController()
+  closing.push(controller)
+  for (const process of processes) void process.run(controller.signal)
+  return { world, processes, request: (process: StatsAhead) => cache.get(statsKey, process.load) }
+}
+
+it('computes before the cached answer ends, so no request ever computes, and none gets an answer older than a period', async () => {
+  const { world, processes, request } = startProcesses(1, aheadPledgesMin)
+  const [process] = processes as [StatsAhead]
+  await world.pass(2 * computationMs)
+  const shown = new Set<string>()
+  let latest: CacheEntry | undefined
+  await world.pass(5 * periodMs, async () => {
+    const entry = await request(process)
+    expect(world.now() - entry.createdAt).toBeLessThanOrEqual(periodMs)
+    expect(entry.createdAt).toBeGreaterThanOrEqual(latest?.createdAt ?? 0)
+    latest = entry
+    shown.add(entry.etag)
+  })
+  expect(world.forRequests).toBe(0)
+  expect(shown.size).toBeGreaterThanOrEqual(5)
+  expect(world.ahead).toBeLessThanOrEqual(7)
+})
+
+it('shares each computation among the processes of a cache', async () => {
+  const { world, processes, request } = startProcesses(4, aheadPledgesMin)
+  await world.pass(2 * computationMs)
+  const atStart = world.ahead
+  expect(atStart).toBe(4)
+  await world.pass(5 * periodMs, () => Promise.all(processes.map(request)))
+  expect(world.forRequests).toBe(0)
+  expect(world.ahead - atStart).toBeLessThanOrEqual(6)
+})
+
+it('leaves a small platform to the requests, so that their answer is new', async () => {
+  const { world, processes, request } = startProcesses(1, aheadPledgesMin - 1)
+  const [process] = processes as [StatsAhead]
+  await world.pass(periodMs / 2)
+  const askedAt = world.now()
+  expect((await request(process)).createdAt).toBe(askedAt)
+  expect(world.forRequests).toBe(1)
+})
+
+it('serves what is young enough while ClickHouse is away, then its error, and is ahead again afterwards', async () => {
+  const { world, processes, request } = startProcesses(1, aheadPledgesMin)
+  const [process] = processes as [StatsAhead]
+  await world.pass(2 * computationMs)
+  const { expiresAt } = await request(process)
+  world.isAway = true
+  await world.pass(expiresAt - world.now() - stepMs)
+  expect((await request(process)).expiresAt).toBe(expiresAt)
+  await world.pass(2 * stepMs)
+  await expect(request(process)).rejects.toThrow('ClickHouse is away')
+  await world.pass(periodMs)
+  // It tries again after pauses, and not all the time.
+  expect(world.errors).toBeGreaterThan(1)
+  expect(world.ahead * computationMs).toBeLessThan(world.now() / 5)
+  world.isAway = false
+  await world.pass(periodMs / 10)
+  const asked = world.forRequests
+  await world.pass(2 * periodMs, () => request(process))
+  expect(world.forRequests).toBe(asked)
+})
+
+it('lets the service start after five seconds, however long the first computation takes', async () => {
+  const time = manualTime()
+  const never = new Promise<never>(() => {})
+  const [compute, computeAhead] = [() => never, () => never]
+  const cache = createMemoryResponseCache({ bytesMax: 1_000, now: time.now })
+  const stats = createStatsAhead({
+    ...{ cache, compute, computeAhead, ...time, statsCacheMs: periodMs, random: () => 0, onError: () => {} },
+  })
+  let isStarted = false
+  void stats.run(new AbortController().signal)
+  void stats.started().then(() => {
+    isStarted = true
+  })
+  await time.pass(4_500)
+  expect(isStarted).toBe(false)
+  await time.pass(1_000)
+  expect(isStarted).toBe(true)
+})
