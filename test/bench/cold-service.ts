@@ -3,6 +3,7 @@
  * by the projector's fold worker, and served by the query service's app.
  */
 
+import { sleep } from '../../services/shared/sleep.ts'
 import { defaultDatabases } from '../../services/shared/tables/port.ts'
 import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'
@@ -10,7 +11,7 @@ import { peakMemoryBytes } from './machine.ts'
 import type { PlatformSize } from './platform.ts'
 import { startPlatformApp } from './platform-app.ts'
 import { type FoldedPlatform, foldPlatform, keepFolding } from './platform-fold.ts'
-import { memoryOf } from './process-usage.ts'
+import { cpuSecondsOf, memoryOf } from './process-usage.ts'
 
 export interface ColdInput extends PlatformSize {
   directory: string
@@ -19,10 +20,14 @@ export interface ColdInput extends PlatformSize {
 export interface ColdReady extends FoldedPlatform {
   apiUrl: string
   headers: Record<string, string>
+  /** A service that keeps the statistics ahead of requests. */
+  aheadUrl: string
 }
 
 export interface ColdAnswer {
   peakBytes: number
+  /** CPU time of ClickHouse since its start. */
+  cpuSeconds: number
 }
 
 const { directory, ...size } = benchInput<ColdInput>()
@@ -31,15 +36,17 @@ const folded = await foldPlatform(tables, defaultDatabases, size)
 await keepFolding(tables, defaultDatabases)
 // Requests for statistics have no parameters to vary, so their cache entries expire at once.
 const app = await startPlatformApp(tables, defaultDatabases, { statsCacheMs: 1 })
+const ahead = await startPlatformApp(tables, defaultDatabases, {}, { ahead: { sleep, random: Math.random } })
 
-const ready: ColdReady = { apiUrl: app.apiUrl, headers: app.headers, ...folded }
+const ready: ColdReady = { apiUrl: app.apiUrl, headers: app.headers, aheadUrl: ahead.apiUrl, ...folded }
 serveBench({
   ready,
   answer: async (): Promise<ColdAnswer> => ({
     peakBytes: peakMemoryBytes() + memoryOf(clickHouse.pid).peakBytes,
+    cpuSeconds: cpuSecondsOf(clickHouse.pid),
   }),
   async close() {
-    await app.close()
+    await Promise.all([app.close(), ahead.close()])
     await close()
   },
 })

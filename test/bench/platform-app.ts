@@ -1,6 +1,6 @@
 /** The query service's app for a bench, with any number of keys that have no practical rate limit. */
 import { pino } from 'pino'
-import { createQueryApp } from '../../services/query/app.ts'
+import { createQueryApp, type QueryAppDependencies } from '../../services/query/app.ts'
 import { createMemoryResponseCache } from '../../services/query/cache/response-cache-memory.ts'
 import { defaultQueryAppOptions, type QueryAppOptions } from '../../services/query/options.ts'
 import { createMemoryRateLimiter } from '../../services/query/rate-limit/rate-limiter-memory.ts'
@@ -29,6 +29,7 @@ export async function startPlatformApp(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
   options: Partial<QueryAppOptions>,
+  more: Pick<QueryAppDependencies, 'ahead'> = {},
 ): Promise<PlatformApp> {
   const now = Date.now
   const secretHash = hashSecret(pepper, secret)
@@ -47,6 +48,7 @@ export async function startPlatformApp(
     now,
     monotonicNow: () => performance.now(),
     logger: pino({ level: 'silent' }),
+    ...more,
   })
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
   return {
