@@ -57,8 +57,9 @@ export interface DirectAnswersDependencies {
 const targetsMax = 4_096
 const targetLengthMax = 512
 
-// A query may hold a secret in a parameter that the API does not have. Such a target is not kept.
-const knownParameters = new RegExp(`^(?:[^?]*|[^?]*\\?(?:(?:${parameterNames.join('|')})=[^&]*(?:&|$))*)$`)
+// A path, and parameters that the API has. Elsewhere a target may hold a secret, and then it is not kept: in another
+// parameter, before the host, or after a hash.
+const keptTarget = new RegExp(`^/[^?#]*(?:\\?(?:(?:${parameterNames.join('|')})=[^&#]*(?:&|$))*)?$`)
 
 /** Creates the direct answers of one app. No target is known yet. */
 export function createDirectAnswers(dependencies: DirectAnswersDependencies): DirectAnswers {
@@ -106,7 +107,7 @@ export function createDirectAnswers(dependencies: DirectAnswersDependencies): Di
     },
 
     learn(target, known) {
-      if (target.length > targetLengthMax || !knownParameters.test(target)) return
+      if (target.length > targetLengthMax || !keptTarget.test(target)) return
       targets.set(target, known)
     },
 
