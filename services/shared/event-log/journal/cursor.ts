@@ -27,7 +27,7 @@ const noBytes = -1
 
 export function openCursor(db: DatabaseSync, topic: Topic, next: number): Cursor {
   const rows = `FROM ${recordsTable[topic]} WHERE offset >= ? ORDER BY offset LIMIT ?`
-  // length() reads only a row's header, so measuring costs a tenth of reading.
+  // length() reads only a row's header, so measuring costs a third of reading.
   const measure = db.prepare(
     `SELECT count(*) AS row_count, sum(bytes) AS bytes
      FROM (SELECT ifnull(length(key), 0) + ifnull(length(value), 0) AS bytes ${rows})`,
