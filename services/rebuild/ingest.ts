@@ -19,7 +19,8 @@ const lookMs = 200
 const pausedMs = 10
 // An embedded process answers HTTP between two polls, so what a poll brings has to be decoded in a few milliseconds.
 const pollRecordsMax = 1_000
-const pollBytesMax = 262_144
+// The journal measures a poll that does not fit again and again, so this is seldom reached.
+const pollBytesMax = 1_048_576
 
 /** Reads all files, from the first on. */
 export async function readFiles(context: RebuildContext): Promise<void> {
