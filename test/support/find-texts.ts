@@ -23,8 +23,9 @@ export function filesWith(root: string, texts: readonly string[]): string[] {
  * included, as `database.table`. What ClickHouse makes up itself (`system`) is left out.
  */
 export async function tablesWith(tables: Tables, texts: readonly string[]): Promise<string[]> {
+  // A view with parameters has no columns in `system.columns`. It shows rows of a table that is searched.
   const all = await tables.rows<{ place: string }>({
-    query: `SELECT concat(database, '.', name) AS place FROM system.tables
+    query: `SELECT DISTINCT concat(database, '.', table) AS place FROM system.columns
             WHERE lower(database) NOT IN ('system', 'information_schema', 'default') ORDER BY place`,
   })
   const found: string[] = []

@@ -27,6 +27,8 @@ export interface LocalServiceOptions {
   kafkaVersion?: KafkaVersion
   /** Default: no registry. Then the schema ids are the fixed ones. */
   withSchemaRegistry?: boolean
+  /** Whether ClickHouse may connect to other servers, as its own Kafka engine does. Default: false. */
+  mayClickHouseConnect?: boolean
   /** Called before each service is started, with its description. */
   onProgress?: (text: string) => void
 }
@@ -50,6 +52,7 @@ export async function localServices({
 export async function startLocalServices({
   kafkaVersion = newestKafka,
   withSchemaRegistry = false,
+  mayClickHouseConnect = false,
   onProgress = () => {},
 }: LocalServiceOptions = {}): Promise<LocalServices> {
   const started: (() => Promise<void>)[] = []
@@ -73,7 +76,8 @@ export async function startLocalServices({
     )
     const clickHouse = await kept(
       'ClickHouse',
-      () => startClickHouse(),
+      // A server that is told of more servers may connect to others. Here there are no more.
+      () => startClickHouse(mayClickHouseConnect ? { more: {} } : {}),
       server => server.stop(),
     )
     const redis = await kept(

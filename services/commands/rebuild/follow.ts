@@ -68,7 +68,7 @@ export function terminalReporter({ stderr }: Io): ProgressReporter {
   }
 }
 
-/** For a log, on stderr: a line a second, and one for each finished phase. */
+/** For a log, on stderr: a line a second, one for each wait, and one for each finished phase. */
 export function lineReporter({ stderr }: Io, monotonicMs = () => performance.now()): ProgressReporter {
   const unreported = unreportedPhases()
   const isDue = everySecond(monotonicMs)
@@ -78,18 +78,18 @@ export function lineReporter({ stderr }: Io, monotonicMs = () => performance.now
   return {
     report(state) {
       reportFinished(state)
-      if (isDue()) stderr.write(`${progressLine(state)}\n`)
+      if (isDue(state)) stderr.write(`${progressLine(state)}\n`)
     },
     end: reportFinished,
   }
 }
 
-/** For a program, on stdout: one JSON object a second. */
+/** For a program, on stdout: one JSON object a second, and one for each wait. */
 export function jsonReporter(io: Io, monotonicMs = () => performance.now()): ProgressReporter {
   const isDue = everySecond(monotonicMs)
   return {
     report(state) {
-      if (isDue()) printJson(io, progressJson(state))
+      if (isDue(state)) printJson(io, progressJson(state))
     },
     end() {},
   }
@@ -105,10 +105,14 @@ function unreportedPhases(): (state: RebuildState) => ReturnType<typeof finished
   }
 }
 
-function everySecond(monotonicMs: () => number): () => boolean {
+/** Whether a state is due. A new wait is due at once, because no other state may follow until it ends. */
+function everySecond(monotonicMs: () => number): (state: RebuildState) => boolean {
   let reportedAt = Number.NEGATIVE_INFINITY
-  return () => {
-    if (monotonicMs() - reportedAt < reportMs) return false
+  let reportedWait: string | null | undefined
+  return ({ detail: { waitsFor } }) => {
+    const isNewWait = waitsFor && waitsFor !== reportedWait
+    reportedWait = waitsFor
+    if (!isNewWait && monotonicMs() - reportedAt < reportMs) return false
     reportedAt = monotonicMs()
     return true
   }

@@ -55,7 +55,8 @@ interface Topics {
 }
 
 export async function benchKafkaIngest(workspace: Workspace): Promise<BenchReport> {
-  return withKafkaServices(workspace, { withSchemaRegistry: true }, async services => {
+  const options = { withSchemaRegistry: true, mayClickHouseConnect: true }
+  return withKafkaServices(workspace, options, async services => {
     const { environment } = await services.deploy('prepare', { PLEDGEVIEW_KAFKA_TOPIC_PREFIX: prefix })
     const history = await appendHistory(readConfig(environment), campaigns)
     const records = await recordCount(services.admin, topicNames())

@@ -29,6 +29,9 @@ const describing = [
   ...['table_functions', 'tables', 'time_zones'],
 ].map(name => `system.${name}`)
 
+/** A view with parameters has columns only if it is called with them. */
+const called = (name: string) => (name.endsWith('.campaign_by_slug') ? `${name}(slug = 'slug-0')` : name)
+
 describe('an analyst', () => {
   let directory: TestDirectory
   let opened: EmbeddedTables
@@ -64,14 +67,14 @@ describe('an analyst', () => {
     })
     const readable: string[] = []
     for (const { name } of all) {
-      const { status, text } = await askAsAnalyst(url, `SELECT * FROM ${name} LIMIT 1`)
+      const { status, text } = await askAsAnalyst(url, `SELECT * FROM ${called(name)} LIMIT 1`)
       if (status === 200) readable.push(name)
       else expect(text, name).toContain('ACCESS_DENIED')
     }
     expect(all.length).toBeGreaterThan(50)
     expect(readable.toSorted()).toEqual(describing)
     for (const { name } of all.filter(one => !describing.includes(one.name))) {
-      await expect(native(`SELECT 1 FROM ${name}`), name).rejects.toMatchObject({ code: 497 })
+      await expect(native(`SELECT 1 FROM ${called(name)}`), name).rejects.toMatchObject({ code: 497 })
     }
   })
 

@@ -121,7 +121,8 @@ function projectRow({ id, updatedAt, campaign }: ReadRow): object {
     updated_at: clickHouseTime(updatedAt),
   }
   const fields = [...listColumns, 'updated_at'].map(name => row[name] ?? null)
-  return { campaign_id: id, list_fields: JSON.stringify(fields) }
+  // ClickHouse escapes slashes in JSON.
+  return { campaign_id: id, list_fields: JSON.stringify(fields).replaceAll('/', '\\/') }
 }
 
 function launchOf({ campaign }: ReadRow): number {

@@ -67,6 +67,16 @@ describe('what is reported on the way', () => {
     expect(await written('stderr')).toBe('')
   })
 
+  test('what a rebuild waits for, at once: no other state may follow until the wait ends', async () => {
+    const { io, written } = ioOf()
+    const reporter = jsonReporter(io, () => 0)
+    const state = reportOf('preparing').state
+    const waiting = { ...state, detail: { ...state.detail, waitsFor: 'Kafka' } }
+    for (const reported of [state, state, waiting, waiting, state, waiting]) reporter.report(reported)
+    const lines = (await written('stdout')).trim().split('\n')
+    expect(lines.map(line => JSON.parse(line).waits_for)).toEqual([undefined, 'Kafka', 'Kafka'])
+  })
+
   test('on a terminal: one progress bar, wiped before the line of a finished phase is written', async () => {
     const { io, written } = ioOf({ isTTY: true })
     const reporter = terminalReporter(io)
