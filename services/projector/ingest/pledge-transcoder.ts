@@ -3,7 +3,7 @@
  * records are pledges, and this takes a small part of the time of decoding them.
  *
  * It knows nothing of rejects. It takes only what is certainly a pledge that keeps every rule: short ids in ASCII, integers
- * from 0 on, and not a byte too many. Everything else is decoded in the general way. The row is the same in both ways, for
+ * from 0 on, and no bytes after the last field. Everything else is decoded in the general way. The row is the same in both ways, for
  * any record: a property test compares them (test/unit/projector/ingest/pledge-transcoder.test.ts).
  */
 import { framingBytes, schemas } from '../../../contracts/events/codec.ts'
@@ -26,7 +26,7 @@ const textBytesMax = 63
 const rowBytesMax = 4 * (1 + textBytesMax) + 4 * 8 + 1
 const asciiMax = 0x7f
 const slash = 0x2f
-// A position after the end of every value: the fields that follow are no fields, so the end is a wrong one.
+// A position after the end of every value. Fields read from there are invalid, so the check of the final position fails.
 const nowhere = 2 ** 30
 const noReward = 0
 const someReward = 2

@@ -10,7 +10,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { noSecretHash, verifySecret } from '../../shared/api-keys/credentials.ts'
 import type { ApiKey } from './key-ring.ts'
 
-/** If the key is `undefined`, both take the same steps as for a wrong secret, and return false. */
+/** If the key is `undefined`, both functions do the same work as for a wrong secret, and return false. */
 export interface SecretVerifier {
   /** Whether the secret belongs to the key. */
   (known: ApiKey | undefined, secret: string): boolean
@@ -36,8 +36,9 @@ export function createSecretVerifier(pepper: string): SecretVerifier {
   /** Writes the secret into `presented`. Returns whether it could be remembered. */
   function frame(secret: string): boolean {
     presented.fill(0)
-    const isShort = secret.length <= secretLengthMax
-    const isFramed = presented.write(secret, 0, secretLengthMax) === secret.length && isShort
+    // Not the number of bytes that `write` returns: of a longer text it may be that of a part.
+    const isFramed = secret.length <= secretLengthMax && Buffer.byteLength(secret) === secret.length
+    presented.write(secret, 0, secretLengthMax)
     presented[secretLengthMax] = isFramed ? secret.length : unframed
     return isFramed
   }

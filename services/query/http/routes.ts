@@ -27,7 +27,10 @@ export function addRoutes(
   app: FastifyInstance,
   { reader, stats, cached, responder, direct }: RouteDependencies,
 ): void {
-  /** Answers with the entry of this key. Once it is found, the parameters are logged, and the target is remembered. */
+  /**
+   * Answers with the entry of this key. Once the entry is found, the parameters go to the log, and later requests for this target
+   * can be answered directly.
+   */
   function answer(
     request: FastifyRequest,
     reply: FastifyReply,

@@ -8,7 +8,8 @@
  *
  * A refresh reads a campaign only if the index has it with another moment of change, because the changes of the last
  * seconds are found by every refresh until the watermark has passed them. It never blocks the event loop for long: it reads
- * and adds the campaigns in parts. A list that is made between two parts has some of the changes after its watermark.
+ * and adds the campaigns in parts. A list that is made between two parts may have changes after its watermark:
+ * the next poll delivers them again.
  *
  * If the number of campaigns differs from the tables several times in a row, the index is loaded again. That finds what
  * left no change behind, for example when a rebuilt table was swapped in. Until the index is loaded, and while there

@@ -3,9 +3,10 @@
  * ends, so no request waits for the seconds that it takes. The first one is computed before the service listens.
  *
  * Promises:
- * - an answer is never older than the cache period: what was computed ahead ends one period after it was computed, not after
- *   it was first shown;
- * - processes that share a cache share the computation; a process that starts computes once by itself;
+ * - an answer is never older than the cache period: an entry expires one period after it was computed, however late it is first
+ *   served;
+ * - processes that share a cache share the computation, if it takes no longer than the lock of the cache; of a longer one, several
+ *   processes may each do their own. A process that starts computes once by itself;
  * - if a computation fails, it is tried again after a pause. Until one succeeds, requests compute, as without this module:
  *   while ClickHouse is away, they get what is cached, and then an error.
  *
@@ -48,8 +49,8 @@ export const aheadPledgesMin = 1_000_000
 
 // The service listens after that time, whatever has become of the first computation.
 const startMsMax = 5_000
-// A computation begins this share of the period before its end, or up to twice of it: the process that begins first computes
-// for all.
+// A computation begins one to two of these shares of the period before the entry expires: the process that begins first
+// computes for all.
 const leadShare = 1 / 10
 const retryShare = 1 / 40
 const pauseMsMin = 1_000

@@ -85,9 +85,11 @@ describe('private values', () => {
     await vi.waitFor(async () => expect(await isDrained()).toBe(true), 20_000)
   }
 
+  /** Without views that have parameters: they have no columns, and show rows of a table that is searched. */
   async function tablesOf(database: string): Promise<string[]> {
     const rows = await model.tables.rows<{ name: string }>({
-      query: 'SELECT name FROM system.tables WHERE database = {database:String} ORDER BY name',
+      query:
+        'SELECT DISTINCT table AS name FROM system.columns WHERE database = {database:String} ORDER BY name',
       query_params: { database },
     })
     return rows.map(({ name }) => name)
@@ -145,6 +147,7 @@ describe('private values', () => {
     await project([campaignEvent({ ...stateFull('SHOWN'), campaign_id: 'a' })])
     expect(await placesOf('SHOWN')).toEqual([
       'model.campaign_ledger',
+      'model.campaign_pages',
       'model.campaigns',
       // The history keeps the category.
       'model.history_days',

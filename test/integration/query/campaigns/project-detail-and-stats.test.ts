@@ -29,7 +29,16 @@ describe('GET /projects/{slug}', () => {
       campaignRow('moved', { slug: 'elsewhere' }),
     ])
     const answers = []
-    for (const slug of ['unknown', 'slug-gone', 'slug-moved', '%20', "'%20OR%201=1"]) {
+    for (const slug of [
+      'unknown',
+      'slug-gone',
+      'slug-moved',
+      '%20',
+      "'%20OR%201=1",
+      'a%09b',
+      'a%0Ab',
+      '%5CN',
+    ]) {
       answers.push((await ask(`/projects/${slug}`, 404)).body)
     }
     expect(new Set(answers).size).toBe(1)
@@ -37,7 +46,7 @@ describe('GET /projects/{slug}', () => {
   })
 
   it('finds a campaign by a slug with any characters', async () => {
-    const slug = "çok güzel/'\\"
+    const slug = "çok\tgüzel\n/'\\"
     await store().putCampaigns([campaignRow('c1', { slug })])
     expect((await ask(`/projects/${encodeURIComponent(slug)}`)).json.data.slug).toBe(slug)
   })

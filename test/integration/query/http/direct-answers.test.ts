@@ -216,6 +216,6 @@ describe('a service with direct answers', () => {
       { numRuns: 20 },
     )
     // Otherwise this has compared the app with itself.
-    expect(saved).toBeGreaterThan(20)
+    expect(saved).toBeGreaterThan(0)
   })
 })

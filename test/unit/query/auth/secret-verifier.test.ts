@@ -7,19 +7,35 @@ import { hashSecret } from '../../../../services/shared/api-keys/credentials.ts'
 // As long as a secret that is remembered can be.
 const long = 'r'.repeat(127)
 
+// One character takes two bytes, so the last one does not fit, and both begin with the same 127 bytes.
+const cut = { right: `\u00e9${'r'.repeat(125)}a`, wrong: `\u00e9${'r'.repeat(125)}b` }
+
 const keyOf = (secret: string): ApiKey => ({ key: 'k', secretHash: hashSecret('pepper', secret), scopes: [] })
 
 describe('the verifier of secrets', () => {
   it('agrees with the stored hash for any sequence of secrets', () => {
     const secrets = fc.constantFrom(
-      ...['right', 'wrong', '', 'right ', 'Right', 'right\0', '\u0172ight', long, `${long}r`],
+      ...[
+        'right',
+        'wrong',
+        '',
+        'right ',
+        'Right',
+        'right\0',
+        '\u0172ight',
+        long,
+        `${long}r`,
+        cut.right,
+        cut.wrong,
+      ],
     )
-    const known = fc.constantFrom('first', 'second', 'long', 'longer', 'other letters', 'unknown')
+    const known = fc.constantFrom('first', 'second', 'long', 'longer', 'cut', 'other letters', 'unknown')
     const right: Record<string, string> = {
       first: 'right',
       second: 'Right',
       long,
       longer: `${long}r`,
+      cut: cut.right,
       'other letters': '\u0172ight',
     }
     fc.assert(

@@ -110,7 +110,7 @@ describe('on a cluster', () => {
 
   test('the views read the whole tables, and a subquery over them is answered once', () => {
     const views = statements.filter(statement => statement.startsWith('CREATE OR REPLACE VIEW'))
-    expect(views).toHaveLength(21)
+    expect(views).toHaveLength(23)
     for (const view of views) {
       expect(view).toMatch(/FROM pledgeview_all\.(?:campaigns|stamp_floor|api_keys|history_\w+)\b/)
       expect(view).not.toMatch(/\bpledgeview\./)
