@@ -30,7 +30,7 @@ export interface ServerAnswer {
 
 const seed = 'bench'
 
-// As the service writes its log, but nobody reads it.
+// As the service writes its log, but to a stream that is not read.
 const logger = createLogger('warn', '/dev/null')
 const service = await startEmbeddedService({
   directory: openDataDirectory(benchInput<ApiServiceInput>().directory),

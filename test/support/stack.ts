@@ -76,7 +76,7 @@ export async function startLocalServices({
     )
     const clickHouse = await kept(
       'ClickHouse',
-      // A server that is told of more servers may connect to others. Here there are no more.
+      // `more` also lifts the block of outgoing connections. It may be empty.
       () => startClickHouse(mayClickHouseConnect ? { more: {} } : {}),
       server => server.stop(),
     )

@@ -1,4 +1,4 @@
-/** The answer from a cache entry. It is the same whoever sends it: the app, or a direct answer. */
+/** The answer from a cache entry. The app and the direct answers send the same one. */
 import type { ServerResponse } from 'node:http'
 import type { CacheEntry } from '../cache/response-cache.ts'
 import type { Admission } from './admission.ts'

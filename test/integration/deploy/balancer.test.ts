@@ -27,7 +27,7 @@ describe('in front of two query processes', () => {
   const processes = new Map<string, ServiceProcess>()
   const pepper = randomBytes(32).toString('hex')
 
-  /** A query process at an address of its own. It believes the balancer, and nobody else. */
+  /** A query process at an address of its own. It trusts only the balancer's X-Forwarded-For. */
   async function start(host: string): Promise<void> {
     const started = await startProcess(['query'], {
       PLEDGEVIEW_HOST: host,

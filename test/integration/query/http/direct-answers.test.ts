@@ -1,4 +1,4 @@
-/** Direct answers: nobody can tell them from the app's, except by their speed. */
+/** Direct answers: a client gets the same bytes as from the app. */
 import { channel } from 'node:diagnostics_channel'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
