@@ -36,7 +36,6 @@ export function page(options: PageOptions): string {
 ${description && html`<meta name="description" content="${description}">`}
 <title>${title}${path === '/' ? '' : ' · Pledgeview'}</title>
 <link rel="icon" href="/static/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/static/pico.css">
 <link rel="stylesheet" href="/static/portal.css">
 <script src="/static/portal.js" defer></script>
 ${scripts.map(script => html`<script src="/static/${script}" defer></script>`)}

@@ -1,5 +1,6 @@
 /** The portal's own files under `/static`: styles, scripts, icon. Nothing comes from other hosts. */
-import { dirname } from 'node:path'
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import fastifyStatic from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
@@ -10,7 +11,7 @@ const pico = fileURLToPath(import.meta.resolve('@picocss/pico/css/pico.classless
 // A file that changed with a new version is there within this time.
 const maxAgeSeconds = 300
 
-/** Serves the folder `static`, and Pico as `/static/pico.css`. */
+/** Serves the folder `static`. Its `portal.css` comes with Pico in front. */
 export async function addStaticFiles(app: FastifyInstance): Promise<void> {
   const headers = {
     cacheControl: true,
@@ -19,5 +20,14 @@ export async function addStaticFiles(app: FastifyInstance): Promise<void> {
     dotfiles: 'deny',
   } as const
   await app.register(fastifyStatic, { root: folder, prefix: '/static/', ...headers })
-  app.get('/static/pico.css', (_request, reply) => reply.sendFile('pico.classless.min.css', dirname(pico)))
+
+  // One file, not two: with Pico alone a browser asks for Pico's pictures, which the content security policy refuses.
+  // It does so when something asks for a layout before the second file is there.
+  const style = `${await readFile(pico, 'utf8')}\n${await readFile(`${folder}portal.css`, 'utf8')}`
+  const etag = `"${createHash('sha256').update(style).digest('base64url')}"`
+  app.get('/static/portal.css', (request, reply) => {
+    reply.header('cache-control', `public, max-age=${maxAgeSeconds}`).header('etag', etag)
+    if (request.headers['if-none-match'] === etag) return reply.code(304).send()
+    return reply.type('text/css; charset=utf-8').send(style)
+  })
 }

@@ -36,3 +36,21 @@ test('an unknown page is a page', async () => {
   expect(text).not.toContain('<script>alert')
   expect(text).toContain('<h1>Not found</h1>')
 })
+
+test('a page has one style sheet, whole from the start: half of it would ask for what the policy refuses', async () => {
+  portal = await startTestPortal()
+  const browser = portal.browser()
+  const { text } = await browser.get('/')
+  expect([...text.matchAll(/<link rel="stylesheet" href="([^"]+)">/g)].map(([, href]) => href)).toEqual([
+    '/static/portal.css',
+  ])
+  const style = await browser.get('/static/portal.css')
+  expect(style.headers.get('content-type')).toBe('text/css; charset=utf-8')
+  // Pico's rules come first, so that the portal's own win.
+  expect(style.text.indexOf('Pico CSS')).toBeGreaterThan(-1)
+  expect(style.text.indexOf('Pico CSS')).toBeLessThan(style.text.indexOf('--pico-icon-date: none'))
+  const again = await fetch(`${portal.url}/static/portal.css`, {
+    headers: { 'if-none-match': style.headers.get('etag') ?? '' },
+  })
+  expect([again.status, await again.text()]).toEqual([304, ''])
+})
