@@ -19,10 +19,13 @@ import {
 // ClickHouse itself ends a query before this.
 const graceSeconds = 5
 const watchMs = 1_000
+// A workload is written to disk. Only a disk that stands still takes longer.
+const workloadMsMax = 30_000
 
 /** Creates the workloads. They are lost when the server ends. */
 export async function boundAnalysts(configuration: ServerConfiguration): Promise<void> {
-  for (const statement of workloadStatements(configuration)) await ask(configuration, statement)
+  for (const statement of workloadStatements(configuration))
+    await ask(configuration, statement, workloadMsMax)
 }
 
 /** Kills queries that exceed a bound, until the signal aborts. Does nothing while the server is away. */

@@ -113,10 +113,11 @@ async function untilExplained(said: string, logged: () => string): Promise<void>
   while (!isExplained(said, logged()) && performance.now() < deadline) await sleep(lookMs)
 }
 
-/** Runs a statement as the program's user. Throws if the server does not answer or refuses it. */
+/** Runs a statement as the program's user. Throws if the server does not answer within `msMax` or refuses it. */
 export async function ask(
   { httpPort, programPassword }: Pick<ServerConfiguration, 'httpPort' | 'programPassword'>,
   statement: string,
+  msMax = askMsMax,
 ): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${httpPort}/`, {
     method: 'POST',
@@ -124,7 +125,7 @@ export async function ask(
       Authorization: `Basic ${Buffer.from(`${programUser}:${programPassword}`).toString('base64')}`,
     },
     body: statement,
-    signal: AbortSignal.timeout(askMsMax),
+    signal: AbortSignal.timeout(msMax),
   })
   const text = await response.text()
   if (!response.ok) throw new Error(text.trim())

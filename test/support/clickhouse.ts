@@ -95,7 +95,8 @@ export interface OwnTables {
 /** The tables of a server with nothing in it, or of that of a data directory. */
 export async function openOwnTables(options: ClickHouseOptions = {}): Promise<OwnTables> {
   const clickHouse = await startClickHouse(options)
-  const tables = openTables(settingsFor(clickHouse))
+  // As the program waits: on a busy disk, a statement may be silent for long.
+  const tables = openTables({ ...settingsFor(clickHouse), silenceMsMax: 30_000 })
   return {
     tables,
     clickHouse,

@@ -23,9 +23,12 @@ const bounds = analystBounds({ memoryBytesMax, cores: availableParallelism(), da
 const waits = { timeout: 60_000, interval: 20 }
 const campaigns = 20_000
 const analystsAtOnce = 20
-/** A set of 20 million numbers takes more than a quarter of the memory, and is held for two seconds. */
-const holdsMemory =
-  'SELECT sum(sleepEachRow(0.04)) FROM numbers(60) WHERE number IN (SELECT number FROM numbers(20000000))'
+/**
+ * A set of 20 million numbers takes more than a quarter of the memory, and is held for 24 seconds: longer than the watch of a
+ * busy machine takes for a look.
+ */
+const holdsMemory = `SELECT sum(sleepEachRow(0.04)) FROM (SELECT number FROM numbers(600) SETTINGS max_block_size = 10)
+  WHERE number IN (SELECT number FROM numbers(20000000))`
 const lifted = ['workload', ...bounds.map(({ name }) => name)]
   .filter(name => name !== 'max_execution_time')
   .map(name => `${name} = DEFAULT`)

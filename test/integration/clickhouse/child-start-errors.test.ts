@@ -40,7 +40,8 @@ describe('ClickHouse’s server does not start, and gives the reason,', () => {
     await once(taker, 'close')
     const { message } = await failureOf({ httpPort: takenPort, nativePort: takenPort })
     expect(message).toBe(`port ${takenPort} is taken`)
-    taker.listen(takenPort, '127.0.0.1')
+    // For the end of the test. Another process may have taken the port meanwhile.
+    taker.listen(0, '127.0.0.1')
     await once(taker, 'listening')
   })
 

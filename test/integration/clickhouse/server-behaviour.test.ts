@@ -55,8 +55,9 @@ describe('on a server', () => {
     })
 
     test('fails run, after progress headers', async () => {
-      const late = open({ silenceMsMax: 300 }).run({
-        query: `SELECT number, sleepEachRow(0.1), throwIf(number = 10) ${slowly}`,
+      // Shorter than the statement, but longer than a busy machine stands still.
+      const late = open({ silenceMsMax: 3_000 }).run({
+        query: `SELECT number, sleepEachRow(0.5), throwIf(number = 10) ${slowly}`,
       })
       await expect(late).rejects.toMatchObject({
         type: 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',

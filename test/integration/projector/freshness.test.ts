@@ -113,6 +113,14 @@ async function scrape({ service, metrics }: Projector): Promise<Record<string, n
   )
 }
 
+/** A scrape for which ClickHouse answered in time. On a busy machine it may take longer than a scrape waits for it. */
+async function answeredScrape(projector: Projector): Promise<Record<string, number>> {
+  for (;;) {
+    const values = await scrape(projector)
+    if (values.clickhouse_up === 1) return values
+  }
+}
+
 const drained = ({ service }: Projector) => expect.poll(() => service.isDrained()).toBe(true)
 /** A reader that holds no partition with records. */
 const nothing: EventReader['poll'] = async ({ waitMsMax }, signal) => {
@@ -126,8 +134,8 @@ test('freshness grows while the fold is stuck, and is 0 once everything is visib
   const projector = start('run')
   await writer.append([campaign('a')])
   await drained(projector)
-  const before = await scrape(projector)
-  expect(before).toMatchObject({ freshness_seconds: 0, [campaignLag]: 0, is_leader: 1, clickhouse_up: 1 })
+  const before = await answeredScrape(projector)
+  expect(before).toMatchObject({ freshness_seconds: 0, [campaignLag]: 0, is_leader: 1 })
   expect(before.projector_running).toBe(1)
 
   isBroken = isFoldRecord
@@ -166,7 +174,7 @@ test('lag and freshness grow while ClickHouse is away, and an event that was vis
 
   isBroken = () => false
   await drained(projector)
-  expect(await scrape(projector)).toMatchObject({ freshness_seconds: 0, [campaignLag]: 0, clickhouse_up: 1 })
+  expect(await answeredScrape(projector)).toMatchObject({ freshness_seconds: 0, [campaignLag]: 0 })
 })
 
 test('what a projector wrote that has died since counts in the freshness of the leader', async () => {
@@ -218,11 +226,11 @@ test('a rebuild that is under way has its phase and the time since its last sign
   const detail = { request, phaseMs: {} } as RebuildDetail
   const state = { id: 'r', run: 'rebuilder', detail }
   await writeRebuild(model.tables, databases, { ...state, phase: 'folding' })
-  const present = await scrape(projector)
+  const present = await answeredScrape(projector)
   expect(present[phase]).toBe(1)
   await expect.poll(async () => (await scrape(projector))[silence]).toBeGreaterThan(0)
   await writeRebuild(model.tables, databases, { ...state, phase: 'rebuilt' })
-  const ended = await scrape(projector)
+  const ended = await answeredScrape(projector)
   expect(ended[phase]).toBeUndefined()
   expect(ended[silence]).toBe(0)
 })

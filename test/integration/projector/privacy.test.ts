@@ -82,7 +82,8 @@ describe('private values', () => {
 
   async function project(events: readonly ChangeEvent[], more: readonly NewRecord[] = []): Promise<void> {
     await writer.append([...events.map(newRecordOf), ...more])
-    await vi.waitFor(async () => expect(await isDrained()).toBe(true), 20_000)
+    // Only a hang takes this long.
+    await vi.waitFor(async () => expect(await isDrained()).toBe(true), 60_000)
   }
 
   /** Without views that have parameters: they have no columns, and show rows of a table that is searched. */

@@ -5,7 +5,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readExamples } from '../../../services/portal/data/examples.ts'
 import { createDataPicturesReader } from '../../../services/portal/data/pictures.ts'
-import { sleep } from '../../../services/shared/sleep.ts'
 import { holdTablesIdentity } from '../../../services/shared/tables/identity.ts'
 import { migrate } from '../../../services/shared/tables/migrate.ts'
 import { defaultDatabases } from '../../../services/shared/tables/port.ts'
@@ -16,6 +15,7 @@ import { type Answer, answers, type Cell } from '../../support/examples/answers.
 import { historyAnswers } from '../../support/examples/history-answers.ts'
 import { fillHistory } from '../../support/examples/history-rows.ts'
 import { dayMs, type ExampleWorld, exampleWorld } from '../../support/examples/world.ts'
+import { awayFromMidnight } from '../../support/midnight.ts'
 import { createIngest, createTestFoldWorker } from '../../support/model-tables.ts'
 
 const campaigns = 300
@@ -28,8 +28,7 @@ let own: OwnTables
 let world: ExampleWorld
 
 beforeAll(async () => {
-  const left = dayMs - (Date.now() % dayMs)
-  if (left < lastSecondsMs) await sleep(left)
+  await awayFromMidnight(lastSecondsMs)
   own = await openOwnTables({ analyst: { password: '' } })
   const { tables } = own
   await migrate(tables, defaultDatabases)

@@ -68,7 +68,7 @@ describe('the shards of a cluster', () => {
     for (const { tables } of shards) await tables.insert(batchLog())
     folding.noteBatch({ isUrgent: false })
     expect(folding.isDone()).toBe(false)
-    await vi.waitFor(() => expect(folding.isDone()).toBe(true), { timeout: 20_000, interval: 20 })
+    await vi.waitFor(() => expect(folding.isDone()).toBe(true), { timeout: 60_000, interval: 20 })
     const campaigns = await Promise.all(
       shards.map(({ tables, databases }) =>
         tables.rows({ query: `SELECT campaign_id FROM ${databases.views}.campaigns` }),

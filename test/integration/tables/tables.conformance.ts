@@ -17,7 +17,6 @@ export interface OpenTables {
 
 // Half of what one ClickHouse block may sleep. That is long compared to everything else in these tests.
 const slowSeconds = 1.5
-const slow = `SELECT sleep(${slowSeconds})`
 
 export function describeTables(name: string, open: () => Promise<OpenTables>): void {
   describe(`tables: ${name}`, () => {
@@ -68,7 +67,9 @@ function describeConcurrency(tables: () => Tables, freshTable: FreshTable): void
   test('an aborted wait ends at once, and nothing queues up behind the statement that goes on', async () => {
     const table = await freshTable('n UInt32')
     const abort = new AbortController()
-    const query = `INSERT INTO ${table} ${slow} SETTINGS async_insert = 0`
+    // It outlasts the dozen statements after it on any machine.
+    const slow = 'SELECT sleepEachRow(1) FROM numbers(20)'
+    const query = `INSERT INTO ${table} ${slow} SETTINGS max_block_size = 1, async_insert = 0`
     const waits = tables().run({ query }, { signal: abort.signal })
     abort.abort()
     await expect(waits).rejects.toBeInstanceOf(Error)

@@ -57,16 +57,19 @@ describe('ClickHouse over HTTP', () => {
   })
 
   test('keeps a statement that works for longer than it may be silent', async () => {
-    const impatient = openTables({ ...settingsFor(clickHouse), silenceMsMax: 300 })
+    // Shorter than the statements, but longer than a busy machine stands still.
+    const impatient = openTables({ ...settingsFor(clickHouse), silenceMsMax: 3_000 })
     await impatient.run({ query: 'CREATE TABLE slow (n UInt8) ENGINE = MergeTree ORDER BY n' })
-    const slowly = 'FROM numbers(10) SETTINGS max_block_size = 1, async_insert = 0'
-    await impatient.run({ query: `INSERT INTO slow SELECT sleepEachRow(0.1) ${slowly}` })
-    const late = impatient.run({ query: `SELECT throwIf(sleepEachRow(0.1) = 0 AND number = 8) ${slowly}` })
-    await expect(late).rejects.toMatchObject({
-      type: 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
-      retryable: false,
-    })
-    expect(await tables.rows({ query: 'SELECT count() AS rows FROM slow' })).toEqual([{ rows: 10 }])
+    const slowly = 'FROM numbers(60) SETTINGS max_block_size = 1, async_insert = 0'
+    const late = impatient.run({ query: `SELECT throwIf(sleepEachRow(0.1) = 0 AND number = 55) ${slowly}` })
+    await Promise.all([
+      impatient.run({ query: `INSERT INTO slow SELECT sleepEachRow(0.1) ${slowly}` }),
+      expect(late).rejects.toMatchObject({
+        type: 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
+        retryable: false,
+      }),
+    ])
+    expect(await tables.rows({ query: 'SELECT count() AS rows FROM slow' })).toEqual([{ rows: 60 }])
     await impatient.close()
   })
 

@@ -185,8 +185,10 @@ describe('the fence of the fold', () => {
       seed = (seed * 16_807) % 2_147_483_647
       return seed / 2_147_483_647
     }
+    // On a busy machine a statement takes as long as the pauses. Two workers could then meet at every one of their attempts.
+    const longer = (ms: number) => sleep(8 * ms)
     const foldWorkers = ['a', 'b', 'c', 'd', 'e'].map(
-      holder => createTestFoldWorker(model.tables, databases, { holder, random, sleep }).foldWorker,
+      holder => createTestFoldWorker(model.tables, databases, { holder, random, sleep: longer }).foldWorker,
     )
     await Promise.allSettled(foldWorkers.map(foldWorker => foldWorker.acquireLeadership()))
     await ingest([campaignEvent({ campaign_id: 'a' })])

@@ -17,6 +17,8 @@ import {
 import { newRecordOf, noEvent, pledgeEvent, smallWorld } from '../../../support/sample-events.ts'
 
 const world = smallWorld()
+// Only a hang takes this long, also while a slow disk holds up every insert.
+const soon = { timeout: 60_000 }
 const worldEnds = { 'campaigns/0': 2, 'pledges/0': 2, 'api-keys/0': 1 }
 
 function recordsOf(events: readonly ChangeEvent[]): NewRecord[] {
@@ -68,7 +70,7 @@ describe('the ingest loop while ClickHouse fails', () => {
       })
       log.append([...recordsOf(world), noEvent])
       const running = start({ reader: log.reader, tables })
-      await vi.waitFor(() => expect(log.committed()).toEqual({ ...worldEnds, 'pledges/0': 3 }), 10_000)
+      await vi.waitFor(() => expect(log.committed()).toEqual({ ...worldEnds, 'pledges/0': 3 }), soon)
       await running.stop()
       const nothing = { 'campaigns/0': 0, 'pledges/0': 0, 'api-keys/0': 0 }
       expect(committedMeanwhile).toEqual([nothing, nothing, nothing])
@@ -138,10 +140,10 @@ describe('the ingest loop while ClickHouse fails', () => {
       },
     })
     const running = start({ reader: log.reader, tables, settings: { batchRecordsMax: 10 } })
-    await vi.waitFor(() => expect(running.retries.length).toBeGreaterThan(3), 10_000)
+    await vi.waitFor(() => expect(running.retries.length).toBeGreaterThan(3), soon)
     expect(log.delivered()).toBe(20)
     isAway = false
-    await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 100 }), 10_000)
+    await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 100 }), soon)
     await running.stop()
     expect(log.delivered()).toBe(100)
   })
@@ -155,7 +157,7 @@ describe('the ingest loop while ClickHouse fails', () => {
       },
     })
     const running = start({ reader: log.reader, tables })
-    await vi.waitFor(() => expect(running.retries.length).toBeGreaterThan(0), 10_000)
+    await vi.waitFor(() => expect(running.retries.length).toBeGreaterThan(0), soon)
     await expect(running.stop()).rejects.toThrow('lost')
     expect(log.commits).toEqual([])
   })

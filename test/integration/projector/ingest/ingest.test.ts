@@ -25,6 +25,8 @@ import {
 } from '../../../support/sample-events.ts'
 
 const world = smallWorld()
+// Only a hang takes this long, also while a slow disk holds up every insert.
+const soon = { timeout: 60_000 }
 const worldEnds = { 'campaigns/0': 2, 'pledges/0': 2, 'api-keys/0': 1 }
 
 function recordsOf(events: readonly ChangeEvent[]): NewRecord[] {
@@ -83,10 +85,7 @@ describe('the ingest loop', () => {
     const noKey: NewRecord = { topic: 'campaigns', key: null, value: Buffer.from('x') }
     log.append([noKey, ...recordsOf(world.slice(0, 2)), noEvent, negative, ...recordsOf(world.slice(2))])
     const running = start({ reader: log.reader, tables: model.tables })
-    await vi.waitFor(
-      () => expect(log.committed()).toMatchObject({ 'campaigns/0': 3, 'pledges/0': 4 }),
-      10_000,
-    )
+    await vi.waitFor(() => expect(log.committed()).toMatchObject({ 'campaigns/0': 3, 'pledges/0': 4 }), soon)
     await running.stop()
     expect(log.rejects).toMatchObject([
       { record: { ...noKey, offset: 0 }, reason: expect.stringContaining('no key') },
@@ -106,7 +105,7 @@ describe('the ingest loop', () => {
       },
     })
     const running = start({ reader: log.reader, tables })
-    await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), 10_000)
+    await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), soon)
     await running.stop()
     expect(rowsThen).toEqual([[2, 2, 1, 0]])
   })
@@ -115,7 +114,7 @@ describe('the ingest loop', () => {
     const log = createMemoryLog()
     log.append([noEvent, noEvent])
     const running = start({ reader: log.reader, tables: model.tables })
-    await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 2 }), 10_000)
+    await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 2 }), soon)
     await running.stop()
     expect(log.rejects).toHaveLength(2)
   })
@@ -137,7 +136,7 @@ describe('the ingest loop', () => {
       tables: model.tables,
       circuitBreaker: { rejectsMin: 3, shareMax: 0.5, windowRecords: 4 },
     })
-    await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), 10_000)
+    await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), soon)
     const before = await ledgerRows()
     log.append([noEvent, noEvent, noEvent, newRecordOf(campaignEvent({ campaign_id: 'c' }))])
     await expect(running.done).rejects.toBeInstanceOf(TooManyRejects)
@@ -160,7 +159,7 @@ describe('the ingest loop', () => {
       },
     })
     const running = start({ reader: log.reader, tables })
-    await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), 10_000)
+    await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), soon)
     await running.stop()
     expect(log.refusedCommits()).toBe(1)
     expect(log.commits.map(({ assignment }) => assignment)).toEqual(['2'])
@@ -185,9 +184,9 @@ describe('the ingest loop', () => {
     const running = start({
       reader,
       tables: model.tables,
-      settings: { batchMsMax: 2_000, batchRecordsMax: 5 },
+      settings: { batchMsMax: 60_000, batchRecordsMax: 5 },
     })
-    await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), 10_000)
+    await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), soon)
     await running.stop()
     expect(log.refusedCommits()).toBe(1)
     expect(running.batches.map(({ assignment, records }) => [assignment, records])).toEqual([
@@ -221,12 +220,12 @@ describe('the ingest loop', () => {
       },
     }
     const running = start({ reader, tables, settings: { idleMsMax: 10_000 } })
-    await vi.waitFor(() => expect(order).toEqual(['write 1']), 10_000)
+    await vi.waitFor(() => expect(order).toEqual(['write 1']), soon)
     log.append(recordsOf([pledgeEvent({ campaign_id: 'a', pledge_id: 'second' })]))
-    await vi.waitFor(() => expect(log.delivered()).toBe(2), 10_000)
+    await vi.waitFor(() => expect(log.delivered()).toBe(2), soon)
     expect(order).toEqual(['write 1'])
     release()
-    await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 2 }), 10_000)
+    await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 2 }), soon)
     await running.stop()
     expect(order).toEqual(['write 1', 'commit 1', 'write 2', 'commit 2'])
   })
@@ -235,7 +234,7 @@ describe('the ingest loop', () => {
     const log = createMemoryLog()
     log.append(recordsOf(world))
     const running = start({ reader: log.reader, tables: model.tables, settings: { batchMsMax: 60_000 } })
-    await vi.waitFor(() => expect(log.delivered()).toBe(world.length), 10_000)
+    await vi.waitFor(() => expect(log.delivered()).toBe(world.length), soon)
     expect(log.commits).toEqual([])
     await running.stop()
     expect(log.committed()).toEqual(worldEnds)
@@ -253,10 +252,10 @@ describe('the ingest loop', () => {
     const running = start({ reader: log.reader, tables: model.tables })
     await vi.waitFor(
       () => expect(log.committed()).toEqual({ 'campaigns/3': 1, 'campaigns/5': 8, 'pledges/1': 2 }),
-      10_000,
+      soon,
     )
     log.skip('pledges', 1, 3)
-    await vi.waitFor(() => expect(log.committed()).toMatchObject({ 'pledges/1': 5 }), 10_000)
+    await vi.waitFor(() => expect(log.committed()).toMatchObject({ 'pledges/1': 5 }), soon)
     await running.stop()
   })
 
@@ -268,7 +267,7 @@ describe('the ingest loop', () => {
     const log = createMemoryLog()
     log.append(recordsOf(world), { appendedAt })
     const running = start({ reader: log.reader, tables: model.tables })
-    await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), 10_000)
+    await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), soon)
     await running.stop()
   })
 
@@ -295,7 +294,7 @@ describe('the ingest loop', () => {
     const running = start({ reader: log.reader, tables: model.tables })
     await vi.waitFor(
       () => expect(log.committed()).toEqual({ 'campaigns/0': ids.length, 'pledges/0': ids.length ** 2 }),
-      10_000,
+      soon,
     )
     await running.stop()
     expect(await foldedReading()).toEqual(expectedReading(readModelOf(events)))

@@ -160,7 +160,7 @@ describe('headers', () => {
     const startedAt = performance.now()
     expect(await decodeBatches(batch, nothing())).toHaveLength(2)
     // Quadratic decoding takes half an hour.
-    expect(performance.now() - startedAt).toBeLessThan(5_000)
+    expect(performance.now() - startedAt).toBeLessThan(60_000)
   })
 })
 
