@@ -168,7 +168,8 @@ describe('clickhouse-go over the native port', () => {
   test('cancels a query, which then ends on the server', () => {
     const { query, nextAfterMs } = seen().cancelled
     expect(query?.message).toContain('context canceled')
-    expect(nextAfterMs).toBeLessThan(5_000)
+    // The cancelled query would take 19 s more.
+    expect(nextAfterMs).toBeLessThan(15_000)
   })
 
   // Grafana's deadline is 60 s. The driver turns it into max_execution_time = 65.

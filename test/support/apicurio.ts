@@ -6,10 +6,11 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
+import { keep } from './kafka/jars.ts'
 import type { Requirement } from './requirements.ts'
 
 const version = '2.6.13.Final'
@@ -19,7 +20,8 @@ const cacheFolder = new URL('../../node_modules/.cache/pledgeview/', import.meta
 /** The folder in which `apicurioRegistry` puts it. */
 export const apicurioFolder = join(cacheFolder, `apicurio-registry-${version}`)
 const fetchMsMax = 240_000
-const startMsMax = 60_000
+// Only a hang takes this long: it takes some seconds, on a machine that has nothing else to do.
+const startMsMax = 150_000
 const saidLinesMax = 40
 
 export interface Apicurio {
@@ -105,7 +107,7 @@ async function fetchRegistry(): Promise<void> {
     const parameters = [`-Dartifact=${artifact}`, `-DoutputDirectory=${part}`]
     // Run in the temporary folder: without a project the goal leaves files in its working directory.
     await run('mvn', ['--batch-mode', unpackGoal, ...parameters], work)
-    if (!existsSync(apicurioFolder)) renameSync(part, apicurioFolder)
+    keep(part, apicurioFolder)
   } finally {
     rmSync(work, { recursive: true, force: true })
   }

@@ -63,7 +63,8 @@ export function startProjector({
       return values.find(({ labels }) => labels.stage === 'schemas')?.value ?? 0
     },
     async drained() {
-      await vi.waitFor(async () => expect(await service.isDrained()).toBe(true), 20_000)
+      // Only a hang takes this long.
+      await vi.waitFor(async () => expect(await service.isDrained()).toBe(true), 60_000)
     },
   }
 }

@@ -10,6 +10,7 @@ import { type ClickHouse, startClickHouse } from './clickhouse.ts'
 import { type Addresses, type Deployment, deploy } from './deployment.ts'
 import { type KafkaBroker, startKafka } from './kafka/broker.ts'
 import { type KafkaVersion, kafkaRequirement } from './kafka/jars.ts'
+import { killedOften } from './kafka/test-properties.ts'
 import { type RedisProcess, redisProgram, startRedis } from './redis.ts'
 import type { Requirement } from './requirements.ts'
 
@@ -71,7 +72,7 @@ export async function startLocalServices({
     // One after the other, so that all services that have started are known if one fails.
     const kafka = await kept(
       `Kafka ${kafkaVersion}`,
-      () => startKafka(kafkaVersion),
+      () => startKafka(kafkaVersion, killedOften),
       broker => broker.stop(),
     )
     const clickHouse = await kept(

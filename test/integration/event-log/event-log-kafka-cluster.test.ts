@@ -153,7 +153,8 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
     beforeEach(() => makeTopics(settings))
 
     test('and come back, killed: nothing that was confirmed is lost, and reader and writer go on', async () => {
-      const writer = await openWriter(settings)
+      // By default it gives up after about 20 s, and a busy machine may need longer to start the broker.
+      const writer = await openWriter({ ...settings, retriesMax: 40 })
       const reader = await openReader(settings)
       await writer.append(numbered(0, 100))
       await commitAll(reader, await deliveriesOf(reader, 100))
@@ -167,7 +168,7 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
 
     test('for longer than a reader waits, which then says so', async () => {
       const { address, proxy } = broker().proxied
-      const reader = await openReader({ ...settings, brokers: [address], outageMsMax: 1_500, retriesMax: 1 })
+      const reader = await openReader({ ...settings, brokers: [address], outageMsMax: 5_000, retriesMax: 1 })
       proxy.cut()
       try {
         const polling = async () => {

@@ -39,7 +39,7 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       const reader = await openReader(settings)
       const deliveries = await deliveriesOf(reader, 100)
       // Nothing but time can show it: the group would have forgotten a reader that it had not heard of meanwhile.
-      await delay(2 * sessionMs)
+      await delay(1.5 * sessionMs)
       await commitAll(reader, deliveries)
       expect(await committed()).toBe(100)
       await writer.append(numbered(100, 10))
@@ -210,14 +210,9 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       const holder = await openReader(settings)
       await recordsOf(holder, 60)
       await deleteBefore(60)
-      const failures = await Promise.all([
-        openReader(settings).then(
-          reader => failureOf(reader),
-          cause => cause,
-        ),
-        failureOf(holder),
-      ])
-      expect(failures.filter(failure => failure instanceof OffsetOutOfRange)).not.toEqual([])
+      // Whichever of them gets the partition fails, and the other one goes on until it is closed.
+      const opened = openReader(settings).then(failureOf, cause => cause)
+      expect(await Promise.race([opened, failureOf(holder)])).toBeInstanceOf(OffsetOutOfRange)
     })
 
     test('but begins with the first record that there is when it never read before', async () => {
@@ -278,11 +273,10 @@ function inOnePartition(from: number, count: number, bytes = 0) {
   return numbered(from, count, bytes).map(record => ({ ...record, key: Buffer.from('c_1') }))
 }
 
-/** Polls until the reader fails, and returns the reason; `undefined` if it continues for some polls. */
+/** Polls until the reader fails, and returns the reason. */
 async function failureOf(reader: EventReader): Promise<unknown> {
   try {
-    for (let turn = 0; turn < 40; turn++) await reader.poll({ ...generous, waitMsMax: 100 }, never)
-    return undefined
+    for (;;) await reader.poll({ ...generous, waitMsMax: 100 }, never)
   } catch (cause) {
     return cause
   }

@@ -164,7 +164,7 @@ describeKafka('the inspector of the event log', ({ address, openReader, openWrit
 
     test('are looked at up to a bound, the latest of each partition, and that is told', async () => {
       await putAt(rejectsOf(900, 2))
-      const searchBounds = { messagesMax: 300, msMax: 20_000 }
+      const searchBounds = { messagesMax: 300, msMax: 60_000 }
       const { rejects, ...found } = await inspect(
         inspector => inspector.rejects({ reasonPart: '', limit: 1_000 }),
         searchBounds,

@@ -8,7 +8,8 @@ import type {
   Reject,
 } from '../../../services/shared/event-log/port.ts'
 
-export const generous: PollBounds = { recordsMax: 10_000, bytesMax: 64 * 1024 ** 2, waitMsMax: 10_000 }
+// Only a hang takes this long: the records may come from processes that still start.
+export const generous: PollBounds = { recordsMax: 10_000, bytesMax: 64 * 1024 ** 2, waitMsMax: 60_000 }
 export const never = new AbortController().signal
 
 export function pledge(number: number, value: Uint8Array = Buffer.from(`${number}`)): NewRecord {

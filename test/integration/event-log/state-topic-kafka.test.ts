@@ -78,7 +78,7 @@ describe.each(kafkaServices)('$name', service => {
           await rollStateTopics(settings, { logger: silent })
           return textOf(await readTopic(settings, name))
         },
-        { timeout: 40_000, interval: 1_100 },
+        { timeout: 100_000, interval: 1_100 },
       )
       .not.toContain('gone@one.example')
     expect(textOf(await readTopic(settings, name))).toContain('kept@one.example')
@@ -110,10 +110,10 @@ describe.each(kafkaServices)('$name', service => {
     await topic.write([change('a'), change('b'), change('c')])
     await drop()
     await expect
-      .poll(() => withAdmin(settings, admin => admin.listTopics()), { timeout: 20_000 })
+      .poll(() => withAdmin(settings, admin => admin.listTopics()), { timeout: 60_000 })
       .not.toContain(name)
     await make()
-    await expect.poll(async () => keysOf(topic), { timeout: 20_000 }).toEqual([])
+    await expect.poll(async () => keysOf(topic), { timeout: 60_000 }).toEqual([])
     await topic.write([change('d')])
     expect(await topic.get('d')).toEqual(account('d'))
     await topic.close()

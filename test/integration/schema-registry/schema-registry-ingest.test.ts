@@ -20,6 +20,8 @@ import { expectedReading, type ModelTables, openModelTables, readViews } from '.
 import { type RunningProjector, startProjector } from '../../support/registry-projector.ts'
 import { campaignEvent, pledgeEvent, smallWorld } from '../../support/sample-events.ts'
 
+// Only a hang takes this long.
+const soonMsMax = 60_000
 const world = smallWorld()
 const worldEnds = { 'campaigns/0': 2, 'pledges/0': 2, 'api-keys/0': 1 }
 const nothing = { 'campaigns/0': 0, 'pledges/0': 0, 'api-keys/0': 0 }
@@ -60,7 +62,8 @@ describe('the ingest loop with a schema registry', () => {
       reader: log.reader,
       tables: model.tables,
       databases,
-      schemaRegistry: createSchemaRegistry({ url: fake.url, requestMsMax: 500 }),
+      // That a schema is missing is believed for longer than a test takes.
+      schemaRegistry: createSchemaRegistry({ url: fake.url, missingMs: 600_000 }),
       settings,
     })
     return running
@@ -86,7 +89,7 @@ describe('the ingest loop with a schema registry', () => {
     const projector = start()
     await projector.drained()
     log.append(recordsOf(later))
-    await vi.waitFor(() => expect(log.committed()).toMatchObject({ 'pledges/0': 52 }), 10_000)
+    await vi.waitFor(() => expect(log.committed()).toMatchObject({ 'pledges/0': 52 }), soonMsMax)
     await projector.drained()
     await expectReading([...world, ...later])
     expect(fake.calls.toSorted()).toEqual([
@@ -117,9 +120,9 @@ describe('the ingest loop with a schema registry', () => {
     fake.misbehave(unavailable)
     log.append(recordsOf(world))
     const projector = start()
-    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(1), 10_000)
+    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(1), soonMsMax)
     log.append(recordsOf(world))
-    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(2), 10_000)
+    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(2), soonMsMax)
     expect(log.delivered()).toBe(world.length)
     expect(log.committed()).toEqual(nothing)
     fake.misbehave(undefined)
@@ -133,14 +136,14 @@ describe('the ingest loop with a schema registry', () => {
     log.append(recordsOf(world))
     const projector = start({ PLEDGEVIEW_BATCH_MS_MAX: '60000' })
     // All in one batch, which would collect for a minute; the new schema ends it.
-    await vi.waitFor(() => expect(fake.calls).toHaveLength(3), 10_000)
+    await vi.waitFor(() => expect(fake.calls).toHaveLength(3), soonMsMax)
     expect(log.committed()).toEqual(nothing)
     fake.put(50, { schema: JSON.stringify(schemas.pledge) })
     fake.misbehave(unavailable)
     const later = pledgeEvent({ campaign_id: 'a', pledge_id: 'later' })
     log.append([recordOf(later, 50)])
-    await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), 10_000)
-    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(0), 10_000)
+    await vi.waitFor(() => expect(log.committed()).toEqual(worldEnds), soonMsMax)
+    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(0), soonMsMax)
     await projector.stop()
     expect(log.committed()).toEqual(worldEnds)
     expect(log.rejects).toEqual([])
@@ -171,7 +174,7 @@ describe('the ingest loop with a schema registry', () => {
     const projector = start()
     await projector.drained()
     log.append(bad.map(event => recordOf(event, 999)))
-    await vi.waitFor(() => expect(log.rejects).toHaveLength(60), 10_000)
+    await vi.waitFor(() => expect(log.rejects).toHaveLength(60), soonMsMax)
     await projector.drained()
     await expectReading(world)
     expect(new Set(log.rejects.map(({ reason }) => reason))).toEqual(
@@ -198,7 +201,7 @@ describe('the ingest loop with a schema registry', () => {
     fake.misbehave(() => true)
     log.append(recordsOf(world))
     const projector = start()
-    await vi.waitFor(() => expect(fake.calls.length).toBeGreaterThan(0), 10_000)
+    await vi.waitFor(() => expect(fake.calls.length).toBeGreaterThan(0), soonMsMax)
     await projector.stop()
     expect(log.commits).toEqual([])
     expect(log.rejects).toEqual([])
@@ -208,7 +211,7 @@ describe('the ingest loop with a schema registry', () => {
     fake.misbehave(unavailable)
     log.append(recordsOf(world))
     const projector = start()
-    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(0), 10_000)
+    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(0), soonMsMax)
     log.reassign()
     const more = campaignEvent({ campaign_id: 'c' })
     log.append(recordsOf([more]))

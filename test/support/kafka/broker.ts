@@ -7,11 +7,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { loadKafkajs } from '../../../services/shared/event-log/kafka/library.ts'
+import { freePort } from '../../../services/shared/free-port.ts'
 import { type Certificate, makeCertificate } from './certificate.ts'
 import { classPath, type KafkaVersion } from './jars.ts'
 import { startProxy, type TcpProxy } from './proxy.ts'
@@ -50,7 +50,8 @@ interface Ports {
   controller: number
 }
 
-const startMsMax = 60_000
+// Only a hang takes this long: it takes some seconds, on a machine that has nothing else to do.
+const startMsMax = 150_000
 const stopMsMax = 20_000
 const java = [
   '-Xms128m',
@@ -69,16 +70,31 @@ export async function startKafka(
   overrides: Readonly<Record<string, string>> = {},
 ): Promise<KafkaBroker> {
   const directory = mkdtempSync(join(tmpdir(), 'kafka-'))
-  const ports = await freePorts()
   const certificate = await makeCertificate(directory)
   const properties = join(directory, 'server.properties')
+  const proxied = await freePort()
+  // Before the broker, which tells its clients the proxy's port.
+  const proxy = await startProxy({ targetPort: proxied })
+  const ports: Ports = {
+    proxied,
+    proxy: proxy.port,
+    plain: await freePort(),
+    sasl: await freePort(),
+    tls: await freePort(),
+    controller: await freePort(),
+  }
   writeFileSync(
     properties,
     propertiesText({ ...brokerProperties(directory, ports, certificate), ...overrides }),
   )
-  await format(version, directory, properties)
-  let broker = await launch(version, directory, properties, ports.plain)
-  const proxy = await startProxy({ port: ports.proxy, targetPort: ports.proxied })
+  let broker: ChildProcess
+  try {
+    await format(version, directory, properties)
+    broker = await launch(version, directory, properties, ports.plain)
+  } catch (cause) {
+    await proxy.close()
+    throw cause
+  }
   return {
     version,
     address: loopback(ports.plain),
@@ -225,18 +241,6 @@ function propertiesText(properties: Readonly<Record<string, string>>): string {
   return Object.entries(properties)
     .map(([name, value]) => `${name}=${value}\n`)
     .join('')
-}
-
-async function freePorts(): Promise<Ports> {
-  const servers = Array.from({ length: 6 }, () => createServer().listen(0, '127.0.0.1'))
-  await Promise.all(servers.map(server => once(server, 'listening')))
-  const numbers = servers.map(server => {
-    const address = server.address()
-    return typeof address === 'object' && address ? address.port : 0
-  })
-  await Promise.all(servers.map(server => once(server.close(), 'close')))
-  const [plain = 0, proxied = 0, proxy = 0, sasl = 0, tls = 0, controller = 0] = numbers
-  return { plain, proxied, proxy, sasl, tls, controller }
 }
 
 function loopback(port: number): string {

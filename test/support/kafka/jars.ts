@@ -46,9 +46,18 @@ async function fetchJars(version: KafkaVersion): Promise<void> {
       ...['--batch-mode', '--quiet', '--file', pom, 'dependency:copy-dependencies'],
       ...[`-Dkafka.version=${version}`, '-DincludeScope=runtime', `-DoutputDirectory=${part}`],
     ])
-    if (!existsSync(jarFolder(version))) renameSync(part, jarFolder(version))
+    keep(part, jarFolder(version))
   } finally {
     rmSync(part, { recursive: true, force: true })
+  }
+}
+
+/** Moves a finished folder to its place. Another process may have put its own there, also at this moment. */
+export function keep(part: string, folder: string): void {
+  try {
+    renameSync(part, folder)
+  } catch (cause) {
+    if (!existsSync(folder)) throw cause
   }
 }
 

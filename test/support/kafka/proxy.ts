@@ -1,8 +1,10 @@
 /** A TCP proxy between a client and a service that simulates network faults: it holds the answers, or cuts everything. */
 import { once } from 'node:events'
-import { connect, createServer, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export interface TcpProxy {
+  /** Where it listens on the loopback. */
+  port: number
   /** From now on the service's answers do not arrive. Requests still do. */
   holdAnswers(): void
   /** Delivers what was held, and lets everything through again. */
@@ -17,11 +19,12 @@ interface Pair {
   service: Socket
 }
 
+/** Without a port, the system chooses one. */
 export async function startProxy({
-  port,
+  port = 0,
   targetPort,
 }: {
-  port: number
+  port?: number
   targetPort: number
 }): Promise<TcpProxy> {
   const pairs = new Set<Pair>()
@@ -63,6 +66,7 @@ export async function startProxy({
   }
 
   return {
+    port: (server.address() as AddressInfo).port,
     holdAnswers() {
       isHolding = true
       for (const pair of pairs) hold(pair)

@@ -84,12 +84,13 @@ export function groupOf({ topicPrefix }: { topicPrefix: string }): { groupId: st
   return { groupId: `${topicPrefix}projector` }
 }
 
-/** How soon the group removes a test's reader, ms. */
-export const sessionMs = 2_000
+/** How soon the group removes a silent reader of a test, ms. Less would remove readers of a busy machine, too. */
+export const sessionMs = 6_000
 const short = { sessionMs, heartbeatMs: 100 }
 
 const never = new AbortController().signal
-export const generous = { recordsMax: 10_000, bytesMax: 64 * 1024 ** 2, waitMsMax: 20_000 }
+// Only a hang takes this long: a group may have to form again, and its coordinator to come back.
+export const generous = { recordsMax: 10_000, bytesMax: 64 * 1024 ** 2, waitMsMax: 60_000 }
 
 /** Pledges with many keys and these numbers as values. */
 export function numbered(from: number, count: number, bytes = 0): NewRecord[] {
