@@ -1,9 +1,9 @@
 /** Requests to the schema registry: in bounded time, with the right credentials, and to no other address. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { freePort } from '../../../../services/shared/free-port.ts'
 import {
   createSchemaRegistry,
   type SchemaRegistry,
@@ -157,11 +157,3 @@ describe('the way to the registry', () => {
     expect(() => open({ url })).not.toThrow('password@')
   })
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  const address = server.address()
-  await new Promise(resolve => server.close(resolve))
-  return typeof address === 'object' && address ? address.port : 0
-}
