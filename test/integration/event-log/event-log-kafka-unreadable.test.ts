@@ -119,7 +119,8 @@ function suite({ address, openReader, openWriter }: KafkaSuite): void {
     await append(pledge(0), { ...pledge(1), headers }, pledge(2))
     const startedAt = performance.now()
     const { accepted, rejects } = await projected(await openReader({ ...settings, ...session }), 3)
-    expect(performance.now() - startedAt).toBeLessThan(30_000)
+    // Quadratic decoding takes ten minutes.
+    expect(performance.now() - startedAt).toBeLessThan(90_000)
     expect(accepted).toBe(2)
     expect(rejects).toMatchObject([
       {
