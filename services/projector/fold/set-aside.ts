@@ -112,14 +112,16 @@ export function createSetAside(dependencies: FoldWorkerDependencies, lead: FoldL
     return begun
   }
 
-  /** Shows the staged row. */
+  /** Shows the staged row, and records that it is not in doubt. Without that, the next leader would give it another stamp. */
   async function publish({ member: { campaign }, stagedId }: Attempt): Promise<void> {
+    const startedAt = monotonicMs()
     await lead.runPieces({
       pieces: 1,
       statementOf: step => publishStagedStatement(databases, step, { campaign, stagedId }),
       partsOf: refuseLasting(1),
       afterFailure: lead.endDoubt,
     })
+    await lead.record({}, 1, monotonicMs() - startedAt)
   }
 
   /** Draws the consequences of an attempt that has ended. Can be called again if it fails. */

@@ -132,6 +132,21 @@ describe('a campaign that cannot be folded within the bounds', () => {
     expect(shown?.staged).toBe(0)
   })
 
+  test('keeps the stamp under which it was shown when another process folds', async () => {
+    const tested = await leader({ before: tooSlow })
+    await ingest([...others, ...heavy(1)])
+    await tested.foldWorker.fold()
+    await foldUntil(tested, () => reports.length > 1)
+    const stamps = () =>
+      model.tables.rows<{ at: string }>({
+        query: `SELECT toString(updated_at) AS at FROM ${databases.views}.campaigns WHERE campaign_id = 'heavy'`,
+      })
+    const shown = await stamps()
+    expect(shown).toHaveLength(1)
+    await leader({})
+    expect(await stamps()).toEqual(shown)
+  })
+
   test('is shown with a stamp that is not below the stamp floor, also if ClickHouse’s clock is behind the floor', async () => {
     const tested = await leader({ before: tooSlow })
     await ingest([...others, ...heavy(1)])
