@@ -19,28 +19,35 @@ const killsAtWork = 16
 export async function killProjectors({ places, random, tables }: Stage): Promise<Figures> {
   const next = random('kills')
   const livesBefore = await livesWithBatches(tables, defaultDatabases)
+  const lives = async () => (await livesWithBatches(tables, defaultDatabases)) - livesBefore
   const moments = [
     ...Array.from({ length: killsWhileOpening }, () => ({ at: 'opening', order: next() })),
     ...Array.from({ length: killsAtWork }, () => ({ at: 'work', order: next() })),
   ].toSorted((a, b) => a.order - b.order)
   let place = places[0]
+  let livesAtStart = -1
+  let killsOfWork = 0
   for (const { at } of moments) {
     if (at === 'work') {
       place = pick(next, places)
       const written = await batchesIn(tables)
       await until(async () => (await batchesIn(tables)) > written)
+      // Chance alone would sometimes kill the same few lives, most of them before they have written. If so far it did, the one
+      // that was started last may write first.
+      killsOfWork++
+      if ((await lives()) < killsOfWork / 2) await until(async () => (await lives()) > livesAtStart)
       await delay(intBetween(next, 0, 250))
     } else {
       // The one that was started last still runs.
       await delay(intBetween(next, 0, 1_000))
     }
     await place.kill()
+    livesAtStart = await lives()
     place.start()
   }
   await Promise.all(places.map(one => one.ready()))
-  const lives = (await livesWithBatches(tables, defaultDatabases)) - livesBefore
-  expect(lives).toBeGreaterThan(killsAtWork / 3)
-  return { kills: moments.length, 'lives with batches': lives }
+  expect(await lives()).toBeGreaterThan(killsAtWork / 3)
+  return { kills: moments.length, 'lives with batches': await lives() }
 }
 
 /** The group rebalances while a batch is on its way into ClickHouse. */
@@ -56,9 +63,11 @@ export async function rebalanceDuringFlush({ proxy, tables, places, newPlace }: 
   release()
   barrier.open()
   await untilItMoves(tables)
-  // Only the third projector reports the partitions that moved to it.
-  const told = await partitionsTold([...places, third])
-  expect(told.toSorted()).toEqual([...new Set(told)].toSorted())
+  // Only the third projector reports the partitions that moved to it. On a busy machine the group may be about to move them again.
+  await until(async () => {
+    const told = await partitionsTold([...places, third])
+    return told.length > 0 && new Set(told).size === told.length
+  })
   expect(await third.stop()).toBe(0)
   return { joins: 1 }
 }
@@ -70,10 +79,10 @@ export async function stallFoldWorker({ proxy, traffic, tables, places, settled 
   const history = traffic.newPublicHistory()
   const say = (state: number) =>
     traffic.say([{ type: 'campaign', key: history.id, data: history.states.at(state) ?? null }])
-  const holdFolds = (isOne: (epoch: number | undefined) => boolean) => {
+  const holdFolds = (isOne: (call: TablesCall) => boolean) => {
     const barrier = createBarrier()
     const release = proxy.obstruct({
-      before: call => (isCampaignFold(call) && isOne(epochOf(call)) ? barrier.wait(call) : undefined),
+      before: call => (isCampaignFold(call) && isOne(call) ? barrier.wait(call) : undefined),
     })
     return {
       reached: barrier.reached,
@@ -83,17 +92,22 @@ export async function stallFoldWorker({ proxy, traffic, tables, places, settled 
       },
     }
   }
-  const old = await latestEpoch(tables)
-  const leader = await leaderOf(places)
-  const stalled = holdFolds(epoch => epoch === old)
+  // Whoever leads by now: the group may have changed a moment ago.
+  let first: TablesCall | undefined
+  const stalled = holdFolds(call => {
+    first ??= call
+    return call === first
+  })
   await say(0)
   const held = await stalled.reached
+  const old = Number(epochOf(held))
+  const leader = await leaderOf(places)
   leader.child().kill('SIGSTOP')
   await until(async () => (await latestEpoch(tables)) > old)
   await until(async () => (await shownTitle(tables, history.id)) !== undefined)
   const title = await shownTitle(tables, history.id)
   // Now there is something to fold again, and only the statement of the stopped projector can fold it.
-  const present = holdFolds(epoch => epoch !== old)
+  const present = holdFolds(call => epochOf(call) !== old)
   await say(-1)
   await present.reached
   const answered = Promise.withResolvers<void>()
@@ -123,23 +137,28 @@ export async function stallFoldWorker({ proxy, traffic, tables, places, settled 
 
 /** The partitions whose lag each projector reports in its metrics. */
 async function partitionsTold(places: readonly Place[]): Promise<string[]> {
-  const told = places.map(async place => {
-    const { opsUrl } = await place.ready()
-    const metrics = await (await fetch(`${opsUrl}/metrics`)).text()
-    return [...metrics.matchAll(/^pledgeview_lag_records(\{.*\})/gm)].map(([, labels = '']) => labels)
-  })
+  const told = places.map(async place =>
+    [...(await metricsOf(place)).matchAll(/^pledgeview_lag_records(\{.*\})/gm)].map(
+      ([, labels = '']) => labels,
+    ),
+  )
   return (await Promise.all(told)).flat()
 }
 
-/** The projector that holds partition 0 of `campaigns`. */
+/** The projector that leads the fold. While the group forms anew, none does. */
 async function leaderOf(places: readonly Place[]): Promise<Place> {
-  for (const place of places) {
-    const { opsUrl } = await place.ready()
-    const status = (await (await fetch(`${opsUrl}/status`)).json()) as {
-      projector: { lag: { topic: string; partition: number }[] }
-    }
-    if (status.projector.lag.some(({ topic, partition }) => topic === 'campaigns' && partition === 0))
-      return place
-  }
-  throw new Error('no projector leads')
+  const leaders: Place[] = []
+  await until(async () => {
+    for (const place of places)
+      if (/^pledgeview_is_leader 1$/m.test(await metricsOf(place))) leaders.push(place)
+    return leaders.length > 0
+  })
+  const [leader] = leaders
+  if (!leader) throw new Error('no projector leads')
+  return leader
+}
+
+async function metricsOf(place: Place): Promise<string> {
+  const { opsUrl } = await place.ready()
+  return (await fetch(`${opsUrl}/metrics`)).text()
 }

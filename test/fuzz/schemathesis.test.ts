@@ -48,7 +48,7 @@ beforeAll(async () => {
   const detail = `${running.apiUrl}/projects/the-lighthouse-atlas`
   const headers = { authorization: `Bearer ${credentials.key}:${credentials.secret}` }
   await vi.waitFor(async () => expect((await fetch(detail, { headers })).status).toBe(200), {
-    timeout: 30_000,
+    timeout: 100_000,
   })
 }, 360_000)
 afterAll(async () => {
@@ -73,5 +73,5 @@ describe('schemathesis', () => {
     // A warning means that the tool could not test something: no credentials, no existing campaign, or only refusals.
     expect(output).not.toContain('WARNINGS')
     expect(output).toMatch(/Tested: 8\n/)
-  }, 180_000)
+  }, 450_000)
 })

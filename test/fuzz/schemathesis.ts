@@ -17,7 +17,8 @@ const environment = join(cacheFolder, `schemathesis-${version}`)
 // Written last, so that an incomplete installation is never used.
 const installedMark = join(environment, 'installed')
 const installMsMax = 240_000
-const runMsMax = 150_000
+// It takes up to 70 s beside other suites. Only a hang takes this long.
+const runMsMax = 400_000
 
 export interface FuzzTarget {
   /** The address of the OpenAPI document. */

@@ -261,7 +261,7 @@ describe('rejects retry', () => {
     const ingest = startIngest({ reader, tables: model.tables, databases })
     await vi.waitFor(async () => {
       for (const { committed, end } of await reader.lag()) expect(committed).toBe(end)
-    }, 10_000)
+    }, 60_000)
     await ingest.stop()
     await reader.close()
     const { foldWorker } = createTestFoldWorker(model.tables, databases)

@@ -91,7 +91,8 @@ describe('in front of two query processes', () => {
     // Each process counts by itself, because they have no Redis here.
     for (let sent = 0; sent <= 2 * failedMax; sent++) first.push(await askFrom('127.0.0.5'))
     expect(first.slice(0, failedMax)).toEqual(Array(failedMax).fill(401))
-    expect(first.at(-1)).toBe(429)
+    // One of them got more than its limit, however the balancer shared them out.
+    expect(first).toContain(429)
     expect(await askFrom('127.0.0.6')).toBe(401)
   })
 

@@ -9,7 +9,7 @@ import { hasShadow } from '../../../services/rebuild/shadow-tables.ts'
 import { VerificationFailed } from '../../../services/rebuild/verification.ts'
 import { openJournalInspector } from '../../../services/shared/event-log/journal/inspector.ts'
 import { damage, inventedCampaign, lostCampaign, spoiltTitle } from '../../support/damage.ts'
-import { obstructed } from '../../support/faulty-tables.ts'
+import { obstructed, type TablesCall } from '../../support/faulty-tables.ts'
 import { column } from '../../support/fold-records.ts'
 import { readModelOf } from '../../support/model.ts'
 import { expectedReading, type ModelTables, openModelTables, readViews } from '../../support/model-tables.ts'
@@ -243,22 +243,33 @@ describe('the rebuild controller', () => {
     await live.append(platformHistory(10))
     await live.settled()
     const reached = Promise.withResolvers<void>()
-    const refused = Promise.withResolvers<void>()
+    const noticed = Promise.withResolvers<void>()
+    let isAsked = false
+    const looks = new Set<TablesCall>()
+    // Stands still until the process has looked whether it is asked to give up. It must not be swapping by then.
     const slow = obstructed(live.tables, {
-      async before({ text }) {
-        if (!text.includes('shown_pledges')) return
+      async before(call) {
+        if (isAsked && call.text.includes('AS isAborting')) looks.add(call)
+        if (!call.text.includes('shown_pledges')) return
         reached.resolve()
-        await refused.promise
+        await noticed.promise
+      },
+      after(call) {
+        if (looks.has(call)) noticed.resolve()
+      },
+    })
+    const asking = obstructed(live.tables, {
+      after({ kind, text }) {
+        isAsked ||= kind === 'insert' && text.endsWith('.rebuild_log')
       },
     })
     const first = live.rebuild({ isAlone: false, tables: slow })
     first.catch(() => {})
     await reached.promise
     await expect(live.rebuild({ isAlone: false })).rejects.toBeInstanceOf(RebuildInProgress)
-    setTimeout(() => refused.resolve(), 3_000)
-    await abortRebuild(live.control)
+    await abortRebuild({ ...live.control, tables: asking })
     await expect(first).rejects.toThrow('given up')
     expect(await hasShadow(live.tables, live.databases)).toBe(false)
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'aborted' })
-  }, 30_000)
+  })
 })
