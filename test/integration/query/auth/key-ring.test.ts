@@ -44,6 +44,13 @@ const keyRow = (api_key: string, fields: Partial<KeyRow> = {}): KeyRow => ({
   ...fields,
 })
 
+/** Polls often. A busy machine is no failure: no statement is cut because it takes a second. */
+const patientOptions: KeyRingOptions = {
+  ...defaultKeyRingOptions,
+  pollMs: 5,
+  pollMsMax: defaultKeyRingOptions.readMsMax,
+}
+
 function openRing(options: Partial<KeyRingOptions> = {}): KeyRing {
   const tables: Pick<Tables, 'rows'> = {
     rows: async (statement, call) => {
@@ -55,7 +62,7 @@ function openRing(options: Partial<KeyRingOptions> = {}): KeyRing {
   const ring = createKeyRing({
     tables,
     databases: store.databases,
-    options: { ...defaultKeyRingOptions, pollMs: 5, ...options },
+    options: { ...patientOptions, ...options },
     now: clock.now,
     onError: error => errors.push(error),
   })
@@ -68,7 +75,7 @@ const loads = () => statements.filter(({ query }) => !query.includes('fingerprin
 async function polled(times: number): Promise<void> {
   const looked = statements.length + errors.length
   await vi.waitFor(() => expect(statements.length + errors.length).toBeGreaterThanOrEqual(looked + times), {
-    timeout: 5000,
+    timeout: 20_000,
     interval: 5,
   })
 }
@@ -114,10 +121,14 @@ describe('the key ring', () => {
       const credentials = { key: 'a', secret: 'a' }
       expect((await app.get('/stats', credentials)).status).toBe(200)
       await store.putKeys([keyRow('a', { is_active: false })])
-      await vi.waitFor(async () => expect((await app.get('/stats', credentials)).status).toBe(401), {
-        timeout: 2000,
-        interval: 100,
-      })
+      // Two seconds, in rounds. Each also asks ClickHouse, so what slows the ring down slows the rounds down too.
+      let status = 200
+      for (let round = 0; round < 20 && status !== 401; round++) {
+        await delay(100)
+        await store.tables.rows({ query: 'SELECT 1' })
+        status = (await app.get('/stats', credentials)).status
+      }
+      expect(status).toBe(401)
     } finally {
       await app.close()
     }
@@ -227,7 +238,7 @@ describe('the key ring', () => {
       const ring = createKeyRing({
         tables,
         databases: store.databases,
-        options: { ...defaultKeyRingOptions, pollMs: 5, ...options },
+        options: { ...patientOptions, ...options },
         now: clock.now,
         onError: error => errors.push(error),
       })
@@ -238,7 +249,7 @@ describe('the key ring', () => {
     it('knows every key, though all of them together take longer than one statement may take', async () => {
       await putMany(keyCount)
       // All keys take 4 s, a page 0.4 s.
-      const ring = openSlowRing(1, { pollMsMax: 1_500, readMsMax: 3_000, pageKeysMax: 400 })
+      const ring = openSlowRing(1, { pollMsMax: 3_000, readMsMax: 3_000, pageKeysMax: 400 })
       await ring.start()
       expect(ring.isReady()).toBe(true)
       for (const n of [0, 1, keyCount - 1]) expect(ring.lookup(`key ${n}`)).toBeDefined()
@@ -303,21 +314,25 @@ describe('the key ring', () => {
 
     it('keeps valid keys valid while ClickHouse answers, however long a load takes', async () => {
       await putMany(keyCount)
+      let isLoaded = false
+      let lookups = 0
       const ring = openSlowRing(0, { pageKeysMax: 400 }, () => {
+        // It throws if the key is not known. Then the load fails, which is in the errors.
+        if (isLoaded) expect(ring.lookup('key 1')).toBeDefined()
+        if (isLoaded) lookups++
         // Between two pages nearly the whole time passes for which nothing may be read.
         clock.advance(defaultKeyRingOptions.staleMsMax - 1_000)
         return false
       })
       await ring.start()
       expect(ring.lookup('key 1')).toBeDefined()
+      isLoaded = true
       await store.tables.run({
         query: `ALTER TABLE ${store.databases.model}.api_keys UPDATE scopes = ['read:public', 'more'] WHERE true
           SETTINGS mutations_sync = 2`,
       })
-      let lookups = 0
       await vi.waitFor(
         () => {
-          lookups++
           expect(ring.lookup('key 1')?.scopes).toEqual(['read:public', 'more'])
           expect(ring.lookup(`key ${keyCount - 1}`)?.scopes).toEqual(['read:public', 'more'])
         },

@@ -24,7 +24,7 @@ export function describeResponseCache(name: string, open: () => Promise<Response
     })
     afterEach(() => harness.close())
 
-    const entry = async (body: string, ttlMs = 1000): Promise<CacheEntry> => {
+    const entry = async (body: string, ttlMs = 60_000): Promise<CacheEntry> => {
       const createdAt = await harness.now()
       const rest = {
         etag: `W/"${body.slice(0, 8)}"`,

@@ -285,7 +285,9 @@ describe('the rows of pages', () => {
   })
 })
 
+// Half a day from each of these moments, so that no campaign ends during a run.
+const startedAt = Date.now()
+
 function dayAt(days: number): number {
-  // The same in all runs of a day, so that no campaign ends during a run.
-  return Math.floor(Date.now() / 86_400_000) * 86_400_000 + days * 86_400_000
+  return startedAt + (days + 0.5) * 86_400_000
 }

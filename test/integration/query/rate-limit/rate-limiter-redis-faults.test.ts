@@ -100,7 +100,8 @@ describe('the limiter without Redis', () => {
     await redis.client.replicaof('NO', 'ONE')
     await untilShared(limiters)
     expect(await admittedOf(limiter, 20)).toBe(6)
-    expect(await redis.client.zcard(keyOf('a'))).toBe(10)
+    // The refusal of an earlier report may have been under way. Then the limiter has decided alone, and reports again.
+    await expect.poll(() => redis.client.zcard(keyOf('a'))).toBe(10)
   })
 })
 
@@ -158,21 +159,23 @@ describe('the limiter after Redis came back', () => {
   })
 
   it('admits nothing if the processes together admitted too much, until those hits have expired', async () => {
-    const windowMs = 2000
+    // Redis starts and hears of the hits within this time, on a busy machine too.
+    const windowMs = 6_000
     const { limiters, keyOf } = await open(2, 10, windowMs)
     const [a, b] = limiters
     await kill(limiters)
     expect(await admittedOf(a, 20)).toBe(10)
+    // Redis keeps the newest ten of them all, and none of those is from before this moment.
+    const from = performance.now()
     expect(await admittedOf(b, 20)).toBe(10)
-    const last = performance.now()
     await redis.restart()
     await untilShared(limiters)
-    expect(await redis.client.zcard(keyOf('a'))).toBe(10)
+    await expect.poll(() => redis.client.zcard(keyOf('a'))).toBe(10)
     await vi.waitFor(async () => expect((await a.hit('a')).allowed).toBe(true), {
-      timeout: 10_000,
+      timeout: 60_000,
       interval: 5,
     })
-    expect(performance.now() - last).toBeGreaterThan(windowMs)
+    expect(performance.now() - from).toBeGreaterThan(windowMs)
   })
 
   it('knows after a restart of Redis the hits of every process before it', async () => {

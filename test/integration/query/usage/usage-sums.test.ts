@@ -89,12 +89,17 @@ interface Outcome {
   unwritten: number
 }
 
+// The clock steps back and forth around this moment. Around midnight it would step back out of the day of some counts,
+// and the portal shows no day that has not begun.
+const dayMs = 86_400_000
+const noon = Math.floor(Date.now() / dayMs) * dayMs + dayMs / 2
+
 let worlds = 0
 
 /** Two processes count at the same time. The requests alternate between them. */
 async function play(played: readonly Step[], rowsMax: number): Promise<Outcome> {
   const world = ++worlds
-  const start = Date.now()
+  const start = noon
   const keys = [0, 1].map(key => `world ${world} key ${key}`)
   const outcome: Outcome = { counted: keys.map(() => ({ ...none })), shown: [], lost: 0, unwritten: 0 }
   const late: TableInsert[] = []
