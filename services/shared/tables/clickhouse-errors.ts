@@ -2,8 +2,8 @@
  * Errors between us and a ClickHouse server, as `TablesError`. Pure.
  *
  * `retryable` is true for failures that can pass: a connection that was refused, cut or silent, a temporary status
- * from a proxy, and ClickHouse's errors for load, time, memory and replicas that are behind. A wrong statement stays
- * wrong.
+ * from a proxy, and ClickHouse's errors for load, time, memory, replicas that are behind, and tables that are just
+ * exchanged. A wrong statement stays wrong.
  *
  * `type` is set only if ClickHouse itself answered. So TIMEOUT_EXCEEDED means that the server says that it ended the
  * statement. After a cut or silent connection the outcome of the statement is unknown.
@@ -28,6 +28,8 @@ const passingTypes: ReadonlySet<string> = new Set([
   'TOO_MANY_PARTS',
   'NOT_ENOUGH_SPACE',
   'DEADLOCK_AVOIDED',
+  // A rebuild exchanged the table while the statement looked for it. ClickHouse says this before the statement does anything.
+  'TABLE_UUID_MISMATCH',
   // It shuts down, or an operator killed the statement.
   'QUERY_WAS_CANCELLED',
   'ABORTED',
@@ -125,12 +127,15 @@ export function connectionError(cause: unknown, server: string): TablesError {
   })
 }
 
-/**
- * Whether a read should be sent again at once: the connection was refused or cut, or the replica is behind and the
- * next one may not be.
- */
+// The replica is behind, and the next one may not be. A table was just exchanged for another one.
+const passingAtOnce: ReadonlySet<string | undefined> = new Set([
+  'REPLICA_IS_NOT_IN_QUORUM',
+  'TABLE_UUID_MISMATCH',
+])
+
+/** Whether a read should be sent again at once: the connection was refused or cut, or the reason is over in a moment. */
 export function isWorthAnotherRead(cause: unknown): boolean {
-  if (cause instanceof TablesError) return cause.type === 'REPLICA_IS_NOT_IN_QUORUM'
+  if (cause instanceof TablesError) return passingAtOnce.has(cause.type)
   const code = codeOf(cause)
   return !isSilence(cause) && code !== undefined && passingCodes.has(code)
 }

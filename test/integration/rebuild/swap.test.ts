@@ -1,13 +1,15 @@
 /** The swap of a rebuild: it happens once and whole, and shows nothing less than before. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { rebuildStatus } from '../../../services/rebuild/rebuild-controller.ts'
 import { countLive } from '../../../services/rebuild/shadow-tables.ts'
 import { completeSwap } from '../../../services/rebuild/swap.ts'
 import { sleep } from '../../../services/shared/sleep.ts'
+import { answerError } from '../../../services/shared/tables/clickhouse-errors.ts'
 import type { Tables } from '../../../services/shared/tables/port.ts'
 import { damage, inventedCampaign } from '../../support/damage.ts'
 import { lostConnection, obstructed, type TablesCall } from '../../support/faulty-tables.ts'
 import { column } from '../../support/fold-records.ts'
+import { exceptionText } from '../../support/misbehaving-server.ts'
 import { readModelOf } from '../../support/model.ts'
 import { expectedReading, type ModelTables, openModelTables, readViews } from '../../support/model-tables.ts'
 import { openRebuildableModel, platformHistory, type RebuildableModel } from '../../support/rebuilds.ts'
@@ -108,6 +110,46 @@ describe('the swap', () => {
     await live.rebuild({ tables: obstructed(live.tables, { [when]: losing }) })
     expect(lost).toBe(1)
     expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
+  })
+
+  test('of tables that a projector inserts into at that moment: ClickHouse refuses that, and it is repeated', async () => {
+    let isSwapping = false
+    let refused = 0
+    const message = 'Table model.pledge_ledger does not match model_shadow.pledge_ledger'
+    const own = await openRebuildableModel({
+      ...model,
+      tables: obstructed(model.tables, {
+        before({ text }) {
+          // Between the look for the table's name and the look for its UUID, ClickHouse exchanged the tables.
+          if (!isSwapping || refused > 0 || !/^INSERT INTO \w+\.pledge_ledger$/.test(text)) return
+          refused++
+          throw answerError(500, exceptionText(741, 'TABLE_UUID_MISMATCH', message), 'model.pledge_ledger')
+        },
+      }),
+    })
+    try {
+      const events = platformHistory(12)
+      await own.append(events)
+      await own.settled()
+      const late = pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' })
+      await own.rebuild({
+        tables: obstructed(model.tables, {
+          async before(call) {
+            if (!isExchange(call)) return
+            isSwapping = true
+            await own.append([late])
+            await vi.waitUntil(() => refused > 0, { timeout: 60_000, interval: 5 })
+          },
+        }),
+      })
+      await own.settled()
+      expect(await readViews(own.tables, own.databases)).toEqual(
+        expectedReading(readModelOf([...events, late])),
+      )
+    } finally {
+      // It throws what ended the projector.
+      await own.close()
+    }
   })
 
   test('is completed by the next fold worker if ClickHouse died in it, and the rebuild continues', async () => {

@@ -23,6 +23,7 @@ describe('an error of ClickHouse', () => {
     [394, 'QUERY_WAS_CANCELLED'],
     [439, 'CANNOT_SCHEDULE_TASK'],
     [700, 'USER_SESSION_LIMIT_EXCEEDED'],
+    [741, 'TABLE_UUID_MISMATCH'],
     [745, 'SERVER_OVERLOADED'],
     [999, 'KEEPER_EXCEPTION'],
   ])('that can pass may be tried again: %i %s', (code, type) => {

@@ -135,13 +135,16 @@ describe('an error of ClickHouse', () => {
     expect(error.message).toContain('row 3')
   })
 
-  test('that says that a replica is behind is a reason to read again, perhaps from another', async () => {
-    const { server, tables } = await against([
-      fails(289, 'REPLICA_IS_NOT_IN_QUORUM', 'Replica does not have part'),
-      answers('{"n":1}\n'),
-    ])
+  test.each([
+    ['that a replica is behind', 289, 'REPLICA_IS_NOT_IN_QUORUM'],
+    ['that the table was just exchanged', 741, 'TABLE_UUID_MISMATCH'],
+  ])('that says %s is a reason to read again, and not to write again', async (_, code, type) => {
+    const { server, tables } = await against([fails(code, type, 'It passes.'), answers('{"n":1}\n')])
     expect(await tables.rows({ query: 'SELECT n' })).toEqual([{ n: 1 }])
     expect(server.requests).toHaveLength(2)
+    const writing = await against([fails(code, type, 'It passes.')])
+    expect(await failureOf(writing.tables.insert(insert))).toMatchObject({ retryable: true, type })
+    expect(writing.server.requests).toHaveLength(1)
   })
 
   test('is otherwise not asked for twice, even of a read that might succeed later', async () => {
