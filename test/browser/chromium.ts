@@ -12,6 +12,8 @@ export const chromiumProgram: Requirement = {
 
 /** Time limit of one step: a busy machine is no failure. */
 const stepMsMax = 30_000
+/** Nor is a program of hundreds of megabytes that is read from the disk for the first time. */
+const startMsMax = 120_000
 
 export interface Window {
   page: Page
@@ -25,7 +27,7 @@ export function openChromium(): Promise<Browser> {
     ...(program !== undefined && { executablePath: program }),
     // Chromium has no sandbox for root. Small machines give containers little shared memory.
     args: [...(process.getuid?.() === 0 ? ['--no-sandbox'] : []), '--disable-dev-shm-usage'],
-    timeout: stepMsMax,
+    timeout: startMsMax,
   })
 }
 

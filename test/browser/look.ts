@@ -17,6 +17,8 @@ const folder = process.env.SCREENSHOTS_FOLDER
 
 /** Leaves the page as it was: wide and light. Axe needs timers, which a page without scripts does not have. */
 export async function lookAt(page: Page, name: string, { scripts = true } = {}): Promise<void> {
+  // A click on a link ends as soon as the next page has begun: half of it and no style may be there yet.
+  await page.waitForLoadState('load')
   for (const colorScheme of schemes) {
     await page.emulateMedia({ colorScheme })
     for (const width of widths) {

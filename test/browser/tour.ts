@@ -4,6 +4,9 @@ import { expect } from 'vitest'
 import { type Portal, statusOf } from './service.ts'
 import { createKey, type Look, openKey } from './steps.ts'
 
+/** Each look may load a page. */
+const soon = { timeout: 60_000 }
+
 /** What everybody can read, and what goes wrong before signing in. */
 export async function tourPublicPages(page: Page, { url }: Portal, look: Look): Promise<void> {
   for (const name of ['docs', 'reference', 'explorer', 'changes', 'data', 'no-such-page']) {
@@ -23,11 +26,17 @@ export async function tourPublicPages(page: Page, { url }: Portal, look: Look): 
 /** From a question of the page for data teams to its answer in ClickHouse's play page. */
 export async function openExample(page: Page, { url }: Portal): Promise<void> {
   const question = 'Which currencies do campaigns use'
-  await page.goto(`${url}/data`)
-  await page.getByRole('img', { name: 'Top campaigns' }).waitFor()
+  // The page waits for its pictures only for seconds.
+  await expect
+    .poll(async () => {
+      await page.goto(`${url}/data`)
+      return page.getByRole('img', { name: 'Top campaigns' }).count()
+    }, soon)
+    .toBe(1)
   await page.locator('summary', { hasText: question }).click()
   await page.getByRole('link', { name: `Open in the play page ${question}` }).click()
-  expect(await page.locator('#query').inputValue()).toContain('FROM crowdfunding.campaigns')
+  // The field is there before the script that fills it.
+  await expect.poll(() => page.locator('#query').inputValue(), soon).toContain('FROM crowdfunding.campaigns')
   await page.getByRole('button', { name: 'Run' }).click()
   await page.getByText('pledged_in_currency').first().waitFor()
 }

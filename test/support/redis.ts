@@ -43,7 +43,8 @@ export interface RedisProcess extends TestRedis {
   resume(): void
 }
 
-const startMsMax = 10_000
+// Only a hang takes this long, also on a busy machine.
+const startMsMax = 60_000
 
 /** Starts a server. `options` are added to its command line. Rejects if it does not start. */
 export async function startRedis(...options: string[]): Promise<RedisProcess> {

@@ -26,12 +26,20 @@ function reader(tables: Pick<Tables, 'rows'> = store.tables) {
     now: clock.now,
     warn: message => warnings.push(message),
   })
-  return { clock, pictures, warnings }
+  /** What is read, once it is there: a busy machine may take longer than a page waits. */
+  async function whole() {
+    for (;;) {
+      const read = await pictures.read()
+      if (read.about) return read
+    }
+  }
+
+  return { clock, pictures, whole, warnings }
 }
 
 test('it reads what the pictures show from the views', async () => {
-  const { pictures, warnings } = reader()
-  const { about, funding, categories, campaigns } = await pictures.read()
+  const { whole, warnings } = reader()
+  const { about, funding, categories, campaigns } = await whole()
   expect(warnings).toEqual([])
   expect(about).toMatchObject({ campaigns: 3 })
   expect(categories).toEqual([{ category: 'Art', ended: 2, funded: 1 }])
@@ -40,7 +48,9 @@ test('it reads what the pictures show from the views', async () => {
 })
 
 test('the page shows them, under the policy of every page', async () => {
-  const portal = await startTestPortal({ overrides: { pictures: reader().pictures } })
+  const { pictures, whole } = reader()
+  await whole()
+  const portal = await startTestPortal({ overrides: { pictures } })
   const { status, headers, text } = await portal.browser().get('/data')
   await portal.close()
   expect(status).toBe(200)
@@ -53,7 +63,7 @@ test('however many people open the page, the tables are read once a minute, one 
   let statements = 0
   let atOnce = 0
   let atOnceMost = 0
-  const { pictures, clock } = reader({
+  const { pictures, whole, clock } = reader({
     async rows(...args) {
       statements++
       atOnceMost = Math.max(atOnceMost, ++atOnce)
@@ -64,7 +74,8 @@ test('however many people open the page, the tables are read once a minute, one 
       }
     },
   })
-  const [first] = await Promise.all(Array.from({ length: 50 }, () => pictures.read()))
+  await Promise.all(Array.from({ length: 50 }, () => pictures.read()))
+  const first = await whole()
   const once = statements
   clock.advance(59_999)
   expect(await pictures.read()).toBe(first)
@@ -79,30 +90,30 @@ test('however many people open the page, the tables are read once a minute, one 
 
 test('while there is no campaign yet, the tables are read again after two seconds', async () => {
   let isEmpty = true
-  const { pictures, clock } = reader({
+  const { pictures, whole, clock } = reader({
     async rows<T>(...args: Parameters<Tables['rows']>) {
       const rows = await store.tables.rows<T>(...args)
       return isEmpty ? rows.map(row => ({ ...row, campaigns: 0 })) : rows
     },
   })
-  expect((await pictures.read()).about?.campaigns).toBe(0)
+  expect((await whole()).about?.campaigns).toBe(0)
   isEmpty = false
   clock.advance(1_999)
   expect((await pictures.read()).about?.campaigns).toBe(0)
   clock.advance(1)
-  expect((await pictures.read()).about?.campaigns).toBe(3)
+  expect((await whole()).about?.campaigns).toBe(3)
 })
 
 test('what cannot be read is missing, the rest is there, and it is tried again only after the minute', async () => {
   let statements = 0
-  const { pictures, clock, warnings } = reader({
+  const { pictures, whole, clock, warnings } = reader({
     async rows(statement, options) {
       statements++
       if (statement.query.includes('LIMIT 10')) throw new Error('too slow')
       return store.tables.rows(statement, options)
     },
   })
-  const first = await pictures.read()
+  const first = await whole()
   expect(first.campaigns).toBeUndefined()
   expect(first.categories).toHaveLength(1)
   expect(warnings).toEqual([expect.stringContaining('the top campaigns cannot be read')])
@@ -114,10 +125,10 @@ test('what cannot be read is missing, the rest is there, and it is tried again o
 
 test('the page waits for tables that do not answer only for seconds, and never shows an old reading for long', async () => {
   let isSilent = false
-  const { pictures, clock } = reader({
+  const { pictures, whole, clock } = reader({
     rows: (...args) => (isSilent ? new Promise(() => {}) : store.tables.rows(...args)),
   })
-  expect((await pictures.read()).about).toBeDefined()
+  await whole()
   isSilent = true
   clock.advance(899_999)
   expect((await pictures.read()).about).toBeDefined()

@@ -21,23 +21,32 @@ function reader(tables: Pick<Tables, 'rows'> = store.tables) {
     now: clock.now,
     warn: message => warnings.push(message),
   })
-  return { clock, live, warnings }
+  /** The first state that is read in time: a busy machine may take longer than a page waits. */
+  async function inTime() {
+    for (;;) {
+      const state = await live.read()
+      if (state.status !== 'unavailable') return state
+      clock.advance(10_000)
+    }
+  }
+
+  return { clock, live, inTime, warnings }
 }
 
 test('it counts the public campaigns and says up to when every change can be read', async () => {
   await store.putCampaigns(['a', 'b', 'c'].map(id => campaignRow(id)))
-  const { live } = reader()
-  const state = await live.read()
+  const before = Date.now()
+  const state = await reader().inTime()
   expect(state).toMatchObject({ status: 'up to date', campaigns: 3 })
-  expect(Math.abs(Date.now() - 5_000 - Number(state.as_of))).toBeLessThan(5_000)
+  expect(Number(state.as_of)).toBeGreaterThan(before - 10_000)
+  expect(Number(state.as_of)).toBeLessThanOrEqual(Date.now() - 5_000)
 })
 
 test('it says that the data is behind if the watermark stands still', async () => {
   await store.tables.run({
     query: `INSERT INTO ${store.databases.model}.stamp_floor (shard, reached) VALUES (1, now64(3) - INTERVAL 1 HOUR)`,
   })
-  const { live } = reader()
-  expect(await live.read()).toMatchObject({ status: 'behind', campaigns: expect.any(Number) })
+  expect(await reader().inTime()).toMatchObject({ status: 'behind', campaigns: expect.any(Number) })
 })
 
 test('tables that do not answer are said to be unavailable, without an error and without a wait', async () => {
