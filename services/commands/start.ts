@@ -26,10 +26,10 @@ import { createLogger } from '../shared/ops/logger.ts'
 import { createProgress } from '../shared/progress.ts'
 import { type Command, defaultDataDirectory, type Io, readArguments, wholeNumber } from './command.ts'
 import { printableLines } from './printable.ts'
+import { closeMsMax } from './until-interrupted.ts'
 
 const demoSeed = 20_180_101
 const trickleMs = 1_000
-const closeMsMax = 5_000
 const portBounds = { min: 0, max: 65_535 }
 
 export const startCommand: Command = {

@@ -11,6 +11,7 @@ import { openSqliteStore } from '../portal/store/sqlite-store.ts'
 import type { Config } from '../shared/config.ts'
 import { openJournalStateTopic } from '../shared/event-log/journal/state-topic.ts'
 import { freePort } from '../shared/free-port.ts'
+import { retry } from '../shared/retry.ts'
 import { type DataDirectory, readPortalKey } from './data-directory.ts'
 import type { EmbeddedModel } from './model.ts'
 
@@ -18,7 +19,10 @@ export interface EmbeddedPortalOptions {
   model: EmbeddedModel
   directory: DataDirectory
   config: Config
-  address: PortalAddress
+  /** 0 takes a free port. */
+  port: number
+  /** Called with what people open, before anything is started there. */
+  onAddress: (url: string) => void
   /** The public address of the API, with `/api/v1`. */
   apiUrl: string
   /** Undefined: there is no SQL port for data teams. */
@@ -28,23 +32,30 @@ export interface EmbeddedPortalOptions {
   logger: Logger
 }
 
-export interface PortalAddress {
-  port: number
-  /** What people open: the configured address, or one of this machine. */
-  url: string
-}
-
-/** The address has to be known before anything is started, because the API's answers lead to it. 0 takes a free port. */
-export async function portalAddress(config: Config, port: number): Promise<PortalAddress> {
-  const taken = port === 0 ? await freePort() : port
-  const host = config.PLEDGEVIEW_HOST
-  const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host.includes(':') ? `[${host}]` : host
-  return { port: taken, url: config.PLEDGEVIEW_PORTAL_URL ?? `http://${name}:${taken}` }
-}
+const portAttemptsMax = 5
 
 /** Listens when it resolves. */
 export async function startEmbeddedPortal(options: EmbeddedPortalOptions): Promise<PortalService> {
-  const { model, directory, config, address, apiUrl, sqlUrl, showMail, logger } = options
+  const isAny = options.port === 0
+  return retry(async () => startAt(isAny ? await freePort() : options.port, options), {
+    // Another program may take a free port before this one opens it.
+    isRetryable: error => isAny && (error as NodeJS.ErrnoException).code === 'EADDRINUSE',
+    attemptsMax: portAttemptsMax,
+    pauseMsMin: 0,
+  })
+}
+
+/** The configured address, or one of this machine. */
+function addressAt(port: number, config: Config): string {
+  const host = config.PLEDGEVIEW_HOST
+  const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host.includes(':') ? `[${host}]` : host
+  return config.PLEDGEVIEW_PORTAL_URL ?? `http://${name}:${port}`
+}
+
+async function startAt(port: number, options: EmbeddedPortalOptions): Promise<PortalService> {
+  const { model, directory, config, onAddress, apiUrl, sqlUrl, showMail, logger } = options
+  const portalUrl = addressAt(port, config)
+  onAddress(portalUrl)
   const store = openSqliteStore({ path: directory.portal, now: Date.now })
   chmodSync(directory.portal, 0o600)
   const mailer =
@@ -57,7 +68,7 @@ export async function startEmbeddedPortal(options: EmbeddedPortalOptions): Promi
     })
   const portal = await startPortalService({
     config,
-    portalUrl: address.url,
+    portalUrl,
     apiUrl,
     sqlUrl,
     portalKey: readPortalKey(directory, config.PLEDGEVIEW_PORTAL_KEY, randomBytes),
@@ -72,7 +83,7 @@ export async function startEmbeddedPortal(options: EmbeddedPortalOptions): Promi
     logger,
   })
   try {
-    await portal.app.listen({ host: config.PLEDGEVIEW_HOST, port: address.port })
+    await portal.app.listen({ host: config.PLEDGEVIEW_HOST, port })
     return portal
   } catch (error) {
     await portal.close()

@@ -25,7 +25,7 @@ import { createMetrics, type Metrics } from '../shared/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../shared/ops/ops-server.ts'
 import { type DataDirectory, removeServiceAddress, writeServiceAddress } from './data-directory.ts'
 import { type EmbeddedModel, openEmbeddedModel } from './model.ts'
-import { portalAddress, startEmbeddedPortal } from './portal.ts'
+import { startEmbeddedPortal } from './portal.ts'
 import { addRebuildRoutes } from './rebuild-routes.ts'
 import { createEmbeddedRebuilds, serviceStopped } from './rebuilds.ts'
 import type { SqlDoor } from './tables.ts'
@@ -68,7 +68,6 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
     const { tables, databases } = model
     // What is not configured is known once the ports listen.
     const addresses = configuredAddresses(config)
-    const portalAt = options.portal && (await portalAddress(config, options.portal.port))
     const query = await startQueryService({
       tables,
       databases,
@@ -83,14 +82,18 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
     closers.push(() => query.close())
     const apiUrl = await query.app.listen({ host: config.PLEDGEVIEW_HOST, port: options.port })
     addresses.apiUrl ??= `${apiUrl}/api/v1`
-    addresses.portalUrl ??= portalAt?.url
-    if (options.portal && portalAt) {
+    let portalUrl: string | undefined
+    if (options.portal) {
       const portal = await startEmbeddedPortal({
         ...{ model, directory, config, logger },
-        address: portalAt,
+        ...options.portal,
+        onAddress(url) {
+          // The API's answers lead to it.
+          addresses.portalUrl = url
+          portalUrl = url
+        },
         apiUrl: addresses.apiUrl,
         sqlUrl: options.sql && `${model.clickHouse.url}/?user=${analystUser}`,
-        showMail: options.portal.showMail,
       })
       closers.push(() => portal.close())
     }
@@ -115,7 +118,7 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
     rebuilds.resume().catch((error: Error) => {
       logger.error({ error: error.message }, 'the interrupted rebuild could not continue')
     })
-    return { model, apiUrl: `${apiUrl}/api/v1`, portalUrl: portalAt?.url, opsUrl, close }
+    return { model, apiUrl: `${apiUrl}/api/v1`, portalUrl, opsUrl, close }
   } catch (error) {
     await close()
     throw error
