@@ -15,6 +15,7 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { filesWith, tablesWith, tablesWithOldParts } from '../support/find-texts.ts'
 import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
 import { silent } from '../support/kafka/topics.ts'
+import { untilLeads } from '../support/kickstarter.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
 import { campaignEvent, campaignTombstone, pledgeEvent, pledgeTombstone } from '../support/sample-events.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
@@ -68,7 +69,9 @@ describe('an erasure request, distributed', () => {
     if (!requirement.isMet) return
     services = await startLocalServices()
     deployment = await deploy(services.addresses, settings)
-    processes = [await deployment.startProjector(), await deployment.startQuery()]
+    const projector = await deployment.startProjector()
+    processes = [projector, await deployment.startQuery()]
+    await untilLeads(projector)
     credentials = JSON.parse((await deployment.command(['keys', 'issue', ...identity, '--json'])).stdout)
   }, 300_000)
 

@@ -34,6 +34,8 @@ const killsWhileOpening = 5
 const killsAtWork = 15
 const killsOfClickHouse = 20
 const worlds = 120
+// A ClickHouse has to start first, and may have to wait until the one before it has ended. Only a hang takes this long.
+const startMsMax = 120_000
 // Each life gets records of its own, so that it has something to do. While ClickHouse is killed, a projector gets more.
 const sharesWhileClickHouseIsKilled = 5
 const shares = sharesWhileClickHouseIsKilled + killsWhileOpening + killsAtWork + 1
@@ -62,7 +64,7 @@ describe('a projector that is killed at any moment, and so is its ClickHouse', (
       child.on('message', message => clickHouses.push(...pidIn(message)))
       if (moment.at === 'work') {
         const moved = () => expect(committedIn(directory.journal)).not.toEqual(before)
-        await Promise.race([vi.waitFor(moved, { timeout: 30_000, interval: 10 }), exit])
+        await Promise.race([vi.waitFor(moved, { timeout: startMsMax, interval: 10 }), exit])
       }
       await Promise.race([delay(moment.afterMs), exit])
       expect(child.exitCode, 'a projector ended by itself').toBe(null)
@@ -77,11 +79,11 @@ describe('a projector that is killed at any moment, and so is its ClickHouse', (
     expect(code).toBe(0)
     own = await openOwnTables({ directory: root })
     tables = own.tables
-  }, 240_000)
+  }, 600_000)
 
   afterAll(async () => {
     await own?.close()
-    await rm(root, { recursive: true, force: true })
+    await rm(root, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
   })
 
   test('ends with the tables that the events say, and all of the journal read', async () => {
@@ -147,7 +149,7 @@ async function killClickHouses(root: string): Promise<number[]> {
         expect(pids).not.toContain(next)
         return next
       },
-      { timeout: 30_000, interval: 50 },
+      { timeout: startMsMax, interval: 50 },
     )
     pids.push(pid)
     await delay(intBetween(random, 0, 400))

@@ -6,9 +6,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openKafkaWriter } from '../../services/shared/event-log/kafka/writer.ts'
+import type { EventWriter } from '../../services/shared/event-log/port.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { silent } from '../support/kafka/topics.ts'
-import { issueCredentials, untilDrained } from '../support/kickstarter.ts'
+import { issueCredentials, untilDrained, untilLeads } from '../support/kickstarter.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../support/sample-events.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
@@ -54,21 +55,20 @@ describe('two query processes over one Redis, for more than a minute', () => {
     )
     try {
       await writer.append([newRecordOf(campaignEvent({ campaign_id: 'a', slug: 'a' }))])
-      const flooding = await issueCredentials(deployment.command, 'flooding')
-      const looking = await issueCredentials(deployment.command, 'looking')
+      await untilLeads(projector)
       await untilDrained(projector)
-      queries = [await deployment.startQuery(), await deployment.startQuery()]
-
-      const ended = new AbortController()
-      const beside = [pledge(writer, ended.signal), look(looking, ended.signal)]
-      await askCalmly(flooding)
-      await askInAFlood(flooding)
-      ended.abort()
-      await Promise.all(beside)
+      // A Redis that does not answer within 150 ms counts as unavailable, and then each process limits alone. A machine that stood
+      // still for so long says nothing about two processes over one Redis. So they are watched again, with other keys.
+      for (let watch = 1; watch === 1 || (await hadOutage()); watch++) {
+        await watchOnce(writer, [
+          await issueCredentials(deployment.command, `flooding-${watch}`),
+          await issueCredentials(deployment.command, `looking-${watch}`),
+        ])
+      }
     } finally {
       await writer.close()
     }
-  }, 300_000)
+  }, 600_000)
 
   beforeEach(context => needs(context, requirement))
 
@@ -164,6 +164,38 @@ const clockMs = 20
 // Within this much of becoming free a place is taken again by the flood, also on a busy machine.
 const freeMsMax = 3_000
 
+async function watchOnce(
+  writer: EventWriter,
+  [flooding, looking]: [Record<string, string>, Record<string, string>],
+): Promise<void> {
+  for (const seen of [calm, flood, looks]) seen.length = 0
+  queries = [await deployment.startQuery(), await deployment.startQuery()]
+  // They also start without Redis, and without keys, if these do not answer at once.
+  const ready = [200, expect.stringContaining('limits are shared, caches are shared')]
+  for (const { opsUrl } of queries) {
+    await expect
+      .poll(async () => {
+        const response = await fetch(`${opsUrl}/readyz`)
+        return [response.status, await response.text()]
+      })
+      .toEqual(ready)
+  }
+  const ended = new AbortController()
+  const beside = [pledge(writer, ended.signal), look(looking, ended.signal)]
+  await askCalmly(flooding)
+  await askInAFlood(flooding)
+  ended.abort()
+  await Promise.all(beside)
+}
+
+/** Whether one of the processes has lost Redis. Then both are stopped: what they cached alone would differ. */
+async function hadOutage(): Promise<boolean> {
+  if (!queries.some(({ output }) => output().includes('Redis is unavailable'))) return false
+  console.log('Redis did not answer in time; the processes are watched again')
+  await Promise.all(queries.map(query => query.stop()))
+  return true
+}
+
 /** A request a second, to one process and the other in turn: half of the limit is spread over the window. */
 async function askCalmly(credentials: Record<string, string>): Promise<void> {
   const end = now() + calmMs
@@ -199,13 +231,12 @@ async function look(credentials: Record<string, string>, signal: AbortSignal): P
   await askBoth('/stats')
 }
 
+let pledges = 0
+
 /** A pledge of a new backer, again and again: what an answer says is out of date before long. */
-async function pledge(
-  writer: Awaited<ReturnType<typeof openKafkaWriter>>,
-  signal: AbortSignal,
-): Promise<void> {
-  for (let n = 0; !signal.aborted; n++) {
-    await writer.append([newRecordOf(pledgeEvent({ campaign_id: 'a', pledge_id: `p${n}` }))])
+async function pledge(writer: EventWriter, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await writer.append([newRecordOf(pledgeEvent({ campaign_id: 'a', pledge_id: `p${pledges++}` }))])
     await pause(250, signal)
   }
 }

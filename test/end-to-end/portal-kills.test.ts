@@ -10,6 +10,7 @@ import { freePort } from '../../services/shared/free-port.ts'
 import { openTables } from '../../services/shared/tables/clickhouse.ts'
 import { settingsFor } from '../support/clickhouse.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
+import { untilLeads } from '../support/kickstarter.ts'
 import { type Answer, type Browser, createBrowser, submit } from '../support/portal/browser.ts'
 import { type MailServer, startMailServer } from '../support/portal/mail-server.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
@@ -33,7 +34,7 @@ afterAll(async () => {
 test('portals that are killed between a click and its answer', { timeout: 420_000 }, async () => {
   const { addresses, settings } = services()
   deployment = await deploy(addresses, settings)
-  await deployment.startProjector()
+  await untilLeads(await deployment.startProjector())
   const tables = openTables(settingsFor(addresses.clickHouse as never))
   const model = settings.PLEDGEVIEW_DATABASE
   const environment = {

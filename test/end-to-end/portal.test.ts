@@ -39,7 +39,7 @@ test('from the mail to a key that the API takes, and back to nothing', async () 
   expect((await browser.get('/')).status).toBe(200)
   await submit(browser, '/sign-in', /^\/sign-in$/, { email: 'ada@example.com' })
   const code = /^ {4}(\d{4} \d{4})$/m.exec(latestMail())?.[1] ?? ''
-  expect(service.output()).toContain('Mail to ada@example.com')
+  await expect.poll(() => service.output()).toContain('Mail to ada@example.com')
   const signedIn = await submit(browser, '/sign-in/code', /^\/sign-in\/code$/, { code })
   expect(signedIn).toMatchObject({ status: 303, location: '/access' })
 
@@ -52,10 +52,11 @@ test('from the mail to a key that the API takes, and back to nothing', async () 
   const secret = /pv_secret_[0-9A-Za-z]+/.exec(made.text)?.[0] ?? ''
   const call = () =>
     fetch(`${service.apiUrl}/projects`, { headers: { 'x-api-key': key, 'x-api-secret': secret } })
-  expect((await call()).status).toBe(200)
+  // The API looks for new keys twice a second.
+  await expect.poll(async () => (await call()).status).toBe(200)
   for (const address of ['ada@example.com', 'ops@board.example']) {
     await expect
-      .poll(() => service.output(), { timeout: 10_000 })
+      .poll(() => service.output(), { timeout: 60_000 })
       .toContain(`Mail to ${address}: A new API key was created`)
   }
 

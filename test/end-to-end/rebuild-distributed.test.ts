@@ -51,9 +51,10 @@ describe('a rebuild on Kafka and ClickHouse', () => {
           rejects: { total: badRecords },
         })
       },
-      { timeout: 60_000, interval: 200 },
+      // Each look is a process. Only a hang takes this long, also on a busy machine.
+      { timeout: 120_000, interval: 200 },
     )
-  }, 300_000)
+  }, 480_000)
 
   beforeEach(context => needs(context, requirement))
 

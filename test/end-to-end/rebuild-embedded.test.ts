@@ -15,10 +15,11 @@ import {
 } from '../support/rebuild-service.ts'
 import { launchProcess } from '../support/service-process.ts'
 
-// A busy machine is no failure.
+// A busy machine is no failure: only a hang takes as long as this, or as the tests may.
 const soon = { timeout: 60_000, interval: 50 }
+vi.setConfig({ hookTimeout: 300_000 })
 
-describe('a rebuild of a running service', () => {
+describe('a rebuild of a running service', { timeout: 300_000 }, () => {
   let service: RebuildService
   let truth: Answers
   let campaigns: number
@@ -148,7 +149,7 @@ describe('a rebuild of a running service', () => {
     expect(await following).toMatchObject({ code: 1, stderr: expect.stringContaining('does not answer') })
     for (const phase of ['reading log', 'folding', 'verifying'] as const) {
       await service.start()
-      await service.untilPhase(phase)
+      await service.untilPhase(phase, id)
       if (phase === 'folding') expect(await service.process().stop('SIGTERM')).toBe(0)
       else await service.process().stop('SIGKILL')
     }
@@ -180,7 +181,7 @@ describe('a rebuild of a running service', () => {
   })
 })
 
-describe('a rebuild from a part of the history', { timeout: 180_000 }, () => {
+describe('a rebuild from a part of the history', { timeout: 300_000 }, () => {
   const events = smallPlatform()
   const early = new Set(events.slice(0, events.length / 4).map(campaignOf))
   let service: RebuildService
@@ -256,7 +257,7 @@ describe('a rebuild from a part of the history', { timeout: 180_000 }, () => {
   })
 })
 
-describe('a rebuild from an archive that was written before a deletion', () => {
+describe('a rebuild from an archive that was written before a deletion', { timeout: 300_000 }, () => {
   const events = smallPlatform()
   let service: RebuildService
   /** When the deletion is in the log, and the API key is not yet. */
@@ -269,7 +270,7 @@ describe('a rebuild from an archive that was written before a deletion', () => {
     await vi.waitUntil(() => Date.now() > cut, 20_000)
     after = new Date(cut).toISOString()
     await service.start()
-  }, 180_000)
+  })
 
   afterAll(() => service.close())
 
@@ -287,7 +288,7 @@ describe('a rebuild from an archive that was written before a deletion', () => {
     })
     expect(await service.answers()).toEqual(truth)
     expect(await service.changedSince(after)).toEqual(changedBefore)
-  }, 180_000)
+  })
 })
 
 function campaignOf({ key }: ChangeEvent): string {

@@ -28,6 +28,9 @@ afterAll(async () => {
   directory.remove()
 })
 
+// Each wait is for several processes of a busy machine.
+vi.setConfig({ testTimeout: 300_000 })
+
 test('a retry beside a service that runs, killed and repeated, ends in the read model, and poison is not multiplied', async () => {
   const writer = await openJournalWriter(journal)
   await writer.append([noEvent])
@@ -44,14 +47,14 @@ test('a retry beside a service that runs, killed and repeated, ends in the read 
     }),
   )
   await byHand.close()
-  await vi.waitFor(async () => expect(await rejectCount()).toBe(3_002), { timeout: 20_000 })
+  await vi.waitFor(async () => expect(await rejectCount()).toBe(3_002), { timeout: 60_000 })
   const credentials = await issueCredentials(args => runCli([...args, '--data-dir', directory.path]), 'a')
 
   const retry = ['rejects', 'retry', '--all-matching', '--json', '--data-dir', directory.path]
   const { child, started } = launchProcess(retry)
   started.catch(() => {})
   await vi.waitFor(() => expect(journalEnds(journal).campaigns).toBeGreaterThan(1), {
-    timeout: 20_000,
+    timeout: 60_000,
     interval: 1,
   })
   child.kill('SIGKILL')
@@ -65,7 +68,7 @@ test('a retry beside a service that runs, killed and repeated, ends in the read 
       const { data } = (await response.json()) as { data?: { projects_total: number; total_pledges: number } }
       expect(data).toMatchObject({ projects_total: 1, total_pledges: 3_000 })
     },
-    { timeout: 40_000, interval: 1_000 },
+    { timeout: 60_000, interval: 1_000 },
   )
   expect(await rejectCount()).toBe(3_002)
 })

@@ -14,7 +14,7 @@ import { type ClickHouse, settingsFor, startClickHouse } from '../support/clickh
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { type KafkaBroker, startKafka } from '../support/kafka/broker.ts'
 import { kafkaRequirement } from '../support/kafka/jars.ts'
-import { issueCredentials, untilDrained } from '../support/kickstarter.ts'
+import { issueCredentials, untilDrained, untilLeads } from '../support/kickstarter.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
 import { campaignEvent, pledgeEvent } from '../support/sample-events.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
@@ -49,6 +49,7 @@ describe('a restore of last night', () => {
     servers.push(await startClickHouse({ more }))
     deployment = await deploy({ kafka: kafka.address, clickHouse: servers[0] as ClickHouse })
     let projector = await deployment.startProjector()
+    await untilLeads(projector)
     await append(['same', 'changed', 'deleted', 'hidden'].map(campaign_id => campaignEvent({ campaign_id })))
     await append([pledgeEvent({ campaign_id: 'same', pledge_id: 'p' })])
     kept = await issueCredentials(deployment.command, 'kept')
@@ -90,7 +91,7 @@ describe('a restore of last night', () => {
     expect(migrated.code, migrated.stderr).toBe(0)
     projector = await deployment.startProjector({ ...moved, PLEDGEVIEW_KAFKA_GROUP: 'after-restore' })
     await untilDrained(projector)
-  }, 300_000)
+  }, 480_000)
 
   beforeEach(context => needs(context, requirement))
 

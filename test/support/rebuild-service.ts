@@ -68,8 +68,11 @@ export interface RebuildService {
   ask(): Promise<{ status: number; text: string }>
   /** The latest rebuild as its ops port reports it. */
   report(): Promise<RebuildReport | null>
-  /** Resolves when the running or the next rebuild has reached this phase, or has ended. */
-  untilPhase(phase: WorkPhase): Promise<void>
+  /**
+   * Resolves when the running or the next rebuild has reached this phase, or has ended. With `id`, it is that rebuild, which may have
+   * ended before the call: it would wait for a next one for ever.
+   */
+  untilPhase(phase: WorkPhase, id?: string): Promise<void>
   /** What the API answers now. Fails if the status is not 200. */
   answers(): Promise<Answers>
   /** The campaigns that changed at this time (ISO 8601) or later, according to the API. */
@@ -165,9 +168,9 @@ export async function makeRebuildService(): Promise<RebuildService> {
     ask: () => askOps(wholeRequest),
     report,
 
-    async untilPhase(phase) {
+    async untilPhase(phase, id) {
       const first = (await report())?.state
-      const before = first && !isWorking(first) ? first.id : undefined
+      const before = first && first.id !== id && !isWorking(first) ? first.id : undefined
       const phasesFrom = new Set<string>(workPhases.slice(workPhases.indexOf(phase)))
       const isReached = async () => {
         const state = (await report())?.state

@@ -18,7 +18,7 @@ export interface ServiceProcess {
   child: ChildProcess
   /** The end of what it has printed on stdout and stderr. */
   output(): string
-  /** Interrupts it and resolves with its exit code. */
+  /** Interrupts it. Resolves with its exit code when all of its output has been read. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
@@ -30,7 +30,11 @@ export interface CommandResult {
 
 export function makeDataDirectory(): { path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'pledgeview-test-'))
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
+  // The ClickHouse of a service that was killed ends a moment after it, and may write until then.
+  return {
+    path,
+    remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }),
+  }
 }
 
 /** A command of the program that has been started and may not run yet. */
@@ -57,19 +61,20 @@ export function launchProcess(
     }
     child.stdout.on('data', onData)
     child.stderr.on('data', onData)
-    child.on('exit', code => reject(new Error(`${args[0]} ended with ${code} before it ran:\n${output}`)))
+    // Not at `exit`: what it said last, for example why it ended, may still be in the pipe.
+    child.on('close', code => reject(new Error(`${args[0]} ended with ${code} before it ran:\n${output}`)))
     child.on('error', reject)
   })
   const hasEnded = () => child.exitCode !== null || child.signalCode !== null
+  const closed = new Promise<void>(resolve => void child.once('close', () => resolve()))
   const started = saidSign.then(() => ({
     apiUrl: /serves (\S+)/.exec(output)?.[1] ?? '',
     opsUrl: / \(ops: (\S+)\)/.exec(output)?.[1] ?? '',
     child,
     output: () => output,
     async stop(signal: NodeJS.Signals = 'SIGINT') {
-      if (hasEnded()) return child.exitCode
-      child.kill(signal)
-      await once(child, 'exit')
+      if (!hasEnded()) child.kill(signal)
+      await closed
       return child.exitCode
     },
   }))
