@@ -32,7 +32,7 @@ export async function makeTopics(
 }
 
 export async function removeTopics(settings: KafkaSettings): Promise<void> {
-  await withAdmin(settings, admin => admin.deleteTopics({ topics: namesOf(settings) }))
+  await withAdmin(settings, admin => admin.deleteTopics({ topics: namesOf(settings), timeout: 12_000 }))
 }
 
 export async function withAdmin<T>(settings: KafkaSettings, work: (admin: Admin) => Promise<T>): Promise<T> {

@@ -37,6 +37,8 @@ interface WantedTopic {
 // A reject is its record and more headers, so its topic accepts more than the default of 1 MiB.
 const rejectSegmentMsMax = 24 * 3_600_000
 const rejectBytesMax = 4 * 1024 ** 2
+// kafkajs's default is 5 s, which a controller that has just started on a busy machine may need. A request may take 15 s.
+const controllerMsMax = 12_000
 const looksMax = 300
 const lookPauseMs = 100
 
@@ -71,7 +73,7 @@ export async function ensureTopics(
  */
 export async function createTopics(admin: Admin, created: readonly ITopicConfig[]): Promise<void> {
   if (created.length === 0) return
-  await admin.createTopics({ topics: [...created], waitForLeaders: false })
+  await admin.createTopics({ topics: [...created], waitForLeaders: false, timeout: controllerMsMax })
   for (let look = 1; !(await doAnswer(admin, created)); look++) {
     if (look === looksMax) throw new Error('the topics were created, but not all of their partitions answer')
     await sleep(lookPauseMs)
