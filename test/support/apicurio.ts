@@ -62,7 +62,20 @@ export async function startApicurio(): Promise<Apicurio> {
     await end(child)
     throw cause
   })
-  return { url: `${address}/apis/ccompat/v7`, close: () => end(child) }
+  const url = `${address}/apis/ccompat/v7`
+  // The first answer of a new Java process may take longer than the program waits for an answer.
+  await warmUp(url).catch(async cause => {
+    await end(child)
+    throw cause
+  })
+  return { url, close: () => end(child) }
+}
+
+async function warmUp(url: string): Promise<void> {
+  for (const path of ['/subjects', '/schemas/ids/1', '/subjects/none/versions/latest']) {
+    const answer = await fetch(`${url}${path}`, { signal: AbortSignal.timeout(startMsMax) })
+    await answer.text()
+  }
 }
 
 /** The address that it reports, once it listens. */

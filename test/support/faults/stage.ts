@@ -142,15 +142,19 @@ export async function openStage(seed: string): Promise<Stage> {
 
     async function settled({ staysPaused = false } = {}): Promise<void> {
       await traffic.pause()
-      const expected = expectedReading(readModelOf(traffic.events()))
-      await vi.waitFor(
-        async () => {
-          expect(await readViews(tables, defaultDatabases)).toEqual(expected)
-          expect(await activeKeys(tables, defaultDatabases)).toEqual(keys.active())
-        },
-        { timeout: settledMsMax, interval: 200 },
-      )
-      if (!staysPaused) traffic.resume()
+      try {
+        const expected = expectedReading(readModelOf(traffic.events()))
+        await vi.waitFor(
+          async () => {
+            expect(await readViews(tables, defaultDatabases)).toEqual(expected)
+            expect(await activeKeys(tables, defaultDatabases)).toEqual(keys.active())
+          },
+          { timeout: settledMsMax, interval: 200 },
+        )
+      } finally {
+        // Also after a failure: the tests that follow wait for traffic.
+        if (!staysPaused) traffic.resume()
+      }
     }
 
     traffic.start()
