@@ -4,7 +4,7 @@
  * whether both say the same. All that the tests judge by is what the clients saw.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { openKafkaWriter } from '../../services/shared/event-log/kafka/writer.ts'
 import type { EventWriter } from '../../services/shared/event-log/port.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
@@ -173,14 +173,18 @@ async function watchOnce(
   for (const seen of [calm, flood, looks]) seen.length = 0
   queries = [await deployment.startQuery(), await deployment.startQuery()]
   // They also start without Redis, and without keys, if these do not answer at once.
-  const ready = [200, expect.stringContaining('limits are shared, caches are shared')]
   for (const { opsUrl } of queries) {
-    await expect
-      .poll(async () => {
+    await vi.waitFor(
+      async () => {
         const response = await fetch(`${opsUrl}/readyz`)
-        return [response.status, await response.text()]
-      })
-      .toEqual(ready)
+        const text = await response.text()
+        expect([response.status, text]).toEqual([
+          200,
+          expect.stringContaining('limits are shared, caches are shared'),
+        ])
+      },
+      { timeout: 60_000, interval: 50 },
+    )
   }
   const ended = new AbortController()
   const beside = [pledge(writer, ended.signal), look(looking, ended.signal)]
