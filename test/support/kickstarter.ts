@@ -182,14 +182,14 @@ export async function untilDrained(...projectors: readonly ServiceProcess[]): Pr
  * `keys issue` gives a key up that is not folded within 15 s: on a busy machine the rest of that time can be too short.
  */
 export async function untilLeads({ opsUrl }: ServiceProcess): Promise<void> {
-  await expect
-    .poll(async () => (await fetch(`${opsUrl}/metrics`)).text(), { timeout: drainMsMax, interval: 100 })
-    .toMatch(/^pledgeview_is_leader 1$/m)
+  const leads = async () => /^pledgeview_is_leader 1$/m.test(await (await fetch(`${opsUrl}/metrics`)).text())
+  await vi.waitUntil(leads, { timeout: drainMsMax, interval: 100 })
 }
 
 /** Resolves when the API accepts the key: it looks for new ones twice a second. */
 export async function untilAccepted(apiUrl: string, headers: Record<string, string>): Promise<void> {
-  await expect.poll(async () => (await fetch(`${apiUrl}/projects?limit=1`, { headers })).status).toBe(200)
+  const isAccepted = async () => (await fetch(`${apiUrl}/projects?limit=1`, { headers })).status === 200
+  await vi.waitUntil(isAccepted, { timeout: drainMsMax, interval: 100 })
 }
 
 /** The most memory that a process has used, MB. It is printed, so that runs can be compared. */
