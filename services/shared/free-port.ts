@@ -2,8 +2,8 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-// Below the ports that systems give to connections and to whoever asks for any port (from 32768 on Linux). A port from there
-// may be in use as soon as it is free for a moment: between the choice and its use, or while a server is restarted on it.
+// Linux gives the ports from 32768 on to connections, and to programs that ask for any port. It may take such a port between our
+// choice and its use, or while a server restarts on it. So ours are below.
 const portMin = 20_000
 const ports = 12_000
 let tried = Math.floor(Math.random() * ports)

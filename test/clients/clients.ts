@@ -6,8 +6,9 @@
  * The dependencies are a requirement like any other: without Python, a JDK, Maven, Go or the network, the suite is skipped with
  * the reason.
  */
-import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { keepFolder } from '../support/keep-folder.ts'
 import type { Requirement } from '../support/requirements.ts'
 import { cacheFolder, cacheOf, fetched, outputOf, requirementOf } from './programs.ts'
 
@@ -134,7 +135,7 @@ export const clickHouseJdbc: Client<JavaSeen> = {
           ...['--batch-mode', '--quiet', '--file', pom, 'dependency:copy-dependencies'],
           ...['-DincludeScope=runtime', `-DoutputDirectory=${part}`],
         ])
-        if (!existsSync(jars)) renameSync(part, jars)
+        keepFolder(part, jars)
       } finally {
         rmSync(part, { recursive: true, force: true })
       }

@@ -10,7 +10,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
-import { keep } from './kafka/jars.ts'
+import { keepFolder } from './keep-folder.ts'
 import type { Requirement } from './requirements.ts'
 
 const version = '2.6.13.Final'
@@ -120,7 +120,7 @@ async function fetchRegistry(): Promise<void> {
     const parameters = [`-Dartifact=${artifact}`, `-DoutputDirectory=${part}`]
     // Run in the temporary folder: without a project the goal leaves files in its working directory.
     await run('mvn', ['--batch-mode', unpackGoal, ...parameters], work)
-    keep(part, apicurioFolder)
+    keepFolder(part, apicurioFolder)
   } finally {
     rmSync(work, { recursive: true, force: true })
   }

@@ -13,12 +13,12 @@ import {
   mkdtempSync,
   openSync,
   readFileSync,
-  renameSync,
   rmSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { expect, vi } from 'vitest'
+import { keepFolder } from './keep-folder.ts'
 import { kickstarterFolder } from './requirements.ts'
 import type { CommandResult, ServiceProcess } from './service-process.ts'
 
@@ -106,8 +106,7 @@ async function generateInto(folder: string, sources: readonly string[]): Promise
     closeSync(events)
     const [code] = await once(generator, 'exit')
     expect(code, 'the exit code of kickstarter-to-events.mjs').toBe(0)
-    // Another suite may have been faster.
-    if (!existsSync(folder)) renameSync(part, folder)
+    keepFolder(part, folder)
   } finally {
     rmSync(part, { recursive: true, force: true })
   }

@@ -5,9 +5,10 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { keepFolder } from '../keep-folder.ts'
 import type { Requirement } from '../requirements.ts'
 
 /** The brokers that the tests run on: the last version of the ZooKeeper line, and the newest. */
@@ -46,18 +47,9 @@ async function fetchJars(version: KafkaVersion): Promise<void> {
       ...['--batch-mode', '--quiet', '--file', pom, 'dependency:copy-dependencies'],
       ...[`-Dkafka.version=${version}`, '-DincludeScope=runtime', `-DoutputDirectory=${part}`],
     ])
-    keep(part, jarFolder(version))
+    keepFolder(part, jarFolder(version))
   } finally {
     rmSync(part, { recursive: true, force: true })
-  }
-}
-
-/** Moves a finished folder to its place. Another process may have put its own there, also at this moment. */
-export function keep(part: string, folder: string): void {
-  try {
-    renameSync(part, folder)
-  } catch (cause) {
-    if (!existsSync(folder)) throw cause
   }
 }
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export interface TcpProxy {
-  /** Where it listens on the loopback. */
+  /** Its port on 127.0.0.1. */
   port: number
   /** From now on the service's answers do not arrive. Requests still do. */
   holdAnswers(): void

@@ -38,7 +38,7 @@ function connect(
 ): RedisConnection {
   const { url = redis.url, ...rest } = settings
   const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line)) })
-  // A Redis that runs answers within this time on a busy machine too. An outage that nobody made would be in the log.
+  // Long enough for Redis on a busy machine. With less, the log would tell of outages that no test has made.
   const connection = connectTo({ url }, { deadlineMs: 1_000, logger, ...rest })
   connections.push(connection)
   return connection
