@@ -18,8 +18,11 @@ export function roundedQuotient(dividend: number, divisor: number, digits: numbe
   return Number(`${rounded}e-${digits}`)
 }
 
+/** The amount in units of its last digit. The shortest text of a number has the decimals that were meant. */
 function inAmountUnits(amount: number): bigint {
   // A number of this size is whole.
   if (amount > Number.MAX_SAFE_INTEGER) return BigInt(amount) * amountUnits
-  return BigInt(amount.toFixed(amountDigits).replace('.', ''))
+  // Not toFixed(): it writes the binary fraction, so 568964654693.07 becomes 568964654693.0699.
+  const [whole = '', decimals = ''] = String(amount).split('.')
+  return BigInt(whole + decimals.padEnd(amountDigits, '0'))
 }

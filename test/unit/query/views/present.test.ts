@@ -226,6 +226,12 @@ describe('the statistics', () => {
     )
   })
 
+  it('take the decimals of a large total as they were written, not as the binary fraction holds them', () => {
+    // As a binary fraction, this total is 568964654693.06994..., a sixth of which is below the half.
+    const row = { ...stats, total_raised: 568_964_654_693.07, total_pledges: 6 }
+    expect(presentStats(row, 'USD').average_pledge).toBe(94_827_442_448.85)
+  })
+
   it('keep a total that a number cannot hold exactly', () => {
     const row = { ...stats, total_raised: 1e30, total_pledges: 4 }
     expect(presentStats(row, 'USD').average_pledge).toBe(2.5e29)
