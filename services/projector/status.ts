@@ -140,12 +140,13 @@ async function readCounts(tables: Tables, databases: Databases): Promise<TableCo
 }
 
 async function readFold({ tables, databases: { model } }: Shard): Promise<FoldStatus> {
+  // On a cluster the batch log is that of all shards. Without the subquery, each shard would join its rows with its own fold log.
   const [fold] = await tables.rows<Omit<FoldStatus, 'set_aside'>>({
     query: `SELECT
         (SELECT if(count() = 0, NULL, formatDateTime(max(finished_at), '%Y-%m-%dT%H:%i:%S.%fZ')) FROM ${model}.fold_log) AS last_finished_at,
         (SELECT argMax(elapsed_ms, fold_id) FROM ${model}.fold_log) AS last_elapsed_ms,
         (
-            SELECT count() FROM ${model}.batch_log AS batch
+            SELECT count() FROM (SELECT projector, sequence FROM ${model}.batch_log) AS batch
             LEFT JOIN
             (
                 SELECT tupleElement(done, 1) AS projector, max(tupleElement(done, 2)) AS sequence

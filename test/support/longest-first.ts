@@ -33,6 +33,7 @@ export const longSuites: readonly string[] = [
   'test/integration/event-log/event-log-kafka{-inspector,-history,-unreadable,}.test.ts',
   'test/integration/clickhouse/*.test.ts',
   'test/integration/tables/tables-{migrate,roles}.test.ts',
+  'test/integration/shards/*.test.ts',
   'test/integration/projector/{freshness,properties,service}.test.ts',
   'test/integration/projector/superseded/*.test.ts',
   'test/integration/projector/fold/*.test.ts',

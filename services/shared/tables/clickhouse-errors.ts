@@ -97,12 +97,23 @@ export function answerError(status: number, text: string, insertInto?: string): 
     })
   }
   const { type } = exception
-  const retryable = passingTypes.has(type)
-  const mayQuoteRows = insertInto !== undefined && !retryable && !rowlessTypes.has(type)
+  const isPassing = passingTypes.has(type)
+  const mayQuoteRows = insertInto !== undefined && !isPassing && !rowlessTypes.has(type)
   const message = mayQuoteRows
     ? refusedRows(insertInto, type, exception.message)
     : inOneLine(exception.message)
-  return new TablesError(message, { retryable, type })
+  return new TablesError(message, { retryable: isPassing || isOfLostShard(exception), type })
+}
+
+/**
+ * Whether another shard of a cluster ended while this server sent it rows or read its answer. The same error is a final one if a
+ * file of this server ends too early.
+ */
+function isOfLostShard({ type, message }: { type: string; message: string }): boolean {
+  return (
+    type === 'ATTEMPT_TO_READ_AFTER_EOF' &&
+    /Insertion status:|while (?:receiving packet from|reading from socket)/i.test(message)
+  )
 }
 
 function exceptionOf(text: string): { type: string; message: string } | undefined {

@@ -1,5 +1,6 @@
 /** Brings the tables up to date: runs the numbered SQL files of `contracts/tables` that have not run yet. */
 import { readdirSync, readFileSync } from 'node:fs'
+import { clusterViews } from './cluster-views.ts'
 import type { Databases, Tables } from './port.ts'
 import { type Replicated, replicatedForms } from './replicated.ts'
 import { encodeRows } from './row-binary.ts'
@@ -16,6 +17,7 @@ export interface MigrateOptions {
 }
 
 const directory = new URL('../../../contracts/tables/', import.meta.url)
+const clusterDirectory = new URL('cluster/', directory)
 
 // What must exist before the first file can run: the databases, and the log of the files that have run.
 const foundation = [
@@ -35,7 +37,7 @@ const logColumns = [
 
 /**
  * Runs the missing files in order, and returns their names. All statements of a file can run again, so an interrupted
- * migration is repeated as a whole.
+ * migration is repeated as a whole. On a cluster, it then creates all views again.
  */
 export async function migrate(
   tables: Tables,
@@ -61,6 +63,7 @@ export async function migrate(
     })
     applied.push(migration.name)
   }
+  for (const query of readClusterViews(databases, options)) await tables.run({ query })
   return applied
 }
 
@@ -89,20 +92,36 @@ export function readMigrations(databases: Databases, options: MigrateOptions = {
   return readSqlFiles(directory, databases, options)
 }
 
+/** The statements that create the views of a cluster, with the names of the databases filled in. On one server: none. */
+export function readClusterViews(databases: Databases, { replicated }: MigrateOptions): string[] {
+  if (!replicated) return []
+  const [parts = [], wholes = []] = readStatements(clusterDirectory).map(({ statements }) => statements)
+  const migrations = readStatements(directory).flatMap(({ statements }) => statements)
+  return clusterViews({ migrations, parts, wholes }, replicated.cluster).map(statement =>
+    nameDatabases(statement, databases),
+  )
+}
+
 /**
  * The numbered SQL files of a folder in order, with the names of the databases filled in, and in their replicated
  * form if the options ask for it.
  */
 export function readSqlFiles(folder: URL, databases: Databases, options: MigrateOptions): SqlFile[] {
+  return readStatements(folder).map(file => ({
+    ...file,
+    statements: file.statements.flatMap(statement => forms(statement, databases, options)),
+  }))
+}
+
+/** The numbered SQL files of a folder in order, as they are. */
+function readStatements(folder: URL): SqlFile[] {
   return readdirSync(folder)
     .filter(name => /^\d{4}-.*\.sql$/.test(name))
     .sort()
     .map(name => ({
       number: Number(name.slice(0, 4)),
       name,
-      statements: splitStatements(readFileSync(new URL(name, folder), 'utf8')).flatMap(statement =>
-        forms(statement, databases, options),
-      ),
+      statements: splitStatements(readFileSync(new URL(name, folder), 'utf8')),
     }))
 }
 

@@ -1,13 +1,14 @@
 /**
- * The tables on a cluster of several servers. Text in, text out. The generated statements were checked with
- * ClickHouse's own parser and, as far as possible without Keeper, run in one server. They were not run on a cluster.
+ * The tables on a cluster of several servers. Text in, text out. The tests run the generated statements on two and three
+ * shards (test/integration/shards), without ON CLUSTER and replication: these need Keeper, and only ClickHouse's own parser
+ * has checked them.
  *
  * Campaigns are sharded by id. Everything that a fold reads and writes of a campaign is on the campaign's shard. So
  * the fold's statements are unchanged and run once per shard:
  * - in the model's database a table is the shard's own part. One fold worker per shard works there, over a URL that
  *   leads only to that shard's replicas. The fold log and the epochs belong to the shard too;
- * - in `<model>_all` a table is the whole table, over all shards. Projectors insert there, and the query service and
- *   the views read there: they use `distributedDatabases`;
+ * - in `<model>_all` a table is the whole table, over all shards. Projectors insert there, and the query service reads
+ *   there: they use `distributedDatabases`. The views are in two steps as well (cluster-views.ts);
  * - the batch log is the whole table in both, because a fold follows the batches of all projectors;
  * - keys are on the first shard, because the keys of an account have to be counted together. They are few.
  *
@@ -22,6 +23,7 @@
  * To change the number of shards, set up another cluster: replay the event log into it, and then point the services
  * there.
  */
+import { partsOf, wholeOf } from './cluster-views.ts'
 import type { Databases } from './port.ts'
 
 export interface Replicated {
@@ -44,7 +46,7 @@ export const replicatedSettings = {
 
 /** The databases of the whole tables, for projectors and the query service. */
 export function distributedDatabases(databases: Databases): Databases {
-  return { ...databases, model: nameOfWhole(databases.model) }
+  return { ...databases, model: wholeOf(databases.model) }
 }
 
 // The shard of a table's row. `own`: the shard that wrote it; `all`: every server has every row.
@@ -76,14 +78,14 @@ const placements: Readonly<Record<string, string>> = {
 }
 
 const model = '${model}'
+const views = '${views}'
 
-// Statements that create a view or change the user that it reads as.
-const viewStatement =
-  /^(?:CREATE OR REPLACE VIEW|ALTER TABLE(?= \S+ MODIFY SQL SECURITY )) \$\{(?:views|model)\}\.\w+/
+// Changes the user that a view reads as.
+const viewSecurity = /^ALTER TABLE (\$\{(?:views|model)\}\.\w+)(?= MODIFY SQL SECURITY )/
 
 /**
  * The statements that do on a cluster what this one does on one server. They still contain `${model}` and `${views}`.
- * Throws if the form of the statement or table on a cluster is not defined.
+ * None for a view: clusterViews creates them all. Throws if the form of the statement or table on a cluster is not defined.
  */
 export function replicatedForms(statement: string, { cluster }: Replicated): string[] {
   if (!/^[\w-]+$/.test(cluster))
@@ -93,12 +95,16 @@ export function replicatedForms(statement: string, { cluster }: Replicated): str
   const table = /^CREATE TABLE IF NOT EXISTS \$\{model\}\.(\w+)/.exec(statement)?.[1]
   if (table !== undefined) return tableForms(statement, table, cluster)
   if (created) return alsoForWhole(statement.replace(created[0], `${created[0]} ${onCluster}`))
+  if (statement.startsWith('CREATE OR REPLACE VIEW ')) return []
   const extended = /^ALTER TABLE \$\{model\}\.(\w+)\s+(?=ADD COLUMN IF NOT EXISTS )/.exec(statement)
   if (extended) return addedColumns(statement, extended, onCluster)
   if (/^GRANT (?:SELECT|INSERT) ON /.test(statement))
     return alsoForWhole(statement.replace(/^GRANT/, `GRANT ${onCluster}`))
-  const view = viewStatement.exec(statement)?.[0]
-  if (view !== undefined) return [overWhole(statement.replace(view, `${view} ${onCluster}`))]
+  const view = viewSecurity.exec(statement)?.[1]
+  if (view !== undefined) {
+    const ofShard = view.replace(`${views}.`, `${partsOf(views)}.`)
+    return [statement.replace(view, `${ofShard} ${onCluster}`)]
+  }
   throw new Error(`the form on a cluster is not defined for: ${statement.slice(0, 100)}`)
 }
 
@@ -119,7 +125,7 @@ function tableForms(statement: string, table: string, cluster: string): string[]
       return `ENGINE = Replicated${engine}(${[path, parameters].filter(Boolean).join(', ')})`
     })
   if (placement === 'own' || placement === 'all') return [partStatement]
-  const wholes = isWholeInModel ? [model, nameOfWhole(model)] : [nameOfWhole(model)]
+  const wholes = isWholeInModel ? [model, wholeOf(model)] : [wholeOf(model)]
   return [
     partStatement,
     ...wholes.map(
@@ -139,17 +145,12 @@ function addedColumns(statement: string, [head, table = '']: RegExpExecArray, on
   return placement === 'own' || placement === 'all' ? [part] : alsoForWhole(part)
 }
 
-/** The statement for the model's database, and the same for the database of the whole tables. */
+/** The statement for the database that it names, and the same for the one of the whole tables or of the shards' views. */
 function alsoForWhole(statement: string): string[] {
-  const whole = statement.replaceAll(model, nameOfWhole(model))
-  return whole === statement ? [statement] : [statement, whole]
-}
-
-/** A view over the whole tables. A subquery runs once for all shards, not once on each. */
-function overWhole(statement: string): string {
-  return statement.replaceAll(model, nameOfWhole(model)).replaceAll(/\bIN \(SELECT\b/g, 'GLOBAL IN (SELECT')
-}
-
-function nameOfWhole(database: string): string {
-  return `${database}_all`
+  const others = [
+    statement.replaceAll(model, wholeOf(model)),
+    // A right to one view of the data teams is one to the shards' views of that name, and so is their database.
+    statement.replaceAll(views, partsOf(views)),
+  ]
+  return [statement, ...others.filter(other => other !== statement)]
 }

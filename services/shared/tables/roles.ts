@@ -15,6 +15,8 @@ export interface RolesOutcome {
 
 export const definerUser = 'pledgeview_definer'
 const directory = new URL('../../../contracts/tables/roles/', import.meta.url)
+// On a cluster these files run after those of the same folder above.
+const clusterDirectory = new URL('../cluster/roles/', directory)
 const viewSecurityFile = '0004-view-security.sql'
 
 // Errors that mean that the roles are not ours to manage: we lack the right, or the users are in a read-only place.
@@ -53,13 +55,14 @@ export async function secureViews(
   databases: Databases,
   options: MigrateOptions = {},
 ): Promise<void> {
-  const file = readRoles(databases, options).find(({ name }) => name === viewSecurityFile)
-  for (const query of file?.statements ?? []) await tables.run({ query })
+  const files = readRoles(databases, options).filter(({ name }) => name === viewSecurityFile)
+  for (const query of files.flatMap(({ statements }) => statements)) await tables.run({ query })
 }
 
 /** The files that create the roles, with the names of the databases filled in. */
 export function readRoles(databases: Databases, options: MigrateOptions = {}): SqlFile[] {
-  return readSqlFiles(directory, databases, options)
+  const files = readSqlFiles(directory, databases, options)
+  return options.replicated ? [...files, ...readSqlFiles(clusterDirectory, databases, options)] : files
 }
 
 /** A setting of a role, and the range in which a query may change it. Without a range a query cannot change it. */
@@ -75,12 +78,16 @@ export interface Role {
   settings: RoleSetting[]
 }
 
-/** The grants and settings of a role or a user, from the files. */
-export function readRole(name: string, databases: Databases): Role {
-  const statements = readRoles(databases).flatMap(file => file.statements)
+/** The grants and settings of a role or a user, from the files. On a cluster they are the same on each server. */
+export function readRole(name: string, databases: Databases, options: MigrateOptions = {}): Role {
+  const statements = readRoles(databases, options).flatMap(file => file.statements)
   const made = statements.find(statement => statement.startsWith(`CREATE ROLE IF NOT EXISTS ${name}`)) ?? ''
+  const granted = new RegExp(`^GRANT (?:ON CLUSTER '[^']*' )?(.*) TO ${name}$`)
   return {
-    grants: statements.flatMap(statement => new RegExp(`^(GRANT .*) TO ${name}$`).exec(statement)?.[1] ?? []),
+    grants: statements.flatMap(statement => {
+      const right = granted.exec(statement)?.[1]
+      return right === undefined ? [] : [`GRANT ${right}`]
+    }),
     settings: [...made.matchAll(/(\w+) = '?([^\s',]+)'? (?:CONST|MIN (\S+) MAX ([^\s,]+))/g)].map(
       ([, setting = '', value = '', min, max]) => ({
         name: setting,

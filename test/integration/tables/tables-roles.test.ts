@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTables } from '../../../services/shared/tables/clickhouse.ts'
 import { holdTablesIdentity } from '../../../services/shared/tables/identity.ts'
-import { migrate, readMigrations } from '../../../services/shared/tables/migrate.ts'
+import { migrate, readClusterViews, readMigrations } from '../../../services/shared/tables/migrate.ts'
 import { defaultDatabases, type Tables, TablesError } from '../../../services/shared/tables/port.ts'
 import { replicatedSettings } from '../../../services/shared/tables/replicated.ts'
 import { createRoles, readRole, readRoles } from '../../../services/shared/tables/roles.ts'
@@ -175,7 +175,10 @@ describe('what is generated', () => {
     const { clickHouse, close } = await openOwnTables()
     const tables = openTables({ ...settingsFor(clickHouse), statementSettings: replicatedSettings })
     const files = [...readMigrations(defaultDatabases, options), ...readRoles(defaultDatabases, options)]
-    const statements = files.flatMap(file => file.statements)
+    const statements = [
+      ...files.flatMap(file => file.statements),
+      ...readClusterViews(defaultDatabases, options),
+    ]
     expect(statements.length).toBeGreaterThan(20)
     for (const sql of statements) {
       await expect(

@@ -54,6 +54,27 @@ describe('an error of ClickHouse', () => {
     })
   })
 
+  test.each([
+    'Attempt to read after eof: while receiving packet from 127.0.0.1:9000, local address: 127.0.0.1:47288: While executing Remote.',
+    'Attempt to read after eof: Insertion status: Wrote 9 blocks and 9 rows on shard 0 replica 0, 127.0.0.1:9000 (average 0 ms per block) .',
+  ])('that another shard ended in the middle may be tried again: %s', message => {
+    const text = exceptionText(32, 'ATTEMPT_TO_READ_AFTER_EOF', message)
+    expect(answerError(500, text)).toMatchObject({ retryable: true, message })
+    expect(answerError(500, text, 'm.t')).toMatchObject({
+      retryable: true,
+      message: 'ClickHouse refused the rows for m.t: ATTEMPT_TO_READ_AFTER_EOF',
+    })
+  })
+
+  test('that a file ended in the middle stays', () => {
+    const text = exceptionText(
+      32,
+      'ATTEMPT_TO_READ_AFTER_EOF',
+      'Attempt to read after eof: while reading column n',
+    )
+    expect(answerError(500, text)).toMatchObject({ retryable: false })
+  })
+
   test('that one node passes on from another is told by what the other said', () => {
     const inner = exceptionText(252, 'TOO_MANY_PARTS', 'Too many parts').trimEnd()
     const text = `Code: 252. DB::Exception: There was an error on [node-2:9000]: ${inner}. (TOO_MANY_PARTS)\n`

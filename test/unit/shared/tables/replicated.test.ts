@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { readMigrations } from '../../../../services/shared/tables/migrate.ts'
+import { clusterViews } from '../../../../services/shared/tables/cluster-views.ts'
+import { readClusterViews, readMigrations } from '../../../../services/shared/tables/migrate.ts'
 import {
   distributedDatabases,
   replicatedForms,
@@ -9,14 +10,17 @@ import { readRoles } from '../../../../services/shared/tables/roles.ts'
 
 const databases = { model: 'pledgeview', views: 'crowdfunding' }
 const replicated = { cluster: 'main' }
-const statements = [...readMigrations(databases, { replicated }), ...readRoles(databases, { replicated })]
-  .flatMap(file => file.statements)
-  .map(statement => statement.replaceAll(/\s+/g, ' '))
+const statements = [
+  ...readMigrations(databases, { replicated }).flatMap(file => file.statements),
+  ...readClusterViews(databases, { replicated }),
+  ...readRoles(databases, { replicated }).flatMap(file => file.statements),
+].map(statement => statement.replaceAll(/\s+/g, ' '))
 
 /** What follows the columns, of the statement that makes this table. */
-function definitionOf(table: string): string {
+function definitionOf(table: string, creation = 'CREATE'): string {
+  const exists = creation === 'CREATE' ? ' IF NOT EXISTS' : ''
   const statement = statements.find(text =>
-    text.startsWith(`CREATE TABLE IF NOT EXISTS ${table} ON CLUSTER 'main' `),
+    text.startsWith(`${creation} TABLE${exists} ${table} ON CLUSTER 'main' `),
   )
   expect(statement, `there is a statement for ${table}`).toBeDefined()
   return statement?.slice(statement.indexOf(' ENGINE = ') + 1) ?? ''
@@ -108,14 +112,35 @@ describe('on a cluster', () => {
     ])
   })
 
-  test('the views read the whole tables, and a subquery over them is answered once', () => {
+  test('a shard’s view reads its own shard, and a view of the whole only what the shards show', () => {
     const views = statements.filter(statement => statement.startsWith('CREATE OR REPLACE VIEW'))
-    expect(views).toHaveLength(23)
-    for (const view of views) {
-      expect(view).toMatch(/FROM pledgeview_all\.(?:campaigns|stamp_floor|api_keys|history_\w+)\b/)
-      expect(view).not.toMatch(/\bpledgeview\./)
-      expect(view).not.toMatch(/(?<!GLOBAL) IN \(/)
+    const ofShards = views.filter(view => view.includes(' SQL SECURITY DEFINER '))
+    expect(ofShards).toHaveLength(25)
+    for (const view of ofShards) {
+      expect(view).toMatch(/^CREATE OR REPLACE VIEW (?:crowdfunding_parts|pledgeview)\./)
+      expect(view).not.toMatch(/pledgeview_all\.|\bcrowdfunding\./)
     }
+    const ofWhole = views.filter(view => view.includes(' SQL SECURITY INVOKER '))
+    expect(ofWhole).toHaveLength(views.length - ofShards.length)
+    for (const view of ofWhole) {
+      expect(view).toMatch(/^CREATE OR REPLACE VIEW (?:crowdfunding|pledgeview_all)\./)
+      expect(view).toMatch(/ FROM (?:crowdfunding_parts\.all_|pledgeview_all\.)\w+/)
+    }
+  })
+
+  test('rows of the whole are joined from the shards’ views, never from their tables', () => {
+    expect(definitionOf('crowdfunding.campaigns', 'CREATE OR REPLACE')).toContain(
+      "ENGINE = Distributed('main', 'crowdfunding_parts', 'campaigns') COMMENT 'Public campaigns, one row each, as they are now'",
+    )
+    const joined = statements.filter(statement => statement.startsWith('CREATE OR REPLACE TABLE'))
+    expect(joined).toHaveLength(15)
+    for (const table of joined)
+      expect(table).toMatch(/Distributed\('main', '(?:crowdfunding_parts|pledgeview)', '/)
+  })
+
+  test('a view that nobody has thought of for a cluster is refused', () => {
+    const migrations = ['CREATE OR REPLACE VIEW ${views}.never_heard_of\nSQL SECURITY DEFINER\nAS SELECT 1']
+    expect(() => clusterViews({ migrations, parts: [], wholes: [] }, 'main')).toThrow('never_heard_of')
   })
 
   test('the query service and the views’ definer may read the whole tables and the shards’ parts', () => {

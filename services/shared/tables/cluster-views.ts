@@ -1,0 +1,168 @@
+/**
+ * The views on a cluster. Text in, text out.
+ *
+ * A view reads as its definer on the server that was asked. But ClickHouse sends the name of the person who asks to the
+ * other shards, so a view over the tables of all shards is refused there. So the views are in two steps:
+ * - every shard has every view, over its own tables only: those of data teams in `<views>_parts`, private ones in the
+ *   model's database. They read as the definer;
+ * - `<views>` and `<model>_all` have the whole. If that is all rows of all shards, it is a Distributed table over the
+ *   shards' views. If the shards' rows have to be summed, it is a view that sums them (contracts/tables/cluster). Both read
+ *   as the person who asks, who may read the shards' views too.
+ *
+ * Filters and sums run on the shards. If a shard is away, a query fails.
+ *
+ * Every `migrate` creates all of them again, each in one step: they contain no rows, and a view of an earlier version is
+ * replaced.
+ */
+
+/** The database of the shards' views, and of the tables that join them. */
+export function partsOf(views: string): string {
+  return `${views}_parts`
+}
+
+/** The database of the whole tables. */
+export function wholeOf(model: string): string {
+  return `${model}_all`
+}
+
+export interface ViewStatements {
+  /** All statements of the migrations. Those that create no view are left out. */
+  migrations: readonly string[]
+  /** Of contracts/tables/cluster: what each shard adds, and the views that sum. */
+  parts: readonly string[]
+  wholes: readonly string[]
+}
+
+interface View {
+  /** With the placeholder of its database, as `${views}.campaigns`. */
+  name: string
+  /** The list of columns with their comments, if it has one. */
+  columns: string
+  select: string
+  /** The comment of the view, if it has one. */
+  comment: string
+}
+
+/**
+ * What joins the rows that the shards' views have. `rows`: a table of the same name in the database of the whole. `joined`: a
+ * table that is called all_..., beside the shards' views, for a view of the same name that sums. `own`: nothing.
+ */
+const joins: Readonly<Record<string, 'rows' | 'joined' | 'own'>> = {
+  campaigns: 'rows',
+  rewards: 'rows',
+  campaign_days: 'rows',
+  campaign_funding_days: 'rows',
+  categories: 'joined',
+  about: 'joined',
+  platform_totals: 'own',
+  category_funding_days: 'own',
+  funding_days: 'own',
+  campaign_changes: 'rows',
+  campaign_pages: 'rows',
+  revoked_keys: 'rows',
+  watermark: 'own',
+  campaign_by_slug: 'own',
+  history_days: 'own',
+  history_end: 'own',
+  history_moves: 'own',
+  history_open: 'own',
+  // Those that contracts/tables/cluster adds.
+  platform_sums: 'joined',
+  backers: 'joined',
+  history_sums: 'joined',
+  history_today: 'joined',
+  campaign_rows: 'rows',
+  campaign_slugs: 'own',
+  shard_watermark: 'rows',
+}
+
+const model = '${model}'
+const views = '${views}'
+
+// The shards sum their days first. The whole goes on to the same day for all shards.
+const daysOfWhole = ['category_funding_days', 'funding_days']
+const readsOfWhole = [
+  [`SELECT today FROM ${model}.history_end`, `SELECT max(today) FROM ${partsOf(views)}.all_history_today`],
+  [`FROM ${model}.history_moves`, `FROM ${partsOf(views)}.all_history_sums`],
+] as const
+
+/**
+ * The statements that create the views of a cluster, in order. They still contain `${model}` and `${views}`. Throws if it is
+ * not defined how the shards' rows of a view are joined.
+ */
+export function clusterViews(statements: ViewStatements, cluster: string): string[] {
+  const single = lastOfEach(statements.migrations)
+  const added = lastOfEach(statements.parts)
+  const shards = [...single.map(onShard), ...added]
+  const wholes = [
+    ...lastOfEach(statements.wholes),
+    ...single.filter(({ name }) => daysOfWhole.includes(tableOf(name))).map(withReadsOfWhole),
+  ]
+  return [
+    ...shards.map(view => viewStatement(view, 'DEFINER', cluster)),
+    ...shards.flatMap(view => joinedTable(view, cluster)),
+    ...wholes.map(view => viewStatement(withHeadOf(view, single), 'INVOKER', cluster)),
+  ]
+}
+
+/** The view of one server as a view of one shard. */
+function onShard(view: View): View {
+  if (view.select.includes(`${views}.`)) throw new Error(`${view.name} reads another view of the data teams`)
+  return { ...view, name: view.name.replace(`${views}.`, `${partsOf(views)}.`) }
+}
+
+/** The table of the rows that the shards' views have, if there is one. */
+function joinedTable({ name, comment }: View, cluster: string): string[] {
+  const table = tableOf(name)
+  const join = joins[table]
+  if (join === undefined)
+    throw new Error(`it is not defined how the shards' rows of the view ${table} are joined`)
+  if (join === 'own') return []
+  const database = name.slice(0, -table.length - 1)
+  const target =
+    join === 'joined' ? `${database}.all_${table}` : `${database === model ? wholeOf(model) : views}.${table}`
+  return [
+    `CREATE OR REPLACE TABLE ${target} ON CLUSTER '${cluster}' AS ${name}
+ENGINE = Distributed('${cluster}', '${database}', '${table}')${comment}`,
+  ]
+}
+
+function withReadsOfWhole(view: View): View {
+  return {
+    ...view,
+    select: readsOfWhole.reduce((text, [ofShard, ofWhole]) => text.replaceAll(ofShard, ofWhole), view.select),
+  }
+}
+
+/** The view with the columns and comments of the view of one server. */
+function withHeadOf(view: View, single: readonly View[]): View {
+  const known = single.find(({ name }) => name === view.name.replace(wholeOf(model), model))
+  if (!known) throw new Error(`${view.name} is not a view of one server`)
+  return { ...view, columns: known.columns, comment: known.comment }
+}
+
+function viewStatement({ name, columns, select, comment }: View, security: string, cluster: string): string {
+  return `CREATE OR REPLACE VIEW ${name} ON CLUSTER '${cluster}'${columns}
+SQL SECURITY ${security}
+AS ${select}${comment}`
+}
+
+/** The views that these statements create, each as its last statement has it. */
+function lastOfEach(statements: readonly string[]): View[] {
+  const found = statements.filter(statement => statement.startsWith('CREATE OR REPLACE VIEW')).map(parsed)
+  // A view that is created again may read views that are newer than its first statement.
+  return found.filter(({ name }, index) => !found.slice(index + 1).some(later => later.name === name))
+}
+
+function parsed(statement: string): View {
+  const form =
+    /^CREATE OR REPLACE VIEW (\S+)(\n\([\s\S]*?\n\))?(?:\nSQL SECURITY DEFINER)?\nAS ([\s\S]*?)(\nCOMMENT '[^\n]*')?$/
+  const [, name, columns = '', select, comment = ''] = form.exec(statement) ?? []
+  if (name === undefined || select === undefined)
+    throw new Error(`the form of this view is not known: ${statement.slice(0, 100)}`)
+  return { name, columns, select, comment }
+}
+
+function tableOf(name: string): string {
+  return name.slice(name.lastIndexOf('.') + 1)
+}

@@ -1,0 +1,253 @@
+/**
+ * The services on a cluster of two servers: a projector that folds each shard, and a query process with the rights of its role.
+ * While a shard is away, no answer shows less than there is.
+ */
+import { pino } from 'pino'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import { contactsOfKeys } from '../../../services/portal/notices/contacts.ts'
+import { findRunaways } from '../../../services/portal/notices/runaway.ts'
+import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
+import { tablesStatus } from '../../../services/projector/status.ts'
+import { memoryParts, type QueryService, startQueryService } from '../../../services/query/service.ts'
+import { hashSecret } from '../../../services/shared/api-keys/credentials.ts'
+import { readConfig } from '../../../services/shared/config.ts'
+import { createMetrics } from '../../../services/shared/ops/metrics.ts'
+import { holdTablesIdentity } from '../../../services/shared/tables/identity.ts'
+import { checkShards } from '../../../services/shared/tables/shards.ts'
+import { createMemoryLog } from '../../support/memory-log.ts'
+import { hashBacker } from '../../support/model-tables.ts'
+import { pepper } from '../../support/query-app.ts'
+import type { AnyBody } from '../../support/query-service.ts'
+import { apiKeyEvent, campaignEvent, newRecordOf, pledgeEvent } from '../../support/sample-events.ts'
+import { clusterName, type ShardServers, startShards } from '../../support/shards.ts'
+
+const campaigns = 40
+const backers = 7
+const categories = ['Games', 'Art', 'Film', 'Music', 'Food']
+const key = 'pv_live_0123456789abcdefghijklmnop'
+const secret = 'a secret of the tests'
+const config = readConfig({
+  PLEDGEVIEW_COMMIT_HORIZON_MS: '2000',
+  PLEDGEVIEW_BATCH_MS_MAX: '20',
+  PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
+  // The answers of one test are not those of the next.
+  PLEDGEVIEW_CACHE_MS: '1000',
+  PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '100000',
+})
+const logger = pino({ level: 'silent' })
+
+let shards: ShardServers
+let projector: ProjectorService
+let query: QueryService
+let apiUrl: string
+const log = createMemoryLog()
+const stopping = new AbortController()
+let projecting: Promise<void>
+
+beforeAll(async () => {
+  shards = await startShards(2)
+  const { tables, databases } = shards
+  await holdTablesIdentity(tables, databases, {
+    PLEDGEVIEW_KEY_PEPPER: pepper,
+    PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
+  })
+  append([...world(), keyEvent('ACTIVE')])
+  projector = createProjectorService({
+    reader: log.reader,
+    tables,
+    databases,
+    shards: shards.shards,
+    config,
+    hashBacker,
+    run: 'test',
+    settleMs: 0,
+    metrics: createMetrics(),
+    logger,
+    now: Date.now,
+    monotonicMs: () => performance.now(),
+    random: Math.random,
+  })
+  projecting = projector.run(stopping.signal)
+  // It is awaited at the end. Until then a failure is seen as a projector that never drains.
+  projecting.catch(() => {})
+  await drained()
+  query = await startQueryService({
+    tables: shards.as('pledgeview_query'),
+    databases,
+    config,
+    keyPepper: pepper,
+    parts: memoryParts(config),
+    isOnlyProcess: false,
+    metrics: createMetrics(),
+    logger,
+  })
+  apiUrl = `${await query.app.listen({ host: '127.0.0.1', port: 0 })}/api/v1`
+})
+
+afterAll(async () => {
+  stopping.abort()
+  await projecting
+  await query?.close()
+  await shards?.stop()
+})
+
+test('the servers are the shards of the cluster', async () => {
+  await expect(
+    checkShards({ shards: shards.shards, close: async () => {} }, clusterName),
+  ).resolves.toBeUndefined()
+})
+
+test('each campaign is folded on its own shard, with all of its pledges', async () => {
+  const found = await Promise.all(
+    shards.shards.map(({ tables }) =>
+      tables.rows<{ id: string; pledges: number }>({
+        query: 'SELECT campaign_id AS id, pledge_count AS pledges FROM pledgeview.campaigns FINAL',
+      }),
+    ),
+  )
+  for (const rows of found) expect(rows.length).toBeGreaterThan(0)
+  const all = found.flat()
+  expect(all.map(({ id }) => id).sort()).toEqual(ids().sort())
+  for (const { id, pledges } of all) expect(pledges, id).toBe(pledgesOf(id).length)
+})
+
+test('lists have every campaign once, in one order over both shards', async () => {
+  const first = await ask('/projects?limit=25&sort=most_backed')
+  const second = await ask('/projects?limit=25&offset=25&sort=most_backed')
+  expect(first.body.pagination).toMatchObject({ total: campaigns, has_more: true })
+  const listed = [...first.body.data, ...second.body.data]
+  expect(listed.map(({ id }) => id).sort()).toEqual(ids().sort())
+  const counts = listed.map(({ backer_count }) => backer_count)
+  expect(counts).toEqual(counts.toSorted((a, b) => b - a))
+  const games = await ask('/projects?category=Games')
+  expect(games.body.pagination.total).toBe(campaigns / categories.length)
+})
+
+test('details come from whichever shard has the campaign', async () => {
+  for (const id of ids().slice(0, 6)) {
+    const { status, body } = await ask(`/projects/slug-${id}`)
+    expect({ status, id: body.data.id }).toEqual({ status: 200, id })
+    expect(body.data.backer_count).toBe(new Set(pledgesOf(id).map(({ data }) => data?.backer_id)).size)
+  }
+  expect((await ask('/projects/no-such-slug')).status).toBe(404)
+})
+
+test('statistics count a backer of both shards once', async () => {
+  const { body } = await ask('/stats')
+  expect(body.data).toMatchObject({
+    projects_total: campaigns,
+    total_backers: backers,
+    total_pledges: ids().flatMap(pledgesOf).length,
+  })
+})
+
+test('the status is that of all shards', async () => {
+  const status = await tablesStatus({ ...shards, shards: shards.shards })
+  expect(status.fold).toMatchObject({ pending_batches: 0, set_aside: [] })
+  expect(status.tables).toMatchObject({
+    public_campaigns: campaigns,
+    known_campaigns: campaigns,
+    known_pledges: ids().flatMap(pledgesOf).length,
+    active_keys: 1,
+  })
+})
+
+test('the portal finds the contacts of keys, and no runaway', async () => {
+  const portal = shards.as('pledgeview_portal')
+  const { databases } = shards
+  const contacts = await contactsOfKeys(portal, databases, async ({ contact_email }) => contact_email)
+  expect(contacts.addresses).toHaveLength(1)
+  expect(await findRunaways({ tables: portal, databases }, { until: Date.now(), done: [] })).toEqual([])
+})
+
+test('while a shard is away, an answer is whole or none; then everything goes on, and nothing is lost', async () => {
+  const more = Array.from({ length: 400 }, (_, index) =>
+    pledgeEvent({ campaign_id: `c${index % campaigns}`, pledge_id: `q${index}`, backer_id: 'b0' }),
+  )
+  // The shard dies while the projector inserts these.
+  append(more)
+  await shards.servers[1]?.kill()
+  let turn = 0
+  async function lookAtAll(): Promise<number> {
+    turn++
+    const list = await ask(
+      `/projects?limit=${1 + (turn % 9)}&updated_since=2026-01-01T00:00:00.${100 + turn}Z`,
+    )
+    if (list.status === 200) expect(list.body.pagination.total).toBe(campaigns)
+    else expect(list.status).toBeGreaterThanOrEqual(500)
+    const stats = await ask('/stats')
+    if (stats.status === 200) expect(stats.body.data.projects_total).toBe(campaigns)
+    for (const id of ids().slice(0, 4))
+      expect([200, 500, 503]).toContain((await ask(`/projects/slug-${id}`)).status)
+    return list.status
+  }
+  // What is cached may be served for a second.
+  await vi.waitFor(async () => expect(await lookAtAll()).toBeGreaterThanOrEqual(500), 30_000)
+  for (let more = 0; more < 5; more++) expect(await lookAtAll()).toBeGreaterThanOrEqual(500)
+  const asked = shards.as('pledgeview_analyst').rows({ query: 'SELECT count() FROM crowdfunding.campaigns' })
+  await expect(asked).rejects.toMatchObject({ retryable: true })
+
+  append([campaignEvent({ campaign_id: 'later', slug: 'slug-later', category: 'Late' })])
+  await shards.restart(1)
+  await drained()
+  await vi.waitFor(async () => {
+    const { status, body } = await ask('/projects?category=Late')
+    expect({ status, total: body.pagination?.total }).toEqual({ status: 200, total: 1 })
+    expect((await ask('/projects')).body.pagination?.total).toBe(campaigns + 1)
+  }, 30_000)
+  const known = ids().flatMap(pledgesOf).length + more.length
+  const [folded] = await shards.tables.rows<{ pledges: number }>({
+    query: 'SELECT sum(pledge_count) AS pledges FROM crowdfunding.campaigns',
+  })
+  expect(folded?.pledges).toBe(known)
+})
+
+test('a key that is revoked is refused', async () => {
+  append([keyEvent('REVOKED')])
+  await vi.waitFor(async () => expect((await ask('/projects')).status).toBe(401), 30_000)
+})
+
+function ids(): string[] {
+  return Array.from({ length: campaigns }, (_, index) => `c${index}`)
+}
+
+function pledgesOf(id: string) {
+  const number = Number(id.slice(1))
+  return Array.from({ length: 1 + (number % 5) }, (_, index) =>
+    pledgeEvent({ campaign_id: id, pledge_id: `p${index}`, backer_id: `b${(number + index) % backers}` }),
+  ) as (ChangeEvent & { data: { backer_id: string } })[]
+}
+
+function world(): ChangeEvent[] {
+  return ids().flatMap((id, index) => [
+    campaignEvent({
+      campaign_id: id,
+      slug: `slug-${id}`,
+      category: categories[index % categories.length] ?? '',
+    }),
+    ...pledgesOf(id),
+  ])
+}
+
+function keyEvent(status: 'ACTIVE' | 'REVOKED'): ChangeEvent {
+  const version = status === 'ACTIVE' ? 1 : 2
+  return apiKeyEvent({ key, account_id: 'a', secret_hash: hashSecret(pepper, secret), status, version })
+}
+
+function append(events: readonly ChangeEvent[]): void {
+  log.append(events.map(newRecordOf))
+}
+
+/** Only a hang takes this long. */
+async function drained(): Promise<void> {
+  await vi.waitUntil(async () => (await projector.isDrained().catch(() => false)) === true, {
+    timeout: 100_000,
+    interval: 50,
+  })
+}
+
+async function ask(path: string): Promise<{ status: number; body: AnyBody }> {
+  const response = await fetch(`${apiUrl}${path}`, { headers: { 'X-API-Key': key, 'X-API-Secret': secret } })
+  return { status: response.status, body: (await response.json()) as AnyBody }
+}

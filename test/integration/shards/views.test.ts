@@ -1,0 +1,271 @@
+/**
+ * The views of a cluster, on three servers: with the rights of its role, each user reads there what it reads on one server,
+ * and nothing else.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { tablesStatus } from '../../../services/projector/status.ts'
+import { holdTablesIdentity } from '../../../services/shared/tables/identity.ts'
+import { migrate } from '../../../services/shared/tables/migrate.ts'
+import {
+  type Databases,
+  defaultDatabases,
+  type Shard,
+  type Tables,
+} from '../../../services/shared/tables/port.ts'
+import { type OwnTables, openOwnTables } from '../../support/clickhouse.ts'
+import { fillHistory } from '../../support/examples/history-rows.ts'
+import { type ExampleWorld, exampleWorld } from '../../support/examples/world.ts'
+import { awayFromMidnight } from '../../support/midnight.ts'
+import { createIngest, createTestFoldWorker } from '../../support/model-tables.ts'
+import { privateViews, publicViews } from '../../support/public-views.ts'
+import { type ShardServers, type ShardUser, shardUsers, startShards } from '../../support/shards.ts'
+
+const servers = [0, 1, 2]
+const campaigns = 90
+const { model, views } = defaultDatabases
+const parts = `${views}_parts`
+/** What a query needs to read a view with a parameter. */
+const called = (name: string) => (name === 'campaign_by_slug' ? `${name}(slug = 'slug')` : name)
+
+// When they were folded differs.
+const momentsOfFold = ['updated_at', 'as_of', 'freshness_seconds']
+
+let one: OwnTables
+let shards: ShardServers
+let world: ExampleWorld
+
+beforeAll(async () => {
+  await awayFromMidnight(120_000)
+  ;[one, shards] = await Promise.all([openOwnTables(), startShards(servers.length)])
+  await migrate(one.tables, defaultDatabases)
+  world = exampleWorld(Date.now(), campaigns)
+  await Promise.all([
+    fill(one.tables, defaultDatabases, [{ tables: one.tables, databases: defaultDatabases }]),
+    fill(shards.tables, shards.databases, shards.shards),
+  ])
+  await fillHistory(one, defaultDatabases, world)
+  await fillHistory({ tables: shards.tables, clickHouse: address(0) }, shards.databases, world)
+  for (const table of ['campaign_days', 'history_latest'])
+    await shards.tables.run({ query: `SYSTEM FLUSH DISTRIBUTED ${shards.databases.model}.${table}` })
+  // Each shard closes its own days.
+  const [last] = await rowsOf<{ closed: string }>(
+    one.tables,
+    `SELECT max(closed) AS closed FROM ${model}.history_closed`,
+  )
+  for (const { tables } of shards.shards)
+    await tables.run({
+      query: `INSERT INTO ${model}.history_closed SELECT getMacro('shard'), {closed:String}, {closed:String}`,
+      query_params: { closed: last?.closed },
+    })
+})
+
+afterAll(async () => {
+  await Promise.all([one?.close(), shards?.stop()])
+})
+
+// Each user asks another server, because each server has to answer for all.
+const askers: Readonly<Record<ShardUser, number>> = {
+  pledgeview_analyst: 0,
+  pledgeview_query: 1,
+  pledgeview_portal: 2,
+}
+
+test.each(publicViews)('the view %s has for every user the rows that it has on one server', async view => {
+  const expected = await contentOf(one.tables, view)
+  expect(expected.length).toBeGreaterThan(0)
+  for (const user of shardUsers) expect(await contentOf(as(user), view), user).toEqual(expected)
+})
+
+test('every shard has a part of the campaigns', async () => {
+  const counts = await Promise.all(
+    shards.shards.map(({ tables }) =>
+      rowsOf<{ n: number }>(tables, `SELECT count() AS n FROM ${parts}.campaigns`),
+    ),
+  )
+  expect(counts.map(([row]) => row?.n ?? 0).filter(n => n > 0)).toHaveLength(servers.length)
+  expect(counts.reduce((sum, [row]) => sum + (row?.n ?? 0), 0)).toBe(world.shown.length)
+})
+
+test('a backer with pledges on several shards counts once', async () => {
+  const ofShards = await Promise.all(
+    shards.shards.map(({ tables }) =>
+      rowsOf<{ n: number }>(tables, `SELECT total_backers AS n FROM ${parts}.platform_totals`),
+    ),
+  )
+  const [whole] = await rowsOf<{ n: number }>(
+    as('pledgeview_analyst'),
+    `SELECT total_backers AS n FROM ${views}.platform_totals`,
+  )
+  expect(ofShards.reduce((sum, [row]) => sum + (row?.n ?? 0), 0)).toBeGreaterThan(whole?.n ?? 0)
+})
+
+test('the columns, their types and all comments are those of one server', async () => {
+  const described = `SELECT table, name, type, comment FROM system.columns WHERE database = '${views}' ORDER BY table, position`
+  const comments = `SELECT name, comment FROM system.tables WHERE database = '${views}' ORDER BY name`
+  for (const query of [described, comments])
+    expect(await rowsOf(shards.tables, query)).toEqual(await rowsOf(one.tables, query))
+})
+
+test('a page reads the rows of its campaigns, not those of all shards', async () => {
+  const ids = world.shown.slice(0, 3).map(({ id }) => id)
+  const plan = await rowsOf<{ explain: string }>(
+    as('pledgeview_query'),
+    `EXPLAIN indexes = 1, distributed = 1 SELECT * FROM ${model}_all.campaign_pages WHERE campaign_id IN ('${ids.join("','")}')`,
+  )
+  const text = plan.map(({ explain }) => explain).join('\n')
+  expect(text).toContain('campaign_id in 3-element set')
+})
+
+test('the status counts the batches that the shard furthest behind has not folded, wherever they are logged', async () => {
+  const names = ['u', 'v', 'w', 'x', 'y', 'z']
+  for (const name of names)
+    await createIngest(shards.tables, shards.databases, name)(world.events.slice(0, 1))
+  const [first, ...others] = shards.shards
+  const pending = async () => (await tablesStatus({ ...shards, shards: shards.shards })).fold.pending_batches
+  expect(await pending()).toBe(names.length)
+  if (first) await fold(first)
+  expect(await pending()).toBe(names.length)
+  await Promise.all(others.map(fold))
+  expect(await pending()).toBe(0)
+})
+
+describe('the rights', () => {
+  test.each<[ShardUser, string[]]>([
+    ['pledgeview_analyst', []],
+    [
+      'pledgeview_query',
+      [
+        ...[
+          'api_keys',
+          'campaign_changes',
+          'campaign_pages',
+          'campaign_by_slug',
+          'identity',
+          'watermark',
+          'revoked_keys',
+        ],
+        ...['usage_runs', 'campaign_rows', 'campaign_slugs', 'shard_watermark'],
+      ],
+    ],
+    [
+      'pledgeview_portal',
+      [
+        'api_keys',
+        'api_key_ledger',
+        'identity',
+        'watermark',
+        'api_key_usage',
+        'usage_runs',
+        'shard_watermark',
+      ],
+    ],
+  ])('of %s are the views and %j, and nothing else', async (user, readable) => {
+    const known = await rowsOf<{ database: string; name: string }>(
+      shards.tables,
+      `SELECT database, name FROM system.tables WHERE database IN ('${model}', '${model}_all')`,
+    )
+    expect(known.length).toBeGreaterThan(40)
+    for (const { database, name } of known) {
+      const reading = as(user).rows({ query: `SELECT * FROM ${database}.${called(name)} LIMIT 1` })
+      if (readable.includes(name)) await expect(reading, name).resolves.toBeInstanceOf(Array)
+      else await expect(reading, `${database}.${name}`).rejects.toMatchObject({ type: 'ACCESS_DENIED' })
+    }
+  })
+
+  test.each([
+    `INSERT INTO ${views}.campaigns (campaign_id) SELECT 'c'`,
+    `INSERT INTO ${model}_all.campaigns (campaign_id) SELECT 'c'`,
+    `DROP TABLE ${views}.campaigns`,
+    `TRUNCATE TABLE ${parts}.all_backers`,
+    `ALTER TABLE ${parts}.campaigns MODIFY SQL SECURITY INVOKER`,
+    `SELECT * FROM cluster('main', ${model}, pledge_ledger)`,
+    `SELECT * FROM clusterAllReplicas('main', ${model}, pledge_ledger)`,
+    `SELECT * FROM remote('127.0.0.1', ${model}, pledge_ledger)`,
+    `CREATE VIEW ${views}.mine AS SELECT 1`,
+  ])('let no analyst run %s', async query => {
+    await expect(as('pledgeview_analyst').run({ query })).rejects.toMatchObject({ type: 'ACCESS_DENIED' })
+  })
+
+  test('every shard’s view reads as the definer, and every view of the whole as the person who asks', async () => {
+    const defined = await rowsOf<{ name: string; query: string }>(
+      shards.tables,
+      `SELECT concat(database, '.', name) AS name, create_table_query AS query FROM system.tables
+       WHERE engine = 'View' AND database IN ('${model}', '${model}_all', '${views}', '${parts}')`,
+    )
+    const readAs = Map.groupBy(defined, ({ query }) => / SQL SECURITY (\w+)/.exec(query)?.[1])
+    expect(
+      readAs
+        .get('INVOKER')
+        ?.map(({ name }) => name)
+        .sort(),
+    ).toEqual([
+      `${views}.about`,
+      `${views}.categories`,
+      `${views}.category_funding_days`,
+      `${views}.funding_days`,
+      `${views}.platform_totals`,
+      `${model}_all.campaign_by_slug`,
+      `${model}_all.watermark`,
+    ])
+    const ofShards = readAs.get('DEFINER') ?? []
+    expect(ofShards.length).toBeGreaterThanOrEqual(publicViews.length + privateViews.length)
+    for (const { query } of ofShards) expect(query).toContain('DEFINER = pledgeview_definer')
+  })
+})
+
+test('a view as an earlier version made it is replaced, and migrating again changes nothing', async () => {
+  const described = async () =>
+    (
+      await rowsOf<{ text: string }>(
+        shards.tables,
+        `SELECT create_table_query AS text FROM system.tables WHERE database NOT IN ('system', 'default') ORDER BY text`,
+      )
+    ).map(({ text }) => text)
+  const before = await described()
+  for (const { tables } of shards.shards) {
+    await tables.run({ query: `DROP TABLE ${views}.campaigns` })
+    await tables.run({
+      query: `CREATE VIEW ${views}.campaigns AS SELECT * FROM ${model}_all.campaigns FINAL`,
+    })
+  }
+  await shards.migrate()
+  expect(await described()).toEqual(before)
+})
+
+/** Ingests the world into the whole tables, and folds each shard. */
+async function fill(tables: Tables, databases: Databases, folded: readonly Shard[]): Promise<void> {
+  await holdTablesIdentity(tables, databases, { PLEDGEVIEW_PLATFORM_CURRENCY: 'USD' })
+  await createIngest(tables, databases)(world.events)
+  await Promise.all(folded.map(fold))
+}
+
+async function fold(shard: Shard): Promise<void> {
+  const { foldWorker } = createTestFoldWorker(shard.tables, shard.databases)
+  await foldWorker.acquireLeadership()
+  await foldWorker.fold()
+}
+
+const opened = new Map<string, Tables>()
+
+function as(user: ShardUser): Tables {
+  const tables = opened.get(user) ?? shards.as(user, askers[user])
+  opened.set(user, tables)
+  return tables
+}
+
+function address(server: number) {
+  const found = shards.servers[server]
+  if (!found) throw new Error(`there is no server ${server}`)
+  return found
+}
+
+async function contentOf(tables: Tables, view: string): Promise<string[]> {
+  const rows = await rowsOf<Record<string, unknown>>(tables, `SELECT * FROM ${views}.${view}`)
+  return rows
+    .map(row => JSON.stringify(Object.entries(row).filter(([name]) => !momentsOfFold.includes(name))))
+    .sort()
+}
+
+function rowsOf<Row>(tables: Tables, query: string): Promise<Row[]> {
+  return tables.rows<Row>({ query })
+}

@@ -1,0 +1,152 @@
+/**
+ * ClickHouse's own servers as the shards of one cluster, with the tables, views and rights of the cluster form.
+ *
+ * The servers have no Keeper. So the statements of `migrate` run on each of them, without ON CLUSTER and replication; all else is as
+ * on a cluster: the servers know each other by `remote_servers` and a secret, and check the rights of the person who asks.
+ */
+import { freePort } from '../../services/shared/free-port.ts'
+import { openTables } from '../../services/shared/tables/clickhouse.ts'
+import { type MigrateOptions, migrate } from '../../services/shared/tables/migrate.ts'
+import { type Databases, defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
+import { distributedDatabases, replicatedSettings } from '../../services/shared/tables/replicated.ts'
+import { readRole, secureViews } from '../../services/shared/tables/roles.ts'
+import { openShards } from '../../services/shared/tables/shards.ts'
+import { type ClickHouse, settingsFor, startClickHouse } from './clickhouse.ts'
+
+export interface ShardServers {
+  servers: readonly ClickHouse[]
+  /** The tables of each shard, for its fold worker. */
+  shards: readonly { tables: Tables; databases: Databases }[]
+  /** The whole tables, through the first server. */
+  tables: Tables
+  databases: Databases
+  /** The whole tables as this user, who has the rights of the role of the same name. */
+  as(user: ShardUser, server?: number): Tables
+  /** Runs `migrate` on each server, as it runs on a cluster. */
+  migrate(): Promise<void>
+  /** Starts a server again that was killed, with its files and ports. */
+  restart(server: number): Promise<void>
+  /** Closes all clients, and ends the servers. */
+  stop(): Promise<void>
+}
+
+export const clusterName = 'main'
+export const cluster: MigrateOptions = { replicated: { cluster: clusterName } }
+
+export const shardUsers = ['pledgeview_query', 'pledgeview_analyst', 'pledgeview_portal'] as const
+export type ShardUser = (typeof shardUsers)[number]
+
+// Several servers share a machine with other suites.
+const memoryBytesMax = 1_500_000_000
+
+/** Starts the servers, which takes as long as one, and migrates them. If that fails, none is left. */
+export async function startShards(count: number): Promise<ShardServers> {
+  const ports = await Promise.all(
+    Array.from({ length: count }, async () => ({ http: await freePort(), native: await freePort() })),
+  )
+  const optionsOf = (server: number) => ({
+    httpPort: ports[server]?.http,
+    nativePort: ports[server]?.native,
+    memoryBytesMax,
+    more: clusterSettings(
+      server,
+      ports.map(({ native }) => native),
+    ),
+    moreUsers: { users: usersOfRoles() },
+  })
+  const started = await Promise.allSettled(ports.map((_, server) => startClickHouse(optionsOf(server))))
+  const servers = started.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
+  const opened: Tables[] = []
+  const revived: ClickHouse[] = []
+
+  async function stop(): Promise<void> {
+    await Promise.all(opened.map(tables => tables.close()))
+    await Promise.all(revived.map(server => server.kill()))
+    await Promise.all(servers.map(server => server.stop()))
+  }
+
+  function open(server: number, user?: string): Tables {
+    const address = servers[server]
+    if (!address) throw new Error(`there is no server ${server}`)
+    const login = user === undefined ? {} : { user, password: '' }
+    const tables = openTables({ ...settingsFor(address), ...login, statementSettings: replicatedSettings })
+    opened.push(tables)
+    return tables
+  }
+
+  const failed = started.find(one => one.status === 'rejected')
+  if (failed) {
+    await stop()
+    throw failed.reason
+  }
+  const { shards } = openShards(
+    { ...settingsFor(servers[0] as ClickHouse), statementSettings: replicatedSettings },
+    servers.map(({ url }) => url),
+    defaultDatabases,
+  )
+  opened.push(...shards.map(({ tables }) => tables))
+  const shardServers: ShardServers = {
+    servers,
+    shards,
+    tables: open(0),
+    databases: distributedDatabases(defaultDatabases),
+    as: (user, server = 0) => open(server, user),
+    async migrate() {
+      await Promise.all(shards.map(({ tables }) => migrateServer(tables)))
+    },
+    async restart(server) {
+      const { directory } = servers[server] as ClickHouse
+      revived.push(await startClickHouse({ ...optionsOf(server), directory }))
+    },
+    stop,
+  }
+  try {
+    await shardServers.migrate()
+    return shardServers
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** What `migrate` does on a cluster, on one of its servers. */
+async function migrateServer(tables: Tables): Promise<void> {
+  const own: Tables = { ...tables, run: statement => tables.run({ query: onOneServer(statement.query) }) }
+  await migrate(own, defaultDatabases, cluster)
+  await secureViews(own, defaultDatabases, cluster)
+}
+
+/** A statement of a cluster without what needs Keeper. */
+export function onOneServer(query: string): string {
+  return query
+    .replace(` ON CLUSTER '${clusterName}'`, '')
+    .replace(/ENGINE = Replicated(\w*MergeTree)\('[^']*', '[^']*'(?:, )?/, 'ENGINE = $1(')
+}
+
+function clusterSettings(server: number, ports: readonly number[]) {
+  return {
+    macros: { shard: `shard-${server + 1}`, replica: '1' },
+    remote_servers: {
+      [clusterName]: {
+        secret: 'known to the servers of the cluster only',
+        shard: ports.map(port => ({ internal_replication: true, replica: { host: '127.0.0.1', port } })),
+      },
+    },
+  }
+}
+
+/** Users without a password, each with just the rights of its role. */
+function usersOfRoles() {
+  return Object.fromEntries(
+    shardUsers.map(role => [
+      role,
+      {
+        password: '',
+        networks: { ip: '127.0.0.1' },
+        profile: 'default',
+        quota: 'default',
+        grants: { query: readRole(role, defaultDatabases, cluster).grants },
+      },
+    ]),
+  )
+}
