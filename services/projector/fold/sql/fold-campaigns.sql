@@ -26,20 +26,35 @@ WITH
     (
         SELECT campaign_id FROM (${touched}) WHERE campaign_id BETWEEN bounds.1 AND bounds.2
     ),
-    -- Sums are 128 bits wide: ten million pledges of 2^63-1 still fit. uniqExact counts a backer once. Pledges of hidden
+    -- Sums are 128 bits wide: ten million pledges of 2^63-1 still fit. uniqExactArray counts a backer once. Pledges of hidden
     -- campaigns are summed too: to leave them out, the statement would have to read the campaign ledger twice. A campaign
     -- that is published between the two reads would then appear without its pledges.
+    --
+    -- Pledges are first added up by tier. That costs much less than a map from tiers to numbers, which would have to be
+    -- looked up for each pledge. Backers are only collected there, because one can have several tiers.
     totals AS
     (
         SELECT
             campaign_id,
-            sum(toInt128(amount_minor)) AS pledged_minor,
-            sum(toInt128(platform_amount_minor)) AS pledged_platform_minor,
-            uniqExact(backer_hash) AS backer_count,
-            count() AS pledge_count,
-            sumMap([reward_id], [toUInt64(1)]) AS claimed
-        FROM ${model}.pledge_ledger FINAL
-        WHERE counts AND campaign_id IN (SELECT campaign_id FROM touched)
+            sum(of_tier.pledged_minor) AS pledged_minor,
+            sum(of_tier.pledged_platform_minor) AS pledged_platform_minor,
+            uniqExactArray(of_tier.backers) AS backer_count,
+            sum(of_tier.pledges) AS pledge_count,
+            (groupArray(of_tier.reward_id), groupArray(of_tier.pledges)) AS claimed
+        FROM
+        (
+            SELECT
+                campaign_id,
+                reward_id,
+                sum(toInt128(amount_minor)) AS pledged_minor,
+                sum(toInt128(platform_amount_minor)) AS pledged_platform_minor,
+                groupArray(backer_hash) AS backers,
+                count() AS pledges
+            FROM ${model}.pledge_ledger FINAL
+            PREWHERE campaign_id IN (SELECT campaign_id FROM touched)
+            WHERE counts
+            GROUP BY campaign_id, reward_id
+        ) AS of_tier
         GROUP BY campaign_id
     ),
     standing AS
@@ -88,8 +103,9 @@ WITH
             ), ledger.rewards, claimed_by_tier) AS rewards
         FROM
         (
+            -- All versions of a campaign have its id, so PREWHERE drops none of them alone.
             SELECT * FROM ${model}.campaign_ledger FINAL
-            WHERE campaign_id IN (SELECT campaign_id FROM touched)
+            PREWHERE campaign_id IN (SELECT campaign_id FROM touched)
         ) AS ledger
         LEFT JOIN totals ON totals.campaign_id = ledger.campaign_id
     )
