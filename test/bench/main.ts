@@ -1,8 +1,8 @@
 /**
  * `npm run bench [-- NAME ...] [--json] [--against FILE]`: figures, compared with the design's targets. NAME is ingest, api, cold, lists, keys,
- * analysts, questions, rebuild, growth or kafka.
+ * analysts, questions, fold, rebuild, growth or kafka.
  *
- * Without a name, the short embedded benches run. `questions` and `growth` take some minutes and `rebuild` about twenty, or less with a
+ * Without a name, the short embedded benches run. `fold` takes a minute, `questions` and `growth` some minutes, and `rebuild` about twenty, or less with a
  * smaller platform (`--campaigns` and `--pledges`). `kafka` stands for three benches (kafka-ingest, kafka-freshness,
  * kafka-memory), which need Java and Maven and take minutes.
  *
@@ -19,6 +19,7 @@ import { benchAnalysts } from './analysts.ts'
 import { benchApi } from './api.ts'
 import { killBenchProcesses, runBenchProcess } from './bench-process.ts'
 import { benchCold } from './cold.ts'
+import { benchFold } from './fold.ts'
 import { benchGrowth } from './growth.ts'
 import { benchIngest } from './ingest.ts'
 import { benchKafkaFreshness } from './kafka/freshness.ts'
@@ -44,6 +45,7 @@ const embedded: Readonly<Record<string, Bench>> = {
   analysts: benchAnalysts,
 }
 const long: Readonly<Record<string, Bench>> = {
+  fold: benchFold,
   questions: workspace => benchQuestions(workspace, platformSize()),
   rebuild: workspace => benchRebuild(workspace, platformSize()),
   growth: benchGrowth,
