@@ -49,7 +49,7 @@ export interface RebuildableModel {
   journal: string
   writer: EventWriter
   append(events: readonly ChangeEvent[]): Promise<void>
-  /** Resolves when the live model has everything that was appended. */
+  /** Resolves when the live model has everything that was appended. Rejects with the reason if the projector has ended by itself. */
   settled(): Promise<void>
   rebuild(options?: RebuildOptions): Promise<RebuildResult>
   control: AbortDependencies
@@ -78,6 +78,8 @@ export async function openRebuildableModel(model: ModelTables): Promise<Rebuilda
   let runs = 0
   let stopProjector = async () => {}
   let isDrained = async () => true
+  /** Why the projector that was started last has ended by itself. */
+  let failure: unknown
 
   async function startProjector(): Promise<void> {
     const reader = await openJournalReader(journal, { consumer: 'projector', lookMs: 5 })
@@ -98,8 +100,11 @@ export async function openRebuildableModel(model: ModelTables): Promise<Rebuilda
       monotonicMs: () => performance.now(),
       random: Math.random,
     })
+    failure = undefined
     const running = projector.run(stop.signal)
-    running.catch(() => {})
+    running.catch(error => {
+      failure = error
+    })
     isDrained = projector.isDrained
     stopProjector = async () => {
       stopProjector = async () => {}
@@ -119,7 +124,10 @@ export async function openRebuildableModel(model: ModelTables): Promise<Rebuilda
     async settled() {
       // On a busy machine a campaign may be set aside: its batch counts as folded before the campaign is.
       const behind = `SELECT campaign_id AS value FROM ${databases.model}.set_aside FINAL WHERE is_set_aside AND is_behind`
-      const isFolded = async () => (await isDrained()) && (await column(tables, behind)).length === 0
+      const isFolded = async () => {
+        if (failure !== undefined) throw failure
+        return (await isDrained()) && (await column(tables, behind)).length === 0
+      }
       // Only a hang takes this long: a campaign that cannot be folded alone either is tried again after ten seconds.
       await vi.waitUntil(isFolded, { timeout: 100_000, interval: 10 })
     },
