@@ -1,5 +1,6 @@
 import { withModel } from '../embedded/access.ts'
 import { openExistingDataDirectory, type ServiceAddress } from '../embedded/data-directory.ts'
+import { describeBehind, findBehindIn } from '../projector/recorded-positions.ts'
 import type { SharedSlugs } from '../projector/shared-slugs.ts'
 import {
   type ReachedTables,
@@ -13,6 +14,7 @@ import { databasesOf, readerSettings, serverSettings, shardsOf } from '../shared
 import { openJournalInspector } from '../shared/event-log/journal/inspector.ts'
 import { compactionWarnings } from '../shared/event-log/kafka/compaction.ts'
 import { openKafkaInspector } from '../shared/event-log/kafka/inspector.ts'
+import type { Behind } from '../shared/event-log/kafka/offsets.ts'
 import type { PartitionLag } from '../shared/event-log/port.ts'
 import { createLogger } from '../shared/ops/logger.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
@@ -104,12 +106,22 @@ function shownService(service: ServiceAddress | undefined): { pid: number; port:
 async function distributedStatus(config: Config): Promise<Found> {
   const tables = openTables(serverSettings(config))
   try {
-    const inspector = await openKafkaInspector(readerSettings(config), { logger: createLogger('error') })
+    const behind: string[] = []
+    const inspector = await openKafkaInspector(readerSettings(config), {
+      logger: createLogger('error'),
+      async findBehind(committed) {
+        const find = findBehindIn(tables, databasesOf(config), config.PLEDGEVIEW_KAFKA_GROUP)
+        // If ClickHouse is away, the status says so, and the lag is what Kafka knows.
+        const found = await find(committed).catch(() => new Map<string, Behind>())
+        for (const [place, at] of found) behind.push(describeBehind(place, committed.get(place) ?? 0, at))
+        return found
+      },
+    })
     try {
       const { members, lag } = await inspector.group()
       const total = await inspector.rejectCount()
       const retentionMsMin = config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS
-      const warnings = compactionWarnings(await inspector.compaction(), retentionMsMin)
+      const warnings = [...behind, ...compactionWarnings(await inspector.compaction(), retentionMsMin)]
       const ofTables = await reachedTables(async () => {
         const shards = await shardsOf(config)
         try {

@@ -13,6 +13,7 @@ import {
 } from '../shared/distributed.ts'
 import { isOutage } from '../shared/event-log/kafka/client.ts'
 import { openKafkaInspector } from '../shared/event-log/kafka/inspector.ts'
+import type { FindBehind } from '../shared/event-log/kafka/offsets.ts'
 import { openKafkaReader } from '../shared/event-log/kafka/reader.ts'
 import { answered, lagCheck, loopCheck, projectorCheck, tablesCheck } from '../shared/ops/checks.ts'
 import { closeServer } from '../shared/ops/close-server.ts'
@@ -26,6 +27,7 @@ import { type Databases, type Tables, TablesError } from '../shared/tables/port.
 import { type Compaction, checkAbsence } from './absence.ts'
 import type { RebuildUnderWay } from './gauges.ts'
 import { backerHasher } from './ingest/backer-hash.ts'
+import { describeBehind, findBehindIn } from './recorded-positions.ts'
 import { createProjectorService } from './service.ts'
 import { statusOf } from './status.ts'
 
@@ -66,15 +68,22 @@ export async function runProjectorProcess({
   })
   const settleMs = await holdCommitHorizon(tables, databases, config.PLEDGEVIEW_COMMIT_HORIZON_MS)
   const shards = await shardsOf(config)
-  const reader = await openKafkaReader(readerSettings(config), { logger })
-  const compaction = await compactionOf({ config, tables, databases, logger, metrics, signal }).catch(
-    async error => {
-      await reader.close()
-      await shards?.close()
-      await tables.close()
-      throw error
-    },
-  )
+  const findBehind = behindFinder({ config, tables, databases, logger, signal })
+  const reader = await openKafkaReader(readerSettings(config), { logger, findBehind })
+  const compaction = await compactionOf({
+    config,
+    tables,
+    databases,
+    logger,
+    metrics,
+    signal,
+    findBehind,
+  }).catch(async error => {
+    await reader.close()
+    await shards?.close()
+    await tables.close()
+    throw error
+  })
   const projector = createProjectorService({
     reader,
     tables,
@@ -126,6 +135,30 @@ export async function runProjectorProcess({
   }
 }
 
+/** Compares the group's positions with the tables (recorded-positions.ts). Waits for ClickHouse as a batch would. */
+function behindFinder({
+  config,
+  tables,
+  databases,
+  logger,
+  signal,
+}: Pick<ProcessDependencies, 'config' | 'logger' | 'signal'> & {
+  tables: Tables
+  databases: Databases
+}): FindBehind {
+  const find = findBehindIn(tables, databases, config.PLEDGEVIEW_KAFKA_GROUP)
+  const policy = {
+    isRetryable: (error: unknown) => error instanceof TablesError && error.retryable,
+    msMax: config.PLEDGEVIEW_RETRY_MS_MAX,
+    pauseMsMin: 500,
+  }
+  return async committed => {
+    const behind = await retry(() => find(committed), policy, { signal })
+    for (const [place, at] of behind) logger.warn(describeBehind(place, committed.get(place) ?? 0, at))
+    return behind
+  }
+}
+
 // A note is a small row. A restart after a shorter absence than this needs no newer one.
 const presenceMsMax = 3_600_000
 
@@ -143,12 +176,15 @@ async function compactionOf({
   logger,
   metrics,
   signal,
+  findBehind,
 }: Pick<ProcessDependencies, 'config' | 'logger' | 'signal'> & {
   tables: Tables
   databases: Databases
   metrics: Metrics
+  findBehind: FindBehind
 }): Promise<Compaction> {
-  const inspector = await openKafkaInspector(readerSettings(config), { logger })
+  // What is read again because the tables are older counts as not read.
+  const inspector = await openKafkaInspector(readerSettings(config), { logger, findBehind })
   try {
     const retentionMsMin = config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS
     const isCluster = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER !== undefined

@@ -1,6 +1,6 @@
 /**
  * Notes that the partitions of this projector were read to their end, so that a later start knows how long the projectors
- * were away (absence.ts). A steady stream never stands at its end, so the end of some moment counts, once it is reached.
+ * were away (absence.ts), and what the tables have (recorded-positions.ts). A steady stream never stands at its end, so the end of some moment counts, once it is reached.
  */
 import type { PartitionLag } from '../shared/event-log/port.ts'
 import type { ProjectorNote } from './projector-log.ts'
@@ -10,6 +10,8 @@ export interface PresenceDependencies {
   write: (note: ProjectorNote) => Promise<void>
   /** Reading the lag or writing the note failed. It is tried again. */
   onFailure: (error: Error) => void
+  /** The consumer group whose positions they are. */
+  group: string
   /** How often a note is written, ms. */
   intervalMs: number
   monotonicMs: () => number
@@ -28,6 +30,7 @@ export function createPresence({
   lag,
   write,
   onFailure,
+  group,
   intervalMs,
   monotonicMs,
 }: PresenceDependencies): Presence {
@@ -44,7 +47,12 @@ export function createPresence({
     const { ends } = target
     if (!present.every(one => one.committed >= (ends.get(nameOf(one)) ?? 0))) return
     const msAgo = Math.round(monotonicMs() - target.at)
-    await write({ kind: 'present', detail: { partitions: present.map(nameOf), msAgo } })
+    const positions = present.map(({ topic, partition, committed }) => ({
+      topic,
+      partition,
+      next: committed,
+    }))
+    await write({ kind: 'present', detail: { partitions: present.map(nameOf), msAgo, positions, group } })
     target = undefined
     nextAt = monotonicMs() + intervalMs
   }

@@ -2,14 +2,23 @@
  * The projector log: what a run notes for later runs and for `status`. The batch log has the batches; this has what is
  * not a batch.
  */
+import type { Position } from '../shared/event-log/port.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { encodeRows } from '../shared/tables/row-binary.ts'
 
 export type ProjectorNote =
   /** The run began to read, under this setting. The view `about` shows the version of the latest such run. */
   | { kind: 'started'; detail: { rejectShareMax: number; version: string } }
-  /** Everything that these partitions (`topic/partition`) had `msAgo` before the note was in the tables. */
-  | { kind: 'present'; detail: { partitions: string[]; msAgo: number } }
+  /**
+   * Everything that these partitions (`topic/partition`) had `msAgo` before the note was in the tables. And everything before
+   * `positions`, which `group` had committed.
+   */
+  | {
+      kind: 'present'
+      detail: { partitions: string[]; msAgo: number; positions?: Position[]; group?: string }
+    }
+  /** A rebuild is over: what the log has before these positions is in the tables. */
+  | { kind: 'reached'; detail: { positions: Position[]; group: string } }
   /** Records that are not in the partition of their key, since the run's last such note. */
   | { kind: 'misplaced'; detail: { records: number; examples: string[] } }
 

@@ -173,7 +173,12 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   })
   const { presenceMs } = dependencies
   const presence = presenceMs
-    ? createPresence({ ...notes, lag: () => reader.lag(), intervalMs: presenceMs })
+    ? createPresence({
+        ...notes,
+        lag: () => reader.lag(),
+        group: config.PLEDGEVIEW_KAFKA_GROUP,
+        intervalMs: presenceMs,
+      })
     : undefined
 
   function onRetry(error: Error): void {

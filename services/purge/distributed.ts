@@ -2,6 +2,7 @@
  * Purges ClickHouse's tables, and says until when Kafka and the caches keep the rest: Kafka compacts its topics by
  * itself, and cached answers expire.
  */
+import { findBehindIn } from '../projector/recorded-positions.ts'
 import { withDistributedRebuilds } from '../rebuild/distributed.ts'
 import type { Config } from '../shared/config.ts'
 import {
@@ -18,7 +19,7 @@ import { rollStateTopics } from '../shared/event-log/kafka/roll-segments.ts'
 import { messageOf } from '../shared/message-of.ts'
 import { createLogger } from '../shared/ops/logger.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
-import type { Shard } from '../shared/tables/port.ts'
+import type { Shard, Tables } from '../shared/tables/port.ts'
 import { cachesOf } from './caches.ts'
 import { untilCaughtUp } from './caught-up.ts'
 import { purgeRebuilds } from './rebuilds.ts'
@@ -40,7 +41,7 @@ export async function purgeDistributed(purge: DistributedPurge): Promise<PurgeRe
   const single: Shard = { tables, databases: databasesOf(config) }
   const shards = cluster?.shards ?? [single]
   try {
-    if (!isDry) await untilProjected(purge, shards)
+    if (!isDry) await untilProjected(purge, shards, tables)
     const copies: PurgedCopy[] = await purgeTopics(purge)
     for (const [index, shard] of shards.entries()) {
       copies.push(...(await purgeTables(shard, purge, cluster ? `shard ${index + 1}, ` : '')))
@@ -61,9 +62,15 @@ export async function purgeDistributed(purge: DistributedPurge): Promise<PurgeRe
   }
 }
 
-async function untilProjected(purge: DistributedPurge, shards: readonly Shard[]): Promise<void> {
+async function untilProjected(
+  purge: DistributedPurge,
+  shards: readonly Shard[],
+  tables: Tables,
+): Promise<void> {
+  const { config } = purge
   const logger = createLogger('error')
-  const inspector = await openKafkaInspector(readerSettings(purge.config), { logger })
+  const findBehind = findBehindIn(tables, databasesOf(config), config.PLEDGEVIEW_KAFKA_GROUP)
+  const inspector = await openKafkaInspector(readerSettings(config), { logger, findBehind })
   try {
     await untilCaughtUp({ ...purge, lag: async () => (await inspector.group()).lag, shards })
   } finally {

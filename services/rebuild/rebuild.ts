@@ -146,6 +146,7 @@ async function carryThrough(context: RebuildContext): Promise<void> {
     // What the live projectors wrote during the swap may be in the previous tables, so it is read again.
     await tracker.enter('finishing')
     await ingestToEnd(context, reader, 'live')
+    await noteReached(context)
     await stampWhatChanged(context)
   } finally {
     await reader.close()
@@ -168,6 +169,14 @@ async function notePresence(
   const partitions = (await history.ends()).map(({ topic, partition }) => `${topic}/${partition}`)
   const msAgo = Math.round(monotonicMs() - beganAt)
   await writeNote(tables, databases, run, { kind: 'present', detail: { partitions, msAgo } })
+}
+
+/** The tables have what the log has, so the projectors need not go back to what the tables had recorded before. */
+async function noteReached({ tables, databases, run, tracker, config }: RebuildContext): Promise<void> {
+  const { positions } = tracker.detail
+  if (!positions) return
+  const group = config.PLEDGEVIEW_KAFKA_GROUP
+  await writeNote(tables, databases, run, { kind: 'reached', detail: { positions, group } })
 }
 
 /** Checks what can be checked before an open rebuild exists. */

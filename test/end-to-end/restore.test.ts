@@ -1,6 +1,7 @@
 /**
- * The restore of deploy/README.md, on a real Kafka and two ClickHouse servers: last night's backup of the tables, a log that went on
- * since, and a new consumer group that reads it again from its start. What was deleted or revoked after the backup stays so.
+ * The restore of deploy/README.md, on a real Kafka and three ClickHouse servers: last night's backup of the tables, a log that went
+ * on since, and projectors that notice that their group is ahead of the tables. What was deleted or revoked after the backup
+ * stays so. Without any backup, the same projectors fill new tables.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -33,6 +34,8 @@ let moved: Readonly<Record<string, string>>
 let kept: Record<string, string>
 let revoked: Record<string, string>
 let watermark = ''
+let output = ''
+let beforeStart: { projector: { lag: { committed: number; end: number }[]; warnings: string[] } }
 let before: Row[]
 
 interface Row {
@@ -48,7 +51,7 @@ describe('a restore of last night', () => {
     kafka = await startKafka(kafkaVersion)
     servers.push(await startClickHouse({ more }))
     deployment = await deploy({ kafka: kafka.address, clickHouse: servers[0] as ClickHouse })
-    let projector = await deployment.startProjector()
+    const projector = await deployment.startProjector()
     await untilLeads(projector)
     await append(['same', 'changed', 'deleted', 'hidden'].map(campaign_id => campaignEvent({ campaign_id })))
     await append([pledgeEvent({ campaign_id: 'same', pledge_id: 'p' })])
@@ -89,8 +92,13 @@ describe('a restore of last night', () => {
     await restored.close()
     const migrated = await deployment.command(['migrate'], '', moved)
     expect(migrated.code, migrated.stderr).toBe(0)
-    projector = await deployment.startProjector({ ...moved, PLEDGEVIEW_KAFKA_GROUP: 'after-restore' })
-    await untilDrained(projector)
+    const { stdout } = await deployment.command(['status', '--json'], '', moved)
+    beforeStart = JSON.parse(stdout)
+    // Both get some of the partitions.
+    const projectors = await Promise.all([deployment.startProjector(moved), deployment.startProjector(moved)])
+    await untilDrained(...projectors)
+    output = projectors.map(one => one.output()).join('')
+    await Promise.all(projectors.map(one => one.stop()))
   }, 480_000)
 
   beforeEach(context => needs(context, requirement))
@@ -100,6 +108,14 @@ describe('a restore of last night', () => {
     await Promise.all(servers.map(server => server.stop()))
     await kafka?.stop()
     rmSync(backups, { recursive: true, force: true })
+  })
+
+  test('is noticed: the status counts what is read again, and status and log name both positions', async () => {
+    const { lag, warnings } = beforeStart.projector
+    expect(lag.some(({ committed, end }) => committed < end)).toBe(true)
+    const line = /the consumer group is at \d+ of campaigns\/\d+, but the tables have/
+    expect(warnings.filter(warning => line.test(warning))).not.toEqual([])
+    expect(output).toMatch(line)
   })
 
   test('has what came after the backup, and undoes no deletion', async () => {
@@ -121,6 +137,32 @@ describe('a restore of last night', () => {
     await expect.poll(() => statusWith(kept)).toBe(200)
     expect(await statusWith(revoked)).toBe(401)
   })
+
+  test('is over after the first start: the next projector goes on where its group is', async () => {
+    const projector = await deployment.startProjector(moved)
+    await untilDrained(projector)
+    const { stdout } = await deployment.command(['status', '--json'], '', moved)
+    await projector.stop()
+    expect(projector.output()).not.toContain('the consumer group is at')
+    expect(JSON.parse(stdout).projector.warnings.join()).not.toContain('the consumer group is at')
+  })
+
+  test('without a backup fills new tables with everything that the log has', async () => {
+    servers.push(await startClickHouse({ more }))
+    const { url, user, password } = servers[2] as ClickHouse
+    const anew = {
+      PLEDGEVIEW_CLICKHOUSE_URL: url,
+      PLEDGEVIEW_CLICKHOUSE_USER: user,
+      PLEDGEVIEW_CLICKHOUSE_PASSWORD: password,
+    }
+    expect((await deployment.command(['migrate'], '', anew)).code).toBe(0)
+    const projector = await deployment.startProjector(anew)
+    await untilDrained(projector)
+    const tables = openTables(settingsFor(servers[2] as ClickHouse))
+    expect((await campaigns(tables)).map(({ id }) => id)).toEqual(before.map(({ id }) => id))
+    await tables.close()
+    await projector.stop()
+  }, 240_000)
 })
 
 async function append(events: readonly ChangeEvent[], more = ''): Promise<void> {

@@ -93,6 +93,7 @@ test('presence is noted for the moment whose end was reached, also in a steady s
     lag: async () => [at],
     write: async note => void notes.push(note),
     onFailure: error => expect.unreachable(error.message),
+    group: 'g',
     intervalMs: 60_000,
     monotonicMs: () => now,
   })
@@ -106,7 +107,10 @@ test('presence is noted for the moment whose end was reached, also in a steady s
   await turnAt(5_000, 9)
   expect(notes).toEqual([])
   await turnAt(8_000, 10)
-  expect(notes).toEqual([{ kind: 'present', detail: { partitions: ['pledges/0'], msAgo: 8_000 } }])
+  const positions = [{ topic: 'pledges', partition: 0, next: 10 }]
+  expect(notes).toEqual([
+    { kind: 'present', detail: { partitions: ['pledges/0'], msAgo: 8_000, positions, group: 'g' } },
+  ])
   await turnAt(60_000, 50)
   expect(notes).toHaveLength(1)
   await turnAt(68_000, 60)

@@ -6,7 +6,16 @@ import type { PartitionLag } from '../port.ts'
 import type { FoundRejects, RejectFilter, Searched, TakeRejects } from '../reject-filter.ts'
 import { createKafka, isOutage, type KafkaSettings } from './client.ts'
 import { readCompaction, type TopicCompaction } from './compaction.ts'
-import { type Cluster, partitionName, readCommitted, readRanges, type TopicPartition } from './offsets.ts'
+import {
+  behindIn,
+  type Cluster,
+  type FindBehind,
+  partitionName,
+  readCommitted,
+  readRanges,
+  startOf,
+  type TopicPartition,
+} from './offsets.ts'
 import { countRejects, latestRejects, type SearchBounds, walkRejects } from './reject-search.ts'
 
 // A cluster creates a topic for its first group. Until that is done, it answers that there is no coordinator.
@@ -15,7 +24,10 @@ const firstGroupRetry = { isRetryable: isOutage, attemptsMax: 20, pauseMsMin: 25
 export interface KafkaGroup {
   /** How many projectors the group has at this moment. */
   members: number
-  /** One for every partition. `committed` is the offset of the first record if the group has committed none. */
+  /**
+   * One for every partition. `committed` is the offset of the first record if the group has committed none, and where a reader
+   * would begin if the group is ahead of what its owner has.
+   */
   lag: PartitionLag[]
 }
 
@@ -32,17 +44,24 @@ export interface KafkaInspector {
   close(): Promise<void>
 }
 
+export interface KafkaInspectorDependencies {
+  logger: Logger
+  searchBounds?: SearchBounds
+  /** As of a reader. */
+  findBehind?: FindBehind
+}
+
 /** Connects to the cluster. Rejects if it cannot be reached. `groupId` is the projectors' group. */
 export async function openKafkaInspector(
   settings: KafkaSettings & { groupId: string },
-  { logger, searchBounds }: { logger: Logger; searchBounds?: SearchBounds },
+  { logger, searchBounds, findBehind }: KafkaInspectorDependencies,
 ): Promise<KafkaInspector> {
   const kafka = createKafka(settings, logger)
   const admin = kafka.admin()
   const cluster = { kafka, admin, names: settings, groupId: settings.groupId }
   await admin.connect()
   return {
-    group: () => retry(() => readGroup(cluster, settings.groupId), firstGroupRetry),
+    group: () => retry(() => readGroup(cluster, settings.groupId, findBehind), firstGroupRetry),
     compaction: () => readCompaction(cluster),
     rejectCount: () => countRejects(cluster),
     rejects: query => latestRejects(cluster, query, searchBounds),
@@ -51,20 +70,24 @@ export async function openKafkaInspector(
   }
 }
 
-async function readGroup(cluster: Cluster, groupId: string): Promise<KafkaGroup> {
+async function readGroup(
+  cluster: Cluster,
+  groupId: string,
+  findBehind: FindBehind | undefined,
+): Promise<KafkaGroup> {
   const [{ groups }, ranges, committed] = await Promise.all([
     cluster.admin.describeGroups([groupId]),
     readRanges(cluster),
     readCommitted(cluster, groupId),
   ])
+  const behind = await behindIn([...ranges.values()], committed, findBehind)
   return {
     members: groups[0]?.members.length ?? 0,
-    lag: [...ranges.values()].toSorted(byPlace).map(({ topic, partition, low, high }) => ({
-      topic,
-      partition,
-      committed: committed.get(partitionName({ topic, partition })) ?? low,
-      end: high,
-    })),
+    lag: [...ranges.values()].toSorted(byPlace).map(range => {
+      const { topic, partition, high } = range
+      const name = partitionName(range)
+      return { topic, partition, committed: startOf(committed.get(name), range, behind.get(name)), end: high }
+    }),
   }
 }
 

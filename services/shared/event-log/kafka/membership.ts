@@ -7,13 +7,19 @@ import { type Assignment, createAssignments, noteCommitted } from './assignment.
 import { createKafka, isOutage } from './client.ts'
 import { createMember, type MemberSettings } from './consumer.ts'
 import { createLiveness } from './liveness.ts'
-import { type OffsetRange, partitionName, readRanges, readStarts } from './offsets.ts'
+import { type FindBehind, type OffsetRange, partitionName, readRanges, readStarts } from './offsets.ts'
 import { countRejects } from './reject-search.ts'
 
 export interface MembershipSettings extends MemberSettings {
   bufferRecordsMax: number
   bufferBytesMax: number
   callerMsMax: number
+}
+
+export interface MembershipDependencies {
+  logger: Logger
+  monotonicMs: () => number
+  findBehind?: FindBehind | undefined
 }
 
 export interface Membership {
@@ -50,7 +56,7 @@ const lookMsMax = 1_000
 
 export function createMembership(
   settings: MembershipSettings,
-  { logger, monotonicMs }: { logger: Logger; monotonicMs: () => number },
+  { logger, monotonicMs, findBehind }: MembershipDependencies,
 ): Membership {
   const kafka = createKafka(settings, logger)
   const admin = kafka.admin()
@@ -60,7 +66,7 @@ export function createMembership(
   const assignments = createAssignments({
     ...settings,
     member: () => member,
-    readStarts: partitions => withRetry(() => readStarts(cluster, settings.groupId, partitions)),
+    readStarts: partitions => withRetry(() => readStarts(cluster, settings.groupId, partitions, findBehind)),
     readRanges: () => withRetry(() => readRanges(cluster)),
     onChange() {
       for (const notifier of notifiers) notifier.notify()

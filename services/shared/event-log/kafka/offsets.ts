@@ -23,6 +23,20 @@ export interface OffsetRange extends TopicPartition {
 /** The committed offset to read next; `undefined` if the group has committed none. */
 export type CommittedOffset = number | undefined
 
+/** What the owner of a group lacks in one partition: the group is ahead of it. */
+export interface Behind {
+  /** The owner has everything before it; `undefined`: it has nothing. It is less than the committed offset. */
+  recorded?: number
+  /** Where to read again from. It may be less than the log's first offset. */
+  from: number
+}
+
+/**
+ * Compares the committed offsets of a group, by `partitionName`, with what its owner has. Returns the partitions in which the
+ * group is ahead.
+ */
+export type FindBehind = (committed: ReadonlyMap<string, number>) => Promise<ReadonlyMap<string, Behind>>
+
 /** The log no longer has the records after the group's committed offset. */
 export class OffsetOutOfRange extends Error {
   override name = 'OffsetOutOfRange'
@@ -55,15 +69,18 @@ export async function readRanges({ admin, names }: Cluster): Promise<Map<string,
 }
 
 /**
- * The offsets from which a group continues in these partitions; the first record's if it has committed none. Throws
- * `OffsetOutOfRange` if records after a committed offset are missing.
+ * The offsets from which a group continues in these partitions; the first record's if it has committed none. Where the
+ * group is ahead of its owner (`findBehind`), it goes back. Throws `OffsetOutOfRange` if records after a committed offset, or
+ * records that the owner lacks, are missing.
  */
 export async function readStarts(
   cluster: Cluster,
   groupId: string,
   partitions: readonly TopicPartition[],
+  findBehind?: FindBehind,
 ): Promise<Map<string, number>> {
   const committed = await readCommitted(cluster, groupId)
+  const behind = await behindIn(partitions, committed, findBehind)
   for (let check = 1; ; check++) {
     const ranges = await readRanges(cluster)
     const faults: string[] = []
@@ -74,15 +91,53 @@ export async function readStarts(
       const range = ranges.get(name)
       if (!range) throw new Error(`the log has no partition ${name}`)
       const offset = committed.get(name)
-      const fault = rangeFault(offset, range)
+      const fault = rangeFault(offset, range) ?? lostFault(offset, range, behind.get(name))
       if (fault) faults.push(`${name}: ${fault}`)
       if (offset !== undefined && offset > range.high) isAboveEnd = true
-      starts.set(name, offset ?? range.low)
+      starts.set(name, startOf(offset, range, behind.get(name)))
     }
     if (faults.length === 0) return starts
     if (!isAboveEnd || check === endChecksMax) throw outOfRange(groupId, faults)
     await sleep(endCheckPauseMs)
   }
+}
+
+/** Asks only about these partitions, and not at all if the group has committed nothing there. */
+export async function behindIn(
+  partitions: readonly TopicPartition[],
+  committed: ReadonlyMap<string, number>,
+  findBehind: FindBehind | undefined,
+): Promise<ReadonlyMap<string, Behind>> {
+  const names = new Set(partitions.map(partitionName))
+  const asked = new Map([...committed].filter(([name, offset]) => names.has(name) && offset > 0))
+  return findBehind && asked.size > 0 ? findBehind(asked) : new Map()
+}
+
+/** The offset to read next. */
+export function startOf(
+  offset: CommittedOffset,
+  { low }: Pick<OffsetRange, 'low'>,
+  behind: Behind | undefined,
+): number {
+  if (offset === undefined) return low
+  return behind ? Math.min(offset, Math.max(low, behind.from)) : offset
+}
+
+/**
+ * Why the records that the group's owner lacks cannot be read again, or `undefined`. If the group is at the first record, then
+ * nothing can be read again: its offset was set there by hand, because what is deleted is not needed.
+ */
+export function lostFault(
+  offset: CommittedOffset,
+  { low }: Pick<OffsetRange, 'low'>,
+  behind: Behind | undefined,
+): string | undefined {
+  if (offset === undefined || behind?.recorded === undefined) return undefined
+  if (behind.recorded >= low || offset <= low) return undefined
+  return (
+    `the group is at ${offset}, but the tables have only what is before ${behind.recorded}: they were restored from an older ` +
+    `backup. The records before ${low} are deleted`
+  )
 }
 
 /** Why a group cannot continue from an offset, or `undefined`. */

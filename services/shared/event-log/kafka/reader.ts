@@ -15,7 +15,7 @@ import type { EventReader } from '../port.ts'
 import { committedThrough } from './assignment.ts'
 import { type KafkaSettings, topicName } from './client.ts'
 import { createMembership } from './membership.ts'
-import { partitionName } from './offsets.ts'
+import { type FindBehind, partitionName } from './offsets.ts'
 import { openProducer, type Producer } from './producer.ts'
 import { createRejectPartitioner, sendRejects } from './rejects.ts'
 
@@ -39,6 +39,11 @@ export interface KafkaReaderDependencies {
   logger: Logger
   /** Milliseconds, monotonic. */
   monotonicMs?: () => number
+  /**
+   * Tells in which partitions the group is ahead of what the caller has. They are read again from there. It is asked whenever
+   * the group assigns partitions, and repeats by itself what may pass. Default: the committed offsets are right.
+   */
+  findBehind?: FindBehind
 }
 
 export interface KafkaReader extends EventReader {
@@ -64,9 +69,9 @@ const closeMsMax = 10_000
  */
 export async function openKafkaReader(
   settings: KafkaReaderSettings,
-  { logger, monotonicMs = () => performance.now() }: KafkaReaderDependencies,
+  { logger, monotonicMs = () => performance.now(), findBehind }: KafkaReaderDependencies,
 ): Promise<KafkaReader> {
-  const membership = createMembership({ ...defaults, ...settings }, { logger, monotonicMs })
+  const membership = createMembership({ ...defaults, ...settings }, { logger, monotonicMs, findBehind })
   const rejects = createRejectProducer(settings, logger)
 
   async function close(): Promise<void> {

@@ -1,0 +1,125 @@
+/** Readers of a group on Kafka that is ahead of what its owner has: they go back, also on a rebalance, and skip nothing. */
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type KafkaSettings, topicName } from '../../../services/shared/event-log/kafka/client.ts'
+import { openKafkaInspector } from '../../../services/shared/event-log/kafka/inspector.ts'
+import { type FindBehind, OffsetOutOfRange } from '../../../services/shared/event-log/kafka/offsets.ts'
+import { partitionOf } from '../../../services/shared/event-log/kafka/partition.ts'
+import { type KafkaReader, openKafkaReader } from '../../../services/shared/event-log/kafka/reader.ts'
+import {
+  commitAll,
+  deliveriesOf,
+  describeKafka,
+  generous,
+  groupOf,
+  numbersOf,
+  range,
+  recordsOf,
+  sessionMs,
+  until,
+} from '../../support/kafka/suite.ts'
+import { makeTopics, settingsFor, silent, withAdmin } from '../../support/kafka/topics.ts'
+
+const partition = partitionOf(Buffer.from('c_1/p'), 3)
+const place = `pledges/${partition}`
+
+describeKafka('a group that is ahead of its owner', ({ address, openWriter }) => {
+  let settings: KafkaSettings
+  let readers: KafkaReader[]
+  /** What the owner has of the partition. */
+  let recorded: number
+
+  const findBehind: FindBehind = async committed => {
+    const next = committed.get(place) ?? 0
+    return new Map(next > recorded ? [[place, { recorded, from: recorded - 5 }]] : [])
+  }
+
+  beforeEach(async () => {
+    settings = settingsFor(address())
+    await makeTopics(settings, { partitions: 3 })
+    readers = []
+    recorded = 100
+    await (await openWriter(settings)).append(
+      range(0, 100).map(number => ({
+        topic: 'pledges',
+        key: Buffer.from('c_1/p'),
+        value: Buffer.from(String(number)),
+      })),
+    )
+    const first = await open()
+    await commitAll(first, await deliveriesOf(first, 100))
+    await first.close()
+  })
+
+  afterEach(() => Promise.all(readers.map(reader => reader.close())))
+
+  async function open(): Promise<KafkaReader> {
+    const short = { sessionMs, heartbeatMs: 100, ...groupOf(settings) }
+    const reader = await openKafkaReader({ ...settings, ...short }, { logger: silent, findBehind })
+    readers.push(reader)
+    return reader
+  }
+
+  async function committed(): Promise<number> {
+    const [found] = await withAdmin(settings, admin =>
+      admin.fetchOffsets({ ...groupOf(settings), topics: [topicName(settings, 'pledges')] }),
+    )
+    return Number(found?.partitions.find(at => at.partition === partition)?.offset)
+  }
+
+  test('goes on where it is, if the owner has as much', async () => {
+    const reader = await open()
+    expect(
+      (await reader.poll({ ...generous, waitMsMax: 500 }, new AbortController().signal)).records,
+    ).toEqual([])
+    expect(await committed()).toBe(100)
+  })
+
+  test('goes back, reports the lag, and commits what it reads from there', async () => {
+    recorded = 60
+    const inspector = await openKafkaInspector(
+      { ...settings, ...groupOf(settings) },
+      { logger: silent, findBehind },
+    )
+    const lag = (await inspector.group()).lag.find(at => at.topic === 'pledges' && at.partition === partition)
+    await inspector.close()
+    expect(lag).toMatchObject({ committed: 55, end: 100 })
+
+    const reader = await open()
+    const held = (await reader.lag()).find(at => at.topic === 'pledges' && at.partition === partition)
+    expect(held).toMatchObject({ committed: 55, end: 100 })
+    const deliveries = await deliveriesOf(reader, 10, { ...generous, recordsMax: 10 })
+    expect(deliveries.flatMap(({ records }) => numbersOf(records))).toEqual(range(55, 65))
+    await commitAll(reader, deliveries)
+    expect(await committed()).toBe(65)
+    // Now its owner has this, and the group is not ahead any more.
+    recorded = 65
+    await reader.close()
+    expect(numbersOf(await recordsOf(await open(), 35))).toEqual(range(65, 100))
+  })
+
+  test('goes back when a rebalance gives the partition to another reader before anything was committed', async () => {
+    recorded = 60
+    const first = await open()
+    await recordsOf(first, 45)
+    const second = await open()
+    await until(async () => (await first.lag()).length + (await second.lag()).length === 9)
+    await first.close()
+    expect(numbersOf(await recordsOf(second, 45))).toEqual(range(55, 100))
+  })
+
+  test('is refused if what the owner lacks is deleted, until an operator sets it to the first record', async () => {
+    recorded = 60
+    const topic = topicName(settings, 'pledges')
+    await withAdmin(settings, admin =>
+      admin.deleteTopicRecords({ topic, partitions: [{ partition, offset: '80' }] }),
+    )
+    await expect(open()).rejects.toThrow(OffsetOutOfRange)
+    await expect(open()).rejects.toThrow(
+      `${place}: the group is at 100, but the tables have only what is before 60`,
+    )
+    await withAdmin(settings, admin =>
+      admin.setOffsets({ ...groupOf(settings), topic, partitions: [{ partition, offset: '80' }] }),
+    )
+    expect(numbersOf(await recordsOf(await open(), 20))).toEqual(range(80, 100))
+  })
+})
