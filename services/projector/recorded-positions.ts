@@ -12,35 +12,75 @@
  * cluster that was restored alone, if the others have the batches of the same partitions.
  */
 import type { Behind, FindBehind } from '../shared/event-log/kafka/offsets.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
+import type { Databases, Statement, Tables } from '../shared/tables/port.ts'
+
+/** A batch or a note said in this hour that everything before `next` is in the tables. */
+export interface Claim {
+  /** As `topic/partition`. */
+  place: string
+  next: number
+  /** Since 1970. */
+  hour: number
+}
 
 /** What the tables say of one partition. */
 export interface RecordedPosition {
-  /** As `topic/partition`. */
-  place: string
   /** Everything before it is in the tables, as far as the tables know. */
   recorded: number
-  /** What they had recorded `marginHours` before that; 0: nothing. */
+  /** What they had recorded `marginHours` before they recorded that; 0: nothing. */
   certain: number
 }
 
 const marginHours = 24
 // Each run notes its positions every hour, and batches do so all the time. So this finds all that is up to date.
 const recentHours = 3
+const dayHours = 24
+// The batch log forgets after a month.
+const batchDays = 31
 
-/** `group`: the consumer group that commits the positions. Throws `TablesError`. */
+/**
+ * `group`: the consumer group that commits the positions. Throws `TablesError`. The batch log is read day by day, the latest first,
+ * so that no statement is long, and only as far as needed.
+ */
 export function findBehindIn(tables: Pick<Tables, 'rows'>, databases: Databases, group: string): FindBehind {
   return async committed => {
-    const isUpToDate = (recorded: readonly RecordedPosition[]) => {
-      const reached = new Map(recorded.map(at => [at.place, at.recorded]))
-      return [...committed].every(([place, next]) => (reached.get(place) ?? -1) >= next)
+    const claims = await readBatches(tables, databases, { fromHours: recentHours, toHours: 0 })
+    claims.push(...(await readNotes(tables, databases, { group, fromHours: recentHours })))
+    if (isUpToDate(committed, claims)) return new Map()
+    claims.push(...(await readNotes(tables, databases, { group })))
+    for (let day = 0; day < batchDays; day++) {
+      const [fromHours, toHours] = [(day + 1) * dayHours, day * dayHours]
+      claims.push(...(await readBatches(tables, databases, { fromHours, toHours })))
+      if (isUpToDate(committed, claims)) return new Map()
     }
-    // All positions are a scan of the batch log, so first those that are quickly found.
-    if (isUpToDate(await readRecorded(tables, databases, { group, hours: recentHours }))) return new Map()
-    const recorded = await readRecorded(tables, databases, { group })
-    if (isUpToDate(recorded)) return new Map()
-    return behindOf(committed, recorded, await readHistory(tables, databases))
+    return behindOf(committed, recordedOf(claims), await readHistory(tables, databases))
   }
+}
+
+/** Pure. */
+export function recordedOf(claims: readonly Claim[]): Map<string, RecordedPosition> {
+  return new Map(
+    [...Map.groupBy(claims, ({ place }) => place)].map(([place, ofPlace]) => {
+      const recorded = highest(ofPlace)
+      const saidAt = ofPlace.reduce(
+        (latest, { next, hour }) => (next === recorded ? Math.max(latest, hour) : latest),
+        Number.NEGATIVE_INFINITY,
+      )
+      return [
+        place,
+        { recorded, certain: highest(ofPlace.filter(({ hour }) => hour < saidAt - marginHours)) },
+      ]
+    }),
+  )
+}
+
+function highest(claims: readonly Claim[]): number {
+  return claims.reduce((most, { next }) => Math.max(most, next), 0)
+}
+
+function isUpToDate(committed: ReadonlyMap<string, number>, claims: readonly Claim[]): boolean {
+  const recorded = recordedOf(claims)
+  return [...committed].every(([place, next]) => (recorded.get(place)?.recorded ?? -1) >= next)
 }
 
 /** What is known of the tables' past. */
@@ -54,13 +94,12 @@ export interface RecordHistory {
 /** The partitions in which the group is ahead of the tables. Pure. */
 export function behindOf(
   committed: ReadonlyMap<string, number>,
-  recorded: readonly RecordedPosition[],
+  recorded: ReadonlyMap<string, RecordedPosition>,
   { isFilled, areNoted }: RecordHistory,
 ): Map<string, Behind> {
-  const known = new Map(recorded.map(at => [at.place, at]))
   const behind = new Map<string, Behind>()
   for (const [place, next] of committed) {
-    const at = known.get(place)
+    const at = recorded.get(place)
     if (at && at.recorded < next) behind.set(place, { recorded: at.recorded, from: at.certain })
     // The batch log of an earlier version forgets a quiet partition after 30 days.
     else if (!at && (areNoted || !isFilled)) behind.set(place, { from: 0 })
@@ -68,38 +107,46 @@ export function behindOf(
   return behind
 }
 
-/** The recorded positions of all partitions. `hours`: only what was recorded in this time. */
-export function readRecorded(
+/** What the batches claim, by hour, that were logged between so many hours ago. */
+export function readBatches(
   tables: Pick<Tables, 'rows'>,
   { model }: Databases,
-  { group, hours }: { group: string; hours?: number },
-): Promise<RecordedPosition[]> {
-  const isInTime = (column: string) =>
-    hours === undefined ? 'true' : `${column} > now64(3, 'UTC') - INTERVAL ${hours} HOUR`
-  // Notes of another group may be about topics that were made anew since.
-  const claims = `
-    SELECT concat(at.topic, '/', toString(at.partition)) AS place, at.next AS next, appended_at AS noted_at
-    FROM (SELECT positions, appended_at FROM ${model}.batch_log WHERE ${isInTime('appended_at')}) ARRAY JOIN positions AS at
-    UNION ALL
-    SELECT concat(at.topic, '/', toString(at.partition)) AS place, at.next AS next, noted_at
-    FROM
-    (
-        SELECT noted_at,
-            JSONExtract(detail, 'positions', 'Array(Tuple(topic String, partition UInt32, next UInt64))') AS positions
-        FROM ${model}.projector_log
-        WHERE kind IN ('present', 'reached') AND JSONExtractString(detail, 'group') = {group:String} AND ${isInTime('noted_at')}
-    )
-    ARRAY JOIN positions AS at`
-  return tables.rows<RecordedPosition>({
-    query: `WITH highest AS
-            (
-                SELECT place, max((next, noted_at)) AS latest FROM (${claims}) GROUP BY place
-            )
-            SELECT place, any(latest.1) AS recorded,
-                maxIf(next, noted_at < latest.2 - INTERVAL ${marginHours} HOUR) AS certain
-            FROM (${claims}) AS claim INNER JOIN highest USING (place)
-            GROUP BY place ORDER BY place`,
+  { fromHours, toHours }: { fromHours: number; toHours: number },
+): Promise<Claim[]> {
+  // No upper bound for the latest ones: a clock may have stepped back.
+  const isOld = toHours === 0 ? 'true' : `appended_at <= now64(3, 'UTC') - INTERVAL ${toHours} HOUR`
+  return readClaims(tables, {
+    query: `SELECT positions, appended_at AS said_at FROM ${model}.batch_log
+            WHERE appended_at > now64(3, 'UTC') - INTERVAL ${fromHours} HOUR AND ${isOld}`,
+  })
+}
+
+/** What the notes claim. Those of another group may be about topics that were made anew since. */
+export function readNotes(
+  tables: Pick<Tables, 'rows'>,
+  { model }: Databases,
+  { group, fromHours }: { group: string; fromHours?: number },
+): Promise<Claim[]> {
+  const isRecent =
+    fromHours === undefined ? 'true' : `noted_at > now64(3, 'UTC') - INTERVAL ${fromHours} HOUR`
+  return readClaims(tables, {
+    query: `SELECT
+              JSONExtract(detail, 'positions', 'Array(Tuple(topic String, partition UInt32, next UInt64))') AS positions,
+              noted_at AS said_at
+            FROM ${model}.projector_log
+            WHERE kind IN ('present', 'reached') AND JSONExtractString(detail, 'group') = {group:String} AND ${isRecent}`,
     query_params: { group },
+  })
+}
+
+/** `positions` and `said_at`, by hour. */
+function readClaims(tables: Pick<Tables, 'rows'>, { query, query_params }: Statement): Promise<Claim[]> {
+  return tables.rows<Claim>({
+    query: `SELECT concat(at.topic, '/', toString(at.partition)) AS place, max(at.next) AS next,
+              intDiv(toUnixTimestamp(toStartOfHour(said_at)), 3600) AS hour
+            FROM (${query}) ARRAY JOIN positions AS at
+            GROUP BY at.topic, at.partition, hour`,
+    ...(query_params && { query_params }),
   })
 }
 

@@ -1,13 +1,18 @@
-/** What the tables have of each partition, read from ClickHouse: the same as the plain form computes (test/support). */
+/** What the tables have of each partition, read from ClickHouse. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { batchLogInsert, emptyBatch } from '../../../services/projector/ingest/batch.ts'
 import { writeNote } from '../../../services/projector/projector-log.ts'
-import { findBehindIn, readRecorded } from '../../../services/projector/recorded-positions.ts'
+import {
+  type Claim,
+  findBehindIn,
+  readBatches,
+  readNotes,
+  recordedOf,
+} from '../../../services/projector/recorded-positions.ts'
 import type { Position } from '../../../services/shared/event-log/port.ts'
 import type { Databases } from '../../../services/shared/tables/port.ts'
 import { createIngest, hashBacker, type ModelTables, openModelTables } from '../../support/model-tables.ts'
-import { type Claim, recordedOf } from '../../support/recorded-positions.ts'
 import { campaignEvent } from '../../support/sample-events.ts'
 
 const group = 'projectors'
@@ -87,10 +92,11 @@ describe('the recorded positions', () => {
     await fc.assert(
       fc.asyncProperty(claims, async written => {
         await write(written)
-        const byPlace = (a: { place: string }, b: { place: string }) => a.place.localeCompare(b.place)
-        expect(await readRecorded(model.tables, databases, { group })).toEqual(
-          recordedOf(written).toSorted(byPlace),
-        )
+        // The batches day by day.
+        const days = Array.from({ length: 10 }, (_, day) => ({ fromHours: day * 24 + 24, toHours: day * 24 }))
+        const read = await Promise.all(days.map(day => readBatches(model.tables, databases, day)))
+        const claims = [...read.flat(), ...(await readNotes(model.tables, databases, { group }))]
+        expect(recordedOf(claims)).toEqual(recordedOf(written))
       }),
       { numRuns: 30 },
     )

@@ -4,9 +4,13 @@
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { behindOf, describeBehind } from '../../../services/projector/recorded-positions.ts'
+import {
+  behindOf,
+  type Claim,
+  describeBehind,
+  recordedOf,
+} from '../../../services/projector/recorded-positions.ts'
 import { lostFault, startOf } from '../../../services/shared/event-log/kafka/offsets.ts'
-import { type Claim, recordedOf } from '../../support/recorded-positions.ts'
 
 const place = 'pledges/0'
 const daily = { isFilled: true, areNoted: true }
