@@ -8,8 +8,9 @@
  * It never refuses. It goes back a day further than the tables' last position (`marginHours`), because a backup copies one
  * table after the other: the batch log in it may be newer than the ledgers and the read tables.
  *
- * What it does not see: tables that an earlier version filled, for a partition without a batch in 30 days; and one shard of a
- * cluster that was restored alone, if the others have the batches of the same partitions.
+ * What it does not see (a group that was never used is right then, deploy/README.md): a restore under running projectors; tables that
+ * an earlier version filled, for a partition without a batch in 30 days; one shard of a cluster that was restored alone; a topic
+ * that was made anew; and a batch between the copies of two tables, if its partitions have had no event since.
  */
 import type { Behind, FindBehind } from '../shared/event-log/kafka/offsets.ts'
 import type { Databases, Statement, Tables } from '../shared/tables/port.ts'
