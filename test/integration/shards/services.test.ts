@@ -169,22 +169,25 @@ test('while a shard is away, an answer is whole or none; then everything goes on
   append(more)
   await shards.servers[1]?.kill()
   let turn = 0
+  const smaller: unknown[] = []
   async function lookAtAll(): Promise<number> {
     turn++
     const list = await ask(
       `/projects?limit=${1 + (turn % 9)}&updated_since=2026-01-01T00:00:00.${100 + turn}Z`,
     )
-    if (list.status === 200) expect(list.body.pagination.total).toBe(campaigns)
-    else expect(list.status).toBeGreaterThanOrEqual(500)
+    if (list.status < 500 && list.body.pagination?.total !== campaigns) smaller.push(list)
     const stats = await ask('/stats')
-    if (stats.status === 200) expect(stats.body.data.projects_total).toBe(campaigns)
-    for (const id of ids().slice(0, 4))
-      expect([200, 500, 503]).toContain((await ask(`/projects/slug-${id}`)).status)
+    if (stats.status < 500 && stats.body.data?.projects_total !== campaigns) smaller.push(stats)
+    for (const id of ids().slice(0, 3)) {
+      const detail = await ask(`/projects/slug-${id}`)
+      if (detail.status < 500 && detail.body.data?.id !== id) smaller.push(detail)
+    }
     return list.status
   }
   // What is cached may be served for a second.
-  await vi.waitFor(async () => expect(await lookAtAll()).toBeGreaterThanOrEqual(500), 30_000)
-  for (let more = 0; more < 5; more++) expect(await lookAtAll()).toBeGreaterThanOrEqual(500)
+  await vi.waitUntil(async () => (await lookAtAll()) >= 500, { timeout: 30_000 })
+  for (let more = 0; more < 2; more++) expect(await lookAtAll()).toBeGreaterThanOrEqual(500)
+  expect(smaller).toEqual([])
   const asked = shards.as('pledgeview_analyst').rows({ query: 'SELECT count() FROM crowdfunding.campaigns' })
   await expect(asked).rejects.toMatchObject({ retryable: true })
 
