@@ -126,6 +126,15 @@ async function restart({ live, faults }: World): Promise<void> {
   await live.startProjector()
 }
 
+/** Two days with a campaign that nothing else changes. So the history has days to compare, however slow the machine is. */
+async function liveTwoDays({ live, clock }: World): Promise<void> {
+  for (const version of [1, 2]) {
+    await live.append([campaignEvent({ campaign_id: 'steady', version, title: `version ${version}` })])
+    await live.settled()
+    clock.moveForward(dayMs)
+  }
+}
+
 async function step(world: World, isRebuildable: boolean): Promise<void> {
   const { live, random, faults } = world
   const what = pickWeighted(random, [
@@ -244,6 +253,7 @@ test.each(seeds)(
       log: [],
     }
     try {
+      await liveTwoDays(world)
       for (let n = 0; n < steps; n++) await step(world, n > 10)
       faults.next = undefined
       if (faults.isDead) await restart(world)
