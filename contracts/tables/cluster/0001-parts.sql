@@ -2,9 +2,10 @@
 --
 -- Each of these views reads its own shard only. Whoever reads a view of the whole cluster may read them too, because ClickHouse
 -- sends the reader's name to the other shards and checks the reader's rights there. So they show no more than the public views,
--- with one exception: `backers`.
+-- with two exceptions, `creators` and `backers`. Both are states of hashes, because a person counts once over all shards.
 
--- The sums of the shard, and its creators as a state, because one creator may have campaigns on several shards.
+-- The sums of the shard, and its creators as a state. The state has an unkeyed hash of the id of each creator with a public
+-- campaign. Who knows or guesses an id can see whether it is among them.
 CREATE OR REPLACE VIEW ${views}_parts.platform_sums
 SQL SECURITY DEFINER
 AS SELECT
@@ -18,8 +19,9 @@ AS SELECT
     countIf(status = 'CANCELLED') AS projects_cancelled
 FROM ${model}.campaigns FINAL;
 
--- The backers of the shard as one state, because one backer may have pledges on several shards. All campaigns together: the
--- state contains keyed hashes, which no other view shows, and nothing that says to which campaigns they belong.
+-- The backers of the shard as one state, of all campaigns together. The state has the keyed hash of each backer, which no other
+-- view shows. No id can be found from it without the key. But who reads it again and again, beside `backer_count`, can see to
+-- which campaign a new hash belongs, and whether the same hash comes to another shard.
 CREATE OR REPLACE VIEW ${views}_parts.backers
 SQL SECURITY DEFINER
 AS SELECT uniqExactState(backer_hash) AS backers

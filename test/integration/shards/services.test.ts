@@ -31,6 +31,8 @@ const config = readConfig({
   PLEDGEVIEW_COMMIT_HORIZON_MS: '2000',
   PLEDGEVIEW_BATCH_MS_MAX: '20',
   PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
+  // A shard is away in one test, however long it takes on a busy machine.
+  PLEDGEVIEW_RETRY_MS_MAX: '600000',
   // The answers of one test are not those of the next.
   PLEDGEVIEW_CACHE_MS: '1000',
   PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '100000',
@@ -44,6 +46,7 @@ let apiUrl: string
 const log = createMemoryLog()
 const stopping = new AbortController()
 let projecting: Promise<void>
+let failure: { error: unknown } | undefined
 
 beforeAll(async () => {
   shards = await startShards(2)
@@ -69,8 +72,10 @@ beforeAll(async () => {
     random: Math.random,
   })
   projecting = projector.run(stopping.signal)
-  // It is awaited at the end. Until then a failure is seen as a projector that never drains.
-  projecting.catch(() => {})
+  // It is awaited at the end. Until then `drained` throws a failure.
+  projecting.catch(error => {
+    failure = { error }
+  })
   await drained()
   query = await startQueryService({
     tables: shards.as('pledgeview_query'),
@@ -87,9 +92,9 @@ beforeAll(async () => {
 
 afterAll(async () => {
   stopping.abort()
-  await projecting
-  await query?.close()
+  const ended = await Promise.allSettled([projecting, query?.close()])
   await shards?.stop()
+  for (const one of ended) if (one.status === 'rejected') throw one.reason
 })
 
 test('the servers are the shards of the cluster', async () => {
@@ -242,12 +247,13 @@ function append(events: readonly ChangeEvent[]): void {
   log.append(events.map(newRecordOf))
 }
 
-/** Only a hang takes this long. */
+/** Only a hang takes this long. Throws the failure of a projector that ended. */
 async function drained(): Promise<void> {
-  await vi.waitUntil(async () => (await projector.isDrained().catch(() => false)) === true, {
-    timeout: 100_000,
-    interval: 50,
-  })
+  const isDrained = async () => {
+    if (failure) throw failure.error
+    return (await projector.isDrained().catch(() => false)) === true
+  }
+  await vi.waitUntil(isDrained, { timeout: 100_000, interval: 50 })
 }
 
 async function ask(path: string): Promise<{ status: number; body: AnyBody }> {
