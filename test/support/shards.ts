@@ -2,14 +2,16 @@
  * ClickHouse's own servers as the shards of one cluster, with the tables, views and rights of the cluster form.
  *
  * The servers have no Keeper. So the statements of `migrate` run on each of them, without ON CLUSTER and replication; all else is as
- * on a cluster: the servers know each other by `remote_servers` and a secret, and check the rights of the person who asks.
+ * on a cluster: the servers know each other by `remote_servers` and a secret, and check the rights of the person who asks. For what
+ * people are counted from, they know each other by a user of their own.
  */
 import { freePort } from '../../services/shared/free-port.ts'
 import { openTables } from '../../services/shared/tables/clickhouse.ts'
+import { countsClusterOf } from '../../services/shared/tables/cluster-views.ts'
 import { type MigrateOptions, migrate } from '../../services/shared/tables/migrate.ts'
 import { type Databases, defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
 import { distributedDatabases, replicatedSettings } from '../../services/shared/tables/replicated.ts'
-import { readRole, secureViews } from '../../services/shared/tables/roles.ts'
+import { definerUser, readRole, secureViews } from '../../services/shared/tables/roles.ts'
 import { openShards } from '../../services/shared/tables/shards.ts'
 import { type ClickHouse, settingsFor, startClickHouse } from './clickhouse.ts'
 
@@ -36,6 +38,9 @@ export const cluster: MigrateOptions = { replicated: { cluster: clusterName } }
 export const shardUsers = ['pledgeview_query', 'pledgeview_analyst', 'pledgeview_portal'] as const
 export type ShardUser = (typeof shardUsers)[number]
 
+const counterUser = 'pledgeview_counter'
+const counterPassword = 'known to the servers, too'
+
 // Several servers share a machine with other suites.
 const memoryBytesMax = 1_500_000_000
 
@@ -52,7 +57,7 @@ export async function startShards(count: number): Promise<ShardServers> {
       server,
       ports.map(({ native }) => native),
     ),
-    moreUsers: { users: usersOfRoles() },
+    moreUsers: { users: { ...usersOfRoles(), ...usersOfServers() } },
   })
   const started = await Promise.allSettled(ports.map((_, server) => startClickHouse(optionsOf(server))))
   const servers = started.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
@@ -131,6 +136,33 @@ function clusterSettings(server: number, ports: readonly number[]) {
         secret: 'known to the servers of the cluster only',
         shard: ports.map(port => ({ internal_replication: true, replica: { host: '127.0.0.1', port } })),
       },
+      [countsClusterOf(clusterName)]: {
+        shard: ports.map(port => ({
+          internal_replication: true,
+          replica: { host: '127.0.0.1', port, user: counterUser, password: counterPassword },
+        })),
+      },
+    },
+  }
+}
+
+/** The users that read for others, with the rights that they have on a cluster. */
+function usersOfServers() {
+  const grantsOf = (name: string) => ({ query: readRole(name, defaultDatabases, cluster).grants })
+  return {
+    [definerUser]: {
+      password_sha256_hex: '0'.repeat(64),
+      networks: {},
+      profile: 'definer',
+      quota: 'default',
+      grants: grantsOf(definerUser),
+    },
+    [counterUser]: {
+      password: counterPassword,
+      networks: { ip: '127.0.0.1' },
+      profile: 'default',
+      quota: 'default',
+      grants: grantsOf(counterUser),
     },
   }
 }

@@ -1,32 +1,22 @@
 -- What each shard adds to the views of a cluster that need more than rows (services/shared/tables/cluster-views.ts).
 --
--- Each of these views reads its own shard only. Whoever reads a view of the whole cluster may read them too, because ClickHouse
--- sends the reader's name to the other shards and checks the reader's rights there. So they show no more than the public views,
--- with two exceptions, `creators` and `backers`. Both are states of hashes, because a person counts once over all shards.
+-- Each of these views reads its own shard only. Whoever reads a view of the whole cluster may read those of `_parts` too, because
+-- ClickHouse sends the reader's name to the other shards and checks the reader's rights there. So they show no more than the
+-- public views. What may not be shown is private, and 0003-people.sql has what is counted from it.
 
--- The sums of the shard, and its creators as a state. The state has an unkeyed hash of the id of each creator with a public
--- campaign. Who knows or guesses an id can see whether it is among them.
+-- The sums of the shard, and its name, by which the whole notices whether the same shards were counted (0002-wholes.sql).
 CREATE OR REPLACE VIEW ${views}_parts.platform_sums
 SQL SECURITY DEFINER
 AS SELECT
+    getMacro('shard') AS shard,
     sum(pledged_platform_amount) AS total_raised,
     sum(pledge_count) AS total_pledges,
-    uniqExactState(creator_id) AS creators,
     count() AS projects_total,
     countIf(status = 'LIVE') AS projects_live,
     countIf(status = 'FUNDED') AS projects_funded,
     countIf(status = 'FAILED') AS projects_failed,
     countIf(status = 'CANCELLED') AS projects_cancelled
 FROM ${model}.campaigns FINAL;
-
--- The backers of the shard as one state, of all campaigns together. The state has the keyed hash of each backer, which no other
--- view shows. No id can be found from it without the key. But who reads it again and again, beside `backer_count`, can see to
--- which campaign a new hash belongs, and whether the same hash comes to another shard.
-CREATE OR REPLACE VIEW ${views}_parts.backers
-SQL SECURITY DEFINER
-AS SELECT uniqExactState(backer_hash) AS backers
-FROM ${model}.pledge_ledger FINAL
-WHERE counts AND campaign_id IN (SELECT campaign_id FROM ${model}.campaigns FINAL);
 
 -- The history of the shard by day and category, as the public views sum it.
 CREATE OR REPLACE VIEW ${views}_parts.history_sums
@@ -56,3 +46,16 @@ AS SELECT campaign_id, slug FROM ${model}.campaigns;
 CREATE OR REPLACE VIEW ${model}.shard_watermark
 SQL SECURITY DEFINER
 AS SELECT reached FROM ${model}.watermark;
+
+-- The backers and the creators of the shard, each as one state, because a person counts once over all shards. A state has the
+-- hash of each of them, so nobody who asks may read it: the servers ask each other as a user of their own. Private.
+CREATE OR REPLACE VIEW ${model}.shard_backers
+SQL SECURITY DEFINER
+AS SELECT getMacro('shard') AS shard, uniqExactState(backer_hash) AS backers
+FROM ${model}.pledge_ledger FINAL
+WHERE counts AND campaign_id IN (SELECT campaign_id FROM ${model}.campaigns FINAL);
+
+CREATE OR REPLACE VIEW ${model}.shard_creators
+SQL SECURITY DEFINER
+AS SELECT uniqExactState(creator_id) AS creators
+FROM ${model}.campaigns FINAL;

@@ -15,20 +15,26 @@ AS SELECT
 FROM ${views}_parts.all_categories AS shards
 GROUP BY category;
 
--- Every shard sends its distinct backers as one state. The server that was asked merges the states.
+-- The people are counted over the other cluster of 0003-people.sql. If that one does not have the same shards, this fails: it would
+-- count fewer people than there are.
 CREATE OR REPLACE VIEW ${views}.platform_totals
-AS SELECT
+AS WITH (SELECT (total_backers, shards) FROM ${views}_parts.backers) AS counted
+SELECT
     sum(sums.total_raised) AS total_raised,
     toFloat64(sum(sums.total_raised)) AS raised,
     sum(sums.total_pledges) AS total_pledges,
-    least((SELECT uniqExactMerge(backers) FROM ${views}_parts.all_backers), total_pledges) AS total_backers,
-    uniqExactMerge(sums.creators) AS total_creators,
+    least(counted.1, total_pledges) AS total_backers,
+    (SELECT total_creators FROM ${views}_parts.creators) AS total_creators,
     sum(sums.projects_total) AS projects_total,
     sum(sums.projects_live) AS projects_live,
     sum(sums.projects_funded) AS projects_funded,
     sum(sums.projects_failed) AS projects_failed,
     sum(sums.projects_cancelled) AS projects_cancelled
-FROM ${views}_parts.all_platform_sums AS sums;
+FROM ${views}_parts.all_platform_sums AS sums
+HAVING throwIf(
+    arraySort(groupUniqArray(sums.shard)) != counted.2,
+    'the clusters that sum and that count people (with _counts) have different shards in remote_servers'
+) = 0;
 
 -- The version and the currency are on one shard. The watermark is that of the shard that is the furthest behind.
 CREATE OR REPLACE VIEW ${views}.about

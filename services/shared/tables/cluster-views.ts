@@ -9,6 +9,9 @@
  *   shards' views. If the shards' rows have to be summed, it is a view that sums them (contracts/tables/cluster). Both read
  *   as the person who asks, who may read the shards' views too.
  *
+ * What is counted over all shards but may not be read goes another way: the servers ask each other for it as a user of their own,
+ * over a second cluster of the same shards, and only the count can be read (contracts/tables/cluster/0003-people.sql).
+ *
  * Filters and sums run on the shards. If a shard is away, a query fails.
  *
  * Every `migrate` creates all of them again, each in one step: they contain no rows, and a view of an earlier version is
@@ -25,12 +28,18 @@ export function wholeOf(model: string): string {
   return `${model}_all`
 }
 
+/** The cluster of the same shards over which the servers ask each other as a user of their own. */
+export function countsClusterOf(cluster: string): string {
+  return `${cluster}_counts`
+}
+
 export interface ViewStatements {
   /** All statements of the migrations. Those that create no view are left out. */
   migrations: readonly string[]
-  /** Of contracts/tables/cluster: what each shard adds, and the views that sum. */
+  /** Of contracts/tables/cluster: what each shard adds, the views that sum, and those that count people. */
   parts: readonly string[]
   wholes: readonly string[]
+  people: readonly string[]
 }
 
 interface View {
@@ -45,9 +54,10 @@ interface View {
 
 /**
  * What joins the rows that the shards' views have. `rows`: a table of the same name in the database of the whole. `joined`: a
- * table that is called all_..., beside the shards' views, for a view of the same name that sums. `own`: nothing.
+ * table that is called all_..., beside the shards' views, for a view of the same name that sums. `counted`: as `rows`, but over
+ * the cluster that counts. `own`: nothing.
  */
-const joins: Readonly<Record<string, 'rows' | 'joined' | 'own'>> = {
+const joins: Readonly<Record<string, 'rows' | 'joined' | 'counted' | 'own'>> = {
   campaigns: 'rows',
   rewards: 'rows',
   campaign_days: 'rows',
@@ -68,12 +78,13 @@ const joins: Readonly<Record<string, 'rows' | 'joined' | 'own'>> = {
   history_open: 'own',
   // Those that contracts/tables/cluster adds.
   platform_sums: 'joined',
-  backers: 'joined',
   history_sums: 'joined',
   history_today: 'joined',
   campaign_rows: 'rows',
   campaign_slugs: 'own',
   shard_watermark: 'rows',
+  shard_backers: 'counted',
+  shard_creators: 'counted',
 }
 
 const model = '${model}'
@@ -101,6 +112,7 @@ export function clusterViews(statements: ViewStatements, cluster: string): strin
   return [
     ...shards.map(view => viewStatement(view, 'DEFINER', cluster)),
     ...shards.flatMap(view => joinedTable(view, cluster)),
+    ...lastOfEach(statements.people).map(view => viewStatement(view, 'DEFINER', cluster)),
     ...wholes.map(view => viewStatement(withHeadOf(view, single), 'INVOKER', cluster)),
   ]
 }
@@ -121,9 +133,10 @@ function joinedTable({ name, comment }: View, cluster: string): string[] {
   const database = name.slice(0, -table.length - 1)
   const target =
     join === 'joined' ? `${database}.all_${table}` : `${database === model ? wholeOf(model) : views}.${table}`
+  const read = join === 'counted' ? countsClusterOf(cluster) : cluster
   return [
     `CREATE OR REPLACE TABLE ${target} ON CLUSTER '${cluster}' AS ${name}
-ENGINE = Distributed('${cluster}', '${database}', '${table}')${comment}`,
+ENGINE = Distributed('${read}', '${database}', '${table}')${comment}`,
   ]
 }
 

@@ -1,6 +1,6 @@
 /** Brings the tables up to date: runs the numbered SQL files of `contracts/tables` that have not run yet. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { clusterViews } from './cluster-views.ts'
+import { clusterViews, countsClusterOf } from './cluster-views.ts'
 import type { Databases, Tables } from './port.ts'
 import { type Replicated, replicatedForms } from './replicated.ts'
 import { encodeRows } from './row-binary.ts'
@@ -37,13 +37,15 @@ const logColumns = [
 
 /**
  * Runs the missing files in order, and returns their names. All statements of a file can run again, so an interrupted
- * migration is repeated as a whole. On a cluster, it then creates all views again.
+ * migration is repeated as a whole. On a cluster, it then creates all views again. Throws before anything has changed if the
+ * servers do not have the second cluster that the views need.
  */
 export async function migrate(
   tables: Tables,
   databases: Databases,
   options: MigrateOptions = {},
 ): Promise<string[]> {
+  if (options.replicated) await checkCountsCluster(tables, options.replicated.cluster)
   for (const query of foundation.flatMap(statement => forms(statement, databases, options))) {
     await tables.run({ query })
   }
@@ -65,6 +67,23 @@ export async function migrate(
   }
   for (const query of readClusterViews(databases, options)) await tables.run({ query })
   return applied
+}
+
+/** Throws if the cluster over which people are counted is not there, or has other servers than the cluster. */
+async function checkCountsCluster(tables: Pick<Tables, 'rows'>, cluster: string): Promise<void> {
+  const counts = countsClusterOf(cluster)
+  const [row] = await tables.rows<{ alike: number }>({
+    query: `SELECT toUInt8(notEmpty(of_counts) AND of_cluster = of_counts) AS alike FROM (
+              SELECT arraySort(groupArrayIf(server, cluster = {cluster:String})) AS of_cluster,
+                arraySort(groupArrayIf(server, cluster = {counts:String})) AS of_counts
+              FROM (SELECT cluster, (shard_num, host_name, port) AS server FROM system.clusters)
+            )`,
+    query_params: { cluster, counts },
+  })
+  if (row?.alike === 1) return
+  throw new Error(
+    `remote_servers needs a second cluster ${counts} with the shards and servers of ${cluster} (deploy/README.md, Scaling)`,
+  )
 }
 
 /**
@@ -95,9 +114,9 @@ export function readMigrations(databases: Databases, options: MigrateOptions = {
 /** The statements that create the views of a cluster, with the names of the databases filled in. On one server: none. */
 export function readClusterViews(databases: Databases, { replicated }: MigrateOptions): string[] {
   if (!replicated) return []
-  const [parts = [], wholes = []] = readStatements(clusterDirectory).map(({ statements }) => statements)
+  const [parts = [], wholes = [], people = []] = readStatements(clusterDirectory).map(file => file.statements)
   const migrations = readStatements(directory).flatMap(({ statements }) => statements)
-  return clusterViews({ migrations, parts, wholes }, replicated.cluster).map(statement =>
+  return clusterViews({ migrations, parts, wholes, people }, replicated.cluster).map(statement =>
     nameDatabases(statement, databases),
   )
 }

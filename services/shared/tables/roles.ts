@@ -44,7 +44,7 @@ export async function createRoles(
   } catch (error) {
     const refused = refusalOf(error)
     if (refused === undefined) throw error
-    if (await hasDefiner(tables, databases)) await secureViews(tables, databases, options)
+    if (await hasDefiner(tables, databases, options)) await secureViews(tables, databases, options)
     return { refused }
   }
 }
@@ -99,14 +99,14 @@ export function readRole(name: string, databases: Databases, options: MigrateOpt
 }
 
 /** Whether the views can read as the definer. They would fail if it may not read what they need. */
-async function hasDefiner(tables: Tables, databases: Databases): Promise<boolean> {
+async function hasDefiner(tables: Tables, databases: Databases, options: MigrateOptions): Promise<boolean> {
   try {
     const granted = await tables.rows<{ database: string | null; table: string | null }>({
       query: `SELECT database, table FROM system.grants
               WHERE user_name = {name:String} AND access_type = 'SELECT' AND NOT is_partial_revoke AND column IS NULL`,
       query_params: { name: definerUser },
     })
-    return readRole(definerUser, databases).grants.every(grant => {
+    return readRole(definerUser, databases, options).grants.every(grant => {
       const [, database, table] = /^GRANT SELECT ON (\w+)\.(\w+)$/.exec(grant) ?? []
       return granted.some(
         one =>

@@ -2,7 +2,7 @@
  * The views of a cluster, on three servers: with the rights of its role, each user reads there what it reads on one server,
  * and nothing else.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { tablesStatus } from '../../../services/projector/status.ts'
 import { holdTablesIdentity } from '../../../services/shared/tables/identity.ts'
 import { migrate } from '../../../services/shared/tables/migrate.ts'
@@ -99,6 +99,26 @@ test('a backer with pledges on several shards counts once', async () => {
   expect(ofShards.reduce((sum, [row]) => sum + (row?.n ?? 0), 0)).toBeGreaterThan(whole?.n ?? 0)
 })
 
+test('people counted on other shards than the sums are an error, never a smaller total', async () => {
+  const table = `${model}_all.shard_backers`
+  const { tables } = shards.shards[0] as Shard
+  await tables.run({ query: `DROP TABLE ${table}` })
+  await tables.run({ query: `CREATE VIEW ${table} AS SELECT * FROM ${model}.shard_backers` })
+  const totals = as('pledgeview_analyst').rows({
+    query: `SELECT total_backers FROM ${views}.platform_totals`,
+  })
+  await expect(totals).rejects.toThrow('have different shards in remote_servers')
+  await shards.migrate()
+})
+
+test('servers without the cluster that counts are refused before anything changes', async () => {
+  const { tables } = shards.shards[0] as Shard
+  const run = vi.fn()
+  const migrating = migrate({ ...tables, run }, defaultDatabases, { replicated: { cluster: 'other' } })
+  await expect(migrating).rejects.toThrow('remote_servers needs a second cluster other_counts')
+  expect(run).not.toHaveBeenCalled()
+})
+
 test('the columns, their types and all comments are those of one server', async () => {
   const described = `SELECT table, name, type, comment FROM system.columns WHERE database = '${views}' ORDER BY table, position`
   const comments = `SELECT name, comment FROM system.tables WHERE database = '${views}' ORDER BY name`
@@ -176,14 +196,32 @@ describe('the rights', () => {
     `INSERT INTO ${views}.campaigns (campaign_id) SELECT 'c'`,
     `INSERT INTO ${model}_all.campaigns (campaign_id) SELECT 'c'`,
     `DROP TABLE ${views}.campaigns`,
-    `TRUNCATE TABLE ${parts}.all_backers`,
+    `TRUNCATE TABLE ${parts}.all_platform_sums`,
     `ALTER TABLE ${parts}.campaigns MODIFY SQL SECURITY INVOKER`,
     `SELECT * FROM cluster('main', ${model}, pledge_ledger)`,
+    `SELECT * FROM cluster('main_counts', ${model}, shard_backers)`,
     `SELECT * FROM clusterAllReplicas('main', ${model}, pledge_ledger)`,
     `SELECT * FROM remote('127.0.0.1', ${model}, pledge_ledger)`,
     `CREATE VIEW ${views}.mine AS SELECT 1`,
   ])('let no analyst run %s', async query => {
     await expect(as('pledgeview_analyst').run({ query })).rejects.toMatchObject({ type: 'ACCESS_DENIED' })
+  })
+
+  test('let nobody read a hash of a person: what can be read has no states, and the tables of the states are private', async () => {
+    const states = await rowsOf<{ name: string }>(
+      shards.tables,
+      `SELECT DISTINCT concat(database, '.', table) AS name FROM system.columns WHERE database != 'system' AND type LIKE '%AggregateFunction%' ORDER BY name`,
+    )
+    const kept = [model, `${model}_all`].flatMap(name => [`${name}.shard_backers`, `${name}.shard_creators`])
+    expect(states.map(({ name }) => name)).toEqual(kept)
+    for (const user of shardUsers)
+      for (const server of servers) {
+        const asked = shards.as(user, server)
+        for (const table of kept) {
+          const reading = asked.rows({ query: `SELECT * FROM ${table}` })
+          await expect(reading, `${user}: ${table}`).rejects.toMatchObject({ type: 'ACCESS_DENIED' })
+        }
+      }
   })
 
   test('every shard’s view reads as the definer, and every view of the whole as the person who asks', async () => {

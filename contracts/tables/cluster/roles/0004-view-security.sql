@@ -1,8 +1,11 @@
--- As the file of the same name for one server: the views that every shard adds read as the definer. The views of the whole
--- cluster read as the person who asks.
+-- As the file of the same name for one server: the views that every shard adds, and those that count people, read as the
+-- definer. The views of the whole cluster read as the person who asks.
 
 ALTER TABLE ${views}.platform_sums MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${views}.backers MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${views}.creators MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${model}.shard_backers MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${model}.shard_creators MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${views}.history_sums MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${views}.history_today MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${model}.campaign_rows MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;

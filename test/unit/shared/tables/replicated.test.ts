@@ -115,8 +115,12 @@ describe('on a cluster', () => {
   test('a shard’s view reads its own shard, and a view of the whole only what the shards show', () => {
     const views = statements.filter(statement => statement.startsWith('CREATE OR REPLACE VIEW'))
     const ofShards = views.filter(view => view.includes(' SQL SECURITY DEFINER '))
-    expect(ofShards).toHaveLength(25)
-    for (const view of ofShards) {
+    expect(ofShards).toHaveLength(28)
+    const counts = ofShards.filter(view => / VIEW crowdfunding_parts\.(?:backers|creators) /.test(view))
+    expect(counts).toHaveLength(2)
+    for (const view of counts)
+      expect(view).toMatch(/SELECT uniqExactMerge\(.* FROM pledgeview_all\.shard_\w+/)
+    for (const view of ofShards.filter(view => !counts.includes(view))) {
       expect(view).toMatch(/^CREATE OR REPLACE VIEW (?:crowdfunding_parts|pledgeview)\./)
       expect(view).not.toMatch(/pledgeview_all\.|\bcrowdfunding\./)
     }
@@ -133,14 +137,33 @@ describe('on a cluster', () => {
       "ENGINE = Distributed('main', 'crowdfunding_parts', 'campaigns') COMMENT 'Public campaigns, one row each, as they are now'",
     )
     const joined = statements.filter(statement => statement.startsWith('CREATE OR REPLACE TABLE'))
-    expect(joined).toHaveLength(15)
+    expect(joined).toHaveLength(16)
     for (const table of joined)
-      expect(table).toMatch(/Distributed\('main', '(?:crowdfunding_parts|pledgeview)', '/)
+      expect(table).toMatch(/Distributed\('main(?:_counts)?', '(?:crowdfunding_parts|pledgeview)', '/)
+  })
+
+  test('the hashes of people are read over the cluster that counts, into private tables, and nothing else is', () => {
+    const counted = statements.filter(statement => statement.includes("Distributed('main_counts'"))
+    expect(counted.map(statement => /^CREATE OR REPLACE TABLE (\S+)/.exec(statement)?.[1])).toEqual([
+      'pledgeview_all.shard_backers',
+      'pledgeview_all.shard_creators',
+    ])
+    const states = statements.filter(statement => statement.includes('uniqExactState('))
+    expect(states.map(statement => / VIEW (\S+)/.exec(statement)?.[1])).toEqual([
+      'pledgeview.shard_backers',
+      'pledgeview.shard_creators',
+    ])
+    const granted = statements.flatMap(
+      text => / SELECT ON \w+\.shard_(?:backers|creators) TO (\w+)/.exec(text)?.[1] ?? [],
+    )
+    expect(new Set(granted)).toEqual(new Set(['pledgeview_counter', 'pledgeview_definer']))
   })
 
   test('a view that nobody has thought of for a cluster is refused', () => {
     const migrations = ['CREATE OR REPLACE VIEW ${views}.never_heard_of\nSQL SECURITY DEFINER\nAS SELECT 1']
-    expect(() => clusterViews({ migrations, parts: [], wholes: [] }, 'main')).toThrow('never_heard_of')
+    expect(() => clusterViews({ migrations, parts: [], wholes: [], people: [] }, 'main')).toThrow(
+      'never_heard_of',
+    )
   })
 
   test('the query service and the views’ definer may read the whole tables and the shards’ parts', () => {
