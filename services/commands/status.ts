@@ -18,6 +18,7 @@ import type { Behind } from '../shared/event-log/kafka/offsets.ts'
 import type { PartitionLag } from '../shared/event-log/port.ts'
 import { createLogger } from '../shared/ops/logger.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
+import { TablesError } from '../shared/tables/port.ts'
 import {
   type Command,
   dataDirOption,
@@ -109,10 +110,13 @@ async function distributedStatus(config: Config): Promise<Found> {
     const behind: string[] = []
     const inspector = await openKafkaInspector(readerSettings(config), {
       logger: createLogger('error'),
-      async findBehind(committed) {
+      async findBehind(committed, all) {
         const find = findBehindIn(tables, databasesOf(config), config.PLEDGEVIEW_KAFKA_GROUP)
-        // If ClickHouse is away, the status says so, and the lag is what Kafka knows.
-        const found = await find(committed).catch(() => new Map<string, Behind>())
+        const found = await find(committed, all).catch((error: unknown) => {
+          // If ClickHouse is away, the status says so, and the lag is what Kafka knows.
+          if (error instanceof TablesError) return new Map<string, Behind>()
+          throw error
+        })
         for (const [place, at] of found) behind.push(describeBehind(place, committed.get(place) ?? 0, at))
         return found
       },

@@ -23,11 +23,11 @@ import { retry } from '../shared/retry.ts'
 import { checkParts, partsCheck } from '../shared/tables/broken-parts.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
 import { heldBackerHash, holdCommitHorizon, holdTablesIdentity } from '../shared/tables/identity.ts'
-import { type Databases, type Tables, TablesError } from '../shared/tables/port.ts'
+import { type Databases, type Statement, type Tables, TablesError } from '../shared/tables/port.ts'
 import { type Compaction, checkAbsence } from './absence.ts'
 import type { RebuildUnderWay } from './gauges.ts'
 import { backerHasher } from './ingest/backer-hash.ts'
-import { describeBehind, findBehindIn } from './recorded-positions.ts'
+import { describeBehind, findBehindIn, noteBeginning } from './recorded-positions.ts'
 import { createProjectorService } from './service.ts'
 import { statusOf } from './status.ts'
 
@@ -68,7 +68,8 @@ export async function runProjectorProcess({
   })
   const settleMs = await holdCommitHorizon(tables, databases, config.PLEDGEVIEW_COMMIT_HORIZON_MS)
   const shards = await shardsOf(config)
-  const findBehind = behindFinder({ config, tables, databases, logger, signal })
+  const run = `projector-${randomUUID()}`
+  const findBehind = behindFinder({ config, tables, databases, logger, signal, run })
   const reader = await openKafkaReader(readerSettings(config), { logger, findBehind })
   const compaction = await compactionOf({
     config,
@@ -92,7 +93,7 @@ export async function runProjectorProcess({
     config,
     hashBacker: backerHasher(backerKey, await heldBackerHash(tables, databases)),
     schemaRegistry: registryOf(config),
-    run: `projector-${randomUUID()}`,
+    run,
     presenceMs: presenceMsOf(compaction),
     // A fold of the worker before this one may run for half its horizon. After a whole horizon it has certainly ended.
     settleMs,
@@ -135,25 +136,39 @@ export async function runProjectorProcess({
   }
 }
 
-/** Compares the group's positions with the tables (recorded-positions.ts). Waits for ClickHouse as a batch would. */
+/**
+ * Compares the group's positions with the tables, and notes first with what these began (recorded-positions.ts). Waits for
+ * ClickHouse as a batch would.
+ */
 function behindFinder({
   config,
   tables,
   databases,
   logger,
   signal,
+  run,
 }: Pick<ProcessDependencies, 'config' | 'logger' | 'signal'> & {
   tables: Tables
   databases: Databases
+  run: string
 }): FindBehind {
-  const find = findBehindIn(tables, databases, config.PLEDGEVIEW_KAFKA_GROUP)
+  const group = config.PLEDGEVIEW_KAFKA_GROUP
   const policy = {
     isRetryable: (error: unknown) => error instanceof TablesError && error.retryable,
     msMax: config.PLEDGEVIEW_RETRY_MS_MAX,
     pauseMsMin: 500,
   }
-  return async committed => {
-    const behind = await retry(() => find(committed), policy, { signal })
+  // Each statement by itself, because the look may consist of many.
+  const patient: Pick<Tables, 'rows' | 'insert'> = {
+    rows: <Row>(statement: Statement) => retry(() => tables.rows<Row>(statement), policy, { signal }),
+    insert: rows => retry(() => tables.insert(rows), policy, { signal }),
+  }
+  const find = findBehindIn(patient, databases, group)
+  let isNoted = false
+  return async (committed, all) => {
+    if (!isNoted) await noteBeginning(patient, databases, run, { group, committed: all })
+    isNoted = true
+    const behind = await find(committed, all)
     for (const [place, at] of behind) logger.warn(describeBehind(place, committed.get(place) ?? 0, at))
     return behind
   }

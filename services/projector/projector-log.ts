@@ -7,6 +7,11 @@ import type { Databases, Tables } from '../shared/tables/port.ts'
 import { encodeRows } from '../shared/tables/row-binary.ts'
 
 export type ProjectorNote =
+  /**
+   * The first run of a version that notes this, before it read anything: with what the tables began. They have everything before
+   * these positions, which an earlier version had committed for `group`. New tables: none.
+   */
+  | { kind: 'began'; detail: { positions: Position[]; group: string } }
   /** The run began to read, under this setting. The view `about` shows the version of the latest such run. */
   | { kind: 'started'; detail: { rejectShareMax: number; version: string } }
   /**

@@ -45,11 +45,13 @@ async function until(
 ): Promise<void> {
   const deadline = monotonicMs() + msMax
   for (;;) {
+    const lookedAt = monotonicMs()
     const missing = await look()
     if (missing === undefined) return
     if (monotonicMs() > deadline) {
       throw new Error(`${missing}: let the projector get to the end of the log, then run the purge again`)
     }
-    await sleep(lookMs)
+    // A look that takes long reads much, so it is not repeated all the time.
+    await sleep(Math.max(lookMs, monotonicMs() - lookedAt))
   }
 }

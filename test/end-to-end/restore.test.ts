@@ -156,12 +156,13 @@ describe('a restore of last night', () => {
       PLEDGEVIEW_CLICKHOUSE_PASSWORD: password,
     }
     expect((await deployment.command(['migrate'], '', anew)).code).toBe(0)
-    const projector = await deployment.startProjector(anew)
-    await untilDrained(projector)
+    // The second may be given its partitions after the first has filled tables.
+    const projectors = await Promise.all([deployment.startProjector(anew), deployment.startProjector(anew)])
+    await untilDrained(...projectors)
     const tables = openTables(settingsFor(servers[2] as ClickHouse))
     expect((await campaigns(tables)).map(({ id }) => id)).toEqual(before.map(({ id }) => id))
     await tables.close()
-    await projector.stop()
+    await Promise.all(projectors.map(projector => projector.stop()))
   }, 240_000)
 })
 

@@ -1,4 +1,5 @@
 /** Readers of a group on Kafka that is ahead of what its owner has: they go back, also on a rebalance, and skip nothing. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type KafkaSettings, topicName } from '../../../services/shared/event-log/kafka/client.ts'
 import { openKafkaInspector } from '../../../services/shared/event-log/kafka/inspector.ts'
@@ -27,8 +28,11 @@ describeKafka('a group that is ahead of its owner', ({ address, openWriter }) =>
   let readers: KafkaReader[]
   /** What the owner has of the partition. */
   let recorded: number
+  /** What the owner was told that the group has committed. */
+  let told: ReadonlyMap<string, number>[]
 
-  const findBehind: FindBehind = async committed => {
+  const findBehind: FindBehind = async (committed, all) => {
+    told.push(all)
     const next = committed.get(place) ?? 0
     return new Map(next > recorded ? [[place, { recorded, from: recorded - 5 }]] : [])
   }
@@ -38,6 +42,7 @@ describeKafka('a group that is ahead of its owner', ({ address, openWriter }) =>
     await makeTopics(settings, { partitions: 3 })
     readers = []
     recorded = 100
+    told = []
     await (await openWriter(settings)).append(
       range(0, 100).map(number => ({
         topic: 'pledges',
@@ -65,6 +70,34 @@ describeKafka('a group that is ahead of its owner', ({ address, openWriter }) =>
     )
     return Number(found?.partitions.find(at => at.partition === partition)?.offset)
   }
+
+  test('asks its owner before it reads, also if the group is new, and tells each member what the whole group has committed', async () => {
+    expect([...new Set(told.map(all => all.size))]).toEqual([0])
+    told = []
+    const first = await open()
+    const second = await open()
+    await until(async () => (await first.lag()).length + (await second.lag()).length === 9)
+    expect(told.length).toBeGreaterThan(1)
+    for (const all of told) expect(all).toEqual(new Map([[place, 100]]))
+  })
+
+  test('may take longer for its look than a join may take', async () => {
+    let jumpedMs = 0
+    const monotonicMs = () => performance.now() + jumpedMs
+    const slow: FindBehind = async () => {
+      // Longer than a join, and less than an outage.
+      jumpedMs = 100_000
+      // Two looks of the waiting reader at its clock.
+      await delay(2_500)
+      return new Map()
+    }
+    const reader = await openKafkaReader(
+      { ...settings, ...groupOf(settings), sessionMs, heartbeatMs: 100 },
+      { logger: silent, findBehind: slow, monotonicMs },
+    )
+    readers.push(reader)
+    expect(await reader.lag()).toHaveLength(9)
+  })
 
   test('goes on where it is, if the owner has as much', async () => {
     const reader = await open()

@@ -1,6 +1,6 @@
 /**
  * A projector notices that its group is ahead of the tables, and goes back. In every healthy situation it goes on where the group
- * is. Both are shown on a small model of one partition: what the log has, what the tables have, and what the group committed.
+ * is. Both are shown on a small model of two partitions: what the log has, what the tables have, and what the group committed.
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -8,19 +8,21 @@ import {
   behindOf,
   type Claim,
   describeBehind,
-  recordedOf,
+  type RecordHistory,
 } from '../../../services/projector/recorded-positions.ts'
 import { lostFault, startOf } from '../../../services/shared/event-log/kafka/offsets.ts'
+import { recordedOf } from '../../support/recorded-claims.ts'
+import { createGuardWorld, guardSteps, quickSteps } from '../../support/restore-guard-world.ts'
 
+const runs = { numRuns: 500 }
 const place = 'pledges/0'
-const daily = { isFilled: true, areNoted: true }
-const batchDays = 30
+const begun = { isFilled: true, hasBegun: true }
 
 /** Where a projector begins, and why it cannot, if so. */
 function start(
   committed: number | undefined,
   claims: readonly Claim[],
-  { low = 0, history = daily }: { low?: number; history?: { isFilled: boolean; areNoted: boolean } } = {},
+  { low = 0, history = begun }: { low?: number; history?: RecordHistory } = {},
 ): { at: number; fault: string | undefined } {
   const groups = new Map(committed === undefined ? [] : [[place, committed]])
   const behind = behindOf(groups, recordedOf(claims), history).get(place)
@@ -29,131 +31,114 @@ function start(
 
 const claim = (next: number, hour: number): Claim => ({ place, next, hour })
 
-type Step =
-  | { kind: 'append'; records: number }
-  | { kind: 'batch'; records: number }
-  | { kind: 'commit' }
-  | { kind: 'rebalance' }
-  /** The projectors run. */
-  | { kind: 'hours'; hours: number }
-  /** They do not. */
-  | { kind: 'away'; hours: number }
-  | { kind: 'forget' }
-  | { kind: 'otherGroup'; records: number }
-
-const steps = fc.array(
-  fc.oneof<fc.Arbitrary<Step>[]>(
-    fc.record({ kind: fc.constant('append' as const), records: fc.nat(50) }),
-    fc.record({ kind: fc.constant('batch' as const), records: fc.nat(50) }),
-    fc.record({ kind: fc.constant('commit' as const) }),
-    fc.record({ kind: fc.constant('rebalance' as const) }),
-    fc.record({ kind: fc.constant('hours' as const), hours: fc.integer({ min: 1, max: 1_000 }) }),
-    fc.record({ kind: fc.constant('away' as const), hours: fc.integer({ min: 1, max: 1_000 }) }),
-    fc.record({ kind: fc.constant('forget' as const) }),
-    fc.record({ kind: fc.constant('otherGroup' as const), records: fc.nat(50) }),
-  ),
-  { maxLength: 60 },
-)
-
-/** A partition, its projectors and their tables. */
-function createWorld() {
-  let [end, hour] = [0, 0]
-  let [batches, notes]: [Claim[], Claim[]] = [[], []]
-  let [committed, read, others]: [number | undefined, number, number] = [undefined, 0, 0]
-  // Which records the tables have.
-  let has = new Set<number>()
-  const claims = () => [...batches, ...notes]
-
-  function take(from: number, records: number): number {
-    const to = Math.min(end, from + records)
-    if (to === from) return from
-    for (let offset = from; offset < to; offset++) has.add(offset)
-    batches.push(claim(to, hour))
-    return to
-  }
-
-  return {
-    do(step: Step): void {
-      if (step.kind === 'append') end += step.records
-      if (step.kind === 'batch') read = take(read, step.records)
-      if (step.kind === 'commit' && read > (committed ?? 0)) committed = read
-      if (step.kind === 'otherGroup') others = take(others, step.records)
-      if (step.kind === 'rebalance') read = start(committed, claims()).at
-      if (step.kind === 'away') hour += step.hours
-      if (step.kind === 'hours') {
-        // They get to the end of the log, and note each hour where they are.
-        read = take(read, end)
-        if (read > 0) committed = read
-        for (const until = hour + step.hours; hour < until; hour++) notes.push(claim(end, hour))
-      }
-      if (step.kind === 'forget') batches = batches.filter(at => at.hour > hour - batchDays * 24)
-    },
-    backup: () => ({ batches: [...batches], notes: [...notes], has: new Set(has) }),
-    restore(backup: { batches: Claim[]; notes: Claim[]; has: Set<number> }) {
-      batches = [...backup.batches]
-      notes = [...backup.notes]
-      has = new Set(backup.has)
-    },
-    readRest(): void {
-      read = start(committed, claims()).at
-      read = take(read, end)
-    },
-    missing: () => Array.from({ length: end }, (_, offset) => offset).filter(offset => !has.has(offset)),
-    start: () => start(committed, claims()),
-    committed: () => committed,
-  }
-}
-
 describe('a projector', () => {
-  test('goes on where its group is on the tables that it wrote: after kills, rebalances and quiet months, beside another group', () => {
+  test('goes on where its group is on the tables that it wrote: after kills, rebalances, quiet months and deletions in the log', () => {
     fc.assert(
-      fc.property(steps, all => {
-        const world = createWorld()
+      fc.property(guardSteps, all => {
+        const world = createGuardWorld()
         for (const step of all.filter(({ kind }) => kind !== 'away')) {
           world.do(step)
-          expect(world.start()).toEqual({ at: world.committed() ?? 0, fault: undefined })
+          expect(world.starts()).toEqual(world.healthyStarts())
         }
       }),
+      runs,
     )
   })
 
-  test('never refuses on them and misses nothing, also if all projectors were away for months', () => {
+  test('never refuses on them and misses nothing, also if all projectors were away for weeks', () => {
     fc.assert(
-      fc.property(steps, all => {
-        const world = createWorld()
+      fc.property(quickSteps, all => {
+        const world = createGuardWorld()
         for (const step of all) {
           world.do(step)
-          expect(world.start().fault).toBeUndefined()
+          expect(world.faults()).toEqual([])
         }
         world.readRest()
         expect(world.missing()).toEqual([])
       }),
+      runs,
+    )
+  })
+
+  test('skips nothing silently if they were away for months', () => {
+    fc.assert(
+      fc.property(guardSteps, all => {
+        const world = createGuardWorld()
+        for (const step of all) world.do(step)
+        if (world.faults().length > 0) return
+        world.readRest()
+        expect(world.missing()).toEqual([])
+      }),
+      runs,
+    )
+  })
+
+  test('goes on where its group is after an upgrade from a version that noted no positions', () => {
+    fc.assert(
+      fc.property(guardSteps, guardSteps, (before, after) => {
+        const world = createGuardWorld({ isOld: true })
+        for (const step of before.filter(({ kind }) => kind !== 'otherGroup')) world.do(step)
+        // An empty ledger is that of new tables: reading what it has of the log again costs nothing.
+        fc.pre(world.isFilled())
+        world.upgrade()
+        expect(world.starts()).toEqual(world.healthyStarts())
+        for (const step of after.filter(({ kind }) => kind !== 'away')) {
+          world.do(step)
+          expect(world.starts()).toEqual(world.healthyStarts())
+        }
+      }),
+      runs,
     )
   })
 
   test('reads everything again that restored tables lack, also after kills on the way', () => {
     fc.assert(
-      fc.property(steps, steps, steps, steps, (before, meanwhile, lost, after) => {
-        const world = createWorld()
-        for (const step of before) world.do(step)
+      fc.property(guardSteps, guardSteps, guardSteps, guardSteps, (before, meanwhile, lost, after) => {
+        const world = createGuardWorld()
+        for (const step of before.filter(isKept)) world.do(step)
         // The ledgers are copied first, and the batch log within the same day.
         const { has } = world.backup()
-        for (const step of meanwhile.filter(({ kind }) => kind !== 'hours' && kind !== 'away')) world.do(step)
+        for (const step of meanwhile.filter(isKept)) {
+          if (step.kind !== 'hours' && step.kind !== 'away') world.do(step)
+        }
         const backup = { ...world.backup(), has }
         // Something happens after it. Otherwise the positions are the same, and cannot tell.
-        world.do({ kind: 'append', records: 1 })
+        for (const at of world.places) world.do({ kind: 'append', place: at, records: 1 })
         world.do({ kind: 'hours', hours: 1 })
-        for (const step of lost) world.do(step)
+        for (const step of lost.filter(isKept)) world.do(step)
         world.restore(backup)
-        // Projectors begin by asking the group where they are.
-        world.do({ kind: 'rebalance' })
-        for (const step of after.filter(({ kind }) => kind !== 'otherGroup')) world.do(step)
+        for (const step of after.filter(isKept)) {
+          if (step.kind !== 'otherGroup') world.do(step)
+        }
         world.readRest()
         expect(world.missing()).toEqual([])
       }),
+      runs,
+    )
+  })
+
+  test('fills new tables with all that the log has, whatever kills, rebalances and other members come on the way, and never refuses', () => {
+    fc.assert(
+      fc.property(guardSteps, quickSteps, (before, after) => {
+        const world = createGuardWorld()
+        for (const step of before) world.do(step)
+        world.renew()
+        for (const step of after.filter(({ kind }) => kind !== 'otherGroup')) {
+          world.do(step)
+          expect(world.faults()).toEqual([])
+        }
+        world.readRest()
+        expect(world.missing()).toEqual([])
+      }),
+      runs,
     )
   })
 })
+
+/** Not a deletion in the log: what it deletes after a backup is lost, and then a projector refuses. */
+function isKept({ kind }: { kind: string }): boolean {
+  return kind !== 'delete'
+}
 
 describe('goes on where the group is', () => {
   test('if the tables have more: a kill before the commit, or another group', () => {
@@ -164,11 +149,11 @@ describe('goes on where the group is', () => {
   test('if the group is new, whatever the tables have, and whatever the log has deleted', () => {
     expect(start(undefined, [claim(150, 0)])).toEqual({ at: 0, fault: undefined })
     expect(start(undefined, [claim(150, 0)], { low: 200 })).toEqual({ at: 200, fault: undefined })
-    expect(start(undefined, [], { history: { isFilled: false, areNoted: false } }).at).toBe(0)
+    expect(start(undefined, [], { history: { isFilled: false, hasBegun: false } }).at).toBe(0)
   })
 
   test('if an earlier version filled the tables, and the partition had no batch for 30 days', () => {
-    const history = { isFilled: true, areNoted: false }
+    const history = { isFilled: true, hasBegun: false }
     expect(start(100, [], { history })).toEqual({ at: 100, fault: undefined })
   })
 
@@ -192,7 +177,10 @@ describe('goes back', () => {
   })
 
   test('to the start, if the tables are new, younger than a day, or do not know the partition', () => {
-    expect(start(500, [], { history: { isFilled: false, areNoted: false } }).at).toBe(0)
+    for (const isFilled of [false, true]) {
+      expect(start(500, [], { history: { isFilled, hasBegun: true } }).at).toBe(0)
+    }
+    expect(start(500, [], { history: { isFilled: false, hasBegun: false } }).at).toBe(0)
     expect(start(500, [claim(100, 5)]).at).toBe(0)
     expect(start(500, [], { low: 40 })).toEqual({ at: 40, fault: undefined })
   })

@@ -21,6 +21,8 @@ export interface Assignment {
   readonly name: string
   readonly partitions: ReadonlyMap<string, HeldPartition>
   readonly buffer: FetchBuffer
+  /** Whether the group has assigned them: not before the first join, and not after leaving. */
+  readonly isJoined: boolean
   /** Whether the positions are known, so that it can be read. */
   isReading: boolean
   /** Topics whose share of the buffer is full. */
@@ -243,8 +245,9 @@ function isFull({ records, bytes }: Size, bound: Size, wasFull: boolean): boolea
   return records >= bound.records || bytes >= bound.bytes
 }
 
-function emptyAssignment(name: string, partitions: readonly TopicPartition[] = []): Assignment {
-  const held = partitions.map(({ topic, partition }): [string, HeldPartition] => [
+/** Without partitions: the member is not in the group. */
+function emptyAssignment(name: string, partitions?: readonly TopicPartition[]): Assignment {
+  const held = (partitions ?? []).map(({ topic, partition }): [string, HeldPartition] => [
     partitionName({ topic, partition }),
     {
       ...{ topic, partition, fetched: 0, taken: 0, committed: 0 },
@@ -255,6 +258,7 @@ function emptyAssignment(name: string, partitions: readonly TopicPartition[] = [
     name,
     partitions: new Map(held),
     buffer: createFetchBuffer(),
+    isJoined: partitions !== undefined,
     isReading: false,
     fullTopics: new Set(),
     partitionCounts: new Map(),

@@ -32,10 +32,14 @@ export interface Behind {
 }
 
 /**
- * Compares the committed offsets of a group, by `partitionName`, with what its owner has. Returns the partitions in which the
- * group is ahead.
+ * Compares committed offsets of a group, by `partitionName`, with what its owner has. Returns the partitions in which the group is
+ * ahead. `all`: what the group has committed in all of its partitions. It is asked before anything is read, also if the group has
+ * committed nothing.
  */
-export type FindBehind = (committed: ReadonlyMap<string, number>) => Promise<ReadonlyMap<string, Behind>>
+export type FindBehind = (
+  committed: ReadonlyMap<string, number>,
+  all: ReadonlyMap<string, number>,
+) => Promise<ReadonlyMap<string, Behind>>
 
 /** The log no longer has the records after the group's committed offset. */
 export class OffsetOutOfRange extends Error {
@@ -102,15 +106,16 @@ export async function readStarts(
   }
 }
 
-/** Asks only about these partitions, and not at all if the group has committed nothing there. */
+/** Asks only about these partitions. */
 export async function behindIn(
   partitions: readonly TopicPartition[],
   committed: ReadonlyMap<string, number>,
   findBehind: FindBehind | undefined,
 ): Promise<ReadonlyMap<string, Behind>> {
   const names = new Set(partitions.map(partitionName))
-  const asked = new Map([...committed].filter(([name, offset]) => names.has(name) && offset > 0))
-  return findBehind && asked.size > 0 ? findBehind(asked) : new Map()
+  const all = new Map([...committed].filter(([, offset]) => offset > 0))
+  const asked = new Map([...all].filter(([name]) => names.has(name)))
+  return findBehind ? findBehind(asked, all) : new Map()
 }
 
 /** The offset to read next. */
@@ -154,8 +159,8 @@ export function rangeFault(
 
 export function outOfRange(groupId: string, faults: readonly string[]): OffsetOutOfRange {
   return new OffsetOutOfRange(
-    `the group ${groupId} cannot continue without skipping records. ${faults.join('; ')}. Rebuild the read model, or ` +
-      "set the group's offsets by hand if the missing records are not needed",
+    `the group ${groupId} cannot continue without skipping records. ${faults.join('; ')}. Rebuild the read model, or, if the missing ` +
+      "records are not needed, set the group's offsets to the earliest records (kafka-consumer-groups --reset-offsets --to-earliest)",
   )
 }
 
