@@ -238,8 +238,8 @@ async function readHistory(tables: Pick<Tables, 'rows'>, { model }: Databases): 
               (SELECT count() FROM (SELECT 1 FROM ${model}.api_key_ledger LIMIT 1)) AS filled`,
   })
   const [notes] = await tables.rows<{ noted: number }>({
-    query: `SELECT count() AS noted FROM ${model}.projector_log
-            WHERE kind = 'began' OR (kind = 'present' AND JSONHas(detail, 'positions'))`,
+    query: `SELECT count() AS noted FROM (SELECT 1 FROM ${model}.projector_log
+            WHERE kind = 'began' OR (kind = 'present' AND JSONHas(detail, 'positions')) LIMIT 1)`,
   })
   return { isFilled: (ledgers?.filled ?? 0) > 0, hasBegun: (notes?.noted ?? 0) > 0 }
 }

@@ -130,7 +130,7 @@ describe('a projector', () => {
         world.readRest()
         expect(world.missing()).toEqual([])
       }),
-      runs,
+      { numRuns: 1_500 },
     )
   })
 })
