@@ -4,9 +4,15 @@
  * JSON is not for a terminal, and has its own escapes.
  */
 
-/** The text on one line: control and format characters (Cc and Cf of Unicode) and line ends become `\u{...}`. */
+/**
+ * The text on one line: control and format characters (Cc and Cf of Unicode), line ends, and places that Unicode keeps for
+ * further invisible characters become `\u{...}`.
+ */
 export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, found => `\\u{${found.codePointAt(0)?.toString(16)}}`)
+  return text.replace(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}[\p{Default_Ignorable_Code_Point}&&\p{Cn}]]/gv,
+    found => `\\u{${found.codePointAt(0)?.toString(16)}}`,
+  )
 }
 
 /** The same for a text of several lines: line feeds stay. */

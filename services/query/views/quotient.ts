@@ -18,7 +18,7 @@ export function roundedQuotient(dividend: number, divisor: number, digits: numbe
   return Number(`${rounded}e-${digits}`)
 }
 
-/** The amount in units of its last digit. The shortest text of a number has the decimals that were meant. */
+/** The amount in ten-thousandths. The shortest text of a number has the decimals that were meant. */
 function inAmountUnits(amount: number): bigint {
   // A number of this size is whole.
   if (amount > Number.MAX_SAFE_INTEGER) return BigInt(amount) * amountUnits

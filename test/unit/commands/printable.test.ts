@@ -11,9 +11,7 @@ const hostile = [
   [0x61c, 0x61c],
   [0x200b, 0x200f],
   [0x2028, 0x202e],
-  // U+2065 is assigned to no character.
-  [0x2060, 0x2064],
-  [0x2066, 0x206f],
+  [0x2060, 0x206f],
   [0xfeff, 0xfeff],
 ] as const
 
@@ -29,6 +27,8 @@ describe('text for a terminal', () => {
     expect(printable('a\u001b[2Jb\u0007\u009bc\u007f\u202ed')).toBe(
       'a\\u{1b}[2Jb\\u{7}\\u{9b}c\\u{7f}\\u{202e}d',
     )
+    // Not assigned yet, and invisible already: a random text has it once in some thousand runs.
+    expect(printable('a\u2065b')).toBe('a\\u{2065}b')
     expect(printable('two\nlines')).toBe('two\\u{a}lines')
     expect(printableLines('two\nlines\u001b')).toBe('two\nlines\\u{1b}')
   })

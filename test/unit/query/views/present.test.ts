@@ -199,7 +199,7 @@ describe('the statistics', () => {
   // A number leaves the API as its shortest decimal text, which is what is checked here, digit by digit.
   it('round the average to the digits of the currency, and the rate to two, exactly and half up', () => {
     const currencies = fc.constantFrom('JPY', 'USD', 'KWD', 'CLF')
-    const amountMinor = fc.bigInt({ min: 0n, max: 10n ** 14n })
+    const amountMinor = fc.bigInt({ min: 0n, max: 10n ** 15n - 1n })
     const count = fc.integer({ min: 1, max: 2_000_000_000 })
     fc.assert(
       fc.property(
