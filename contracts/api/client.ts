@@ -119,6 +119,9 @@ export function createClient(options: ClientOptions): Client {
         walk(
           {
             pageSize,
+            now,
+            sleep,
+            signal,
             async readPage(range) {
               const path = listPath({ ...range, status, category })
               return pageOf(await transport.get(path, { signal }), now())
@@ -137,7 +140,8 @@ export function createClient(options: ClientOptions): Client {
       const { data, pagination } = bodyOf<ProjectListBody>(text)
       if (data === undefined || pagination === undefined)
         throw unexpected('a list without data or pagination')
-      return { data, pagination, asOf: headers.get('x-data-as-of') }
+      const [asOf, snapshotId] = [headers.get('x-data-as-of'), headers.get('x-snapshot-id')]
+      return { data, pagination, asOf, snapshotId }
     },
 
     detail: (slug, { signal } = {}) => data<ProjectDetail>(`/projects/${encodeURIComponent(slug)}`, signal),

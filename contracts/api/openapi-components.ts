@@ -59,6 +59,11 @@ export const headers = {
     'The watermark: the list contains every change up to this moment. A mirror sends it as its next `updated_since`.',
     '2026-03-19T10:15:25.123Z',
   ),
+  'X-Snapshot-Id': text(
+    'The snapshot of the list that this page comes from. If two pages of a walk have different ids, campaigns may have ' +
+      'moved from one page to another between them.',
+    '0c9f7a52-3b1e-4c55-8d0a-2f6f5a1f7c1b',
+  ),
   Link: text(
     'The next page (`next`), if there is one. Of a deprecated version also what to read (`deprecation`, `sunset`) and the ' +
       'version to change to (`successor-version`).',
@@ -93,7 +98,7 @@ export const everyResponse = [
   'Link',
 ] as const satisfies HeaderName[]
 export const cachedResponse = [...everyResponse, 'ETag', 'Age', 'Cache-Control'] as const
-export const listResponse = [...cachedResponse, 'X-Data-As-Of'] as const
+export const listResponse = [...cachedResponse, 'X-Data-As-Of', 'X-Snapshot-Id'] as const
 
 /** References to the shared headers with these names. */
 export function refer(names: readonly HeaderName[]): ZodOpenApiHeadersObject {

@@ -95,8 +95,8 @@ const introduction = `A read-only API of the public campaigns: everything that a
 To mirror the campaigns, read all pages of \`GET /projects\` and keep the \`X-Data-As-Of\` of the first page. Send it as
 \`updated_since\` when you read the pages again. The bound is inclusive, so you may receive a campaign twice, but you miss
 no change. Responses are cached for one minute (statistics: five minutes). Within that time all pages of one query come
-from the same snapshot of the list. If \`X-Data-As-Of\` changes between two pages, a new snapshot has begun, and campaigns
-may have moved to other pages.
+from the same snapshot of the list. If \`X-Snapshot-Id\` changes between two pages, the second page comes from another
+snapshot, and campaigns may have moved to other pages. Two snapshots may have the same \`X-Data-As-Of\`.
 
 A mirror must compute \`days_remaining\` itself from \`end_date\`: it decreases with time, and that is not a change. To
 order two copies of a campaign, compare \`updated_at\`; but never send it as \`updated_since\`.

@@ -75,6 +75,8 @@ export interface QueryAppDependencies {
   /** Called once per answer to a key that exists. */
   onKeyAnswered?: OnKeyAnswered
   newRequestId?: () => string
+  /** Returns an id that is unique among all processes. */
+  newSnapshotId?: () => string
 }
 
 // Node's limit for the request line and the headers together. No path can be longer, so no path parameter is too long.
@@ -198,7 +200,8 @@ function createReader(dependencies: QueryAppDependencies): CampaignReader {
   })
   const fallback = createSqlListSource({ tables, databases, options })
   const source = createIndexListSource({ follower, fallback, now: monotonicNow })
-  const lists = createCampaignLists({ ...dependencies, source })
+  const newSnapshotId = dependencies.newSnapshotId ?? (() => randomUUID())
+  const lists = createCampaignLists({ ...dependencies, source, newSnapshotId })
   const rows = createCachedCampaignRows({
     tables,
     databases,

@@ -1,7 +1,8 @@
 /**
  * The loop that the README describes to API consumers, as a consumer would write it. Its rules:
  * - The first page's `X-Data-As-Of` is the next `updated_since`.
- * - It counts only if all pages of the walk carry the same value. Otherwise the walk is repeated from the old watermark.
+ * - It counts only if all pages of the walk have the same `X-Snapshot-Id`. Otherwise the walk is repeated from the old
+ *   watermark.
  * - To find what is no longer public, walk everything into a new copy, and continue from that walk's watermark.
  */
 import type { Project, ProjectListBody } from '../../contracts/api/schemas.ts'
@@ -24,17 +25,19 @@ export interface LoopSettings {
 /** One poll: everything if the copy is empty, otherwise what has changed. */
 export async function poll(place: Place, settings: LoopSettings): Promise<void> {
   const { pageSize, onCrossing = 'repeat it' } = settings
-  const asOfs: string[] = []
+  const snapshots = new Set<string>()
+  let first: string | undefined
   const since = place.since === null ? '' : `&updated_since=${place.since}`
   for (let offset = 0, hasMore = true; hasMore; offset += pageSize) {
     const response = await insist(`/projects?limit=${pageSize}&offset=${offset}${since}`, settings)
     const { data, pagination } = (await response.json()) as ProjectListBody
     for (const project of data) place.copy.set(project.id, project)
-    asOfs.push(response.headers.get('x-data-as-of') ?? '')
+    const asOf = response.headers.get('x-data-as-of') ?? ''
+    first ??= asOf
+    snapshots.add(response.headers.get('x-snapshot-id') ?? asOf)
     hasMore = pagination.has_more
   }
-  const [first = ''] = asOfs
-  if (onCrossing === 'take it' || asOfs.every(asOf => asOf === first)) place.since = first
+  if (onCrossing === 'take it' || snapshots.size === 1) place.since = first ?? ''
 }
 
 /** Asks until there is an answer. */

@@ -49,6 +49,6 @@ export async function openCache(
 /** An entry with this body, created now by this clock. */
 export function entryOf(body: string, now: () => number, ttlMs = 60_000): CacheEntry {
   const createdAt = now()
-  const rest = { etag: `W/"${body.slice(0, 8)}"`, asOf: null, link: null }
+  const rest = { etag: `W/"${body.slice(0, 8)}"`, asOf: null, snapshotId: null, link: null }
   return { body: Buffer.from(body), ...rest, createdAt, expiresAt: createdAt + ttlMs }
 }

@@ -39,6 +39,11 @@ export interface ListOptions extends Partial<Omit<ListParameters, 'updatedSince'
 export interface ListAnswer extends ProjectListBody {
   /** `X-Data-As-Of`, ISO 8601: the list contains every change up to this moment. Null if the header is missing. */
   asOf: string | null
+  /**
+   * `X-Snapshot-Id`: pages of one query with the same value come from one snapshot of the list. Null if the header is
+   * missing.
+   */
+  snapshotId: string | null
 }
 
 export interface WalkOptions extends Filter, Abortable {

@@ -16,16 +16,23 @@ export interface Page {
   /** The total of the whole list. */
   total: number
   hasMore: boolean
-  /** The snapshot contains every change up to this moment of the service's clock. It identifies the snapshot. */
+  /** The snapshot contains every change up to this moment of the service's clock. */
   asOf: number
+  /** Identifies the snapshot. Two snapshots may have the same `asOf` and different campaigns. */
+  snapshotId: string
   /** The snapshot was taken at this moment or later, by the client's clock. */
   takenAt: number
+  /** The snapshot was taken before this moment, by the client's clock. */
+  receivedAt: number
   /** Until then the same query returns the same snapshot, by the client's clock. */
   freshUntil: number
 }
 
 // The documented cache period of lists: the maximum age of a response without an `Age`.
 const cacheSecondsMax = 60
+
+/** A new snapshot may look this old: ages are whole seconds, rounded up, and `pageOf` adds one second. */
+export const newMsMax = 2000
 
 /** The path of a list request, relative to the base. */
 export function listPath(parameters: Partial<ListParameters>): string {
@@ -38,7 +45,8 @@ export function listPath(parameters: Partial<ListParameters>): string {
 /** Parses the page of a list response. Throws `unexpected_response`. */
 export function pageOf({ headers, text, sentAt }: Answer, receivedAt: number): Page {
   const { data, pagination } = bodyOf<ProjectListBody>(text)
-  const asOf = readTimestamp(headers.get('x-data-as-of') ?? '')
+  const watermark = headers.get('x-data-as-of') ?? ''
+  const asOf = readTimestamp(watermark)
   if (asOf === undefined) throw unexpected('a list without a valid X-Data-As-Of')
   if (!Array.isArray(data) || !pagination || !Number.isInteger(pagination.total)) {
     throw unexpected('a list without data or pagination')
@@ -49,8 +57,11 @@ export function pageOf({ headers, text, sentAt }: Answer, receivedAt: number): P
     total: pagination.total,
     hasMore: pagination.has_more,
     asOf,
-    // One second more, because a proxy may have rounded the age down.
+    // Earlier versions of the service do not name their snapshots.
+    snapshotId: headers.get('x-snapshot-id') ?? watermark,
+    // One second more, because the service may show the tables as they were a second before.
     takenAt: sentAt - (ageSeconds + 1) * 1000,
+    receivedAt,
     freshUntil: receivedAt + freshMs(headers),
   }
 }

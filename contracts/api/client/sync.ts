@@ -6,6 +6,7 @@
  */
 import type { Project } from './bodies.ts'
 import { ClientError, isTransient } from './errors.ts'
+import { newMsMax } from './pages.ts'
 import type { Reported } from './reported.ts'
 import type { Runtime } from './runtime.ts'
 import type { WalkEnd } from './walk-reader.ts'
@@ -77,8 +78,6 @@ export async function* follow(
 }
 
 const roundsMax = 10
-// Ages are whole seconds, rounded up, and a page adds one second. So a snapshot that is new may look this old.
-const newMsMax = 2000
 
 /**
  * Walks all campaigns, then yields a removal for each held campaign that is gone.

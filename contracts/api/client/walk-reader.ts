@@ -1,7 +1,8 @@
 /** Reads the pages of one walk, within a limit, and summarises them. */
 import { limitMax } from '../parameters.ts'
 import { ClientError } from './errors.ts'
-import type { Page } from './pages.ts'
+import { newMsMax, type Page } from './pages.ts'
+import type { Runtime } from './runtime.ts'
 
 export interface PageRange {
   offset: number
@@ -10,10 +11,11 @@ export interface PageRange {
   updatedSince: number | null
 }
 
-export interface WalkDependencies {
+export interface WalkDependencies extends Pick<Runtime, 'now' | 'sleep'> {
   /** Reads a page of the list, newest first. All pages have the same filter. */
   readPage(range: PageRange): Promise<Page>
   pageSize: number
+  signal: AbortSignal | undefined
 }
 
 /** The summary of all pages of a walk. Times are Unix milliseconds. */
@@ -32,12 +34,12 @@ export interface WalkReader {
   /** Reads the page at this offset. */
   pageAt(offset: number): Promise<Page>
   /**
-   * The ids of all campaigns that changed since `asOf`, from one snapshot that is not older than any page so far.
+   * The ids of all campaigns that changed since `asOf`, from one snapshot that was taken after those of all pages so far.
    * Undefined if they cannot be determined: there are too many, or the snapshots change too fast.
    */
   changesSince(asOf: number): Promise<ReadonlySet<string> | undefined>
-  /** The earliest and the latest `X-Data-As-Of` of the pages so far. */
-  span(): { earliest: number; latest: number }
+  /** The earliest `X-Data-As-Of` of the pages so far, and their snapshots. */
+  span(): { earliest: number; snapshotIds: ReadonlySet<string> }
   end(): WalkEnd
 }
 
@@ -49,13 +51,16 @@ const changesTriesMax = 3
 
 /** Every method except `span` and `end` rejects with `unstable_walk` when the limit on pages is reached. */
 export function createWalkReader(
-  { readPage, pageSize }: WalkDependencies,
+  { readPage, pageSize, now, sleep, signal }: WalkDependencies,
   updatedSince: number | null,
 ): WalkReader {
   let pagesRead = 0
   let pagesMax = sparePages
   let earliest = Infinity
   let latest = -Infinity
+  // When the first page of the last new snapshot arrived, so all snapshots were taken before that.
+  let seenAt = -Infinity
+  const snapshotIds = new Set<string>()
   let takenAt = Infinity
   let freshUntil = Infinity
 
@@ -69,11 +74,13 @@ export function createWalkReader(
 
   async function idsInOneSnapshot(since: number): Promise<ReadonlySet<string> | 'moved' | 'too many'> {
     const ids = new Set<string>()
-    let asOf: number | undefined
+    let snapshotId: string | undefined
     for (let offset = 0; ; offset += limitMax) {
       const page = await read({ offset, limit: limitMax, updatedSince: since })
-      asOf ??= page.asOf
-      if (page.asOf !== asOf || asOf < latest) return 'moved'
+      snapshotId ??= page.snapshotId
+      if (page.snapshotId !== snapshotId) return 'moved'
+      // The watermark stands still now and then, so it alone does not show which snapshot is the newer one.
+      if (page.asOf < latest || page.takenAt < seenAt) return 'moved'
       if (page.total > changesMax) return 'too many'
       for (const { id } of page.projects) ids.add(id)
       if (!page.hasMore) return ids
@@ -86,6 +93,8 @@ export function createWalkReader(
       pagesMax = Math.max(pagesMax, sparePages + pagesReadPerPage * Math.ceil(page.total / pageSize))
       earliest = Math.min(earliest, page.asOf)
       latest = Math.max(latest, page.asOf)
+      if (!snapshotIds.has(page.snapshotId)) seenAt = Math.max(seenAt, page.receivedAt)
+      snapshotIds.add(page.snapshotId)
       takenAt = Math.min(takenAt, page.takenAt)
       freshUntil = Math.min(freshUntil, page.freshUntil)
       return page
@@ -93,6 +102,7 @@ export function createWalkReader(
 
     async changesSince(asOf) {
       for (let tries = 0; tries < changesTriesMax; tries++) {
+        await sleep(Math.max(0, seenAt + newMsMax - now()), signal)
         // One millisecond earlier is another query, so the cache has no older response for it.
         const ids = await idsInOneSnapshot(asOf - tries)
         if (ids === 'too many') return undefined
@@ -101,7 +111,7 @@ export function createWalkReader(
       return undefined
     },
 
-    span: () => ({ earliest, latest }),
-    end: () => ({ asOf: earliest, isOneSnapshot: earliest === latest, takenAt, freshUntil }),
+    span: () => ({ earliest, snapshotIds: new Set(snapshotIds) }),
+    end: () => ({ asOf: earliest, isOneSnapshot: snapshotIds.size === 1, takenAt, freshUntil }),
   }
 }

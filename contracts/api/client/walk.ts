@@ -2,7 +2,7 @@
  * Walks all pages of a list without missing a campaign, however long it takes.
  *
  * Within one cache period all pages come from one snapshot. A long walk crosses from one snapshot to the next, and then
- * `X-Data-As-Of` changes. If a campaign has left the list or moved in it meanwhile, all campaigns behind it have moved
+ * `X-Snapshot-Id` changes. If a campaign has left the list or moved in it meanwhile, all campaigns behind it have moved
  * up. A walk that simply continued would skip some. Therefore:
  *
  * - The walk keeps this invariant: every campaign that stays in the list, and does not change after the walk's `asOf`,
@@ -10,7 +10,8 @@
  *   next walk finds later changes.)
  * - Campaigns that do not change have the same order (launch date, id) in every snapshot. So after a crossing the walk
  *   asks what has changed since `asOf`, and goes back in the new snapshot until it finds campaigns that it has seen and
- *   that have not changed. It continues from there: unseen and unchanged campaigns are behind them.
+ *   that have not changed. It continues from there: unseen and unchanged campaigns are behind them. The changes must be
+ *   read after the new snapshot was taken, or one of them may be missing that the snapshot shows already.
  * - If it finds none, or if too much has changed, it starts again in the new snapshot.
  *
  * The number of pages limits all this. A walk that needs more rejects with `unstable_walk`.
@@ -35,16 +36,16 @@ export async function* walk(
   const trail = createTrail()
   let position: Position = start
   for (;;) {
-    const { offset, asOf } = position
+    const { offset, snapshotId } = position
     const page = position.page ?? (await reader.pageAt(offset))
-    if (asOf !== undefined && page.asOf !== asOf) {
+    if (snapshotId !== undefined && page.snapshotId !== snapshotId) {
       position = await positionAfterCrossing({ reader, pageSize, trail, crossing: offset })
       continue
     }
     trail.add(page.projects)
     yield page.projects
     if (!page.hasMore) return reader.end()
-    position = { offset: offset + pageSize, asOf: page.asOf }
+    position = { offset: offset + pageSize, snapshotId: page.snapshotId }
   }
 }
 
@@ -52,12 +53,12 @@ export async function* walk(
 interface Position {
   offset: number
   /** The snapshot that the page must come from; undefined at the start of a list, where any snapshot will do. */
-  asOf: number | undefined
+  snapshotId: string | undefined
   /** The page at this offset, if it has been read already. */
   page?: Page
 }
 
-const start: Position = { offset: 0, asOf: undefined }
+const start: Position = { offset: 0, snapshotId: undefined }
 
 interface Crossing {
   reader: WalkReader
@@ -75,24 +76,28 @@ async function positionAfterCrossing(crossed: Crossing): Promise<Position> {
     const span = reader.span()
     const changed = await reader.changesSince(span.earliest)
     if (changed === undefined) return start
-    const position = await positionByAnchors(crossed, { ...span, changed })
+    const position = await positionByAnchors(crossed, span.snapshotIds, changed)
     if (position !== undefined) return position
   }
 }
 
-/** Undefined if the changes do not apply to the page's snapshot. */
+/**
+ * `known`: the snapshots that were taken before the changes were read. Undefined if a page comes from another one, because a
+ * change that it shows may be missing in `changed`.
+ */
 async function positionByAnchors(
   { reader, crossing, pageSize, trail }: Crossing,
-  { earliest, latest, changed }: { earliest: number; latest: number; changed: ReadonlySet<string> },
+  known: ReadonlySet<string>,
+  changed: ReadonlySet<string>,
 ): Promise<Position | undefined> {
-  let asOf: number | undefined
+  let snapshotId: string | undefined
   let anchors = 0
   for (let offset = crossing - pageSize; offset > Math.max(0, crossing - trailMax); offset -= pageSize) {
     const page = await reader.pageAt(offset)
-    asOf ??= page.asOf
-    if (page.asOf !== asOf || page.asOf < earliest || page.asOf > latest) return undefined
+    snapshotId ??= page.snapshotId
+    if (page.snapshotId !== snapshotId || !known.has(snapshotId)) return undefined
     anchors += page.projects.filter(project => trail.holds(project) && !changed.has(project.id)).length
-    if (anchors >= anchorsMin) return { offset, asOf, page }
+    if (anchors >= anchorsMin) return { offset, snapshotId, page }
   }
   return start
 }

@@ -5,6 +5,7 @@ const answerMsMax = 30_000
 const bodyCharactersMax = 400_000
 const shownHeaders = [
   'x-data-as-of',
+  'x-snapshot-id',
   'link',
   'age',
   'cache-control',

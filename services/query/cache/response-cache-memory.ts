@@ -12,8 +12,8 @@ export function createMemoryResponseCache({
 }): ResponseCache {
   return createExpiringCache<CacheEntry>({
     bytesMax,
-    bytesOf: ({ body, etag, asOf, link }) =>
-      body.length + 2 * (etag.length + (asOf?.length ?? 0) + (link?.length ?? 0)),
+    bytesOf: ({ body, etag, asOf, snapshotId, link }) =>
+      body.length + 2 * (etag.length + (asOf?.length ?? 0) + (snapshotId?.length ?? 0) + (link?.length ?? 0)),
     expiresAt: entry => entry.expiresAt,
     now,
   })

@@ -23,7 +23,7 @@ export interface RedisCacheDependencies {
 }
 
 // Change this prefix when the stored format changes: processes of two versions may run at the same time.
-const keyPrefixOfFormat = 'response:1:'
+const keyPrefixOfFormat = 'response:2:'
 
 /** Creates a cache over what Redis holds already. */
 export function createRedisResponseCache(dependencies: RedisCacheDependencies): ResponseCache {
@@ -35,10 +35,15 @@ export function createRedisResponseCache(dependencies: RedisCacheDependencies): 
   })
 }
 
-const headerSchema = z.object({ etag: z.string(), asOf: z.string().nullable(), link: z.string().nullable() })
+const headerSchema = z.object({
+  etag: z.string(),
+  asOf: z.string().nullable(),
+  snapshotId: z.string().nullable(),
+  link: z.string().nullable(),
+})
 
 const cacheEntryCodec: Codec<CacheEntry> = {
-  encode: async ({ body, etag, asOf, link }) => framed({ etag, asOf, link }, body),
+  encode: async ({ body, etag, asOf, snapshotId, link }) => framed({ etag, asOf, snapshotId, link }, body),
 
   async decode(bytes, lifetime) {
     const { header, body } = unframed(bytes)

@@ -16,6 +16,8 @@ export interface CacheEntry {
   etag: string
   /** The watermark of the data (`X-Data-As-Of`), ISO 8601; null if the resource has none. */
   asOf: string | null
+  /** The snapshot that the resource is a page of (`X-Snapshot-Id`); null if the resource is not a page. */
+  snapshotId: string | null
   /** The `Link` header; null if there is none. */
   link: string | null
   createdAt: number

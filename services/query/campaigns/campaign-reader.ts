@@ -48,7 +48,7 @@ export function createCampaignReader(dependencies: CampaignReaderDependencies): 
     async projects(parameters, owner) {
       const { limit, offset } = parameters
       const page = await lists.page(parameters, { limit, offset }, owner)
-      const { ids, total, asOf, createdAt, expiresAt } = page
+      const { ids, total, asOf, snapshotId, createdAt, expiresAt } = page
       // If a campaign is no longer public, its page leaves it out; the total of the snapshot stays.
       const found = await rows.read(ids, asOf)
       const hasMore = offset + limit < total
@@ -56,7 +56,8 @@ export function createCampaignReader(dependencies: CampaignReaderDependencies): 
         data: found.map(row => presentProject(row, createdAt)),
         pagination: { total, limit, offset, has_more: hasMore },
       })
-      return entryOf(body, { asOf, link: hasMore ? nextLink(parameters) : null, createdAt, expiresAt })
+      const link = hasMore ? nextLink(parameters) : null
+      return entryOf(body, { asOf, snapshotId, link, createdAt, expiresAt })
     },
 
     async projectDetail(slug) {
@@ -70,6 +71,7 @@ export function createCampaignReader(dependencies: CampaignReaderDependencies): 
       })
       return entryOf(body, {
         asOf: null,
+        snapshotId: null,
         link: null,
         createdAt,
         expiresAt: createdAt + options.detailCacheMs,

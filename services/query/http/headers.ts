@@ -49,7 +49,10 @@ export function secondsUntil(unixSecond: number, now: number): number {
  * was computed, and how long ago that was; HTTP caches subtract the two (RFC 9111). The age is rounded up, so that no
  * cache keeps the response too long.
  */
-export function cacheHeaders({ etag, asOf, createdAt, expiresAt }: CacheEntry, now: number): ResponseHeaders {
+export function cacheHeaders(
+  { etag, asOf, snapshotId, createdAt, expiresAt }: CacheEntry,
+  now: number,
+): ResponseHeaders {
   const headers: ResponseHeaders = {
     'cache-control': `private, max-age=${Math.max(0, Math.floor((expiresAt - createdAt) / 1000))}`,
     age: String(Math.max(0, Math.ceil((now - createdAt) / 1000))),
@@ -57,6 +60,7 @@ export function cacheHeaders({ etag, asOf, createdAt, expiresAt }: CacheEntry, n
     vary: 'Authorization, X-API-Key, X-API-Secret',
   }
   if (asOf !== null) headers['x-data-as-of'] = asOf
+  if (snapshotId !== null) headers['x-snapshot-id'] = snapshotId
   return headers
 }
 

@@ -95,5 +95,6 @@ function rootOf(apiUrl: string, versions: readonly ApiVersion[]): string {
 function entryOf(body: object): (now: number) => CacheEntry {
   const bytes = Buffer.from(JSON.stringify(body))
   const etag = weakTagOf(bytes)
-  return now => ({ body: bytes, etag, asOf: null, link: null, createdAt: now, expiresAt: now + cacheMs })
+  const rest = { body: bytes, etag, asOf: null, snapshotId: null, link: null }
+  return now => ({ ...rest, createdAt: now, expiresAt: now + cacheMs })
 }

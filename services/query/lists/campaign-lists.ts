@@ -3,7 +3,10 @@
  *
  * Promise: all pages of one query within one cache period come from one snapshot, so total, order and membership do not
  * change between them. The exception is a snapshot that was evicted because of the memory limit; its pages show this by
- * another `asOf`. The lists of one API key cannot push out those of a key that holds less.
+ * another `snapshotId`. The lists of one API key cannot push out those of a key that holds less.
+ *
+ * `asOf` cannot show it: while a statement of the fold runs, the watermark stands still, and rows become visible one after
+ * the other. Two snapshots of that time have the same `asOf` and different campaigns.
  */
 import { createExpiringCache, type ExpiringCache } from '../cache/expiring-cache.ts'
 import { createFairStore } from '../cache/fair-store.ts'
@@ -18,6 +21,8 @@ export interface ListPage {
   total: number
   /** The list contains every change up to this moment. */
   asOf: string
+  /** Differs from that of every other snapshot, also of the same query and moment, and of another process. */
+  snapshotId: string
   createdAt: number
   /** When the snapshot expires, together with everything that was built from it. */
   expiresAt: number
@@ -33,6 +38,8 @@ export interface CampaignListsDependencies {
   options: { listCacheMs: number; snapshotBytesMax: number }
   /** Unix milliseconds. */
   now: () => number
+  /** Returns an id that is unique among all processes. */
+  newSnapshotId: () => string
   /** The cache of snapshots. Default: in memory. */
   snapshots?: SnapshotCache
 }
@@ -67,21 +74,21 @@ export function createMemorySnapshotCache({
 
 /** Creates lists that are computed once per cache period. */
 export function createCampaignLists(dependencies: CampaignListsDependencies): CampaignLists {
-  const { source, options, now } = dependencies
+  const { source, options, now, newSnapshotId } = dependencies
   const snapshots =
     dependencies.snapshots ?? createMemorySnapshotCache({ bytesMax: options.snapshotBytesMax, now })
 
   async function load(query: ListQuery): Promise<Snapshot> {
     const createdAt = now()
     const selected = await source.select(query)
-    return { ...selected, createdAt, expiresAt: createdAt + options.listCacheMs }
+    return { ...selected, snapshotId: newSnapshotId(), createdAt, expiresAt: createdAt + options.listCacheMs }
   }
 
   return {
     async page(query, { limit, offset }, owner) {
       const snapshot = await snapshots.get(listKey(query), () => load(query), owner)
-      const { ids, asOf, createdAt, expiresAt } = snapshot
-      return { ids: ids.page(limit, offset), total: ids.total, asOf, createdAt, expiresAt }
+      const { ids, ...rest } = snapshot
+      return { ...rest, ids: ids.page(limit, offset), total: ids.total }
     },
   }
 }

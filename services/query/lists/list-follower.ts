@@ -30,7 +30,7 @@ export interface ListFollowerOptions {
   statementMsMax: number
   /** The index holds at most this many campaigns. 0: no index. */
   campaignsMax: number
-  /** The age at which the index is refreshed, ms. Default 1,000. */
+  /** The age at which the index is refreshed, ms. Default 1,000; clients rely on it (contracts/api/client/pages.ts). */
   freshMs?: number
   /** Pause between two attempts to load, ms. Default 30,000. */
   reloadMs?: number

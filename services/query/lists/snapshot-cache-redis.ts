@@ -1,7 +1,7 @@
 /**
  * The cache of list snapshots that all processes share through Redis. So the pages of one query come from one snapshot,
  * whichever process answers them. See `createRedisSharedCache` for its promises. The exception is a key that reads many
- * long lists within a minute: those beyond its share stay in one process, and their pages show it by another `asOf`.
+ * long lists within a minute: those beyond its share stay in one process, and their pages show it by another `snapshotId`.
  */
 import { promisify } from 'node:util'
 import { brotliCompress, brotliDecompress, constants } from 'node:zlib'
@@ -17,7 +17,7 @@ const compress = promisify(brotliCompress)
 const decompress = promisify(brotliDecompress)
 
 // Change this prefix when the stored format changes: processes of two versions may run at the same time.
-const keyPrefixOfFormat = 'snapshot:1:'
+const keyPrefixOfFormat = 'snapshot:2:'
 // Below this size compression saves no time.
 const plainBytesMax = 16 * 1024
 // The lowest quality, because a longer search finds little in ids.
@@ -49,20 +49,25 @@ export function createRedisSnapshotCache(
   })
 }
 
-const headerSchema = z.object({ total: z.int(), asOf: z.string(), isCompressed: z.boolean() })
+const headerSchema = z.object({
+  total: z.int(),
+  asOf: z.string(),
+  snapshotId: z.string(),
+  isCompressed: z.boolean(),
+})
 
 const snapshotCodec: Codec<Snapshot> = {
-  async encode({ ids, asOf }) {
+  async encode({ ids, asOf, snapshotId }) {
     const bytes = await ids.encode()
     const isCompressed = bytes.length > plainBytesMax
-    const header = { total: ids.total, asOf, isCompressed }
+    const header = { total: ids.total, asOf, snapshotId, isCompressed }
     return framed(header, isCompressed ? await compress(bytes, compression) : bytes)
   },
 
   async decode(bytes, lifetime) {
     const { header, body } = unframed(bytes)
-    const { total, asOf, isCompressed } = headerSchema.parse(header)
+    const { total, asOf, snapshotId, isCompressed } = headerSchema.parse(header)
     const ids = isCompressed ? await decompress(body, { maxOutputLength: idsBytesMax }) : body
-    return { ids: joinedIdList(ids.toString(), total), asOf, ...lifetime }
+    return { ids: joinedIdList(ids.toString(), total), asOf, snapshotId, ...lifetime }
   },
 }

@@ -42,7 +42,13 @@ export function createStatsReader({
     const [row] = await tables.rows<StatsRow>(statement, signal && { signal })
     if (row === undefined) throw new Error('the statistics statement returned no row')
     const body = statsBodySchema.parse({ data: presentStats(row, platformCurrency) })
-    const entry = entryOf(body, { asOf: null, link: null, createdAt, expiresAt: createdAt + statsCacheMs })
+    const entry = entryOf(body, {
+      asOf: null,
+      snapshotId: null,
+      link: null,
+      createdAt,
+      expiresAt: createdAt + statsCacheMs,
+    })
     return { entry, totalPledges: row.total_pledges }
   }
 }

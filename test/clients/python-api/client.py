@@ -20,11 +20,14 @@ def client_for(secret):
 
 
 def walk(client, **parameters):
-    """All pages: the ids, and how many pages there were."""
-    ids, pages = [], 0
+    """All pages of one snapshot: the ids, and how many pages there were."""
+    ids, pages, snapshots = [], 0, set()
     while True:
-        page = list_projects.sync(client=client, limit=job["pageSize"], offset=len(ids), **parameters)
+        response = list_projects.sync_detailed(client=client, limit=job["pageSize"], offset=len(ids), **parameters)
+        page = response.parsed
         pages += 1
+        snapshots.add(response.headers["X-Snapshot-Id"])
+        assert len(snapshots) == 1, snapshots
         ids += [project.id for project in page.data]
         if not page.pagination.has_more:
             return ids, pages

@@ -61,3 +61,8 @@ export function createApiClient(mayFail: (from: number, to: number) => boolean):
     statuses: () => ({ ...statuses }),
   }
 }
+
+/** The snapshot that a page of a list comes from. Earlier versions of the service only show its watermark. */
+export function snapshotOf({ response: { headers } }: Asked): string | undefined {
+  return headers['x-snapshot-id'] ?? headers['x-data-as-of']
+}

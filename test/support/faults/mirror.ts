@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Project, projectListBodySchema } from '../../../contracts/api/schemas.ts'
 import type { Credentials } from '../../../services/shared/api-keys/credentials.ts'
 import { keyHeaders } from '../query-app.ts'
-import type { ApiClient } from './api-client.ts'
+import { type ApiClient, type Asked, snapshotOf } from './api-client.ts'
 import type { Judge } from './judge.ts'
 
 export interface Mirror {
@@ -47,7 +47,7 @@ export function startMirror({
   async function walk(): Promise<boolean> {
     // As behind a load balancer: any process may answer any page.
     const next = <T>(list: readonly T[]) => list[requests % list.length] as T
-    let asOf: string | undefined
+    let first: Asked | undefined
     for (let offset = 0; ; offset += limit) {
       const query = new URLSearchParams({
         limit: String(limit),
@@ -58,8 +58,9 @@ export function startMirror({
       const url = `${next(apiUrls)}/projects?${query}`
       const asked = await client.ask(url, [200], { headers: keyHeaders(next(keys)) })
       if (asked?.response.status !== 200) return false
-      asOf ??= asked.response.headers['x-data-as-of']
-      if (asOf === undefined || asOf !== asked.response.headers['x-data-as-of']) return false
+      first ??= asked
+      const asOf = first.response.headers['x-data-as-of']
+      if (asOf === undefined || snapshotOf(asked) !== snapshotOf(first)) return false
       const { data, pagination } = projectListBodySchema.parse(asked.body)
       for (const project of data) {
         client.report(judge.shown(project, asked.moment))

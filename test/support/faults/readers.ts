@@ -13,7 +13,7 @@ import {
 import { intBetween, pick, pickWeighted, type Random } from '../../../services/demo/random.ts'
 import type { Credentials } from '../../../services/shared/api-keys/credentials.ts'
 import { keyHeaders } from '../query-app.ts'
-import type { ApiClient, Asked } from './api-client.ts'
+import { type ApiClient, type Asked, snapshotOf } from './api-client.ts'
 import { categories } from './campaign-histories.ts'
 import type { Judge } from './judge.ts'
 import type { Traffic } from './traffic.ts'
@@ -119,7 +119,7 @@ async function walk(reader: Reader): Promise<void> {
     const asked = await get(reader, `/projects?limit=${walkLimit}&offset=${offset}`)
     if (asked?.response.status !== 200) return
     first ??= asked
-    if (asked.response.headers['x-data-as-of'] !== first.response.headers['x-data-as-of']) return
+    if (snapshotOf(asked) !== snapshotOf(first)) return
     projects.push(...judgePage(reader, asked))
     const { pagination } = projectListBodySchema.parse(asked.body)
     if (pagination.total !== projectListBodySchema.parse(first.body).pagination.total) {

@@ -53,8 +53,10 @@ export function startQueryProcesses(dependencies: QueryProcessesDependencies): Q
   const { sharesCaches, listCacheMs } = dependencies.scenario
   const processes: QueryProcess[] = []
   const shared = sharesCaches ? createCaches(dependencies, dependencies.time.now) : undefined
+  let snapshots = 0
+  const newSnapshotId = () => `snapshot ${++snapshots}`
   for (let n = 0; n < queryProcesses; n++)
-    processes.push(startQueryProcess(dependencies, n, listCacheMs, shared))
+    processes.push(startQueryProcess({ ...dependencies, newSnapshotId }, n, listCacheMs, shared))
   return processes
 }
 
@@ -64,7 +66,14 @@ interface Caches {
 }
 
 function startQueryProcess(
-  { tables, databases, time, scenario, settings }: QueryProcessesDependencies,
+  {
+    tables,
+    databases,
+    time,
+    scenario,
+    settings,
+    newSnapshotId,
+  }: QueryProcessesDependencies & { newSnapshotId: () => string },
   number: number,
   listCacheMs: number,
   shared: Caches | undefined,
@@ -90,6 +99,7 @@ function startQueryProcess(
       monotonicNow: time.now,
       logger: pino({ level: 'silent' }),
       newRequestId: () => 'request',
+      newSnapshotId,
     })
   let app = start()
 
@@ -119,12 +129,12 @@ function createCaches({ settings }: { settings: QuerySettings }, now: () => numb
   }
 }
 
-/** Lists that are computed again for every page, but under one watermark. */
+/** Lists that are computed again for every page, but under one watermark and one id. */
 function moving(kept: SnapshotCache): SnapshotCache {
   return {
     async get(key, load) {
-      const { asOf, createdAt, expiresAt } = await kept.get(key, load)
-      return { ...(await load()), asOf, createdAt, expiresAt }
+      const { ids: _, ...rest } = await kept.get(key, load)
+      return { ...(await load()), ...rest }
     },
   }
 }

@@ -140,7 +140,8 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
     if (response === undefined) throw new Error(`no query process ${process}`)
     signal?.throwIfAborted()
     await time.sleep(fates.wayMs(), signal)
-    digest.update(`${time.now()} ${path} ${response.status} ${response.headers.get('x-data-as-of')}\n`)
+    const [asOf, snapshotId] = ['x-data-as-of', 'x-snapshot-id'].map(name => response.headers.get(name))
+    digest.update(`${time.now()} ${path} ${response.status} ${asOf} ${snapshotId}\n`)
     return response
   }
 

@@ -82,24 +82,36 @@ describe('a walk that crosses from one snapshot to the next', () => {
     expect([...(await reconciled(client, [])).upserts.keys()]).toEqual(expect.arrayContaining(unseen))
   })
 
-  it('does not use a list of changes that is older than the snapshot', async () => {
-    const { client, model } = world(
-      {
-        happenings: [...founded(...seen, ...unseen), ...moves(550), ...leaves(1000)],
-        latencyMs: () => 200,
-      },
-      async (number, model) => {
-        // Another consumer has requested the same changes before there were any.
-        if (number === 2) {
-          const since = new Date(startsAt + 100 - horizonMs).toISOString()
-          await model.fetch(`${baseUrl}/projects?limit=100&updated_since=${encodeURIComponent(since)}`)
-        }
-        if (number === 4) await model.sleep(startsAt + 60_150 - model.now())
-      },
-    )
+  const changing = {
+    happenings: [...founded(...seen, ...unseen), ...moves(550), ...leaves(1000)],
+    latencyMs: () => 200,
+  }
+  const standstills = [{ at: 100, forMs: 3_600_000 }]
+
+  it('notices it if the watermark stands still', async () => {
+    const process = (request: number) => (request >= 4 ? 1 : 0)
+    const { client } = world({ ...changing, standstills, process })
     expect([...(await reconciled(client, [])).upserts.keys()]).toEqual(expect.arrayContaining(unseen))
-    expect(model.requests.filter(path => path.includes('limit=100')).length).toBeGreaterThan(2)
   })
+
+  it.each([
+    ['moves on', []],
+    ['stands still', standstills],
+  ])(
+    'does not use a list of changes that is older than the snapshot, and the watermark %s',
+    async (_, standstills) => {
+      // The other process has the list of changes, and takes its snapshot of all campaigns when all has changed.
+      const process = (request: number) => (request === 2 || request >= 5 ? 1 : 0)
+      const { client, model } = world({ ...changing, standstills, process }, async (number, model) => {
+        // Another consumer has requested the same changes before there were any.
+        if (number !== 2) return
+        const since = new Date(startsAt + 100 - horizonMs).toISOString()
+        await model.fetch(`${baseUrl}/projects?limit=100&updated_since=${encodeURIComponent(since)}`)
+      })
+      expect([...(await reconciled(client, [])).upserts.keys()]).toEqual(expect.arrayContaining(unseen))
+      expect(model.requests.filter(path => path.includes('limit=100')).length).toBeGreaterThan(2)
+    },
+  )
 
   it('gives up after a bounded number of pages if every page comes from a different snapshot', async () => {
     const { client, model } = world({

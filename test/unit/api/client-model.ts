@@ -1,7 +1,7 @@
 /**
  * A model of the service for client tests, with a small platform and virtual time: snapshots for one cache period, rows
- * read when their page is read, stamps that become visible late but within the commit horizon, a rate limit, and
- * failures.
+ * read when their page is read, stamps that become visible late but within the commit horizon, watermarks that stand still
+ * meanwhile, a rate limit, and failures.
  *
  * Time passes only while a caller sleeps or waits for a response. So a year takes a moment, and every run of a seed is
  * the same.
@@ -38,8 +38,18 @@ export interface CampaignState {
   launchDay: number
 }
 
+/** A time in which the watermark stands still, as while a statement of the fold runs. */
+export interface Standstill {
+  /** Milliseconds from the start. */
+  at: number
+  forMs: number
+}
+
 export interface ModelSettings {
   happenings: readonly Happening[]
+  standstills?: readonly Standstill[]
+  /** Whether pages have `X-Snapshot-Id`. Default: true. Earlier versions of the service have none. */
+  namesSnapshots?: boolean
   /** By request number. */
   latencyMs?: (request: number) => number
   /** The failure of a request, by request number. */
@@ -69,6 +79,8 @@ interface Visible {
 }
 
 interface Snapshot {
+  id: string
+  asOf: string
   ids: string[]
   createdAt: number
   pages: Map<string, string>
@@ -76,6 +88,7 @@ interface Snapshot {
 
 export function createServiceModel(settings: ModelSettings): ServiceModel {
   const { latencyMs = () => 0, fault = () => undefined, evicts = () => false, process = () => 0 } = settings
+  const { standstills = [], namesSnapshots = true } = settings
   const timeline = settings.happenings
     .map(happening => ({ ...happening, stamp: startsAt + happening.at }))
     .sort((a, b) => a.stamp + a.visibleAfterMs - (b.stamp + b.visibleAfterMs))
@@ -85,6 +98,7 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
   const alarms: { at: number; controller: AbortController }[] = []
   let time = startsAt
   let happened = 0
+  let snapshotsTaken = 0
   const limiter = createMemoryRateLimiter(
     { limit: settings.requestsPerMinute ?? 120, windowMs: 60_000 },
     { bucketsMax: 1, now: () => time },
@@ -123,6 +137,12 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
       .map(([id]) => id)
   }
 
+  function watermark(): number {
+    const standing = standstills.map(({ at, forMs }) => ({ from: startsAt + at, to: startsAt + at + forMs }))
+    const stoodSince = standing.flatMap(({ from, to }) => (from <= time && time < to ? from : []))
+    return Math.min(time, ...stoodSince) - horizonMs
+  }
+
   function list(path: string, process: number): Response {
     const parsed = parseListQuery(path.split('?')[1] ?? '')
     if ('fault' in parsed) return refusal('invalid_parameter')
@@ -130,13 +150,15 @@ export function createServiceModel(settings: ModelSettings): ServiceModel {
     const key = JSON.stringify([process, query])
     let snapshot = snapshots.get(key)
     if (!snapshot || time >= snapshot.createdAt + cacheMs) {
-      snapshot = { ids: idsOf(query), createdAt: time, pages: new Map() }
+      const asOf = new Date(watermark()).toISOString()
+      const id = `snapshot ${++snapshotsTaken}`
+      snapshot = { id, asOf, ids: idsOf(query), createdAt: time, pages: new Map() }
       snapshots.set(key, snapshot)
     }
-    const { ids, createdAt, pages } = snapshot
+    const { id, asOf, ids, createdAt, pages } = snapshot
     const body = pages.get(path) ?? JSON.stringify(pageOf(ids, limit, offset))
     pages.set(path, body)
-    return answer(body, createdAt, { 'x-data-as-of': new Date(createdAt - horizonMs).toISOString() })
+    return answer(body, createdAt, { 'x-data-as-of': asOf, ...(namesSnapshots && { 'x-snapshot-id': id }) })
   }
 
   function pageOf(ids: readonly string[], limit: number, offset: number): object {

@@ -16,14 +16,15 @@ HEADERS = {
 
 
 def get(query):
-    """One page and its watermark. Tries again after an error that may disappear."""
+    """One page, its watermark and its snapshot. Tries again after an error that may disappear."""
     url = "https://api.example/api/v1/projects?" + urllib.parse.urlencode(query)
     request = urllib.request.Request(url, headers=HEADERS)
     for attempt in range(8):
         wait = min(2**attempt, 60)
         try:
             with urllib.request.urlopen(request, timeout=30) as response:
-                return json.load(response), response.headers["X-Data-As-Of"]
+                as_of = response.headers["X-Data-As-Of"]
+                return json.load(response), as_of, response.headers["X-Snapshot-Id"] or as_of
         except urllib.error.HTTPError as error:
             if error.code not in (408, 429, 500, 502, 503, 504):
                 raise
@@ -39,14 +40,14 @@ def walk(since):
     query = {"limit": 100, "offset": 0}
     if since:
         query["updated_since"] = since
-    found, first, steady = {}, None, True
+    found, first, snapshots = {}, None, set()
     while True:
-        body, as_of = get(query)
+        body, as_of, snapshot = get(query)
         first = first or as_of
-        steady = steady and as_of == first
+        snapshots.add(snapshot)
         found.update((campaign["id"], campaign) for campaign in body["data"])
         if not body["pagination"]["has_more"]:
-            return found, first, steady
+            return found, first, len(snapshots) == 1
         query["offset"] += query["limit"]
 
 

@@ -5,6 +5,7 @@ url="https://api.example/api/v1/projects?limit=100${since:+&updated_since=$since
 run=$(date -u +%Y%m%dT%H%M%S)-$(printf %07d $$)
 page=0
 first=
+first_snapshot=
 steady=yes
 while [ -n "$url" ]; do
   page=$((page + 1))
@@ -12,8 +13,11 @@ while [ -n "$url" ]; do
     -H "X-API-Key: $PLEDGEVIEW_KEY" -H "X-API-Secret: $PLEDGEVIEW_SECRET" "$url" || exit 1
   as_of=$(tr -d '\r' <headers.txt | sed -n 's/^[Xx]-[Dd]ata-[Aa]s-[Oo]f: //p')
   first=${first:-$as_of}
-  # Another watermark: the snapshot ended on the way, and campaigns may have moved between the pages.
-  [ "$as_of" = "$first" ] || steady=no
+  snapshot=$(tr -d '\r' <headers.txt | sed -n 's/^[Xx]-[Ss]napshot-[Ii]d: //p')
+  snapshot=${snapshot:-$as_of}
+  first_snapshot=${first_snapshot:-$snapshot}
+  # Another snapshot: the first one ended on the way, and campaigns may have moved between the pages.
+  [ "$snapshot" = "$first_snapshot" ] || steady=no
   next=$(tr -d '\r' <headers.txt | sed -n 's/^[Ll]ink: <\(.*\)>; rel="next"$/\1/p')
   url=${next:+https://api.example$next}
 done

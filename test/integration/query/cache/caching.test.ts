@@ -19,9 +19,22 @@ describe('caching', () => {
       'cache-control': 'private, max-age=60',
       etag: first.headers.etag,
       'x-data-as-of': first.headers['x-data-as-of'],
+      'x-snapshot-id': first.headers['x-snapshot-id'],
     })
     app().clock.advance(500)
-    expect((await ask('/projects?limit=10')).json.pagination.total).toBe(2)
+    const third = await ask('/projects?limit=10')
+    expect(third.json.pagination.total).toBe(2)
+    expect(third.headers['x-snapshot-id']).not.toBe(first.headers['x-snapshot-id'])
+  })
+
+  it('sends the present snapshot with a 304 for a body of an earlier one', async () => {
+    await store().putCampaigns([campaignRow('a')])
+    const { headers } = await ask('/projects')
+    app().clock.advance(60_000)
+    const confirmed = await ask('/projects', 304, { 'If-None-Match': headers.etag ?? '' })
+    expect(confirmed.headers['x-snapshot-id']).toMatch(/^[\w-]{36}$/)
+    expect(confirmed.headers['x-snapshot-id']).not.toBe(headers['x-snapshot-id'])
+    expect((await ask('/projects?limit=1')).headers['x-snapshot-id']).toBe(confirmed.headers['x-snapshot-id'])
   })
 
   it('recognises the same query in every spelling', async () => {
@@ -42,6 +55,7 @@ describe('caching', () => {
       expect(confirmed.headers).toMatchObject({ etag: headers.etag, age: '0' })
       expect(confirmed.headers['cache-control']).toBe(headers['cache-control'])
       expect(confirmed.headers['x-data-as-of']).toBe(headers['x-data-as-of'])
+      expect(confirmed.headers['x-snapshot-id']).toBe(headers['x-snapshot-id'])
       await ask(path, 200, { 'If-None-Match': 'W/"something else"' })
     },
   )
@@ -86,6 +100,7 @@ describe('a snapshot', () => {
     for (const { json, headers } of [first, second, third]) {
       expect(json.pagination.total).toBe(9)
       expect(headers['x-data-as-of']).toBe(first.headers['x-data-as-of'])
+      expect(headers['x-snapshot-id']).toBe(first.headers['x-snapshot-id'])
     }
     expect(third.headers).toMatchObject({ age: '60', 'cache-control': 'private, max-age=60' })
     app().clock.advance(1)

@@ -18,7 +18,7 @@ describe('response cache in memory', () => {
     const clock = testClock()
     const cache = createMemoryResponseCache({ bytesMax, now: clock.now })
     const body = Buffer.alloc(8 * 1024)
-    const rest = { etag: 'W/"x"', asOf: null, link: null }
+    const rest = { etag: 'W/"x"', asOf: null, snapshotId: null, link: null }
     let loads = 0
     const load = async () => {
       loads++

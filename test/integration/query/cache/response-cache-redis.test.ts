@@ -73,14 +73,15 @@ describe('the response cache of several processes over one Redis', () => {
       ...entryOf('x', a.now),
       body,
       asOf: '2026-01-01T00:00:00.000Z',
+      snapshotId: 'a snapshot',
       link: '</x>; rel="next"',
     }
     const first = await a.cache.get('key', async () => loaded)
     const second = await b.cache.get('key', never)
     for (const got of [first, second]) {
       expect(Buffer.compare(got.body, body)).toBe(0)
-      const { etag, asOf, link } = loaded
-      expect(got).toMatchObject({ etag, asOf, link })
+      const { etag, asOf, snapshotId, link } = loaded
+      expect(got).toMatchObject({ etag, asOf, snapshotId, link })
     }
     close()
   })

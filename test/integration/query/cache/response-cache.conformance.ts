@@ -29,6 +29,7 @@ export function describeResponseCache(name: string, open: () => Promise<Response
       const rest = {
         etag: `W/"${body.slice(0, 8)}"`,
         asOf: '2026-01-01T00:00:00.000Z',
+        snapshotId: 'a snapshot',
         link: '</x>; rel="next"',
       }
       return { body: Buffer.from(body), ...rest, createdAt, expiresAt: createdAt + ttlMs }
@@ -45,8 +46,8 @@ export function describeResponseCache(name: string, open: () => Promise<Response
       const second = await harness.cache.get('key', load('other'))
       for (const got of [first, second]) {
         expect(Buffer.compare(got.body, bytes)).toBe(0)
-        const { etag, asOf, link, createdAt, expiresAt } = loaded
-        expect(got).toMatchObject({ etag, asOf, link })
+        const { etag, asOf, snapshotId, link, createdAt, expiresAt } = loaded
+        expect(got).toMatchObject({ etag, asOf, snapshotId, link })
         // A shared cache may round the time left of an entry, but only down.
         expect(got.createdAt).toBeLessThanOrEqual(createdAt)
         expect(got.expiresAt).toBeLessThanOrEqual(expiresAt)

@@ -20,6 +20,7 @@ describe('GET /projects/{slug}', () => {
       },
     })
     expect(headers['x-data-as-of']).toBeUndefined()
+    expect(headers['x-snapshot-id']).toBeUndefined()
   })
 
   it('gives the same 404 for an unknown slug, a former slug, and a campaign that is no longer public', async () => {

@@ -43,6 +43,7 @@ async function watch({ isDirect }: { isDirect: boolean }): Promise<Watched> {
   const log: string[] = []
   const clock = testClock()
   let seconds = 0
+  let snapshots = 0
   const limiterOf = ({ hitNow, ...others }: RateLimiter): RateLimiter =>
     isDirect && hitNow ? { ...others, hitNow } : others
   const memory = () =>
@@ -54,6 +55,7 @@ async function watch({ isDirect }: { isDirect: boolean }): Promise<Watched> {
     overrides: {
       limiters: { keys: memory(), addresses: memory() },
       newRequestId: () => 'a request id',
+      newSnapshotId: () => `snapshot ${++snapshots}`,
       // The log leaves lines out if a second has too many of them.
       monotonicNow: () => ++seconds * 1000,
       onRequestDone: ({ elapsedMs, ...done }) => records.push(done),

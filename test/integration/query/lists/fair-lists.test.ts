@@ -74,6 +74,7 @@ describe('a key with many distinct lists', () => {
     for (const year of greedyYears) expect((await app.get(list(year), greedy)).status).toBe(200)
     const second = await app.get(list(otherYear, 10), other)
     expect(second.headers.get('x-data-as-of')).toBe(first.headers.get('x-data-as-of'))
+    expect(second.headers.get('x-snapshot-id')).toBe(first.headers.get('x-snapshot-id'))
     expect(selected.filter(year => year === otherYear)).toHaveLength(1)
   })
 

@@ -1,4 +1,5 @@
 /** Snapshots of lists over Redis: the pages of one query come from one snapshot, whichever process answers them. */
+import { randomUUID } from 'node:crypto'
 import { afterAll, describe, expect, it } from 'vitest'
 import { type CampaignLists, createCampaignLists } from '../../../../services/query/lists/campaign-lists.ts'
 import { joinedIdList } from '../../../../services/query/lists/id-list.ts'
@@ -30,6 +31,7 @@ async function openLists(
     source: { select: async () => list },
     options: { listCacheMs: 60_000, snapshotBytesMax: 1_000_000 },
     now: Date.now,
+    newSnapshotId: randomUUID,
     snapshots: createRedisSnapshotCache({ ...dependencies, ...(keyBytesMax && { keyBytesMax }) }),
   })
 }
@@ -37,7 +39,7 @@ async function openLists(
 const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, n) => `${prefix}${n}`)
 
 describe('the snapshots of several processes over one Redis', () => {
-  it('serve all pages of one query from one snapshot, with one total and one watermark', async () => {
+  it('serve all pages of one query from one snapshot, with one total, one watermark and one id', async () => {
     const keyPrefix = newPrefix()
     const a = await openLists(numbered('a', 10), { keyPrefix })
     const b = await openLists(numbered('b', 7), { keyPrefix })
@@ -45,7 +47,9 @@ describe('the snapshots of several processes over one Redis', () => {
     const second = await b.page(newest, { limit: 4, offset: 4 })
     const third = await a.page(newest, { limit: 4, offset: 8 })
     expect([first, second, third].flatMap(({ ids }) => ids)).toEqual(numbered('a', 10))
-    expect([second.total, second.asOf]).toEqual([first.total, first.asOf])
+    for (const { total, asOf, snapshotId } of [second, third]) {
+      expect([total, asOf, snapshotId]).toEqual([first.total, first.asOf, first.snapshotId])
+    }
     expect(second.expiresAt).toBeLessThanOrEqual(first.createdAt + 60_000)
   })
 
@@ -76,10 +80,17 @@ describe('the snapshots of several processes over one Redis', () => {
     for (const list of lists) await a.page(list, { limit: 1, offset: 0 }, 'a key with many lists')
     const stored = await redis().client.keys(`${keyPrefix}*`)
     expect(stored.length).toBe(Math.floor(1_000 / ids.join('/').length))
-    // The process still answers every page of them from one snapshot.
-    expect((await a.page({ ...newest, updatedSince: 19 }, { limit: 1, offset: 1 })).ids).toEqual(['a1'])
+    // The process still answers every page of them from one snapshot. That of another process has another id.
+    const last = { ...newest, updatedSince: 19 }
+    const page = await a.page(last, { limit: 1, offset: 1 })
+    expect(page.ids).toEqual(['a1'])
+    expect((await a.page(last, { limit: 1, offset: 2 })).snapshotId).toBe(page.snapshotId)
+    const b = await openLists(ids, { keyPrefix })
+    const other = await b.page(last, { limit: 1, offset: 1 })
+    expect(other.asOf).toBe(page.asOf)
+    expect(other.snapshotId).not.toBe(page.snapshotId)
     await a.page({ ...newest, updatedSince: 20 }, { limit: 1, offset: 0 }, 'another key')
-    expect(await redis().client.keys(`${keyPrefix}*`)).toHaveLength(stored.length + 1)
+    expect(await redis().client.keys(`${keyPrefix}*`)).toHaveLength(stored.length + 2)
   })
 
   it('stay in the process if they are too large for Redis', async () => {

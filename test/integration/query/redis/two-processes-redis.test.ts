@@ -111,6 +111,8 @@ const get = (n: number, path: string) =>
     headers: keyHeaders(credentials),
   })
 
+const snapshotOf = (page: Response | undefined) => page?.headers.get('x-snapshot-id')
+
 async function statuses(requests: readonly Promise<Response>[]): Promise<Record<number, number>> {
   const counts: Record<number, number> = {}
   for (const response of await Promise.all(requests)) {
@@ -126,12 +128,12 @@ describe('two query processes over one Redis', () => {
     expect(await statuses(requests)).toEqual({ 200: 120, 429: 380 })
   })
 
-  it('answer with the same bytes, tag and watermark for a cache period', async () => {
+  it('answer with the same bytes, tag, watermark and snapshot for a cache period', async () => {
     for (const path of ['/projects?limit=3', '/projects/a-slug', '/stats']) {
       const answers = await Promise.all([0, 1, 2, 3].map(n => get(n, path)))
       const bodies = await Promise.all(answers.map(answer => answer.text()))
       expect(new Set(bodies).size).toBe(1)
-      for (const header of ['etag', 'x-data-as-of', 'link']) {
+      for (const header of ['etag', 'x-data-as-of', 'x-snapshot-id', 'link']) {
         expect(new Set(answers.map(({ headers }) => headers.get(header))).size).toBe(1)
       }
     }
@@ -151,6 +153,18 @@ describe('two query processes over one Redis', () => {
     const bodies = (await Promise.all(pages.map(page => page.json()))) as { data: { id: string }[] }[]
     const ids = bodies.flatMap(({ data }) => data.map(({ id }) => id))
     expect(ids).toEqual(Array.from({ length: 10 }, (_, n) => `a${n}`))
+    expect(new Set(pages.map(snapshotOf)).size).toBe(1)
+    expect(snapshotOf(pages[0])).toMatch(/^[\w-]{36}$/)
+  })
+
+  it('show by the id that they have different snapshots under one watermark, while Redis is away', async () => {
+    await redis.kill()
+    await untilThey('do not share')
+    const [a, b, again] = [await get(0, '/projects'), await get(1, '/projects'), await get(0, '/projects')]
+    expect(a.headers.get('x-data-as-of')).toBe(b.headers.get('x-data-as-of'))
+    expect(await a.text()).not.toBe(await b.text())
+    expect(snapshotOf(a)).not.toBe(snapshotOf(b))
+    expect(snapshotOf(again)).toBe(snapshotOf(a))
   })
 
   it('keep answering while Redis is killed and restarted, and never above the limit of each', async () => {

@@ -8,6 +8,7 @@ const entry: CacheEntry = {
   body: Buffer.from('{}'),
   etag: 'W/"1"',
   asOf: null,
+  snapshotId: null,
   link: null,
   createdAt: 0,
   expiresAt: 1_000,

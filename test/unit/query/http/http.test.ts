@@ -91,6 +91,7 @@ describe('response headers', () => {
     body: Buffer.alloc(0),
     etag: 'W/"tag"',
     asOf: '2026-03-01T11:59:55.000Z',
+    snapshotId: 'a-snapshot',
     link: null,
     createdAt: now - 12_400,
     expiresAt: now + 47_600,
@@ -102,8 +103,10 @@ describe('response headers', () => {
       'cache-control': 'private, max-age=60',
       etag: 'W/"tag"',
       'x-data-as-of': '2026-03-01T11:59:55.000Z',
+      'x-snapshot-id': 'a-snapshot',
     })
     expect(cacheHeaders({ ...entry, asOf: null }, now)).not.toHaveProperty('x-data-as-of')
+    expect(cacheHeaders({ ...entry, snapshotId: null }, now)).not.toHaveProperty('x-snapshot-id')
     expect(cacheHeaders(entry, now)).not.toHaveProperty('link')
     expect(cacheHeaders(entry, entry.expiresAt + 5000).age).toBe('65')
     expect(cacheHeaders(entry, entry.createdAt - 5000).age).toBe('0')

@@ -74,6 +74,7 @@ describe('a snapshot', () => {
   function open(rows: (statement: Statement) => unknown[], snapshotBytesMax = 1_000_000) {
     const clock = testClock()
     const statements: Statement[] = []
+    let snapshots = 0
     const source = createSqlListSource({
       tables: {
         rows: async <Row>(statement: Statement) => {
@@ -88,6 +89,7 @@ describe('a snapshot', () => {
       source,
       options: { listCacheMs: 60_000, snapshotBytesMax },
       now: clock.now,
+      newSnapshotId: () => `snapshot ${++snapshots}`,
     })
     return { clock, lists, statements }
   }
@@ -101,6 +103,7 @@ describe('a snapshot', () => {
       ids: ['a', 'b'],
       total: 3,
       asOf: '2026-03-01T12:00:00.000Z',
+      snapshotId: 'snapshot 1',
       createdAt: clock.now(),
       expiresAt: clock.now() + 60_000,
     })
@@ -110,6 +113,15 @@ describe('a snapshot', () => {
     clock.advance(1)
     await lists.page(newest, first)
     expect(statements).toHaveLength(2)
+  })
+
+  it('has another id than the one before and than that of another query, with the same watermark', async () => {
+    const { clock, lists } = open(() => [row])
+    const pages = [await lists.page(newest, first), await lists.page({ ...newest, status: 'LIVE' }, first)]
+    clock.advance(60_000)
+    pages.push(await lists.page(newest, first))
+    expect(new Set(pages.map(({ asOf }) => asOf)).size).toBe(1)
+    expect(new Set(pages.map(({ snapshotId }) => snapshotId)).size).toBe(3)
   })
 
   it('is loaded once for all callers that wait for it', async () => {

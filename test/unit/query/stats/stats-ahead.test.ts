@@ -53,7 +53,7 @@ function startProcesses(count: number, pledges: number) {
   let version = 0
   const result = (createdAt: number) => {
     if (world.isAway) throw new Error('ClickHouse is away')
-    const rest = { asOf: null, link: null, createdAt, expiresAt: createdAt + periodMs }
+    const rest = { asOf: null, snapshotId: null, link: null, createdAt, expiresAt: createdAt + periodMs }
     return { entry: { body: Buffer.from(''), etag: `W/"${version++}"`, ...rest }, totalPledges: pledges }
   }
   const processes = Array.from({ length: count }, (_, index) =>
