@@ -211,7 +211,7 @@ function createReader(dependencies: QueryAppDependencies): CampaignReader {
     onLookup: dependencies.onRowLookup,
     now: monotonicNow,
   })
-  return createCampaignReader({ tables, databases, lists, rows, options, now })
+  return createCampaignReader({ tables, databases, lists, rows, slugs: follower, options, now })
 }
 
 // The status of a request whose client has gone. Only the log and the metrics show it.

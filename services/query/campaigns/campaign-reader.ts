@@ -7,13 +7,15 @@
 import { basePath } from '../../../contracts/api/conventions.ts'
 import { formatListQuery, type ListParameters } from '../../../contracts/api/parameters.ts'
 import { projectDetailBodySchema, projectListBodySchema } from '../../../contracts/api/schemas.ts'
-import type { Databases, Tables } from '../../shared/tables/port.ts'
+import type { Databases, Statement, Tables } from '../../shared/tables/port.ts'
 import { entryOf } from '../cache/entry-of.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
 import type { CampaignLists } from '../lists/campaign-lists.ts'
+import type { ListFollower } from '../lists/list-follower.ts'
 import type { QueryAppOptions } from '../options.ts'
+import { detailByIdStatement } from '../views/detail-by-id.ts'
 import { presentProject, presentProjectDetail } from '../views/present.ts'
-import type { CampaignBySlugRow } from '../views/rows.ts'
+import type { CampaignBySlugRow, ProjectDetailRow } from '../views/rows.ts'
 import { projectDetailRowOf } from '../views/shown-fields.ts'
 import { projectDetailStatement } from '../views/statements.ts'
 import type { CampaignRows } from './campaign-rows.ts'
@@ -30,6 +32,8 @@ export interface CampaignReaderDependencies {
   databases: Databases
   lists: CampaignLists
   rows: CampaignRows
+  /** Which campaign has a slug, as far as that is known. */
+  slugs: Pick<ListFollower, 'idOfSlug'>
   options: Pick<QueryAppOptions, 'detailCacheMs' | 'statementMsMax'>
   /** Unix milliseconds. */
   now: () => number
@@ -42,7 +46,24 @@ export class NotFoundError extends Error {
 
 /** Creates a reader. Each call computes a new response. */
 export function createCampaignReader(dependencies: CampaignReaderDependencies): CampaignReader {
-  const { tables, databases, lists, rows, options, now } = dependencies
+  const { tables, databases, lists, rows, slugs, options, now } = dependencies
+
+  /**
+   * The campaign of a slug. One of them that is known to have it is read by its id, and taken only if its row has the slug
+   * now. In any other case the slug is searched for.
+   */
+  async function detailRow(slug: string): Promise<ProjectDetailRow | undefined> {
+    const read = async (statement: Statement) => {
+      const [row] = await tables.rows<CampaignBySlugRow>(statement)
+      return row && projectDetailRowOf(row)
+    }
+    const id = slugs.idOfSlug(slug)
+    const known =
+      id === undefined ? undefined : await read(detailByIdStatement(id, databases, options.statementMsMax))
+    return known?.slug === slug
+      ? known
+      : read(projectDetailStatement(slug, databases, options.statementMsMax))
+  }
 
   return {
     async projects(parameters, owner) {
@@ -62,12 +83,10 @@ export function createCampaignReader(dependencies: CampaignReaderDependencies): 
 
     async projectDetail(slug) {
       const createdAt = now()
-      const [row] = await tables.rows<CampaignBySlugRow>(
-        projectDetailStatement(slug, databases, options.statementMsMax),
-      )
+      const row = await detailRow(slug)
       if (row === undefined) throw new NotFoundError('no public campaign has this slug')
       const body = projectDetailBodySchema.parse({
-        data: presentProjectDetail(projectDetailRowOf(row), createdAt),
+        data: presentProjectDetail(row, createdAt),
       })
       return entryOf(body, {
         asOf: null,

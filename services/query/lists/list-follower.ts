@@ -57,6 +57,11 @@ export interface ListFollower {
    * is no index yet, or if there are too many campaigns for one. Rejects with the error of ClickHouse.
    */
   current(asOf?: number): Promise<FollowedIndex | undefined>
+  /**
+   * The campaign that had this slug at most `slugMsMax` ago, without waiting: compare the slug of its row. Undefined if no
+   * campaign or more than one may have it, or without an index that is new enough.
+   */
+  idOfSlug(slug: string): string | undefined
 }
 
 export interface ListFollowerDependencies {
@@ -82,6 +87,9 @@ const defaults = {
 // So many are read at once. ClickHouse bounds the length of a parameter: 128 KiB by default.
 const idsAtOnce = 2_000
 const idsCharsMax = 40_000
+// An older index is not asked for slugs. A slug that has moved is noticed by the row that is read, at any age. But if two
+// campaigns have the same slug, only an index that knows both can leave the choice to ClickHouse.
+const slugMsMax = 10_000
 // So many are added at once, in a few milliseconds.
 const changedAtOnce = 256
 const loadedAtOnce = 1_024
@@ -216,6 +224,13 @@ export function createListFollower(dependencies: ListFollowerDependencies): List
       if (followed && followed.asOf < asOf) await refreshOnce(followed)
       return followed && followed.asOf >= asOf ? followed : undefined
     },
+
+    idOfSlug(slug) {
+      if (followed === undefined) return undefined
+      const ageMs = now() - refreshedAt
+      if (ageMs >= slugMsMax / 2) refreshOnce(followed).catch(() => undefined)
+      return ageMs < slugMsMax ? followed.index.idOfSlug(slug) : undefined
+    },
   }
 }
 
@@ -251,6 +266,7 @@ async function inParts(entries: EntriesRow, size: number, add: (part: EntriesRow
       ids: entries.ids.slice(from, to),
       statuses: entries.statuses.slice(from, to),
       categories: entries.categories.slice(from, to),
+      slug_codes: entries.slug_codes.slice(from, to),
       launch_dates: entries.launch_dates.slice(from, to),
       end_dates: entries.end_dates.slice(from, to),
       pledged: entries.pledged.slice(from, to),

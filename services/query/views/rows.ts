@@ -29,6 +29,8 @@ export interface EntriesRow {
   ids: string[]
   statuses: string[]
   categories: string[]
+  /** See `slugCodeOf` in lists/slug-index.ts. */
+  slug_codes: number[]
   launch_dates: number[]
   end_dates: number[]
   /** In the platform's currency. */
@@ -57,7 +59,7 @@ export interface CampaignPageRow {
   list_fields: string
 }
 
-/** A public campaign with its texts. See `projectDetailRowOf`. */
+/** A public campaign with its texts, by slug or by id. See `projectDetailRowOf`. */
 export interface CampaignBySlugRow {
   list_fields: string
   description: string

@@ -21,10 +21,10 @@ export const severalChanges = -1
 export const idSeparator = '/'
 
 // With FINAL, ClickHouse reads all columns before it filters by the sorting key, unless this setting is on.
-const readByKey = 'optimize_move_to_prewhere_if_final = 1'
+export const readByKey = 'optimize_move_to_prewhere_if_final = 1'
 
 // A few rows are read sooner by one thread than they are shared among several. The buffers are as small as what is read.
-const fewRows = 'max_threads = 1, max_read_buffer_size = 65536'
+export const fewRows = 'max_threads = 1, max_read_buffer_size = 65536'
 
 // The ids come from the slug index, which is used without FINAL. With FINAL, ClickHouse would look at the whole index again.
 const readIdsBySlugIndex = 'use_skip_indexes_if_final = 0'
@@ -141,7 +141,7 @@ SETTINGS ${readByKey}, ${timeBound(msMax)}`,
 }
 
 const entryColumns =
-  'campaign_id, status, category, launch_date, end_date, pledged_platform_amount, backer_count, updated_at'
+  'campaign_id, status, category, slug, launch_date, end_date, pledged_platform_amount, backer_count, updated_at'
 
 /** Returns one row of columns: one row per campaign would take several times as long to transfer and to parse. */
 function entriesOf(campaigns: string, more = ''): string {
@@ -151,6 +151,7 @@ function entriesOf(campaigns: string, more = ''): string {
     groupArray(campaign_id) AS ids,
     groupArray(toString(status)) AS statuses,
     groupArray(toString(category)) AS categories,
+    groupArray(CRC32(slug)) AS slug_codes,
     ${date('launch_date')} AS launch_dates,
     ${date('end_date')} AS end_dates,
     groupArray(toFloat64(pledged_platform_amount)) AS pledged,
@@ -313,6 +314,6 @@ function order(sort: Sort): string {
 const plainSlashes = 'output_format_json_escape_forward_slashes = 0'
 
 // The caller stops waiting by its signal. This setting also stops the work in ClickHouse, which nothing would read.
-function timeBound(msMax: number): string {
+export function timeBound(msMax: number): string {
   return `max_execution_time = ${Math.ceil(msMax / 1000)}`
 }

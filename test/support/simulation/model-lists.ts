@@ -1,5 +1,6 @@
 /** The statements of the query service in the model of ClickHouse. */
 import { listColumns } from '../../../contracts/tables/campaign-columns.ts'
+import { slugCodeOf } from '../../../services/query/lists/slug-index.ts'
 import { idSeparator, noDate, severalChanges } from '../../../services/query/views/statements.ts'
 import type { Statement } from '../../../services/shared/tables/port.ts'
 import { type ModelState, type ReadRow, standingRow, standingRows } from './model-state.ts'
@@ -92,6 +93,7 @@ function entriesOf(rows: readonly ReadRow[]): object {
     ids: rows.map(({ id }) => id),
     statuses: rows.map(({ campaign }) => campaign.columns.status),
     categories: rows.map(({ campaign }) => campaign.columns.category),
+    slug_codes: rows.map(({ campaign }) => slugCodeOf(String(campaign.columns.slug))),
     launch_dates: rows.map(({ campaign }) => momentOf(campaign.columns.launch_date)),
     end_dates: rows.map(({ campaign }) => momentOf(campaign.columns.end_date)),
     pledged: rows.map(() => 0),

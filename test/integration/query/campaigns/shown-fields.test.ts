@@ -1,6 +1,7 @@
 /** What pages and details show is what the data teams' views have, although it is read from other columns. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { detailColumns, listColumns } from '../../../../contracts/tables/campaign-columns.ts'
+import { detailByIdStatement } from '../../../../services/query/views/detail-by-id.ts'
 import type { CampaignBySlugRow, CampaignPageRow } from '../../../../services/query/views/rows.ts'
 import { projectDetailRowOf, projectRowOf } from '../../../../services/query/views/shown-fields.ts'
 import { projectDetailStatement, projectsStatement } from '../../../../services/query/views/statements.ts'
@@ -49,17 +50,20 @@ async function shown(id: string, slug: string) {
   const [detail] = await store.tables.rows<CampaignBySlugRow>(
     projectDetailStatement(slug, store.databases, 10_000),
   )
+  const [byId] = await store.tables.rows<CampaignBySlugRow>(detailByIdStatement(id, store.databases, 10_000))
   return {
     page: page && projectRowOf(page.list_fields),
     detail: detail && projectDetailRowOf(detail),
+    byId: byId && projectDetailRowOf(byId),
   }
 }
 
 async function expectAsViewed(id: string, slug: string): Promise<void> {
   const list = [...listColumns, 'updated_at']
-  const { page, detail } = await shown(id, slug)
+  const { page, detail, byId } = await shown(id, slug)
   expect(page).toEqual(await viewed(id, list))
   expect(detail).toEqual(await viewed(id, [...list, ...detailColumns]))
+  expect(byId).toEqual(detail)
 }
 
 const rows = [campaignRow('plain'), campaignRow('full', fullCampaign), awkward]
@@ -76,8 +80,11 @@ it('is the same for rows that were written before the columns existed', async ()
     query: `ALTER TABLE ${model}.campaigns DROP COLUMN list_fields, DROP COLUMN reward_fields`,
   })
   await store.putCampaigns(rows)
-  const file = readMigrations(store.databases).find(({ name }) => name === '0019-shown-fields.sql')
-  for (const query of file?.statements ?? []) await store.tables.run({ query })
+  const files = readMigrations(store.databases)
+  const shownFields = files.findIndex(({ name }) => name === '0019-shown-fields.sql')
+  for (const { statements } of files.slice(shownFields)) {
+    for (const query of statements) await store.tables.run({ query })
+  }
   for (const { campaign_id, slug } of rows) await expectAsViewed(campaign_id, slug)
 })
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createListIndex } from '../../../../services/query/lists/list-index.ts'
+import { slugCodeOf } from '../../../../services/query/lists/slug-index.ts'
 import type { EntriesRow } from '../../../../services/query/views/rows.ts'
 import type { ListQuery } from '../../../../services/query/views/statements.ts'
 
@@ -9,6 +10,7 @@ const newest: ListQuery = { status: null, category: null, sort: 'newest', update
 function entriesOf(ids: readonly string[], updated = 0): EntriesRow {
   const all = <T>(value: T) => ids.map(() => value)
   return {
+    slug_codes: ids.map(slugCodeOf),
     ...{ ids: [...ids], statuses: all('LIVE'), categories: all('Games'), launch_dates: all(0) },
     ...{ end_dates: all(0), pledged: all(0), backers: all(0), updates: all(updated) },
   }

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { sorts } from '../../../../contracts/api/parameters.ts'
 import { createListIndex } from '../../../../services/query/lists/list-index.ts'
+import { slugCodeOf } from '../../../../services/query/lists/slug-index.ts'
 import type { EntriesRow } from '../../../../services/query/views/rows.ts'
 import { type ListQuery, noDate } from '../../../../services/query/views/statements.ts'
 import { seededRandom } from '../../../bench/cold-requests.ts'
@@ -41,6 +42,7 @@ function entriesOf(campaigns: readonly Campaign[]): EntriesRow {
     ids: campaigns.map(({ id }) => id),
     statuses: campaigns.map(({ status }) => status),
     categories: campaigns.map(({ category }) => category),
+    slug_codes: campaigns.map(({ id }) => slugCodeOf(id)),
     launch_dates: campaigns.map(({ launch }) => launch),
     end_dates: campaigns.map(({ end }) => end),
     pledged: campaigns.map(({ pledged }) => pledged),

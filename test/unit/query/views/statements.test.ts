@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { sorts } from '../../../../contracts/api/parameters.ts'
+import { detailByIdStatement } from '../../../../services/query/views/detail-by-id.ts'
 import {
   apiKeyBucketsStatement,
   apiKeysFingerprintStatement,
@@ -57,6 +58,7 @@ describe('every statement', () => {
     list: snapshotStatement(everything, databases, bounds),
     projects: projectsStatement(['a', 'b'], databases, 1500),
     detail: projectDetailStatement('slug', databases, 1500),
+    detailById: detailByIdStatement('id', databases, 1500),
     stats: statsStatement(databases, 1500),
     fingerprint: apiKeysFingerprintStatement(databases, 1500),
     keyBuckets: apiKeyBucketsStatement(1024, databases, 1500),
