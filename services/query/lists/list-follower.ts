@@ -90,8 +90,8 @@ const idsCharsMax = 40_000
 // An older index is not asked for slugs. A slug that has moved is noticed by the row that is read, at any age. But if two
 // campaigns have the same slug, only an index that knows both can leave the choice to ClickHouse.
 const slugMsMax = 10_000
-// So many are added at once, in a few milliseconds.
-const changedAtOnce = 256
+// So many are added at once, in a few milliseconds: every change is searched for in the orders that it moves in.
+const changedAtOnce = 128
 const loadedAtOnce = 1_024
 
 /** Creates a follower without an index. The first call of `current` starts to load one. */
