@@ -1,8 +1,8 @@
 /**
  * One sort order of the list index: an array of the used slots.
  *
- * The array is replaced by a new one at every change, and never written to. So a list may keep it for as long as it
- * likes. A change of few slots costs a search for each, and one copy of the array.
+ * The array is replaced by a new one at every change, and never written to once it was read. So a list may keep it for as
+ * long as it likes. A change of few slots costs a search for each, and one new array.
  */
 
 /** Called between parts of long work. It may let other work run. */
@@ -38,12 +38,14 @@ const manyShare = 1 / 8
 export function createSlotOrder({ compare, sortAll }: SlotOrderDependencies): SlotOrder {
   /** Undefined until the slots are sorted, and after too many changes at once. */
   let ordered: Uint32Array | undefined
+  /** Whether somebody may keep `ordered`. If not, slots that are put in take the room of those that were taken out. */
+  let isRead = true
   /** Counts the changes. */
   let changes = 0
 
-  /** How many slots come before this one. The first `from` slots do. */
-  function placeOf(slot: number, slots: Uint32Array, from: number): number {
-    let [low, high] = [from, slots.length]
+  /** How many of the first `end` slots come before this one. */
+  function placeOf(slot: number, slots: Uint32Array, end: number): number {
+    let [low, high] = [0, end]
     while (low < high) {
       const middle = (low + high) >>> 1
       if (compare(slots[middle] ?? 0, slot) < 0) low = middle + 1
@@ -59,6 +61,7 @@ export function createSlotOrder({ compare, sortAll }: SlotOrderDependencies): Sl
   return {
     slots() {
       ordered ??= sortedAtOnce(sortAll())
+      isRead = true
       return ordered
     },
 
@@ -70,6 +73,7 @@ export function createSlotOrder({ compare, sortAll }: SlotOrderDependencies): Sl
         if (changes !== before) return
         if (step.done) {
           ordered = step.value
+          isRead = true
           return
         }
         await pause()
@@ -84,8 +88,9 @@ export function createSlotOrder({ compare, sortAll }: SlotOrderDependencies): Sl
         return
       }
       const all = ordered
-      const places = Uint32Array.from(some, slot => placeOf(slot, all, 0)).sort()
+      const places = Uint32Array.from(some, slot => placeOf(slot, all, all.length)).sort()
       ordered = withoutPlaces(all, places)
+      isRead = false
     },
 
     putIn(some) {
@@ -95,16 +100,19 @@ export function createSlotOrder({ compare, sortAll }: SlotOrderDependencies): Sl
         ordered = undefined
         return
       }
-      const all = new Uint32Array(ordered.length + some.length)
-      let from = 0
-      for (const [index, slot] of arrange(some).entries()) {
-        const to = placeOf(slot, ordered, from)
-        all.set(ordered.subarray(from, to), from + index)
-        all[to + index] = slot
-        from = to
+      const all = isRead ? longer(ordered, some.length) : extended(ordered, some.length)
+      // From the last slot, so that each part of the array is moved once.
+      const sorted = arrange(some)
+      let end = ordered.length
+      for (let index = sorted.length - 1; index >= 0; index--) {
+        const slot = sorted[index] ?? 0
+        const place = placeOf(slot, all, end)
+        all.copyWithin(place + index + 1, place, end)
+        all[place + index] = slot
+        end = place
       }
-      all.set(ordered.subarray(from), from + some.length)
       ordered = all
+      isRead = false
     },
 
     arrange,
@@ -119,14 +127,28 @@ export function sortedAtOnce(sorting: Sorting): Uint32Array {
   }
 }
 
-/** The slots without those at these places, which are in ascending order. */
+/** The slots without those at these places, which are in ascending order. Their room stays behind the others. */
 function withoutPlaces(slots: Uint32Array, places: Uint32Array): Uint32Array {
-  const kept = new Uint32Array(slots.length - places.length)
+  const kept = new Uint32Array(slots.length)
   let from = 0
   for (const [index, place] of places.entries()) {
     kept.set(slots.subarray(from, place), from - index)
     from = place + 1
   }
   kept.set(slots.subarray(from), from - places.length)
-  return kept
+  return kept.subarray(0, slots.length - places.length)
+}
+
+/** The same slots in an array with room for more behind them: the same array, if it has the room. */
+function extended(slots: Uint32Array, more: number): Uint32Array {
+  const length = slots.length + more
+  return length <= slots.buffer.byteLength / slots.BYTES_PER_ELEMENT
+    ? new Uint32Array(slots.buffer, 0, length)
+    : longer(slots, more)
+}
+
+function longer(slots: Uint32Array, more: number): Uint32Array {
+  const all = new Uint32Array(slots.length + more)
+  all.set(slots)
+  return all
 }
