@@ -24,8 +24,10 @@ import { type RejectCircuitBreaker, TooManyRejects } from './ingest/reject-circu
 export interface ProjectorSettings {
   batchRecordsMax: number
   batchBytesMax: number
-  /** How long a batch collects after its first record. */
+  /** How long a batch collects after its first record. At a steady rate, a batch ends this long after the one before. */
   batchMsMax: number
+  /** How long it collects after its first record if the batch before ended long ago. Default: `batchMsMax`. */
+  batchMsMin?: number
   /** How long one poll waits for records. An idle loop makes one turn in this time. */
   idleMsMax: number
   /** How long a batch, or a request to the schema registry, is retried before the projector gives up. */
@@ -34,6 +36,8 @@ export interface ProjectorSettings {
 
 /** What the loop reports. */
 export interface ProjectorEvents {
+  /** The fold can begin: the batch is in the ledger and in the batch log. Its offsets are not committed yet. */
+  onLogged?(batch: Batch): void
   onBatch(batch: Batch, timing: { collectMs: number; writeMs: number }): void
   onRetry(error: Error, attempt: number): void
   /** The loop made a turn, with or without records. */
@@ -68,6 +72,8 @@ const sliceRecordsMax = 2_000
 const backlogFactor = 4
 // If the log delivers nothing for this long, it has been read to its end. A Kafka fetch takes less.
 const backlogWaitMsMax = 25
+// How often a batch that is due looks whether the batch before is written.
+const busyWaitMsMax = 10
 
 /**
  * Runs until the signal aborts. Resolves when everything that was collected is written and committed.
@@ -78,13 +84,16 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
   let sequence = 0
   // One batch is written while the next is collected: reading and ClickHouse each keep a core busy.
   let writing: Promise<void> = Promise.resolve()
+  const pace: Pace = { endedAt: Number.NEGATIVE_INFINITY, isWriting: false }
   let carried: Delivery | undefined
   try {
     while (!signal.aborted) {
       const startedAt = monotonicMs()
-      const collected = await collect(dependencies, signal, carried)
+      const collected = await collect(dependencies, signal, { carried, pace })
       carried = collected.carried
       const { batch } = collected
+      // A turn without records is no batch: the record that ends a quiet time may come right after it.
+      if (batch.records > 0) pace.endedAt = monotonicMs()
       events.onTurn()
       await writing
       if (batch.records === 0 && batch.positions.size === 0) continue
@@ -93,13 +102,24 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
       if (!isAdmitted && batch.rejects.length > 0) throw tooManyRejects(batch, circuitBreaker.window())
       const collectMs = monotonicMs() - startedAt
       sequence++
-      writing = write(dependencies, batch, sequence, collectMs, signal)
+      pace.isWriting = true
+      writing = write(dependencies, batch, sequence, collectMs, signal).finally(() => {
+        pace.isWriting = false
+      })
       // The next turn awaits it. Until then a failure must not count as an unhandled rejection.
       writing.catch(() => {})
     }
   } finally {
     await writing
   }
+}
+
+/** What the end of a batch depends on, beside its size. */
+interface Pace {
+  /** When the batch before ended, monotonic ms. */
+  endedAt: number
+  /** Whether it is still being written. */
+  isWriting: boolean
 }
 
 /**
@@ -109,7 +129,7 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
 async function collect(
   dependencies: ProjectorDependencies,
   signal: AbortSignal,
-  carried: Delivery | undefined,
+  { carried, pace }: { carried: Delivery | undefined; pace: Pace },
 ): Promise<{ batch: Batch; carried: Delivery | undefined }> {
   const { reader, decode, hashBacker, settings, monotonicMs, now } = dependencies
   let delivery = carried ?? (await reader.poll(pollBounds(settings, 0, 0, settings.idleMsMax), signal))
@@ -119,17 +139,31 @@ async function collect(
   for (;;) {
     addDelivery(batch, delivery, decode)
     const isBacklog = isOfBacklog(batch.oldestAt, now())
-    const msMax = isBacklog ? backlogFactor * settings.batchMsMax : settings.batchMsMax
-    const waitMs = startedAt + msMax - monotonicMs()
+    const waitMs =
+      startedAt + collectMsOf(settings, { isBacklog, sinceLastMs: startedAt - pace.endedAt }) - monotonicMs()
     const isFull = batch.records >= settings.batchRecordsMax || batch.bytes >= settings.batchBytesMax
-    const isOver = isFull || waitMs <= 0 || batch.records === 0 || (isBacklog && batch.isLogDry)
+    const isDue = waitMs <= 0 || (isBacklog && batch.isLogDry)
+    // A batch that could not be written yet takes more records instead of waiting.
+    const isOver = isFull || batch.records === 0 || (isDue && !pace.isWriting)
     if (isOver || signal.aborted) return { batch, carried: undefined }
     await yieldToEventLoop()
-    const pollMs = isBacklog ? Math.min(backlogWaitMsMax, waitMs) : waitMs
+    const pollMs = isDue ? busyWaitMsMax : isBacklog ? Math.min(backlogWaitMsMax, waitMs) : waitMs
     delivery = await reader.poll(pollBounds(settings, batch.records, batch.bytes, pollMs), signal)
     const isOfBatch = delivery.assignment === batch.assignment && isDecodable(dependencies, delivery)
     if (!isOfBatch) return { batch, carried: delivery }
   }
+}
+
+/**
+ * How long a batch collects. A record that comes after a quiet time waits only briefly. At a steady rate there is one batch
+ * in `batchMsMax`, so that ClickHouse does not have to merge more parts than it would have to otherwise.
+ */
+export function collectMsOf(
+  { batchMsMax, batchMsMin = batchMsMax }: Pick<ProjectorSettings, 'batchMsMin' | 'batchMsMax'>,
+  { isBacklog, sinceLastMs }: { isBacklog: boolean; sinceLastMs: number },
+): number {
+  if (isBacklog) return backlogFactor * batchMsMax
+  return Math.min(Math.max(batchMsMax - sinceLastMs, batchMsMin), batchMsMax)
 }
 
 function isDecodable({ schemaRegistry }: ProjectorDependencies, { records }: Delivery): boolean {
@@ -176,6 +210,7 @@ async function write(
     await Promise.all(ledgerInserts(batch, databases).map(insert => tables.insert(insert)))
     await tables.insert(batchLogInsert(batch, databases, { projector, sequence }))
   })
+  events.onLogged?.(batch)
   if (batch.rejects.length > 0) await reader.reject(batch.rejects)
   try {
     await reader.commit(batch.assignment, [...batch.positions.values()])

@@ -84,6 +84,8 @@ export interface ProjectorService {
 
 // How long the ingest loop waits for records, and the fold loop for batches of other processes.
 const idleMsMax = 500
+// Records of one moment share a batch.
+const batchMsMin = 25
 
 export function createProjectorService(dependencies: ProjectorServiceDependencies): ProjectorService {
   const { tables, databases, config, monotonicMs, random, run, schemaRegistry } = dependencies
@@ -201,14 +203,16 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         projector: run,
         settings: projectorSettings(config),
         events: {
+          onLogged(batch) {
+            unfolded.noteBatch(batch.oldestAt)
+            const isEndOfBacklog = batch.isLogDry && isOfBacklog(batch.oldestAt, dependencies.now())
+            foldWorkers.noteBatch({ isUrgent: batch.eventsByTopic['api-keys'] > 0 || isEndOfBacklog })
+          },
           onBatch(batch, timing) {
             records += batch.records
             rejects += batch.rejects.length
             observer.onBatch(batch, timing)
-            unfolded.noteBatch(batch.oldestAt)
             misplaced.note(batch.misplaced)
-            const isEndOfBacklog = batch.isLogDry && isOfBacklog(batch.oldestAt, dependencies.now())
-            foldWorkers.noteBatch({ isUrgent: batch.eventsByTopic['api-keys'] > 0 || isEndOfBacklog })
           },
           onRetry,
           onTurn: () => {
@@ -286,6 +290,7 @@ export function projectorSettings(config: Config): ProjectorSettings {
     batchRecordsMax: config.PLEDGEVIEW_BATCH_RECORDS_MAX,
     batchBytesMax: config.PLEDGEVIEW_BATCH_BYTES_MAX,
     batchMsMax: config.PLEDGEVIEW_BATCH_MS_MAX,
+    batchMsMin: Math.min(batchMsMin, config.PLEDGEVIEW_BATCH_MS_MAX),
     idleMsMax,
     retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
   }

@@ -42,9 +42,12 @@ const supersededBackoffMsMax = 60_000
 // If events waited longer than this before they were folded, there is a backlog.
 const backlogMs = 10_000
 const restMsMax = 2_000
+// Each fold writes a part. Many projectors together could have a batch for every fold, however short it is.
+const foldEveryMsMin = 200
 
 function restMs({ elapsedMs, oldestAt }: FoldReport, now: number): number {
-  return Math.min(isOfBacklog(oldestAt, now) ? 3 * elapsedMs : elapsedMs / 4, restMsMax)
+  const restMs = isOfBacklog(oldestAt, now) ? 3 * elapsedMs : elapsedMs / 4
+  return Math.min(Math.max(restMs, foldEveryMsMin - elapsedMs), restMsMax)
 }
 
 /** Whether an event that entered the log at `oldestAt` is part of a backlog. Both Unix ms. */

@@ -89,18 +89,23 @@ describe('the fold loop', () => {
       'lead',
       'fold',
       'folded 3',
-      'sleep 10',
+      'sleep 160',
       'fold',
       'notifier 500',
       'fold',
       'folded 1',
-      'sleep 1.25',
+      'sleep 195',
     ])
   })
 
   test('pauses for a quarter of the time that a fold took, and no longer than two seconds', async () => {
     const did = await play({ fold: [() => report(1, 700), () => report(1, 9_000), () => undefined] })
     expect(did.filter(what => what.startsWith('sleep'))).toEqual(['sleep 175', 'sleep 2000'])
+  })
+
+  test('begins no two folds within 200 ms, because each writes a part', async () => {
+    const did = await play({ fold: [() => report(1, 120), () => report(1, 190), () => undefined] })
+    expect(did.filter(what => what.startsWith('sleep'))).toEqual(['sleep 80', 'sleep 47.5'])
   })
 
   test('pauses three times as long as a fold took while there is a backlog, and no longer than two seconds', async () => {
@@ -119,7 +124,7 @@ describe('the fold loop', () => {
       'lead',
       'fold',
       'folded 1',
-      'sleep 0.25',
+      'sleep 199',
       'notifier 500',
       'lead',
       'fold',
@@ -139,7 +144,7 @@ describe('the fold loop', () => {
       retryMsMax: 10,
     })
     const sleeps = did.filter(what => what.startsWith('sleep')).map(what => Number(what.split(' ')[1]))
-    expect(sleeps).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 9, 1_000])
+    expect(sleeps).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 197, 1_000])
   })
 
   test('retries a retryable failure without acquiring leadership again', async () => {

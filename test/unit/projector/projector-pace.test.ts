@@ -1,0 +1,141 @@
+/** When the ingest loop ends a batch, if nothing else ends it. */
+import * as fc from 'fast-check'
+import { expect, test, vi } from 'vitest'
+import type { Batch } from '../../../services/projector/ingest/batch.ts'
+import { createRejectCircuitBreaker } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
+import { collectMsOf, type ProjectorSettings, runProjector } from '../../../services/projector/projector.ts'
+import { sleep } from '../../../services/shared/sleep.ts'
+import { defaultDatabases } from '../../../services/shared/tables/port.ts'
+import { createMemoryLog } from '../../support/memory-log.ts'
+import { hashBacker } from '../../support/model-tables.ts'
+
+const settings = { batchMsMin: 25, batchMsMax: 250 }
+
+test('a record that comes after a quiet time waits only briefly', () => {
+  for (const sinceLastMs of [225, 250, 60_000, Number.POSITIVE_INFINITY]) {
+    expect(collectMsOf(settings, { isBacklog: false, sinceLastMs })).toBe(25)
+  }
+})
+
+test('no record waits longer than batchMsMax, and two batches end at least that long apart or after a quiet time', () => {
+  const property = fc.property(
+    fc.integer({ min: 1, max: 60_000 }),
+    fc.double({ min: 0, max: 1, noNaN: true }),
+    fc.double({ min: 0, max: 120_000, noNaN: true }),
+    (batchMsMax, share, sinceLastMs) => {
+      const batchMsMin = batchMsMax * share
+      const collectMs = collectMsOf({ batchMsMin, batchMsMax }, { isBacklog: false, sinceLastMs })
+      expect(collectMs).toBeLessThanOrEqual(batchMsMax)
+      expect(collectMs).toBeGreaterThanOrEqual(batchMsMin)
+      // Rounding errors of the difference.
+      expect(sinceLastMs + collectMs).toBeGreaterThanOrEqual(batchMsMax - 1e-6)
+    },
+  )
+  fc.assert(property)
+})
+
+test('a backlog collects longer, whatever came before', () => {
+  for (const sinceLastMs of [0, 250, Number.POSITIVE_INFINITY]) {
+    expect(collectMsOf(settings, { isBacklog: true, sinceLastMs })).toBe(1_000)
+  }
+})
+
+test('a record that comes after turns without records waits only briefly', async () => {
+  const log = createMemoryLog()
+  const turns = vi.fn()
+  const { written, stop } = startProjector({
+    log,
+    settings: { idleMsMax: 10, batchMsMin: 1, batchMsMax: 3_600_000 },
+    insert: async () => {},
+    onTurn: turns,
+  })
+  await vi.waitFor(() => expect(turns.mock.calls.length).toBeGreaterThan(2), waiting)
+  append(log)
+  await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 1 }), waiting)
+  await stop()
+  expect(written).toEqual([1])
+})
+
+test('a batch that is due takes more records while the batch before it is being written', async () => {
+  const log = createMemoryLog()
+  let inserts = 0
+  let release = (): void => {}
+  const held = new Promise<void>(resolve => {
+    release = resolve
+  })
+  const { written, stop } = startProjector({
+    log,
+    settings: { idleMsMax: 10_000, batchMsMax: 1 },
+    insert() {
+      inserts++
+      return held
+    },
+  })
+  append(log)
+  await vi.waitFor(() => expect(inserts).toBe(1), waiting)
+  for (let delivered = 2; delivered <= 5; delivered++) {
+    append(log)
+    // Each comes long after the batch is due. The fourth of the second batch fills it.
+    await vi.waitFor(() => expect(log.delivered()).toBe(delivered), waiting)
+  }
+  append(log)
+  expect(written).toEqual([])
+  release()
+  await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 6 }), waiting)
+  await stop()
+  expect(written).toEqual([1, 4, 1])
+})
+
+const waiting = { timeout: 20_000, interval: 10 }
+
+interface Started {
+  log: ReturnType<typeof createMemoryLog>
+  settings: Pick<ProjectorSettings, 'idleMsMax' | 'batchMsMin' | 'batchMsMax'>
+  insert: () => Promise<void>
+  onTurn?: () => void
+}
+
+/** Runs the loop on tables that only take inserts. `written`: the records of each batch, once it is in the batch log. */
+function startProjector({ log, settings, insert, onTurn = () => {} }: Started) {
+  const written: number[] = []
+  const abort = new AbortController()
+  const running = runProjector(
+    {
+      reader: log.reader,
+      tables: { insert, rows: never, run: never, close: never },
+      databases: defaultDatabases,
+      decode: () => ({ reason: 'it is not an event' }),
+      hashBacker,
+      circuitBreaker: createRejectCircuitBreaker({ shareMax: 1, windowRecords: 1_000, rejectsMin: 1_000 }),
+      projector: 'test',
+      settings: { batchRecordsMax: 4, batchBytesMax: 1_000_000, retryMsMax: 10_000, ...settings },
+      events: {
+        onLogged: (batch: Batch) => written.push(batch.records),
+        onBatch: () => {},
+        onRetry: () => {},
+        onTurn,
+      },
+      monotonicMs: () => performance.now(),
+      now: () => 0,
+      sleep,
+      random: () => 0,
+    },
+    abort.signal,
+  )
+  running.catch(() => {})
+  return {
+    written,
+    stop: () => {
+      abort.abort()
+      return running
+    },
+  }
+}
+
+function append({ append }: ReturnType<typeof createMemoryLog>): void {
+  append([{ topic: 'pledges', key: Buffer.from('c/p'), value: Buffer.from('x') }])
+}
+
+function never(): never {
+  throw new Error('the loop asks the tables for nothing')
+}
