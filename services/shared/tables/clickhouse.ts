@@ -103,7 +103,7 @@ export function openTables(
       pauseMsMax: readPauseMsMax,
     }
     const attempt = () => {
-      // Before anything is sent.
+      // The client does not notice a signal that has already aborted.
       if (signal?.aborted) throw abandoned()
       return answerOf(client, request)
     }
@@ -215,7 +215,7 @@ function serverUrl(text: string): URL {
   const url = URL.parse(text)
   if (!url || !/^https?:$/.test(url.protocol))
     throw new TypeError('the ClickHouse URL is not http(s)://host:port')
-  // They would be ignored, or sent to something else than the server's root.
+  // The client would read these as settings, and print the URL in its warnings.
   if (url.username || url.password || url.search || url.hash || url.pathname !== '/') {
     throw new TypeError('the ClickHouse URL may have no user, password, path, query or fragment')
   }

@@ -1,5 +1,5 @@
 /**
- * A statement with long parameters as a form. Short parameters go into the URL, and proxies refuse
+ * A statement with long parameters as a form. The client normally puts parameters into the URL, and proxies refuse
  * long URLs. Pure.
  *
  * Source: ClickHouse documentation, "HTTP interface", "Queries with parameters" (also as `multipart/form-data`).
