@@ -50,12 +50,6 @@ export const workingDirectory = 'gone'
 
 const analystRole = 'pledgeview_analyst'
 
-/** Settings that are conditions on the tables that a view reads, private columns included. */
-const fixedForDefiner: readonly RoleSetting[] = [
-  { name: 'additional_table_filters', value: '{}' },
-  { name: 'parallel_replicas_custom_key', value: '' },
-]
-
 /**
  * Settings that are not bounds, but that an analyst could do harm with: files that this process reads or writes,
  * addresses that it requests, and text that a browser would show. `add_http_cors_header` is not in the list:
@@ -143,10 +137,10 @@ export function usersText(configuration: ServerConfiguration): string {
       listen: { max_sessions_for_user: 1 },
       // A view passes the settings of a query on to what it reads, as far as the definer's profile lets them change. The
       // settings of a subquery have met no other constraint: ClickHouse checks those of the whole query alone.
-      definer: profileOf(fixedForDefiner),
+      definer: profileOf(definer.settings),
       analyst: {
         readonly: 2,
-        ...profileOf([...analystBounds(configuration), ...fixedForDefiner, ...fixedForAnalysts]),
+        ...profileOf([...analystBounds(configuration), ...definer.settings, ...fixedForAnalysts]),
       },
       ...profiles,
     },

@@ -5,6 +5,10 @@ CREATE USER IF NOT EXISTS pledgeview_definer
 IDENTIFIED WITH sha256_hash BY '0000000000000000000000000000000000000000000000000000000000000000'
 HOST NONE;
 
+-- A view passes the settings of a query on to the tables that it reads. These two are conditions on those tables, private
+-- columns included, so nobody may set them there. This replaces all other settings of this user.
+ALTER USER pledgeview_definer SETTINGS additional_table_filters = '{}' CONST, parallel_replicas_custom_key = '' CONST;
+
 GRANT SELECT ON ${model}.campaigns TO pledgeview_definer;
 GRANT SELECT ON ${model}.pledge_ledger TO pledgeview_definer;
 GRANT SELECT ON ${model}.stamp_floor TO pledgeview_definer;

@@ -81,17 +81,18 @@ export interface Role {
 /** The grants and settings of a role or a user, from the files. On a cluster they are the same on each server. */
 export function readRole(name: string, databases: Databases, options: MigrateOptions = {}): Role {
   const statements = readRoles(databases, options).flatMap(file => file.statements)
-  const made = statements.find(statement => statement.startsWith(`CREATE ROLE IF NOT EXISTS ${name}`)) ?? ''
+  const set = new RegExp(`^(?:CREATE ROLE IF NOT EXISTS|ALTER USER) ${name}\\b`)
+  const made = statements.find(statement => set.test(statement)) ?? ''
   const granted = new RegExp(`^GRANT (?:ON CLUSTER '[^']*' )?(.*) TO ${name}$`)
   return {
     grants: statements.flatMap(statement => {
       const right = granted.exec(statement)?.[1]
       return right === undefined ? [] : [`GRANT ${right}`]
     }),
-    settings: [...made.matchAll(/(\w+) = '?([^\s',]+)'? (?:CONST|MIN (\S+) MAX ([^\s,]+))/g)].map(
-      ([, setting = '', value = '', min, max]) => ({
+    settings: [...made.matchAll(/(\w+) = (?:'([^']*)'|(\d+)) (?:CONST|MIN (\S+) MAX ([^\s,]+))/g)].map(
+      ([, setting = '', text, number, min, max]) => ({
         name: setting,
-        value,
+        value: text ?? number ?? '',
         ...(min !== undefined && max !== undefined && { range: { min, max } }),
       }),
     ),

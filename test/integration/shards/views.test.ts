@@ -207,6 +207,31 @@ describe('the rights', () => {
     await expect(as('pledgeview_analyst').run({ query })).rejects.toMatchObject({ type: 'ACCESS_DENIED' })
   })
 
+  // The users of this test have no bounds, so only those of the views' definer refuse this.
+  test.each(servers)('let no analyst put a condition on a private column, asking server %i', async server => {
+    const analyst = shards.as('pledgeview_analyst', server)
+    const query = `SELECT toUInt64(count()) AS n FROM ${views}.campaigns`
+    const [secret] = await rowsOf<{ id: string }>(
+      (shards.shards[0] as Shard).tables,
+      `SELECT creator_id AS id FROM ${model}.campaigns FINAL WHERE creator_id != '' LIMIT 1`,
+    )
+    expect(secret).toBeDefined()
+    const condition = `creator_id = \\'${secret?.id}\\'`
+    for (const database of [model, `${model}_all`, ''])
+      for (const set of [
+        `additional_table_filters = {'${database ? `${database}.` : ''}campaigns': '${condition}'}`,
+        `parallel_replicas_custom_key = '${condition}', enable_parallel_replicas = 1`,
+      ])
+        for (const asked of [`${query} SETTINGS ${set}`, `SELECT n FROM (${query} SETTINGS ${set})`]) {
+          const counted = await analyst.rows<{ n: number }>({ query: asked }).catch(error => {
+            // A column that the view does not have is unknown, whatever its value is.
+            expect(['SETTING_CONSTRAINT_VIOLATION', 'UNKNOWN_IDENTIFIER'], `${error}`).toContain(error.type)
+            return [{ n: world.shown.length }]
+          })
+          expect(counted, asked).toEqual([{ n: world.shown.length }])
+        }
+  })
+
   test('let nobody read a hash of a person: what can be read has no states, and the tables of the states are private', async () => {
     const states = await rowsOf<{ name: string }>(
       shards.tables,

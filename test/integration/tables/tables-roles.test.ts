@@ -129,6 +129,16 @@ describe('roles', () => {
     }
   })
 
+  test('the settings of the definer are ones that the server knows, and may be constant; only a users file stops them', async () => {
+    const settings = readFileOf('0001-definer.sql').filter(query => query.startsWith('ALTER USER '))
+    expect(settings).toHaveLength(1)
+    for (const query of settings) {
+      await expect(own.tables.run({ query })).rejects.toMatchObject({ type: 'ACCESS_STORAGE_READONLY' })
+      const unknown = query.replace('additional_table_filters', 'additional_filters')
+      await expect(own.tables.run({ query: unknown })).rejects.toMatchObject({ type: 'UNKNOWN_SETTING' })
+    }
+  })
+
   test('are not forced upon a server that lets us create none, which is said; its views read as the definer', async () => {
     const { refused } = await createRoles(own.tables, defaultDatabases)
     expect(refused).toContain('pledgeview_definer')
@@ -205,6 +215,10 @@ function usersOf(...roles: string[]) {
       },
     ]),
   )
+}
+
+function readFileOf(name: string): string[] {
+  return readRoles(defaultDatabases).find(file => file.name === name)?.statements ?? []
 }
 
 function withoutParameter(table: string): string {
