@@ -134,9 +134,11 @@ export async function ingestTo(
       isEnded = true
       committed.notify()
     }
-    running.then(end, end)
+    const ended = running.then(end, end)
     while (!isEnded) {
-      const lag = await reader.lag()
+      // The lag may take as long as the log is away. An interrupted run does not wait for it.
+      const lag = await Promise.race([reader.lag(), ended])
+      if (!lag) return
       onLag(lag)
       if (isReached(lag, target)) {
         pausable.pause()

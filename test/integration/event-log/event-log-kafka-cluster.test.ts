@@ -7,6 +7,7 @@ import {
   type KafkaSettings,
   topicName,
 } from '../../../services/shared/event-log/kafka/client.ts'
+import { openKafkaHistory } from '../../../services/shared/event-log/kafka/history.ts'
 import { readRetention } from '../../../services/shared/event-log/kafka/retention.ts'
 import { createTopics, ensureTopics, TopicsDiffer } from '../../../services/shared/event-log/kafka/topics.ts'
 import { kafkaUser } from '../../support/kafka/broker.ts'
@@ -15,10 +16,12 @@ import {
   deliveriesOf,
   describeKafkaBroker,
   generous,
+  groupOf,
   numbered,
   numbersOf,
   range,
   recordsOf,
+  sessionMs,
   until,
 } from '../../support/kafka/suite.ts'
 import { makeTopics, readTopic, settingsFor, silent, withAdmin } from '../../support/kafka/topics.ts'
@@ -164,6 +167,36 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       await appended
       // The reader may have to join again and take up what it had; it has committed all of it.
       expect(numbersOf(await recordsOf(reader, 100))).toEqual(range(100, 200))
+    })
+
+    test('while a rebuild asks it: each request waits for it', async () => {
+      const own = { ...settings, ...groupOf(settings), sessionMs, retriesMax: 1 }
+      await (await openWriter(settings)).append(numbered(0, 10))
+      const history = await openKafkaHistory(own, { logger: silent })
+      try {
+        const replay = await history.open('replay')
+        try {
+          await broker().halt()
+          const asked = Promise.all([
+            replay.lag(),
+            history.ends(),
+            history.livePositions(),
+            history.positionsAt(0),
+          ])
+          // If one fails too soon, that is reported below.
+          asked.catch(() => undefined)
+          await broker().resume()
+          const [lag, ends, live, since] = await asked
+          expect(lag.map(({ end }) => end).toSorted()).toEqual(ends.map(({ next }) => next).toSorted())
+          expect(ends.reduce((sum, { next }) => sum + next, 0)).toBe(10)
+          for (const positions of [live, since])
+            expect(positions.map(({ next }) => next)).toEqual(Array(9).fill(0))
+        } finally {
+          await replay.close()
+        }
+      } finally {
+        await history.close()
+      }
     })
 
     test('for longer than a reader waits, which then says so', async () => {

@@ -86,6 +86,24 @@ test('reads up to the end of every partition of the log, also of those that the 
   expect(progress).toEqual([])
 })
 
+test('ends when it is interrupted, also if the log does not answer', async () => {
+  const log = createMemoryLog()
+  append(log, 0)
+  const asked = Promise.withResolvers<void>()
+  const reader: EventReader = {
+    ...log.reader,
+    lag() {
+      asked.resolve()
+      return new Promise<never>(() => {})
+    },
+  }
+  const interruption = new AbortController()
+  const reading = ingestTo({ ...dependenciesOf(log, new Set()), reader }, log.ends(), interruption.signal)
+  await asked.promise
+  interruption.abort(new Error('interrupted'))
+  await expect(reading).rejects.toThrow('interrupted')
+})
+
 test('takes few records at once, so that an embedded process answers requests in between', async () => {
   const log = createMemoryLog()
   for (let record = 0; record < 2_400; record++) append(log, 0)

@@ -1,13 +1,20 @@
-/** The history of the event log on Kafka, for a rebuild. It reads in its own consumer groups. */
+/**
+ * The history of the event log on Kafka, for a rebuild. It reads in its own consumer groups.
+ *
+ * A rebuild takes hours, so each request is repeated while the cluster is away, for at most `outageMsMax`.
+ */
 import type { Logger } from 'pino'
 import { topics } from '../../../../contracts/events/event.ts'
+import { retry } from '../../retry.ts'
 import type { History } from '../history.ts'
 import type { Position } from '../port.ts'
-import { createKafka, topicName } from './client.ts'
+import { createKafka, isOutage, topicName } from './client.ts'
 import { createNewRejects } from './new-rejects.ts'
-import { partitionName, readCommitted, readRanges } from './offsets.ts'
-import { type KafkaReaderSettings, openKafkaReader } from './reader.ts'
+import { askLeaders, partitionName, readCommitted, readRanges } from './offsets.ts'
+import { type KafkaReaderSettings, openKafkaReader, outageMsMaxDefault } from './reader.ts'
 import { setOffsets } from './set-offsets.ts'
+
+const retryPauseMs = 500
 
 /**
  * Connects to the cluster. `settings` are the projectors'; their group is the live one. A consumer of the history is
@@ -22,12 +29,14 @@ export async function openKafkaHistory(
   await admin.connect()
   const cluster = { kafka, admin, names: settings, groupId: settings.groupId }
   const groupOf = (consumer: string) => `${settings.groupId}-${consumer}`
+  const outageMsMax = settings.outageMsMax ?? outageMsMaxDefault
+  const patient = <T>(work: () => Promise<T>): Promise<T> =>
+    retry(work, { isRetryable: isOutage, msMax: outageMsMax, pauseMsMin: retryPauseMs })
 
   async function livePositions(): Promise<Position[]> {
-    const [ranges, committed] = await Promise.all([
-      readRanges(cluster),
-      readCommitted(cluster, settings.groupId),
-    ])
+    const [ranges, committed] = await patient(() =>
+      Promise.all([readRanges(cluster), readCommitted(cluster, settings.groupId)]),
+    )
     return [...ranges.values()].map(({ topic, partition, low }) => ({
       topic,
       partition,
@@ -37,15 +46,20 @@ export async function openKafkaHistory(
 
   return {
     async open(consumer) {
-      const reader = await openKafkaReader({ ...settings, groupId: groupOf(consumer) }, { logger })
+      // After an outage the group has to form again. Until then a rebuild has nothing better to do than to wait.
+      const ofConsumer = { ...settings, groupId: groupOf(consumer), lagMsMax: outageMsMax }
+      const reader = await openKafkaReader(ofConsumer, { logger })
       const newRejects = createNewRejects({ cluster, livePositions })
-      return { ...reader, reject: async rejects => reader.reject(await newRejects(rejects)) }
+      return {
+        ...reader,
+        reject: async rejects => reader.reject(await patient(() => newRejects(rejects))),
+      }
     },
 
     waitsFor: 'Kafka to form the consumer group of the rebuild',
 
     seek: (consumer, positions) =>
-      setOffsets({ kafka, admin, names: settings }, groupOf(consumer), positions),
+      patient(() => setOffsets({ kafka, admin, names: settings }, groupOf(consumer), positions)),
 
     async forget(consumer) {
       // It fails if the group is gone already, or still has a member. Neither is an error here.
@@ -57,18 +71,17 @@ export async function openKafkaHistory(
     async positionsAt(time) {
       const positions: Position[] = []
       for (const topic of topics) {
-        for (const { partition, offset } of await admin.fetchTopicOffsetsByTimestamp(
-          topicName(settings, topic),
-          time,
-        )) {
-          positions.push({ topic, partition, next: Number(offset) })
-        }
+        const name = topicName(settings, topic)
+        const found = await patient(() =>
+          askLeaders(admin, () => admin.fetchTopicOffsetsByTimestamp(name, time)),
+        )
+        for (const { partition, offset } of found) positions.push({ topic, partition, next: Number(offset) })
       }
       return positions
     },
 
     async ends() {
-      const ranges = await readRanges(cluster)
+      const ranges = await patient(() => readRanges(cluster))
       return [...ranges.values()].map(({ topic, partition, high }) => ({ topic, partition, next: high }))
     },
 

@@ -36,6 +36,7 @@ export interface Membership {
   reading(msMax: number): Promise<Assignment>
   /** Commits under the assignment of this name. Throws `SupersededAssignment` if it is not the current one. */
   commit(name: string, positions: readonly Position[]): Promise<void>
+  /** Tries again while the cluster is away, as a commit does. */
   ranges(): Promise<Map<string, OffsetRange>>
   /** Messages of the reject topic. */
   rejectCount(): Promise<number>
@@ -161,7 +162,7 @@ export function createMembership(
 
     commit: (name, positions) => withRetry(() => commitOnce(name, positions)),
 
-    ranges: () => readRanges(cluster),
+    ranges: () => withRetry(() => readRanges(cluster)),
     rejectCount: () => countRejects(cluster),
     check: liveness.check,
     isMember: liveness.isMember,

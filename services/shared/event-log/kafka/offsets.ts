@@ -62,7 +62,7 @@ const noOffset = -1
 export async function readRanges({ admin, names }: Cluster): Promise<Map<string, OffsetRange>> {
   const byTopic = await Promise.all(
     topics.map(async topic => {
-      const partitions = await admin.fetchTopicOffsets(topicName(names, topic))
+      const partitions = await askLeaders(admin, () => admin.fetchTopicOffsets(topicName(names, topic)))
       return partitions.map(({ partition, low, high }): [string, OffsetRange] => [
         partitionName({ topic, partition }),
         { topic, partition, low: Number(low), high: Number(high) },
@@ -70,6 +70,24 @@ export async function readRanges({ admin, names }: Cluster): Promise<Map<string,
     }),
   )
   return new Map(byTopic.flat())
+}
+
+/**
+ * Asks the leaders of partitions. Throws if one that was asked is no longer the leader, and then forgets who leads, so the next
+ * attempt asks the right ones. kafkajs alone would ask the old leader for up to five minutes.
+ */
+export async function askLeaders<T>(admin: Pick<Admin, 'disconnect'>, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (cause) {
+    // The next request connects again.
+    if (isOfOldLeader(cause)) await admin.disconnect()
+    throw cause
+  }
+}
+
+function isOfOldLeader(cause: unknown): boolean {
+  return cause instanceof Error && 'type' in cause && cause.type === 'NOT_LEADER_FOR_PARTITION'
 }
 
 /**

@@ -33,6 +33,8 @@ export interface KafkaReaderSettings extends KafkaSettings {
   callerMsMax?: number
   /** How long the cluster may be away before the reader gives up, ms. Default 120,000. */
   outageMsMax?: number
+  /** How long `lag` waits until the group has given the reader its partitions, ms. Default 10,000. */
+  lagMsMax?: number
 }
 
 export interface KafkaReaderDependencies {
@@ -51,16 +53,18 @@ export interface KafkaReader extends EventReader {
   buffered(): { records: number; bytes: number }
 }
 
+export const outageMsMaxDefault = 120_000
+
 const defaults = {
   sessionMs: 10_000,
   heartbeatMs: 1_000,
   bufferRecordsMax: 90_000,
   bufferBytesMax: 32 * 1024 ** 2,
   callerMsMax: 300_000,
-  outageMsMax: 120_000,
+  outageMsMax: outageMsMaxDefault,
 }
 
-const lagWaitMsMax = 10_000
+const lagMsMaxDefault = 10_000
 const closeMsMax = 10_000
 
 /**
@@ -108,7 +112,7 @@ export async function openKafkaReader(
     rejectCount: () => membership.rejectCount(),
 
     async lag() {
-      const { partitions, buffer } = await membership.reading(lagWaitMsMax)
+      const { partitions, buffer } = await membership.reading(settings.lagMsMax ?? lagMsMaxDefault)
       const ranges = await membership.ranges()
       return [...partitions.values()].map(held => {
         const { topic, partition } = held
