@@ -12,8 +12,8 @@ const key = 'pv_live_bench000000000000000000'
 const secret = 'bench'
 const pepper = 'bench'
 const requestsMax = 100_000_000
-// One key stands for a thousand clients here, so it must not wait for turns.
-const manyAtOnce = { uncachedMax: 100_000, uncachedPerKeyMax: 100_000 }
+// One key and one address stand for a thousand clients here, so they must not wait for turns, and need as many connections.
+const manyAtOnce = { uncachedMax: 100_000, uncachedPerKeyMax: 100_000, connectionsPerAddressMax: 10_000 }
 
 export interface PlatformApp {
   apiUrl: string
