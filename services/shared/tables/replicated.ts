@@ -98,7 +98,11 @@ export function replicatedForms(statement: string, { cluster }: Replicated): str
   if (statement.startsWith('CREATE OR REPLACE VIEW ')) return []
   const extended = /^ALTER TABLE \$\{model\}\.(\w+)\s+(?=ADD COLUMN IF NOT EXISTS )/.exec(statement)
   if (extended) return addedColumns(statement, extended, onCluster)
-  const altered = /^ALTER USER \w+(?= SETTINGS )/.exec(statement)?.[0]
+  // Only the shard's part has a codec, and only a user has settings.
+  const altered =
+    /^ALTER TABLE \$\{model\}\.\w+(?= MODIFY COLUMN \w+ CODEC\()|^ALTER USER \w+(?= SETTINGS )/.exec(
+      statement,
+    )?.[0]
   if (altered !== undefined) return [statement.replace(altered, `${altered} ${onCluster}`)]
   if (/^GRANT (?:SELECT|INSERT) ON /.test(statement))
     return alsoForWhole(statement.replace(/^GRANT/, `GRANT ${onCluster}`))

@@ -92,6 +92,12 @@ describe('on a cluster', () => {
     for (const statement of ofKeys) expect(statement).toContain(' ADD COLUMN IF NOT EXISTS expires_at ')
   })
 
+  test('a codec is changed in the shards’ parts only: the whole table has none', () => {
+    expect(statements.filter(statement => /MODIFY COLUMN/.test(statement))).toEqual([
+      "ALTER TABLE pledgeview.campaigns ON CLUSTER 'main' MODIFY COLUMN list_fields CODEC(LZ4)",
+    ])
+  })
+
   test('a fold follows the batches of all shards, and has its own epochs and log', () => {
     expect(definitionOf('pledgeview.batch_log')).toBe(definitionOf('pledgeview_all.batch_log'))
     expect(definitionOf('pledgeview.batch_log')).toContain(
