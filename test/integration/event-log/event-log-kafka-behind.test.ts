@@ -72,7 +72,8 @@ describeKafka('a group that is ahead of its owner', ({ address, openWriter }) =>
   }
 
   test('asks its owner before it reads, also if the group is new, and tells each member what the whole group has committed', async () => {
-    expect([...new Set(told.map(all => all.size))]).toEqual([0])
+    // A busy machine may have assigned the partitions again, after the commit.
+    expect(told[0]).toEqual(new Map())
     told = []
     const first = await open()
     const second = await open()
