@@ -2,8 +2,8 @@
  * Errors between us and a ClickHouse server, as `TablesError`. Pure.
  *
  * `retryable` is true for failures that can pass: a connection that was refused, cut or silent, a temporary status
- * from a proxy, and ClickHouse's errors for load, time, memory, replicas that are behind, and tables that are just
- * exchanged. A wrong statement stays wrong.
+ * from a proxy, and ClickHouse's errors for load, time, memory, replicas that are behind or not active, and tables that are
+ * just exchanged. A wrong statement stays wrong.
  *
  * `type` is set only if ClickHouse itself answered. So TIMEOUT_EXCEEDED means that the server says that it ended the
  * statement. After a cut or silent connection the outcome of the statement is unknown.
@@ -46,6 +46,8 @@ const passingTypes: ReadonlySet<string> = new Set([
   'REPLICA_IS_NOT_IN_QUORUM',
   'UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE',
   'UNKNOWN_STATUS_OF_INSERT',
+  // A replica lost its session with Keeper, or its state there changed, between two steps of an insert.
+  'UNEXPECTED_ZOOKEEPER_ERROR',
 ])
 
 // Statuses of a proxy while ClickHouse restarts, is too busy, or does not answer.
@@ -102,7 +104,16 @@ export function answerError(status: number, text: string, insertInto?: string): 
   const message = mayQuoteRows
     ? refusedRows(insertInto, type, exception.message)
     : inOneLine(exception.message)
-  return new TablesError(message, { retryable: isPassing || isOfLostShard(exception), type })
+  const retryable = isPassing || isOfLostShard(exception) || isOfInactiveReplica(exception)
+  return new TablesError(message, { retryable, type })
+}
+
+/**
+ * Whether the replica has no session with Keeper at the moment, and refuses an insert. The same error is a final one if the user
+ * may only read.
+ */
+function isOfInactiveReplica({ type, message }: { type: string; message: string }): boolean {
+  return type === 'READONLY' && message.includes('Replica is not active right now')
 }
 
 /**
@@ -149,6 +160,14 @@ export function isWorthAnotherRead(cause: unknown): boolean {
   if (cause instanceof TablesError) return passingAtOnce.has(cause.type)
   const code = codeOf(cause)
   return !isSilence(cause) && code !== undefined && passingCodes.has(code)
+}
+
+/**
+ * Whether an insert was refused because a majority of the replicas does not have an earlier insert into the same table yet.
+ * ClickHouse does not make it wait: see replicated.ts.
+ */
+export function isOfAnotherInsert(cause: unknown): boolean {
+  return cause instanceof TablesError && cause.type === 'UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE'
 }
 
 // The client has no code for the one error that it makes itself.

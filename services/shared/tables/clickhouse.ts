@@ -6,6 +6,7 @@
  *   was lost may have happened. Its caller repeats it. That changes nothing, because the ledger keeps one row per
  *   entity and version, and a batch that is in the log twice is folded once. The caller of a fold has to know that
  *   its answer was lost, so it is not repeated here;
+ * - rows that a replicated table refused because another insert was under way are sent again, for a few seconds;
  * - a `TablesError` has a `type` only if ClickHouse itself answered (clickhouse-errors.ts);
  * - what resolves has succeeded: ClickHouse holds back its answer until the statement has ended, so no error follows
  *   a 200.
@@ -21,8 +22,14 @@ import {
   type ClickHouseSettings,
   createClient,
 } from '@clickhouse/client'
-import { retry } from '../retry.ts'
-import { answerError, connectionError, holdsException, isWorthAnotherRead } from './clickhouse-errors.ts'
+import { type RetryPolicy, retry } from '../retry.ts'
+import {
+  answerError,
+  connectionError,
+  holdsException,
+  isOfAnotherInsert,
+  isWorthAnotherRead,
+} from './clickhouse-errors.ts'
 import { type CallOptions, type Statement, type TableInsert, type Tables, TablesError } from './port.ts'
 import { namesAndTypes, rowFormat } from './row-binary.ts'
 import { parameterText, statementForm } from './statement-form.ts'
@@ -56,17 +63,31 @@ interface Request extends Statement {
   settings: ClickHouseSettings
   /** The form of the statement, if it is not plain text. */
   contentType?: string
-  values?: Readable
+  /** Rows, made anew for each attempt. */
+  values?: () => Readable
   /** The table whose rows an error might contain. */
   insertInto?: string
   signal: AbortSignal | undefined
 }
 
+type Retries = Omit<RetryPolicy, 'msMax'> & { attemptsMax: number }
+
 // How many statements may wait for a connection. More than that is an overload that waiting does not cure.
 const waitingMax = 1_000
-const readAttemptsMax = 3
-const readPauseMsMin = 75
-const readPauseMsMax = 150
+const once: Retries = { isRetryable: () => false, attemptsMax: 1, pauseMsMin: 0 }
+const readRetries: Retries = {
+  isRetryable: isWorthAnotherRead,
+  attemptsMax: 3,
+  pauseMsMin: 75,
+  pauseMsMax: 150,
+}
+// An insert takes some hundredths of a second until a majority of the replicas has it.
+const insertRetries: Retries = {
+  isRetryable: isOfAnotherInsert,
+  attemptsMax: 8,
+  pauseMsMin: 50,
+  pauseMsMax: 1_000,
+}
 // Proxies refuse URLs beyond this length, so longer parameters go into the body.
 const urlParametersCharsMax = 4_096
 const queryBytesMax = 4_194_304
@@ -86,22 +107,16 @@ export function openTables(
   const running = new Set<Promise<unknown>>()
 
   /** The text of a successful answer. Every failure rejects with `TablesError`. */
-  function send(request: Request, attemptsMax = 1): Promise<string> {
+  function send(request: Request, retries = once): Promise<string> {
     if (running.size >= settings.connectionsMax + waitingMax) return Promise.reject(overloaded())
-    const done = attempts(request, attemptsMax).finally(() => running.delete(done))
+    const done = attempts(request, retries).finally(() => running.delete(done))
     running.add(done)
     return done
   }
 
-  async function attempts(request: Request, attemptsMax: number): Promise<string> {
+  async function attempts(request: Request, retries: Retries): Promise<string> {
     const { signal } = request
-    const policy = {
-      isRetryable: isWorthAnotherRead,
-      attemptsMax,
-      msMax: settings.silenceMsMax,
-      pauseMsMin: readPauseMsMin,
-      pauseMsMax: readPauseMsMax,
-    }
+    const policy = { ...retries, msMax: settings.silenceMsMax }
     const attempt = () => {
       // The client does not notice a signal that has already aborted.
       if (signal?.aborted) throw abandoned()
@@ -126,7 +141,7 @@ export function openTables(
     async rows<Row>(statement: Statement, { signal, threadsMax }: CallOptions = {}) {
       const settings = { ...common, ...readSettings, ...threadSettings(threadsMax) }
       const request = { ...sendable(statement), settings, signal }
-      return parseRows<Row>(await send(request, readAttemptsMax))
+      return parseRows<Row>(await send(request, readRetries))
     },
 
     async run(statement, { signal, threadsMax } = {}) {
@@ -141,13 +156,14 @@ export function openTables(
     },
 
     async insert(insert, { signal } = {}) {
-      await send({
+      const request = {
         query: insertQuery(insert),
-        values: Readable.from([namesAndTypes(insert.columns), insert.rows]),
+        values: () => Readable.from([namesAndTypes(insert.columns), insert.rows]),
         insertInto: insert.table,
         settings: common,
         signal,
-      })
+      }
+      await send(request, insertRetries)
     },
 
     async close() {
@@ -167,7 +183,7 @@ async function answerOf(client: ClickHouseClient, request: Request): Promise<str
     ignore_error_response: true,
     ...(query_params && { query_params }),
     ...(contentType !== undefined && { http_headers: { 'Content-Type': contentType } }),
-    ...(values && { values }),
+    ...(values && { values: values() }),
     ...(signal && { abort_signal: signal }),
   })
   const body = await textOf(answer.stream, signal)

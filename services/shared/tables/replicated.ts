@@ -15,8 +15,14 @@
  * A fold has to see every ledger row of its batches and every epoch, on every replica that it reads. A list that says
  * how current it is has to be that current. So every service uses `replicatedSettings`: a majority of a shard's
  * replicas has an insert before it is acknowledged, inserts happen one after the other, and a replica that lacks one
- * answers with an error that is retried. The price: inserts into one table of one shard wait for each other, so only
- * more shards add throughput, and a shard that has lost its majority accepts no batches.
+ * answers with an error that is retried. ClickHouse does not make an insert wait for the one before: it refuses it with
+ * UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE. Rows are then sent again by clickhouse.ts, and after that by what wrote them, up to
+ * PLEDGEVIEW_RETRY_MS_MAX. The price: inserts into one table of one shard take turns, so only more shards, or fewer and
+ * larger batches, add throughput, and a shard that has lost its majority accepts no batches.
+ *
+ * If the majority does not have an insert within `insert_quorum_timeout`, its outcome is unknown, and nothing bounds the time
+ * until it is decided. Until then a read does not see its rows, and the table refuses every other insert. The fold relies on
+ * that refusal (fold-leadership.ts).
  *
  * The servers' configuration needs: the cluster in `remote_servers` with `internal_replication` and a `secret`, the
  * macros `shard` and `replica`, Keeper, and clocks that differ by much less than the commit horizon.

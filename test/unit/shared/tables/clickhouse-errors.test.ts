@@ -13,6 +13,7 @@ describe('an error of ClickHouse', () => {
     [225, 'NO_ZOOKEEPER'],
     [236, 'ABORTED'],
     [241, 'MEMORY_LIMIT_EXCEEDED'],
+    [244, 'UNEXPECTED_ZOOKEEPER_ERROR'],
     [242, 'TABLE_IS_READ_ONLY'],
     [252, 'TOO_MANY_PARTS'],
     [279, 'ALL_CONNECTION_TRIES_FAILED'],
@@ -64,6 +65,13 @@ describe('an error of ClickHouse', () => {
       retryable: true,
       message: 'ClickHouse refused the rows for m.t: ATTEMPT_TO_READ_AFTER_EOF',
     })
+  })
+
+  test('that a replica has no session with Keeper may be tried again, and that the user may only read may not', () => {
+    const inactive = exceptionText(164, 'READONLY', 'Replica is not active right now')
+    expect(answerError(500, inactive)).toMatchObject({ retryable: true, type: 'READONLY' })
+    const reader = exceptionText(164, 'READONLY', 'pledgeview: Cannot execute query in readonly mode')
+    expect(answerError(500, reader)).toMatchObject({ retryable: false })
   })
 
   test('that a file ended in the middle stays', () => {

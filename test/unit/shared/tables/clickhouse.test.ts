@@ -147,6 +147,24 @@ describe('an error of ClickHouse', () => {
     expect(writing.server.requests).toHaveLength(1)
   })
 
+  test('that another insert is under way is a reason to send the same rows again, for a bounded time', async () => {
+    const refuses = fails(286, 'UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE', 'Another one is under way.')
+    const { server, tables } = await against([refuses, refuses, answers('')])
+    await tables.insert(insert)
+    expect(server.requests).toHaveLength(3)
+    expect(new Set(server.requests.map(({ body }) => body)).size).toBe(1)
+    const always = await against([refuses], { silenceMsMax: 100 })
+    expect(await failureOf(always.tables.insert(insert))).toMatchObject({ retryable: true })
+    expect(always.server.requests.length).toBeGreaterThan(1)
+  })
+
+  test('that another insert is under way is told to the caller of a fold, which has to know its time', async () => {
+    const refuses = fails(286, 'UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE', 'Another one is under way.')
+    const { server, tables } = await against([refuses])
+    await failureOf(tables.run({ query: 'INSERT INTO a SELECT 1' }))
+    expect(server.requests).toHaveLength(1)
+  })
+
   test('is otherwise not asked for twice, even of a read that might succeed later', async () => {
     const { server, tables } = await against([fails(202, 'TOO_MANY_SIMULTANEOUS_QUERIES', 'Too many')])
     await failureOf(tables.rows({ query: 'SELECT 1' }))
