@@ -49,9 +49,10 @@ export const aheadPledgesMin = 1_000_000
 
 // The service listens after that time, whatever has become of the first computation.
 const startMsMax = 5_000
-// A computation begins one to two of these shares of the period before the entry expires: the process that begins first
-// computes for all.
-const leadShare = 1 / 10
+// A computation begins one to two leads before the entry expires: the process that begins first computes for all. The lead
+// is a share of the period, and more than the last computation took: the next one should end before the entry does.
+const leadShare = 1 / 20
+const leadFactor = 1.5
 const retryShare = 1 / 40
 const pauseMsMin = 1_000
 // A rest of nine times the computation bounds its share of a core, however short the period is.
@@ -113,7 +114,7 @@ export function createStatsAhead(dependencies: StatsAheadDependencies): StatsAhe
         let restMs: number
         try {
           current = await round(current, signal)
-          const leadMs = statsCacheMs * leadShare * (1 + random())
+          const leadMs = Math.max(statsCacheMs * leadShare, computedMs * leadFactor) * (1 + random())
           restMs = (current?.expiresAt ?? now() + statsCacheMs) - leadMs - now()
         } catch (error) {
           if (!signal.aborted) onError(error)

@@ -46,7 +46,7 @@ afterEach(() => {
 })
 
 /** Processes that share a cache. `pledges`: of the platform. */
-function startProcesses(count: number, pledges: number) {
+function startProcesses(count: number, pledges: number, msOfOne = computationMs) {
   const time = manualTime()
   const cache = createMemoryResponseCache({ bytesMax: 1_000_000, now: time.now })
   const world = { ...time, cache, ahead: 0, forRequests: 0, isAway: false, errors: 0 }
@@ -66,7 +66,7 @@ function startProcesses(count: number, pledges: number) {
       computeAhead: async () => {
         world.ahead++
         const createdAt = time.now()
-        await time.sleep(computationMs)
+        await time.sleep(msOfOne)
         return result(createdAt)
       },
       statsCacheMs: periodMs,
@@ -99,6 +99,18 @@ it('computes before the cached answer ends, so no request ever computes, and non
   expect(shown.size).toBeGreaterThanOrEqual(5)
   expect(world.ahead).toBeLessThanOrEqual(7)
 })
+
+it.each([500, 5_000, 16_000, 25_000])(
+  'lets no request compute, however long a computation takes: %i ms',
+  async msOfOne => {
+    const { world, processes, request } = startProcesses(1, aheadPledgesMin, msOfOne)
+    const [process] = processes as [StatsAhead]
+    await world.pass(2 * msOfOne)
+    await world.pass(5 * periodMs, () => request(process))
+    expect(world.forRequests).toBe(0)
+    expect(world.ahead).toBeLessThanOrEqual(7)
+  },
+)
 
 it('shares each computation among the processes of a cache', async () => {
   const { world, processes, request } = startProcesses(4, aheadPledgesMin)
