@@ -2,7 +2,11 @@
 
 import { randomBytes } from 'node:crypto'
 import type { Readable } from 'node:stream'
+import { readConfig } from '../../services/shared/config.ts'
+import { topicSettings } from '../../services/shared/distributed.ts'
+import { ensureTopics } from '../../services/shared/event-log/kafka/topics.ts'
 import type { ClickHouseAddress } from './clickhouse.ts'
+import { silent } from './kafka/topics.ts'
 import { type CommandResult, runCli, type ServiceProcess, startProcess } from './service-process.ts'
 
 /** The addresses of the services. Without Redis, each query process limits and caches alone. */
@@ -10,6 +14,8 @@ export interface Addresses {
   /** host:port */
   kafka: string
   clickHouse: ClickHouseAddress
+  /** If `clickHouse` is a server of a cluster: the settings of the cluster. Its tables are there already (shards.ts). */
+  cluster?: Readonly<Record<string, string>>
   redis?: string
   schemaRegistry?: string
 }
@@ -47,6 +53,7 @@ export async function deploy(
     PLEDGEVIEW_BACKER_KEY: secret(),
     PLEDGEVIEW_PORT: '0',
     PLEDGEVIEW_OPS_PORT: '0',
+    ...addresses.cluster,
     ...settings,
   }
   const processes: ServiceProcess[] = []
@@ -64,6 +71,11 @@ export async function deploy(
     async stop() {
       await Promise.all(processes.map(started => started.stop()))
     },
+  }
+  if (addresses.cluster) {
+    // `migrate` would need Keeper for its statements.
+    await ensureTopics(topicSettings(readConfig(environment)), { create: true, logger: silent })
+    return deployment
   }
   const migrated = await deployment.command(['migrate'])
   if (migrated.code !== 0) throw new Error(`the deployment could not be migrated: ${migrated.stderr}`)

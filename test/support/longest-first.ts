@@ -14,7 +14,7 @@ export const longSuites: readonly string[] = [
   'test/integration/**/*kafka-{group,records,cluster}.test.ts',
   'test/integration/event-log/state-topic-kafka*.test.ts',
   'test/end-to-end/kickstarter-distributed.test.ts',
-  'test/end-to-end/{away-too-long,distributed-commands,any-services}.test.ts',
+  'test/end-to-end/{away-too-long,distributed-commands,commands-on-shards,any-services}.test.ts',
   'test/end-to-end/portal-{distributed,kills}.test.ts',
   'test/end-to-end/{rebuild-*,restore}.test.ts',
   'test/end-to-end/erasure-distributed.test.ts',

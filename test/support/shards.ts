@@ -14,9 +14,15 @@ import { distributedDatabases, replicatedSettings } from '../../services/shared/
 import { definerUser, readRole, secureViews } from '../../services/shared/tables/roles.ts'
 import { openShards } from '../../services/shared/tables/shards.ts'
 import { type ClickHouse, settingsFor, startClickHouse } from './clickhouse.ts'
+import { startProxy, type TcpProxy } from './kafka/proxy.ts'
 
 export interface ShardServers {
+  /** As they run now: `restart` replaces one. */
   servers: readonly ClickHouse[]
+  /** The connections of the other servers to each server, if they were asked for. A test may hold or cut them. */
+  links: readonly TcpProxy[]
+  /** The settings of processes and commands of the program, beside those of any server. */
+  environment: Readonly<Record<string, string>>
   /** The tables of each shard, for its fold worker. */
   shards: readonly { tables: Tables; databases: Databases }[]
   /** The whole tables, through the first server. */
@@ -44,30 +50,44 @@ const counterPassword = 'known to the servers, too'
 // Several servers share a machine with other suites.
 const memoryBytesMax = 1_500_000_000
 
+export interface ShardOptions {
+  /** Whether the servers reach each other through `links`. Default: false. */
+  hasLinks?: boolean
+}
+
 /** Starts the servers, which takes as long as one, and migrates them. If that fails, none is left. */
-export async function startShards(count: number): Promise<ShardServers> {
+export async function startShards(
+  count: number,
+  { hasLinks = false }: ShardOptions = {},
+): Promise<ShardServers> {
   const ports = await Promise.all(
     Array.from({ length: count }, async () => ({ http: await freePort(), native: await freePort() })),
   )
+  const links = hasLinks
+    ? await Promise.all(ports.map(({ native }) => startProxy({ targetPort: native })))
+    : []
   const optionsOf = (server: number) => ({
     httpPort: ports[server]?.http,
     nativePort: ports[server]?.native,
     memoryBytesMax,
     more: clusterSettings(
       server,
-      ports.map(({ native }) => native),
+      // A server knows itself by its own port, so it reads its own shard without a connection.
+      ports.map(({ native }, other) => (other === server ? native : (links[other]?.port ?? native))),
     ),
     moreUsers: { users: { ...usersOfRoles(), ...usersOfServers() } },
   })
   const started = await Promise.allSettled(ports.map((_, server) => startClickHouse(optionsOf(server))))
-  const servers = started.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
+  const first = started.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
+  const servers = [...first]
   const opened: Tables[] = []
-  const revived: ClickHouse[] = []
 
   async function stop(): Promise<void> {
     await Promise.all(opened.map(tables => tables.close()))
-    await Promise.all(revived.map(server => server.kill()))
-    await Promise.all(servers.map(server => server.stop()))
+    // Those that were restarted leave the directory to the one that made it.
+    await Promise.all(servers.map(server => server.kill()))
+    await Promise.all(first.map(server => server.stop()))
+    await Promise.all(links.map(link => link.close()))
   }
 
   function open(server: number, user?: string): Tables {
@@ -92,6 +112,11 @@ export async function startShards(count: number): Promise<ShardServers> {
   opened.push(...shards.map(({ tables }) => tables))
   const shardServers: ShardServers = {
     servers,
+    links,
+    environment: {
+      PLEDGEVIEW_CLICKHOUSE_CLUSTER: clusterName,
+      PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: servers.map(({ url }) => url).join(','),
+    },
     shards,
     tables: open(0),
     databases: distributedDatabases(defaultDatabases),
@@ -101,7 +126,7 @@ export async function startShards(count: number): Promise<ShardServers> {
     },
     async restart(server) {
       const { directory } = servers[server] as ClickHouse
-      revived.push(await startClickHouse({ ...optionsOf(server), directory }))
+      servers[server] = await startClickHouse({ ...optionsOf(server), directory })
     },
     stop,
   }

@@ -1,10 +1,12 @@
 /**
  * `npm run stack`: the distributed form on this machine, to try by hand. It runs Kafka, ClickHouse, Redis and a schema
- * registry, and two projectors and two query services as separate processes.
+ * registry, and two projectors and two query services as separate processes. With `--shards N` ClickHouse is a cluster of N
+ * servers, each of which is a shard.
  *
  * It reports its progress, prints all addresses, issues a key, and removes everything on Ctrl-C.
  */
 import { once } from 'node:events'
+import { parseArgs } from 'node:util'
 import { type Apicurio, apicurioRegistry, startApicurio } from './apicurio.ts'
 import { type ClickHouse, startClickHouse } from './clickhouse.ts'
 import { type Addresses, type Deployment, deploy } from './deployment.ts'
@@ -13,12 +15,15 @@ import { type KafkaVersion, kafkaRequirement } from './kafka/jars.ts'
 import { killedOften } from './kafka/test-properties.ts'
 import { type RedisProcess, redisProgram, startRedis } from './redis.ts'
 import type { Requirement } from './requirements.ts'
+import { type ShardServers, startShards } from './shards.ts'
 
 /** Services that only this run uses, on free ports. A test may pause, kill and restart them. */
 export interface LocalServices {
   addresses: Required<Pick<Addresses, 'kafka' | 'clickHouse' | 'redis'>> & Addresses
   kafka: KafkaBroker
+  /** On a cluster, the first server. */
   clickHouse: ClickHouse
+  shards: ShardServers | undefined
   redis: RedisProcess
   schemaRegistry: Apicurio | undefined
   stop(): Promise<void>
@@ -30,6 +35,8 @@ export interface LocalServiceOptions {
   withSchemaRegistry?: boolean
   /** Whether ClickHouse may connect to other servers, as its own Kafka engine does. Default: false. */
   mayClickHouseConnect?: boolean
+  /** Makes ClickHouse a cluster of this many servers, each of which is a shard. Default: one server, and no cluster. */
+  shards?: number | undefined
   /** Called before each service is started, with its description. */
   onProgress?: (text: string) => void
 }
@@ -54,6 +61,7 @@ export async function startLocalServices({
   kafkaVersion = newestKafka,
   withSchemaRegistry = false,
   mayClickHouseConnect = false,
+  shards: shardCount,
   onProgress = () => {},
 }: LocalServiceOptions = {}): Promise<LocalServices> {
   const started: (() => Promise<void>)[] = []
@@ -75,12 +83,22 @@ export async function startLocalServices({
       () => startKafka(kafkaVersion, killedOften),
       broker => broker.stop(),
     )
-    const clickHouse = await kept(
-      'ClickHouse',
-      // `more` also lifts the block of outgoing connections. It may be empty.
-      () => startClickHouse(mayClickHouseConnect ? { more: {} } : {}),
-      server => server.stop(),
-    )
+    const shards =
+      shardCount === undefined
+        ? undefined
+        : await kept(
+            `ClickHouse, ${shardCount} shards`,
+            () => startShards(shardCount, { hasLinks: true }),
+            all => all.stop(),
+          )
+    const clickHouse =
+      shards?.servers[0] ??
+      (await kept(
+        'ClickHouse',
+        // `more` also lifts the block of outgoing connections. It may be empty.
+        () => startClickHouse(mayClickHouseConnect ? { more: {} } : {}),
+        server => server.stop(),
+      ))
     const redis = await kept(
       'Redis',
       () => startRedis(),
@@ -97,11 +115,13 @@ export async function startLocalServices({
       addresses: {
         kafka: kafka.address,
         clickHouse,
+        ...(shards && { cluster: shards.environment }),
         redis: redis.url,
         ...(schemaRegistry && { schemaRegistry: schemaRegistry.url }),
       },
       kafka,
       clickHouse,
+      shards,
       redis,
       schemaRegistry,
       stop,
@@ -112,10 +132,22 @@ export async function startLocalServices({
   }
 }
 
+const shardsMax = 8
+
+/** The number of shards that the arguments ask for; `undefined`: one server, and no cluster. Throws if it is not one. */
+export function shardsOf(args: readonly string[]): number | undefined {
+  const { values } = parseArgs({ args: [...args], options: { shards: { type: 'string' } } })
+  if (values.shards === undefined) return undefined
+  const shards = Number(values.shards)
+  if (Number.isInteger(shards) && shards >= 1 && shards <= shardsMax) return shards
+  throw new Error(`--shards takes a number from 1 to ${shardsMax}, not ${values.shards}`)
+}
+
 async function main(): Promise<void> {
   const say = (text: string) => void process.stderr.write(`${text} ...\n`)
   say('checking that Kafka, Redis and the schema registry are installed (the first time this downloads them)')
-  const options = { withSchemaRegistry: true, onProgress: say }
+  const shards = shardsOf(process.argv.slice(2))
+  const options = { withSchemaRegistry: true, shards, onProgress: say }
   const requirement = await localServices(options)
   if (!requirement.isMet) throw new Error(requirement.reason)
   const services = await startLocalServices(options)
@@ -123,7 +155,7 @@ async function main(): Promise<void> {
     say('creating the topics and the tables')
     const deployment = await deploy(services.addresses)
     try {
-      await run(deployment, services.addresses, say)
+      await run(deployment, services, say)
     } finally {
       say('stopping the projectors and the query services')
       await deployment.stop()
@@ -137,7 +169,7 @@ async function main(): Promise<void> {
 /** Runs the program's own processes until the first Ctrl-C. */
 async function run(
   deployment: Deployment,
-  addresses: LocalServices['addresses'],
+  { addresses, shards }: LocalServices,
   say: (text: string) => void,
 ): Promise<void> {
   const interrupted = once(process, 'SIGINT')
@@ -156,11 +188,14 @@ async function run(
     ...queries.map(({ apiUrl, opsUrl }) => ['query service', `${apiUrl} (ops: ${opsUrl})`]),
     ...projectors.map(({ opsUrl }) => ['projector', `ops: ${opsUrl}`]),
     ['Kafka', addresses.kafka],
-    ['ClickHouse', `${addresses.clickHouse.url} (user ${addresses.clickHouse.user})`],
+    ...(shards?.servers ?? [addresses.clickHouse]).map(({ url, user }, index) => [
+      shards ? `shard ${index + 1}` : 'ClickHouse',
+      `${url} (user ${user})`,
+    ]),
     ['Redis', addresses.redis],
     ['schema registry', addresses.schemaRegistry ?? 'none'],
   ]
-  const settings = Object.entries(deployment.environment).map(([name, value]) => `export ${name}=${value}`)
+  const settings = Object.entries(deployment.environment).map(([name, value]) => `export ${name}='${value}'`)
   process.stdout.write(`
 Everything runs:
 
@@ -170,7 +205,7 @@ A key was issued. Its secret is not shown again. Try:
 
   curl -s -H 'X-API-Key: ${key}' -H 'X-API-Secret: ${secret}' '${queries[0]?.apiUrl}/projects?limit=3'
 
-For the commands (events append, keys, status, rejects, rebuild), paste this in another terminal first:
+For the commands (events append, keys, status, rejects, purge${shards ? '' : ', rebuild'}), paste this in another terminal first:
 
 ${settings.join('\n')}
 

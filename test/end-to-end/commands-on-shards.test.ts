@@ -1,0 +1,240 @@
+/**
+ * The operator's commands on a cluster of two shards: status, keys with their usage, rejects and purge. What concerns both shards is
+ * done on both, and a command that cannot reach both says so. `migrate` and `rebuild` are not here: they need Keeper.
+ */
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { schemas } from '../../contracts/events/codec.ts'
+import type { ChangeEvent } from '../../contracts/events/event.ts'
+import { formatEvent } from '../../contracts/events/ndjson.ts'
+import { openKafkaWriter } from '../../services/shared/event-log/kafka/writer.ts'
+import {
+  createSchemaRegistry,
+  registerSchemas,
+} from '../../services/shared/schema-registry/schema-registry.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { startFakeSchemaRegistry } from '../support/fake-schema-registry.ts'
+import { filesWith, tablesWith, tablesWithOldParts } from '../support/find-texts.ts'
+import { silent } from '../support/kafka/topics.ts'
+import { untilLeads } from '../support/kickstarter.ts'
+import { needs, type Requirement } from '../support/requirements.ts'
+import {
+  campaignEvent,
+  campaignTombstone,
+  newRecordOf,
+  pledgeEvent,
+  pledgeTombstone,
+} from '../support/sample-events.ts'
+import type { ServiceProcess } from '../support/service-process.ts'
+import type { ShardServers } from '../support/shards.ts'
+import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
+import { readUsage, totalOf } from '../support/usage.ts'
+
+// Only a hang takes this long, also on a busy machine.
+const soon = { timeout: 180_000, interval: 100 }
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 300_000 })
+
+const campaigns = 20
+const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
+const ids = Array.from({ length: campaigns }, (_, index) => `c${index}`)
+
+interface StatusOutput {
+  clickhouse: { ok: boolean; detail: string }
+  fold: { pending_batches: number; set_aside: { is_behind: boolean }[] }
+  tables: { public_campaigns: number; known_pledges: number; active_keys: number }
+  projector: { lag: { committed: number; end: number }[] }
+  rejects: { total: number }
+}
+
+describe('the commands on two shards', () => {
+  let requirement: Requirement
+  let services: LocalServices | undefined
+  let shards: ShardServers
+  let deployment: Deployment
+  let registry: Awaited<ReturnType<typeof startFakeSchemaRegistry>> | undefined
+  let projector: ServiceProcess
+  let query: ServiceProcess
+
+  beforeAll(async () => {
+    requirement = await localServices()
+    if (!requirement.isMet) return
+    services = await startLocalServices({ shards: 2 })
+    shards = services.shards as ShardServers
+    registry = await startFakeSchemaRegistry()
+    await registerSchemas(createSchemaRegistry({ url: registry.url }), topic => topic)
+    deployment = await deploy(
+      { ...services.addresses, schemaRegistry: registry.url },
+      { PLEDGEVIEW_CACHE_MS: '1000' },
+    )
+    const [started, startedQuery] = await Promise.all([
+      deployment.startProjector(),
+      deployment.startQuery({
+        PLEDGEVIEW_CLICKHOUSE_USER: 'pledgeview_query',
+        PLEDGEVIEW_CLICKHOUSE_PASSWORD: '',
+      }),
+    ])
+    projector = started
+    query = startedQuery
+    await untilLeads(projector)
+    await append(
+      ...ids.flatMap(id => [
+        campaignEvent({ campaign_id: id, slug: `slug-${id}` }),
+        pledgeEvent({ campaign_id: id, pledge_id: 'p1' }),
+      ]),
+    )
+  })
+
+  beforeEach(context => needs(context, requirement))
+
+  afterAll(async () => {
+    await deployment?.stop()
+    await registry?.close()
+    await services?.stop()
+  })
+
+  async function append(...events: ChangeEvent[]): Promise<void> {
+    const { code, stderr } = await deployment.command(
+      ['events', 'append', '-'],
+      `${events.map(formatEvent).join('\n')}\n`,
+    )
+    expect(code, stderr).toBe(0)
+  }
+
+  async function json<T>(...args: string[]): Promise<T> {
+    const { code, stdout, stderr } = await deployment.command([...args, '--json'])
+    expect(code, stderr).toBe(0)
+    return JSON.parse(stdout) as T
+  }
+
+  /** Resolves with the status for which everything that is in the log is folded. */
+  const drained = () =>
+    vi.waitFor(async () => {
+      const status = await json<StatusOutput>('status')
+      const waiting = status.projector.lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
+      const { pending_batches, set_aside } = status.fold
+      expect({ waiting, pending_batches, behind: set_aside.filter(one => one.is_behind) }).toEqual({
+        waiting: 0,
+        pending_batches: 0,
+        behind: [],
+      })
+      return status
+    }, soon)
+
+  /** The campaigns of each shard. */
+  async function ofShards(): Promise<string[][]> {
+    return Promise.all(
+      shards.shards.map(async ({ tables, databases }) => {
+        const rows = await tables.rows<{ id: string }>({
+          query: `SELECT campaign_id AS id FROM ${databases.model}.campaign_ledger FINAL ORDER BY id`,
+        })
+        return rows.map(({ id }) => id)
+      }),
+    )
+  }
+
+  test('status counts what all shards have', async () => {
+    const { tables } = await drained()
+    expect(tables).toMatchObject({ public_campaigns: campaigns, known_pledges: campaigns })
+    const held = await ofShards()
+    for (const of of held) expect(of.length).toBeGreaterThan(0)
+    expect(held.flat().sort()).toEqual([...ids].sort())
+  })
+
+  test.each([
+    ['one URL for two shards', (urls: string[]) => urls[0] ?? '', 'has 2 shards, and 1 URLs are given'],
+    ['one shard twice', (urls: string[]) => `${urls[0]},${urls[0]}`, 'two URLs lead to the shard shard-1'],
+  ])('with %s, a command that works on each shard refuses, and says why', async (_, given, reason) => {
+    const urls = (shards.environment.PLEDGEVIEW_CLICKHOUSE_SHARD_URLS ?? '').split(',')
+    const wrong = { PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: given(urls) }
+    for (const args of [['status'], ['purge', '--dry-run'], ['projector']]) {
+      const { code, stdout, stderr } = await deployment.command(args, undefined, wrong)
+      expect({ args, code }).toEqual({ args, code: 1 })
+      expect(stdout + stderr, args[0]).toContain(reason)
+    }
+  })
+
+  test('a key opens the API, its uses are counted, and once revoked it opens nothing', async () => {
+    const { key, secret } = await json<{ key: string; secret: string }>('keys', 'issue', ...identity)
+    const ask = async () => {
+      const response = await fetch(`${query.apiUrl}/stats`, {
+        headers: { authorization: `Bearer ${key}:${secret}` },
+      })
+      await response.arrayBuffer()
+      return response.status
+    }
+    await vi.waitFor(async () => expect(await ask()).toBe(200), soon)
+    expect(await json('keys', 'list', '--account', 'a')).toMatchObject({ keys: [{ status: 'active' }] })
+    const used = 1 + (await Promise.all([ask(), ask()])).filter(status => status === 200).length
+    const now = Date.now()
+    const portal = shards.as('pledgeview_portal', 1)
+    await vi.waitFor(async () => {
+      const usage = await readUsage(portal, shards.databases, { key, issuedAt: now, now })
+      expect(totalOf(usage).ok).toBe(used)
+    }, soon)
+    await json('keys', 'revoke', key)
+    await vi.waitFor(async () => expect(await ask()).toBe(401), soon)
+    expect(await json('keys', 'list', '--account', 'a')).toMatchObject({ keys: [{ status: 'revoked' }] })
+  })
+
+  test('rejects retry knows the versions that either shard has', async () => {
+    // One campaign of each shard.
+    const places = (await ofShards()).map(([id = '']) => id)
+    const records = places.map(id => {
+      const record = newRecordOf(pledgeEvent({ campaign_id: id, pledge_id: 'late', version: 2 }))
+      const value = Buffer.from(record.value ?? [])
+      value.writeUInt32BE(77, 1)
+      return { ...record, value }
+    })
+    const brokers = [services?.addresses.kafka ?? '']
+    const writer = await openKafkaWriter(
+      { brokers, clientId: 'pledgeview-test', topicPrefix: '' },
+      { logger: silent },
+    )
+    await writer.append(records)
+    await writer.close()
+    await vi.waitFor(async () => expect((await json<StatusOutput>('status')).rejects.total).toBe(2), soon)
+    const listed = await json<{ rejects: { partition: number; offset: number }[] }>('rejects', 'list')
+    expect(listed.rejects).toHaveLength(2)
+    const [{ partition, offset } = { partition: 0, offset: 0 }] = listed.rejects
+    expect(await json('rejects', 'show', `pledges/${partition}/${offset}`)).toMatchObject({
+      partition,
+      offset,
+    })
+    registry?.put(77, { schema: JSON.stringify(schemas.pledge) })
+    // It remembers for a while that there is no such schema.
+    await projector.stop()
+    projector = await deployment.startProjector()
+    expect(await json('rejects', 'retry', '--all-matching')).toMatchObject({ matched: 2, retried: 2 })
+    expect((await drained()).tables.known_pledges).toBe(campaigns + 2)
+    expect(await json('rejects', 'retry', '--all-matching')).toMatchObject({ retried: 0, outdated: 2 })
+  })
+
+  test('purge leaves no text of what was deleted on any shard, and names what it did on each', async () => {
+    const gone = (await ofShards()).map(([, id = '']) => id)
+    const texts = gone.map(() => `creator-${randomBytes(24).toString('hex')}`)
+    await append(
+      ...gone.map((id, shard) =>
+        campaignEvent({ campaign_id: id, slug: `slug-${id}`, version: 5, description: texts[shard] ?? '' }),
+      ),
+    )
+    await drained()
+    for (const { tables } of shards.shards)
+      expect(await tablesWith(tables, texts)).toContain('pledgeview.campaigns')
+    await append(...gone.flatMap(id => [campaignTombstone(id), pledgeTombstone(id, 'p1')]))
+    await drained()
+    const { copies, is_complete } = await json<{
+      is_complete: boolean
+      copies: { copy: string; done: string }[]
+    }>('purge')
+    expect(is_complete).toBe(true)
+    for (const [index, { tables }] of shards.shards.entries()) {
+      const named = copies.filter(({ copy }) => copy.startsWith(`shard ${index + 1}, `))
+      for (const table of ['campaigns', 'campaign_ledger', 'pledge_ledger'])
+        expect(named.map(({ copy }) => copy)).toContain(`shard ${index + 1}, table ${table}`)
+      expect(await tablesWith(tables, texts)).toEqual([])
+      expect(await tablesWithOldParts(tables)).toEqual([])
+      expect(filesWith(shards.servers[index]?.directory ?? '', texts)).toEqual([])
+    }
+    expect((await drained()).tables.public_campaigns).toBe(campaigns - gone.length)
+  })
+})
