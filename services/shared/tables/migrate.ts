@@ -1,7 +1,8 @@
 /** Brings the tables up to date: runs the numbered SQL files of `contracts/tables` that have not run yet. */
 import { readdirSync, readFileSync } from 'node:fs'
+import { retry } from '../retry.ts'
 import { clusterViews, countsClusterOf } from './cluster-views.ts'
-import type { Databases, Tables } from './port.ts'
+import { type Databases, type Tables, TablesError } from './port.ts'
 import { type Replicated, replicatedForms } from './replicated.ts'
 import { encodeRows } from './row-binary.ts'
 
@@ -35,10 +36,18 @@ const logColumns = [
   { name: 'name', type: 'String' },
 ]
 
+// ClickHouse itself did not answer, so the statement may have run.
+const lostConnection = {
+  isRetryable: (error: unknown) =>
+    error instanceof TablesError && error.retryable && error.type === undefined,
+  attemptsMax: 3,
+  pauseMsMin: 200,
+}
+
 /**
- * Runs the missing files in order, and returns their names. All statements of a file can run again, so an interrupted
- * migration is repeated as a whole. On a cluster, it then creates all views again. Throws before anything has changed if the
- * servers do not have the second cluster that the views need.
+ * Runs the missing files in order, and returns their names. All statements of a file can run again, so a statement whose
+ * connection was lost is repeated, and an interrupted migration as a whole. On a cluster, it then creates all views again.
+ * Throws before anything has changed if the servers do not have the second cluster that the views need.
  */
 export async function migrate(
   tables: Tables,
@@ -46,9 +55,8 @@ export async function migrate(
   options: MigrateOptions = {},
 ): Promise<string[]> {
   if (options.replicated) await checkCountsCluster(tables, options.replicated.cluster)
-  for (const query of foundation.flatMap(statement => forms(statement, databases, options))) {
-    await tables.run({ query })
-  }
+  const run = (query: string) => retry(() => tables.run({ query }), lostConnection)
+  for (const query of foundation.flatMap(statement => forms(statement, databases, options))) await run(query)
   const log = `${databases.model}.migrations`
   const rows = await tables.rows<{ number: number }>({
     query: `SELECT DISTINCT number FROM ${log}`,
@@ -57,15 +65,12 @@ export async function migrate(
   const applied: string[] = []
   for (const migration of readMigrations(databases, options)) {
     if (done.has(migration.number)) continue
-    for (const query of migration.statements) await tables.run({ query })
-    await tables.insert({
-      table: log,
-      columns: logColumns,
-      rows: encodeRows(logColumns, [[migration.number, migration.name]]),
-    })
+    for (const query of migration.statements) await run(query)
+    const rows = encodeRows(logColumns, [[migration.number, migration.name]])
+    await retry(() => tables.insert({ table: log, columns: logColumns, rows }), lostConnection)
     applied.push(migration.name)
   }
-  for (const query of readClusterViews(databases, options)) await tables.run({ query })
+  for (const query of readClusterViews(databases, options)) await run(query)
   return applied
 }
 
