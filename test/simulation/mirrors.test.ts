@@ -20,6 +20,15 @@ describe('a mirror', () => {
     expect(outcomes.some(({ foldsAlone }) => foldsAlone > 0)).toBe(true)
   })
 
+  test('misses no change if the tables are on replicas, however late a majority of them has what was written', {
+    timeout: timeoutMs,
+  }, async () => {
+    const seeds = seedsOf({ count: Math.min(proofSeeds, 150) })
+    const outcomes = await playWorlds(seeds, seed => ({ usesIndex: seed % 2 === 0, hasReplicas: true }))
+    console.log(`simulation on replicas: ${figuresOf(outcomes)}`)
+    expect(withLosses(outcomes)).toEqual([])
+  })
+
   test('plays the same world the same way each time', async () => {
     for (const seed of seedsOf({ count: 6 })) {
       for (const usesIndex of [false, true]) {

@@ -3,6 +3,13 @@
  *
  * A row is *in doubt* if the statement that wrote it, or may have written it, was not seen to end in time. Its change may have
  * become visible later than its stamp promises, so a poller may have missed it. A new stamp ends the doubt.
+ *
+ * On replicas, a statement can end before it is decided whether its rows stay: they become visible once a majority of the replicas has
+ * them, and nothing bounds the time until then. A restamp that does not see such rows would leave them under their old
+ * stamps for ever, because later folds find them as they should be. But ClickHouse (26.2 and later) refuses every insert into a
+ * table with an undecided part, even an insert without rows. So one without rows comes before each restamp (until-decided.sql).
+ * When it succeeds, everything that was written before is visible, or never will be. The restamp could not be its own proof:
+ * it reads first, and is refused, or not, after that.
  */
 import { openDay } from './day-close.ts'
 import { type EpochDependencies, FoldPaused, SupersededFoldWorker, takeEpoch } from './fold-epochs.ts'
@@ -16,6 +23,7 @@ import {
   type Progress,
   restampStatement,
   type Term,
+  untilDecidedStatement,
 } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { createStampFloor, stampClockStatement } from './stamp-floor.ts'
@@ -129,9 +137,20 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     return { term, foldId, pieces, piece, msMax: horizonMs / 2, memoryBytesMax }
   }
 
+  /** Succeeds when no row of the read table is undecided. */
+  async function untilDecided(): Promise<void> {
+    await runPieces({
+      pieces: 1,
+      statementOf: step => untilDecidedStatement(databases, step),
+      partsOf: refuseLasting(1),
+      afterFailure: async () => {},
+    })
+  }
+
   /** Includes the rows of its own failed attempts. */
   async function restamp(): Promise<void> {
     if (liveModel === undefined) {
+      await untilDecided()
       await runPieces({
         pieces: 1,
         statementOf: step => restampStatement(databases, step, { after: confirmed, before: step.foldId }),

@@ -110,12 +110,14 @@ export function createPieceRunner(dependencies: PieceRunnerDependencies): RunPie
         onProgress({ done: statements, of: statements + left.length })
         continue
       }
-      const refusal = outcome === 'unseen' ? undefined : outcome
+      const refusal = 'unseen' in outcome ? undefined : outcome
       const failures = next.failures + 1
       if (failures === attemptsMax) {
-        throw new TablesError(`a fold did not end within ${horizonMs / 2} ms, not even in smaller pieces`, {
-          retryable: true,
-        })
+        const why = 'unseen' in outcome ? outcome.unseen : outcome.reason
+        throw new TablesError(
+          `a fold did not end within ${horizonMs / 2} ms, not even in smaller pieces: ${why}`,
+          { retryable: true },
+        )
       }
       await backoff(failures)
       await afterFailure()
@@ -129,11 +131,11 @@ export function createPieceRunner(dependencies: PieceRunnerDependencies): RunPie
   }
 }
 
-/** Runs a statement. `in time`: it certainly ended within its time. `unseen`: nothing is known of its end. */
+/** Runs a statement. `in time`: it certainly ended within its time. `unseen`: nothing is known of its end, and why. */
 async function outcomeOf(
   { tables, horizonMs, onDoubt, onUnseen, monotonicMs, sleep }: PieceRunnerDependencies,
   statement: Statement,
-): Promise<'in time' | 'unseen' | Refusal> {
+): Promise<'in time' | { unseen: string } | Refusal> {
   const startedAt = monotonicMs()
   try {
     await tables.run(statement)
@@ -149,7 +151,7 @@ async function outcomeOf(
     onUnseen()
     // The statement may still be running, for as long as the horizon allows.
     await sleep(horizonMs - (monotonicMs() - startedAt))
-    return 'unseen'
+    return { unseen: error.message }
   }
 }
 

@@ -34,6 +34,7 @@ const files = {
   pieceCampaigns: readSql('piece-campaigns', import.meta.url),
   restamp: readSql('restamp', import.meta.url),
   recordFold: readSql('record-fold', import.meta.url),
+  untilDecided: readSql('until-decided', import.meta.url),
 }
 
 /** The batches after `from`, up to and including `to`. */
@@ -126,6 +127,11 @@ export function foldKeysStatement(databases: Databases, step: FoldStep): Stateme
     query: fill(files.foldKeys, databases, step),
     query_params: { holder, fold_id, active_keys_max: activeKeysMax },
   }
+}
+
+/** Writes nothing, and succeeds only if no row of the read table is undecided. */
+export function untilDecidedStatement(databases: Databases, step: FoldStep): Statement {
+  return { query: fill(files.untilDecided, databases, step) }
 }
 
 /** Gives a new stamp to the rows whose fold_id lies between the two, both exclusive. */

@@ -23,9 +23,10 @@ export function createClickHouseEngine(tables: Tables, { model }: Databases): En
         query: query.replace(target, `INSERT INTO ${staged} (`),
         query_params: query_params ?? {},
       })
+      const ids = await tables.rows<{ id: string }>({ query: `SELECT campaign_id AS id FROM ${staged}` })
       return {
+        rows: ids.length,
         async publish({ onlySome = false } = {}) {
-          const ids = await tables.rows<{ id: string }>({ query: `SELECT campaign_id AS id FROM ${staged}` })
           const shown = ids.map(({ id }) => id).filter(id => !onlySome || isOfFirstBlock(id))
           await tables.run({
             query: `INSERT INTO ${model}.campaigns SELECT * FROM ${staged} WHERE campaign_id IN {shown:Array(String)}

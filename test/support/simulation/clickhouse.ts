@@ -2,7 +2,6 @@
  * ClickHouse in virtual time, as the simulated processes see it. A statement is stamped when it starts, reads then or later,
  * and makes its rows visible when it ends. Fates decide when that is, and whether the caller learns of it.
  */
-import { isDayOver } from '../../../services/projector/fold/fold-pieces.ts'
 import {
   type Statement,
   type TableInsert,
@@ -12,6 +11,7 @@ import {
 import type { Engine } from './engine.ts'
 import type { Fates, WriteFate } from './fates.ts'
 import { aloneMsMax, type HeavyCampaign } from './heavy-campaign.ts'
+import { createReplicas, type ReplicasDependencies } from './replicas.ts'
 import type { CampaignWriteKind, KindOf } from './statement-kinds.ts'
 import type { VirtualTime } from './virtual-time.ts'
 
@@ -48,6 +48,8 @@ export interface ClickHouseDependencies {
   heavy: HeavyCampaign | undefined
   /** Whether a campaign that is folded alone is staged, and not shown under the stamp of its start. */
   isStaging: boolean
+  /** Set if the tables are on several replicas. */
+  replicas?: Omit<ReplicasDependencies, 'time' | 'whileRunning'> | undefined
   /** Ms since the world's start. */
   elapsedMs: () => number
 }
@@ -76,6 +78,8 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
     }
   }
 
+  const replicas = dependencies.replicas && createReplicas({ ...dependencies.replicas, time, whileRunning })
+
   async function writeCampaigns({ statement, kind, horizonMs }: Writing, runMs: number, some = false) {
     const startedAt = time.now()
     const stampedAt = clock()
@@ -83,9 +87,20 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
     const readAfterMs = runMs % 3 === 0 ? Math.floor(runMs / 2) : 0
     if (readAfterMs > 0) await time.sleep(readAfterMs)
     const staged = await time.outside(engine.stage(statement, kind, stampedAt))
-    await time.sleep(runMs - readAfterMs)
-    await time.outside(staged.publish({ onlySome: some }))
-    if (time.now() - startedAt > horizonMs) lateLandings++
+    const publish = async () => {
+      await time.outside(staged.publish({ onlySome: some }))
+      if (time.now() - startedAt > horizonMs) lateLandings++
+    }
+    const checkAfterMs = Math.floor((runMs - readAfterMs) / 2)
+    if (replicas) {
+      await time.sleep(checkAfterMs)
+      await replicas.check()
+    }
+    await time.sleep(runMs - readAfterMs - (replicas ? checkAfterMs : 0))
+    if (!replicas) return publish()
+    if (staged.rows > 0) {
+      await replicas.commit({ publish, msLeft: startedAt + horizonMs / 2 - time.now() })
+    }
   }
 
   async function suffer(writing: Writing, fate: WriteFate): Promise<void> {
@@ -93,7 +108,7 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
       case 'seen':
         return whileRunning(() => writeCampaigns(writing, fate.runMs))
       case 'unseen':
-        whileRunning(() => writeCampaigns(writing, fate.runMs)).catch(ignoreDayOver)
+        whileRunning(() => writeCampaigns(writing, fate.runMs)).catch(ignoreTablesError)
         await time.sleep(fate.lostAfterMs)
         throw lostConnection()
       case 'never':
@@ -102,7 +117,7 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
       case 'ended': {
         const { someAfterMs } = fate
         if (someAfterMs !== undefined) {
-          whileRunning(() => writeCampaigns(writing, someAfterMs, true)).catch(ignoreDayOver)
+          whileRunning(() => writeCampaigns(writing, someAfterMs, true)).catch(ignoreTablesError)
         }
         await time.sleep(writing.horizonMs / 2)
         throw timeExceeded()
@@ -154,6 +169,7 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
         return fold(statement, horizonMs)
       case 'publish':
       case 'restamp':
+      case 'until decided':
         return suffer({ statement, kind, horizonMs }, fates.write(horizonMs))
       case 'fold alone':
         return whileRunning(() => foldAlone(statement, horizonMs))
@@ -204,7 +220,11 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
         }
       }
       return {
-        rows: <Row>(statement: Statement) => call(() => read<Row>(statement, fates.smallRunMs())),
+        rows: <Row>(statement: Statement) =>
+          call(() => {
+            replicas?.read()
+            return read<Row>(statement, fates.smallRunMs())
+          }),
         run: statement => call(() => run(statement, horizonMs)),
         insert: (insert: TableInsert) => call(() => writeSmall(() => engine.insert(insert))),
         close: async () => {},
@@ -232,8 +252,8 @@ interface Writing {
 }
 
 /** Its caller has lost the connection, or is told another error. */
-function ignoreDayOver(error: unknown): void {
-  if (!isDayOver(error)) throw error
+function ignoreTablesError(error: unknown): void {
+  if (!(error instanceof TablesError)) throw error
 }
 
 function timeExceeded(): TablesError {

@@ -7,6 +7,7 @@ import type { CampaignWriteKind, WriteKind } from './statement-kinds.ts'
 
 /** Rows that a statement has made and that are not visible yet. */
 export interface StagedRows {
+  rows: number
   /** Makes them visible. `onlySome`: only those of `isOfFirstBlock`, as if the statement was cancelled between two blocks. */
   publish(options?: { onlySome?: boolean }): Promise<void>
 }

@@ -56,6 +56,7 @@ export function createModelEngine(settings: ModelEngineSettings): Engine {
         stamp: Math.max(startedAt, state.floor ?? 0),
       })
       return {
+        rows: rows.length,
         async publish({ onlySome = false } = {}) {
           for (const row of rows) if (!onlySome || isOfFirstBlock(row.id)) show(state, row)
         },
@@ -108,6 +109,8 @@ function stagedRows(
       return publishedRows(state, statement, stamp)
     case 'restamp':
       return isRestamping ? restampedRows(state, statement, stamp) : []
+    case 'until decided':
+      return []
     default:
       return kind satisfies never
   }
@@ -160,6 +163,7 @@ function read(
     case 'fold':
     case 'restamp':
     case 'publish':
+    case 'until decided':
     case 'fold alone':
     case 'drop staged':
     case 'record set aside':

@@ -21,6 +21,7 @@ import {
   progressStatement,
   restampStatement,
   takeEpochStatement,
+  untilDecidedStatement,
 } from '../../../services/projector/fold/fold-statements.ts'
 import {
   dropStagedStatement,
@@ -44,7 +45,7 @@ import {
 import type { Databases, Statement } from '../../../services/shared/tables/port.ts'
 
 /** Statements that write campaigns to the read table. */
-export type CampaignWriteKind = 'fold' | 'restamp' | 'publish'
+export type CampaignWriteKind = 'fold' | 'restamp' | 'publish' | 'until decided'
 
 export type WriteKind =
   | CampaignWriteKind
@@ -109,6 +110,7 @@ export function createKindOf(databases: Databases): KindOf {
   add('touched set aside', touchedOfStatement(databases, range, []))
   add('pending keys', pendingKeysStatement(databases, {}))
   add('restamp', restampStatement(databases, step, { after: 0n, before: 1n }))
+  add('until decided', untilDecidedStatement(databases, step))
   add('record', appendFoldStatement(databases, step, done))
   add('take epoch', takeEpochStatement(databases, ''))
   add('advance floor', advanceStampFloorStatement(databases, step))

@@ -31,13 +31,13 @@ export function createTwinEngine(real: Engine, model: Engine, kindOf: KindOf): T
         return rows
       },
       async stage(statement, kind, startedAt) {
-        const staged = [
-          await real.stage(statement, kind, startedAt),
-          await model.stage(statement, kind, startedAt),
-        ]
+        const first = await real.stage(statement, kind, startedAt)
+        const second = await model.stage(statement, kind, startedAt)
         return {
+          rows: first.rows,
           async publish(options) {
-            for (const rows of staged) await rows.publish(options)
+            await first.publish(options)
+            await second.publish(options)
           },
         }
       },

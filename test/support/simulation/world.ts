@@ -22,6 +22,7 @@ import { createModelEngine } from './model-engine.ts'
 import { createClientPoller, createLoopPoller } from './pollers.ts'
 import { ingestAll, startFoldWorkers } from './projectors.ts'
 import { headersOf, startQueryProcesses } from './query-processes.ts'
+import { drawReplicas } from './replicas.ts'
 import { drawScenario, queryProcesses, type Scenario } from './scenario.ts'
 import { createKindOf } from './statement-kinds.ts'
 import { type Loss, lossesOf, publicCampaigns } from './verdict.ts'
@@ -43,6 +44,8 @@ export interface Safeguards {
   staging: boolean
   /** The documented loop repeats a walk whose pages come from several snapshots. */
   wholeWalks: boolean
+  /** On replicas, a table refuses inserts until a majority has the one before. */
+  refusal: boolean
 }
 
 export const allSafeguards: Safeguards = {
@@ -53,12 +56,15 @@ export const allSafeguards: Safeguards = {
   floor: true,
   staging: true,
   wholeWalks: true,
+  refusal: true,
 }
 
 export interface WorldOptions {
   safeguards?: Safeguards
   /** Whether the query processes answer lists from their indexes in memory. */
   usesIndex: boolean
+  /** Whether the tables are on several replicas. Only the model of ClickHouse can do that. */
+  hasReplicas?: boolean
   /** Replaces the model of ClickHouse. */
   engine?: { engine: Engine; databases: Databases }
 }
@@ -116,7 +122,20 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
   const { heavy } = scenario
   const elapsedMs = () => time.now() - startsAt
   const isStaging = safeguards.staging
-  const clickHouse = createClickHouse({ engine, kindOf, time, fates, heavy, elapsedMs, isStaging })
+  const ofReplicas = randomOf('replicas', seed)
+  const replicas = options.hasReplicas
+    ? { settings: drawReplicas(ofReplicas, safeguards.refusal), random: ofReplicas, isStormy }
+    : undefined
+  const clickHouse = createClickHouse({
+    engine,
+    kindOf,
+    time,
+    fates,
+    heavy,
+    elapsedMs,
+    isStaging,
+    replicas,
+  })
   const projectors = { clickHouse, databases, time, startsAt, scenario }
   const query = startQueryProcesses({
     tables: () => clickHouse.connectReader(),
