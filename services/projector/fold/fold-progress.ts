@@ -1,11 +1,10 @@
 /** Reads how far the fold is: from the batch log, which is ahead of it, and from the fold log. */
 import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { pendingBatchesStatement, pendingKeysStatement } from './batch-log-statements.ts'
 import {
   type BatchRange,
   confirmedFoldStatement,
   type Progress,
-  pendingBatchesStatement,
-  pendingKeysStatement,
   progressStatement,
 } from './fold-statements.ts'
 

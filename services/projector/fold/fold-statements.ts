@@ -4,6 +4,7 @@ import { activeKeysMax } from '../../shared/api-keys/api-keys.ts'
 import { nameDatabases } from '../../shared/tables/migrate.ts'
 import type { Databases, Statement } from '../../shared/tables/port.ts'
 import { readSql } from '../../shared/tables/read-sql.ts'
+import { inRange } from './batch-log-statements.ts'
 import { pausePrefix } from './fold-pause.ts'
 
 /** How far each projector's batches are folded: the projector's run id -> sequence number, both as in the batch log. */
@@ -92,21 +93,18 @@ export function touchedCampaigns({ model }: Databases, touched: Touched) {
   if ('campaign' in touched) {
     return { query: 'SELECT {campaign:String} AS campaign_id', parameters: { campaign: touched.campaign } }
   }
-  const { from, to, except = [] } = touched
+  const { except = [] } = touched
+  const range = inRange(touched)
   const isSplit = except.length > 0
   const ids = isSplit
     ? 'arrayFilter(id -> NOT has({except:Array(String)}, id), campaign_ids)'
     : 'campaign_ids'
   return {
-    query: `SELECT DISTINCT arrayJoin(${ids}) AS campaign_id FROM ${model}.batch_log
-        WHERE ${isInRange}`,
-    parameters: { from, to, ...(isSplit && { except }) },
+    query: `SELECT DISTINCT arrayJoin(${ids}) AS campaign_id FROM ${model}.batch_log AS batch
+        WHERE ${range.condition}`,
+    parameters: { ...range.parameters, ...(isSplit && { except }) },
   }
 }
-
-/** The condition on the batch log for a `BatchRange`. */
-export const isInRange =
-  'sequence > {from:Map(String, UInt64)}[projector] AND sequence <= {to:Map(String, UInt64)}[projector]'
 
 /** Which campaigns a piece has: one row {campaigns, first}, their number and the first of them. */
 export function pieceCampaignsStatement(
@@ -166,28 +164,6 @@ export function appendFoldStatement(
       campaigns: done.campaigns,
       elapsed_ms: Math.round(done.elapsedMs),
     },
-  }
-}
-
-/** The batches that are not in the read tables yet, by projector. */
-export function pendingBatchesStatement(databases: Databases, folded: Progress): Statement {
-  return {
-    query: `SELECT projector, max(batch.sequence) AS sequence, sum(length(campaign_ids)) AS campaigns,
-              sum(batch.keys) AS keys, toUnixTimestamp64Milli(min(oldest_at)) AS oldestAt
-            FROM ${databases.model}.batch_log AS batch
-            WHERE batch.sequence > {folded:Map(String, UInt64)}[projector]
-            GROUP BY projector`,
-    query_params: { folded },
-  }
-}
-
-/** The batches with keys after `seen`, by projector. */
-export function pendingKeysStatement(databases: Databases, seen: Progress): Statement {
-  return {
-    query: `SELECT projector, max(batch.sequence) AS sequence FROM ${databases.model}.batch_log AS batch
-            WHERE keys > 0 AND batch.sequence > {seen:Map(String, UInt64)}[projector]
-            GROUP BY projector`,
-    query_params: { seen },
   }
 }
 

@@ -1,7 +1,8 @@
 /** Builds the statements for campaigns that are set aside, as values. */
 import type { Databases, Statement } from '../../shared/tables/port.ts'
 import { readSql } from '../../shared/tables/read-sql.ts'
-import { type BatchRange, type FoldStep, fill, isInRange, stepParameters } from './fold-statements.ts'
+import { inRange } from './batch-log-statements.ts'
+import { type BatchRange, type FoldStep, fill, stepParameters } from './fold-statements.ts'
 
 const files = {
   publishStaged: readSql('publish-staged', import.meta.url),
@@ -68,12 +69,13 @@ export function setAsideStatement({ model }: Databases): Statement {
 /** Which of these campaigns the batches of a range touch: rows {campaign}. */
 export function touchedOfStatement(
   { model }: Databases,
-  { from, to }: BatchRange,
+  range: BatchRange,
   campaigns: readonly string[],
 ): Statement {
+  const { condition, parameters } = inRange(range)
   return {
     query: `SELECT DISTINCT arrayJoin(arrayIntersect(campaign_ids, {campaigns:Array(String)})) AS campaign
-            FROM ${model}.batch_log WHERE ${isInRange}`,
-    query_params: { from, to, campaigns },
+            FROM ${model}.batch_log AS batch WHERE ${condition}`,
+    query_params: { ...parameters, campaigns },
   }
 }

@@ -5,6 +5,10 @@
  * without numbers. A statement with a shape that no builder produces is refused.
  */
 import {
+  pendingBatchesStatement,
+  pendingKeysStatement,
+} from '../../../services/projector/fold/batch-log-statements.ts'
+import {
   closeDaysStatement,
   closedStatement,
   noteLatestStatement,
@@ -15,8 +19,6 @@ import {
   confirmedFoldStatement,
   epochHoldersStatement,
   foldCampaignsStatement,
-  pendingBatchesStatement,
-  pendingKeysStatement,
   pieceCampaignsStatement,
   progressStatement,
   restampStatement,
@@ -156,5 +158,6 @@ export function untilOf({ query }: Statement): number {
 }
 
 function shapeOf(query: string): string {
-  return query.replaceAll(/\d+(?:\.\d+)?/g, '0')
+  // A condition has one term for each projector.
+  return query.replaceAll(/\d+(?:\.\d+)?/g, '0').replaceAll(/( OR \([^()]*\))+/g, '')
 }

@@ -5,10 +5,8 @@
  */
 import { createHash } from 'node:crypto'
 import { chance, intBetween, randomOf } from '../../../services/demo/random.ts'
-import {
-  pendingBatchesStatement,
-  progressStatement,
-} from '../../../services/projector/fold/fold-statements.ts'
+import { pendingBatchesStatement } from '../../../services/projector/fold/batch-log-statements.ts'
+import { progressStatement } from '../../../services/projector/fold/fold-statements.ts'
 import {
   type SetAsideRecord,
   setAsideStatement,
