@@ -10,7 +10,7 @@ import { allSafeguards, type Safeguards } from '../support/simulation/world.ts'
 const worldsEach = 100
 
 describe('a mirror loses changes', () => {
-  test.each<{ without: (keyof Safeguards)[]; climate: Climate; what: string }>([
+  test.each<{ without: (keyof Safeguards)[]; climate: Climate; what: string; hasReplicas?: boolean }>([
     { without: ['floor', 'horizon'], climate: 'mixed', what: 'watermarks do not stay behind the clock' },
     { without: ['inclusiveBound'], climate: 'coarse', what: 'updated_since is exclusive' },
     { without: ['snapshots'], climate: 'slow', what: 'pages come from lists that move' },
@@ -25,10 +25,16 @@ describe('a mirror loses changes', () => {
       climate: 'mixed',
       what: 'a fold of a single campaign that takes long is shown as it is',
     },
-  ])('when $what', { timeout: 600_000 }, async ({ without, climate }) => {
+    {
+      without: ['refusal'],
+      climate: 'mixed',
+      what: 'replicas take an insert while the one before is undecided',
+      hasReplicas: true,
+    },
+  ])('when $what', { timeout: 600_000 }, async ({ without, climate, hasReplicas = false }) => {
     const safeguards = { ...allSafeguards, ...Object.fromEntries(without.map(name => [name, false])) }
     const seeds = seedsOf({ count: worldsEach, climate })
-    const outcomes = await playWorlds(seeds, () => ({ usesIndex: false, safeguards }))
+    const outcomes = await playWorlds(seeds, () => ({ usesIndex: false, safeguards, hasReplicas }))
     const lost = withLosses(outcomes)
     console.log(
       `simulation without ${without.join(' and ')}: ${lost.length} of ${outcomes.length} seeds with losses`,
