@@ -1,8 +1,8 @@
 /**
  * `npm run bench [-- NAME ...] [--json] [--against FILE]`: figures, compared with the design's targets. NAME is ingest, api, cold, lists, keys,
- * analysts, questions, fold, rebuild, growth or kafka.
+ * analysts, questions, fold, rebuild, growth, shards or kafka.
  *
- * Without a name, the short embedded benches run. `fold` takes a minute, `questions` and `growth` some minutes, and `rebuild` about twenty, or less with a
+ * Without a name, the short embedded benches run. `fold` takes a minute, `questions`, `growth` and `shards` some minutes, and `rebuild` about twenty, or less with a
  * smaller platform (`--campaigns` and `--pledges`). `kafka` stands for three benches (kafka-ingest, kafka-freshness,
  * kafka-memory), which need Java and Maven and take minutes.
  *
@@ -32,6 +32,7 @@ import type { PlatformSize } from './platform.ts'
 import { benchQuestions } from './questions.ts'
 import { benchRebuild, rebuildSize } from './rebuild.ts'
 import { type BenchReport, reportObject, reportText } from './report.ts'
+import { benchShards } from './shards.ts'
 import { createWorkspace, type Workspace } from './workspace.ts'
 
 type Bench = (workspace: Workspace) => Promise<BenchReport>
@@ -49,6 +50,7 @@ const long: Readonly<Record<string, Bench>> = {
   questions: workspace => benchQuestions(workspace, platformSize()),
   rebuild: workspace => benchRebuild(workspace, platformSize()),
   growth: benchGrowth,
+  shards: benchShards,
 }
 const kafka: Readonly<Record<string, Bench>> = {
   'kafka-ingest': benchKafkaIngest,

@@ -1,6 +1,8 @@
 /**
  * The main job, distributed: the whole Kickstarter table as change events, with noise, through real Kafka, two
  * projectors, ClickHouse over HTTP and Redis, compared with the table's truth at both query processes and in the views.
+ *
+ * PLEDGEVIEW_TEST_SHARDS=2 runs it on a cluster of two shards.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,6 +26,8 @@ import { kickstarterTable, needs, type Requirement } from '../support/requiremen
 import type { ServiceProcess } from '../support/service-process.ts'
 import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
 
+const shards = process.env.PLEDGEVIEW_TEST_SHARDS
+
 let requirement: Requirement
 let services: LocalServices
 let deployment: Deployment
@@ -37,7 +41,7 @@ describe('the real Kickstarter table, with five percent of noise, distributed', 
   beforeAll(async () => {
     requirement = kickstarterTable.isMet ? await localServices() : kickstarterTable
     if (!requirement.isMet) return
-    services = await startLocalServices()
+    services = await startLocalServices(shards === undefined ? {} : { shards: Number(shards) })
     deployment = await deploy(services.addresses, { PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '1000000' })
     projectors = [await deployment.startProjector(), await deployment.startProjector()]
     ;({ truth, ...appended } = await appendKickstarter(deployment.command))

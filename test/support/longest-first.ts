@@ -8,13 +8,14 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
  * Add a suite here if it takes more than ten seconds, or needs software that few people have installed.
  */
 export const longSuites: readonly string[] = [
-  'test/faults/**/*.test.ts',
+  'test/faults/faults.test.ts',
   // Beside the fault suite, which needs all of a core, come suites that mostly wait.
   'test/end-to-end/limits-distributed.test.ts',
   'test/integration/**/*kafka-{group,records,cluster}.test.ts',
   'test/integration/event-log/state-topic-kafka*.test.ts',
   'test/end-to-end/kickstarter-distributed.test.ts',
   'test/end-to-end/{away-too-long,distributed-commands,commands-on-shards,any-services}.test.ts',
+  'test/faults/shards.test.ts',
   'test/end-to-end/portal-{distributed,kills}.test.ts',
   'test/end-to-end/{rebuild-*,restore}.test.ts',
   'test/end-to-end/erasure-distributed.test.ts',

@@ -16,20 +16,21 @@ export interface StampClock {
   on(tables: Tables): Tables
 }
 
+/** The text of a statement; if it is about stamps, with a clock that is ahead, or behind if `aheadMs` is negative. */
+export function withMovedClock(query: string, aheadMs: number): string {
+  // Statements of the fold read the stamp floor; `toString(now64` is the clock with which a rebuild compares stamps.
+  const isAboutStamps = query.includes('stamp_floor') || query.includes('toString(now64')
+  return isAboutStamps
+    ? query.replaceAll("now64(3, 'UTC')", `(now64(3, 'UTC') + toIntervalMillisecond(${aheadMs}))`)
+    : query
+}
+
 export function createStampClock(now: () => number = Date.now): StampClock {
   let aheadMs = 0
-  // Statements of the fold read the stamp floor; `toString(now64` is the clock with which a rebuild compares stamps.
-  const isAboutStamps = (query: string) => query.includes('stamp_floor') || query.includes('toString(now64')
-  const ahead = (statement: Statement): Statement =>
-    isAboutStamps(statement.query)
-      ? {
-          ...statement,
-          query: statement.query.replaceAll(
-            "now64(3, 'UTC')",
-            `(now64(3, 'UTC') + toIntervalMillisecond(${aheadMs}))`,
-          ),
-        }
-      : statement
+  const ahead = (statement: Statement): Statement => ({
+    ...statement,
+    query: withMovedClock(statement.query, aheadMs),
+  })
   const clock: StampClock = {
     now: () => now() + aheadMs,
     moveForward(ms) {

@@ -27,6 +27,8 @@ export interface ReadersOptions {
   keys: readonly Credentials[]
   /** Makes the choices of each reader. */
   random: (reader: number) => Random
+  /** How many times longer they pause. */
+  slowness: number
 }
 
 export interface Readers {
@@ -78,7 +80,7 @@ async function read(reader: Reader, signal: AbortSignal): Promise<void> {
     ] as const)
     // An unreadable answer is a fault, but the reader continues.
     await request(reader).catch(error => reader.client.report(String(error)))
-    await delay(pauseMs)
+    await delay(reader.slowness * pauseMs)
   }
 }
 
@@ -163,6 +165,7 @@ async function readDetail(reader: Reader): Promise<void> {
   }
 }
 
+/** Statistics agree with themselves, and count no fewer campaigns than there certainly are: a shard may be away. */
 async function readStats(reader: Reader): Promise<void> {
   const asked = await get(reader, '/stats')
   if (asked?.response.status !== 200) return
@@ -176,6 +179,9 @@ async function readStats(reader: Reader): Promise<void> {
     data.projects_live + data.projects_funded <= data.projects_total &&
     data.average_pledge === average
   if (!isReconciled) reader.client.report(`statistics do not reconcile: ${JSON.stringify(data)}`)
+  const least = reader.judge.certainlyPublic(asked.moment.readSince).length
+  if (data.projects_total < least)
+    reader.client.report(`statistics of ${data.projects_total} campaigns, and ${least} are public`)
 }
 
 /** Requests that are refused, and how: api.md and design.md, section 8. */

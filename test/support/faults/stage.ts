@@ -8,7 +8,12 @@ import { type Random, randomOf } from '../../../services/demo/random.ts'
 import { openKafkaWriter } from '../../../services/shared/event-log/kafka/writer.ts'
 import type { EventWriter } from '../../../services/shared/event-log/port.ts'
 import { openTables } from '../../../services/shared/tables/clickhouse.ts'
-import { defaultDatabases, type Tables } from '../../../services/shared/tables/port.ts'
+import {
+  type Databases,
+  defaultDatabases,
+  type Shard,
+  type Tables,
+} from '../../../services/shared/tables/port.ts'
 import { type ClickHouse, settingsFor, startClickHouse } from '../clickhouse.ts'
 import { deploy } from '../deployment.ts'
 import { activeKeys } from '../fold-records.ts'
@@ -19,7 +24,7 @@ import { keyHeaders } from '../query-app.ts'
 import type { ServiceProcess } from '../service-process.ts'
 import { type LocalServices, startLocalServices } from '../stack.ts'
 import { type ApiClient, createApiClient } from './api-client.ts'
-import { expectedProject, type TimelessProject, timeless } from './api-projects.ts'
+import { expectedWalk, type TimelessProject, timeless } from './api-projects.ts'
 import { createJudge } from './judge.ts'
 import { createKeyBook, type KeyBook } from './key-book.ts'
 import { type Mirror, startMirror } from './mirror.ts'
@@ -67,10 +72,14 @@ export interface Stage {
   readonly environment: Readonly<Record<string, string>>
   readonly queries: readonly ServiceProcess[]
   readonly apiUrls: readonly string[]
-  /** Between the projectors and ClickHouse. */
+  /** Between the projectors and ClickHouse; on a cluster, its first shard. */
   readonly proxy: TablesProxy
-  /** The tables themselves, without the proxy. */
+  /** Between the projectors and each shard. */
+  readonly proxies: readonly TablesProxy[]
+  /** The tables themselves, without the proxy. On a cluster: the whole tables. */
   readonly tables: Tables
+  /** What is folded: the tables themselves, or each shard. */
+  readonly folded: readonly Shard[]
   readonly traffic: Traffic
   readonly keys: KeyBook
   readonly client: ApiClient
@@ -83,10 +92,11 @@ export interface Stage {
   play(name: string, fault: () => Promise<Figures>): Promise<void>
   /** While this runs, the query processes may answer 500. */
   withoutClickHouse<T>(work: () => Promise<T>): Promise<T>
-  killClickHouse(): Promise<void>
+  /** Kills the server; on a cluster, that of a shard. */
+  killClickHouse(shard?: number): Promise<void>
   /** On the same directory and port. */
-  restartClickHouse(): Promise<void>
-  signalClickHouse(signal: 'SIGSTOP' | 'SIGCONT'): void
+  restartClickHouse(shard?: number): Promise<void>
+  signalClickHouse(signal: 'SIGSTOP' | 'SIGCONT', shard?: number): void
   /** Pauses the traffic until the tables and keys are what the events say. With `staysPaused`, nothing is said afterwards. */
   settled(options?: { staysPaused?: boolean }): Promise<void>
   /** The rows of all pages, from one query process. */
@@ -96,7 +106,16 @@ export interface Stage {
   stop(): Promise<void>
 }
 
-export async function openStage(seed: string): Promise<Stage> {
+export interface StageOptions {
+  /** Makes ClickHouse a cluster of this many servers. Default: one server, and no cluster. */
+  shards?: number
+  /** Settings of the processes that differ from those of the other fault suites. */
+  settings?: Readonly<Record<string, string>>
+  /** How many times slower traffic and readers are. Default: 1. */
+  slowness?: number
+}
+
+export async function openStage(seed: string, options: StageOptions = {}): Promise<Stage> {
   const closing: (() => Promise<unknown>)[] = []
   const closed = <T>(part: T, close: (part: T) => Promise<unknown>): T => {
     closing.unshift(() => close(part))
@@ -107,26 +126,47 @@ export async function openStage(seed: string): Promise<Stage> {
   }
 
   try {
-    const services = closed(await startLocalServices(), all => all.stop())
+    const services = closed(await startLocalServices(options), all => all.stop())
+    const { shards } = services
     let clickHouse: ClickHouse = services.clickHouse
-    const proxy = closed(await startTablesProxy(clickHouse.url), one => one.close())
-    const deployment = closed(await deploy(services.addresses, settings), all => all.stop())
-    const tables = closed(openTables(settingsFor(clickHouse)), all => all.close())
+    const proxies = await Promise.all(
+      (shards?.servers ?? [clickHouse]).map(async ({ url }) =>
+        closed(await startTablesProxy(url), one => one.close()),
+      ),
+    )
+    const proxy = proxies[0] as TablesProxy
+    const deployment = closed(await deploy(services.addresses, { ...settings, ...options.settings }), all =>
+      all.stop(),
+    )
+    const tables = shards?.tables ?? closed(openTables(settingsFor(clickHouse)), all => all.close())
+    const databases: Databases = shards?.databases ?? defaultDatabases
     const writer = closed(await openWriter(services.addresses.kafka), one => one.close())
     const random = (...purpose: string[]) => randomOf(seed, ...purpose)
-    const traffic = closed(createTraffic(random('traffic'), writer), one => one.stop())
+    const traffic = closed(createTraffic(random('traffic'), writer, options.slowness), one => one.stop())
     const keys = createKeyBook(deployment.environment.PLEDGEVIEW_KEY_PEPPER ?? '')
     const issued = Array.from({ length: readerAccounts * keysOfAccount }, (_, n) =>
       keys.issue(`readers-${n % readerAccounts}`),
     )
     await traffic.say(issued.map(({ event }) => event))
 
-    const behindProxy = { environment: { ...deployment.environment, PLEDGEVIEW_CLICKHOUSE_URL: proxy.url } }
+    const behindProxy = {
+      environment: {
+        ...deployment.environment,
+        PLEDGEVIEW_CLICKHOUSE_URL: proxy.url,
+        ...(shards && { PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: proxies.map(({ url }) => url).join(',') }),
+      },
+    }
+    // On a cluster every shard checks the rights of the person who asks.
+    const asReader = shards
+      ? { PLEDGEVIEW_CLICKHOUSE_USER: 'pledgeview_query', PLEDGEVIEW_CLICKHOUSE_PASSWORD: '' }
+      : {}
     const newPlace = () => closed(createPlace(behindProxy), one => one.stop())
     const places = [newPlace(), newPlace()] as const
-    const queries = await Promise.all([deployment.startQuery(), deployment.startQuery()])
+    const queries = await Promise.all([deployment.startQuery(asReader), deployment.startQuery(asReader)])
     await Promise.all(places.map(one => one.ready()))
     const apiUrls = queries.map(({ apiUrl }) => apiUrl)
+
+    const serverOf = (shard = 0): ClickHouse => shards?.servers[shard] ?? clickHouse
 
     let awaySince: number | undefined
     const absences: { from: number; to: number }[] = []
@@ -138,7 +178,7 @@ export async function openStage(seed: string): Promise<Stage> {
     const judge = createJudge(traffic)
     const credentials = issued.map(one => one.credentials)
     let walkedPages = 0
-    const common = { apiUrls, client, judge, keys: credentials }
+    const common = { apiUrls, client, judge, keys: credentials, slowness: options.slowness ?? 1 }
 
     async function settled({ staysPaused = false } = {}): Promise<void> {
       await traffic.pause()
@@ -146,8 +186,8 @@ export async function openStage(seed: string): Promise<Stage> {
         const expected = expectedReading(readModelOf(traffic.events()))
         await vi.waitFor(
           async () => {
-            expect(await readViews(tables, defaultDatabases)).toEqual(expected)
-            expect(await activeKeys(tables, defaultDatabases)).toEqual(keys.active())
+            expect(await readViews(tables, databases)).toEqual(expected)
+            expect(await activeKeys(tables, databases)).toEqual(keys.active())
           },
           { timeout: settledMsMax, interval: 200 },
         )
@@ -180,7 +220,9 @@ export async function openStage(seed: string): Promise<Stage> {
       queries,
       apiUrls,
       proxy,
+      proxies,
       tables,
+      folded: shards?.shards ?? [{ tables, databases }],
       traffic,
       keys,
       client,
@@ -219,14 +261,15 @@ export async function openStage(seed: string): Promise<Stage> {
         }
       },
 
-      killClickHouse: () => clickHouse.kill(),
-      async restartClickHouse() {
+      killClickHouse: async shard => serverOf(shard).kill(),
+      async restartClickHouse(shard = 0) {
+        if (shards) return shards.restart(shard)
         const { directory, url } = services.clickHouse
         clickHouse = closed(await startClickHouse({ directory, httpPort: Number(new URL(url).port) }), one =>
           one.stop(),
         )
       },
-      signalClickHouse: signal => clickHouse.signal(signal),
+      signalClickHouse: (signal, shard) => serverOf(shard).signal(signal),
 
       async walk(apiUrl) {
         const rows: TimelessProject[] = []
@@ -241,19 +284,7 @@ export async function openStage(seed: string): Promise<Stage> {
         }
       },
 
-      expectedWalk: () => {
-        const readings = [...readModelOf(traffic.events()).campaigns.values()].map(expectedProject)
-        const launched = (at: string | null) => at ?? ''
-        return readings.toSorted((a, b) =>
-          launched(a.launch_date) === launched(b.launch_date)
-            ? a.id < b.id
-              ? -1
-              : 1
-            : launched(a.launch_date) > launched(b.launch_date)
-              ? -1
-              : 1,
-        )
-      },
+      expectedWalk: () => expectedWalk(traffic.events()),
     }
   } catch (cause) {
     await stop()

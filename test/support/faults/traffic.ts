@@ -46,7 +46,7 @@ const retryMs = 250
 const poisonHeaders = Object.fromEntries(['toString', '__proto__'].map(name => [name, Buffer.from(name)]))
 
 /** Sends again what an unavailable log did not accept, until it does. */
-export function createTraffic(random: Random, writer: EventWriter): Traffic {
+export function createTraffic(random: Random, writer: EventWriter, slowness = 1): Traffic {
   const histories = new Map<string, CampaignHistory>()
   const said = new Map<string, number>()
   const events: ChangeEvent[] = []
@@ -138,7 +138,7 @@ export function createTraffic(random: Random, writer: EventWriter): Traffic {
       if (stopping.signal.aborted) return
       portion = sayPortion()
       await portion
-      await delay(portionMs)
+      await delay(slowness * portionMs)
     }
   }
 

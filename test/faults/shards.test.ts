@@ -1,0 +1,48 @@
+/**
+ * Faults of one shard of a cluster, on real servers, with traffic running and readers asking all the time. While a shard is
+ * away, an answer is whole, or comes from the cache, or is an error: nothing is ever left out, and no total is smaller. After each
+ * fault the tables say what the events said, and a poller has missed nothing.
+ *
+ * PLEDGEVIEW_TEST_SEED repeats the events. The exact timing depends on the machine.
+ */
+import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
+import { openStage, type Stage } from '../support/faults/stage.ts'
+import { needs, type Requirement } from '../support/requirements.ts'
+import { localServices } from '../support/stack.ts'
+import { describeTheEnd } from './at-the-end.ts'
+import { killProjectors } from './projector-faults.ts'
+import { cutShardOff, killShards, stopShard, turnClockBack } from './shard-faults.ts'
+
+const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
+// On a busy machine each step takes several times as long.
+const testMsMax = 900_000
+// A fold statement on a shard also reads what the other shards have of the batch log, and has half of this time.
+const settings = { PLEDGEVIEW_COMMIT_HORIZON_MS: '8000' }
+
+describe(`two projectors and two query services on two shards, seed ${seed}`, { timeout: testMsMax }, () => {
+  let requirement: Requirement
+  let stage: Stage
+
+  beforeAll(async () => {
+    requirement = await localServices()
+    if (requirement.isMet) stage = await openStage(seed, { shards: 2, settings, slowness: 4 })
+  }, testMsMax)
+  beforeEach(context => needs(context, requirement))
+  afterAll(() => stage?.stop(), testMsMax)
+
+  test('continue after each shard was killed, and never show less than there is', () =>
+    stage.play('shards killed', () => killShards(stage)))
+
+  test('wait for a shard that is silent', () => stage.play('shard stopped', () => stopShard(stage)))
+
+  test('do not take a shard that is cut off for an empty one', () =>
+    stage.play('shard cut off', () => cutShardOff(stage)))
+
+  test('hide no change from a poller when the clock of one shard is behind, and then right again', () =>
+    stage.play('clock of a shard', () => turnClockBack(stage)))
+
+  test('lose nothing when projectors are killed at any moment', () =>
+    stage.play('kill -9 of projectors', () => killProjectors(stage, { whileOpening: 0, atWork: 2 })))
+
+  describeTheEnd(() => (requirement.isMet ? stage : undefined), testMsMax)
+})
