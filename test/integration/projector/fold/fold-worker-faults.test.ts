@@ -68,7 +68,7 @@ describe('a fold with faults', () => {
         await model.drop(own)
       }),
       // A busy machine tries fewer cases. That is not a failure.
-      { numRuns: 5, interruptAfterTimeLimit: 20_000 },
+      { numRuns: 5, interruptAfterTimeLimit: 60_000 },
     )
   })
 })
