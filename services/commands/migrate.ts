@@ -8,7 +8,7 @@ import { createLogger } from '../shared/ops/logger.ts'
 import { checkParts } from '../shared/tables/broken-parts.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
 import { migrate } from '../shared/tables/migrate.ts'
-import { createRoles } from '../shared/tables/roles.ts'
+import { createRoles, withDefiner } from '../shared/tables/roles.ts'
 import {
   type Command,
   dataDirOption,
@@ -78,7 +78,7 @@ async function migrateDistributed(config: Config): Promise<Done> {
   const tables = openTables(serverSettings(config))
   try {
     const { databases, options } = definitionsOf(config)
-    const applied = await migrate(tables, databases, options)
+    const applied = await migrate(tables, databases, await withDefiner(tables, databases, options))
     const { refused } = await createRoles(tables, databases, options)
     await checkParts(tables, databases)
     return { applied, topics, roles_refused: refused ?? null }

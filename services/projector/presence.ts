@@ -1,6 +1,7 @@
 /**
  * Notes that the partitions of this projector were read to their end, so that a later start knows how long the projectors
- * were away (absence.ts), and what the tables have (recorded-positions.ts). A steady stream never stands at its end, so the end of some moment counts, once it is reached.
+ * were away (absence.ts), and what the tables have (recorded-positions.ts). A steady stream never stands at its end, so the end of
+ * some moment counts, once it is reached.
  */
 import type { PartitionLag } from '../shared/event-log/port.ts'
 import type { ProjectorNote } from './projector-log.ts'

@@ -10,7 +10,7 @@
  * a partition without a claim is one that the tables have nothing of, whatever rows they have. So a kill, or a projector that joins
  * later, finds the same answer as the first start.
  *
- * It never refuses. It goes back a day further than the tables' last position (`marginHours`), because a backup copies one
+ * It goes back a day further than the tables' last position (`marginHours`), because a backup copies one
  * table after the other: the batch log in it may be newer than the ledgers and the read tables.
  *
  * What it does not see (a group that was never used is right then, deploy/README.md): a restore under running projectors; a backup
@@ -55,8 +55,8 @@ const dayHours = 24
 const batchDays = 31
 
 /**
- * `group`: the consumer group that commits the positions. It changes nothing. Throws `TablesError`. No statement reads the batch log of
- * more than a day, and each returns one row for a partition.
+ * `group`: the consumer group that commits the positions. It changes nothing. Throws `TablesError`. Each statement returns
+ * one row for a partition, with what the batch log has of at most a day.
  */
 export function findBehindIn(tables: Pick<Tables, 'rows'>, databases: Databases, group: string): FindBehind {
   const source = { databases, group }

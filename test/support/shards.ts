@@ -11,7 +11,7 @@ import { countsClusterOf } from '../../services/shared/tables/cluster-views.ts'
 import { type MigrateOptions, migrate } from '../../services/shared/tables/migrate.ts'
 import { type Databases, defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
 import { distributedDatabases, replicatedSettings } from '../../services/shared/tables/replicated.ts'
-import { definerUser, readRole, secureViews } from '../../services/shared/tables/roles.ts'
+import { definerUser, readRole, secureViews, withDefiner } from '../../services/shared/tables/roles.ts'
 import { openShards } from '../../services/shared/tables/shards.ts'
 import { type ClickHouse, settingsFor, startClickHouse } from './clickhouse.ts'
 import { startProxy, type TcpProxy } from './kafka/proxy.ts'
@@ -142,7 +142,7 @@ export async function startShards(
 /** What `migrate` does on a cluster, on one of its servers. */
 async function migrateServer(tables: Tables): Promise<void> {
   const own: Tables = { ...tables, run: statement => tables.run({ query: onOneServer(statement.query) }) }
-  await migrate(own, defaultDatabases, cluster)
+  await migrate(own, defaultDatabases, await withDefiner(own, defaultDatabases, cluster))
   await secureViews(own, defaultDatabases, cluster)
 }
 

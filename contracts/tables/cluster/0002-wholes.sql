@@ -24,7 +24,7 @@ SELECT
     toFloat64(sum(sums.total_raised)) AS raised,
     sum(sums.total_pledges) AS total_pledges,
     least(counted.1, total_pledges) AS total_backers,
-    (SELECT total_creators FROM ${views}_parts.creators) AS total_creators,
+    least((SELECT total_creators FROM ${views}_parts.creators), projects_total) AS total_creators,
     sum(sums.projects_total) AS projects_total,
     sum(sums.projects_live) AS projects_live,
     sum(sums.projects_funded) AS projects_funded,

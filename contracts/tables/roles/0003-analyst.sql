@@ -21,6 +21,7 @@ SETTINGS
     os_threads_nice_value_query = 19 CONST,
     use_concurrency_control = 1 CONST,
     workload = 'analyst' CONST,
+    skip_unavailable_shards = 0 CONST,
     allow_ddl = 0 CONST,
     allow_introspection_functions = 0 CONST;
 

@@ -44,7 +44,7 @@ export function inRange({ from, to }: BatchRange): Condition {
   }
 }
 
-// A projector with fewer batches is read in the time that a term costs.
+// A run of a projector with fewer batches is read in the time that a term costs.
 const termBatchesMin = 20_000
 const termsMax = 50
 

@@ -8,7 +8,7 @@
  * them, and nothing bounds the time until then. A restamp that does not see such rows would leave them under their old
  * stamps for ever, because later folds find them as they should be. But ClickHouse (26.2 and later) refuses every insert into a
  * table with an undecided part, even an insert without rows. So one without rows comes before each restamp (until-decided.sql).
- * When it succeeds, everything that was written before is visible, or never will be. The restamp could not be its own proof:
+ * When it succeeds, everything that an ended statement wrote before is visible, or never will be. The restamp could not be its own proof:
  * it reads first, and is refused, or not, after that.
  */
 import { openDay } from './day-close.ts'

@@ -2,6 +2,9 @@
  * Whether ClickHouse still runs statements of fold workers. A statement is cancelled after its time, but the end of an insert,
  * when its rows go to the disk, cannot be cancelled. On a slow disk it may take longer than the commit horizon. So time alone
  * does not tell that a statement has ended.
+ *
+ * On replicas, only the one that answers is asked. A statement that still runs on another replica, beyond the commit horizon, is not
+ * seen. deploy/README.md (Scaling) says what that means.
  */
 import { type Databases, type Tables, TablesError } from '../../shared/tables/port.ts'
 import { StillRuns, untilNoneRuns, type WaitOptions } from '../../shared/tables/running-statements.ts'

@@ -98,10 +98,13 @@ const readsOfWhole = [
 ] as const
 
 /**
- * The statements that create the views of a cluster, in order. They still contain `${model}` and `${views}`. Throws if it is
- * not defined how the shards' rows of a view are joined.
+ * The statements that create the views of a cluster, in order. They still contain `${model}` and `${views}`. `definer`: as whom
+ * those of a shard read; default: as the user who runs the statements. Throws if it is not defined how the shards' rows of a view
+ * are joined.
  */
-export function clusterViews(statements: ViewStatements, cluster: string): string[] {
+export function clusterViews(statements: ViewStatements, cluster: string, definer?: string): string[] {
+  const asDefiner =
+    definer === undefined ? 'SQL SECURITY DEFINER' : `DEFINER = ${definer} SQL SECURITY DEFINER`
   const single = lastOfEach(statements.migrations)
   const added = lastOfEach(statements.parts)
   const shards = [...single.map(onShard), ...added]
@@ -110,10 +113,10 @@ export function clusterViews(statements: ViewStatements, cluster: string): strin
     ...single.filter(({ name }) => daysOfWhole.includes(tableOf(name))).map(withReadsOfWhole),
   ]
   return [
-    ...shards.map(view => viewStatement(view, 'DEFINER', cluster)),
+    ...shards.map(view => viewStatement(view, asDefiner, cluster)),
     ...shards.flatMap(view => joinedTable(view, cluster)),
-    ...lastOfEach(statements.people).map(view => viewStatement(view, 'DEFINER', cluster)),
-    ...wholes.map(view => viewStatement(withHeadOf(view, single), 'INVOKER', cluster)),
+    ...lastOfEach(statements.people).map(view => viewStatement(view, asDefiner, cluster)),
+    ...wholes.map(view => viewStatement(withHeadOf(view, single), 'SQL SECURITY INVOKER', cluster)),
   ]
 }
 
@@ -156,7 +159,7 @@ function withHeadOf(view: View, single: readonly View[]): View {
 
 function viewStatement({ name, columns, select, comment }: View, security: string, cluster: string): string {
   return `CREATE OR REPLACE VIEW ${name} ON CLUSTER '${cluster}'${columns}
-SQL SECURITY ${security}
+${security}
 AS ${select}${comment}`
 }
 

@@ -15,6 +15,8 @@ export interface SqlFile {
 export interface MigrateOptions {
   /** Makes the tables replicated and sharded, on every server of a cluster. This cannot be changed later. */
   replicated?: Replicated | undefined
+  /** As whom the views of a cluster read. Default: as the user who runs this. */
+  viewsDefiner?: string | undefined
 }
 
 const directory = new URL('../../../contracts/tables/', import.meta.url)
@@ -117,11 +119,15 @@ export function readMigrations(databases: Databases, options: MigrateOptions = {
 }
 
 /** The statements that create the views of a cluster, with the names of the databases filled in. On one server: none. */
-export function readClusterViews(databases: Databases, { replicated }: MigrateOptions): string[] {
+export function readClusterViews(
+  databases: Databases,
+  { replicated, viewsDefiner }: MigrateOptions,
+): string[] {
   if (!replicated) return []
   const [parts = [], wholes = [], people = []] = readStatements(clusterDirectory).map(file => file.statements)
   const migrations = readStatements(directory).flatMap(({ statements }) => statements)
-  return clusterViews({ migrations, parts, wholes, people }, replicated.cluster).map(statement =>
+  const all = { migrations, parts, wholes, people }
+  return clusterViews(all, replicated.cluster, viewsDefiner).map(statement =>
     nameDatabases(statement, databases),
   )
 }

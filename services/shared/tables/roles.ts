@@ -49,6 +49,19 @@ export async function createRoles(
   }
 }
 
+/**
+ * The options with which `migrate` makes the views of a cluster. If the definer can be used already, they read as the definer from
+ * the start. Otherwise they would read with all rights, and with settings that a query may choose, until `secureViews`.
+ */
+export async function withDefiner(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  options: MigrateOptions,
+): Promise<MigrateOptions> {
+  const isUsable = options.replicated !== undefined && (await hasDefiner(tables, databases, options))
+  return isUsable ? { ...options, viewsDefiner: definerUser } : options
+}
+
 /** Makes the views read as the definer. The definer must exist. */
 export async function secureViews(
   tables: Tables,
@@ -100,7 +113,11 @@ export function readRole(name: string, databases: Databases, options: MigrateOpt
 }
 
 /** Whether the views can read as the definer. They would fail if it may not read what they need. */
-async function hasDefiner(tables: Tables, databases: Databases, options: MigrateOptions): Promise<boolean> {
+async function hasDefiner(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  options: MigrateOptions,
+): Promise<boolean> {
   try {
     const granted = await tables.rows<{ database: string | null; table: string | null }>({
       query: `SELECT database, table FROM system.grants

@@ -2,7 +2,8 @@
  * The shards of a cluster, each at a URL that leads only to its replicas. One fold worker works on each shard.
  *
  * If two fold workers worked on one shard and none on another, the other's campaigns would never be folded, without
- * any error. So the URLs are compared with the cluster before anything is folded.
+ * any error. So the URLs are compared with the cluster before anything is folded. And replicas need a version of ClickHouse
+ * that refuses inserts while an earlier one is undecided: on others, consumers of the API would miss changes.
  */
 import { openTables, type TablesSettings } from './clickhouse.ts'
 import type { Databases, Shard } from './port.ts'
@@ -11,6 +12,14 @@ import type { Databases, Shard } from './port.ts'
 export class ShardsDiffer extends Error {
   override name = 'ShardsDiffer'
 }
+
+/** The version of ClickHouse is too old for replicas. */
+export class VersionTooOld extends Error {
+  override name = 'VersionTooOld'
+}
+
+// fold-leadership.ts says what it relies on.
+const replicasSince = [26, 2] as const
 
 export interface Shards {
   shards: readonly Shard[]
@@ -28,18 +37,23 @@ export function openShards(settings: TablesSettings, urls: readonly string[], da
   }
 }
 
-/** Throws `ShardsDiffer` if the URLs do not lead to each shard once, or the error of ClickHouse. */
+/**
+ * Throws `ShardsDiffer` if the URLs do not lead to each shard once, `VersionTooOld` if the cluster has replicas on a version that
+ * is too old for them, or the error of ClickHouse.
+ */
 export async function checkShards({ shards }: Shards, cluster: string): Promise<void> {
   const found = await Promise.all(
     shards.map(async ({ tables }) => {
-      const [row] = await tables.rows<{ shard: string; shards: number }>({
-        query: `SELECT getMacro('shard') AS shard,
-                  (SELECT uniqExact(shard_num) FROM system.clusters WHERE cluster = {cluster:String}) AS shards`,
+      const [row] = await tables.rows<ServerOfShard>({
+        query: `SELECT getMacro('shard') AS shard, version() AS version, found.1 AS shards, found.2 AS replicas
+                FROM (SELECT (uniqExact(shard_num), max(replica_num)) AS found
+                      FROM system.clusters WHERE cluster = {cluster:String})`,
         query_params: { cluster },
       })
-      return row ?? { shard: '', shards: 0 }
+      return row ?? { shard: '', version: '', shards: 0, replicas: 0 }
     }),
   )
+  for (const server of found) checkVersion(server)
   for (const { shards: known } of found) {
     if (known === shards.length) continue
     throw new ShardsDiffer(`the cluster ${cluster} has ${known} shards, and ${shards.length} URLs are given`)
@@ -48,4 +62,27 @@ export async function checkShards({ shards }: Shards, cluster: string): Promise<
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice !== undefined)
     throw new ShardsDiffer(`two URLs lead to the shard ${twice} of the cluster ${cluster}`)
+}
+
+interface ServerOfShard {
+  shard: string
+  /** As `26.7.2.1`. */
+  version: string
+  shards: number
+  /** Of the shard that has most. */
+  replicas: number
+}
+
+/** Throws `VersionTooOld` if there are replicas, and the version is too old for them. */
+export function checkVersion({
+  shard,
+  version,
+  replicas,
+}: Pick<ServerOfShard, 'shard' | 'version' | 'replicas'>): void {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  const [majorMin, minorMin] = replicasSince
+  if (replicas < 2 || major > majorMin || (major === majorMin && minor >= minorMin)) return
+  throw new VersionTooOld(
+    `the shard ${shard} has ClickHouse ${version}, but replicas need ${replicasSince.join('.')} or later`,
+  )
 }

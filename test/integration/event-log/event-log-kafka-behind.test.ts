@@ -102,6 +102,8 @@ describeKafka('a group that is ahead of its owner', ({ address, openWriter }) =>
 
   test('goes on where it is, if the owner has as much', async () => {
     const reader = await open()
+    const held = (await reader.lag()).find(at => at.topic === 'pledges' && at.partition === partition)
+    expect(held).toMatchObject({ committed: 100, end: 100 })
     expect(
       (await reader.poll({ ...generous, waitMsMax: 500 }, new AbortController().signal)).records,
     ).toEqual([])

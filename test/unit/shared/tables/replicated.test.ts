@@ -107,6 +107,14 @@ describe('on a cluster', () => {
     expect(statements.filter(text => /pledgeview_all\.fold_/.test(text))).toEqual([])
   })
 
+  test('once there is a definer, no view ever reads with the rights and settings of whom asks or migrates', () => {
+    const made = readClusterViews(databases, { replicated, viewsDefiner: 'pledgeview_definer' })
+    const readAs = made.flatMap(
+      statement => /(?:DEFINER = (\w+) )?SQL SECURITY (\w+)/.exec(statement)?.slice(1, 3).join(' ') ?? [],
+    )
+    expect(new Set(readAs)).toEqual(new Set(['pledgeview_definer DEFINER', ' INVOKER']))
+  })
+
   test('every server knows which migrations ran', () => {
     const replicatedMigrations = replicatedForms(
       'CREATE TABLE IF NOT EXISTS ${model}.migrations (n UInt8)\nENGINE = MergeTree\nORDER BY n',
