@@ -168,7 +168,11 @@ describe('an erasure request, distributed', () => {
       async () => expect(await topicsWith()).toEqual(['campaigns', 'pledges', 'accounts', 'rejects']),
       soon,
     )
-    expect(filesWith(services?.clickHouse.directory ?? '', [name])).not.toEqual([])
+    // A merge replaces files while they are read.
+    await vi.waitFor(
+      () => expect(filesWith(services?.clickHouse.directory ?? '', [name])).not.toEqual([]),
+      soon,
+    )
     await vi.waitFor(async () => {
       await detail('slug-kept')
       expect(await redisKeysWith()).not.toEqual([])
