@@ -37,12 +37,26 @@ export async function foldPlatform(
 
 /**
  * Folds what there is every second until the process ends, as the projector does. So the watermark of lists moves on: if it
- * stood still, each refresh of a list index would find the changes of the last fold again.
+ * stood still, each refresh of a list index would find the changes of the last fold again. Resolves once lists have all changes
+ * so far: in a platform that grew over time, they were not all made a few seconds ago. Throws if that takes too long.
  */
 export async function keepFolding(tables: Tables, databases: Databases): Promise<void> {
   const worker = openPlatformFoldWorker(tables, databases)
   await worker.acquireLeadership()
   setInterval(() => worker.fold().catch(() => undefined), foldMs).unref()
+  const { PLEDGEVIEW_COMMIT_HORIZON_MS: horizonMs } = readConfig({})
+  const deadline = performance.now() + mergeMsMax
+  for (let isPassed = false; !isPassed; ) {
+    if (performance.now() > deadline) throw new Error('the watermark has not passed the last change')
+    await delay(200)
+    const [row] = await tables.rows<{ is_passed: number }>({
+      query: `SELECT toUInt8((SELECT reached FROM ${databases.model}.watermark) > changed
+                AND now64(3, 'UTC') - toIntervalMillisecond({horizon_ms:UInt32}) > changed) AS is_passed
+              FROM (SELECT max(updated_at) AS changed FROM ${databases.model}.campaigns)`,
+      query_params: { horizon_ms: horizonMs },
+    })
+    isPassed = row?.is_passed === 1
+  }
 }
 
 /** A fold worker with the projector's defaults. No other process folds these tables. */
