@@ -13,6 +13,7 @@ import {
   registerSchemas,
 } from '../../services/shared/schema-registry/schema-registry.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
+import { outputOf, type StatusOutput, whenFolded } from '../support/deployment-status.ts'
 import { startFakeSchemaRegistry } from '../support/fake-schema-registry.ts'
 import { filesWith, tablesWith, tablesWithOldParts } from '../support/find-texts.ts'
 import { silent } from '../support/kafka/topics.ts'
@@ -37,14 +38,6 @@ vi.setConfig({ testTimeout: 600_000, hookTimeout: 300_000 })
 const campaigns = 20
 const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
 const ids = Array.from({ length: campaigns }, (_, index) => `c${index}`)
-
-interface StatusOutput {
-  clickhouse: { ok: boolean; detail: string }
-  fold: { pending_batches: number; set_aside: { is_behind: boolean }[] }
-  tables: { public_campaigns: number; known_pledges: number; active_keys: number }
-  projector: { lag: { committed: number; end: number }[] }
-  rejects: { total: number }
-}
 
 describe('the commands on two shards', () => {
   let requirement: Requirement
@@ -100,25 +93,8 @@ describe('the commands on two shards', () => {
     expect(code, stderr).toBe(0)
   }
 
-  async function json<T>(...args: string[]): Promise<T> {
-    const { code, stdout, stderr } = await deployment.command([...args, '--json'])
-    expect(code, stderr).toBe(0)
-    return JSON.parse(stdout) as T
-  }
-
-  /** Resolves with the status for which everything that is in the log is folded. */
-  const drained = () =>
-    vi.waitFor(async () => {
-      const status = await json<StatusOutput>('status')
-      const waiting = status.projector.lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
-      const { pending_batches, set_aside } = status.fold
-      expect({ waiting, pending_batches, behind: set_aside.filter(one => one.is_behind) }).toEqual({
-        waiting: 0,
-        pending_batches: 0,
-        behind: [],
-      })
-      return status
-    }, soon)
+  const json = <T>(...args: string[]) => outputOf<T>(deployment, args)
+  const drained = () => whenFolded(deployment, soon)
 
   /** The campaigns of each shard. */
   async function ofShards(): Promise<string[][]> {

@@ -13,6 +13,7 @@ import {
   registerSchemas,
 } from '../../services/shared/schema-registry/schema-registry.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
+import { outputOf, type StatusOutput, whenFolded } from '../support/deployment-status.ts'
 import { startFakeSchemaRegistry } from '../support/fake-schema-registry.ts'
 import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
 import { readTopic, silent } from '../support/kafka/topics.ts'
@@ -21,13 +22,6 @@ import { needs, type Requirement } from '../support/requirements.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../support/sample-events.ts'
 import { makeDataDirectory, type ServiceProcess } from '../support/service-process.ts'
 import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
-
-interface StatusOutput {
-  projector: { members: number; lag: { committed: number; end: number }[] }
-  fold: { pending_batches: number; set_aside: { is_behind: boolean }[] }
-  tables: { public_campaigns: number; known_pledges: number; active_keys: number }
-  rejects: { total: number }
-}
 
 const events = [
   campaignEvent({ campaign_id: 'c1', slug: 'lanterns', status: 'LIVE' }),
@@ -46,25 +40,8 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
   let deployment: Deployment
   let projector: ServiceProcess | undefined
 
-  async function json<T>(...args: string[]): Promise<T> {
-    const { code, stdout, stderr } = await deployment.command([...args, '--json'])
-    expect(code, stderr).toBe(0)
-    return JSON.parse(stdout) as T
-  }
-
-  /** Awaits a status for which everything that is in the log is folded. */
-  const drained = () =>
-    vi.waitFor(async () => {
-      const status = await json<StatusOutput>('status')
-      const waiting = status.projector.lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
-      const behind = status.fold.set_aside.filter(one => one.is_behind)
-      expect({ waiting, toFold: status.fold.pending_batches, behind }).toEqual({
-        waiting: 0,
-        toFold: 0,
-        behind: [],
-      })
-      return status
-    }, soon)
+  const json = <T>(...args: string[]) => outputOf<T>(deployment, args)
+  const drained = () => whenFolded(deployment, soon)
 
   beforeAll(async () => {
     requirement = await localServices()

@@ -1,0 +1,37 @@
+/** What the commands of a deployment say, as JSON. */
+import { expect, vi } from 'vitest'
+import type { Deployment } from './deployment.ts'
+
+/** What tests read of the output of `status --json`. */
+export interface StatusOutput {
+  clickhouse: { ok: boolean; detail: string }
+  fold: { pending_batches: number; set_aside: { is_behind: boolean }[] }
+  tables: { public_campaigns: number; known_pledges: number; active_keys: number }
+  projector: { members: number; lag: { committed: number; end: number }[] }
+  rejects: { total: number }
+}
+
+/** The output of a command, which must succeed. */
+export async function outputOf<T>(deployment: Deployment, args: readonly string[]): Promise<T> {
+  const { code, stdout, stderr } = await deployment.command([...args, '--json'])
+  expect(code, stderr).toBe(0)
+  return JSON.parse(stdout) as T
+}
+
+/** Resolves with the status for which everything that is in the log is folded. */
+export function whenFolded(
+  deployment: Deployment,
+  wait: { timeout: number; interval: number },
+): Promise<StatusOutput> {
+  return vi.waitFor(async () => {
+    const status = await outputOf<StatusOutput>(deployment, ['status'])
+    const waiting = status.projector.lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
+    const { pending_batches, set_aside } = status.fold
+    expect({ waiting, pending_batches, behind: set_aside.filter(one => one.is_behind) }).toEqual({
+      waiting: 0,
+      pending_batches: 0,
+      behind: [],
+    })
+    return status
+  }, wait)
+}
