@@ -97,8 +97,8 @@ export async function noteBeginning(
 }
 
 /**
- * Where an earlier version was, unless its batch log says that the tables have less. It forgets a quiet partition after 30 days, so
- * what it does not know, or will soon forget, is noted. New tables have nothing. Pure.
+ * How far an earlier version of the program had read, as far as the tables have it. The batch log keeps a partition's position for 30
+ * days after its last event. So a position that the log does not have, or will soon lose, is noted. New tables have nothing. Pure.
  */
 export function believedOf(
   committed: ReadonlyMap<string, number>,

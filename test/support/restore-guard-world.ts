@@ -64,7 +64,7 @@ interface Partition {
   /** Where new tables began. */
   first: number
   committed: number | undefined
-  /** Where its projector is, and what that has committed or begun with. */
+  /** How far its projector has read. */
   read: number
   held: number
   others: number
