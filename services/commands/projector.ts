@@ -26,8 +26,8 @@ export const projectorCommand: Command = {
         config,
         logger,
         signal,
-        afterExpiredPause: (tables, databases) =>
-          completeSwap(tables, databases, { monotonicMs: () => performance.now(), sleep }),
+        afterExpiredPause: ({ tables, databases }, place) =>
+          completeSwap(tables, databases, { monotonicMs: () => performance.now(), sleep, ...place }),
         rebuild: rebuildUnderWay,
         onReady: ({ opsUrl }) => io.stdout.write(`The projector runs (ops: ${opsUrl})\n`),
       }),

@@ -35,18 +35,16 @@ export interface Compaction {
   topics: TopicCompaction[]
 }
 
-/** `isCluster`: the tables are on a ClickHouse cluster, which cannot be rebuilt in place. */
 export interface AbsenceSettings {
   tables: Tables
   databases: Databases
   retentionMsMin: number
-  isCluster: boolean
 }
 
 /** Reads the settings of the topics. Throws `AwayTooLong` if deletions may be lost. */
 export async function checkAbsence(
   inspector: Pick<KafkaInspector, 'group' | 'compaction'>,
-  { tables, databases, retentionMsMin, isCluster }: AbsenceSettings,
+  { tables, databases, retentionMsMin }: AbsenceSettings,
 ): Promise<Compaction> {
   const topics = await inspector.compaction()
   // The lag comes first. What is appended meanwhile is not older than the presence.
@@ -55,24 +53,15 @@ export async function checkAbsence(
   const faults = absenceFaults({ lag, topics, last })
   const warnings = compactionWarnings(topics, retentionMsMin)
   if (faults.length === 0) return { warnings, topics }
-  if (last.isNoted) throw new AwayTooLong(`${faults.join('\n')}\n${risk} ${wayOn(isCluster)}`)
+  if (last.isNoted) throw new AwayTooLong(`${faults.join('\n')}\n${risk} ${wayOn}`)
   return { warnings: [...warnings, ...faults.map(unsure)], topics }
 }
 
 const risk = 'Deletions from that time may be gone from the log, so the tables may show what was deleted.'
 
-function wayOn(isCluster: boolean): string {
-  if (isCluster) {
-    return (
-      'A ClickHouse cluster cannot be rebuilt in place: replay the log into another cluster, and then point the query ' +
-      'processes to it (deploy/README.md, "Rebuild, distributed")'
-    )
-  }
-  return (
-    'Run pledgeview rebuild without --from-file, and then start again. If the rebuild names campaigns, pledges or keys that ' +
-    'only the live tables have, they were deleted meanwhile: run it with --accept-loss'
-  )
-}
+const wayOn =
+  'Run pledgeview rebuild without --from-file, and then start again. If the rebuild names campaigns, pledges or keys that ' +
+  'only the live tables have, they were deleted meanwhile: run it with --accept-loss'
 
 function unsure(fault: string): string {
   return (

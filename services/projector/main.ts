@@ -23,7 +23,13 @@ import { retry } from '../shared/retry.ts'
 import { checkParts, partsCheck } from '../shared/tables/broken-parts.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
 import { heldBackerHash, holdCommitHorizon, holdTablesIdentity } from '../shared/tables/identity.ts'
-import { type Databases, type Statement, type Tables, TablesError } from '../shared/tables/port.ts'
+import {
+  type Databases,
+  type Shard,
+  type Statement,
+  type Tables,
+  TablesError,
+} from '../shared/tables/port.ts'
 import { type Compaction, checkAbsence } from './absence.ts'
 import type { RebuildUnderWay } from './gauges.ts'
 import { backerHasher } from './ingest/backer-hash.ts'
@@ -36,8 +42,8 @@ export interface ProcessDependencies {
   logger: Logger
   /** Ends the process cleanly. */
   signal: AbortSignal
-  /** Runs whenever this process takes the fold over: a rebuild may have died in the middle of the swap. */
-  afterExpiredPause: (tables: Tables, databases: Databases) => Promise<void>
+  /** Runs whenever this process takes the fold of a shard over: a rebuild may have died in the middle of the swap. */
+  afterExpiredPause: (shard: Shard, place: { isShard: boolean }) => Promise<void>
   /** The rebuild that is under way, for the metrics. Default: none ever is. */
   rebuild?: (tables: Tables, databases: Databases) => Promise<RebuildUnderWay | undefined>
   onReady: (urls: { opsUrl: string }) => void
@@ -97,8 +103,7 @@ export async function runProjectorProcess({
     presenceMs: presenceMsOf(compaction),
     // A fold of the worker before this one may run for half its horizon. After a whole horizon it has certainly ended.
     settleMs,
-    // A cluster is not rebuilt in place, so there is nothing to repair.
-    ...(!shards && { afterExpiredPause: () => afterExpiredPause(tables, databases) }),
+    afterExpiredPause: shard => afterExpiredPause(shard, { isShard: shards !== undefined }),
     ...(rebuild && { rebuild: () => rebuild(tables, databases) }),
     metrics,
     logger,
@@ -202,9 +207,8 @@ async function compactionOf({
   const inspector = await openKafkaInspector(readerSettings(config), { logger, findBehind })
   try {
     const retentionMsMin = config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS
-    const isCluster = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER !== undefined
     const compaction = await retry(
-      () => checkAbsence(inspector, { tables, databases, retentionMsMin, isCluster }),
+      () => checkAbsence(inspector, { tables, databases, retentionMsMin }),
       {
         isRetryable: error => isOutage(error) || (error instanceof TablesError && error.retryable),
         msMax: config.PLEDGEVIEW_RETRY_MS_MAX,

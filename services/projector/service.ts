@@ -51,7 +51,7 @@ export interface ProjectorServiceDependencies {
   settleMs: number
   /** See `EpochDependencies`. */
   respectsPause?: (holder: string) => boolean
-  afterExpiredPause?: () => Promise<void>
+  afterExpiredPause?: (shard: Shard) => Promise<void>
   /** The rebuild that is under way, for the metrics. Default: none ever is. */
   rebuild?: () => Promise<RebuildUnderWay | undefined>
   metrics: Metrics

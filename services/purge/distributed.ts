@@ -38,23 +38,20 @@ export async function purgeDistributed(purge: DistributedPurge): Promise<PurgeRe
   const startedAt = new Date(now()).toISOString()
   const tables = openTables(serverSettings(config))
   const cluster = await shardsOf(config)
-  const single: Shard = { tables, databases: databasesOf(config) }
-  const shards = cluster?.shards ?? [single]
+  const whole: Shard = { tables, databases: databasesOf(config) }
+  const shards = cluster?.shards ?? [whole]
   try {
     if (!isDry) await untilProjected(purge, shards, tables)
     const copies: PurgedCopy[] = await purgeTopics(purge)
     for (const [index, shard] of shards.entries()) {
       copies.push(...(await purgeTables(shard, purge, cluster ? `shard ${index + 1}, ` : '')))
     }
-    // A cluster cannot be rebuilt in place, so there is nothing from before a rebuild.
-    if (!cluster) {
-      const logger = createLogger('error')
-      copies.push(
-        ...(await withDistributedRebuilds(config, { logger }, rebuilds =>
-          purgeRebuilds(single, rebuilds, purge),
-        )),
-      )
-    }
+    const logger = createLogger('error')
+    copies.push(
+      ...(await withDistributedRebuilds(config, { logger }, rebuilds =>
+        purgeRebuilds(whole, rebuilds, purge, shards),
+      )),
+    )
     return { isDry, startedAt, copies: [...copies, ...(await systemLogs(shards)), cachesOf(config, now())] }
   } finally {
     await cluster?.close()

@@ -12,11 +12,15 @@ const rebuildLog = 'rebuild log'
 // How the JSON of a rebuild with examples of differences looks.
 const withExamples = `position(detail, '"examples":[{') > 0`
 
-/** Never throws. The previous tables are dropped, so there is no rollback afterwards. */
+/**
+ * Never throws. The previous tables are dropped, so there is no rollback afterwards. `shards`: those that have the rows of `whole`.
+ * Default: it is one server.
+ */
 export async function purgeRebuilds(
-  shard: Shard,
+  whole: Shard,
   rebuilds: Pick<RebuildController, 'report' | 'drop'>,
   purge: TablesPurge,
+  shards: readonly Shard[] = [whole],
 ): Promise<PurgedCopy[]> {
   try {
     const latest = await rebuilds.report()
@@ -27,17 +31,20 @@ export async function purgeRebuilds(
     const isKept = latest?.isPreviousKept ?? false
     if (isKept && !purge.isDry) await rebuilds.drop()
     const dropped = purge.isDry ? 'drops them: no rollback after that' : 'dropped: no rollback any more'
-    return [purged(previousTables, isKept ? dropped : 'none are kept'), await purgeLog(shard, purge)]
+    return [purged(previousTables, isKept ? dropped : 'none are kept'), await purgeLog(whole, shards, purge)]
   } catch (error) {
     return [unreached(previousTables, messageOf(error))]
   }
 }
 
 /** The log shows old and new texts of campaigns that a rebuild has changed. */
-async function purgeLog({ tables, databases }: Shard, purge: TablesPurge): Promise<PurgedCopy> {
-  const table = `${databases.model}.rebuild_log`
+async function purgeLog(
+  { tables, databases }: Shard,
+  shards: readonly Shard[],
+  purge: TablesPurge,
+): Promise<PurgedCopy> {
   const [found] = await tables.rows<{ rows: number }>({
-    query: `SELECT countIf(${withExamples}) AS rows FROM ${table}`,
+    query: `SELECT countIf(${withExamples}) AS rows FROM ${databases.model}.rebuild_log`,
   })
   const rows = found?.rows ?? 0
   if (rows === 0) return purged(rebuildLog, 'no examples of differences')
@@ -47,8 +54,15 @@ async function purgeLog({ tables, databases }: Shard, purge: TablesPurge): Promi
     const differences = { ...state.detail.differences, examples: [] }
     await writeRebuild(tables, databases, { ...state, detail: { ...state.detail, differences } })
   }
-  const remove = () =>
-    tables.run({ query: `ALTER TABLE ${table} DELETE WHERE ${withExamples} SETTINGS mutations_sync = 2` })
   const done = purged(rebuildLog, 'examples of differences removed')
-  return deleteRows(tables, databases, { table: 'rebuild_log', remove }, purge, done)
+  let copy = done
+  for (const { tables, databases } of shards) {
+    const table = `${databases.model}.rebuild_log`
+    const query = `ALTER TABLE ${table} DELETE WHERE ${withExamples} SETTINGS mutations_sync = 2`
+    const remove = () => tables.run({ query })
+    const ofShard = await deleteRows(tables, databases, { table: 'rebuild_log', remove }, purge, done)
+    // What a shard could not remove yet is what is left.
+    if (ofShard !== done) copy = ofShard
+  }
+  return copy
 }

@@ -7,15 +7,14 @@ import type { Config } from '../shared/config.ts'
 import type { History } from '../shared/event-log/history.ts'
 import type { SchemaRegistry } from '../shared/schema-registry/schema-registry.ts'
 import type { Sleep } from '../shared/sleep.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
+import type { Tables } from '../shared/tables/port.ts'
+import type { RebuildTables } from './cluster.ts'
+import type { RebuildPart } from './parts.ts'
 import type { RebuildState, WorkPhase } from './rebuild-log.ts'
 import type { ShadowProjector } from './shadow-projector.ts'
 import type { RebuildTracker } from './tracker.ts'
-import type { Withdrawals } from './withdrawals.ts'
 
-export interface RebuildDependencies {
-  tables: Tables
-  databases: Databases
+export interface RebuildDependencies extends RebuildTables {
   history: History
   config: Config
   hashBacker: HashBacker
@@ -38,13 +37,11 @@ export interface RebuildDependencies {
 
 /** A running rebuild. Its `tables` retry statements, and use half of ClickHouse's cores. */
 export interface RebuildContext extends RebuildDependencies {
-  /** The same tables with all cores, for statements that the fold waits for. */
-  tablesOnAllCores: Tables
-  /** The same tables without retries, for statements that must not run twice. */
-  tablesWithoutRetry: Tables
+  tables: Tables
+  /** What is swapped in one statement each: on one server all tables, on a cluster those of each shard. */
+  parts: readonly RebuildPart[]
   tracker: RebuildTracker
   shadowProjector: ShadowProjector
-  withdrawals: Withdrawals
   sleep: Sleep
   signal: AbortSignal
 }
@@ -55,7 +52,21 @@ export async function enter({ tracker, signal }: RebuildContext, phase: WorkPhas
   await tracker.enter(phase)
 }
 
+/**
+ * Begins a phase before the swap. Once a shard is swapped, the rebuild stays in the phase `swapping`, whatever it does again for the
+ * other shards: it must not be given up any more.
+ */
+export async function enterBeforeSwap(context: RebuildContext, phase: WorkPhase): Promise<void> {
+  if (openParts(context).length === context.parts.length) await enter(context, phase)
+  else context.signal.throwIfAborted()
+}
+
+/** The parts that are not swapped yet. */
+export function openParts({ parts }: Pick<RebuildContext, 'parts'>): RebuildPart[] {
+  return parts.filter(({ isSwapped }) => !isSwapped)
+}
+
 /** A rollback brings the previous tables back as they were, including any faults in them. */
-export function isRollback({ tracker }: RebuildContext): boolean {
+export function isRollback({ tracker }: Pick<RebuildContext, 'tracker'>): boolean {
   return tracker.detail.request.kind === 'rollback'
 }

@@ -97,6 +97,22 @@ export async function readDifferences(
   }
 }
 
+/** The differences of all shards as those of one platform. */
+export function sumDifferences(ofShards: readonly Differences[]): Differences {
+  const sum = (numberOf: (one: Differences) => number) =>
+    ofShards.reduce((total, one) => total + numberOf(one), 0)
+  const names = new Set(ofShards.flatMap(one => Object.keys(one.fields)))
+  return {
+    same: sum(one => one.same),
+    added: sum(one => one.added),
+    removed: sum(one => one.removed),
+    different: sum(one => one.different),
+    inMotion: sum(one => one.inMotion),
+    fields: Object.fromEntries([...names].map(name => [name, sum(one => one.fields[name] ?? 0)])),
+    examples: ofShards.flatMap(one => one.examples).slice(0, examplesMax),
+  }
+}
+
 const fields = contentColumns.filter(name => name !== 'campaign_id')
 
 /** How often each field differs, among campaigns that are public on both sides. */
@@ -129,7 +145,9 @@ function differing(live: string, rebuilt: string): string {
 /** Campaigns in motion: one of the two sides may not have all their events yet. */
 function inMotion(live: string, rebuilt: string): string {
   const isLate = "appended_at >= toDateTime64({since:String}, 3, 'UTC')"
-  return `SELECT arrayJoin(campaign_ids) AS campaign_id FROM ${live}.batch_log AS batch
+  // On a cluster the live batch log is that of all shards. Without the subquery, each shard would join its rows with its own fold log.
+  return `SELECT arrayJoin(campaign_ids) AS campaign_id
+            FROM (SELECT projector, sequence, campaign_ids, appended_at FROM ${live}.batch_log) AS batch
             LEFT JOIN
             (
                 SELECT tupleElement(done, 1) AS projector, max(tupleElement(done, 2)) AS sequence

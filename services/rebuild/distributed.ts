@@ -1,14 +1,15 @@
-/** Rebuilds on Kafka and a ClickHouse server: opens what a command needs for them, and checks the configuration. */
+/** Rebuilds on Kafka and a ClickHouse server or cluster: opens what a command needs for them, and checks the configuration. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { backerHasher } from '../projector/ingest/backer-hash.ts'
-import { type Config, ConfigError } from '../shared/config.ts'
+import type { Config } from '../shared/config.ts'
 import {
   databasesOf,
   readerSettings,
   registryOf,
   required,
   serverSettings,
+  shardsOf,
   stateEncoderOf,
 } from '../shared/distributed.ts'
 import type { History } from '../shared/event-log/history.ts'
@@ -17,7 +18,8 @@ import { createLogger } from '../shared/ops/logger.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
 import { heldBackerHash, holdCommitHorizon, holdTablesIdentity } from '../shared/tables/identity.ts'
 import { checkMigrated } from '../shared/tables/migrate.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
+import { hasReplicas, nameShards, type RebuildCluster, type RebuildTables } from './cluster.ts'
+import { RebuildRefused } from './lease.ts'
 import { runRebuild } from './rebuild.ts'
 import { createRebuildController, type LocalRebuildController, type Watch } from './rebuild-controller.ts'
 import type { RebuildRequest } from './rebuild-log.ts'
@@ -35,26 +37,34 @@ export async function withDistributedRebuilds<T>(
   work: (controller: LocalRebuildController) => Promise<T>,
 ): Promise<T> {
   required(config, ['PLEDGEVIEW_KAFKA_BROKERS', 'PLEDGEVIEW_CLICKHOUSE_URL'])
-  refuseCluster(config)
   const databases = databasesOf(config)
   const tables = openTables(serverSettings(config))
+  const opened = await shardsOf(config).catch(async error => {
+    await tables.close()
+    throw error
+  })
   try {
-    await checkMigrated(tables, databases)
+    for (const shard of opened?.shards ?? [{ tables, databases }]) {
+      await checkMigrated(shard.tables, shard.databases)
+    }
+    const name = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
+    const cluster = opened && name ? { name, shards: await nameShards(opened.shards) } : undefined
     const withHistory = <R>(read: (history: History) => Promise<R>) => withKafkaHistory(config, read)
     const run = (request: RebuildRequest, watch: Watch) =>
       withHistory(history =>
-        runDistributed({ config, tables, databases, history, logger, ...watch }, request),
+        runDistributed({ config, tables, databases, cluster, history, logger, ...watch }, request),
       )
-    return await work(createRebuildController({ tables, databases, isAlone: false, withHistory, run }))
+    return await work(
+      createRebuildController({ tables, databases, cluster, isAlone: false, withHistory, run }),
+    )
   } finally {
+    await opened?.close()
     await tables.close()
   }
 }
 
-interface RunDependencies extends Watch {
+interface RunDependencies extends Watch, RebuildTables {
   config: Config
-  tables: Tables
-  databases: Databases
   history: History
   logger: Logger
 }
@@ -63,7 +73,8 @@ async function runDistributed(
   { signal, ...dependencies }: RunDependencies,
   request: RebuildRequest,
 ): Promise<void> {
-  const { config, tables, databases } = dependencies
+  const { config, tables, databases, cluster } = dependencies
+  if (cluster) await refuseReplicas({ tables }, cluster)
   const { PLEDGEVIEW_BACKER_KEY: backerKey } = required(config, ['PLEDGEVIEW_BACKER_KEY'])
   // Under another key, every backer would get another hash and would be counted again.
   await holdTablesIdentity(tables, databases, {
@@ -98,10 +109,10 @@ async function withKafkaHistory<T>(config: Config, work: (history: History) => P
   }
 }
 
-function refuseCluster({ PLEDGEVIEW_CLICKHOUSE_CLUSTER: cluster }: Config): void {
-  if (cluster === undefined) return
-  throw new ConfigError(
-    `PLEDGEVIEW_CLICKHOUSE_CLUSTER is set (${cluster}): a cluster cannot be rebuilt in place yet. Replay the log into ` +
-      'another cluster, with projectors in a consumer group of their own, and then point the query processes to it.',
+async function refuseReplicas(place: Pick<RebuildTables, 'tables'>, { name }: RebuildCluster): Promise<void> {
+  if (!(await hasReplicas(place, name))) return
+  throw new RebuildRefused(
+    `a shard of ${name} has several replicas, and tables can be swapped on one server only: replay the log into another cluster, ` +
+      'and then point the query processes to it (deploy/README.md, "Rebuild, distributed")',
   )
 }

@@ -8,7 +8,9 @@ import type { Batch } from '../projector/ingest/batch.ts'
 import { type ProjectorDependencies, runProjector } from '../projector/projector.ts'
 import type { Delivery, EventReader, PartitionLag, Position } from '../shared/event-log/port.ts'
 import { createNotifier } from '../shared/notifier.ts'
-import { enter, type RebuildContext } from './context.ts'
+import { onEach } from './cluster.ts'
+import { enter, openParts, type RebuildContext } from './context.ts'
+import type { Target } from './shadow-projector.ts'
 
 const catchUpRoundsMax = 100
 // Once a round took no longer than this, the rest is read during the fold pause.
@@ -38,13 +40,18 @@ export async function readFiles(context: RebuildContext): Promise<void> {
 
 /** Reads and folds in rounds, until a round was short or no shorter than the one before it. */
 export async function catchUp(context: RebuildContext, reader: EventReader): Promise<void> {
-  const { shadowProjector, monotonicMs } = context
+  const { monotonicMs } = context
   await inShorterRounds(async () => {
     const startedAt = monotonicMs()
-    await ingestToEnd(context, reader, 'shadow')
-    await shadowProjector.foldWorker.fold()
+    await ingestToEnd(context, reader, targetOf(context))
+    await onEach(openParts(context), part => part.foldWorker.fold())
     return monotonicMs() - startedAt
   })
+}
+
+/** Where the rest of the log goes before the last swap. */
+export function targetOf(context: Pick<RebuildContext, 'parts'>): Target {
+  return openParts(context).length === context.parts.length ? 'shadow' : 'both'
 }
 
 /**
@@ -61,11 +68,7 @@ export async function inShorterRounds(round: () => Promise<number>): Promise<voi
 }
 
 /** Reads up to the current end of the log. */
-export async function ingestToEnd(
-  context: RebuildContext,
-  reader: EventReader,
-  into: 'shadow' | 'live',
-): Promise<void> {
+export async function ingestToEnd(context: RebuildContext, reader: EventReader, into: Target): Promise<void> {
   const { tracker, shadowProjector, history, signal } = context
   const target = await history.ends()
   const end = sumOf(target)

@@ -1,7 +1,7 @@
 /** The lease of a rebuild: only one process at a time may work on rebuilds. */
 import { programVersion } from '../shared/program-version.ts'
 import type { Sleep } from '../shared/sleep.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
+import type { RebuildTables } from './cluster.ts'
 import {
   aliveMs,
   isAlive,
@@ -15,11 +15,9 @@ import {
   rivalOf,
   writeRebuild,
 } from './rebuild-log.ts'
-import { hasShadow } from './shadow-tables.ts'
+import { hasShadow, hasWholeShadow } from './shadow-tables.ts'
 
-export interface LeaseDependencies {
-  tables: Tables
-  databases: Databases
+export interface LeaseDependencies extends RebuildTables {
   /** Names this run; unique. */
   run: string
   /** Whether no other process can work on the tables, as in an embedded service. */
@@ -104,12 +102,13 @@ export function resumedRebuild(state: RebuildState, request: RebuildRequest): Re
 }
 
 async function newRebuild(
-  { tables, databases, run, now }: LeaseDependencies,
+  dependencies: LeaseDependencies,
   request: RebuildRequest,
   latest: RebuildState | undefined,
 ): Promise<RebuildState> {
   if (request.kind === 'rollback' && request.isDry) throw new RebuildRefused('a rollback has no dry run')
-  const keepsPrevious = latest?.phase === 'rebuilt' && (await hasShadow(tables, databases))
+  const { run, now } = dependencies
+  const keepsPrevious = latest?.phase === 'rebuilt' && (await hasShadow(dependencies))
   if (request.kind === 'rebuild' && keepsPrevious) {
     throw new RebuildRefused(
       `${keptTables(latest)} are still kept, and a new rebuild would overwrite them: drop them with ` +
@@ -118,6 +117,11 @@ async function newRebuild(
   }
   if (request.kind === 'rollback' && !keepsPrevious) {
     throw new RebuildRefused('there are no previous tables to return to')
+  }
+  if (request.kind === 'rollback' && !(await hasWholeShadow(dependencies))) {
+    throw new RebuildRefused(
+      'the previous tables are dropped in part: drop the rest with pledgeview rebuild drop',
+    )
   }
   const at = new Date(now()).toISOString()
   return {

@@ -4,7 +4,7 @@
  */
 import type { History } from '../shared/event-log/history.ts'
 import { type Sleep, sleep } from '../shared/sleep.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
+import type { RebuildTables } from './cluster.ts'
 import { RebuildRefused } from './lease.ts'
 import {
   askToAbort,
@@ -54,9 +54,7 @@ export interface RebuildController {
 /** A controller that runs rebuilds in this process. */
 export type LocalRebuildController = RebuildController & Required<Pick<RebuildController, 'close'>>
 
-export interface RebuildControllerDependencies {
-  tables: Tables
-  databases: Databases
+export interface RebuildControllerDependencies extends RebuildTables {
   /** Whether no other process can work on these tables. */
   isAlone: boolean
   withHistory<T>(work: (history: History) => Promise<T>): Promise<T>
@@ -79,7 +77,8 @@ interface Running {
 }
 
 export function createRebuildController(dependencies: RebuildControllerDependencies): LocalRebuildController {
-  const { tables, databases, isAlone, withHistory } = dependencies
+  const { tables, databases, cluster, isAlone, withHistory } = dependencies
+  const place = { tables, databases, cluster }
   const stop = new AbortController()
   let running: Running | undefined
   /** How the last rebuild failed in this process. The rebuild log has it too, unless writing the log is what failed. */
@@ -112,7 +111,7 @@ export function createRebuildController(dependencies: RebuildControllerDependenc
 
   async function report(): Promise<RebuildReport | undefined> {
     if (running?.state) return { state: running.state, isAlive: true, isPreviousKept: false }
-    const status = await rebuildStatus({ tables, databases })
+    const status = await rebuildStatus(place)
     if (!status) return undefined
     const { isAlive, isPreviousKept, ...state } = status
     if (failed?.id === state.id && isWorking(state)) state.detail.failure ??= failed.message
@@ -138,14 +137,14 @@ export function createRebuildController(dependencies: RebuildControllerDependenc
     },
 
     async abort() {
-      await withHistory(history => abortRebuild({ tables, databases, history, sleep }))
+      await withHistory(history => abortRebuild({ ...place, history, sleep }))
       await running?.ended
       return present()
     },
 
     async drop() {
       if (running) throw new RebuildInProgress(inProgress(running.state))
-      await dropPrevious({ tables, databases })
+      await dropPrevious(place)
       return present()
     },
 
@@ -166,23 +165,18 @@ function inProgress(state: RebuildState | undefined): string {
   return `another rebuild is running${what}: pledgeview rebuild status shows it, and pledgeview rebuild abort gives it up`
 }
 
-export interface AbortDependencies {
-  tables: Tables
-  databases: Databases
+export interface AbortDependencies extends RebuildTables {
   history: History
   sleep: Sleep
 }
 
 /** The latest rebuild, and whether the tables from before it are kept. `undefined` if there has never been one. */
-export async function rebuildStatus({
-  tables,
-  databases,
-}: Pick<AbortDependencies, 'tables' | 'databases'>): Promise<
-  (RebuildState & { isAlive: boolean; isPreviousKept: boolean }) | undefined
-> {
-  const state = await latestRebuild(tables, databases)
+export async function rebuildStatus(
+  place: RebuildTables,
+): Promise<(RebuildState & { isAlive: boolean; isPreviousKept: boolean }) | undefined> {
+  const state = await latestRebuild(place.tables, place.databases)
   if (!state) return undefined
-  const isPreviousKept = state.phase === 'rebuilt' && (await hasShadow(tables, databases))
+  const isPreviousKept = state.phase === 'rebuilt' && (await hasShadow(place))
   return { ...state, isAlive: isAlive(state), isPreviousKept }
 }
 
@@ -212,11 +206,11 @@ export async function abortRebuild(dependencies: AbortDependencies): Promise<Reb
 
 /** Removes everything that a rebuild has made. A rollback that is given up keeps the previous tables. */
 export async function giveUp(
-  { tables, databases, history }: AbortDependencies,
+  { tables, databases, cluster, history }: AbortDependencies,
   state: Pick<RebuildState, 'id' | 'run' | 'detail'>,
 ): Promise<RebuildState> {
   const isRollback = state.detail.request.kind === 'rollback'
-  if (!isRollback) await dropShadow(tables, databases)
+  if (!isRollback) await dropShadow({ tables, databases, cluster })
   await history.forget(consumerOf(state.id))
   const detail = { ...state.detail, failure: null }
   const ended = { ...state, detail, phase: isRollback ? 'rebuilt' : 'aborted' } as const
@@ -225,12 +219,9 @@ export async function giveUp(
 }
 
 /** Drops the tables from before the last rebuild. Throws `RebuildRefused` if none are kept. */
-export async function dropPrevious({
-  tables,
-  databases,
-}: Pick<AbortDependencies, 'tables' | 'databases'>): Promise<void> {
-  const state = await rebuildStatus({ tables, databases })
+export async function dropPrevious(place: RebuildTables): Promise<void> {
+  const state = await rebuildStatus(place)
   if (!state?.isPreviousKept) throw new RebuildRefused('no tables from before a rebuild are kept')
-  await dropShadow(tables, databases)
-  await writeRebuild(tables, databases, { ...state, phase: 'dropped' })
+  await dropShadow(place)
+  await writeRebuild(place.tables, place.databases, { ...state, phase: 'dropped' })
 }

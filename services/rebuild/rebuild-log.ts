@@ -70,16 +70,36 @@ export interface RebuildDetail {
   /** The sum of the offsets at which it began to read the log. */
   logStart: number | null
   differences: Differences | null
-  /** Set before the swap: the ids of the tables that become live. */
+  /** Set before the swap: the ids of the tables that become live. On a cluster: null. */
   tableIds: TableIds | null
   /** Set if the swap changed many rows: ClickHouse's clock before the swap, until all these rows are stamped. */
   unstampedSince: string | null
+  /** On a cluster: the swap of each shard, by the shard's name. */
+  shards?: Readonly<Record<string, SwapRecord>>
   /** Everything before these positions is in the previous tables. */
   positions: Position[] | null
   /** The version of the program that read the history. All of it has to be read by the same rules. */
   program: string
   /** Why its process stopped, if it could write that. */
   failure: string | null
+}
+
+/** What is recorded before a swap. */
+export type SwapRecord = Pick<RebuildDetail, 'tableIds' | 'unstampedSince'>
+
+/** The swap of this shard, or of the only server (null). */
+export function swapOf(detail: RebuildDetail, shard: string | null): SwapRecord {
+  if (shard === null) return detail
+  return detail.shards?.[shard] ?? { tableIds: null, unstampedSince: null }
+}
+
+/** The detail's fields with this swap recorded. */
+export function withSwap(
+  detail: RebuildDetail,
+  shard: string | null,
+  swap: SwapRecord,
+): Partial<RebuildDetail> {
+  return shard === null ? swap : { shards: { ...detail.shards, [shard]: swap } }
 }
 
 export interface RebuildState {
@@ -147,7 +167,7 @@ export async function latestRebuild(tables: Tables, { model }: Databases): Promi
   const [row] = await tables.rows<Row>({
     query: `SELECT rebuild_id AS id, run, phase, detail, toString(written_at) AS writtenAt,
               toUnixTimestamp64Milli(now64(3, 'UTC')) - toUnixTimestamp64Milli(written_at) AS ageMs,
-              rebuild_id IN (SELECT rebuild_id FROM ${model}.rebuild_log WHERE phase = 'aborting') AS isAborting
+              rebuild_id GLOBAL IN (SELECT rebuild_id FROM ${model}.rebuild_log WHERE phase = 'aborting') AS isAborting
             FROM ${model}.rebuild_log WHERE phase != 'aborting' ORDER BY written_at DESC LIMIT 1`,
   })
   if (!row) return undefined

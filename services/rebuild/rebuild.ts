@@ -1,7 +1,8 @@
 /**
  * A rebuild is a blue/green replay. It reads the whole history into the shadow tables, a second set of the same tables, and
  * verifies and compares them. Then it swaps the live and the shadow tables, and reads on to where the live tables were. The
- * API and the projector use the live tables all the time. After the swap, the shadow tables are the previous ones.
+ * API and the projector use the live tables all the time. After the swap, the shadow tables are the previous ones. On a
+ * cluster, all of this happens for each shard (parts.ts).
  *
  * Promises (in addition to those in swap.ts):
  * - It can be killed at any time and continues where it was. It commits its position in the log after the rows, and records
@@ -11,20 +12,29 @@
  * - If it is given up before the swap, the live tables are as if it had never run.
  * How it fails: it throws the reason and records it in the rebuild log. Retryable failures are retried for `retryMsMax`.
  */
-import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
+import type { FoldProgress } from '../projector/fold/fold-pieces.ts'
 import { createMisplacedReporter } from '../projector/misplaced-records.ts'
 import { writeNote } from '../projector/projector-log.ts'
 import { projectorSettings } from '../projector/service.ts'
 import type { EventReader } from '../shared/event-log/port.ts'
 import { messageOf } from '../shared/message-of.ts'
 import { sleep } from '../shared/sleep.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
-import { enter, isRollback, type RebuildContext, type RebuildDependencies } from './context.ts'
-import { readClock, readDifferences } from './differences.ts'
+import { onEach } from './cluster.ts'
+import {
+  enter,
+  enterBeforeSwap,
+  isRollback,
+  openParts,
+  type RebuildContext,
+  type RebuildDependencies,
+} from './context.ts'
+import { readClock, readDifferences, sumDifferences } from './differences.ts'
 import { checkDisk, estimateDisk } from './disk.ts'
 import { onHalfTheCores } from './half-the-cores.ts'
+import { releaseLeftPause } from './held-fold.ts'
 import { catchUp, ingestToEnd, readFiles, withoutRejects } from './ingest.ts'
 import { acquireLease } from './lease.ts'
+import { clusterOf, createParts } from './parts.ts'
 import { giveUp } from './rebuild-controller.ts'
 import {
   consumerOf,
@@ -35,13 +45,11 @@ import {
 } from './rebuild-log.ts'
 import { createShadowProjector } from './shadow-projector.ts'
 import { createShadow, dropShadow } from './shadow-tables.ts'
-import { releaseLeftPause } from './swap.ts'
-import { isSwapped, stampWhatChanged, swapInTime } from './swap-in-time.ts'
+import { isSwapped, settleSwapped, stampWhatChanged, swapParts } from './swap-in-time.ts'
 import { revokePermits } from './swap-permit.ts'
 import { createTracker } from './tracker.ts'
 import { verifyAll } from './verification.ts'
 import { withRetry } from './with-retry.ts'
-import { createWithdrawals } from './withdrawals.ts'
 
 export interface RebuildResult {
   id: string
@@ -64,15 +72,12 @@ export async function runRebuild(
 ): Promise<RebuildResult> {
   const { databases, config, run, monotonicMs, onProgress, logger } = dependencies
   const onRetry = (error: Error) => logger.warn({ error: error.message }, 'trying again')
-  const tablesOnAllCores = withRetry(dependencies.tables, {
-    retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
-    monotonicMs,
-    sleep,
-    onRetry,
-  })
-  const tables = await onHalfTheCores(tablesOnAllCores)
-  await checkBeforehand(tables, databases, request)
-  const state = await acquireLease({ ...dependencies, tables, sleep }, request)
+  const retrySettings = { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, monotonicMs, sleep, onRetry }
+  const tables = await onHalfTheCores(withRetry(dependencies.tables, retrySettings))
+  const parts = await createParts(dependencies, retrySettings)
+  const cluster = clusterOf(dependencies, parts)
+  await checkBeforehand({ tables, databases, parts }, request)
+  const state = await acquireLease({ ...dependencies, tables, cluster, sleep }, request)
   const aborting = new AbortController()
   const onAbort = () => aborting.abort(new RebuildAborted('the rebuild was given up'))
   const tracker = createTracker({ tables, databases, state, onAbort, onProgress, monotonicMs })
@@ -85,23 +90,26 @@ export async function runRebuild(
   })
   const shadowProjector = createShadowProjector({
     ...dependencies,
+    tables,
+    cluster,
     projectorSettings: projectorSettings(config),
-    foldWorkerSettings: foldWorkerSettings(config),
     sleep,
     onRetry,
     onRecords({ records, rejects, misplaced: found }) {
       misplaced.note(found)
       tracker.note({ records: tracker.detail.records + records, rejects: tracker.detail.rejects + rejects })
     },
+    onCampaigns(ids) {
+      for (const { touched } of parts) touched.note(ids)
+    },
   })
   const context: RebuildContext = {
     ...dependencies,
     tables,
-    tablesOnAllCores,
-    tablesWithoutRetry: dependencies.tables,
+    cluster,
+    parts,
     tracker,
     shadowProjector,
-    withdrawals: createWithdrawals({ tables, databases, run }),
     sleep,
     signal: AbortSignal.any([signal, aborting.signal]),
   }
@@ -120,34 +128,39 @@ export async function runRebuild(
 }
 
 async function carryThrough(context: RebuildContext): Promise<void> {
-  const { tracker, history, tables, databases, run } = context
+  const { tracker, history, parts, run } = context
   const { request } = tracker.detail
   const consumer = consumerOf(tracker.id)
-  // The process that worked on it before may only stand still.
-  await revokePermits(tables, databases)
-  const wasSwapped = await isSwapped(context)
-  await releaseLeftPause(tables, databases, run)
+  await onEach(parts, async part => {
+    const { tables, databases } = part
+    // The process that worked on it before may only stand still.
+    await revokePermits(tables, databases)
+    part.isSwapped = await isSwapped(context, part)
+    await releaseLeftPause(tables, databases, run)
+  })
+  const areOpen = openParts(context).length
   // If a file was refused halfway, the rows read from it before may be wrong too. Then everything begins again.
   if (!tracker.isPast('reading files')) await prepare(context, consumer)
   // If the program was upgraded since the shadow tables were made, they may need new columns.
-  else if (!wasSwapped) await createShadow(tables, databases)
+  else if (areOpen > 0) await createShadow(context, tracker.id)
   if (request.files.length > 0 && !tracker.isPast('reading files')) await readFiles(context)
   tracker.waitFor(history.waitsFor)
   const opened = await history.open(consumer)
   const reader = request.isDry ? withoutRejects(opened) : opened
   try {
-    if (!wasSwapped) {
+    if (areOpen > 0) {
+      if (areOpen < parts.length) await settleSwapped(context, reader)
       await build(context, reader)
       if (request.isDry) return await endDry(context, consumer)
       const beganAt = context.monotonicMs()
-      await swapInTime(context, reader)
-      await notePresence(context, beganAt)
+      await swapParts(context, reader)
+      if (areOpen === parts.length) await notePresence(context, beganAt)
     }
     // What the live projectors wrote during the swap may be in the previous tables, so it is read again.
     await tracker.enter('finishing')
     await ingestToEnd(context, reader, 'live')
     await noteReached(context)
-    await stampWhatChanged(context)
+    for (const part of parts) await stampWhatChanged(context, part)
   } finally {
     await reader.close()
   }
@@ -180,28 +193,31 @@ async function noteReached({ tables, databases, run, tracker, config }: RebuildC
 }
 
 /** Checks what can be checked before an open rebuild exists. */
-async function checkBeforehand(tables: Tables, databases: Databases, request: RebuildRequest): Promise<void> {
+async function checkBeforehand(
+  { tables, databases, parts }: Pick<RebuildContext, 'tables' | 'databases' | 'parts'>,
+  request: RebuildRequest,
+): Promise<void> {
   if (request.files.length > 0) {
     const { inspectArchive } = await import('./archive/archive.ts')
     await inspectArchive(request.files)
   }
   const latest = await latestRebuild(tables, databases)
   if (request.kind === 'rollback' || request.ignoresDisk || (latest && isWorking(latest))) return
-  checkDisk(await estimateDisk(tables, databases))
+  for (const part of parts) checkDisk(await estimateDisk(part.tables, part.databases))
 }
 
 async function prepare(context: RebuildContext, consumer: string): Promise<void> {
-  const { tables, databases, history, tracker } = context
+  const { history, tracker } = context
   const { request, positions } = tracker.detail
   await enter(context, 'preparing')
   if (request.kind === 'rollback') {
-    await createShadow(tables, databases)
+    await createShadow(context, tracker.id)
     tracker.waitFor(history.waitsFor)
     await history.seek(consumer, positions ?? [])
     return
   }
-  await dropShadow(tables, databases)
-  await createShadow(tables, databases)
+  await dropShadow(context)
+  await createShadow(context, tracker.id)
   // If this rebuild begins again, its consumer has already read part of the log.
   await history.forget(consumer)
   if (request.fromTime === null) return
@@ -211,32 +227,52 @@ async function prepare(context: RebuildContext, consumer: string): Promise<void>
 
 /** Reads, folds, catches up and verifies. Skips what is already done. */
 async function build(context: RebuildContext, reader: EventReader): Promise<void> {
-  const { tracker, shadowProjector, withdrawals, signal } = context
+  const { tracker, signal } = context
+  const parts = openParts(context)
   if (!tracker.isPast('reading log') && !isRollback(context)) {
     await enter(context, 'reading log')
     await ingestToEnd(context, reader, 'shadow')
   }
-  await shadowProjector.foldWorker.acquireLeadership()
-  // Also when it continues: the log may have forgotten deletions while it did not run. And a rollback reads only the log's end.
-  await withdrawals.carry(signal)
+  await onEach(parts, async part => {
+    await part.foldWorker.acquireLeadership()
+    // Also when it continues: the log may have forgotten deletions while it did not run. And a rollback reads only the log's end.
+    await part.withdrawals.carry(signal)
+  })
   if (!tracker.isPast('folding') && !isRollback(context)) {
     await enter(context, 'folding')
-    await shadowProjector.foldWorker.foldAll(({ done, of }) => {
-      signal.throwIfAborted()
-      tracker.progress({ done, of, unit: 'folds' })
-    })
+    await foldWhole(context)
   }
-  await enter(context, 'catching up')
-  const since = await readClock(context.tables)
+  await enterBeforeSwap(context, 'catching up')
+  const since = await onEach(parts, part => readClock(part.tables))
   await catchUp(context, reader)
-  await enter(context, 'verifying')
+  await enterBeforeSwap(context, 'verifying')
   await verifyAll(context, reader)
-  tracker.note({ differences: await readDifferences(context.tables, context.databases, since) })
+  // Those of a shard that is swapped already are in the log.
+  if (parts.length < context.parts.length) return
+  const differences = await onEach(parts, part =>
+    readDifferences(part.tables, part.databases, since[parts.indexOf(part)] ?? ''),
+  )
+  tracker.note({ differences: sumDifferences(differences) })
+}
+
+async function foldWhole(context: RebuildContext): Promise<void> {
+  const { tracker, signal, parts } = context
+  const progress = new Map<unknown, FoldProgress>()
+  await onEach(parts, part =>
+    part.foldWorker.foldAll(ofPart => {
+      signal.throwIfAborted()
+      progress.set(part, ofPart)
+      const all = [...progress.values()]
+      const sum = (amountOf: (one: FoldProgress) => number) =>
+        all.reduce((total, one) => total + amountOf(one), 0)
+      tracker.progress({ done: sum(({ done }) => done), of: sum(({ of }) => of), unit: 'folds' })
+    }),
+  )
 }
 
 async function endDry(context: RebuildContext, consumer: string): Promise<void> {
-  const { tables, databases, history, tracker } = context
-  await dropShadow(tables, databases)
+  const { history, tracker } = context
+  await dropShadow(context)
   await history.forget(consumer)
   await tracker.enter('compared')
 }

@@ -1,7 +1,5 @@
-/** Reads into the shadow tables and folds them. */
+/** Reads into the shadow tables, the live tables, or both. */
 
-import { createFoldWorker, type FoldWorker, type FoldWorkerSettings } from '../projector/fold/fold-worker.ts'
-import { untilNoFoldRuns } from '../projector/fold/running-folds.ts'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
 import { createDecoder } from '../projector/ingest/decode.ts'
 import { createRejectCircuitBreaker } from '../projector/ingest/reject-circuit-breaker.ts'
@@ -11,17 +9,14 @@ import type { Config } from '../shared/config.ts'
 import type { EventReader, PartitionLag, Position } from '../shared/event-log/port.ts'
 import type { SchemaRegistry } from '../shared/schema-registry/schema-registry.ts'
 import type { Sleep } from '../shared/sleep.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
+import type { TableInsert, Tables } from '../shared/tables/port.ts'
+import { onEach, type RebuildTables } from './cluster.ts'
 import { ingestTo } from './ingest.ts'
 import { shadowOf } from './shadow-tables.ts'
-import { highestEpoch } from './swap.ts'
 
-export interface ShadowProjectorDependencies {
-  tables: Tables
-  databases: Databases
+export interface ShadowProjectorDependencies extends RebuildTables {
   config: Config
   projectorSettings: ProjectorSettings
-  foldWorkerSettings: FoldWorkerSettings
   hashBacker: HashBacker
   schemaRegistry?: SchemaRegistry | undefined
   /** Names this run; unique. */
@@ -33,57 +28,38 @@ export interface ShadowProjectorDependencies {
   random: () => number
   onRetry: (error: Error) => void
   onRecords: (counts: { records: number; rejects: number; misplaced: MisplacedRecords }) => void
+  onCampaigns: (campaignIds: Iterable<string>) => void
 }
 
 export interface ShadowProjector {
-  foldWorker: FoldWorker
-  /** Reads up to these positions into the ledger of the shadow tables or of the live tables. */
+  /** Reads up to these positions into the ledger. */
   ingest(source: IngestSource, signal: AbortSignal): Promise<void>
-  /** The campaigns that had events since the last call. The first call begins the collection. */
-  takeTouched(): ReadonlySet<string>
 }
 
 export interface IngestSource {
   reader: EventReader
   target: readonly Position[]
-  into: 'shadow' | 'live'
+  into: Target
   onLag: (lag: readonly PartitionLag[]) => void
 }
 
-// Nothing reads the shadow tables, so their statements may take long.
-const foldMsMax = 30 * 60_000
+/** `both`: the rebuilt tables of some shards are live, and those of others are not yet. */
+export type Target = 'shadow' | 'live' | 'both'
 
 export function createShadowProjector(dependencies: ShadowProjectorDependencies): ShadowProjector {
-  const { tables, databases, config, foldWorkerSettings, run, now, monotonicMs, sleep, random } = dependencies
-  const shadow = shadowOf(databases)
+  const { tables, databases, config, run, now, monotonicMs, sleep, random } = dependencies
   const { schemaRegistry, onRetry } = dependencies
   const decode = createDecoder(schemaRegistry?.known)
   let stretches = 0
-  let touched: Set<string> | undefined
-
-  const foldWorker = createFoldWorker({
-    tables,
-    databases: shadow,
-    holder: run,
-    settings: { ...foldWorkerSettings, horizonMs: 2 * foldMsMax },
-    settle: () => untilNoFoldRuns(tables, shadow, { msMax: foldMsMax, monotonicMs, sleep }),
-    epochFloor: () => highestEpoch(tables, databases),
-    liveModel: databases.model,
-    monotonicMs,
-    sleep,
-    random,
-  })
 
   return {
-    foldWorker,
-
     ingest({ reader, target, into, onLag }, signal) {
       stretches++
       return ingestTo(
         {
           reader,
-          tables,
-          databases: into === 'live' ? databases : shadow,
+          tables: into === 'live' ? tables : { ...tables, insert: insertInto(dependencies, into) },
+          databases: into === 'live' ? databases : shadowOf(databases),
           decode,
           schemaRegistry,
           hashBacker: dependencies.hashBacker,
@@ -97,7 +73,7 @@ export function createShadowProjector(dependencies: ShadowProjectorDependencies)
           settings: dependencies.projectorSettings,
           onBatch({ records, rejects, misplaced, campaignIds }) {
             dependencies.onRecords({ records, rejects: rejects.length, misplaced })
-            if (touched) for (const id of campaignIds) touched.add(id)
+            dependencies.onCampaigns(campaignIds)
           },
           onRetry,
           onLag,
@@ -110,11 +86,23 @@ export function createShadowProjector(dependencies: ShadowProjectorDependencies)
         signal,
       )
     },
+  }
+}
 
-    takeTouched() {
-      const taken = touched ?? new Set<string>()
-      touched = new Set()
-      return taken
-    },
+/** The insert of the shadow tables. On a cluster each shard's shadow tables have a batch log of their own, with all batches. */
+function insertInto({ tables, databases, cluster }: RebuildTables, into: Target): Tables['insert'] {
+  const shadow = shadowOf(databases).model
+  return async (insert, options) => {
+    const name = insert.table.slice(shadow.length + 1)
+    if (!insert.table.startsWith(`${shadow}.`)) throw new Error(`${insert.table} is no shadow table`)
+    const inserts: [Tables, TableInsert][] =
+      cluster && name === 'batch_log'
+        ? cluster.shards.map(shard => [
+            shard.tables,
+            { ...insert, table: `${shadowOf(shard.databases).model}.${name}` },
+          ])
+        : [[tables, insert]]
+    if (into === 'both') inserts.push([tables, { ...insert, table: `${databases.model}.${name}` }])
+    await onEach(inserts, ([target, one]) => target.insert(one, options))
   }
 }

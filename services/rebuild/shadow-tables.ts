@@ -4,10 +4,16 @@
  *
  * The swap covers the tables that are a function of the events: ledgers and read tables. What describes processes (batch
  * log, fold log, epochs) stays where it is.
+ *
+ * On a cluster each shard has shadow tables as one server has them. So they are swapped, folded and dropped on their own server.
+ * Beside them is a database with the ledgers of all shards, through which a rebuild inserts each row on its shard.
  */
 import { migrate } from '../shared/tables/migrate.ts'
-import { type Databases, type Tables, TablesError } from '../shared/tables/port.ts'
+import { type Databases, type Shard, type Tables, TablesError } from '../shared/tables/port.ts'
+import { placementOf } from '../shared/tables/replicated.ts'
 import { type Time, untilNoneRuns } from '../shared/tables/running-statements.ts'
+import { type NamedShard, onEach, type RebuildTables } from './cluster.ts'
+import { ledgers } from './ledgers.ts'
 import { isRevoked, permitPair, type SwapPermit } from './swap-permit.ts'
 
 // Ledgers come first, so that a reader never joins campaigns with an older ledger.
@@ -33,24 +39,76 @@ export function shadowOf({ model, views }: Databases): Databases {
   return { model: `${model}_shadow`, views: `${views}_shadow` }
 }
 
-/** Creates the shadow tables that do not exist yet. */
-export async function createShadow(tables: Tables, databases: Databases): Promise<void> {
-  await migrate(tables, shadowOf(databases))
+/** Creates the shadow tables that do not exist yet. `id`: of the rebuild. */
+export async function createShadow({ tables, databases, cluster }: RebuildTables, id: string): Promise<void> {
+  if (!cluster) {
+    await migrate(tables, shadowOf(databases))
+    return
+  }
+  const { name, shards } = cluster
+  await onEach(shards, shard => createShadowOfShard(shard, id))
+  // They have the columns that the shards' ledgers have now.
+  const whole = shadowOf(databases).model
+  await onEach(shards, async ({ tables, databases: own }) => {
+    const { model } = shadowOf(own)
+    await tables.run({ query: `CREATE DATABASE IF NOT EXISTS ${whole}` })
+    for (const ledger of ledgers) {
+      await tables.run({
+        query: `CREATE OR REPLACE TABLE ${whole}.${ledger.name} AS ${model}.${ledger.name}
+                ENGINE = Distributed('${name}', '${model}', '${ledger.name}', ${placementOf(ledger.name)})`,
+      })
+    }
+  })
 }
 
-export async function hasShadow(tables: Tables, databases: Databases): Promise<boolean> {
-  const [found] = await tables.rows<{ databases: number }>({
-    query: 'SELECT count() AS databases FROM system.databases WHERE name = {name:String}',
-    query_params: { name: shadowOf(databases).model },
+/**
+ * They have the engines of the live tables, because they take their place. A replicated table is known to Keeper by a path, which it
+ * keeps when it is swapped, so each rebuild needs paths of its own.
+ */
+async function createShadowOfShard({ tables, databases }: NamedShard, id: string): Promise<void> {
+  const [row] = await tables.rows<{ replicated: number }>({
+    query: `SELECT count() AS replicated FROM system.tables
+            WHERE database = {model:String} AND name = 'campaign_ledger' AND startsWith(engine, 'Replicated')`,
+    query_params: { model: databases.model },
   })
-  return (found?.databases ?? 0) > 0
+  const isReplicated = Number(row?.replicated ?? 0) > 0
+  await migrate(tables, shadowOf(databases), isReplicated ? { replicatedAlone: id } : {})
+}
+
+/** Whether there are shadow tables; on a cluster, on any shard. */
+export async function hasShadow(place: RebuildTables): Promise<boolean> {
+  return (await shadowsOf(place)).includes(true)
+}
+
+/** Whether all of the shadow tables are there. A cluster may have lost some of them in a drop that was killed. */
+export async function hasWholeShadow(place: RebuildTables): Promise<boolean> {
+  return !(await shadowsOf(place)).includes(false)
+}
+
+/** Each server has its own shadow tables. */
+function serversOf({ tables, databases, cluster }: RebuildTables): readonly Shard[] {
+  return cluster?.shards ?? [{ tables, databases }]
+}
+
+function shadowsOf(place: RebuildTables): Promise<boolean[]> {
+  return onEach(serversOf(place), async ({ tables, databases }) => {
+    const [found] = await tables.rows<{ databases: number }>({
+      query: 'SELECT count() AS databases FROM system.databases WHERE name = {name:String}',
+      query_params: { name: shadowOf(databases).model },
+    })
+    return (found?.databases ?? 0) > 0
+  })
 }
 
 /** Drops the shadow tables, if there are any. */
-export async function dropShadow(tables: Tables, databases: Databases): Promise<void> {
-  const { model, views } = shadowOf(databases)
-  await tables.run({ query: `DROP DATABASE IF EXISTS ${views} SYNC` })
-  await tables.run({ query: `DROP DATABASE IF EXISTS ${model} SYNC` })
+export async function dropShadow(place: RebuildTables): Promise<void> {
+  const whole = shadowOf(place.databases).model
+  await onEach(serversOf(place), async ({ tables, databases }) => {
+    const { model, views } = shadowOf(databases)
+    await tables.run({ query: `DROP DATABASE IF EXISTS ${views} SYNC` })
+    if (whole !== model) await tables.run({ query: `DROP DATABASE IF EXISTS ${whole} SYNC` })
+    await tables.run({ query: `DROP DATABASE IF EXISTS ${model} SYNC` })
+  })
 }
 
 /** The UUIDs of the tables in this database. */

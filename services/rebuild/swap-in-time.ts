@@ -1,49 +1,69 @@
 /** The swap as a step of a rebuild: retries it if it took too long, and completes it if it was interrupted. */
 import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
 import type { EventReader } from '../shared/event-log/port.ts'
-import type { RebuildContext } from './context.ts'
-import { catchUp, ingestToEnd } from './ingest.ts'
+import { openParts, type RebuildContext } from './context.ts'
+import { FoldPauseLost, type HeldFoldDependencies } from './held-fold.ts'
+import { catchUp, ingestToEnd, targetOf } from './ingest.ts'
+import type { RebuildPart } from './parts.ts'
+import { swapOf, withSwap } from './rebuild-log.ts'
 import { countLive, swapTables, untilNoSwapRuns } from './shadow-tables.ts'
-import { FoldPauseLost, readNextStamp, runSwap, stampChanged } from './swap.ts'
+import { readNextStamp, stampChanged } from './stamp-changed.ts'
+import { runSwap } from './swap.ts'
 import { verifyTouched } from './verification.ts'
 
 const attemptsMax = 5
 
+/** Swaps the parts that are not swapped yet, one after the other (parts.ts). */
+export async function swapParts(context: RebuildContext, reader: EventReader): Promise<void> {
+  for (const part of openParts(context)) {
+    await swapInTime(context, part, reader)
+    part.isSwapped = true
+    if (openParts(context).length > 0) await settleSwapped(context, reader)
+  }
+}
+
+/** Gives the swapped shards what projectors wrote just before their swap, and their stamps, while other shards are not swapped. */
+export async function settleSwapped(context: RebuildContext, reader: EventReader): Promise<void> {
+  await ingestToEnd(context, reader, targetOf(context))
+  for (const part of context.parts) if (part.isSwapped) await stampWhatChanged(context, part)
+}
+
 /** Throws the error of the last attempt. */
-export async function swapInTime(context: RebuildContext, reader: EventReader): Promise<void> {
-  const { databases, history, tracker, shadowProjector, withdrawals, config, logger } = context
+async function swapInTime(context: RebuildContext, part: RebuildPart, reader: EventReader): Promise<void> {
+  const { history, tracker, logger } = context
+  const { databases } = part
   for (let attempt = 1; ; attempt++) {
     // The new epoch is above the stamps of an earlier attempt.
-    await shadowProjector.foldWorker.acquireLeadership()
-    shadowProjector.takeTouched()
-    await withdrawals.carry(context.signal)
+    await part.foldWorker.acquireLeadership()
+    await part.withdrawals.carry(context.signal)
     await catchUp(context, reader)
+    await verifyTouched(context, part, [])
     const { added = 0, different = 0, inMotion = 0 } = tracker.detail.differences ?? {}
     const areMany = added + different + inMotion > (context.stampedDuringPauseMax ?? 10_000)
-    const unstampedSince = areMany ? await readNextStamp(context.tables, databases) : null
+    const unstampedSince = areMany ? await readNextStamp(part.tables, databases) : null
     try {
-      const report = await runSwap(
-        { ...context, tables: context.tablesOnAllCores, settings: foldWorkerSettings(config) },
-        {
-          hasManyChanges: unstampedSince !== null,
-          async catchUp() {
-            await ingestToEnd(context, reader, 'shadow')
-            // What is deleted later than this is in the log behind its end, and is read after the swap.
-            const withdrawn = await withdrawals.carryRest()
-            await shadowProjector.foldWorker.fold()
-            await verifyTouched(context, withdrawn)
-          },
-          async beforeSwap(tableIds) {
-            context.signal.throwIfAborted()
-            const positions = await history.livePositions()
-            await tracker.enter('swapping', { tableIds, positions, unstampedSince })
-          },
+      const report = await runSwap(swapDependencies(context, part), {
+        hasManyChanges: unstampedSince !== null,
+        async catchUp() {
+          await ingestToEnd(context, reader, targetOf(context))
+          // What is deleted later than this is in the log behind its end, and is read after the swap.
+          const withdrawn = await part.withdrawals.carryRest()
+          await part.foldWorker.fold()
+          await verifyTouched(context, part, withdrawn)
         },
-      )
-      logger.info({ databases, ...report }, 'the tables are swapped')
+        async beforeSwap(tableIds) {
+          context.signal.throwIfAborted()
+          const isFirst = openParts(context).length === context.parts.length
+          // Those of the first swap hold for all shards: what is read twice changes nothing.
+          const positions = isFirst ? await history.livePositions() : tracker.detail.positions
+          const swap = withSwap(tracker.detail, part.name, { tableIds, unstampedSince })
+          await tracker.enter('swapping', { ...swap, positions })
+        },
+      })
+      logger.info({ databases, shard: part.name, ...report }, 'the tables are swapped')
       return
     } catch (error) {
-      if (!(error instanceof FoldPauseLost) || attempt === attemptsMax || (await isSwapped(context)))
+      if (!(error instanceof FoldPauseLost) || attempt === attemptsMax || (await isSwapped(context, part)))
         throw error
       logger.warn({ error: error.message, attempt }, 'the swap is tried again')
     }
@@ -51,15 +71,14 @@ export async function swapInTime(context: RebuildContext, reader: EventReader): 
 }
 
 /** Runs after a swap that changed many rows. */
-export async function stampWhatChanged(context: RebuildContext): Promise<void> {
-  const { tracker, config, logger } = context
-  for (let attempt = 1; tracker.detail.unstampedSince !== null; attempt++) {
+export async function stampWhatChanged(context: RebuildContext, part: RebuildPart): Promise<void> {
+  const { tracker, logger } = context
+  for (let attempt = 1; ; attempt++) {
+    const { tableIds, unstampedSince } = swapOf(tracker.detail, part.name)
+    if (unstampedSince === null) return
     try {
-      await stampChanged(
-        { ...context, tables: context.tablesOnAllCores, settings: foldWorkerSettings(config) },
-        tracker.detail.unstampedSince,
-      )
-      tracker.note({ unstampedSince: null })
+      await stampChanged(swapDependencies(context, part), unstampedSince)
+      tracker.note(withSwap(tracker.detail, part.name, { tableIds, unstampedSince: null }))
     } catch (error) {
       if (!(error instanceof FoldPauseLost) || attempt === attemptsMax) throw error
       logger.warn({ error: error.message, attempt }, 'the changed rows are stamped again')
@@ -67,16 +86,19 @@ export async function stampWhatChanged(context: RebuildContext): Promise<void> {
   }
 }
 
+function swapDependencies(context: RebuildContext, part: RebuildPart): HeldFoldDependencies {
+  const { run, monotonicMs, sleep, random } = context
+  const { databases, tablesOnAllCores: tables, tablesWithoutRetry } = part
+  const settings = foldWorkerSettings(context.config)
+  return { tables, tablesWithoutRetry, databases, run, settings, monotonicMs, sleep, random }
+}
+
 /** Whether the rebuilt tables are live. Completes a swap that was interrupted halfway. */
-export async function isSwapped({
-  tables,
-  tablesWithoutRetry,
-  databases,
-  tracker,
-  monotonicMs,
-  sleep,
-}: RebuildContext): Promise<boolean> {
-  const { tableIds } = tracker.detail
+export async function isSwapped(
+  { tracker, monotonicMs, sleep }: Pick<RebuildContext, 'tracker' | 'monotonicMs' | 'sleep'>,
+  { name, databases, tables, tablesWithoutRetry }: RebuildPart,
+): Promise<boolean> {
+  const { tableIds } = swapOf(tracker.detail, name)
   if (!tableIds) return false
   // The swap statement of a killed run may still be running.
   await untilNoSwapRuns(tables, databases, { monotonicMs, sleep })

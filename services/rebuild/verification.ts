@@ -8,9 +8,11 @@
 import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
 import type { EventReader } from '../shared/event-log/port.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
-import { isRollback, type RebuildContext } from './context.ts'
+import { onEach } from './cluster.ts'
+import { isRollback, openParts, type RebuildContext } from './context.ts'
 import { catchUp } from './ingest.ts'
 import { lossesOf, type Missing, placeOf, readMissing, stillMissing } from './missing.ts'
+import type { RebuildPart } from './parts.ts'
 import { conditionOf, idsPerStatement, rangesOf, type Scope } from './scope.ts'
 import { shadowOf } from './shadow-tables.ts'
 
@@ -32,28 +34,53 @@ export class VerificationFailed extends Error {
 
 /** Verifies everything, while nothing writes to the shadow tables. Throws `VerificationFailed`. */
 export async function verifyAll(context: RebuildContext, reader: EventReader): Promise<void> {
-  const { tables, databases, tracker, shadowProjector, withdrawals, signal } = context
-  const shadow = shadowOf(databases)
-  const sides = { live: databases, rebuilt: shadow }
-  const ranges = await rangesOf(tables, shadow)
-  const missing: Missing[] = []
-  shadowProjector.takeTouched()
-  for (const [done, range] of ranges.entries()) {
-    signal.throwIfAborted()
-    tracker.progress({ done, of: ranges.length, unit: 'ranges' })
-    if (!isRollback(context))
-      mustFit(await verifyReadTables(tables, shadow, range, foldWorkerSettings(context.config)))
-    missing.push(...(await readMissing(tables, sides, range, { alsoKeys: done === 0 })))
-  }
+  const { tracker, signal } = context
+  const parts = openParts(context)
+  for (const { touched } of parts) touched.take()
+  const ranges = await onEach(parts, ({ tables, databases }) => rangesOf(tables, shadowOf(databases)))
+  const of = ranges.flat().length
+  let done = 0
+  const missing = await onEach(parts, async part => {
+    const found: Missing[] = []
+    for (const [place, range] of (ranges[parts.indexOf(part)] ?? []).entries()) {
+      signal.throwIfAborted()
+      tracker.progress({ done, of, unit: 'ranges' })
+      found.push(...(await verifyRange(context, part, range, { alsoKeys: place === 0 })))
+      done++
+    }
+    return { part, found }
+  })
   // The live projectors may be ahead. So only what is still missing after the shadow tables have caught up is lost.
-  let lost: readonly Missing[] = missing
-  for (let round = 1; lost.length > 0 && round <= catchUpsMax; round++) {
-    await withdrawals.carry(signal)
+  let lost: readonly { part: RebuildPart; found: readonly Missing[] }[] = missing
+  for (let round = 1; lost.some(({ found }) => found.length > 0) && round <= catchUpsMax; round++) {
+    await onEach(parts, part => part.withdrawals.carry(signal))
     await catchUp(context, reader)
-    lost = await stillMissing(tables, sides, lost)
+    lost = await onEach(lost, async ({ part, found }) => ({
+      part,
+      found: await stillMissing(part.tables, sidesOf(part), found),
+    }))
   }
-  mustNotReturn(lost.filter(({ isWithdrawn }) => isWithdrawn))
-  mustBeAccepted(context, lost)
+  const all = lost.flatMap(({ found }) => found)
+  mustNotReturn(all.filter(({ isWithdrawn }) => isWithdrawn))
+  mustBeAccepted(context, all)
+}
+
+/** Throws if the read tables of the range do not match their ledger. Returns what the live tables have and the rebuilt do not. */
+async function verifyRange(
+  context: RebuildContext,
+  part: RebuildPart,
+  range: Scope,
+  also: { alsoKeys: boolean },
+): Promise<Missing[]> {
+  const { tables, databases } = part
+  if (!isRollback(context)) {
+    mustFit(await verifyReadTables(tables, shadowOf(databases), range, foldWorkerSettings(context.config)))
+  }
+  return readMissing(tables, sidesOf(part), range, also)
+}
+
+function sidesOf({ databases }: RebuildPart) {
+  return { live: databases, rebuilt: shadowOf(databases) }
 }
 
 /** What the live tables have withdrawn is never shown again, whatever loss is accepted. */
@@ -88,10 +115,16 @@ function mustFit(mismatches: readonly Mismatch[]): void {
 }
 
 /** Verifies the campaigns that were folded since everything was verified. `withdrawn`: those that withdrawals touched. */
-export async function verifyTouched(context: RebuildContext, withdrawn: readonly string[]): Promise<void> {
+export async function verifyTouched(
+  context: RebuildContext,
+  part: RebuildPart,
+  withdrawn: readonly string[],
+): Promise<void> {
   if (isRollback(context)) return
-  const { tables, databases, shadowProjector, config } = context
-  const touched = [...new Set([...shadowProjector.takeTouched(), ...withdrawn])]
+  const { config } = context
+  const { tables, databases } = part
+  // Of all shards. A campaign of another one is in neither table here.
+  const touched = [...new Set([...part.touched.take(), ...withdrawn])]
   for (let from = 0; from < touched.length; from += idsPerStatement) {
     const ids = touched.slice(from, from + idsPerStatement)
     mustFit(await verifyReadTables(tables, shadowOf(databases), { ids }, foldWorkerSettings(config)))

@@ -11,7 +11,6 @@ import { encodeState } from '../../contracts/events/codec.ts'
 import { keyOf, topicOf } from '../../contracts/events/event.ts'
 import { openDataDirectory, readSecrets } from '../../services/embedded/data-directory.ts'
 import { liveConsumer } from '../../services/embedded/model.ts'
-import { foldWorkerSettings } from '../../services/projector/fold/fold-settings.ts'
 import { backerHasher } from '../../services/projector/ingest/backer-hash.ts'
 import { projectorSettings } from '../../services/projector/service.ts'
 import { createShadowProjector } from '../../services/rebuild/shadow-projector.ts'
@@ -80,7 +79,6 @@ async function fillLedger(tables: Tables): Promise<void> {
     databases: defaultDatabases,
     config,
     projectorSettings: projectorSettings(config),
-    foldWorkerSettings: foldWorkerSettings(config),
     // Held before there are pledges: tables with pledges and without a held hash count as those of an earlier version.
     hashBacker: backerHasher(secrets.backerKey, await heldBackerHash(tables, defaultDatabases)),
     run: 'fill',
@@ -92,6 +90,7 @@ async function fillLedger(tables: Tables): Promise<void> {
     onRecords: ({ rejects }) => {
       if (rejects > 0) throw new Error(`${rejects} records were rejected`)
     },
+    onCampaigns: () => {},
   })
   const target = (await reader.lag()).map(({ topic, partition, end }) => ({ topic, partition, next: end }))
   await model.ingest({ reader, target, into: 'live', onLag: () => {} }, new AbortController().signal)

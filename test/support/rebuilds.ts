@@ -13,6 +13,7 @@ import { vi } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { createProjectorService } from '../../services/projector/service.ts'
+import type { NamedShard, RebuildTables } from '../../services/rebuild/cluster.ts'
 import { phaseOf } from '../../services/rebuild/persisted-words.ts'
 import { type RebuildResult, runRebuild } from '../../services/rebuild/rebuild.ts'
 import type { AbortDependencies } from '../../services/rebuild/rebuild-controller.ts'
@@ -24,7 +25,7 @@ import { openJournalReader, openJournalWriter } from '../../services/shared/even
 import type { EventWriter } from '../../services/shared/event-log/port.ts'
 import { createMetrics } from '../../services/shared/ops/metrics.ts'
 import { sleep } from '../../services/shared/sleep.ts'
-import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import type { Shard, Tables } from '../../services/shared/tables/port.ts'
 import { column } from './fold-records.ts'
 import { hashBacker, type ModelTables } from './model-tables.ts'
 import { wholeRequest } from './rebuild-request.ts'
@@ -34,6 +35,8 @@ import { apiKeyEvent, campaignEvent, newRecordOf, pledgeEvent } from './sample-e
 export interface RebuildOptions extends Partial<RebuildRequest> {
   /** The tables that the rebuild uses. Default: the model's own. */
   tables?: Tables
+  /** On a cluster: those of a shard. */
+  tablesOfShard?: (shard: NamedShard) => Tables
   signal?: AbortSignal
   /** Runs when a phase begins, before its first statement. */
   onPhase?: (phase: RebuildState['phase']) => Promise<void>
@@ -42,9 +45,7 @@ export interface RebuildOptions extends Partial<RebuildRequest> {
   stampedDuringPauseMax?: number
 }
 
-export interface RebuildableModel {
-  tables: Tables
-  databases: Databases
+export interface RebuildableModel extends RebuildTables {
   /** The file of the event log. */
   journal: string
   writer: EventWriter
@@ -69,8 +70,15 @@ const logger = pino({ level: 'silent' })
 
 /** Opens it on fresh databases, with the live projector running. */
 export async function openRebuildableModel(model: ModelTables): Promise<RebuildableModel> {
-  const { tables } = model
-  const databases = await model.freshDatabases()
+  return openRebuildable({ tables: model.tables, databases: await model.freshDatabases() })
+}
+
+/** Opens it on migrated tables, with the live projector running. */
+export async function openRebuildable({
+  tables,
+  databases,
+  cluster,
+}: RebuildTables): Promise<RebuildableModel> {
   const directory = await mkdtemp(join(tmpdir(), 'pledgeview-rebuild-'))
   const journal = join(directory, 'journal.sqlite')
   const writer = await openJournalWriter(journal)
@@ -92,8 +100,13 @@ export async function openRebuildableModel(model: ModelTables): Promise<Rebuilda
       hashBacker,
       run: `live-${++runs}`,
       settleMs: 0,
-      afterExpiredPause: () =>
-        completeSwap(tables, databases, { monotonicMs: () => performance.now(), sleep }),
+      ...(cluster && { shards: cluster.shards }),
+      afterExpiredPause: shard =>
+        completeSwap(shard.tables, shard.databases, {
+          monotonicMs: () => performance.now(),
+          sleep,
+          isShard: cluster !== undefined,
+        }),
       metrics: createMetrics(),
       logger,
       now: Date.now,
@@ -118,22 +131,28 @@ export async function openRebuildableModel(model: ModelTables): Promise<Rebuilda
   return {
     tables,
     databases,
+    cluster,
     journal,
     writer,
     append: events => writer.append(events.map(newRecordOf)),
     async settled() {
       // On a busy machine a campaign may be set aside: its batch counts as folded before the campaign is.
-      const behind = `SELECT campaign_id AS value FROM ${databases.model}.set_aside FINAL WHERE is_set_aside AND is_behind`
+      const isBehind = async (shard: Shard) => {
+        const query = `SELECT campaign_id AS value FROM ${shard.databases.model}.set_aside FINAL WHERE is_set_aside AND is_behind`
+        return (await column(shard.tables, query)).length > 0
+      }
       const isFolded = async () => {
         if (failure !== undefined) throw failure
-        return (await isDrained()) && (await column(tables, behind)).length === 0
+        if (!(await isDrained())) return false
+        return !(await Promise.all((cluster?.shards ?? [{ tables, databases }]).map(isBehind))).includes(true)
       }
       // Only a hang takes this long: a campaign that cannot be folded alone either is tried again after ten seconds.
       await vi.waitUntil(isFolded, { timeout: 100_000, interval: 10 })
     },
-    control: { tables, databases, history, sleep },
+    control: { tables, databases, cluster, history, sleep },
     rebuild: ({
       tables: own = tables,
+      tablesOfShard = (shard: NamedShard) => shard.tables,
       signal,
       onPhase = async () => {},
       isAlone = true,
@@ -144,6 +163,10 @@ export async function openRebuildableModel(model: ModelTables): Promise<Rebuilda
         {
           tables: withPhases(own, onPhase),
           databases,
+          cluster: cluster && {
+            ...cluster,
+            shards: cluster.shards.map(shard => ({ ...shard, tables: tablesOfShard(shard) })),
+          },
           history,
           config,
           hashBacker,

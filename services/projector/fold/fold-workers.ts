@@ -20,8 +20,10 @@ import type { SetAsideRecord } from './set-aside-statements.ts'
 import type { ClockStep } from './stamp-floor.ts'
 
 export interface FoldWorkersDependencies
-  extends Pick<FoldWorkerDependencies, 'respectsPause' | 'afterExpiredPause' | 'onSetAside'> {
+  extends Pick<FoldWorkerDependencies, 'respectsPause' | 'onSetAside'> {
   shards: readonly Shard[]
+  /** See `EpochDependencies`. */
+  afterExpiredPause?: (shard: Shard) => Promise<void>
   /** Names this run of this process; unique. */
   holder: string
   settings: FoldWorkerSettings
@@ -85,6 +87,7 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
     const foldWorker = createFoldWorker({
       ...dependencies,
       ...own.shard,
+      afterExpiredPause: async () => dependencies.afterExpiredPause?.(own.shard),
       sleep,
       signal,
       untilNoneRuns: () =>

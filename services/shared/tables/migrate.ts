@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { retry } from '../retry.ts'
 import { clusterViews, countsClusterOf } from './cluster-views.ts'
 import { type Databases, type Tables, TablesError } from './port.ts'
-import { type Replicated, replicatedForms } from './replicated.ts'
+import { type Replicated, replicatedAlone, replicatedForms } from './replicated.ts'
 import { encodeRows } from './row-binary.ts'
 
 export interface SqlFile {
@@ -17,6 +17,8 @@ export interface MigrateOptions {
   replicated?: Replicated | undefined
   /** As whom the views of a cluster read. Default: as the user who runs this. */
   viewsDefiner?: string | undefined
+  /** Makes the tables of one server replicated: the only replica of a shard. Their paths in Keeper end in this. */
+  replicatedAlone?: string | undefined
 }
 
 const directory = new URL('../../../contracts/tables/', import.meta.url)
@@ -160,8 +162,10 @@ export function nameDatabases(sql: string, databases: Databases): string {
   return sql.replaceAll('${model}', databases.model).replaceAll('${views}', databases.views)
 }
 
-function forms(statement: string, databases: Databases, { replicated }: MigrateOptions): string[] {
-  const statements = replicated ? replicatedForms(statement, replicated) : [statement]
+function forms(statement: string, databases: Databases, options: MigrateOptions): string[] {
+  const { replicated, replicatedAlone: id } = options
+  const single = id === undefined ? statement : replicatedAlone(statement, id)
+  const statements = replicated ? replicatedForms(statement, replicated) : [single]
   return statements.map(form => nameDatabases(form, databases))
 }
 

@@ -27,7 +27,7 @@
  * The servers' configuration needs: the cluster in `remote_servers` with `internal_replication` and a `secret`, the
  * macros `shard` and `replica`, Keeper, and clocks that differ by much less than the commit horizon.
  * To change the number of shards, set up another cluster: replay the event log into it, and then point the services
- * there.
+ * there. A rebuild in place works on each shard as on one server (services/rebuild/parts.ts).
  */
 import { partsOf, wholeOf } from './cluster-views.ts'
 import type { Databases } from './port.ts'
@@ -83,6 +83,14 @@ const placements: Readonly<Record<string, string>> = {
   migrations: 'all',
 }
 
+/** The sharding key of a table. Throws if each shard's rows of it are its own. */
+export function placementOf(table: string): string {
+  const placement = placements[table]
+  if (placement === undefined || placement === 'own' || placement === 'all')
+    throw new Error(`the rows of ${table} are not sharded`)
+  return placement
+}
+
 const model = '${model}'
 const views = '${views}'
 
@@ -120,6 +128,29 @@ export function replicatedForms(statement: string, { cluster }: Replicated): str
   throw new Error(`the form on a cluster is not defined for: ${statement.slice(0, 100)}`)
 }
 
+const engine = /^ENGINE = (\w*MergeTree)(?:\((.*)\))?$/m
+
+function replicatedEngine(
+  name: string,
+  parameters: string | undefined,
+  place: readonly [string, string],
+): string {
+  const quoted = place.map(one => `'${one}'`)
+  return `ENGINE = Replicated${name}(${[...quoted, parameters].filter(Boolean).join(', ')})`
+}
+
+/**
+ * The statement with the replicated form of its engine, for the only replica of a shard. `id` is part of the table's path in Keeper,
+ * so that it is another one than that of a table that had this name before. It still contains `${model}`.
+ */
+export function replicatedAlone(statement: string, id: string): string {
+  const table = /^CREATE TABLE IF NOT EXISTS \$\{model\}\.(\w+)/.exec(statement)?.[1]
+  if (table === undefined) return statement
+  return statement.replace(engine, (_, name: string, parameters?: string) =>
+    replicatedEngine(name, parameters, [`/clickhouse/tables/{shard}/${model}/${table}-${id}`, '{replica}']),
+  )
+}
+
 /** The shard's part of a table, and the whole table over all shards. */
 function tableForms(statement: string, table: string, cluster: string): string[] {
   const placement = placements[table]
@@ -129,12 +160,11 @@ function tableForms(statement: string, table: string, cluster: string): string[]
   const onCluster = `ON CLUSTER '${cluster}'`
   const partStatement = statement
     .replace(`${model}.${table}`, `${model}.${part} ${onCluster}`)
-    .replace(/^ENGINE = (\w*MergeTree)(?:\((.*)\))?$/m, (_, engine: string, parameters?: string) => {
+    .replace(engine, (_, name: string, parameters?: string) => {
       // The path has names instead of macros: with macros a table could not be renamed.
       const group = placement === 'all' ? 'all' : '{shard}'
       const replica = placement === 'all' ? '{shard}-{replica}' : '{replica}'
-      const path = `'/clickhouse/tables/${group}/${model}/${part}', '${replica}'`
-      return `ENGINE = Replicated${engine}(${[path, parameters].filter(Boolean).join(', ')})`
+      return replicatedEngine(name, parameters, [`/clickhouse/tables/${group}/${model}/${part}`, replica])
     })
   if (placement === 'own' || placement === 'all') return [partStatement]
   const wholes = isWholeInModel ? [model, wholeOf(model)] : [wholeOf(model)]

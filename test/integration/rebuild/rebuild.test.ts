@@ -48,7 +48,7 @@ describe('a rebuild of correct tables', () => {
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt', isPreviousKept: true })
     await expect(live.rebuild()).rejects.toBeInstanceOf(RebuildRefused)
     await dropPrevious(live)
-    expect(await hasShadow(live.tables, live.databases)).toBe(false)
+    expect(await hasShadow(live)).toBe(false)
     await live.rebuild()
     expect(await stampsOf(live)).toEqual(before)
   })
@@ -168,7 +168,7 @@ describe('a rebuild of wrong tables', () => {
       fields: [{ field: 'title', live: 'spoilt', rebuilt: 'Title of c1' }],
     })
     expect(await readViews(live.tables, live.databases)).toEqual(before)
-    expect(await hasShadow(live.tables, live.databases)).toBe(false)
+    expect(await hasShadow(live)).toBe(false)
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'compared', isPreviousKept: false })
   })
 
@@ -269,7 +269,7 @@ describe('the rebuild controller', () => {
     await expect(live.rebuild({ isAlone: false })).rejects.toBeInstanceOf(RebuildInProgress)
     await abortRebuild({ ...live.control, tables: asking })
     await expect(first).rejects.toThrow('given up')
-    expect(await hasShadow(live.tables, live.databases)).toBe(false)
+    expect(await hasShadow(live)).toBe(false)
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'aborted' })
   })
 })

@@ -42,7 +42,7 @@ describe('projectors that were away', () => {
 })
 
 describe('the start of a projector after a long time without batches', () => {
-  const settings = { databases: { model: 'm', views: 'v' }, retentionMsMin: hourMs, isCluster: false }
+  const settings = { databases: { model: 'm', views: 'v' }, retentionMsMin: hourMs }
   const inspector = { group: async () => ({ members: 0, lag: [waiting] }), compaction: async () => [pledges] }
   /** Filled tables whose last batch and note are 30 hours old. */
   const tablesWith = (notes: string[]) =>
@@ -62,12 +62,6 @@ describe('the start of a projector after a long time without batches', () => {
   test('is refused from the first note on, and the way on is one that lifts the refusal', async () => {
     const asked = { ...settings, tables: tablesWith(['pledges/1']) }
     await expect(checkAbsence(inspector, asked)).rejects.toThrow('Run pledgeview rebuild without --from-file')
-  })
-
-  test('names another cluster as the way on if the tables are on a cluster, which has no rebuild', async () => {
-    const asked = { ...settings, isCluster: true, tables: tablesWith(['pledges/1']) }
-    await expect(checkAbsence(inspector, asked)).rejects.toThrow('replay the log into another cluster')
-    await expect(checkAbsence(inspector, asked)).rejects.not.toThrow('Run pledgeview rebuild')
   })
 })
 

@@ -8,7 +8,7 @@ import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-e
 import type { ClockStep } from '../../../../services/projector/fold/stamp-floor.ts'
 import { createStampFloor } from '../../../../services/projector/fold/stamp-floor.ts'
 import { snapshotStatement } from '../../../../services/query/views/statements.ts'
-import { readNextStamp } from '../../../../services/rebuild/swap.ts'
+import { readNextStamp } from '../../../../services/rebuild/stamp-changed.ts'
 import type { Databases } from '../../../../services/shared/tables/port.ts'
 import {
   createIngest,

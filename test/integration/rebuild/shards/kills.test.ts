@@ -1,0 +1,269 @@
+/**
+ * A rebuild of two real shards is killed between the two swaps and in other places. Meanwhile readers ask the API: they see every
+ * campaign, no total gets smaller, and a mirror that polls misses nothing.
+ *
+ * PLEDGEVIEW_TEST_SEED repeats the places of the kills.
+ */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
+import { pino } from 'pino'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import type { Stats } from '../../../../contracts/api/schemas.ts'
+import type { ChangeEvent } from '../../../../contracts/events/event.ts'
+import { intBetween, randomOf } from '../../../../services/demo/random.ts'
+import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
+import { abortRebuild, dropPrevious, rebuildStatus } from '../../../../services/rebuild/rebuild-controller.ts'
+import { completeSwap } from '../../../../services/rebuild/swap.ts'
+import { hashSecret } from '../../../../services/shared/api-keys/credentials.ts'
+import { readConfig } from '../../../../services/shared/config.ts'
+import { createMetrics } from '../../../../services/shared/ops/metrics.ts'
+import { sleep } from '../../../../services/shared/sleep.ts'
+import { holdTablesIdentity } from '../../../../services/shared/tables/identity.ts'
+import type { Tables } from '../../../../services/shared/tables/port.ts'
+import { type Place, poll } from '../../../simulation/documented-loop.ts'
+import { spoiltTitle } from '../../../support/damage.ts'
+import { obstructed } from '../../../support/faulty-tables.ts'
+import { readModelOf } from '../../../support/model.ts'
+import { expectedReading, readViews } from '../../../support/model-tables.ts'
+import { pepper } from '../../../support/query-app.ts'
+import { platformHistory, type RebuildableModel, stampsOf } from '../../../support/rebuilds.ts'
+import { apiKeyEvent, pledgeEvent } from '../../../support/sample-events.ts'
+import type { ShardRebuildArguments } from '../../../support/shard-rebuild-child.ts'
+import { onShards, openRebuildableShards, swappedShards } from '../../../support/shard-rebuilds.ts'
+import { type ShardServers, startShards } from '../../../support/shards.ts'
+
+const childScript = new URL('../../../support/shard-rebuild-child.ts', import.meta.url)
+const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
+const key = 'pv_live_0123456789abcdefghijklmnop'
+const secret = 'a secret of the tests'
+const config = readConfig({
+  PLEDGEVIEW_COMMIT_HORIZON_MS: '2000',
+  PLEDGEVIEW_CACHE_MS: '1000',
+  PLEDGEVIEW_STATS_CACHE_MS: '1000',
+  PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '100000',
+})
+
+let servers: ShardServers
+let live: RebuildableModel
+let query: QueryService
+let apiUrl: string
+const events: ChangeEvent[] = [
+  ...platformHistory(40),
+  apiKeyEvent({ key, account_id: 'reader', secret_hash: hashSecret(pepper, secret) }),
+]
+
+beforeAll(async () => {
+  servers = await startShards(2)
+  await holdTablesIdentity(servers.tables, servers.databases, { PLEDGEVIEW_KEY_PEPPER: pepper })
+  live = await openRebuildableShards(servers)
+  await live.append(events)
+  await live.settled()
+  query = await startQueryService({
+    tables: servers.as('pledgeview_query'),
+    databases: servers.databases,
+    config,
+    keyPepper: pepper,
+    parts: memoryParts(config),
+    isOnlyProcess: false,
+    metrics: createMetrics(),
+    logger: pino({ level: 'silent' }),
+  })
+  apiUrl = `${await query.app.listen({ host: '127.0.0.1', port: 0 })}/api/v1`
+})
+afterAll(async () => {
+  await query?.close()
+  await live?.close()
+  await servers?.stop()
+})
+
+const get = (path: string) =>
+  fetch(`${apiUrl}${path}`, { headers: { 'x-api-key': key, 'x-api-secret': secret } })
+
+/** A mirror, and whoever watches the totals, until `stop`. */
+function startReaders() {
+  const mirror: Place = { copy: new Map(), since: null }
+  const smaller: unknown[] = []
+  let highest: Partial<Stats> = {}
+  let polls = 0
+  let isOver = false
+  const walk = () => poll(mirror, { pageSize: 7, get, wait: delay })
+
+  async function look(): Promise<void> {
+    await walk()
+    polls++
+    const response = await get('/stats')
+    if (!response.ok) return
+    const stats = ((await response.json()) as { data: Stats }).data
+    for (const name of ['projects_total', 'total_raised', 'total_pledges', 'total_backers'] as const) {
+      if (Number(stats[name]) < Number(highest[name] ?? 0)) smaller.push([name, highest[name], stats[name]])
+    }
+    highest = stats
+  }
+
+  const running = (async () => {
+    while (!isOver) {
+      await look()
+      await delay(30)
+    }
+  })()
+  running.catch(() => undefined)
+  return {
+    mirror,
+    smaller,
+    polls: () => polls,
+    walk,
+    async stop() {
+      isOver = true
+      await running
+    },
+  }
+}
+
+function startTraffic() {
+  let isOver = false
+  const running = (async () => {
+    for (let pledge = 0; !isOver; pledge++) {
+      const event = pledgeEvent({ campaign_id: `c${1 + (pledge % 6)}`, pledge_id: `${events.length}` })
+      events.push(event)
+      await live.append([event])
+      await delay(20)
+    }
+  })()
+  return async () => {
+    isOver = true
+    await running
+  }
+}
+
+type Death = (call: { shard: string | null; text: string; isAfter: boolean }) => boolean
+
+/** Runs a rebuild whose process dies when `dies` says so, and never runs a statement again. True if it died. */
+async function rebuildUntil(dies: Death): Promise<boolean> {
+  let isDead = false
+  const mortal = (tables: Tables, shard: string | null) => {
+    const look = (text: string, isAfter: boolean) => {
+      isDead ||= dies({ shard, text, isAfter })
+      if (isDead) throw new Error('killed')
+    }
+    return obstructed(tables, {
+      before: ({ text }) => look(text, false),
+      after: ({ text }) => look(text, true),
+    })
+  }
+  const outcome = await live
+    .rebuild({
+      tables: mortal(live.tables, null),
+      tablesOfShard: shard => mortal(shard.tables, shard.name),
+    })
+    .catch((error: unknown) => error)
+  if (!isDead && outcome instanceof Error) throw outcome
+  return isDead
+}
+
+async function expectTruth(): Promise<void> {
+  await live.settled()
+  expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
+}
+
+/** Runs a rebuild as a process, and ends it with kill -9 when one shard is swapped and the other is not. */
+async function killBetweenSwaps(): Promise<void> {
+  const input: ShardRebuildArguments = {
+    journal: live.journal,
+    servers: servers.servers.map(({ url, user, password }) => ({ url, user, password })),
+  }
+  const child = fork(childScript, [JSON.stringify(input)], { execPath: process.execPath })
+  const exit = once(child, 'exit')
+  const message = await Promise.race([once(child, 'message'), exit])
+  expect(message[0]).toBe('between')
+  child.kill('SIGKILL')
+  await exit
+}
+
+test('killed between two swaps, it goes on with the other shard; until then one is new and one is old, and no reader loses anything', async () => {
+  await onShards(live, spoiltTitle)
+  const readers = startReaders()
+  const stopTraffic = startTraffic()
+  await vi.waitUntil(() => readers.polls() > 2, { timeout: 60_000 })
+  await killBetweenSwaps()
+  expect(await swappedShards(live)).toEqual(['shard-1'])
+  expect(await rebuildStatus(live)).toMatchObject({ phase: 'swapping', isPreviousKept: false })
+  await expect(abortRebuild(live.control)).rejects.toThrow('the tables are being swapped')
+  // Projectors go on with both, whatever they find left of the swap.
+  for (const { tables, databases } of live.cluster?.shards ?? []) {
+    await completeSwap(tables, databases, { monotonicMs: () => performance.now(), sleep, isShard: true })
+  }
+  expect(await swappedShards(live)).toEqual(['shard-1'])
+  const seen = readers.polls()
+  await vi.waitUntil(() => readers.polls() > seen + 2, { timeout: 60_000 })
+  await live.rebuild()
+  expect(await swappedShards(live)).toEqual(['shard-1', 'shard-2'])
+  await stopTraffic()
+  await expectTruth()
+  await readers.stop()
+  expect(readers.smaller).toEqual([])
+  await expectMirrored(readers)
+  await live.rebuild({ kind: 'rollback' })
+  // Nothing is lost by it, except what was repaired.
+  expect((await stampsOf(live)).length).toBe(readers.mirror.copy.size)
+  await live.rebuild({ kind: 'rollback' })
+  await expectTruth()
+  await dropPrevious(live)
+})
+
+test(`killed at any statement, several times, it goes on (seed ${seed})`, async () => {
+  const random = randomOf(seed, 'shard rebuild kills')
+  for (let round = 0; round < 3; round++) {
+    const readers = startReaders()
+    const stopTraffic = startTraffic()
+    const deaths: string[] = []
+    for (let kill = 0; kill < 4; kill++) {
+      // The statements around the swaps, one of the first shard or of the second.
+      const shard = `shard-${1 + (kill % 2)}`
+      let left = intBetween(random, 1, 40)
+      let isNear = false
+      const died = await rebuildUntil(call => {
+        isNear ||= call.shard === shard && call.text.includes('swap_permit_')
+        if (!isNear || left-- > 0) return false
+        deaths.push(`${call.shard} ${call.isAfter ? 'after' : 'before'} ${call.text.slice(0, 40)}`)
+        return true
+      })
+      if (!died) break
+    }
+    console.log(`killed ${deaths.join('; ')}`)
+    if ((await rebuildStatus(live))?.phase !== 'rebuilt') await live.rebuild()
+    await stopTraffic()
+    await expectTruth()
+    await readers.stop()
+    expect(readers.smaller).toEqual([])
+    await expectMirrored(readers)
+    await dropPrevious(live)
+  }
+}, 400_000)
+
+/** The mirror has what a new walk over everything has. */
+async function expectMirrored({ mirror, walk }: ReturnType<typeof startReaders>): Promise<void> {
+  const truth = async () => {
+    const whole: Place = { copy: new Map(), since: null }
+    await poll(whole, { pageSize: 100, get, wait: delay })
+    return contentOf(whole)
+  }
+  await vi.waitFor(
+    async () => {
+      await walk()
+      expect(contentOf(mirror)).toEqual(await truth())
+      const { model } = { model: readModelOf(events) }
+      expect(mirror.copy.size).toBe(model.campaigns.size)
+    },
+    { timeout: 60_000, interval: 300 },
+  )
+}
+
+function contentOf({ copy }: Place) {
+  return Object.fromEntries(
+    [...copy.values()].map(({ id, title, pledged_amount, backer_count, updated_at }) => [
+      id,
+      { title, pledged_amount, backer_count, updated_at },
+    ]),
+  )
+}

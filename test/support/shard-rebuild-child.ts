@@ -1,0 +1,64 @@
+/**
+ * A process that rebuilds the shards of a cluster from a journal. Before its second swap it sends `between`, and stands still until
+ * it is killed.
+ *
+ *     fork('test/support/shard-rebuild-child.ts', [JSON.stringify({ journal, servers })])
+ */
+import { pino } from 'pino'
+import { nameShards } from '../../services/rebuild/cluster.ts'
+import { runRebuild } from '../../services/rebuild/rebuild.ts'
+import { readConfig } from '../../services/shared/config.ts'
+import { openJournalHistory } from '../../services/shared/event-log/journal/history.ts'
+import { openTables } from '../../services/shared/tables/clickhouse.ts'
+import { defaultDatabases } from '../../services/shared/tables/port.ts'
+import { distributedDatabases, replicatedSettings } from '../../services/shared/tables/replicated.ts'
+import { openShards } from '../../services/shared/tables/shards.ts'
+import { type ClickHouseAddress, settingsFor } from './clickhouse.ts'
+import { obstructed } from './faulty-tables.ts'
+import { hashBacker } from './model-tables.ts'
+import { wholeRequest } from './rebuild-request.ts'
+
+export interface ShardRebuildArguments {
+  journal: string
+  servers: ClickHouseAddress[]
+}
+
+const { journal, servers } = JSON.parse(process.argv[2] ?? '') as ShardRebuildArguments
+const [first] = servers
+if (!first) throw new Error('there is no server')
+const settings = { ...settingsFor(first), statementSettings: replicatedSettings }
+const urls = servers.map(({ url }) => url)
+const { shards } = openShards(settings, urls, defaultDatabases)
+let swaps = 0
+process.once('disconnect', () => process.exit())
+await runRebuild(
+  {
+    tables: openTables(settings),
+    databases: distributedDatabases(defaultDatabases),
+    cluster: {
+      name: 'main',
+      shards: (await nameShards(shards)).map(shard => ({
+        ...shard,
+        tables: obstructed(shard.tables, {
+          async before({ text }) {
+            if (!text.startsWith('EXCHANGE TABLES') || ++swaps < 2) return
+            process.send?.('between')
+            await new Promise(() => {})
+          },
+        }),
+      })),
+    },
+    history: await openJournalHistory(journal, { live: 'projector' }),
+    config: readConfig({ PLEDGEVIEW_COMMIT_HORIZON_MS: '2000', PLEDGEVIEW_BATCH_MS_MAX: '20' }),
+    hashBacker,
+    run: `child-${process.pid}`,
+    isAlone: false,
+    logger: pino({ level: 'error' }, pino.destination({ dest: 2, sync: true })),
+    onProgress: () => {},
+    now: Date.now,
+    monotonicMs: () => performance.now(),
+    random: Math.random,
+  },
+  wholeRequest,
+  new AbortController().signal,
+)

@@ -1,0 +1,41 @@
+/** A live model on the shards of a cluster, with everything that a rebuild needs. */
+import { nameShards } from '../../services/rebuild/cluster.ts'
+import { latestRebuild, swapOf } from '../../services/rebuild/rebuild-log.ts'
+import { countLive } from '../../services/rebuild/shadow-tables.ts'
+import { awayFromMidnight } from './midnight.ts'
+import { openRebuildable, type RebuildableModel } from './rebuilds.ts'
+import { clusterName, type ShardServers } from './shards.ts'
+
+const dayLeftMsMin = 60_000
+
+/** Opens it on the servers' tables. */
+export async function openRebuildableShards({
+  tables,
+  databases,
+  shards,
+}: ShardServers): Promise<RebuildableModel> {
+  await awayFromMidnight(dayLeftMsMin)
+  return openRebuildable({
+    tables,
+    databases,
+    cluster: { name: clusterName, shards: await nameShards(shards) },
+  })
+}
+
+/** The names of the shards on which the tables of the latest rebuild are live. */
+export async function swappedShards({ tables, databases, cluster }: RebuildableModel): Promise<string[]> {
+  const state = await latestRebuild(tables, databases)
+  const swapped: string[] = []
+  for (const shard of cluster?.shards ?? []) {
+    const tableIds = state && swapOf(state.detail, shard.name).tableIds
+    if (tableIds && (await countLive(shard.tables, shard.databases, tableIds)) > 0) swapped.push(shard.name)
+  }
+  return swapped
+}
+
+/** Runs the statement on each shard. `LIVE` is the database of its own part. */
+export async function onShards({ cluster }: RebuildableModel, statement: string): Promise<void> {
+  for (const { tables, databases } of cluster?.shards ?? []) {
+    await tables.run({ query: statement.replaceAll('LIVE', databases.model) })
+  }
+}
