@@ -60,12 +60,12 @@ export interface RebuildableModel extends RebuildTables {
   close(): Promise<void>
 }
 
-const config = readConfig({
+const environment = {
   PLEDGEVIEW_COMMIT_HORIZON_MS: '2000',
   PLEDGEVIEW_BATCH_MS_MAX: '20',
   PLEDGEVIEW_BATCH_RECORDS_MAX: '500',
   PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: '10',
-})
+}
 const logger = pino({ level: 'silent' })
 
 /** Opens it on fresh databases, with the live projector running. */
@@ -73,16 +73,17 @@ export async function openRebuildableModel(model: ModelTables): Promise<Rebuilda
   return openRebuildable({ tables: model.tables, databases: await model.freshDatabases() })
 }
 
-/** Opens it on migrated tables, with the live projector running. */
-export async function openRebuildable({
-  tables,
-  databases,
-  cluster,
-}: RebuildTables): Promise<RebuildableModel> {
+/** Opens it on migrated tables, with the live projector running. `journal`: of another model, which has the same log. */
+export async function openRebuildable(
+  { tables, databases, cluster }: RebuildTables,
+  { journal: shared, settings = {} }: { journal?: string; settings?: Readonly<Record<string, string>> } = {},
+): Promise<RebuildableModel> {
+  const config = readConfig({ ...environment, ...settings })
   const directory = await mkdtemp(join(tmpdir(), 'pledgeview-rebuild-'))
-  const journal = join(directory, 'journal.sqlite')
+  const journal = shared ?? join(directory, 'journal.sqlite')
+  const consumer = shared === undefined ? 'projector' : 'second projector'
   const writer = await openJournalWriter(journal)
-  const history = await openJournalHistory(journal, { live: 'projector' })
+  const history = await openJournalHistory(journal, { live: consumer })
   let runs = 0
   let stopProjector = async () => {}
   let isDrained = async () => true
@@ -90,7 +91,7 @@ export async function openRebuildable({
   let failure: unknown
 
   async function startProjector(): Promise<void> {
-    const reader = await openJournalReader(journal, { consumer: 'projector', lookMs: 5 })
+    const reader = await openJournalReader(journal, { consumer, lookMs: 5 })
     const stop = new AbortController()
     const projector = createProjectorService({
       reader,

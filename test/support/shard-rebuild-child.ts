@@ -1,6 +1,6 @@
 /**
- * A process that rebuilds the shards of a cluster from a journal. Before its second swap it sends `between`, and stands still until
- * it is killed.
+ * A process that rebuilds the shards of a cluster from a journal. Before the swap of the second shard it sends `between`, and stands
+ * still until it is killed.
  *
  *     fork('test/support/shard-rebuild-child.ts', [JSON.stringify({ journal, servers })])
  */
@@ -29,7 +29,7 @@ if (!first) throw new Error('there is no server')
 const settings = { ...settingsFor(first), statementSettings: replicatedSettings }
 const urls = servers.map(({ url }) => url)
 const { shards } = openShards(settings, urls, defaultDatabases)
-let swaps = 0
+let swapped: string | undefined
 process.once('disconnect', () => process.exit())
 await runRebuild(
   {
@@ -41,7 +41,9 @@ await runRebuild(
         ...shard,
         tables: obstructed(shard.tables, {
           async before({ text }) {
-            if (!text.startsWith('EXCHANGE TABLES') || ++swaps < 2) return
+            if (!text.startsWith('EXCHANGE TABLES')) return
+            swapped ??= shard.name
+            if (swapped === shard.name) return
             process.send?.('between')
             await new Promise(() => {})
           },
@@ -49,7 +51,7 @@ await runRebuild(
       })),
     },
     history: await openJournalHistory(journal, { live: 'projector' }),
-    config: readConfig({ PLEDGEVIEW_COMMIT_HORIZON_MS: '2000', PLEDGEVIEW_BATCH_MS_MAX: '20' }),
+    config: readConfig({ PLEDGEVIEW_COMMIT_HORIZON_MS: '5000', PLEDGEVIEW_BATCH_MS_MAX: '20' }),
     hashBacker,
     run: `child-${process.pid}`,
     isAlone: false,

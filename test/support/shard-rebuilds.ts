@@ -7,19 +7,17 @@ import { openRebuildable, type RebuildableModel } from './rebuilds.ts'
 import { clusterName, type ShardServers } from './shards.ts'
 
 const dayLeftMsMin = 60_000
+// Several servers share the machine with other suites.
+const settings = { PLEDGEVIEW_COMMIT_HORIZON_MS: '5000', PLEDGEVIEW_RETRY_MS_MAX: '600000' }
 
-/** Opens it on the servers' tables. */
-export async function openRebuildableShards({
-  tables,
-  databases,
-  shards,
-}: ShardServers): Promise<RebuildableModel> {
+/** Opens it on the servers' tables. `log`: see `openRebuildable`. */
+export async function openRebuildableShards(
+  { tables, databases, shards }: ShardServers,
+  log: { journal?: string } = {},
+): Promise<RebuildableModel> {
   await awayFromMidnight(dayLeftMsMin)
-  return openRebuildable({
-    tables,
-    databases,
-    cluster: { name: clusterName, shards: await nameShards(shards) },
-  })
+  const cluster = { name: clusterName, shards: await nameShards(shards) }
+  return openRebuildable({ tables, databases, cluster }, { ...log, settings })
 }
 
 /** The names of the shards on which the tables of the latest rebuild are live. */

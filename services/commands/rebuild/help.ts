@@ -57,5 +57,18 @@ export const rebuildHelp: Help = {
       examples: ['rebuild drop'],
       cost: 'A few seconds.',
     },
+    stamps: {
+      call: 'rebuild stamps --stamps-from URL [--json]',
+      does:
+        'Takes over the updated_at of other tables that are filled from the same log, so that the query processes can be pointed ' +
+        'to these tables and no poller fetches everything again. Stop the projectors of the other tables first.',
+      options: {
+        '--stamps-from URL':
+          'a ClickHouse server of the other tables; user, password and databases are those of the settings',
+        ...jsonOption,
+      },
+      examples: ['rebuild stamps --stamps-from https://clickhouse-old:8443'],
+      cost: 'It copies a row per campaign, and pauses the fold of each shard for some seconds. It may be run again.',
+    },
   },
 }

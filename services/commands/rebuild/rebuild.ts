@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { withModel } from '../../embedded/access.ts'
 import { openExistingDataDirectory } from '../../embedded/data-directory.ts'
-import { withDistributedRebuilds } from '../../rebuild/distributed.ts'
+import { takeStampsDistributed, withDistributedRebuilds } from '../../rebuild/distributed.ts'
 import type { RebuildController, RebuildReport } from '../../rebuild/rebuild-controller.ts'
 import type { RebuildRequest } from '../../rebuild/rebuild-log.ts'
 import { readConfig } from '../../shared/config.ts'
@@ -22,6 +22,7 @@ const options = {
   'dry-run': { type: 'boolean', default: false },
   'accept-loss': { type: 'boolean', default: false },
   'ignore-disk': { type: 'boolean', default: false },
+  'stamps-from': { type: 'string' },
   'data-dir': { type: 'string' },
   json: { type: 'boolean', default: false },
 } as const
@@ -37,6 +38,7 @@ const optionsOf = {
   abort: [],
   rollback: ['accept-loss'],
   drop: [],
+  stamps: ['stamps-from'],
 } as const satisfies Record<string, readonly Option[]>
 
 export const rebuildCommand: Command = {
@@ -49,6 +51,7 @@ export const rebuildCommand: Command = {
       const isTaken = [...always, ...optionsOf[verb]].includes(name)
       if (values[name] && !isTaken) throw new UsageError(`rebuild ${verb} does not take --${name}`)
     }
+    if (verb === 'stamps') return takeStamps(values, io)
     const request = requestOf(verb, values)
     return withRebuildController(values['data-dir'], async controller => {
       switch (verb) {
@@ -77,10 +80,26 @@ type Verb = keyof typeof optionsOf
 function verbOf([name, ...rest]: string[]): Verb {
   if (rest.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(rest[0])}`)
   if (name === undefined) return 'begin'
-  if (name === 'status' || name === 'abort' || name === 'rollback' || name === 'drop') return name
+  if (name === 'status' || name === 'abort' || name === 'rollback' || name === 'drop' || name === 'stamps')
+    return name
   if (name === 'back')
     throw new UsageError('pledgeview rebuild back is now called pledgeview rebuild rollback')
-  throw new UsageError(`${name} is not a rebuild command: they are status, abort, rollback and drop`)
+  throw new UsageError(`${name} is not a rebuild command: they are status, abort, rollback, drop and stamps`)
+}
+
+async function takeStamps(values: Values, io: Io): Promise<number> {
+  const from = values['stamps-from']
+  if (from === undefined) throw new UsageError('rebuild stamps needs --stamps-from URL')
+  if (values['data-dir'] !== undefined)
+    throw new UsageError('rebuild stamps works on ClickHouse servers only')
+  const taken = await takeStampsDistributed(readConfig(process.env), from)
+  if (values.json) printJson(io, taken)
+  else {
+    io.stdout.write(
+      `${taken.same} campaigns have the stamps of the other tables. Pollers will fetch ${taken.different}.\n`,
+    )
+  }
+  return 0
 }
 
 function requestOf(verb: Verb, values: Values): RebuildRequest {

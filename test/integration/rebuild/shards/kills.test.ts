@@ -33,12 +33,16 @@ import type { ShardRebuildArguments } from '../../../support/shard-rebuild-child
 import { onShards, openRebuildableShards, swappedShards } from '../../../support/shard-rebuilds.ts'
 import { type ShardServers, startShards } from '../../../support/shards.ts'
 
+// A rebuild takes half a minute beside other suites. Only a hang takes this long.
+vi.setConfig({ testTimeout: 480_000 })
+
 const childScript = new URL('../../../support/shard-rebuild-child.ts', import.meta.url)
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
 const key = 'pv_live_0123456789abcdefghijklmnop'
 const secret = 'a secret of the tests'
 const config = readConfig({
-  PLEDGEVIEW_COMMIT_HORIZON_MS: '2000',
+  PLEDGEVIEW_COMMIT_HORIZON_MS: '5000',
+  PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
   PLEDGEVIEW_CACHE_MS: '1000',
   PLEDGEVIEW_STATS_CACHE_MS: '1000',
   PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '100000',
@@ -55,7 +59,10 @@ const events: ChangeEvent[] = [
 
 beforeAll(async () => {
   servers = await startShards(2)
-  await holdTablesIdentity(servers.tables, servers.databases, { PLEDGEVIEW_KEY_PEPPER: pepper })
+  await holdTablesIdentity(servers.tables, servers.databases, {
+    PLEDGEVIEW_KEY_PEPPER: pepper,
+    PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
+  })
   live = await openRebuildableShards(servers)
   await live.append(events)
   await live.settled()
@@ -104,7 +111,7 @@ function startReaders() {
   const running = (async () => {
     while (!isOver) {
       await look()
-      await delay(30)
+      await delay(200)
     }
   })()
   running.catch(() => undefined)
@@ -127,7 +134,7 @@ function startTraffic() {
       const event = pledgeEvent({ campaign_id: `c${1 + (pledge % 6)}`, pledge_id: `${events.length}` })
       events.push(event)
       await live.append([event])
-      await delay(20)
+      await delay(100)
     }
   })()
   return async () => {
@@ -172,7 +179,7 @@ async function killBetweenSwaps(): Promise<void> {
     journal: live.journal,
     servers: servers.servers.map(({ url, user, password }) => ({ url, user, password })),
   }
-  const child = fork(childScript, [JSON.stringify(input)], { execPath: process.execPath })
+  const child = fork(childScript, [JSON.stringify(input)], { execArgv: [] })
   const exit = once(child, 'exit')
   const message = await Promise.race([once(child, 'message'), exit])
   expect(message[0]).toBe('between')
@@ -213,11 +220,11 @@ test('killed between two swaps, it goes on with the other shard; until then one 
 
 test(`killed at any statement, several times, it goes on (seed ${seed})`, async () => {
   const random = randomOf(seed, 'shard rebuild kills')
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < 2; round++) {
     const readers = startReaders()
     const stopTraffic = startTraffic()
     const deaths: string[] = []
-    for (let kill = 0; kill < 4; kill++) {
+    for (let kill = 0; kill < 3; kill++) {
       // The statements around the swaps, one of the first shard or of the second.
       const shard = `shard-${1 + (kill % 2)}`
       let left = intBetween(random, 1, 40)
@@ -239,7 +246,7 @@ test(`killed at any statement, several times, it goes on (seed ${seed})`, async 
     await expectMirrored(readers)
     await dropPrevious(live)
   }
-}, 400_000)
+})
 
 /** The mirror has what a new walk over everything has. */
 async function expectMirrored({ mirror, walk }: ReturnType<typeof startReaders>): Promise<void> {
@@ -252,8 +259,7 @@ async function expectMirrored({ mirror, walk }: ReturnType<typeof startReaders>)
     async () => {
       await walk()
       expect(contentOf(mirror)).toEqual(await truth())
-      const { model } = { model: readModelOf(events) }
-      expect(mirror.copy.size).toBe(model.campaigns.size)
+      expect(mirror.copy.size).toBe(readModelOf(events).campaigns.size)
     },
     { timeout: 60_000, interval: 300 },
   )

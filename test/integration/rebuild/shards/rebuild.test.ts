@@ -1,5 +1,5 @@
 /** A rebuild of two real shards: what it changes, what it keeps, and how it is taken back. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { RebuildRefused } from '../../../../services/rebuild/lease.ts'
 import { abortRebuild, dropPrevious, rebuildStatus } from '../../../../services/rebuild/rebuild-controller.ts'
@@ -18,6 +18,9 @@ import {
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/sample-events.ts'
 import { onShards, openRebuildableShards, swappedShards } from '../../../support/shard-rebuilds.ts'
 import { type ShardServers, startShards } from '../../../support/shards.ts'
+
+// A busy machine is no failure.
+vi.setConfig({ testTimeout: 480_000 })
 
 let servers: ShardServers
 let live: RebuildableModel
