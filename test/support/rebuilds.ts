@@ -87,6 +87,7 @@ export async function openRebuildable(
   let runs = 0
   let stopProjector = async () => {}
   let isDrained = async () => true
+  let lagOf: () => Promise<unknown> = async () => []
   /** Why the projector that was started last has ended by itself. */
   let failure: unknown
 
@@ -120,6 +121,7 @@ export async function openRebuildable(
       failure = error
     })
     isDrained = projector.isDrained
+    lagOf = projector.lag
     stopProjector = async () => {
       stopProjector = async () => {}
       stop.abort()
@@ -148,7 +150,18 @@ export async function openRebuildable(
         return !(await Promise.all((cluster?.shards ?? [{ tables, databases }]).map(isBehind))).includes(true)
       }
       // Only a hang takes this long: a campaign that cannot be folded alone either is tried again after ten seconds.
-      await vi.waitUntil(isFolded, { timeout: 100_000, interval: 10 })
+      await vi.waitUntil(isFolded, { timeout: 100_000, interval: 10 }).catch(async cause => {
+        if (failure !== undefined) throw cause
+        const shards = cluster?.shards ?? [{ tables, databases }]
+        const setAside = shards.map(shard =>
+          column(
+            shard.tables,
+            `SELECT toString(tuple(*)) AS value FROM ${shard.databases.model}.set_aside FINAL`,
+          ),
+        )
+        const behind = { lag: await lagOf(), setAside: await Promise.all(setAside) }
+        throw new Error(`not everything is folded: ${JSON.stringify(behind)}`, { cause })
+      })
     },
     control: { tables, databases, cluster, history, sleep },
     rebuild: ({
