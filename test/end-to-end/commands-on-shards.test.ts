@@ -1,6 +1,7 @@
 /**
  * The operator's commands on a cluster of two shards: status, keys with their usage, rejects and purge. What concerns both shards is
- * done on both, and a command that cannot reach both says so. `migrate` and `rebuild` are not here: they need Keeper.
+ * done on both, and a command that cannot reach both says so. `migrate` is not here: on a cluster
+ * it needs Keeper. A rebuild of shards is in test/integration/rebuild/shards.
  */
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
