@@ -1,12 +1,14 @@
+import { randomUUID } from 'node:crypto'
 import { openDataDirectory } from '../embedded/data-directory.ts'
 import { openEmbeddedTables } from '../embedded/tables.ts'
 import { type Config, readConfig } from '../shared/config.ts'
-import { definitionsOf, serverSettings, topicSettings } from '../shared/distributed.ts'
+import { databasesOf, definitionsOf, serverSettings, topicSettings } from '../shared/distributed.ts'
 import { lockDataDirectory } from '../shared/event-log/journal/lock.ts'
 import { ensureTopics } from '../shared/event-log/kafka/topics.ts'
 import { createLogger } from '../shared/ops/logger.ts'
 import { checkParts } from '../shared/tables/broken-parts.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
+import { holdTablesId } from '../shared/tables/identity.ts'
 import { migrate } from '../shared/tables/migrate.ts'
 import { createRoles, withDefiner } from '../shared/tables/roles.ts'
 import {
@@ -80,6 +82,7 @@ async function migrateDistributed(config: Config): Promise<Done> {
     const { databases, options } = definitionsOf(config)
     const applied = await migrate(tables, databases, await withDefiner(tables, databases, options))
     const { refused } = await createRoles(tables, databases, options)
+    await holdTablesId(tables, databasesOf(config), randomUUID())
     await checkParts(tables, databases)
     return { applied, topics, roles_refused: refused ?? null }
   } finally {

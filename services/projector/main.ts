@@ -22,7 +22,12 @@ import { createOpsServer, opsHosts } from '../shared/ops/ops-server.ts'
 import { retry } from '../shared/retry.ts'
 import { checkParts, partsCheck } from '../shared/tables/broken-parts.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
-import { heldBackerHash, holdCommitHorizon, holdTablesIdentity } from '../shared/tables/identity.ts'
+import {
+  heldBackerHash,
+  holdCommitHorizon,
+  holdTablesId,
+  holdTablesIdentity,
+} from '../shared/tables/identity.ts'
 import {
   type Databases,
   type Shard,
@@ -72,6 +77,8 @@ export async function runProjectorProcess({
     PLEDGEVIEW_BACKER_KEY: backerKey,
     PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
   })
+  // `migrate` did it, unless that was an earlier version.
+  await holdTablesId(tables, databases, randomUUID())
   const settleMs = await holdCommitHorizon(tables, databases, config.PLEDGEVIEW_COMMIT_HORIZON_MS)
   const shards = await shardsOf(config)
   const run = `projector-${randomUUID()}`

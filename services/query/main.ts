@@ -11,7 +11,7 @@ import { closeServer } from '../shared/ops/close-server.ts'
 import { createMetrics } from '../shared/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../shared/ops/ops-server.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
-import { checkTablesIdentity } from '../shared/tables/identity.ts'
+import { checkTablesIdentity, readTablesId } from '../shared/tables/identity.ts'
 import { memoryParts, redisParts, startQueryService } from './service.ts'
 
 export interface ProcessDependencies {
@@ -40,7 +40,8 @@ export async function runQueryProcess({
     PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
   })
   const redisUrl = config.PLEDGEVIEW_REDIS_URL
-  const parts = redisUrl ? redisParts(redisUrl, config, metrics, logger) : memoryParts(config)
+  const tablesId = await readTablesId(tables, databasesOf(config))
+  const parts = redisUrl ? redisParts(redisUrl, { config, tablesId, metrics, logger }) : memoryParts(config)
   const query = await startQueryService({
     tables,
     databases: databasesOf(config),

@@ -17,8 +17,13 @@ import type { RateLimiterSettings, RateLimiters } from './rate-limit/rate-limite
 import { createRedisRateLimiter } from './rate-limit/rate-limiter-redis.ts'
 
 export interface RedisPartsSettings extends Pick<RedisSettings, 'url' | 'tls' | 'reconnectMsMax'> {
-  /** Prefix of every key. Processes with the same prefix share their limits and caches. */
+  /** Prefix of every key. Processes with the same prefix share their limits, and those on the same tables their caches. */
   keyPrefix: string
+  /**
+   * Names the tables that answers come from. While query processes turn over to other tables, both read the same Redis: an answer of
+   * one must not become the answer of the other, because each has its own stamps. Default: not named.
+   */
+  tablesId?: string
   /** How long a request waits for a rate-limit decision of Redis. Default 150. */
   limitMsMax?: number
   /** How long a request waits for a response or a snapshot from Redis. Default 500. */
@@ -72,7 +77,8 @@ export function openRedisParts(
   settings: RedisPartsSettings,
   { logger, now, monotonicNow, random, newToken, onChange }: RedisPartsDependencies,
 ): RedisParts {
-  const { keyPrefix, bucketsMax, limitMsMax, cacheMsMax, answerBytesMax, snapshotBytesMax } = settings
+  const { keyPrefix, tablesId, bucketsMax, limitMsMax, cacheMsMax, answerBytesMax, snapshotBytesMax } =
+    settings
   const connect = (name: 'limits' | 'caches', deadlineMs: number) =>
     createRedisConnection(
       { ...settings, name, deadlineMs },
@@ -97,7 +103,13 @@ export function openRedisParts(
       now: monotonicNow,
     })
   const limiters = { keys: limiter('keys'), addresses: limiter('addresses') }
-  const sharing = { connection: caches, keyPrefix, bytesMax: settings.cacheBytesMax, now, newToken }
+  const sharing = {
+    connection: caches,
+    keyPrefix: tablesId === undefined ? keyPrefix : `${keyPrefix}${tablesId}:`,
+    bytesMax: settings.cacheBytesMax,
+    now,
+    newToken,
+  }
 
   return {
     limiters,

@@ -221,12 +221,24 @@ export function memoryParts(config: Config): QueryParts {
   }
 }
 
+export interface RedisPartsOfTables {
+  config: Config
+  /** The id of the tables that the answers come from (`readTablesId`). */
+  tablesId: string | null
+  metrics: Metrics
+  logger: Logger
+}
+
 /** The limiters and caches of processes that share a Redis. They start and go on without it if Redis is unavailable. */
-export function redisParts(url: string, config: Config, metrics: Metrics, logger: Logger): QueryParts {
+export function redisParts(
+  url: string,
+  { config, tablesId, metrics, logger }: RedisPartsOfTables,
+): QueryParts {
   return openRedisParts(
     {
       url,
       keyPrefix: config.PLEDGEVIEW_REDIS_PREFIX,
+      ...(tablesId !== null && { tablesId }),
       keys: { limit: config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX, windowMs },
       addresses: { limit: config.PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX, windowMs },
       bucketsMax,

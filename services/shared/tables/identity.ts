@@ -139,6 +139,37 @@ export async function holdCommitHorizon(
   return Math.max(horizonMs, ...held)
 }
 
+const idSetting = 'tables'
+
+/**
+ * For a process that writes: gives the tables an id, `newId`, if they have none. It differs between two deployments that project the
+ * same log, so that their query processes share no cached answers through one Redis.
+ */
+export async function holdTablesId(
+  tables: Pick<Tables, 'rows' | 'insert'>,
+  databases: Databases,
+  newId: string,
+): Promise<void> {
+  if ((await readTablesId(tables, databases)) !== null) return
+  await tables.insert({
+    table: `${databases.model}.identity`,
+    columns,
+    rows: encodeRows(columns, [[idSetting, newId]]),
+  })
+}
+
+/** The id of the tables; null until `migrate` or a projector of this version has run. */
+export async function readTablesId(
+  tables: Pick<Tables, 'rows'>,
+  { model }: Databases,
+): Promise<string | null> {
+  // If two processes gave one at once, all take the same.
+  const [row] = await tables.rows<{ id: string }>({
+    query: `SELECT min(fingerprint) AS id FROM ${model}.identity WHERE setting = '${idSetting}' HAVING count() > 0`,
+  })
+  return row?.id ?? null
+}
+
 function rowsOf({ PLEDGEVIEW_PLATFORM_CURRENCY: currency, ...secrets }: Identity): Row[] {
   return [
     ...(currency === undefined ? [] : [{ setting: 'PLEDGEVIEW_PLATFORM_CURRENCY', fingerprint: currency }]),

@@ -2,8 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   heldBackerHash,
   holdCommitHorizon,
+  holdTablesId,
   holdTablesIdentity,
   IdentityDiffers,
+  readTablesId,
 } from '../../../services/shared/tables/identity.ts'
 import type { Databases } from '../../../services/shared/tables/port.ts'
 import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
@@ -48,6 +50,18 @@ describe('the identity of tables', () => {
     expect(await hold(5_000)).toBe(20_000)
     const rows = await model.tables.rows({ query: `SELECT setting FROM ${databases.model}.identity` })
     expect(rows).toHaveLength(2)
+  })
+
+  test('tables keep the id that they were given first, and all processes read the same', async () => {
+    const databases = await model.freshDatabases()
+    expect(await readTablesId(model.tables, databases)).toBeNull()
+    await Promise.all(['b', 'a', 'c'].map(id => holdTablesId(model.tables, databases, id)))
+    const id = await readTablesId(model.tables, databases)
+    await holdTablesId(model.tables, databases, '0')
+    expect(await readTablesId(model.tables, databases)).toBe(id)
+    const others = await model.freshDatabases()
+    await holdTablesId(model.tables, others, 'd')
+    expect(await readTablesId(model.tables, others)).toBe('d')
   })
 
   test('new tables begin with SipHash and keep to it, also once they have pledges', async () => {

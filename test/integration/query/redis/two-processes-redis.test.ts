@@ -53,7 +53,7 @@ afterEach(async () => {
 /**
  * A process with its own tables of ten campaigns with this name, so that a response shows which process computed it.
  */
-async function openProcess(name: string, keyPrefix: string): Promise<QueryProcess> {
+async function openProcess(name: string, keyPrefix: string, tablesId = 'one'): Promise<QueryProcess> {
   const ids = Array.from({ length: 10 }, (_, n) => `${name}${n}`)
   const { tables } = fakeTables({
     snapshot: () => [{ ids: ids.join('/'), total: ids.length, as_of: '2026-03-01 11:59:55.000' }],
@@ -67,6 +67,7 @@ async function openProcess(name: string, keyPrefix: string): Promise<QueryProces
     {
       url: redis.url,
       keyPrefix,
+      tablesId,
       reconnectMsMax: 100,
       limitMsMax: 1000,
       cacheMsMax: 1000,
@@ -155,6 +156,33 @@ describe('two query processes over one Redis', () => {
     expect(ids).toEqual(Array.from({ length: 10 }, (_, n) => `a${n}`))
     expect(new Set(pages.map(snapshotOf)).size).toBe(1)
     expect(snapshotOf(pages[0])).toMatch(/^[\w-]{36}$/)
+  })
+
+  it('share no answer and no list with a process on other tables, but the limit of the key', async () => {
+    const prefix = newPrefix()
+    const [old, next] = [await openProcess('old', prefix, 'old'), await openProcess('next', prefix, 'next')]
+    try {
+      for (const { parts } of [old, next]) {
+        await expect.poll(() => parts.check().detail).toContain(sharedDetail)
+      }
+      const ask = async ({ app }: QueryProcess, path: string) => {
+        const response = await fetch(`http://127.0.0.1:${app.port}/api/v1${path}`, {
+          headers: keyHeaders(credentials),
+        })
+        return { text: await response.text(), left: Number(response.headers.get('x-ratelimit-remaining')) }
+      }
+      for (const path of ['/projects?limit=3', '/projects?limit=3&offset=3', '/projects/a-slug']) {
+        expect((await ask(old, path)).text).toContain('as old has it')
+        expect((await ask(next, path)).text).toContain('as next has it')
+      }
+      expect((await ask(old, '/projects?limit=3')).left).toBe(120 - 7)
+      expect((await ask(next, '/projects?limit=3')).left).toBe(120 - 8)
+    } finally {
+      for (const { app, parts } of [old, next]) {
+        await app.close()
+        parts.close()
+      }
+    }
   })
 
   it('show by the id that they have different snapshots under one watermark, while Redis is away', async () => {
