@@ -13,6 +13,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { loadKafkajs } from '../../../services/shared/event-log/kafka/library.ts'
 import { freePort } from '../../../services/shared/free-port.ts'
 import { type Certificate, makeCertificate } from './certificate.ts'
+import { keepArchive, withArchive, withArchiveOrWriting } from './class-archive.ts'
 import { classPath, type KafkaVersion } from './jars.ts'
 import { startProxy, type TcpProxy } from './proxy.ts'
 import { testBrokerProperties } from './test-properties.ts'
@@ -110,6 +111,7 @@ export async function startKafka(
     async stop() {
       await proxy.close()
       await end(broker, 'SIGTERM')
+      keepArchive(version, directory, broker.signalCode !== null)
       rmSync(directory, { recursive: true, force: true })
     },
   }
@@ -163,6 +165,7 @@ async function format(version: KafkaVersion, directory: string, properties: stri
     `${mechanism}=[name=${kafkaUser.username},password=${kafkaUser.password}]`,
   ])
   const child = spawnJava(version, directory, [
+    ...withArchive(version),
     'kafka.tools.StorageTool',
     ...['format', '--cluster-id', 'AAAAAAAAAAAAAAAAAAAAAA', '--config', properties, ...users],
   ])
@@ -176,7 +179,11 @@ async function launch(
   properties: string,
   port: number,
 ): Promise<ChildProcess> {
-  const child = spawnJava(version, directory, ['kafka.Kafka', properties])
+  const child = spawnJava(version, directory, [
+    ...withArchiveOrWriting(version, directory),
+    'kafka.Kafka',
+    properties,
+  ])
   // A test run that ends early leaves no broker behind.
   const kill = () => child.kill('SIGKILL')
   process.once('exit', kill)
