@@ -19,6 +19,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { expect, vi } from 'vitest'
 import { keepFolder } from './keep-folder.ts'
+import { quickGenerator } from './kickstarter-generator.ts'
 import { kickstarterFolder } from './requirements.ts'
 import type { CommandResult, ServiceProcess } from './service-process.ts'
 
@@ -81,8 +82,8 @@ export async function appendKickstarter(command: RunCommand): Promise<Appended &
 }
 
 /**
- * The table's events and the truth, as files. They are the same each time, and generating them takes as much CPU as the rest of
- * a suite. So they are generated once, and kept in node_modules/.cache (410 MB).
+ * The table's events and the truth, as files. They are the same each time. So they are generated once, and kept in
+ * node_modules/.cache (410 MB).
  */
 async function generatedKickstarter(): Promise<{ eventsFile: string; truthFile: string }> {
   const sources = ['kickstarter-to-events.mjs', 'kickstarter-2018-sample.csv'].map(
@@ -96,15 +97,16 @@ async function generatedKickstarter(): Promise<{ eventsFile: string; truthFile: 
 }
 
 /** Fills a separate folder and renames it, so that an incomplete generation never counts as complete. */
-async function generateInto(folder: string, sources: readonly string[]): Promise<void> {
+async function generateInto(folder: string, [generator = '', ...sources]: readonly string[]): Promise<void> {
   mkdirSync(cacheFolder, { recursive: true })
   const part = mkdtempSync(join(cacheFolder, 'part-'))
   try {
     const events = openSync(join(part, eventsName), 'w')
     const args = [...sources, '--noise', '0.05', '--truth', join(part, truthName)]
-    const generator = spawn(process.execPath, args, { stdio: ['ignore', events, 'inherit'] })
+    const script = quickGenerator(generator, part)
+    const generating = spawn(process.execPath, [script, ...args], { stdio: ['ignore', events, 'inherit'] })
     closeSync(events)
-    const [code] = await once(generator, 'exit')
+    const [code] = await once(generating, 'exit')
     expect(code, 'the exit code of kickstarter-to-events.mjs').toBe(0)
     keepFolder(part, folder)
   } finally {
