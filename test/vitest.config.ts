@@ -26,8 +26,9 @@ export default defineConfig({
     ],
     // A file of its own servers, sockets and signals gets a process of its own.
     pool: 'forks',
-    // A suite starts several processes. With more at once than a small machine has cores, they only wait for each other.
-    maxWorkers: 2,
+    // A suite starts several processes, and many suites wait for half of their time: for sessions, horizons and polls. So three at
+    // once keep two cores busy. With more, they only wait for each other.
+    maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/support/summary-reporter.ts'],
     // How long `expect.poll` asks: a busy machine is no failure.
