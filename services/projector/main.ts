@@ -15,7 +15,7 @@ import { isOutage } from '../shared/event-log/kafka/client.ts'
 import { openKafkaInspector } from '../shared/event-log/kafka/inspector.ts'
 import type { FindBehind } from '../shared/event-log/kafka/offsets.ts'
 import { openKafkaReader } from '../shared/event-log/kafka/reader.ts'
-import { answered, lagCheck, loopCheck, projectorCheck, tablesCheck } from '../shared/ops/checks.ts'
+import { lagCheck, loopCheck, projectorCheck, sharedAnswered, tablesCheck } from '../shared/ops/checks.ts'
 import { closeServer } from '../shared/ops/close-server.ts'
 import { createMetrics, type Metrics } from '../shared/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../shared/ops/ops-server.ts'
@@ -118,12 +118,16 @@ export async function runProjectorProcess({
     monotonicMs: () => performance.now(),
     random: Math.random,
   })
+  // While Kafka is away, `lag` tries again for longer than any probe waits.
+  const lagAnswered = sharedAnswered(async () =>
+    lagCheck(await projector.lag(), config.PLEDGEVIEW_LAG_RECORDS_MAX),
+  )
   const ops = createOpsServer({
     hosts: opsHosts(config),
     health: () => ({ loop: loopCheck(projector.health()) }),
     readiness: async () => ({
       projector: projectorCheck(projector.health().failure),
-      lag: await answered(async () => lagCheck(await projector.lag(), config.PLEDGEVIEW_LAG_RECORDS_MAX)),
+      lag: await lagAnswered(),
       tables: await tablesCheck(tables),
       parts: await partsCheck(tables, definitionsOf(config).databases),
     }),

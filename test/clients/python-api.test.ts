@@ -1,5 +1,8 @@
 /** A Python client that openapi-python-client generates from the OpenAPI document lists, reads and pages. */
+import { once } from 'node:events'
 import { existsSync, writeFileSync } from 'node:fs'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
@@ -40,13 +43,15 @@ beforeAll(async () => {
 
 beforeEach(context => needs(context, python))
 
-test('the generated client lists, reads, pages, filters and gets the errors', async () => {
+test('the generated client lists, reads, pages, filters and gets the errors, and walks again if a snapshot ends', async () => {
   await store().putCampaigns(
     ids.map((id, n) =>
       campaignRow(id, { status: n % 2 ? 'FUNDED' : 'LIVE', backer_count: n, subtitle: null }),
     ),
   )
-  const seen = await useGeneratedClient()
+  const front = await openFront(app().port)
+  const seen = await useGeneratedClient(front.port).finally(front.close)
+  expect(front.snapshotsEnded()).toBe(1)
   expect(seen).toMatchObject({ ids, pages: 3, changed: 0, launchedIn: 0, again: 304 })
   const funded = ids.filter((_, n) => n % 2).toReversed()
   expect(seen.filtered).toEqual(funded)
@@ -60,7 +65,7 @@ test('the generated client lists, reads, pages, filters and gets the errors', as
   })
 })
 
-async function useGeneratedClient() {
+async function useGeneratedClient(port: number) {
   const directory = makeDataDirectory()
   try {
     await outputOf(
@@ -74,7 +79,7 @@ async function useGeneratedClient() {
       { environment: { PATH: `${bin}:${process.env.PATH}` } },
     )
     const job = {
-      baseUrl: `http://127.0.0.1:${app().port}/api/v1`,
+      baseUrl: `http://127.0.0.1:${port}/api/v1`,
       ...app().issue(),
       pageSize,
       category: 'Games',
@@ -87,6 +92,34 @@ async function useGeneratedClient() {
     return JSON.parse(printed)
   } finally {
     directory.remove()
+  }
+}
+
+/** Passes everything on to the service. The first page after another one seems to come from another snapshot, as after a minute. */
+async function openFront(servicePort: number) {
+  let ended = 0
+  const server = createServer((asked, reply) => {
+    const { method, url = '', headers } = asked
+    const passed = request({ host: '127.0.0.1', port: servicePort, method, path: url, headers }, answer => {
+      const isLaterPage = Number(new URL(url, 'http://front').searchParams.get('offset')) > 0
+      const endsSnapshot = isLaterPage && ended === 0
+      if (endsSnapshot) ended++
+      const changed = endsSnapshot && { 'x-snapshot-id': 'another' }
+      reply.writeHead(answer.statusCode ?? 502, { ...answer.headers, ...changed })
+      answer.pipe(reply)
+    })
+    passed.on('error', error => reply.destroy(error))
+    asked.pipe(passed)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    snapshotsEnded: () => ended,
+    close() {
+      server.close()
+      server.closeAllConnections()
+    },
   }
 }
 

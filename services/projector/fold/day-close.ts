@@ -105,23 +105,31 @@ async function close(dependencies: DayCloseDependencies, found: ClosedRow, begin
   const { closed, rows } = found
   // Nothing was ever folded.
   if (rows === 0) return record(dependencies, { closedFrom: begin, closed: begin })
-  await inPieces(dependencies, rows, step => closeDaysStatement(databases, step, { closed, until: begin }))
+  await inPieces(dependencies, {
+    name: 'the close of a day (close-days.sql)',
+    rows,
+    statementOf: step => closeDaysStatement(databases, step, { closed, until: begin }),
+  })
   const done = { closedFrom: closed, closed: begin }
   return (await record(dependencies, done)) && noteLatest(dependencies, { ...done, rows })
 }
 
 async function noteLatest(dependencies: DayCloseDependencies, done: ClosedRow): Promise<boolean> {
   const { databases } = dependencies
-  await inPieces(dependencies, done.rows, step => noteLatestStatement(databases, step, done))
+  await inPieces(dependencies, {
+    name: 'noting the latest days (note-latest-days.sql)',
+    rows: done.rows,
+    statementOf: step => noteLatestStatement(databases, step, done),
+  })
   return record(dependencies, { closedFrom: done.closed, closed: done.closed })
 }
 
 async function inPieces(
   { runPieces }: DayCloseDependencies,
-  rows: number,
-  statementOf: (step: FoldStep) => Statement,
+  { name, rows, statementOf }: { name: string; rows: number; statementOf: (step: FoldStep) => Statement },
 ): Promise<void> {
   await runPieces({
+    name,
     pieces: Math.max(1, Math.ceil(rows / campaignsPerPiece)),
     statementOf,
     partsOf({ refusal }) {

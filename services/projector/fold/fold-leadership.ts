@@ -71,7 +71,8 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
   })
   /**
    * The end of a statement was not seen. A server that stood still (stopped, or a paused machine) goes on with it when it
-   * answers again, however long after its time. So the time in which it ends begins with an answer.
+   * answers again, however long after its time. So the time in which it ends begins with an answer. On replicas, another one may
+   * answer (running-folds.ts).
    */
   let mayStillRun = false
   async function untilEnded(): Promise<void> {
@@ -140,6 +141,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
   /** Succeeds when no row of the read table is undecided. */
   async function untilDecided(): Promise<void> {
     await runPieces({
+      name: 'the look whether all earlier inserts are decided (until-decided.sql)',
       pieces: 1,
       statementOf: step => untilDecidedStatement(databases, step),
       partsOf: refuseLasting(1),
@@ -152,6 +154,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     if (liveModel === undefined) {
       await untilDecided()
       await runPieces({
+        name: 'giving new stamps to rows in doubt (restamp.sql)',
         pieces: 1,
         statementOf: step => restampStatement(databases, step, { after: confirmed, before: step.foldId }),
         partsOf: refuseLasting(4),

@@ -25,6 +25,8 @@ export interface PieceRunnerDependencies {
 
 /** What is run in pieces, one statement each. */
 export interface Pieces {
+  /** What the statements are, for the error. */
+  name: string
   pieces: number
   statementOf: (step: FoldStep) => Statement
   /** How many smaller pieces replace a piece that failed. With 1, the piece is tried again; with 0, it is left out. */
@@ -73,6 +75,9 @@ export class DayOver extends TablesError {
 
 const attemptsMax = 6
 
+// The statement was ended for its time, or ended after it.
+const overTime: ReadonlySet<string> = new Set(['LATE', 'TIMEOUT_EXCEEDED', 'TOO_SLOW'])
+
 // ClickHouse cancelled the statement, so it does not run any more.
 const exceededBounds: ReadonlySet<string> = new Set([
   'TIMEOUT_EXCEEDED',
@@ -98,7 +103,7 @@ const wrongValues: ReadonlySet<string> = new Set([
 export function createPieceRunner(dependencies: PieceRunnerDependencies): RunPieces {
   const { horizonMs, nextStep, beforePiece, backoff } = dependencies
 
-  return async ({ pieces, statementOf, partsOf, afterFailure, between, onProgress = () => {} }) => {
+  return async ({ name, pieces, statementOf, partsOf, afterFailure, between, onProgress = () => {} }) => {
     const left = Array.from({ length: pieces }, (_, piece) => ({ pieces, piece, failures: 0 }))
     let statements = 0
     for (let next = left.pop(); next; next = left.pop()) {
@@ -113,9 +118,9 @@ export function createPieceRunner(dependencies: PieceRunnerDependencies): RunPie
       const refusal = 'unseen' in outcome ? undefined : outcome
       const failures = next.failures + 1
       if (failures === attemptsMax) {
-        const why = 'unseen' in outcome ? outcome.unseen : outcome.reason
+        const size = next.pieces > pieces ? ', in smaller pieces, too' : ''
         throw new TablesError(
-          `a fold did not end within ${horizonMs / 2} ms, not even in smaller pieces: ${why}`,
+          `${name} failed ${attemptsMax} times${size}: ${reasonOf(outcome, horizonMs / 2)}`,
           { retryable: true },
         )
       }
@@ -129,6 +134,15 @@ export function createPieceRunner(dependencies: PieceRunnerDependencies): RunPie
     }
     return statements
   }
+}
+
+/** For people: why a statement did not do its work. */
+function reasonOf(outcome: { unseen: string } | Refusal, msMax: number): string {
+  if ('unseen' in outcome) return outcome.unseen
+  const { reason } = outcome
+  return overTime.has(reason)
+    ? `it did not end within ${msMax} ms (${reason})`
+    : `ClickHouse refused it (${reason})`
 }
 
 /** Runs a statement. `in time`: it certainly ended within its time. `unseen`: nothing is known of its end, and why. */

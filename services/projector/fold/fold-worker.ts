@@ -176,6 +176,7 @@ function createKeyFold(
 
   async function fold(to: Progress): Promise<number> {
     const statements = await lead.runPieces({
+      name: 'the fold of keys (fold-keys.sql)',
       pieces: 1,
       statementOf: step => foldKeysStatement(databases, step),
       partsOf: refuseLasting(1),
@@ -244,6 +245,7 @@ function createCampaignFold(
 
   return (campaigns, touched, onProgress) =>
     lead.runPieces({
+      name: 'the fold of campaigns (fold-campaigns.sql)',
       pieces: Math.max(1, Math.ceil(campaigns / campaignsPerStatementMax)),
       statementOf: step => foldCampaignsStatement(databases, step, { ...folded, touched }),
       partsOf: failed => partsOf(touched, failed),

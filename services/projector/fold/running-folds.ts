@@ -4,7 +4,8 @@
  * does not tell that a statement has ended.
  *
  * On replicas, only the one that answers is asked. A statement that still runs on another replica, beyond the commit horizon, is not
- * seen. deploy/README.md (Scaling) says what that means.
+ * seen. To ask all replicas would not end this: the one that stands still is the one that does not answer, and a fold cannot wait
+ * for a replica that may be gone for good. deploy/README.md (Scaling) tells operators what that means.
  */
 import { type Databases, type Tables, TablesError } from '../../shared/tables/port.ts'
 import { StillRuns, untilNoneRuns, type WaitOptions } from '../../shared/tables/running-statements.ts'

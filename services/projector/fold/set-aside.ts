@@ -116,6 +116,7 @@ export function createSetAside(dependencies: FoldWorkerDependencies, lead: FoldL
   async function publish({ member: { campaign }, stagedId }: Attempt): Promise<void> {
     const startedAt = monotonicMs()
     await lead.runPieces({
+      name: 'showing a campaign that was folded alone (publish-staged.sql)',
       pieces: 1,
       statementOf: step => publishStagedStatement(databases, step, { campaign, stagedId }),
       partsOf: refuseLasting(1),

@@ -64,6 +64,21 @@ export async function answered(check: () => Promise<Check>, msMax = answerMsMax)
   }
 }
 
+/**
+ * The same for a check that may take much longer than a probe waits, because it tries again while another service is away. Calls
+ * share the one that is under way, so that probes do not pile up.
+ */
+export function sharedAnswered(check: () => Promise<Check>, msMax = answerMsMax): () => Promise<Check> {
+  let underWay: Promise<Check> | undefined
+  return () =>
+    answered(() => {
+      underWay ??= check().finally(() => {
+        underWay = undefined
+      })
+      return underWay
+    }, msMax)
+}
+
 export function keysCheck(isReady: boolean): Check {
   return { ok: isReady, detail: isReady ? 'up to date' : 'not read recently' }
 }

@@ -1,6 +1,5 @@
 /** Readers of a group on Kafka that is ahead of what its owner has: they go back, also on a rebalance, and skip nothing. */
-import { setTimeout as delay } from 'node:timers/promises'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type KafkaSettings, topicName } from '../../../services/shared/event-log/kafka/client.ts'
 import { openKafkaInspector } from '../../../services/shared/event-log/kafka/inspector.ts'
 import { type FindBehind, OffsetOutOfRange } from '../../../services/shared/event-log/kafka/offsets.ts'
@@ -19,6 +18,7 @@ import {
   until,
 } from '../../support/kafka/suite.ts'
 import { makeTopics, settingsFor, silent, withAdmin } from '../../support/kafka/topics.ts'
+import { movedLeader, type WatchedClient, watchClients } from '../../support/kafka/watched-client.ts'
 
 const partition = partitionOf(Buffer.from('c_1/p'), 3)
 const place = `pledges/${partition}`
@@ -82,22 +82,69 @@ describeKafka('a group that is ahead of its owner', ({ address, openWriter }) =>
     for (const all of told) expect(all).toEqual(new Map([[place, 100]]))
   })
 
-  test('may take longer for its look than a join may take', async () => {
-    let jumpedMs = 0
-    const monotonicMs = () => performance.now() + jumpedMs
-    const slow: FindBehind = async () => {
-      // Longer than a join, and less than an outage.
-      jumpedMs = 100_000
-      // Two looks of the waiting reader at its clock.
-      await delay(2_500)
-      return new Map()
+  test('is asked once for each position, not again by each rebalance', async () => {
+    const first = await open()
+    const second = await open()
+    await until(async () => (await first.lag()).length + (await second.lag()).length === 9)
+    told = []
+    await second.close()
+    await until(async () => (await first.lag()).length === 9)
+    // The first reader had all partitions before, too.
+    expect(told).toEqual([])
+  })
+
+  describe('with an owner whose look takes long', () => {
+    let client: WatchedClient
+    let jumpedMs: number
+
+    beforeEach(() => {
+      jumpedMs = 0
+      client = watchClients()
+      return () => client.restore()
+    })
+
+    /** Opens a reader whose clock advances by so much with each heartbeat, while the owner looks. */
+    async function openSlowly(
+      look: FindBehind,
+      { stepMs, outageMsMax }: { stepMs: number; outageMsMax: number },
+    ) {
+      const slow: FindBehind = async (...of) => {
+        client.onHeartbeat(() => {
+          jumpedMs += stepMs
+        })
+        try {
+          return await look(...of)
+        } finally {
+          client.onHeartbeat(() => {})
+        }
+      }
+      const reader = await openKafkaReader(
+        { ...settings, ...groupOf(settings), sessionMs, heartbeatMs: 100, outageMsMax },
+        { logger: silent, findBehind: slow, monotonicMs: () => performance.now() + jumpedMs },
+      )
+      readers.push(reader)
+      return reader
     }
-    const reader = await openKafkaReader(
-      { ...settings, ...groupOf(settings), sessionMs, heartbeatMs: 100 },
-      { logger: silent, findBehind: slow, monotonicMs },
-    )
-    readers.push(reader)
-    expect(await reader.lag()).toHaveLength(9)
+
+    test('waits for the look longer than Kafka may be away, and repeats what Kafka refuses after it', async () => {
+      const outageMsMax = 120_000
+      const look: FindBehind = async () => {
+        await until(() => jumpedMs > 2 * outageMsMax && client.asking() === 0)
+        client.refuseNext(movedLeader())
+        return new Map()
+      }
+      const reader = await openSlowly(look, { stepMs: 40_000, outageMsMax })
+      expect(client.refused()).toBe(1)
+      expect(await reader.lag()).toHaveLength(9)
+    })
+
+    test('says that the look took too long, not that the group gave no partitions', async () => {
+      const never: FindBehind = () => new Promise(() => {})
+      const opening = openSlowly(never, { stepMs: 100_000, outageMsMax: 10_000_000 })
+      await expect(opening).rejects.toThrow(
+        `the look for what the tables lack of what the group ${groupOf(settings).groupId} has read did not end within 900000 ms`,
+      )
+    })
   })
 
   test('goes on where it is, if the owner has as much', async () => {

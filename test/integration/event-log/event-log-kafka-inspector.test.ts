@@ -27,6 +27,7 @@ import {
   recordsOf,
 } from '../../support/kafka/suite.ts'
 import { makeTopics, readTopic, settingsFor, silent, withAdmin } from '../../support/kafka/topics.ts'
+import { movedLeader, watchClients } from '../../support/kafka/watched-client.ts'
 import { anyFilter, placesAskedFor, placesOf, rejectsOf, startedAt } from '../../support/reject-filters.ts'
 import { needs } from '../../support/requirements.ts'
 
@@ -102,6 +103,22 @@ describeKafka('the inspector of the event log', ({ address, openReader, openWrit
       )
       expect(one?.record.value).toEqual(original?.value)
       expect(one?.reason).toBe(`reason ${original?.offset}`)
+    })
+
+    test('are counted again if a leader has moved, by a reader, too', async () => {
+      const client = watchClients()
+      try {
+        const reader = await openReader(settings)
+        records = await recordsOf(reader, 10)
+        await reader.reject(records.slice(0, 10).map(record => ({ record, reason: 'moved' })))
+        client.refuseNext(movedLeader())
+        expect(await reader.rejectCount?.()).toBe(10)
+        client.refuseNext(movedLeader())
+        expect(await inspect(inspector => inspector.rejectCount())).toBe(10)
+        expect(client.refused()).toBe(2)
+      } finally {
+        client.restore()
+      }
     })
 
     test('are none if none were stored', async () => {

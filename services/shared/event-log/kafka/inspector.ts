@@ -63,7 +63,7 @@ export async function openKafkaInspector(
   return {
     group: () => retry(() => readGroup(cluster, settings.groupId, findBehind), firstGroupRetry),
     compaction: () => readCompaction(cluster),
-    rejectCount: () => countRejects(cluster),
+    rejectCount: () => retry(() => countRejects(cluster), firstGroupRetry),
     rejects: query => latestRejects(cluster, query, searchBounds),
     walkRejects: (filter, take) => walkRejects(cluster, filter, take, searchBounds),
     close: () => admin.disconnect(),

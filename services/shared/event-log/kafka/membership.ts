@@ -7,7 +7,17 @@ import { type Assignment, createAssignments, noteCommitted } from './assignment.
 import { createKafka, isOutage } from './client.ts'
 import { createMember, type MemberSettings } from './consumer.ts'
 import { createLiveness } from './liveness.ts'
-import { type FindBehind, type OffsetRange, partitionName, readRanges, readStarts } from './offsets.ts'
+import { createLooks } from './looks.ts'
+import {
+  behindIn,
+  type FindBehind,
+  type OffsetRange,
+  partitionName,
+  readCommitted,
+  readRanges,
+  readStarts,
+  type TopicPartition,
+} from './offsets.ts'
 import { countRejects } from './reject-search.ts'
 
 export interface MembershipSettings extends MemberSettings {
@@ -38,7 +48,7 @@ export interface Membership {
   commit(name: string, positions: readonly Position[]): Promise<void>
   /** Tries again while the cluster is away, as a commit does. */
   ranges(): Promise<Map<string, OffsetRange>>
-  /** Messages of the reject topic. */
+  /** Messages of the reject topic. Tries again as `ranges` does. */
   rejectCount(): Promise<number>
   /** Throws the reason if the membership has ended for good. */
   check(): void
@@ -64,12 +74,13 @@ export function createMembership(
   const kafka = createKafka(settings, logger)
   const admin = kafka.admin()
   const cluster = { admin, names: settings }
+  const looks = findBehind && createLooks(findBehind, monotonicMs)
   const notifiers = new Set<Notifier>()
   const liveness = createLiveness({ ...settings, monotonicMs, onFailure: giveUp })
   const assignments = createAssignments({
     ...settings,
     member: () => member,
-    readStarts: partitions => withRetry(() => readStarts(cluster, settings.groupId, partitions, findBehind)),
+    readStarts: startsOf,
     readRanges: () => withRetry(() => readRanges(cluster)),
     onChange() {
       for (const notifier of notifiers) notifier.notify()
@@ -109,6 +120,17 @@ export function createMembership(
     )
   }
 
+  /**
+   * The look of the owner is not part of a retry. It waits for the owner's own services, for longer than Kafka may be away. Then the
+   * first answer of Kafka that passes would be final.
+   */
+  async function startsOf(partitions: readonly TopicPartition[]): Promise<Map<string, number>> {
+    const { groupId } = settings
+    const committed = await withRetry(() => readCommitted(cluster, groupId))
+    const behind = await behindIn(partitions, committed, looks?.find)
+    return withRetry(() => readStarts(cluster, groupId, partitions, { committed, behind }))
+  }
+
   /** Commits the positions that are ahead of the committed ones, once. Throws `SupersededAssignment`. */
   async function commitOnce(name: string, positions: readonly Position[]): Promise<void> {
     // The assignment may have changed since the last attempt.
@@ -141,9 +163,16 @@ export function createMembership(
       const assignment = assignments.present()
       if (isDone(assignment)) return assignment
       const leftMs = deadline - monotonicMs()
-      if (leftMs <= 0) throw new Error(`the group ${settings.groupId} gave no partitions for ${msMax} ms`)
+      if (leftMs <= 0) throw new Error(lateText(msMax))
       await change(leftMs, new AbortController().signal)
     }
+  }
+
+  function lateText(msMax: number): string {
+    const { groupId } = settings
+    return looks?.isUnderWay()
+      ? `the look for what the tables lack of what the group ${groupId} has read did not end within ${msMax} ms: ClickHouse is slow, or away`
+      : `the group ${groupId} gave no partitions for ${msMax} ms`
   }
 
   const reading = (msMax: number) => until(({ isReading }) => isReading, msMax)
@@ -163,7 +192,7 @@ export function createMembership(
     commit: (name, positions) => withRetry(() => commitOnce(name, positions)),
 
     ranges: () => withRetry(() => readRanges(cluster)),
-    rejectCount: () => countRejects(cluster),
+    rejectCount: () => withRetry(() => countRejects(cluster)),
     check: liveness.check,
     isMember: liveness.isMember,
     during: liveness.during,

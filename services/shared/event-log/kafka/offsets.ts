@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Admin } from 'kafkajs'
 import { type Topic, topics } from '../../../../contracts/events/event.ts'
 import { type KafkaSettings, topicName } from './client.ts'
+import { askLeaders } from './leaders.ts'
 
 export interface TopicPartition {
   topic: Topic
@@ -72,37 +73,24 @@ export async function readRanges({ admin, names }: Cluster): Promise<Map<string,
   return new Map(byTopic.flat())
 }
 
-/**
- * Asks the leaders of partitions. Throws if one that was asked is no longer the leader, and then forgets who leads, so the next
- * attempt asks the right ones. kafkajs alone would ask the old leader for up to five minutes.
- */
-export async function askLeaders<T>(admin: Pick<Admin, 'disconnect'>, ask: () => Promise<T>): Promise<T> {
-  try {
-    return await ask()
-  } catch (cause) {
-    // The next request connects again.
-    if (isOfOldLeader(cause)) await admin.disconnect()
-    throw cause
-  }
-}
-
-function isOfOldLeader(cause: unknown): boolean {
-  return cause instanceof Error && 'type' in cause && cause.type === 'NOT_LEADER_FOR_PARTITION'
+/** What is known of a group, by `partitionName`. */
+export interface GroupPositions {
+  committed: ReadonlyMap<string, number>
+  /** Where the group is ahead of its owner. */
+  behind: ReadonlyMap<string, Behind>
 }
 
 /**
  * The offsets from which a group continues in these partitions; the first record's if it has committed none. Where the
- * group is ahead of its owner (`findBehind`), it goes back. Throws `OffsetOutOfRange` if records after a committed offset, or
+ * group is ahead of its owner, it goes back. Throws `OffsetOutOfRange` if records after a committed offset, or
  * records that the owner lacks, are missing.
  */
 export async function readStarts(
   cluster: Cluster,
   groupId: string,
   partitions: readonly TopicPartition[],
-  findBehind?: FindBehind,
+  { committed, behind }: GroupPositions,
 ): Promise<Map<string, number>> {
-  const committed = await readCommitted(cluster, groupId)
-  const behind = await behindIn(partitions, committed, findBehind)
   for (let check = 1; ; check++) {
     const ranges = await readRanges(cluster)
     const faults: string[] = []

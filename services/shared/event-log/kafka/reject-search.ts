@@ -19,6 +19,7 @@ import {
   type UnreadableReject,
 } from '../reject-filter.ts'
 import { type KafkaSettings, rejectTopicName } from './client.ts'
+import { askLeaders } from './leaders.ts'
 import { type Range, readRangesOf } from './read-ranges.ts'
 import { readReject } from './rejects.ts'
 
@@ -136,8 +137,9 @@ export async function latestRejects(
 /** The range of each partition. With `since`: from the first message of that time. */
 async function heldRanges({ admin, names }: Cluster, since: number | undefined): Promise<Range[]> {
   const topic = rejectTopicName(names)
-  const offsets = await admin.fetchTopicOffsets(topic)
-  const starts = since === undefined ? [] : await admin.fetchTopicOffsetsByTimestamp(topic, since)
+  const offsets = await askLeaders(admin, () => admin.fetchTopicOffsets(topic))
+  const starts =
+    since === undefined ? [] : await askLeaders(admin, () => admin.fetchTopicOffsetsByTimestamp(topic, since))
   const startOf = new Map(starts.map(({ partition, offset }) => [partition, Number(offset)]))
   return offsets.map(({ partition, low, high }) => ({
     partition,

@@ -2,20 +2,9 @@
 import type { Admin } from 'kafkajs'
 import { expect, test } from 'vitest'
 import { isOutage } from '../../../../../services/shared/event-log/kafka/client.ts'
-import { loadKafkajs } from '../../../../../services/shared/event-log/kafka/library.ts'
+import { askLeaders } from '../../../../../services/shared/event-log/kafka/leaders.ts'
 import { readRanges } from '../../../../../services/shared/event-log/kafka/offsets.ts'
-
-/** kafkajs's error for an answer with this code. Its types do not have it. */
-function answered(type: string, code: number, message: string): Error {
-  const { KafkaJSProtocolError } = loadKafkajs()
-  return new KafkaJSProtocolError(Object.assign(new Error(message), { type, code, retriable: true }))
-}
-
-const moved = answered(
-  'NOT_LEADER_FOR_PARTITION',
-  6,
-  'This server is not the leader for that topic-partition',
-)
+import { movedLeader } from '../../../../support/kafka/watched-client.ts'
 
 /** An admin that knows an old leader until it disconnects, as kafkajs's does. */
 function adminOf(failure: Error) {
@@ -35,7 +24,7 @@ function adminOf(failure: Error) {
 }
 
 test('a partition whose leader has moved is asked for at the new leader by the next attempt', async () => {
-  const { cluster } = adminOf(moved)
+  const { cluster } = adminOf(movedLeader())
   const failure = await readRanges(cluster).catch(error => error)
   expect(isOutage(failure)).toBe(true)
   const ranges = await readRanges(cluster)
@@ -46,4 +35,54 @@ test('another failure does not end the connection, which other requests may use'
   const { cluster, disconnects } = adminOf(new Error('another failure'))
   await expect(readRanges(cluster)).rejects.toThrow('another failure')
   expect(disconnects()).toBe(0)
+})
+
+test('requests that find old leaders end their connection once, and not the next one, on which others ask already', async () => {
+  const { cluster, disconnects } = adminOf(movedLeader())
+  const { admin } = cluster
+  let failLate = (_: Error) => {}
+  const late = askLeaders(
+    admin,
+    () =>
+      new Promise((_, reject) => {
+        failLate = reject
+      }),
+  )
+  const early = [1, 2, 3].map(() => askLeaders(admin, () => admin.fetchTopicOffsets('pledges')))
+  for (const { status } of await Promise.allSettled(early)) expect(status).toBe('rejected')
+  expect(disconnects()).toBe(1)
+  expect(await askLeaders(admin, () => admin.fetchTopicOffsets('pledges'))).toHaveLength(1)
+  failLate(movedLeader())
+  await expect(late).rejects.toThrow('not the leader')
+  expect(disconnects()).toBe(1)
+  // What asks on the new connection may end that one, too.
+  await expect(
+    askLeaders(admin, async () => {
+      throw movedLeader()
+    }),
+  ).rejects.toThrow('not the leader')
+  expect(disconnects()).toBe(2)
+})
+
+test('nothing asks on a connection that is ending', async () => {
+  let end = () => {}
+  const admin = {
+    disconnect: () =>
+      new Promise<void>(resolve => {
+        end = resolve
+      }),
+  }
+  const failed = askLeaders(admin, async () => {
+    throw movedLeader()
+  })
+  await new Promise(setImmediate)
+  let hasAsked = false
+  const next = askLeaders(admin, async () => {
+    hasAsked = true
+  })
+  await new Promise(setImmediate)
+  expect(hasAsked).toBe(false)
+  end()
+  await next
+  await expect(failed).rejects.toThrow('not the leader')
 })
