@@ -46,13 +46,14 @@ export function inRange({ from, to }: BatchRange): Condition {
 
 // A run of a projector with fewer batches is read in the time that a term costs.
 const termBatchesMin = 20_000
-const termsMax = 50
+// Each run counts, from a start to its end, also those that have ended in the last 30 days.
+const termsMax = 300
 
 /**
- * Leaves out batches that are not after these, so that ClickHouse does not read them. It says so with one term for each projector
- * with many batches, because ClickHouse then finds the rows by the primary key, (projector, sequence). For a map from projectors
- * to numbers it reads the whole table. The batches of the other projectors are not left out: another condition has to say what
- * is meant.
+ * Lets ClickHouse leave out what it need not read: batches that are not after these. It finds the others by the primary key,
+ * (projector, sequence), with one term for each run of a projector with many batches. For a map from projectors to numbers it would read
+ * the whole table. Nothing is left out otherwise (`indexHint`), because many terms cost much for each row: another condition has to say
+ * what is meant.
  */
 function afterByKey(known: Progress): Condition {
   const longest = Object.entries(known)
@@ -63,7 +64,7 @@ function afterByKey(known: Progress): Condition {
     (_, n) => ` OR (batch.projector = {projector_${n}:String} AND batch.sequence > {sequence_${n}:UInt64})`,
   )
   return {
-    condition: `(batch.projector NOT IN {longest:Array(String)}${terms.join('')})`,
+    condition: `indexHint(batch.projector NOT IN {longest:Array(String)}${terms.join('')})`,
     parameters: {
       longest: longest.map(([projector]) => projector),
       ...Object.fromEntries(
