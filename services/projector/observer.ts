@@ -26,6 +26,7 @@ export interface Observer {
   onRewrite(rewrite: Rewrite): void
   onRewriteFailure(error: Error): void
   onSuperseded(error: Error): void
+  onStopped(error: Error): void
   onLeadership(): void
   onSharedSlugs(found: SharedSlugs, isNew: boolean): void
   onSharedSlugsFailure(error: unknown): void
@@ -96,6 +97,10 @@ export function createObserver({ run, metrics, logger, now }: ObserverDependenci
         { error: error.message },
         'another projector folds these tables; if this goes on, two consumer groups write to the same tables',
       )
+    },
+
+    onStopped(error) {
+      logger.warn({ error: error.message }, 'the fold of these tables is stopped')
     },
 
     onLeadership() {

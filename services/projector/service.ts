@@ -118,6 +118,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     },
     onRetry: error => observer.onRetry('fold', error),
     onSuperseded: observer.onSuperseded,
+    onStopped: observer.onStopped,
     onLeadership: observer.onLeadership,
     onClockStep: observer.onClockStep,
     onSetAside: observer.onSetAside,

@@ -20,6 +20,7 @@ import {
 import { purgeHistory } from './history.ts'
 import { counted, leftOver, type PurgedCopy, purged, unreached } from './report.ts'
 import { purgeSetAside } from './set-aside.ts'
+import { purgeStagedStamps } from './staged-stamps.ts'
 import { purgeUsage } from './usage.ts'
 
 export interface TablesPurge {
@@ -60,7 +61,17 @@ export async function purgeTables(
   const history = await purgeHistory(tables, databases, purge).catch((error: unknown) => [
     unreached('history of deleted campaigns', messageOf(error)),
   ])
-  const copies = [...byTable, ...bySetAside, ...history, usage, ...(await detachedParts(tables, databases))]
+  const staged = await purgeStagedStamps({ tables, databases }, purge).catch((error: unknown) => [
+    unreached('stamps of other tables', messageOf(error)),
+  ])
+  const copies = [
+    ...staged,
+    ...byTable,
+    ...bySetAside,
+    ...history,
+    usage,
+    ...(await detachedParts(tables, databases)),
+  ]
   return copies.map(entry => ({ ...entry, copy: `${prefix}${entry.copy}` }))
 }
 

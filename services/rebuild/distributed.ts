@@ -5,7 +5,6 @@ import { backerHasher } from '../projector/ingest/backer-hash.ts'
 import type { Config } from '../shared/config.ts'
 import {
   databasesOf,
-  definitionsOf,
   readerSettings,
   registryOf,
   required,
@@ -16,19 +15,15 @@ import {
 import type { History } from '../shared/event-log/history.ts'
 import { openKafkaHistory } from '../shared/event-log/kafka/history.ts'
 import { createLogger } from '../shared/ops/logger.ts'
-import { sleep } from '../shared/sleep.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
 import { heldBackerHash, holdCommitHorizon, holdTablesIdentity } from '../shared/tables/identity.ts'
 import { checkMigrated } from '../shared/tables/migrate.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
-import { distributedDatabases } from '../shared/tables/replicated.ts'
 import type { Shards } from '../shared/tables/shards.ts'
 import { hasReplicas, nameShards, type RebuildCluster, type RebuildTables } from './cluster.ts'
 import { RebuildRefused } from './lease.ts'
 import { runRebuild } from './rebuild.ts'
 import { createRebuildController, type LocalRebuildController, type Watch } from './rebuild-controller.ts'
 import type { RebuildRequest } from './rebuild-log.ts'
-import { type TakenStamps, takeStamps } from './take-stamps.ts'
 
 // The reader waits this long for its caller, because everything is folded between two reads.
 const callerMsMax = 86_400_000
@@ -104,46 +99,11 @@ async function runDistributed(
   )
 }
 
-/** Takes over the stamps of the tables at this address. Throws `StampsRefused`. */
-export async function takeStampsDistributed(config: Config, fromUrl: string): Promise<TakenStamps> {
-  const databases = databasesOf(config)
-  const tables = openTables(serverSettings(config))
-  const opened = await shardsOf(config).catch(async error => {
-    await tables.close()
-    throw error
-  })
-  const other = openTables({ ...serverSettings(config), url: fromUrl })
-  try {
-    const cluster = await clusterOf(config, opened)
-    return await takeStamps({
-      tables,
-      databases,
-      cluster,
-      from: { tables: other, databases: await wholeAt(other, definitionsOf(config).databases) },
-      config,
-      run: `stamps-${randomUUID()}`,
-      monotonicMs: () => performance.now(),
-      sleep,
-      random: Math.random,
-    })
-  } finally {
-    await other.close()
-    await opened?.close()
-    await tables.close()
-  }
-}
-
-/** The databases of the whole tables on that server: of a cluster, if there is one. */
-async function wholeAt(tables: Tables, databases: Databases): Promise<Databases> {
-  const whole = distributedDatabases(databases)
-  const [found] = await tables.rows<{ databases: number }>({
-    query: 'SELECT count() AS databases FROM system.databases WHERE name = {name:String}',
-    query_params: { name: whole.model },
-  })
-  return Number(found?.databases ?? 0) > 0 ? whole : databases
-}
-
-async function clusterOf(config: Config, opened: Shards | undefined): Promise<RebuildCluster | undefined> {
+/** The cluster of the settings, if there is one. */
+export async function clusterOf(
+  config: Config,
+  opened: Shards | undefined,
+): Promise<RebuildCluster | undefined> {
   const name = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
   return opened && name ? { name, shards: await nameShards(opened.shards) } : undefined
 }

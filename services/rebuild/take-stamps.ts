@@ -3,31 +3,47 @@
  * shards, beside which this one was filled by its own projectors. Then the query processes can be pointed to these tables, and
  * no poller fetches the world again.
  *
- * Promises, if nobody folds the other tables and no query process reads these yet:
+ * Promises, as long as no query process reads these tables yet:
  * - A campaign with the same content gets the stamp that it has there. A poller that goes on with a watermark of the other tables
  *   gets exactly what it would have got there.
  * - A campaign with other content, or that only these tables have, gets a stamp that no poller of the other tables has passed: the
- *   stamp floor is raised to theirs first. So the poller fetches it.
- * - It may be killed at any point, and repeated at any time. In the other direction it is the way back.
- * How it fails: it throws `StampsRefused` with what has to be done first, or what ClickHouse throws.
+ *   stamp floor is raised above theirs first. So the poller fetches it.
+ * - The fold of the other tables is stopped first, and stays stopped, whichever projector starts (stopped-fold.ts). So nothing moves
+ *   their floor and their stamps, until `releaseStamps` is asked for. If this fails, a stop that it began is ended.
+ * - It refuses if campaigns or keys of the other tables are missing here, unless that is accepted; and always if some are shown here
+ *   that the other tables withdrew: the log has lost the withdrawal.
+ * - Until query processes read these tables, it may be killed at any point, and repeated. After that it must not run: a poller may
+ *   have seen stamps that it would take back. In the other direction it is the way back.
+ * - A rebuild, or a second run, beside it: at most one of them succeeds. A rebuild that paused the fold before cannot swap any
+ *   more (swap-permit.ts), and a second run takes the stop over, which the first finds at its end.
+ * How it fails: it throws `StampsRefused` with what has to be done first, `FoldPauseLost`, or what ClickHouse throws.
  */
-import { contentColumns } from '../../contracts/tables/campaign-columns.ts'
 import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
-import { fill } from '../projector/fold/fold-statements.ts'
+import type { FoldWorkerSettings } from '../projector/fold/fold-worker.ts'
 import type { Config } from '../shared/config.ts'
 import type { Sleep } from '../shared/sleep.ts'
-import type { Databases, Shard, Tables } from '../shared/tables/port.ts'
-import { readSql } from '../shared/tables/read-sql.ts'
-import { encodeRows } from '../shared/tables/row-binary.ts'
+import type { Shard } from '../shared/tables/port.ts'
 import { onEach, type RebuildTables } from './cluster.ts'
-import { FoldPauseLost } from './held-fold.ts'
 import { isWorking, latestRebuild } from './rebuild-log.ts'
-import { stampInPieces } from './stamp-changed.ts'
+import { readTableIds } from './shadow-tables.ts'
+import {
+  type Compared,
+  compare,
+  countStamps,
+  dropStaged,
+  type Staged,
+  stage,
+  stagedOf,
+} from './staged-stamps.ts'
+import { stampRanges } from './stamp-ranges.ts'
+import { isStopped, releaseFold, type StopDependencies, stopFold } from './stopped-fold.ts'
 
 export interface TakeStampsDependencies extends RebuildTables {
-  /** The other tables; on a cluster those of the whole. */
-  from: Shard
+  /** The other tables: of the one server, or each shard's own. */
+  from: readonly Shard[]
   config: Config
+  /** Go on although something of the other tables is missing here. */
+  acceptsLoss: boolean
   /** Names this run; unique. */
   run: string
   monotonicMs: () => number
@@ -40,6 +56,8 @@ export interface TakenStamps {
   same: number
   /** Those that pollers will fetch: with other content, or not in the other tables. */
   different: number
+  /** Campaigns and keys that the other tables have, and these do not, or only in an older version. It was accepted. */
+  missing: number
 }
 
 /** The stamps cannot be taken over in the present state. The message says what has to be done. */
@@ -47,141 +65,201 @@ export class StampsRefused extends Error {
   override name = 'StampsRefused'
 }
 
-const attemptsMax = 5
-const rowsPerPage = 20_000
-// The leader of a fold writes the floor at least four times in a commit horizon.
-const quietHorizons = 2
-
-const files = {
-  take: readSql('take-stamps', import.meta.url),
-  raise: readSql('raise-stamp-floor', import.meta.url),
-}
-
-const columns = [
-  { name: 'campaign_id', type: 'String' },
-  { name: 'hash', type: 'String' },
-  { name: 'stamp', type: 'Int64' },
-]
+const sharedSettings = ['PLEDGEVIEW_BACKER_KEY', 'PLEDGEVIEW_KEY_PEPPER', 'PLEDGEVIEW_PLATFORM_CURRENCY']
 
 export async function takeStamps(dependencies: TakeStampsDependencies): Promise<TakenStamps> {
-  const { tables, databases, cluster, from } = dependencies
-  const latest = await latestRebuild(tables, databases)
-  if (latest && isWorking(latest)) throw new StampsRefused('a rebuild of these tables is not finished')
-  const places: readonly Shard[] = cluster?.shards ?? [{ tables, databases }]
-  const floor = await quietFloor(dependencies)
-  await copyStamps(from, places)
-  for (const place of places) await stampPlace(dependencies, place, floor.reached)
-  const counts = await onEach(places, readCounts)
-  if ((await readFloor(from)).ofShards !== floor.ofShards) throw stillFolded()
-  await onEach(places, dropStaged)
-  return {
-    same: counts.reduce((sum, { same }) => sum + Number(same), 0),
-    different: counts.reduce((sum, { different }) => sum + Number(different), 0),
-  }
-}
-
-interface StampFloor {
-  /** The highest, Unix ms. */
-  reached: string
-  /** That of each shard, as text. */
-  ofShards: string
-}
-
-/** The stamp floor of the other tables. Throws if a fold worker still writes it. */
-async function quietFloor({ from, config, sleep }: TakeStampsDependencies): Promise<StampFloor> {
-  const before = await readFloor(from)
-  await sleep(quietHorizons * config.PLEDGEVIEW_COMMIT_HORIZON_MS)
-  if ((await readFloor(from)).ofShards !== before.ofShards) throw stillFolded()
-  return before
-}
-
-async function readFloor({ tables, databases }: Shard): Promise<StampFloor> {
-  const [row] = await tables.rows<StampFloor>({
-    query: `SELECT toString(max(at)) AS reached, toString(arraySort(groupArray((shard, at)))) AS ofShards
-            FROM (SELECT shard, toUnixTimestamp64Milli(max(reached)) AS at FROM ${databases.model}.stamp_floor GROUP BY shard)`,
-  })
-  if (!row) throw new Error('ClickHouse did not tell the stamp floor')
-  return row
-}
-
-function stillFolded(): StampsRefused {
-  return new StampsRefused('the other tables are still folded: stop their projectors, and run it again')
-}
-
-/** Every place gets all of them, and uses those of its own campaigns. */
-async function copyStamps(from: Shard, places: readonly Shard[]): Promise<void> {
-  await onEach(places, async place => {
-    await dropStaged(place)
-    const { model } = stagedOf(place.databases)
-    await place.tables.run({ query: `CREATE DATABASE ${model}` })
-    await place.tables.run({
-      query: `CREATE TABLE ${model}.stamps (campaign_id String, hash String, stamp Int64) ENGINE = MergeTree ORDER BY campaign_id`,
-    })
-  })
-  for (let after = ''; ; ) {
-    const page = await from.tables.rows<{ id: string; hash: string; stamp: string }>({
-      query: `SELECT campaign_id AS id, hex(content_hash) AS hash, toString(toUnixTimestamp64Milli(updated_at)) AS stamp
-              FROM ${from.databases.model}.campaigns FINAL WHERE campaign_id > {after:String}
-              ORDER BY campaign_id LIMIT ${rowsPerPage}`,
-      query_params: { after },
-    })
-    const last = page.at(-1)
-    if (!last) return
-    const rows = encodeRows(
-      columns,
-      page.map(({ id, hash, stamp }) => [id, hash, BigInt(stamp)]),
-    )
-    await onEach(places, ({ tables, databases }) =>
-      tables.insert({ table: `${stagedOf(databases).model}.stamps`, columns, rows }),
-    )
-    after = last.id
-  }
-}
-
-async function stampPlace(
-  { config, run, monotonicMs, sleep, random }: TakeStampsDependencies,
-  { tables, databases }: Shard,
-  reached: string,
-): Promise<void> {
-  const settings = foldWorkerSettings(config)
-  const held = { tables, tablesWithoutRetry: tables, databases, run, settings, monotonicMs, sleep, random }
-  const columnsOfRow = contentColumns.map(name => `row.${name}`).join(', ')
-  const taken = stagedOf(databases).model
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await stampInPieces(
-        { ...held, epochFloor: async () => 0n },
-        step => ({
-          query: fill(files.take.replaceAll('${row_columns}', columnsOfRow), databases, step).replaceAll(
-            '${taken}',
-            taken,
-          ),
-          query_params: { reached },
-        }),
-        step => ({ query: fill(files.raise, databases, step), query_params: { reached } }),
-      )
-    } catch (error) {
-      if (!(error instanceof FoldPauseLost) || attempt === attemptsMax) throw error
+  const { from, run } = dependencies
+  const places = placesOf(dependencies)
+  await checkOtherTables(from, places)
+  await refuseRebuilds(dependencies)
+  await checkIdentity(from, places)
+  const settings = await settingsOf(dependencies)
+  const stopped = await onEach(from, shard => isStopped(shard))
+  const wasStopped = stopped.every(Boolean)
+  if (!wasStopped) await refuseFolded(dependencies, settings)
+  try {
+    return await takeStopped(dependencies, places, settings)
+  } catch (error) {
+    // Their projectors may go on. A stop of an earlier run, or of a second one, is not this run's to end.
+    if (!wasStopped) {
+      await onEach(from, async shard => {
+        if (await isStopped(shard, run)) await releaseFold(shard, run)
+      }).catch(() => undefined)
     }
+    throw error
   }
 }
 
-async function readCounts({ tables, databases }: Shard): Promise<{ same: number; different: number }> {
-  const [row] = await tables.rows<{ same: number; different: number }>({
-    query: `SELECT countIf(is_same) AS same, countIf(NOT is_same) AS different FROM
-      (
-        SELECT taken.hash = hex(row.content_hash) AND taken.stamp = toUnixTimestamp64Milli(row.updated_at) AS is_same
-        FROM (SELECT campaign_id, content_hash, updated_at FROM ${databases.model}.campaigns FINAL) AS row
-        LEFT JOIN ${stagedOf(databases).model}.stamps AS taken ON taken.campaign_id = row.campaign_id
-      )`,
+/** Lets projectors fold these tables again, after other tables took over their stamps. Resolves with whether that was stopped. */
+export async function releaseStamps(tables: RebuildTables, run: string): Promise<boolean> {
+  return (await onEach(placesOf(tables), shard => releaseFold(shard, run))).includes(true)
+}
+
+function placesOf({ tables, databases, cluster }: RebuildTables): readonly Shard[] {
+  return cluster?.shards ?? [{ tables, databases }]
+}
+
+async function takeStopped(
+  dependencies: TakeStampsDependencies,
+  places: readonly Shard[],
+  settings: FoldWorkerSettings,
+): Promise<TakenStamps> {
+  const { from, run, config, monotonicMs, sleep, random, acceptsLoss } = dependencies
+  const stop: StopDependencies = { run, settings, monotonicMs, sleep, random }
+  await onEach(from, shard => stopFold(shard, stop))
+  const reached = await readReached(from)
+  try {
+    const staged = await stage(from, places, run)
+    const compared = await compareWith(dependencies, places, staged)
+    refuseLosses(compared, acceptsLoss)
+    const held = { run, settings: foldWorkerSettings(config), monotonicMs, sleep, random }
+    await onEach(places, ({ tables, databases }) =>
+      stampRanges(
+        { ...held, tables, tablesWithoutRetry: tables, databases, epochFloor: async () => 0n },
+        { taken: staged.stamps, reached },
+      ),
+    )
+    const counts = await onEach(places, place => countStamps(place, staged))
+    await refuseRebuilds(dependencies)
+    if ((await onEach(from, shard => isStopped(shard, run))).includes(false)) {
+      throw new StampsRefused(
+        'another process took over the fold of the other tables: stop their projectors, and run it again',
+      )
+    }
+    return {
+      same: counts.reduce((sum, { same }) => sum + same, 0),
+      different: counts.reduce((sum, { different }) => sum + different, 0),
+      missing: compared.missing,
+    }
+  } finally {
+    await onEach(places, place => dropStaged(place, stagedOf(run))).catch(() => undefined)
+  }
+}
+
+function compareWith(
+  { databases }: TakeStampsDependencies,
+  [first]: readonly Shard[],
+  staged: Staged,
+): Promise<Compared> {
+  if (!first) throw new Error('there is no server')
+  return compare({ databases }, first, staged)
+}
+
+/** The other tables are tables of their own, and were folded. */
+async function checkOtherTables(from: readonly Shard[], places: readonly Shard[]): Promise<void> {
+  const idsOf = async ({ tables, databases }: Shard) => (await readTableIds(tables, databases)).campaigns
+  const own = new Set(await onEach(places, idsOf))
+  for (const id of await onEach(from, idsOf)) {
+    if (own.has(id)) throw new StampsRefused('the address of the other tables leads to these tables')
+  }
+  const folded = await onEach(from, async ({ tables, databases: { model } }) => {
+    const [row] = await tables.rows<{ floors: number; campaigns: number }>({
+      query: `SELECT (SELECT count() FROM ${model}.stamp_floor) AS floors,
+                (SELECT count() FROM (SELECT 1 FROM ${model}.campaign_ledger LIMIT 1)) AS campaigns`,
+    })
+    return { floors: Number(row?.floors ?? 0), campaigns: Number(row?.campaigns ?? 0) }
   })
-  return row ?? { same: 0, different: 0 }
+  if (folded.some(({ floors }) => floors === 0) || folded.every(({ campaigns }) => campaigns === 0)) {
+    throw new StampsRefused('the other tables were never filled: give the address of those that pollers read')
+  }
 }
 
-function stagedOf({ model }: Databases): { model: string } {
-  return { model: `${model}_stamps` }
+async function refuseRebuilds({ from, ...own }: TakeStampsDependencies): Promise<void> {
+  const latest = await latestRebuild(own.tables, own.databases)
+  if (latest && isWorking(latest)) throw new StampsRefused('a rebuild of these tables is not finished')
+  // On a cluster the log is on one of the shards.
+  const others = await onEach(from, ({ tables, databases }) => latestRebuild(tables, databases))
+  if (others.some(other => other && isWorking(other))) {
+    throw new StampsRefused('a rebuild of the other tables is not finished')
+  }
 }
 
-async function dropStaged({ tables, databases }: { tables: Tables; databases: Databases }): Promise<void> {
-  await tables.run({ query: `DROP DATABASE IF EXISTS ${stagedOf(databases).model} SYNC` })
+/** With another key, currency or pepper the same events give other campaigns, or no API key is valid. */
+async function checkIdentity(from: readonly Shard[], places: readonly Shard[]): Promise<void> {
+  const [here, there] = [await readIdentity(places), await readIdentity(from)]
+  for (const setting of sharedSettings) {
+    const [own, other] = [here.get(setting), there.get(setting)]
+    if (own === undefined || other === undefined || own === other) continue
+    throw new StampsRefused(`${setting} of the other tables differs from that of these tables`)
+  }
+}
+
+async function readIdentity(shards: readonly Shard[]): Promise<ReadonlyMap<string, string>> {
+  const rows = await onEach(shards, ({ tables, databases }) =>
+    tables.rows<{ setting: string; fingerprint: string }>({
+      query: `SELECT DISTINCT setting, fingerprint FROM ${databases.model}.identity
+              WHERE setting IN {settings:Array(String)}`,
+      query_params: { settings: sharedSettings },
+    }),
+  )
+  return new Map(rows.flat().map(({ setting, fingerprint }) => [setting, fingerprint]))
+}
+
+/** For the fold of the other tables, whose statements run as long as the longest commit horizon that they ever had. */
+async function settingsOf({ from, config }: TakeStampsDependencies): Promise<FoldWorkerSettings> {
+  const settings = foldWorkerSettings(config)
+  const horizons = await onEach(from, async ({ tables, databases }) => {
+    const [row] = await tables.rows<{ longest: number }>({
+      query: `SELECT max(toUInt32OrZero(fingerprint)) AS longest FROM ${databases.model}.identity
+              WHERE setting = 'PLEDGEVIEW_COMMIT_HORIZON_MS'`,
+    })
+    return Number(row?.longest ?? 0)
+  })
+  const horizonMs = Math.max(settings.horizonMs, ...horizons)
+  return { ...settings, horizonMs, settleMs: horizonMs }
+}
+
+/**
+ * A leader writes the floor at least four times in a commit horizon. The stop would end its fold, so this look is not needed for
+ * the promises. It is for an operator who confuses the two sides: tables that are folded are probably those that shall be read.
+ */
+async function refuseFolded(
+  { from, sleep }: TakeStampsDependencies,
+  { horizonMs }: FoldWorkerSettings,
+): Promise<void> {
+  const before = await onEach(from, readFloor)
+  await sleep(horizonMs)
+  const after = await onEach(from, readFloor)
+  if (after.every((floor, index) => floor === before[index])) return
+  throw new StampsRefused('the other tables are still folded: stop their projectors, and run it again')
+}
+
+/** Unix ms. */
+async function readFloor({ tables, databases }: Shard): Promise<number> {
+  const [row] = await tables.rows<{ reached: number }>({
+    query: `SELECT toUnixTimestamp64Milli(max(reached)) AS reached FROM ${databases.model}.stamp_floor`,
+  })
+  return Number(row?.reached ?? 0)
+}
+
+/** No watermark of the other tables is above it, and every stamp of them is below it. Unix ms, as text. */
+async function readReached(from: readonly Shard[]): Promise<string> {
+  const all = await onEach(from, async shard => {
+    const [row] = await shard.tables.rows<{ latest: number }>({
+      query: `SELECT toUnixTimestamp64Milli(max(updated_at)) AS latest FROM ${shard.databases.model}.campaigns`,
+    })
+    return Math.max(await readFloor(shard), Number(row?.latest ?? 0) + 1)
+  })
+  return String(Math.max(...all))
+}
+
+function refuseLosses(compared: Compared, acceptsLoss: boolean): void {
+  const { withdrawn, withdrawnIds, missing, missingIds } = compared
+  if (withdrawn > 0) {
+    throw new StampsRefused(
+      `${listed(withdrawn, withdrawnIds)} shown here, but deleted, hidden or revoked in the other tables: the log has lost that. ` +
+        'Append the deletion to the log again, wait until pledgeview status shows no lag, and run it again',
+    )
+  }
+  if (missing > 0 && !acceptsLoss) {
+    throw new StampsRefused(
+      `${listed(missing, missingIds)} in the other tables, but missing or older here. Wait until pledgeview status shows no lag and no ` +
+        'pending batches. If the log does not have them any more, --accept-loss goes on without them: they vanish',
+    )
+  }
+}
+
+function listed(count: number, ids: readonly string[]): string {
+  const more = count > ids.length ? ` and ${count - ids.length} more` : ''
+  return `${ids.join(', ')}${more} ${count === 1 ? 'is' : 'are'}`
 }

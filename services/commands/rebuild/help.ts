@@ -58,17 +58,22 @@ export const rebuildHelp: Help = {
       cost: 'A few seconds.',
     },
     stamps: {
-      call: 'rebuild stamps --stamps-from URL [--json]',
+      call: 'rebuild stamps (--stamps-from URL... [--accept-loss] | --release) [--json]',
       does:
         'Takes over the updated_at of other tables that are filled from the same log, so that the query processes can be pointed ' +
-        'to these tables and no poller fetches everything again. Stop the projectors of the other tables first.',
+        'to these tables and no poller fetches everything again. Stop the projectors of the other tables first. From then on the ' +
+        'other tables are not folded, also if a projector starts, until --release.',
       options: {
         '--stamps-from URL':
-          'a ClickHouse server of the other tables; user, password and databases are those of the settings',
+          'the ClickHouse server of the other tables, or each shard; user, password and databases are those of the settings',
+        '--accept-loss': 'go on although these tables lack something that the other ones have',
+        '--release': 'let projectors fold the tables of these settings again: the first step of the way back',
         ...jsonOption,
       },
-      examples: ['rebuild stamps --stamps-from https://clickhouse-old:8443'],
-      cost: 'It copies a row per campaign, and pauses the fold of each shard for some seconds. It may be run again.',
+      examples: ['rebuild stamps --stamps-from https://clickhouse-old:8443', 'rebuild stamps --release'],
+      cost:
+        'It copies a row per campaign, and pauses the fold of each shard again and again for some seconds. It may be run again ' +
+        'until query processes read these tables; after that it must not.',
     },
   },
 }

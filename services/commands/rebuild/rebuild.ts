@@ -2,9 +2,10 @@ import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { withModel } from '../../embedded/access.ts'
 import { openExistingDataDirectory } from '../../embedded/data-directory.ts'
-import { takeStampsDistributed, withDistributedRebuilds } from '../../rebuild/distributed.ts'
+import { withDistributedRebuilds } from '../../rebuild/distributed.ts'
 import type { RebuildController, RebuildReport } from '../../rebuild/rebuild-controller.ts'
 import type { RebuildRequest } from '../../rebuild/rebuild-log.ts'
+import { releaseStampsDistributed, takeStampsDistributed } from '../../rebuild/take-stamps-distributed.ts'
 import { readConfig } from '../../shared/config.ts'
 import { createLogger } from '../../shared/ops/logger.ts'
 import { type Command, embeddedDirectory, type Io, printJson, readArguments, UsageError } from '../command.ts'
@@ -22,7 +23,8 @@ const options = {
   'dry-run': { type: 'boolean', default: false },
   'accept-loss': { type: 'boolean', default: false },
   'ignore-disk': { type: 'boolean', default: false },
-  'stamps-from': { type: 'string' },
+  'stamps-from': { type: 'string', multiple: true },
+  release: { type: 'boolean', default: false },
   'data-dir': { type: 'string' },
   json: { type: 'boolean', default: false },
 } as const
@@ -38,7 +40,7 @@ const optionsOf = {
   abort: [],
   rollback: ['accept-loss'],
   drop: [],
-  stamps: ['stamps-from'],
+  stamps: ['stamps-from', 'accept-loss', 'release'],
 } as const satisfies Record<string, readonly Option[]>
 
 export const rebuildCommand: Command = {
@@ -88,17 +90,29 @@ function verbOf([name, ...rest]: string[]): Verb {
 }
 
 async function takeStamps(values: Values, io: Io): Promise<number> {
-  const from = values['stamps-from']
-  if (from === undefined) throw new UsageError('rebuild stamps needs --stamps-from URL')
+  const fromUrls = values['stamps-from'] ?? []
   if (values['data-dir'] !== undefined)
     throw new UsageError('rebuild stamps works on ClickHouse servers only')
-  const taken = await takeStampsDistributed(readConfig(process.env), from)
+  if (values.release === fromUrls.length > 0)
+    throw new UsageError('rebuild stamps needs --stamps-from URL, or --release')
+  if (values.release) return releaseStamps(values, io)
+  const acceptsLoss = values['accept-loss']
+  const taken = await takeStampsDistributed(readConfig(process.env), { fromUrls, acceptsLoss })
   if (values.json) printJson(io, taken)
   else {
     io.stdout.write(
-      `${taken.same} campaigns have the stamps of the other tables. Pollers will fetch ${taken.different}.\n`,
+      `${taken.same} campaigns have the stamps of the other tables. Pollers will fetch ${taken.different}. ` +
+        `${taken.missing} campaigns and keys are missing here. The other tables are not folded until they are released.\n`,
     )
   }
+  return 0
+}
+
+async function releaseStamps(values: Values, io: Io): Promise<number> {
+  const wasStopped = await releaseStampsDistributed(readConfig(process.env))
+  if (values.json) printJson(io, { wasStopped })
+  else if (wasStopped) io.stdout.write('Projectors fold these tables again.\n')
+  else io.stdout.write('The fold of these tables was not stopped.\n')
   return 0
 }
 

@@ -12,8 +12,14 @@
  * it reads first, and is refused, or not, after that.
  */
 import { openDay } from './day-close.ts'
-import { type EpochDependencies, FoldPaused, SupersededFoldWorker, takeEpoch } from './fold-epochs.ts'
-import { isRebuildHolder } from './fold-pause.ts'
+import {
+  type EpochDependencies,
+  FoldPaused,
+  FoldStopped,
+  SupersededFoldWorker,
+  takeEpoch,
+} from './fold-epochs.ts'
+import { isRebuildHolder, isStoppedHolder } from './fold-pause.ts'
 import { createPieceRunner, type RunPieces } from './fold-pieces.ts'
 import { readConfirmed, readProgress } from './fold-progress.ts'
 import {
@@ -220,13 +226,14 @@ function epochDependencies(
 ): EpochDependencies {
   const { tables, databases, holder } = dependencies
   const { respectsPause = () => true, afterExpiredPause = async () => {} } = dependencies
-  const { epochFloor = async () => 0n } = dependencies
-  return { tables, databases, holder, respectsPause, afterExpiredPause, epochFloor, backoff }
+  const { epochFloor = async () => 0n, overridesStop = false } = dependencies
+  return { tables, databases, holder, respectsPause, afterExpiredPause, epochFloor, overridesStop, backoff }
 }
 
 /** Why this fold worker does not lead any more. */
 async function lostLeadership({ tables, databases, holder }: FoldWorkerDependencies): Promise<Error> {
   const holders = await tables.rows<{ holder: string }>(epochHoldersStatement(databases))
+  if (holders.some(other => isStoppedHolder(other.holder))) return new FoldStopped()
   if (holders.some(other => isRebuildHolder(other.holder))) {
     return new FoldPaused('a rebuild is swapping the tables')
   }

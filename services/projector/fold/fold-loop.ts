@@ -8,7 +8,7 @@
 import type { Notifier } from '../../shared/notifier.ts'
 import type { Sleep } from '../../shared/sleep.ts'
 import { TablesError } from '../../shared/tables/port.ts'
-import { FoldPaused, SupersededFoldWorker } from './fold-epochs.ts'
+import { FoldPaused, FoldStopped, SupersededFoldWorker } from './fold-epochs.ts'
 import type { FoldReport } from './fold-worker.ts'
 
 export interface FoldLoopDependencies {
@@ -24,6 +24,8 @@ export interface FoldLoopDependencies {
   onRetry: (error: Error) => void
   /** Another fold worker took over. As long as this process leads, it acquires leadership again, with growing backoff. */
   onSuperseded: (error: SupersededFoldWorker) => void
+  /** The fold is stopped until a command releases it. Reported once, and again only after this process has led. */
+  onStopped?: ((error: FoldStopped) => void) | undefined
   /** This process acquired leadership. */
   onLeadership: () => void
   monotonicMs: () => number
@@ -37,6 +39,7 @@ export interface FoldLoopDependencies {
 const supersededBackoffMsMin = 1_000
 // A fold pause lasts for seconds, and all new events wait for its end.
 const pausedRetryMs = 200
+const stoppedRetryMs = 1_000
 const supersededBackoffMsMax = 60_000
 
 // If events waited longer than this before they were folded, there is a backlog.
@@ -59,6 +62,7 @@ export function isOfBacklog(oldestAt: number, now: number): boolean {
 export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSignal): Promise<void> {
   const { foldWorker, notifier, monotonicMs, sleep } = loop
   let isLeader = false
+  let isStopReported = false
   let failingSince: number | undefined
   let supersededBackoffMs = supersededBackoffMsMin
   while (!signal.aborted) {
@@ -73,6 +77,7 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
         loop.onLeadership()
       }
       isLeader = true
+      isStopReported = false
       const report = await foldWorker.fold()
       failingSince = undefined
       supersededBackoffMs = supersededBackoffMsMin
@@ -87,7 +92,10 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
       if (signal.aborted && error === signal.reason) return
       if (error instanceof FoldPaused) {
         isLeader = false
-        await sleep(pausedRetryMs, signal)
+        const isStopped = error instanceof FoldStopped
+        if (isStopped && !isStopReported) loop.onStopped?.(error)
+        isStopReported ||= isStopped
+        await sleep(isStopped ? stoppedRetryMs : pausedRetryMs, signal)
         continue
       }
       if (error instanceof SupersededFoldWorker) {

@@ -5,7 +5,7 @@ import { nameDatabases } from '../../shared/tables/migrate.ts'
 import type { Databases, Statement } from '../../shared/tables/port.ts'
 import { readSql } from '../../shared/tables/read-sql.ts'
 import { inRange } from './batch-log-statements.ts'
-import { pausePrefix } from './fold-pause.ts'
+import { pausePrefix, stoppedPrefix } from './fold-pause.ts'
 
 /** How far each projector's batches are folded: the projector's run id -> sequence number, both as in the batch log. */
 export type Progress = Readonly<Record<string, number>>
@@ -189,14 +189,22 @@ export function confirmedFoldStatement(databases: Databases): Statement {
 
 /**
  * Takes the next epoch, higher than `floor`. Two processes that do so at the same time get the same epoch:
- * `epochHoldersStatement` shows it.
+ * `epochHoldersStatement` shows it. Takes none while the fold is stopped (fold-pause.ts), unless it overrides that.
  */
-export function takeEpochStatement(databases: Databases, holder: string, floor = 0n): Statement {
+export function takeEpochStatement(
+  databases: Databases,
+  holder: string,
+  floor = 0n,
+  { overridesStop = false }: { overridesStop?: boolean } = {},
+): Statement {
+  const epochs = `${databases.model}.fold_epochs`
   return {
-    query: `INSERT INTO ${databases.model}.fold_epochs (epoch, holder)
-            SELECT greatest(max(epoch), {floor:UInt64}) + 1, {holder:String} FROM ${databases.model}.fold_epochs
+    query: `INSERT INTO ${epochs} (epoch, holder)
+            SELECT greatest(max(epoch), {floor:UInt64}) + 1, {holder:String} FROM ${epochs}
+            HAVING {overrides_stop:Bool} OR (SELECT countIf(startsWith(holder, '${stoppedPrefix}')) FROM ${epochs}
+                WHERE epoch = (SELECT max(epoch) FROM ${epochs})) = 0
             SETTINGS async_insert = 0`,
-    query_params: { holder, floor: floor.toString() },
+    query_params: { holder, floor: floor.toString(), overrides_stop: overridesStop },
   }
 }
 

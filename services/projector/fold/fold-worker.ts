@@ -58,6 +58,8 @@ export interface FoldWorkerDependencies {
   /** See `EpochDependencies`. Default: every fold pause counts, and leaves nothing to repair. */
   respectsPause?: (holder: string) => boolean
   afterExpiredPause?: () => Promise<void>
+  /** See `EpochDependencies`. */
+  overridesStop?: boolean
   /** Resolves when no statement of an earlier leader runs any more. Default: after `settleMs`. */
   settle?: () => Promise<void>
   /** Resolves when ClickHouse runs no statement of any fold worker on these tables (running-folds.ts). Default: only time tells. */

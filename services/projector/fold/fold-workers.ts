@@ -35,6 +35,7 @@ export interface FoldWorkersDependencies
   onFold: (report: FoldReport) => void
   onRetry: (error: Error) => void
   onSuperseded: (error: Error) => void
+  onStopped?: ((error: Error) => void) | undefined
   onLeadership: () => void
   onClockStep: (step: ClockStep) => void
   monotonicMs: () => number

@@ -3,7 +3,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
-import { StampsRefused, type TakenStamps, takeStamps } from '../../../../services/rebuild/take-stamps.ts'
+import {
+  releaseStamps,
+  StampsRefused,
+  type TakenStamps,
+  takeStamps,
+} from '../../../../services/rebuild/take-stamps.ts'
+import { takeStampsDistributed } from '../../../../services/rebuild/take-stamps-distributed.ts'
 import { hashSecret } from '../../../../services/shared/api-keys/credentials.ts'
 import { readConfig } from '../../../../services/shared/config.ts'
 import { createMetrics } from '../../../../services/shared/ops/metrics.ts'
@@ -66,8 +72,9 @@ function take(into: RebuildableModel, from: RebuildableModel): Promise<TakenStam
     tables,
     databases,
     cluster,
-    from,
+    from: from.cluster?.shards ?? [from],
     config,
+    acceptsLoss: false,
     run: `stamps-${++runs}`,
     monotonicMs: () => performance.now(),
     sleep,
@@ -113,6 +120,29 @@ async function walk(place: Place, of: RebuildableModel, tables: Tables): Promise
   }
 }
 
+test('it names the other server that cannot be used, and wants every shard of the other tables', async () => {
+  const [first] = servers.servers
+  const own = {
+    PLEDGEVIEW_CLICKHOUSE_URL: first?.url,
+    PLEDGEVIEW_CLICKHOUSE_USER: first?.user,
+    PLEDGEVIEW_CLICKHOUSE_PASSWORD: first?.password,
+    ...servers.environment,
+  }
+  const refused = (...fromUrls: string[]) =>
+    takeStampsDistributed(readConfig(own), { fromUrls, acceptsLoss: false }).then(
+      () => 'done',
+      (error: Error) => error.message,
+    )
+  const [one = '', two = ''] = servers.servers.map(({ url }) => url)
+  const host = new URL(model.clickHouse.url).host
+  expect(await refused(model.clickHouse.url)).toMatch(
+    new RegExp(`^the other tables at ${host}: .*not up to date`),
+  )
+  expect(await refused(one)).toMatch('the cluster main has 2 shards, and 1 URLs are given')
+  expect(await refused(one, two)).toMatch('leads to these tables')
+  expect(await refused('http://127.0.0.1:1')).toMatch('the other tables at 127.0.0.1:1: ')
+})
+
 test('more shards: the poller goes on with its watermark, and back again, and fetches only what has changed', async () => {
   const more = (campaign_id: string, pledge_id: string) => pledgeEvent({ campaign_id, pledge_id })
   const place: Place = { copy: new Map(), since: null }
@@ -136,7 +166,7 @@ test('more shards: the poller goes on with its watermark, and back again, and fe
   await single.append([more('c2', 'seen by the shards alone'), campaignEvent({ campaign_id: 'c100' })])
   await shards.settled()
   expect(await take(shards, single)).toMatchObject({ different: 2 })
-  // Repeated, as after a kill.
+  // Repeated.
   expect(await take(shards, single)).toMatchObject({ different: 2 })
   expect(await walk(place, shards, servers.as('pledgeview_query'))).toEqual(['c1', 'c100', 'c2'])
   await vi.waitFor(
@@ -147,6 +177,7 @@ test('more shards: the poller goes on with its watermark, and back again, and fe
   // The way back.
   await single.append([more('c3', 'seen by both again')])
   await single.startProjector()
+  expect(await releaseStamps(single, 'release')).toBe(true)
   await Promise.all([single.settled(), shards.settled()])
   await shards.stopProjector()
   expect(await take(single, shards)).toMatchObject({ different: 0 })

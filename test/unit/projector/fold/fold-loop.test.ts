@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
+import { FoldStopped, SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import { type FoldLoopDependencies, runFoldLoop } from '../../../../services/projector/fold/fold-loop.ts'
 import type { FoldReport } from '../../../../services/projector/fold/fold-worker.ts'
 import { TablesError } from '../../../../services/shared/tables/port.ts'
@@ -52,6 +52,7 @@ async function play({
     onFold: report => did.push(`folded ${report.campaigns}`),
     onRetry: error => did.push(`retry: ${error.message}`),
     onSuperseded: error => did.push(`superseded: ${error.message}`),
+    onStopped: () => did.push('stopped'),
     onLeadership: () => {},
     monotonicMs: () => nowMs,
     now: () => nowMs,
@@ -72,6 +73,27 @@ function fails(error: Error): () => never {
 }
 
 describe('the fold loop', () => {
+  test('waits for the end of a stop, however long, and says once why it waits', async () => {
+    const isStopped = fails(new FoldStopped())
+    const did = await play({
+      acquireLeadership: [isStopped, isStopped, isStopped, () => {}],
+      fold: [() => undefined],
+      retryMsMax: 0,
+    })
+    expect(did).toEqual([
+      'lead',
+      'stopped',
+      'sleep 1000',
+      'lead',
+      'sleep 1000',
+      'lead',
+      'sleep 1000',
+      'lead',
+      'fold',
+      'notifier 500',
+    ])
+  })
+
   test('ends without a failure if a fold in many pieces is interrupted between two of them', async () => {
     const interrupt = new AbortController()
     const beforeNextPiece = () => {
