@@ -61,7 +61,8 @@ const risk = 'Deletions from that time may be gone from the log, so the tables m
 
 const wayOn =
   'Run pledgeview rebuild without --from-file, and then start again. If the rebuild names campaigns, pledges or keys that ' +
-  'only the live tables have, they were deleted meanwhile: run it with --accept-loss'
+  'only the live tables have, they were deleted meanwhile: run it with --accept-loss. If a shard has several replicas, replay ' +
+  'the log into another cluster instead, and then point the query processes to it (deploy/README.md, "Rebuild, distributed")'
 
 function unsure(fault: string): string {
   return (
