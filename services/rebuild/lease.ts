@@ -9,6 +9,7 @@ import {
   isWorking,
   keptTables,
   latestRebuild,
+  type RebuildDetail,
   RebuildInProgress,
   type RebuildRequest,
   type RebuildState,
@@ -88,18 +89,33 @@ export function resumedRebuild(state: RebuildState, request: RebuildRequest): Re
     )
   }
   const detail = { ...state.detail, request: { ...open, acceptsLoss, ignoresDisk }, failure: null }
-  const isOld = detail.program !== programVersion || state.ageMs > resumeMsMax
-  if (!isOld || isCommitted(state) || request.kind === 'rollback') {
-    return { ...state, detail }
-  }
-  // Another version of the program may have other rules. A ledger of two versions would pass every check, so it begins again.
-  // So it does after a long interruption: deletions from that time may be gone from the log.
-  return {
-    ...state,
-    phase: 'preparing',
-    detail: { ...detail, program: programVersion, records: 0, rejects: 0 },
-  }
+  // Only the tables tell whether it has swapped any.
+  if (isCommitted(state) || !isOutdated(state)) return { ...state, detail }
+  return { ...state, phase: 'preparing', detail: { ...detail, ...begunAgain } }
 }
+
+/**
+ * Whether an open rebuild has to begin again, unless tables are swapped. Another version of the program may have other rules. A
+ * ledger of two versions would pass every check. And after a long interruption, deletions from that time may be gone from the log.
+ *
+ * Once tables are swapped, it goes on. A shard that is swapped has the rules of the version that began. If the others are
+ * swapped too, all shards are as after an upgrade that follows a rebuild.
+ */
+export function isOutdated({ detail, ageMs }: Pick<RebuildState, 'detail' | 'ageMs'>): boolean {
+  const isOld = detail.program !== programVersion || ageMs > resumeMsMax
+  return isOld && detail.request.kind === 'rebuild'
+}
+
+/** What is recorded of a rebuild that begins again. */
+export const begunAgain = {
+  program: programVersion,
+  records: 0,
+  rejects: 0,
+  tableIds: null,
+  unstampedSince: null,
+  shards: {},
+  positions: null,
+} satisfies Partial<RebuildDetail>
 
 async function newRebuild(
   dependencies: LeaseDependencies,

@@ -8,7 +8,8 @@
  * The shards are swapped one after the other. What others see between two swaps, also if the rebuild is killed there:
  * - Every campaign, from the old or from the new tables. A total over all shards is the sum of old and new parts. No part shows
  *   less than it did: each swap brings its tables to the end of the log first, while the shard's fold is paused. So a total gets
- *   smaller only by what a changed rule takes out.
+ *   smaller only by what a changed rule takes out, and the number of backers by those that were counted before their pledges were
+ *   folded (contracts/tables/0009-platform-totals.sql).
  * - Stamps, the floor and the watermark belong to the shard, and its swap moves them as on one server: changed rows get stamps at
  *   or above the shard's floor, which no watermark has passed. The watermark of the whole is the lowest of all shards. So a
  *   poller misses no change of any swap, whichever shards are swapped when it polls.
@@ -16,7 +17,8 @@
  *   another, as it has changes of different moments at any time. Pages of one query come from one snapshot of it.
  * - What projectors wrote to a swapped shard just before its swap may be in its previous tables only. From its swap on, what the
  *   rebuild reads goes into the live and the shadow tables of all shards (`both` in shadow-projector.ts), and it goes on reading
- *   where it was before that swap. A row that is written twice changes nothing.
+ *   where it was before that swap. A row that is written twice changes nothing. Deletions come from the previous tables too,
+ *   because the log forgets them (withdrawals.ts). What was not folded there by then is noted for a rollback (unfolded.ts).
  * - Each shard's swap is recorded before it happens. The next run finds by the tables' UUIDs which shards are swapped, and swaps
  *   the others. Once one is swapped, the rebuild cannot be given up, because shards would stay on different rules. It can be
  *   completed, and then rolled back.
@@ -48,6 +50,8 @@ export interface RebuildPart {
   touched: Touched
   /** Whether the rebuilt tables are live. */
   isSwapped: boolean
+  /** Whether this run has given the rebuilt tables, after their swap, the withdrawals that the previous ones have. */
+  hasWithdrawals: boolean
 }
 
 export async function createParts(
@@ -72,6 +76,7 @@ export async function createParts(
         withdrawals: createWithdrawals({ tables, databases, run }),
         touched: createTouched(),
         isSwapped: false,
+        hasWithdrawals: false,
       }
     }),
   )

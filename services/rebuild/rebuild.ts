@@ -33,7 +33,7 @@ import { checkDisk, estimateDisk } from './disk.ts'
 import { onHalfTheCores } from './half-the-cores.ts'
 import { releaseLeftPause } from './held-fold.ts'
 import { catchUp, ingestToEnd, readFiles, withoutRejects } from './ingest.ts'
-import { acquireLease } from './lease.ts'
+import { acquireLease, begunAgain, isOutdated } from './lease.ts'
 import { clusterOf, createParts } from './parts.ts'
 import { giveUp } from './rebuild-controller.ts'
 import {
@@ -45,7 +45,7 @@ import {
 } from './rebuild-log.ts'
 import { createShadowProjector } from './shadow-projector.ts'
 import { createShadow, dropShadow } from './shadow-tables.ts'
-import { isSwapped, settleSwapped, stampWhatChanged, swapParts } from './swap-in-time.ts'
+import { isSwapped, returnWithdrawals, settleSwapped, stampWhatChanged, swapParts } from './swap-in-time.ts'
 import { revokePermits } from './swap-permit.ts'
 import { createTracker } from './tracker.ts'
 import { verifyAll } from './verification.ts'
@@ -114,7 +114,7 @@ export async function runRebuild(
     signal: AbortSignal.any([signal, aborting.signal]),
   }
   try {
-    await carryThrough(context)
+    await carryThrough(context, isOutdated(state))
     await tracker.close()
     return { id: tracker.id, detail: tracker.detail }
   } catch (error) {
@@ -127,7 +127,8 @@ export async function runRebuild(
   }
 }
 
-async function carryThrough(context: RebuildContext): Promise<void> {
+/** `mayBeginAgain`: what an earlier run has read counts only if tables are swapped. */
+async function carryThrough(context: RebuildContext, mayBeginAgain: boolean): Promise<void> {
   const { tracker, history, parts, run } = context
   const { request } = tracker.detail
   const consumer = consumerOf(tracker.id)
@@ -139,6 +140,7 @@ async function carryThrough(context: RebuildContext): Promise<void> {
     await releaseLeftPause(tables, databases, run)
   })
   const areOpen = openParts(context).length
+  if (mayBeginAgain && areOpen === parts.length) await tracker.enter('preparing', begunAgain)
   // If a file was refused halfway, the rows read from it before may be wrong too. Then everything begins again.
   if (!tracker.isPast('reading files')) await prepare(context, consumer)
   // If the program was upgraded since the shadow tables were made, they may need new columns.
@@ -158,6 +160,7 @@ async function carryThrough(context: RebuildContext): Promise<void> {
     }
     // What the live projectors wrote during the swap may be in the previous tables, so it is read again.
     await tracker.enter('finishing')
+    await returnWithdrawals(context)
     await ingestToEnd(context, reader, 'live')
     await noteReached(context)
     for (const part of parts) await stampWhatChanged(context, part)

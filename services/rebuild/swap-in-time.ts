@@ -1,7 +1,7 @@
 /** The swap as a step of a rebuild: retries it if it took too long, and completes it if it was interrupted. */
 import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
 import type { EventReader } from '../shared/event-log/port.ts'
-import { openParts, type RebuildContext } from './context.ts'
+import { isRollback, openParts, type RebuildContext } from './context.ts'
 import { FoldPauseLost, type HeldFoldDependencies } from './held-fold.ts'
 import { catchUp, ingestToEnd, targetOf } from './ingest.ts'
 import type { RebuildPart } from './parts.ts'
@@ -9,6 +9,7 @@ import { swapOf, withSwap } from './rebuild-log.ts'
 import { countLive, swapTables, untilNoSwapRuns } from './shadow-tables.ts'
 import { readNextStamp, stampChanged } from './stamp-changed.ts'
 import { runSwap } from './swap.ts'
+import { noteUnfolded, readUnfolded } from './unfolded.ts'
 import { verifyTouched } from './verification.ts'
 
 const attemptsMax = 5
@@ -24,20 +25,34 @@ export async function swapParts(context: RebuildContext, reader: EventReader): P
 
 /** Gives the swapped shards what projectors wrote just before their swap, and their stamps, while other shards are not swapped. */
 export async function settleSwapped(context: RebuildContext, reader: EventReader): Promise<void> {
+  await returnWithdrawals(context)
   await ingestToEnd(context, reader, targetOf(context))
   for (const part of context.parts) if (part.isSwapped) await stampWhatChanged(context, part)
+}
+
+/**
+ * Gives the swapped parts the deletions that projectors inserted just before the swap. They are in the log too. But if the
+ * rebuild stood still since the swap, the log may have forgotten them.
+ */
+export async function returnWithdrawals({ parts, signal }: RebuildContext): Promise<void> {
+  for (const part of parts) {
+    if (!part.isSwapped || part.hasWithdrawals) continue
+    await part.withdrawals.carryBack(signal)
+    part.hasWithdrawals = true
+  }
 }
 
 /** Throws the error of the last attempt. */
 async function swapInTime(context: RebuildContext, part: RebuildPart, reader: EventReader): Promise<void> {
   const { history, tracker, logger } = context
   const { databases } = part
+  const unfolded = isRollback(context) ? await readUnfolded(part.tables, databases) : []
   for (let attempt = 1; ; attempt++) {
     // The new epoch is above the stamps of an earlier attempt.
     await part.foldWorker.acquireLeadership()
     await part.withdrawals.carry(context.signal)
     await catchUp(context, reader)
-    await verifyTouched(context, part, [])
+    await verifyTouched(context, part, unfolded)
     const { added = 0, different = 0, inMotion = 0 } = tracker.detail.differences ?? {}
     const areMany = added + different + inMotion > (context.stampedDuringPauseMax ?? 10_000)
     const unstampedSince = areMany ? await readNextStamp(part.tables, databases) : null
@@ -56,6 +71,8 @@ async function swapInTime(context: RebuildContext, part: RebuildPart, reader: Ev
           const isFirst = openParts(context).length === context.parts.length
           // Those of the first swap hold for all shards: what is read twice changes nothing.
           const positions = isFirst ? await history.livePositions() : tracker.detail.positions
+          // Everything before the positions is in a batch by now.
+          await noteUnfolded(part.tablesOnAllCores, databases, `${context.run}-${attempt}`)
           const swap = withSwap(tracker.detail, part.name, { tableIds, unstampedSince })
           await tracker.enter('swapping', { ...swap, positions })
         },

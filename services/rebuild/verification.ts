@@ -114,17 +114,16 @@ function mustFit(mismatches: readonly Mismatch[]): void {
   )
 }
 
-/** Verifies the campaigns that were folded since everything was verified. `withdrawn`: those that withdrawals touched. */
+/** Verifies the campaigns that were folded since everything was verified. `others`: those that the log does not name. */
 export async function verifyTouched(
   context: RebuildContext,
   part: RebuildPart,
-  withdrawn: readonly string[],
+  others: readonly string[],
 ): Promise<void> {
-  if (isRollback(context)) return
   const { config } = context
   const { tables, databases } = part
   // Of all shards. A campaign of another one is in neither table here.
-  const touched = [...new Set([...part.touched.take(), ...withdrawn])]
+  const touched = [...new Set([...part.touched.take(), ...others])]
   for (let from = 0; from < touched.length; from += idsPerStatement) {
     const ids = touched.slice(from, from + idsPerStatement)
     mustFit(await verifyReadTables(tables, shadowOf(databases), { ids }, foldWorkerSettings(config)))

@@ -52,6 +52,8 @@ export interface RebuildableModel extends RebuildTables {
   append(events: readonly ChangeEvent[]): Promise<void>
   /** Resolves when the live model has everything that was appended. Rejects with the reason if the projector has ended by itself. */
   settled(): Promise<void>
+  /** Resolves when everything that was appended is in the live ledger. The fold may be paused. */
+  committed(): Promise<void>
   rebuild(options?: RebuildOptions): Promise<RebuildResult>
   control: AbortDependencies
   /** Stops the live projector. It can be started again. */
@@ -139,29 +141,26 @@ export async function openRebuildable(
     writer,
     append: events => writer.append(events.map(newRecordOf)),
     async settled() {
-      // On a busy machine a campaign may be set aside: its batch counts as folded before the campaign is.
-      const isBehind = async (shard: Shard) => {
-        const query = `SELECT campaign_id AS value FROM ${shard.databases.model}.set_aside FINAL WHERE is_set_aside AND is_behind`
-        return (await column(shard.tables, query)).length > 0
-      }
+      const shards = cluster?.shards ?? [{ tables, databases }]
       const isFolded = async () => {
         if (failure !== undefined) throw failure
         if (!(await isDrained())) return false
-        return !(await Promise.all((cluster?.shards ?? [{ tables, databases }]).map(isBehind))).includes(true)
+        return !(await Promise.all(shards.map(isBehind))).includes(true)
       }
-      // Only a hang takes this long: a campaign that cannot be folded alone either is tried again after ten seconds.
-      await vi.waitUntil(isFolded, { timeout: 100_000, interval: 10 }).catch(async cause => {
-        if (failure !== undefined) throw cause
-        const shards = cluster?.shards ?? [{ tables, databases }]
-        const setAside = shards.map(shard =>
-          column(
-            shard.tables,
-            `SELECT toString(tuple(*)) AS value FROM ${shard.databases.model}.set_aside FINAL`,
-          ),
+      const progress = async () =>
+        JSON.stringify({ lag: await lagOf(), shards: await Promise.all(shards.map(foldState)) })
+      await untilDone(isFolded, progress)
+    },
+    async committed() {
+      const ends = await history.ends()
+      const isCommitted = async () => {
+        if (failure !== undefined) throw failure
+        const at = await history.livePositions()
+        return ends.every(end =>
+          at.some(one => one.topic === end.topic && one.partition === end.partition && one.next >= end.next),
         )
-        const behind = { lag: await lagOf(), setAside: await Promise.all(setAside) }
-        throw new Error(`not everything is folded: ${JSON.stringify(behind)}`, { cause })
-      })
+      }
+      await vi.waitUntil(isCommitted, { timeout: 60_000, interval: 5 })
     },
     control: { tables, databases, cluster, history, sleep },
     rebuild: ({
@@ -205,6 +204,45 @@ export async function openRebuildable(
       await sleep(0)
       await rm(directory, { recursive: true, force: true })
     },
+  }
+}
+
+/** On a busy machine a campaign may be set aside: its batch counts as folded before the campaign is. */
+async function isBehind({ tables, databases }: Shard): Promise<boolean> {
+  const query = `SELECT campaign_id AS value FROM ${databases.model}.set_aside FINAL WHERE is_set_aside AND is_behind`
+  return (await column(tables, query)).length > 0
+}
+
+/** How far the fold is, who leads it, and which was the last statement of it that wrote a row. */
+async function foldState({ tables, databases: { model } }: Shard): Promise<unknown> {
+  const [state] = await tables.rows({
+    query: `SELECT (SELECT toString(max(fold_id)) FROM ${model}.fold_log) AS folded,
+              (SELECT toString(max((epoch, holder))) FROM ${model}.fold_epochs) AS leader,
+              (SELECT toString(max(fold_id)) FROM ${model}.campaigns) AS written,
+              (SELECT groupArray(tuple(campaign_id, is_set_aside, is_behind, failures)) FROM ${model}.set_aside FINAL) AS setAside`,
+  })
+  return state
+}
+
+// Only a hang shows nothing new for so long: a campaign that cannot be folded alone either is tried again after ten seconds.
+const noProgressMsMax = 100_000
+const progressLookMs = 1_000
+
+/** Waits, however busy the machine is, as long as `progress` changes. */
+async function untilDone(isDone: () => Promise<boolean>, progress: () => Promise<string>): Promise<void> {
+  let seen = ''
+  let changedAt = performance.now()
+  let lookedAt = changedAt
+  while (!(await isDone())) {
+    const now = performance.now()
+    if (now - lookedAt > progressLookMs) {
+      const latest = await progress()
+      if (latest !== seen) changedAt = now
+      if (now - changedAt > noProgressMsMax) throw new Error(`nothing more is folded: ${latest}`)
+      seen = latest
+      lookedAt = now
+    }
+    await sleep(10)
   }
 }
 
@@ -262,6 +300,11 @@ export function platformHistory(campaigns: number): ChangeEvent[] {
     }
   }
   return events
+}
+
+/** Whether it is the statement that stamps the rebuilt rows, in the fold pause: the rebuild has read the log to its end. */
+export function isStampsOfSwap(text: string): boolean {
+  return /INSERT INTO \w+_shadow\.campaigns /.test(text) && text.includes('WITH moved AS')
 }
 
 /** The public campaigns and their stamps, in the order of ids. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { resumedRebuild } from '../../../services/rebuild/lease.ts'
+import { isOutdated, resumedRebuild } from '../../../services/rebuild/lease.ts'
 import type { RebuildDetail, RebuildState } from '../../../services/rebuild/rebuild-log.ts'
 import { wholeRequest } from '../../support/rebuild-request.ts'
 
@@ -20,6 +20,18 @@ test('a rebuild that was interrupted for so long that Kafka may have dropped del
     phase: 'preparing',
     detail: { records: 0, rejects: 0 },
   })
+})
+
+test('once it may have swapped tables, only the tables tell whether it has to begin again', () => {
+  const old = interrupted('swapping', 13 * hourMs)
+  expect(resumedRebuild(old, wholeRequest)).toMatchObject({ phase: 'swapping' })
+  expect(isOutdated(old)).toBe(true)
+  expect(isOutdated(interrupted('swapping', 11 * hourMs))).toBe(false)
+  const { detail } = interrupted('swapping', 0)
+  expect(isOutdated({ detail: { ...detail, program: '0.0.1' }, ageMs: 0 })).toBe(true)
+  // The previous tables are what they are.
+  const request = { ...wholeRequest, kind: 'rollback' as const }
+  expect(isOutdated({ detail: { ...detail, request }, ageMs: 13 * hourMs })).toBe(false)
 })
 
 test('after the swap it continues however long it was interrupted', () => {

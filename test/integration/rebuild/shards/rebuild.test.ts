@@ -4,13 +4,16 @@ import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { RebuildRefused } from '../../../../services/rebuild/lease.ts'
 import { abortRebuild, dropPrevious, rebuildStatus } from '../../../../services/rebuild/rebuild-controller.ts'
 import { hasShadow, shadowOf } from '../../../../services/rebuild/shadow-tables.ts'
+import type { Tables } from '../../../../services/shared/tables/port.ts'
 import { spoiltTitle } from '../../../support/damage.ts'
+import { obstructed } from '../../../support/faulty-tables.ts'
 import { column } from '../../../support/fold-records.ts'
 import { readModelOf } from '../../../support/model.ts'
 import { expectedReading, readViews } from '../../../support/model-tables.ts'
 import {
   archiveOf,
   compactLog,
+  isStampsOfSwap,
   platformHistory,
   type RebuildableModel,
   stampsOf,
@@ -89,6 +92,45 @@ test('wrong tables are repaired on each shard, and only their rows get new stamp
   await expectTruth()
   const changed = (await stampsOf(live)).filter(({ id, at }) => before.get(id) !== at)
   expect(changed.map(({ id }) => id)).toEqual(['c1', 'c2'])
+  await dropPrevious(live)
+})
+
+test('killed between two swaps, it has the deletions from just before the first one, also if the log has forgotten them', async () => {
+  const { tables, databases } = live.cluster?.shards[0] ?? live
+  const first = await column(
+    tables,
+    `SELECT campaign_id AS value FROM ${databases.model}.campaigns FINAL WHERE campaign_id > 'c10' ORDER BY value`,
+  )
+  let isDead = false
+  const mortal = (own: Tables) =>
+    obstructed(own, {
+      async before({ text }) {
+        if (isDead) throw new Error('killed')
+        if (!isStampsOfSwap(text)) return
+        // A busy machine may need several attempts to swap. Each of them loses another campaign.
+        const gone: ChangeEvent = { type: 'campaign', key: String(first.pop()), data: null }
+        events.push(gone)
+        await live.append([gone])
+        await live.committed()
+      },
+      after({ text }) {
+        isDead ||= text.startsWith('EXCHANGE TABLES')
+        if (isDead) throw new Error('killed')
+      },
+    })
+  const killed = live.rebuild({
+    tables: mortal(live.tables),
+    tablesOfShard: shard => mortal(shard.tables),
+  })
+  await expect(killed).rejects.toThrow('killed')
+  expect(await swappedShards(live)).toEqual(['shard-1'])
+  const last = campaignEvent({ campaign_id: 'c99' })
+  events.push(last)
+  await live.append([last])
+  await live.committed()
+  compactLog(live)
+  await live.rebuild()
+  await expectTruth()
   await dropPrevious(live)
 })
 
