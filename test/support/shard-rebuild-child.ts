@@ -2,7 +2,7 @@
  * A process that rebuilds the shards of a cluster from a journal. Before the swap of the second shard it sends `between`, and stands
  * still until it is killed.
  *
- *     fork('test/support/shard-rebuild-child.ts', [JSON.stringify({ journal, servers })])
+ *     fork('test/support/shard-rebuild-child.ts', [JSON.stringify({ journal, horizonMs, servers })])
  */
 import { pino } from 'pino'
 import { nameShards } from '../../services/rebuild/cluster.ts'
@@ -20,10 +20,11 @@ import { wholeRequest } from './rebuild-request.ts'
 
 export interface ShardRebuildArguments {
   journal: string
+  horizonMs: number
   servers: ClickHouseAddress[]
 }
 
-const { journal, servers } = JSON.parse(process.argv[2] ?? '') as ShardRebuildArguments
+const { journal, horizonMs, servers } = JSON.parse(process.argv[2] ?? '') as ShardRebuildArguments
 const [first] = servers
 if (!first) throw new Error('there is no server')
 const settings = { ...settingsFor(first), statementSettings: replicatedSettings }
@@ -51,7 +52,10 @@ await runRebuild(
       })),
     },
     history: await openJournalHistory(journal, { live: 'projector' }),
-    config: readConfig({ PLEDGEVIEW_COMMIT_HORIZON_MS: '5000', PLEDGEVIEW_BATCH_MS_MAX: '20' }),
+    config: readConfig({
+      PLEDGEVIEW_COMMIT_HORIZON_MS: String(horizonMs),
+      PLEDGEVIEW_BATCH_MS_MAX: '20',
+    }),
     hashBacker,
     run: `child-${process.pid}`,
     isAlone: false,

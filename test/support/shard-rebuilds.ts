@@ -10,14 +10,14 @@ const dayLeftMsMin = 60_000
 // Several servers share the machine with other suites.
 const settings = { PLEDGEVIEW_COMMIT_HORIZON_MS: '5000', PLEDGEVIEW_RETRY_MS_MAX: '600000' }
 
-/** Opens it on the servers' tables. `log`: see `openRebuildable`. */
+/** Opens it on the servers' tables. `journal`: see `openRebuildable`. */
 export async function openRebuildableShards(
   { tables, databases, shards }: ShardServers,
-  log: { journal?: string } = {},
+  { settings: own = {}, ...log }: { journal?: string; settings?: Readonly<Record<string, string>> } = {},
 ): Promise<RebuildableModel> {
   await awayFromMidnight(dayLeftMsMin)
   const cluster = { name: clusterName, shards: await nameShards(shards) }
-  return openRebuildable({ tables, databases, cluster }, { ...log, settings })
+  return openRebuildable({ tables, databases, cluster }, { ...log, settings: { ...settings, ...own } })
 }
 
 /** The names of the shards on which the tables of the latest rebuild are live. */

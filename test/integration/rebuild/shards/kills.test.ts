@@ -1,6 +1,6 @@
 /**
  * A rebuild of two real shards is killed between the two swaps and in other places. Meanwhile readers ask the API: they see every
- * campaign, no total gets smaller, and a mirror that polls misses nothing.
+ * campaign, no total of what was shown gets smaller, and a mirror that polls misses nothing.
  *
  * PLEDGEVIEW_TEST_SEED repeats the places of the kills.
  */
@@ -8,7 +8,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Stats } from '../../../../contracts/api/schemas.ts'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { intBetween, randomOf } from '../../../../services/demo/random.ts'
@@ -27,7 +27,7 @@ import { obstructed } from '../../../support/faulty-tables.ts'
 import { readModelOf } from '../../../support/model.ts'
 import { expectedReading, readViews } from '../../../support/model-tables.ts'
 import { pepper } from '../../../support/query-app.ts'
-import { platformHistory, type RebuildableModel, stampsOf } from '../../../support/rebuilds.ts'
+import { platformHistory, type RebuildableModel } from '../../../support/rebuilds.ts'
 import { apiKeyEvent, pledgeEvent } from '../../../support/sample-events.ts'
 import type { ShardRebuildArguments } from '../../../support/shard-rebuild-child.ts'
 import { onShards, openRebuildableShards, swappedShards } from '../../../support/shard-rebuilds.ts'
@@ -40,8 +40,12 @@ const childScript = new URL('../../../support/shard-rebuild-child.ts', import.me
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
 const key = 'pv_live_0123456789abcdefghijklmnop'
 const secret = 'a secret of the tests'
+const horizonMs = 20_000
+// The traffic goes on while a busy machine folds, and names few campaigns again and again. In pieces of ten, what waits would be
+// hundreds of statements. And a statement that took longer than half of the horizon would be repeated.
+const settings = { PLEDGEVIEW_COMMIT_HORIZON_MS: String(horizonMs), PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: '500' }
 const config = readConfig({
-  PLEDGEVIEW_COMMIT_HORIZON_MS: '5000',
+  PLEDGEVIEW_COMMIT_HORIZON_MS: String(horizonMs),
   PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
   PLEDGEVIEW_CACHE_MS: '1000',
   PLEDGEVIEW_STATS_CACHE_MS: '1000',
@@ -52,18 +56,23 @@ let servers: ShardServers
 let live: RebuildableModel
 let query: QueryService
 let apiUrl: string
-const events: ChangeEvent[] = [
-  ...platformHistory(40),
-  apiKeyEvent({ key, account_id: 'reader', secret_hash: hashSecret(pepper, secret) }),
-]
+let events: ChangeEvent[]
+/** Ends the readers and the traffic of a test that has failed. */
+let endings: (() => Promise<unknown>)[]
 
-beforeAll(async () => {
+// Each test has its own servers, so that one that fails says nothing about the other.
+beforeEach(async () => {
+  endings = []
+  events = [
+    ...platformHistory(40),
+    apiKeyEvent({ key, account_id: 'reader', secret_hash: hashSecret(pepper, secret) }),
+  ]
   servers = await startShards(2)
   await holdTablesIdentity(servers.tables, servers.databases, {
     PLEDGEVIEW_KEY_PEPPER: pepper,
     PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
   })
-  live = await openRebuildableShards(servers)
+  live = await openRebuildableShards(servers, { settings })
   await live.append(events)
   await live.settled()
   query = await startQueryService({
@@ -78,7 +87,8 @@ beforeAll(async () => {
   })
   apiUrl = `${await query.app.listen({ host: '127.0.0.1', port: 0 })}/api/v1`
 })
-afterAll(async () => {
+afterEach(async () => {
+  await Promise.allSettled(endings.map(end => end()))
   await query?.close()
   await live?.close()
   await servers?.stop()
@@ -92,6 +102,7 @@ function startReaders() {
   const mirror: Place = { copy: new Map(), since: null }
   const smaller: unknown[] = []
   let highest: Partial<Stats> = {}
+  const spare = spareOf(expectedReading(readModelOf(events)).totals[0])
   let polls = 0
   let isOver = false
   const walk = () => poll(mirror, { pageSize: 7, get, wait: delay })
@@ -102,9 +113,12 @@ function startReaders() {
     const response = await get('/stats')
     if (!response.ok) return
     const stats = ((await response.json()) as { data: Stats }).data
-    for (const name of ['projects_total', 'total_raised', 'total_pledges', 'total_backers'] as const) {
+    for (const name of ['projects_total', 'total_raised', 'total_pledges'] as const) {
       if (Number(stats[name]) < Number(highest[name] ?? 0)) smaller.push([name, highest[name], stats[name]])
     }
+    // Backers are counted in the ledger, which is ahead of the fold. None is missing whose pledge was shown before.
+    if (stats.total_backers < (highest.total_pledges ?? 0) - spare)
+      smaller.push(['total_backers', highest, stats])
     highest = stats
   }
 
@@ -115,16 +129,12 @@ function startReaders() {
     }
   })()
   running.catch(() => undefined)
-  return {
-    mirror,
-    smaller,
-    polls: () => polls,
-    walk,
-    async stop() {
-      isOver = true
-      await running
-    },
+  async function stop(): Promise<void> {
+    isOver = true
+    await running
   }
+  endings.push(stop)
+  return { mirror, smaller, polls: () => polls, walk, stop }
 }
 
 function startTraffic() {
@@ -137,10 +147,19 @@ function startTraffic() {
       await delay(100)
     }
   })()
-  return async () => {
+  running.catch(() => undefined)
+  async function stop(): Promise<void> {
     isOver = true
     await running
   }
+  endings.push(stop)
+  return stop
+}
+
+/** How many more pledges than backers there are. It stays so, because each pledge of the traffic has a backer of its own. */
+function spareOf(totals: unknown): number {
+  const { total_pledges, total_backers } = totals as Record<'total_pledges' | 'total_backers', unknown>
+  return Number(total_pledges) - Number(total_backers)
 }
 
 type Death = (call: { shard: string | null; text: string; isAfter: boolean }) => boolean
@@ -173,10 +192,15 @@ async function expectTruth(): Promise<void> {
   expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
 }
 
+function untitled({ campaigns, ...others }: Awaited<ReturnType<typeof readViews>>) {
+  return { ...others, campaigns: campaigns.map(campaign => ({ ...Object(campaign), title: '' })) }
+}
+
 /** Runs a rebuild as a process, and ends it with kill -9 when one shard is swapped and the other is not. */
 async function killBetweenSwaps(): Promise<void> {
   const input: ShardRebuildArguments = {
     journal: live.journal,
+    horizonMs,
     servers: servers.servers.map(({ url, user, password }) => ({ url, user, password })),
   }
   const child = fork(childScript, [JSON.stringify(input)], { execArgv: [] })
@@ -211,8 +235,11 @@ test('killed between two swaps, it goes on with the other shard; until then one 
   expect(readers.smaller).toEqual([])
   await expectMirrored(readers)
   await live.rebuild({ kind: 'rollback' })
-  // Nothing is lost by it, except what was repaired.
-  expect((await stampsOf(live)).length).toBe(readers.mirror.copy.size)
+  // Nothing is lost by it, except the titles that were repaired.
+  await live.settled()
+  expect(untitled(await readViews(live.tables, live.databases))).toEqual(
+    untitled(expectedReading(readModelOf(events))),
+  )
   await live.rebuild({ kind: 'rollback' })
   await expectTruth()
   await dropPrevious(live)
@@ -238,6 +265,8 @@ test(`killed at any statement, several times, it goes on (seed ${seed})`, async 
       if (!died) break
     }
     console.log(`killed ${deaths.join('; ')}`)
+    // After the permit of the first shard come more statements than the kill waits for.
+    expect(deaths.length).toBeGreaterThan(0)
     if ((await rebuildStatus(live))?.phase !== 'rebuilt') await live.rebuild()
     await stopTraffic()
     await expectTruth()
