@@ -2,10 +2,15 @@
  * The server of the growth bench: a folded platform of some size, the query service's app over it, and any number of API keys on
  * request.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import { createKeyRing, defaultKeyRingOptions } from '../../services/query/auth/key-ring.ts'
+import { createListFollower } from '../../services/query/lists/list-follower.ts'
+import { defaultQueryAppOptions } from '../../services/query/options.ts'
 import { defaultDatabases } from '../../services/shared/tables/port.ts'
 import { openOwnTables } from '../support/clickhouse.ts'
-import { benchInput, serveBench } from './bench-process.ts'
+import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
+import { type GrowthBatches, measureBatches } from './growth-batches.ts'
+import { heldBytes } from './held-bytes.ts'
 import type { PlatformSize } from './platform.ts'
 import { startPlatformApp } from './platform-app.ts'
 import { foldPlatform, openPlatformFoldWorker, secondsOf } from './platform-fold.ts'
@@ -19,10 +24,25 @@ export interface GrowthReady {
   apiUrl: string
   headers: Record<string, string>
   foldSeconds: number
+  /** Of the pledge ledger, in ClickHouse. */
+  ledgerBytes: number
 }
 
-/** `keys`: adds keys up to this number, and measures them. `cpu`: reads the CPU time since the last request for it. */
-export type GrowthOrder = { order: 'keys'; keys: number } | { order: 'cpu' }
+/**
+ * `keys`: adds keys up to this number, and measures them. `batches`: makes the batch log so long, and measures what reads it. `index`:
+ * loads a list index of its own. `cpu`: reads the CPU time since the last request for it.
+ */
+export type GrowthOrder =
+  | { order: 'keys'; keys: number }
+  | { order: 'batches'; batches: number }
+  | { order: 'index' }
+  | { order: 'cpu' }
+
+export interface GrowthIndex {
+  bytes: number
+  /** Of the event loop, to load it, ms. */
+  cpuMs: number
+}
 
 export interface GrowthKeys {
   foldMs: number
@@ -35,6 +55,7 @@ export interface GrowthCpu {
   cpuMs: number
 }
 
+const indexMsMax = 60_000
 const { directory, ...size } = benchInput<GrowthInput>()
 const { tables, clickHouse, close } = await openOwnTables({ directory })
 const { foldSeconds } = await foldPlatform(tables, defaultDatabases, size)
@@ -50,16 +71,74 @@ await foldWorker.acquireLeadership()
 let batches = 0
 let cpuMsBefore = cpuMsNow()
 
-const ready: GrowthReady = { apiUrl: app.apiUrl, headers: app.headers, foldSeconds }
+const ready: GrowthReady = {
+  apiUrl: app.apiUrl,
+  headers: app.headers,
+  foldSeconds,
+  ledgerBytes: await bytesOf('pledge_ledger'),
+}
 serveBench({
   ready,
-  answer: (order: GrowthOrder): Promise<GrowthKeys | GrowthCpu> =>
-    order.order === 'keys' ? measureKeys(order.keys) : Promise.resolve(cpuSinceLast()),
+  answer,
   async close() {
     await app.close()
     await close()
   },
 })
+
+async function answer(order: GrowthOrder): Promise<GrowthKeys | GrowthBatches | GrowthIndex | GrowthCpu> {
+  switch (order.order) {
+    case 'keys':
+      return measureKeys(order.keys)
+    case 'batches':
+      return measureBatches({ tables, databases: defaultDatabases, foldWorker }, order.batches)
+    case 'index':
+      return measureIndex()
+    case 'cpu':
+      return cpuSinceLast()
+  }
+}
+
+async function bytesOf(table: string): Promise<number> {
+  const [row] = await tables.rows<{ bytes: string }>({
+    query: `SELECT toString(sum(bytes_on_disk)) AS bytes FROM system.parts
+            WHERE active AND database = {model:String} AND table = {table:String}`,
+    query_params: { model: defaultDatabases.model, table },
+  })
+  return Number(row?.bytes ?? 0)
+}
+
+/** Like that of a query process. */
+async function measureIndex(): Promise<GrowthIndex> {
+  const bytesBefore = await heldBytes()
+  const { statementMsMax } = defaultQueryAppOptions
+  const failures: unknown[] = []
+  const follower = createListFollower({
+    tables,
+    databases: defaultDatabases,
+    options: { commitHorizonMs: 0, statementMsMax, campaignsMax: 2 * size.campaigns, freshMs: 0 },
+    now: () => performance.now(),
+    onError: error => failures.push(error),
+  })
+  const cpu = createCpuMeter()
+  const deadline = performance.now() + indexMsMax
+  for (;;) {
+    // The folds move the watermark on, as those of a projector do.
+    await foldWorker.fold()
+    const followed = await follower.current()
+    if (followed) {
+      const cpuMs = cpu()
+      const bytes = (await heldBytes()) - bytesBefore
+      if (followed.index.size !== size.campaigns)
+        throw new Error(`the index has ${followed.index.size} campaigns`)
+      return { bytes, cpuMs }
+    }
+    if (failures.length > 0 || performance.now() > deadline) {
+      throw new Error(`the index was not loaded within ${indexMsMax} ms: ${failures[0] ?? 'no error'}`)
+    }
+    await delay(20)
+  }
+}
 
 function cpuSinceLast(): GrowthCpu {
   const before = cpuMsBefore

@@ -1,11 +1,19 @@
 /**
- * How each cost grows: measured at 1x, 10x and, as long as it fits into the time, 100x of campaigns, pledges, API keys and
- * pollers, each with the others fixed. Everything beyond is derived from the slope, and is called derived.
+ * How each cost grows: measured at 1x, 10x and, as long as it fits into the time, 100x of campaigns, pledges, API keys, pollers
+ * and rows of the batch log, each with the others fixed. Everything beyond is derived from the slope, and is called derived.
  */
 import { startBenchProcess } from './bench-process.ts'
 import { coldPaths, seededRandom } from './cold-requests.ts'
+import type { GrowthBatches } from './growth-batches.ts'
 import { type Curve, growthFigures, growthTable, type Point } from './growth-curve.ts'
-import type { GrowthCpu, GrowthInput, GrowthKeys, GrowthOrder, GrowthReady } from './growth-service.ts'
+import type {
+  GrowthCpu,
+  GrowthIndex,
+  GrowthInput,
+  GrowthKeys,
+  GrowthOrder,
+  GrowthReady,
+} from './growth-service.ts'
 import { loadNote } from './kafka/load-note.ts'
 import type { PollersRequest, PollersResult } from './lists-pollers.ts'
 import type { PlatformSize } from './platform.ts'
@@ -14,7 +22,7 @@ import { summarize } from './samples.ts'
 import type { Workspace } from './workspace.ts'
 
 /** The sizes at 1x. */
-const base = { campaigns: 4_000, pledges: 100_000, keys: 1_000, pollers: 10 }
+const base = { campaigns: 4_000, pledges: 100_000, keys: 1_000, pollers: 10, batches: 10_000 }
 const measuredTimes = [1, 10, 100] as const
 // A step that would take longer than this, judged by the one before it, is derived instead.
 const stepMsMax = 150_000
@@ -42,12 +50,13 @@ export async function benchGrowth(workspace: Workspace): Promise<BenchReport> {
     ...(await onPlatform(workspace, platformOf({}), async service => [
       ...(await grow('keys', times => keyCosts(service, times * base.keys))),
       ...(await grow('pollers', times => pollerCosts(service, times * base.pollers))),
+      ...(await grow('batches', times => batchCosts(service, times * base.batches))),
     ])),
   ]
   return {
     bench: 'growth',
     notes: [
-      `1x: ${base.campaigns} campaigns with 5 tiers each, ${base.pledges} pledges, ${base.keys} keys, ${base.pollers} pollers. Each line grows one of`,
+      `1x: ${base.campaigns} campaigns with 5 tiers each, ${base.pledges} pledges, ${base.keys} keys, ${base.pollers} pollers, ${base.batches} batches. Each line grows one of`,
       'them. Slope 0: the cost does not grow; 1: it grows as the size does. A value with ~ is derived from the slope of the last',
       'two that were measured. Lists, details and stats: the median of uncached answers over HTTP, one at a time. Pollers ask in a',
       `loop for changes since a moment of the last minute, each time another one. 100x is left out if 10x took more than ${stepMsMax / 10_000} s.`,
@@ -102,7 +111,8 @@ async function onPlatform<T>(
 ): Promise<T> {
   const directory = workspace.directory('growth')
   const input: GrowthInput = { directory, ...size }
-  const service = await startBenchProcess<GrowthReady>({ script: 'growth-service.ts', input, msMax })
+  const flags = ['--max-semi-space-size=64', '--expose-gc']
+  const service = await startBenchProcess<GrowthReady>({ script: 'growth-service.ts', input, msMax, flags })
   try {
     return await work(service)
   } finally {
@@ -112,7 +122,7 @@ async function onPlatform<T>(
 }
 
 function platformCosts(workspace: Workspace, size: PlatformSize): Promise<Costs> {
-  return onPlatform(workspace, size, async ({ ready }) => {
+  return onPlatform(workspace, size, async ({ ready, ask }) => {
     const sizes = { campaigns: size.campaigns, categories, count: requests + warmUps }
     const { lists, details } = coldPaths(sizes, seededRandom(seed))
     const stats = Array.from({ length: statsRequests + warmUps }, () => '/stats')
@@ -121,8 +131,28 @@ function platformCosts(workspace: Workspace, size: PlatformSize): Promise<Costs>
       'list, p50': { value: await medianMs(ready, lists), unit: 'ms' },
       'detail, p50': { value: await medianMs(ready, details), unit: 'ms' },
       'stats, p50': { value: await medianMs(ready, stats), unit: 'ms' },
+      ...(await indexCosts(ask)),
+      'disk of the pledge ledger': { value: ready.ledgerBytes / 1e6, unit: 'MB' },
     }
   })
+}
+
+async function indexCosts(ask: Service['ask']): Promise<Costs> {
+  const { bytes, cpuMs } = await ask<GrowthIndex>({ order: 'index' })
+  return {
+    'list index, memory': { value: bytes / 1e6, unit: 'MB' },
+    'list index, CPU to load': { value: cpuMs, unit: 'ms' },
+  }
+}
+
+async function batchCosts(service: Service, batches: number): Promise<Costs> {
+  const costs = await service.ask<GrowthBatches>({ order: 'batches', batches })
+  return {
+    'batch log, a fold without changes': { value: costs.lookMs, unit: 'ms' },
+    'batch log, status': { value: costs.statusMs, unit: 'ms' },
+    'batch log, look for a restore': { value: costs.behindMs, unit: 'ms' },
+    'batch log, disk': { value: costs.diskBytes / 1e6, unit: 'MB' },
+  }
 }
 
 async function keyCosts(service: Service, keys: number): Promise<Costs> {

@@ -10,6 +10,7 @@ import { defaultQueryAppOptions } from '../../services/query/options.ts'
 import { defaultDatabases } from '../../services/shared/tables/port.ts'
 import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
+import { heldBytes } from './held-bytes.ts'
 import { createChanges } from './lists-changes.ts'
 import { keepFolding } from './platform-fold.ts'
 
@@ -58,9 +59,9 @@ const follower = createListFollower({
   },
 })
 
-const bytesBefore = await bytesHeld()
+const bytesBefore = await heldBytes()
 const load = await timed(loaded)
-const loadedBytes = (await bytesHeld()) - bytesBefore
+const loadedBytes = (await heldBytes()) - bytesBefore
 const followed = await loaded()
 const firstLists: Held[] = []
 for (const sort of sorts) firstLists.push(await timed(() => list(followed, sort)))
@@ -75,7 +76,7 @@ for (const count of changes) {
   }
   refreshes.push({ changes: count, refresh, nextList })
 }
-const changedBytes = (await bytesHeld()) - bytesBefore
+const changedBytes = (await heldBytes()) - bytesBefore
 const ready: ListsIndexReady = {
   campaigns: followed.index.size,
   load,
@@ -115,12 +116,4 @@ async function timed(work: () => Promise<unknown>): Promise<Held> {
   await delay(5)
   delays.disable()
   return { ms, heldMs: delays.max / 1e6, cpuMs }
-}
-
-async function bytesHeld(): Promise<number> {
-  if (!globalThis.gc) throw new Error('this process needs --expose-gc')
-  await globalThis.gc({ type: 'major', execution: 'async' })
-  await globalThis.gc({ type: 'major', execution: 'async' })
-  const { heapUsed, arrayBuffers } = process.memoryUsage()
-  return heapUsed + arrayBuffers
 }
