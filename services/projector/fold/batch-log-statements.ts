@@ -4,11 +4,14 @@
 import type { Databases, Statement } from '../../shared/tables/port.ts'
 import type { BatchRange, Progress } from './fold-statements.ts'
 
-/** The batches that are not in the read tables yet, by projector. */
+/**
+ * The batches that are not in the read tables yet, by projector. A campaign counts once, or nearly so: in a backlog of a few busy
+ * campaigns, most batches have the same ones, and a fold would be cut into far too many pieces.
+ */
 export function pendingBatchesStatement(databases: Databases, folded: Progress): Statement {
   const { condition, parameters } = afterByKey(folded)
   return {
-    query: `SELECT projector, max(batch.sequence) AS sequence, sum(length(campaign_ids)) AS campaigns,
+    query: `SELECT projector, max(batch.sequence) AS sequence, uniqArray(campaign_ids) AS campaigns,
               sum(batch.keys) AS keys, toUnixTimestamp64Milli(min(oldest_at)) AS oldestAt
             FROM ${databases.model}.batch_log AS batch
             WHERE ${condition} AND batch.sequence > {folded:Map(String, UInt64)}[projector]
