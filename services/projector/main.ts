@@ -38,6 +38,7 @@ import {
 import { type Compaction, checkAbsence } from './absence.ts'
 import type { RebuildUnderWay } from './gauges.ts'
 import { backerHasher } from './ingest/backer-hash.ts'
+import { holdCluster } from './kafka-cluster.ts'
 import { describeBehind, findBehindIn, noteBeginning } from './recorded-positions.ts'
 import { createProjectorService } from './service.ts'
 import { statusOf } from './status.ts'
@@ -91,6 +92,7 @@ export async function runProjectorProcess({
     logger,
     metrics,
     signal,
+    run,
     findBehind,
   }).catch(async error => {
     await reader.close()
@@ -199,7 +201,10 @@ function presenceMsOf({ topics }: Compaction): number {
   return Math.min(presenceMsMax, Math.max(1_000, retentionMs / 10))
 }
 
-/** Checks the topics' settings against the time that the projectors were away, and reports them. Throws `AwayTooLong`. */
+/**
+ * Checks that the group's positions are of this cluster, and the topics' settings against the time that the projectors were away,
+ * and reports these. Throws `OtherCluster` or `AwayTooLong`.
+ */
 async function compactionOf({
   config,
   tables,
@@ -207,10 +212,12 @@ async function compactionOf({
   logger,
   metrics,
   signal,
+  run,
   findBehind,
 }: Pick<ProcessDependencies, 'config' | 'logger' | 'signal'> & {
   tables: Tables
   databases: Databases
+  run: string
   metrics: Metrics
   findBehind: FindBehind
 }): Promise<Compaction> {
@@ -218,8 +225,13 @@ async function compactionOf({
   const inspector = await openKafkaInspector(readerSettings(config), { logger, findBehind })
   try {
     const retentionMsMin = config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS
+    const group = config.PLEDGEVIEW_KAFKA_GROUP
     const compaction = await retry(
-      () => checkAbsence(inspector, { tables, databases, retentionMsMin }),
+      async () => {
+        // The positions are read before the notes: a run notes the cluster before it commits any.
+        await holdCluster(tables, databases, run, { ...(await inspector.place()), group })
+        return checkAbsence(inspector, { tables, databases, retentionMsMin })
+      },
       {
         isRetryable: error => isOutage(error) || (error instanceof TablesError && error.retryable),
         msMax: config.PLEDGEVIEW_RETRY_MS_MAX,

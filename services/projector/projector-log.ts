@@ -12,6 +12,8 @@ export type ProjectorNote =
    * these positions, which an earlier version had committed for `group`. New tables: none.
    */
   | { kind: 'began'; detail: { positions: Position[]; group: string } }
+  /** The run began to read this Kafka cluster for `group`. */
+  | { kind: 'cluster'; detail: { cluster: string; group: string } }
   /** The run began to read, under this setting. The view `about` shows the version of the latest such run. */
   | { kind: 'started'; detail: { rejectShareMax: number; version: string } }
   /**

@@ -17,7 +17,7 @@ export const longSuites: readonly string[] = [
   'test/end-to-end/{away-too-long,distributed-commands,commands-on-shards,any-services}.test.ts',
   'test/faults/shards.test.ts',
   'test/end-to-end/portal-{distributed,kills}.test.ts',
-  'test/end-to-end/{rebuild-*,restore}.test.ts',
+  'test/end-to-end/{rebuild-*,restore,restore-kafka}.test.ts',
   'test/end-to-end/erasure-distributed.test.ts',
   'test/integration/deploy/{balancer,kubernetes}.test.ts',
   'test/end-to-end/kill.test.ts',

@@ -5,6 +5,7 @@
  * passwords over TLS.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -167,10 +168,15 @@ async function format(version: KafkaVersion, directory: string, properties: stri
   const child = spawnJava(version, directory, [
     ...withArchive(version),
     'kafka.tools.StorageTool',
-    ...['format', '--cluster-id', 'AAAAAAAAAAAAAAAAAAAAAA', '--config', properties, ...users],
+    ...['format', '--cluster-id', clusterId(), '--config', properties, ...users],
   ])
   const [code] = await once(child, 'exit')
   if (code !== 0) throw new Error(`Kafka's storage could not be formatted:\n${logTail(directory)}`)
+}
+
+/** Each cluster has an id of its own, as Kafka's tool makes them. It must not begin with a hyphen. */
+function clusterId(): string {
+  return Buffer.concat([Buffer.alloc(1), randomBytes(15)]).toString('base64url')
 }
 
 async function launch(

@@ -78,6 +78,7 @@ export async function readTopic(
   }
 }
 
-function namesOf(settings: KafkaSettings): string[] {
+/** The names of all topics of these settings. */
+export function namesOf(settings: KafkaSettings): string[] {
   return [...[...topics, ...portalTopics].map(topic => topicName(settings, topic)), rejectTopicName(settings)]
 }

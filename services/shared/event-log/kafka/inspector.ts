@@ -31,8 +31,17 @@ export interface KafkaGroup {
   lag: PartitionLag[]
 }
 
+/** Where the group reads. */
+export interface KafkaPlace {
+  /** The id that the cluster got when it was made. */
+  cluster: string
+  /** Whether the group has committed a position in it. */
+  hasPositions: boolean
+}
+
 export interface KafkaInspector {
   group(): Promise<KafkaGroup>
+  place(): Promise<KafkaPlace>
   /** How the topics are compacted, one for each topic. */
   compaction(): Promise<TopicCompaction[]>
   /** Messages of the reject topic. A reject that was stored twice counts twice. */
@@ -62,6 +71,7 @@ export async function openKafkaInspector(
   await admin.connect()
   return {
     group: () => retry(() => readGroup(cluster, settings.groupId, findBehind), firstGroupRetry),
+    place: () => retry(() => readPlace(cluster, settings.groupId), firstGroupRetry),
     compaction: () => readCompaction(cluster),
     rejectCount: () => retry(() => countRejects(cluster), firstGroupRetry),
     rejects: query => latestRejects(cluster, query, searchBounds),
@@ -89,6 +99,13 @@ async function readGroup(
       return { topic, partition, committed: startOf(committed.get(name), range, behind.get(name)), end: high }
     }),
   }
+}
+
+async function readPlace(cluster: Cluster, groupId: string): Promise<KafkaPlace> {
+  const { clusterId } = await cluster.admin.describeCluster()
+  const committed = await readCommitted(cluster, groupId)
+  // A position at the start of the log skips nothing.
+  return { cluster: clusterId, hasPositions: [...committed.values()].some(offset => offset > 0) }
 }
 
 function byPlace(a: TopicPartition, b: TopicPartition): number {

@@ -1,0 +1,107 @@
+/**
+ * A copy of Pledgeview's topics, as a mirror of Kafka has them (MirrorMaker 2): every record that the log still holds, in its
+ * partition, with its key, headers and timestamp, tombstones included, and the settings of the topics. Offsets are not copied: a
+ * mirror gives each record the next free one.
+ */
+import type { ITopicConfig, KafkaMessage } from 'kafkajs'
+import { topics } from '../../../contracts/events/event.ts'
+import {
+  createKafka,
+  type KafkaSettings,
+  topicName,
+} from '../../../services/shared/event-log/kafka/client.ts'
+import { loadKafkajs } from '../../../services/shared/event-log/kafka/library.ts'
+import { createTopics } from '../../../services/shared/event-log/kafka/topics.ts'
+import { namesOf, readTopic, silent, withAdmin } from './topics.ts'
+
+export interface TopicCopy {
+  topic: ITopicConfig
+  records: CopiedRecord[]
+}
+
+export type CopiedRecord = Pick<KafkaMessage, 'key' | 'value' | 'headers' | 'timestamp'> & {
+  partition: number
+}
+
+/** Reads the events, the rejects and what the portal keeps. Compacted topics are copied as they are after compaction. */
+export async function copyTopics(settings: KafkaSettings): Promise<TopicCopy[]> {
+  const described = await describeTopics(settings)
+  return Promise.all(
+    described.map(async topic => {
+      const messages = (await readTopic(settings, topic.topic)).toSorted(
+        (a, b) => a.partition - b.partition || Number(a.offset) - Number(b.offset),
+      )
+      const records = messages.map(({ partition, key, value, headers, timestamp }) => ({
+        ...{ partition, key, value, timestamp },
+        ...(headers && { headers }),
+      }))
+      return { topic, records: isCompacted(topic) ? latestOf(records) : records }
+    }),
+  )
+}
+
+/** Creates the topics of a copy in a cluster without any, and writes its records. */
+export async function restoreTopics(settings: KafkaSettings, copies: readonly TopicCopy[]): Promise<void> {
+  await withAdmin(settings, admin =>
+    createTopics(
+      admin,
+      copies.map(({ topic }) => topic),
+    ),
+  )
+  const producer = createKafka(settings, silent).producer({
+    idempotent: true,
+    // It uses the partition that a message names.
+    createPartitioner: loadKafkajs().Partitioners.DefaultPartitioner,
+  })
+  await producer.connect()
+  try {
+    const topicMessages = copies.map(({ topic, records }) => ({ topic: topic.topic, messages: records }))
+    await producer.sendBatch({ acks: -1, topicMessages })
+  } finally {
+    await producer.disconnect()
+  }
+}
+
+/** As a mirror does that copies the positions of consumer groups: the group stands after the last record of each partition. */
+export async function copyPositions(settings: KafkaSettings, groupId: string): Promise<void> {
+  await withAdmin(settings, async admin => {
+    for (const name of topics.map(topic => topicName(settings, topic))) {
+      const ranges = await admin.fetchTopicOffsets(name)
+      const partitions = ranges.map(({ partition, high }) => ({ partition, offset: high }))
+      await admin.setOffsets({ groupId, topic: name, partitions })
+    }
+  })
+}
+
+/** The topics with their partitions and with the settings that are not the cluster's. */
+async function describeTopics(settings: KafkaSettings): Promise<ITopicConfig[]> {
+  const { TOPIC } = loadKafkajs().ConfigResourceTypes
+  const { TOPIC_CONFIG } = loadKafkajs().ConfigSource
+  const names = namesOf(settings)
+  return withAdmin(settings, async admin => {
+    const { topics: found } = await admin.fetchTopicMetadata({ topics: names })
+    const { resources } = await admin.describeConfigs({
+      includeSynonyms: false,
+      resources: names.map(name => ({ type: TOPIC, name })),
+    })
+    return names.map(topic => ({
+      topic,
+      numPartitions: found.find(({ name }) => name === topic)?.partitions.length ?? 0,
+      replicationFactor: 1,
+      configEntries: (resources.find(({ resourceName }) => resourceName === topic)?.configEntries ?? [])
+        .filter(({ configSource }) => configSource === TOPIC_CONFIG)
+        .map(({ configName, configValue }) => ({ name: configName, value: configValue })),
+    }))
+  })
+}
+
+function isCompacted({ configEntries }: ITopicConfig): boolean {
+  return (configEntries ?? []).some(({ name, value }) => name === 'cleanup.policy' && value === 'compact')
+}
+
+/** What compaction leaves: the last record of each key. Tombstones stay for their time. */
+function latestOf(records: readonly CopiedRecord[]): CopiedRecord[] {
+  const placeOf = ({ partition, key }: CopiedRecord) => `${partition}/${key?.toString('hex')}`
+  const last = new Map(records.map(record => [placeOf(record), record]))
+  return records.filter(record => last.get(placeOf(record)) === record)
+}
