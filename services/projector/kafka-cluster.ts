@@ -25,8 +25,10 @@ export async function holdCluster(
   run: string,
   place: KafkaPlace & { group: string },
 ): Promise<void> {
-  const { group, cluster } = place
-  const fault = clusterFault(place, await readClusters(tables, databases))
+  const { group, cluster, hasPositions } = place
+  // Without an id nothing can be told apart.
+  if (cluster === null) return
+  const fault = clusterFault({ group, cluster, hasPositions }, await readClusters(tables, databases))
   if (fault) throw new OtherCluster(fault)
   await writeNote(tables, databases, run, { kind: 'cluster', detail: { cluster, group } })
 }
@@ -39,7 +41,7 @@ export interface NotedCluster {
 
 /** Why the positions of the group must not be used, or `undefined`. Pure. */
 export function clusterFault(
-  { group, cluster, hasPositions }: KafkaPlace & { group: string },
+  { group, cluster, hasPositions }: NotedCluster & Pick<KafkaPlace, 'hasPositions'>,
   noted: readonly NotedCluster[],
 ): string | undefined {
   const isKnown = noted.some(one => one.cluster === cluster && one.group === group)

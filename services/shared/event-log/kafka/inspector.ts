@@ -33,8 +33,8 @@ export interface KafkaGroup {
 
 /** Where the group reads. */
 export interface KafkaPlace {
-  /** The id that the cluster got when it was made. */
-  cluster: string
+  /** The id that the cluster got when it was made; null: it does not tell. */
+  cluster: string | null
   /** Whether the group has committed a position in it. */
   hasPositions: boolean
 }
@@ -105,7 +105,7 @@ async function readPlace(cluster: Cluster, groupId: string): Promise<KafkaPlace>
   const { clusterId } = await cluster.admin.describeCluster()
   const committed = await readCommitted(cluster, groupId)
   // A position at the start of the log skips nothing.
-  return { cluster: clusterId, hasPositions: [...committed.values()].some(offset => offset > 0) }
+  return { cluster: clusterId || null, hasPositions: [...committed.values()].some(offset => offset > 0) }
 }
 
 function byPlace(a: TopicPartition, b: TopicPartition): number {
