@@ -49,7 +49,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   },
   rebuild: {
     summary:
-      'replay the event log into new tables beside the live ones, and swap; status | abort | rollback | drop',
+      'replay the event log into new tables beside the live ones, and swap; status | abort | rollback | drop | stamps',
     load: async () => (await import('./commands/rebuild/rebuild.ts')).rebuildCommand,
   },
   purge: {

@@ -21,6 +21,7 @@ const topics = [
   'rejects list',
   'rejects retry',
   'rebuild',
+  'rebuild stamps',
   'purge',
   'notify',
 ]
