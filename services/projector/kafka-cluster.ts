@@ -6,8 +6,8 @@
  * positions (recorded-positions.ts) cannot help: those are offsets of the lost cluster, and higher ones. The events that the
  * tables lack would be skipped, and deletions among them would be undone.
  *
- * So each run notes for which cluster its group reads into these tables, before it reads anything. A group that has positions in a
- * cluster without such a note, while the tables have one of another cluster, is refused. A group without positions reads all.
+ * So each run notes for which cluster its group reads into these tables, before it reads anything. A group that has positions in another
+ * cluster than it noted last is refused, also if it noted none and the tables know another one. A group without positions reads all.
  */
 import type { KafkaPlace } from '../shared/event-log/kafka/inspector.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
@@ -39,12 +39,13 @@ export interface NotedCluster {
   group: string
 }
 
-/** Why the positions of the group must not be used, or `undefined`. Pure. */
+/** Why the positions of the group must not be used, or `undefined`. `noted`: the latest last. Pure. */
 export function clusterFault(
   { group, cluster, hasPositions }: NotedCluster & Pick<KafkaPlace, 'hasPositions'>,
   noted: readonly NotedCluster[],
 ): string | undefined {
-  const isKnown = noted.some(one => one.cluster === cluster && one.group === group)
+  // Only where it read last: on the way back to an earlier cluster, a mirror may have copied positions there meanwhile.
+  const isKnown = noted.findLast(one => one.group === group)?.cluster === cluster
   const others = [...new Set(noted.map(one => one.cluster))].filter(other => other !== cluster)
   if (!hasPositions || isKnown || others.length === 0) return undefined
   return (
@@ -56,7 +57,8 @@ export function clusterFault(
 
 async function readClusters(tables: Pick<Tables, 'rows'>, { model }: Databases): Promise<NotedCluster[]> {
   return tables.rows<NotedCluster & Record<string, unknown>>({
-    query: `SELECT DISTINCT JSONExtractString(detail, 'cluster') AS cluster, JSONExtractString(detail, 'group') AS \`group\`
-            FROM ${model}.projector_log WHERE kind = 'cluster'`,
+    query: `SELECT JSONExtractString(detail, 'cluster') AS cluster, JSONExtractString(detail, 'group') AS \`group\`
+            FROM ${model}.projector_log WHERE kind = 'cluster'
+            GROUP BY cluster, \`group\` ORDER BY max(noted_at)`,
   })
 }

@@ -57,10 +57,13 @@ export async function isStopped({ tables, databases }: Shard, run?: string): Pro
   )
 }
 
-/** Ends the stop, if there is one. Resolves with whether there was one. */
-export async function releaseFold(shard: Shard, run: string): Promise<boolean> {
-  if (!(await isStopped(shard))) return false
-  const { tables, databases } = shard
+/**
+ * Ends the stop, if there is one, also one that was killed before it had its epoch alone: projectors wait for that, too. Resolves with
+ * whether there was one.
+ */
+export async function releaseFold({ tables, databases }: Shard, run: string): Promise<boolean> {
+  const holders = await tables.rows<{ holder: string }>(epochHoldersStatement(databases))
+  if (!holders.some(({ holder }) => isStoppedHolder(holder))) return false
   const holder = releasedHolderName(run, { isSettled: false })
   await tables.run(takeEpochStatement(databases, holder, 0n, { overridesStop: true }))
   return true

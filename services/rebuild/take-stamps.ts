@@ -21,6 +21,7 @@
 import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
 import type { FoldWorkerSettings } from '../projector/fold/fold-worker.ts'
 import type { Config } from '../shared/config.ts'
+import { messageOf } from '../shared/message-of.ts'
 import type { Sleep } from '../shared/sleep.ts'
 import type { Shard } from '../shared/tables/port.ts'
 import { onEach, type RebuildTables } from './cluster.ts'
@@ -81,11 +82,15 @@ export async function takeStamps(dependencies: TakeStampsDependencies): Promise<
     return await takeStopped(dependencies, places, settings)
   } catch (error) {
     // Their projectors may go on. A stop of an earlier run, or of a second one, is not this run's to end.
-    if (!wasStopped) {
-      await onEach(from, async shard => {
-        if (await isStopped(shard, run)) await releaseFold(shard, run)
-      }).catch(() => undefined)
-    }
+    if (wasStopped) throw error
+    await onEach(from, async shard => {
+      if (await isStopped(shard, run)) await releaseFold(shard, run)
+    }).catch(() => {
+      throw new StampsRefused(
+        `${messageOf(error)}. The fold of the other tables is still stopped: run pledgeview rebuild stamps --release with their settings`,
+        { cause: error },
+      )
+    })
     throw error
   }
 }

@@ -32,3 +32,9 @@ test('tables of an earlier version, and new ones, know no cluster: the positions
 test('a new group in the same cluster is no other cluster', () => {
   expect(clusterFault({ ...lost, group: 'new', hasPositions: true }, [lost])).toBeUndefined()
 })
+
+test('back in a cluster that it has left since, its positions are refused: a mirror may have copied them', () => {
+  const there = { ...restored, hasPositions: true }
+  expect(clusterFault(there, [restored, lost])).toMatch('filled from lost')
+  expect(clusterFault({ ...lost, hasPositions: true }, [restored, lost])).toBeUndefined()
+})
