@@ -85,7 +85,7 @@ export async function stage(from: readonly Shard[], places: readonly Shard[], ru
   return staged
 }
 
-/** Pledges are compared with their campaigns: a campaign with other pledges has another hash. */
+/** Pledges are too many: only those of campaigns with other content are compared (compare-pledges.ts). */
 const comparedLedgers = ledgers.filter(({ name }) => name !== 'pledge_ledger')
 
 async function copyStamps(from: Shard, places: readonly Shard[], staged: Staged): Promise<void> {

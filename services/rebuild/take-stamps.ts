@@ -10,8 +10,8 @@
  *   stamp floor is raised above theirs first. So the poller fetches it.
  * - The fold of the other tables is stopped first, and stays stopped, whichever projector starts (stopped-fold.ts). So nothing moves
  *   their floor and their stamps, until `releaseStamps` is asked for. If this fails, a stop that it began is ended.
- * - It refuses if campaigns or keys of the other tables are missing here, unless that is accepted; and always if some are shown here
- *   that the other tables withdrew: the log has lost the withdrawal.
+ * - It refuses if campaigns, pledges or keys of the other tables are missing here, unless that is accepted; and always if some are shown
+ *   here that the other tables withdrew: the log has lost the withdrawal.
  * - Until query processes read these tables, it may be killed at any point, and repeated. After that it must not run: a poller may
  *   have seen stamps that it would take back. In the other direction it is the way back.
  * - A rebuild, or a second run, beside it: at most one of them succeeds. A rebuild that paused the fold before cannot swap any
@@ -25,6 +25,7 @@ import { messageOf } from '../shared/message-of.ts'
 import type { Sleep } from '../shared/sleep.ts'
 import type { Shard } from '../shared/tables/port.ts'
 import { onEach, type RebuildTables } from './cluster.ts'
+import { comparePledges } from './compare-pledges.ts'
 import { isWorking, latestRebuild } from './rebuild-log.ts'
 import { readTableIds } from './shadow-tables.ts'
 import {
@@ -57,7 +58,7 @@ export interface TakenStamps {
   same: number
   /** Those that pollers will fetch: with other content, or not in the other tables. */
   different: number
-  /** Campaigns and keys that the other tables have, and these do not, or only in an older version. It was accepted. */
+  /** Campaigns and keys of the other tables that are missing here, older, or without some of their pledges. It was accepted. */
   missing: number
 }
 
@@ -115,7 +116,10 @@ async function takeStopped(
   const reached = await readReached(from)
   try {
     const staged = await stage(from, places, run)
-    const compared = await compareWith(dependencies, places, staged)
+    const compared = both(
+      await compareWith(dependencies, places, staged),
+      await comparePledges(from, places, staged),
+    )
     refuseLosses(compared, acceptsLoss)
     const held = { run, settings: foldWorkerSettings(config), monotonicMs, sleep, random }
     await onEach(places, ({ tables, databases }) =>
@@ -138,6 +142,15 @@ async function takeStopped(
     }
   } finally {
     await onEach(places, place => dropStaged(place, stagedOf(run))).catch(() => undefined)
+  }
+}
+
+function both(one: Compared, other: Compared): Compared {
+  return {
+    withdrawn: one.withdrawn + other.withdrawn,
+    withdrawnIds: [...one.withdrawnIds, ...other.withdrawnIds],
+    missing: one.missing + other.missing,
+    missingIds: [...one.missingIds, ...other.missingIds],
   }
 }
 

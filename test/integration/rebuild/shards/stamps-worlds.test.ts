@@ -5,156 +5,42 @@
  * Both sides are on one server here, which is quicker. PLEDGEVIEW_TEST_SEED repeats the worlds.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import type { ChangeEvent } from '../../../../contracts/events/event.ts'
-import { intBetween, type Random, randomOf } from '../../../../services/demo/random.ts'
+import { intBetween, randomOf } from '../../../../services/demo/random.ts'
 import { FoldStopped } from '../../../../services/projector/fold/fold-epochs.ts'
 import { takeEpochStatement } from '../../../../services/projector/fold/fold-statements.ts'
 import { purgeStagedStamps } from '../../../../services/purge/staged-stamps.ts'
 import { listStaged, stage } from '../../../../services/rebuild/staged-stamps.ts'
 import { isStopped } from '../../../../services/rebuild/stopped-fold.ts'
 import { createPermit, isRevoked } from '../../../../services/rebuild/swap-permit.ts'
-import {
-  releaseStamps,
-  StampsRefused,
-  type TakeStampsDependencies,
-  takeStamps,
-} from '../../../../services/rebuild/take-stamps.ts'
-import { readConfig } from '../../../../services/shared/config.ts'
+import { releaseStamps, StampsRefused } from '../../../../services/rebuild/take-stamps.ts'
 import { holdTablesIdentity } from '../../../../services/shared/tables/identity.ts'
 import type { Databases, Shard, Tables } from '../../../../services/shared/tables/port.ts'
-import {
-  createIngest,
-  createTestFoldWorker,
-  type ModelTables,
-  openModelTables,
-} from '../../../support/model-tables.ts'
+import { type ModelTables, openModelTables } from '../../../support/model-tables.ts'
 import { apiKeyEvent, campaignEvent, campaignTombstone } from '../../../support/sample-events.ts'
+import {
+  type Fate,
+  harmless,
+  losses,
+  openSide,
+  openStampsWorld,
+  randomCampaigns,
+  returns,
+  type World,
+} from '../../../support/stamps-world.ts'
 
 // A busy machine is no failure.
 vi.setConfig({ testTimeout: 480_000 })
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20191224'
-const config = readConfig({ PLEDGEVIEW_COMMIT_HORIZON_MS: '20000' })
-// The sleeps of the command only wait for others, and nobody else works on these tables.
-const sleep = async () => {}
 
 let model: ModelTables
+const openWorld = (campaigns: ReadonlyMap<string, Fate>, how?: { aheadMs?: number }) =>
+  openStampsWorld(model, campaigns, how)
 
 beforeAll(async () => {
   model = await openModelTables()
 })
 afterAll(() => model.dispose())
-
-/** What happened to a campaign: there, and here. */
-const fates = {
-  same: [[1], [1]],
-  changed: [[1], [1, 2]],
-  'here alone': [[], [1]],
-  'hidden since': [[1], [1, 'hidden 2']],
-  'deleted since': [[1], [1, 'deleted']],
-  'shown again': [['hidden 2'], [3]],
-  'hidden on both': [['hidden 1'], ['hidden 1']],
-  'missing here': [[1], []],
-  'older here': [[1, 2], [1]],
-  'deletion lost': [[1, 'deleted'], [1]],
-  'hiding lost': [[1, 'hidden 2'], [1]],
-} as const satisfies Record<string, readonly [there: readonly Step[], here: readonly Step[]]>
-type Step = number | `hidden ${number}` | 'deleted'
-type Fate = keyof typeof fates
-
-const harmless: readonly Fate[] = [
-  'same',
-  'changed',
-  'here alone',
-  'hidden since',
-  'deleted since',
-  'shown again',
-  'hidden on both',
-]
-const losses: readonly Fate[] = ['missing here', 'older here']
-const returns: readonly Fate[] = ['deletion lost', 'hiding lost']
-
-interface Side extends Shard {
-  ingest(events: readonly ChangeEvent[]): Promise<void>
-  /** Folds as a projector that starts. */
-  fold(): Promise<void>
-}
-
-interface World {
-  there: Side
-  here: Side
-  campaigns: ReadonlyMap<string, Fate>
-  take(how?: Partial<TakeStampsDependencies>): ReturnType<typeof takeStamps>
-}
-
-async function openSide(): Promise<Side> {
-  const { tables } = model
-  const databases = await model.freshDatabases()
-  let folds = 0
-  return {
-    tables,
-    databases,
-    ingest: createIngest(tables, databases),
-    async fold() {
-      const { foldWorker } = createTestFoldWorker(tables, databases, { holder: `fold-worker-${++folds}` })
-      await foldWorker.acquireLeadership()
-      await foldWorker.fold()
-    },
-  }
-}
-
-let runs = 0
-
-async function openWorld(campaigns: ReadonlyMap<string, Fate>, { aheadMs = 0 } = {}): Promise<World> {
-  const there = await openSide()
-  const here = await openSide()
-  const eventsOf = (side: 0 | 1) =>
-    [...campaigns].flatMap(([id, fate]) => fates[fate][side].map(step => eventOf(id, step)))
-  // The clock of the other server is ahead.
-  if (aheadMs > 0) {
-    await model.tables.run({
-      query: `INSERT INTO ${there.databases.model}.stamp_floor (shard, reached)
-              SELECT '', now64(3, 'UTC') + toIntervalMillisecond(${aheadMs})`,
-    })
-  }
-  const key = apiKeyEvent({ key: 'k', account_id: 'a' })
-  await here.ingest([key, ...eventsOf(1)])
-  await here.fold()
-  await there.ingest([key, ...eventsOf(0)])
-  await there.fold()
-  return {
-    there,
-    here,
-    campaigns,
-    take: how =>
-      takeStamps({
-        tables: here.tables,
-        databases: here.databases,
-        from: [there],
-        config,
-        acceptsLoss: false,
-        run: `stamps-${++runs}`,
-        monotonicMs: () => performance.now(),
-        sleep,
-        random: () => 0,
-        ...how,
-      }),
-  }
-}
-
-function eventOf(campaign_id: string, step: Step): ChangeEvent {
-  if (step === 'deleted') return campaignTombstone(campaign_id)
-  if (typeof step === 'string') {
-    return campaignEvent({ campaign_id, version: Number(step.slice('hidden '.length)), status: 'SUBMITTED' })
-  }
-  return campaignEvent({ campaign_id, version: step, title: `Version ${step}` })
-}
-
-function randomCampaigns(random: Random, from: readonly Fate[]): Map<string, Fate> {
-  const count = intBetween(random, 8, 16)
-  const fateOf = (n: number) => from[n % from.length] as Fate
-  return new Map(Array.from({ length: count }, (_, n) => [`c${intBetween(random, 1, 9)}-${n}`, fateOf(n)]))
-}
 
 async function stampsAt({ tables, databases }: Shard): Promise<Map<string, number>> {
   const rows = await tables.rows<{ id: string; stamp: number }>({
@@ -287,7 +173,7 @@ test('a key that was revoked in the old tables alone is refused', async () => {
 
 test('what is no other side is refused: empty tables, the same tables, other secrets', async () => {
   const world = await openWorld(new Map<string, Fate>([['c', 'same']]))
-  const empty = await openSide()
+  const empty = await openSide(model)
   await expect(world.take({ from: [empty] })).rejects.toThrow('never filled')
   await empty.fold()
   await expect(world.take({ from: [empty] })).rejects.toThrow('never filled')
