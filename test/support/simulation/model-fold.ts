@@ -150,7 +150,7 @@ export function pendingBatches(state: ModelState, { query_params }: Statement): 
   return [...Map.groupBy(pending, ({ projector }) => projector)].map(([projector, batches]) => ({
     projector,
     sequence: Math.max(...batches.map(({ sequence }) => sequence)),
-    campaigns: batches.reduce((sum, { campaignIds }) => sum + campaignIds.length, 0),
+    campaigns: new Set(batches.flatMap(({ campaignIds }) => campaignIds)).size,
     keys: 0,
     oldestAt: 0,
   }))
