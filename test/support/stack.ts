@@ -205,7 +205,7 @@ A key was issued. Its secret is not shown again. Try:
 
   curl -s -H 'X-API-Key: ${key}' -H 'X-API-Secret: ${secret}' '${queries[0]?.apiUrl}/projects?limit=3'
 
-For the commands (events append, keys, status, rejects, purge${shards ? '' : ', rebuild'}), paste this in another terminal first:
+For the commands (events append, keys, status, rejects, purge, rebuild), paste this in another terminal first:
 
 ${settings.join('\n')}
 
