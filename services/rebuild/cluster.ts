@@ -12,7 +12,7 @@ export interface RebuildCluster {
   shards: readonly NamedShard[]
 }
 
-/** Where the tables of a rebuild are. `tables`, `databases`: on a cluster those of the whole. */
+/** The tables that a rebuild works on. On a cluster `tables` and `databases` are those over all shards. */
 export interface RebuildTables {
   tables: Tables
   databases: Databases

@@ -49,7 +49,7 @@ export async function catchUp(context: RebuildContext, reader: EventReader): Pro
   })
 }
 
-/** Where the rest of the log goes before the last swap. */
+/** Which tables get the rest of the log, as long as a swap is still to come. */
 export function targetOf(context: Pick<RebuildContext, 'parts'>): Target {
   return openParts(context).length === context.parts.length ? 'shadow' : 'both'
 }

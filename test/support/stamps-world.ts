@@ -8,7 +8,7 @@ import { createIngest, createTestFoldWorker, type ModelTables } from './model-ta
 import { apiKeyEvent, campaignEvent, campaignTombstone } from './sample-events.ts'
 
 const config = readConfig({ PLEDGEVIEW_COMMIT_HORIZON_MS: '20000' })
-// The sleeps of the command only wait for others, and nobody else works on these tables.
+// The command sleeps only to wait for other processes, and here there are none.
 const sleep = async () => {}
 
 /** What happened to a campaign: there, and here. */

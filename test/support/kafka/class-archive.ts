@@ -30,7 +30,7 @@ function archive(version: KafkaVersion): string {
   return `${jarFolder(version)}.jsa`
 }
 
-/** Where a broker writes it: not in its place, in which others would find it before it is whole. */
+/** A broker writes the archive to this path first. It is moved to its place once it is complete. */
 function part(version: KafkaVersion, directory: string): string {
   return `${archive(version)}.${basename(directory)}`
 }

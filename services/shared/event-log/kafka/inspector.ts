@@ -31,7 +31,7 @@ export interface KafkaGroup {
   lag: PartitionLag[]
 }
 
-/** Where the group reads. */
+/** The Kafka cluster that the group reads, and whether it has read anything there. */
 export interface KafkaPlace {
   /** The id that the cluster got when it was made; null: it does not tell. */
   cluster: string | null

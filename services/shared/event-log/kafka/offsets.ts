@@ -76,7 +76,7 @@ export async function readRanges({ admin, names }: Cluster): Promise<Map<string,
 /** What is known of a group, by `partitionName`. */
 export interface GroupPositions {
   committed: ReadonlyMap<string, number>
-  /** Where the group is ahead of its owner. */
+  /** The partitions in which the group has committed more than the tables have. */
   behind: ReadonlyMap<string, Behind>
 }
 

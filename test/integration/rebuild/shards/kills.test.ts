@@ -97,7 +97,7 @@ afterEach(async () => {
 const get = (path: string) =>
   fetch(`${apiUrl}${path}`, { headers: { 'x-api-key': key, 'x-api-secret': secret } })
 
-/** A mirror, and whoever watches the totals, until `stop`. */
+/** Polls as a mirror does, and notes each total that gets smaller, until `stop`. */
 function startReaders() {
   const mirror: Place = { copy: new Map(), since: null }
   const smaller: unknown[] = []
