@@ -11,10 +11,10 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { addressMatcher } from '../shared/address-ranges.ts'
 import type { RandomBytes } from '../shared/api-keys/credentials.ts'
+import { createConnections } from '../shared/http/connections.ts'
 import { registerAccessPages } from './access/register-access-pages.ts'
 import { addAccountPages } from './account/account-pages.ts'
 import { registerDataPage } from './data/register-data-page.ts'
-import { boundAddresses } from './http/address-connections.ts'
 import { createCookies } from './http/cookies.ts'
 import { addCsrfProtection } from './http/csrf.ts'
 import { addErrorPages, answerBadAddress } from './http/error-pages.ts'
@@ -59,7 +59,7 @@ export interface PortalOptions {
   trustProxy: readonly string[]
   /** Connections beyond this number are closed on arrival. */
   connectionsMax: number
-  /** Open connections of one address. See `http/address-connections.ts`. */
+  /** Open connections of one address. See `shared/http/connections.ts`. */
   connectionsPerAddressMax: number
   /** Whether people can sign in by mail. */
   hasMail: boolean
@@ -100,7 +100,7 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   })
   if (options.portalUrl.startsWith('https:') && options.trustProxy.length === 0) logger.warn(noProxy)
   app.server.maxConnections = options.connectionsMax
-  boundAddresses(app.server, { perAddressMax: options.connectionsPerAddressMax, isTrustedProxy })
+  createConnections({ perAddressMax: options.connectionsPerAddressMax, isTrustedProxy }).listen(app.server)
 
   const cookies = createCookies(options.portalUrl)
   const sessions = createSessions(dependencies)

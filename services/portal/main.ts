@@ -1,6 +1,6 @@
 /**
  * Runs the portal as a separate process, on Kafka, ClickHouse and Redis. Several processes share sessions and limits through
- * Redis, and accounts through the topic `accounts`.
+ * Redis, and accounts through the event log and ClickHouse.
  */
 import type { Logger } from 'pino'
 import { keyDirectory } from '../shared/api-keys/api-keys.ts'
@@ -12,17 +12,15 @@ import {
   serverSettings,
   stateEncoderOf,
 } from '../shared/distributed.ts'
-import { openKafkaStateTopic } from '../shared/event-log/kafka/state-topic.ts'
 import { openKafkaWriter } from '../shared/event-log/kafka/writer.ts'
 import { tablesCheck } from '../shared/ops/checks.ts'
 import { closeServer } from '../shared/ops/close-server.ts'
 import { createMetrics } from '../shared/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../shared/ops/ops-server.ts'
-import { createRedisConnection } from '../shared/redis/connection.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
 import { checkTablesIdentity } from '../shared/tables/identity.ts'
 import { oidcSettings, smtpMailer, startPortalService } from './service.ts'
-import { createRedisStore } from './store/redis-store.ts'
+import { portalStore } from './store/redis-store.ts'
 
 export interface ProcessDependencies {
   config: Config
@@ -31,8 +29,6 @@ export interface ProcessDependencies {
   signal: AbortSignal
   onReady: (urls: { portalUrl: string; listensOn: string; opsUrl: string }) => void
 }
-
-const redisMsMax = 1_000
 
 /** Serves until the signal aborts, then lets running requests finish. Throws if it cannot start. */
 export async function runPortalProcess({
@@ -54,23 +50,13 @@ export async function runPortalProcess({
     const encode = await stateEncoderOf(config)
     const writer = await openKafkaWriter(kafkaSettings(config), { logger })
     closers.push(() => writer.close())
-    const accountsTopic = await openKafkaStateTopic(kafkaSettings(config), 'accounts', { logger })
-    const noticesTopic = await openKafkaStateTopic(kafkaSettings(config), 'notices', { logger })
     const portal = await startPortalService({
       config,
       portalUrl,
       apiUrl: settings.PLEDGEVIEW_API_URL,
       portalKey: settings.PLEDGEVIEW_PORTAL_KEY,
       hosts: [],
-      accountsTopic,
-      noticesTopic,
-      store: createRedisStore({
-        connection: createRedisConnection(
-          { url: settings.PLEDGEVIEW_REDIS_URL, name: 'pledgeview-portal', deadlineMs: redisMsMax },
-          { now: () => performance.now(), random: Math.random, logger },
-        ),
-        keyPrefix: config.PLEDGEVIEW_REDIS_PREFIX,
-      }),
+      store: portalStore(config, settings.PLEDGEVIEW_REDIS_URL, logger),
       mailer: smtpMailer(config),
       keyAdmin: {
         directory: keyDirectory(tables, databases),

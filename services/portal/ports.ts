@@ -23,9 +23,9 @@ export interface Integration {
   created_at: number
 }
 
-/** Accounts and integrations, from the topic `accounts`. Every answer includes what this process has written before. */
+/** Accounts and integrations. What a call has written, every later call sees, in every portal. */
 export interface Accounts {
-  /** The account with this id, as the log has it now. */
+  /** The account with this id, as the ledger has it now. */
   find(accountId: string): Promise<Account | undefined>
   /** The account of a verified e-mail address. Creates it if there is none. */
   ofVerifiedEmail(email: string): Promise<Account>
@@ -35,13 +35,12 @@ export interface Accounts {
   /** Adds or replaces an integration. At most `integrationsMax` for an account; throws `AccountError` beyond it. */
   saveIntegration(integration: Integration): Promise<void>
   removeIntegration(accountId: string, integrationId: string): Promise<void>
-  /** Notes durably that the account is being deleted: from now on it does not exist, and `beingDeleted` names it until `delete`. */
-  beginDeletion(accountId: string): Promise<void>
-  /** The accounts whose deletion began and has not ended. */
-  beingDeleted(): Promise<string[]>
-  /** Deletes the account and its integrations with tombstones. Its keys have to be deleted before. */
+  /** Deletes the account with its integrations: from now on it does not exist. Its keys have to be deleted after it. */
   delete(accountId: string): Promise<void>
-  close(): Promise<void>
+  /** The accounts of which keys or integrations are left after a deletion, or whose deletion has to be appended again. */
+  unfinished(): Promise<string[]>
+  /** Removes the integrations that are left, and appends deletions again if their time has come. */
+  finishDeletion(accountId: string): Promise<void>
 }
 
 /** When the old key of a replacement ends. */

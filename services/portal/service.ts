@@ -2,15 +2,15 @@
  * The portal, wired to what it needs. The embedded process and the separate portal processes use this same wiring. What differs
  * between them is passed in.
  */
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { KeyAdmin } from '../shared/api-keys/api-keys.ts'
 import { type Config, ConfigError } from '../shared/config.ts'
-import type { StateTopic } from '../shared/event-log/state-topic.ts'
 import { messageOf } from '../shared/message-of.ts'
 import type { Check } from '../shared/ops/checks.ts'
 import { closeServer } from '../shared/ops/close-server.ts'
+import { sleep } from '../shared/sleep.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { createDeletionFinisher } from './account/finish-deletions.ts'
 import { openAccounts } from './accounts/accounts.ts'
@@ -20,10 +20,10 @@ import { createKeySweeper } from './keys/key-sweeper.ts'
 import { createPortalKeys } from './keys/portal-keys.ts'
 import { createLiveStateReader } from './live-state/live-state.ts'
 import { createSmtpMailer } from './mail/smtp-mailer.ts'
-import { currentContact } from './notices/current-contact.ts'
 import { createNoticeSender, type NoticeSender } from './notices/notice-sender.ts'
+import { openNotices } from './notices/notices.ts'
 import { createKeyNotices } from './notices/queue.ts'
-import type { Accounts, KeyNotices, Mailer } from './ports.ts'
+import type { KeyNotices, Mailer } from './ports.ts'
 import type { OidcSettings } from './sign-in/oidc-client.ts'
 import type { PortalStore } from './store/port.ts'
 import { createUsageReader } from './usage/usage-reader.ts'
@@ -38,10 +38,6 @@ export interface PortalServiceDependencies {
   portalKey: string
   /** Names that the portal answers for, beside the one of its address. */
   hosts: readonly string[]
-  /** The service closes it. */
-  accountsTopic: StateTopic<'accounts'>
-  /** The service closes it. */
-  noticesTopic: StateTopic<'notices'>
   /** The service closes it. */
   store: PortalStore
   /** Undefined: people cannot sign in by mail. The service closes it. */
@@ -59,11 +55,11 @@ export interface PortalService {
   close(): Promise<void>
 }
 
-/** Reads the accounts and creates the app. */
+/** Compares the portal's key with the accounts, and creates the app. */
 export async function startPortalService(dependencies: PortalServiceDependencies): Promise<PortalService> {
-  const { config, portalKey, accountsTopic, noticesTopic, store, mailer, tables, databases, logger } =
-    dependencies
-  const accounts = await openAccounts({ topic: accountsTopic, portalKey, now: Date.now, logger })
+  const { config, portalKey, store, mailer, tables, databases, logger } = dependencies
+  const { writer } = dependencies.keyAdmin
+  const accounts = await openAccounts({ writer, tables, databases, portalKey, ...clocks })
   const keyAdmin = { ...dependencies.keyAdmin, ...clocks }
   const sweeper = createKeySweeper({
     tables,
@@ -78,7 +74,7 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     onError: error =>
       logger.warn({ error: messageOf(error) }, 'a deletion of an account could not be completed'),
   })
-  const { notices, sender } = noticesOf(dependencies, accounts)
+  const { notices, sender } = noticesOf(dependencies)
   const app = await createPortalApp({
     accounts,
     keys,
@@ -88,7 +84,6 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     live: createLiveStateReader({
       tables,
       databases,
-      commitHorizonMs: config.PLEDGEVIEW_COMMIT_HORIZON_MS,
       now: Date.now,
       warn: message => logger.warn(message),
     }),
@@ -123,16 +118,12 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     app,
     readiness: () => ({
       store: store.check(),
-      accounts: accountsTopic.health(),
-      notices: noticesTopic.health(),
     }),
     async close() {
       await closeServer(app)
       await sweeper.close()
       await deletions.close()
       await sender?.close()
-      await noticesTopic.close()
-      await accounts.close()
       await mailer?.close()
       await store.close()
     },
@@ -140,21 +131,12 @@ export async function startPortalService(dependencies: PortalServiceDependencies
 }
 
 /** The notices by mail. Without a mailer there are none. */
-function noticesOf(
-  dependencies: PortalServiceDependencies,
-  accounts: Accounts,
-): { notices: KeyNotices; sender?: NoticeSender } {
-  const { noticesTopic: topic, accountsTopic, mailer, portalUrl } = dependencies
+function noticesOf(dependencies: PortalServiceDependencies): { notices: KeyNotices; sender?: NoticeSender } {
+  const { keyAdmin, mailer, tables, databases, portalUrl } = dependencies
   if (mailer === undefined) return { notices: noNotices }
-  const parts = { ...dependencies, ...clocks, topic, portalUrl: new URL(portalUrl).origin }
-  const sender = createNoticeSender({
-    ...parts,
-    mailer,
-    sender: randomUUID(),
-    random: Math.random,
-    contactOf: currentContact(accountsTopic),
-    hasAccount: async accountId => (await accounts.find(accountId)) !== undefined,
-  })
+  const notices = openNotices({ writer: keyAdmin.writer, tables, databases, ...clocks })
+  const parts = { ...dependencies, ...clocks, notices, portalUrl: new URL(portalUrl).origin }
+  const sender = createNoticeSender({ ...parts, mailer, random: Math.random })
   return { notices: createKeyNotices({ ...parts, wake: sender.wake }), sender }
 }
 
@@ -179,7 +161,7 @@ export function oidcSettings(config: Config): OidcSettings | undefined {
   )
 }
 
-const clocks = { now: Date.now, monotonicMs: () => performance.now(), randomBytes }
+const clocks = { now: Date.now, monotonicMs: () => performance.now(), randomBytes, sleep }
 
 const noMailer: Mailer = {
   async send() {

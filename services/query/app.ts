@@ -18,18 +18,18 @@ import type { ErrorCode } from '../../contracts/api/errors.ts'
 import type { PublicAddresses, PublishedDocument } from '../../contracts/api/published-openapi.ts'
 import { type ApiVersion, versions as declaredVersions } from '../../contracts/api/versions.ts'
 import { addressMatcher } from '../shared/address-ranges.ts'
+import { createConnections } from '../shared/http/connections.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import type { KeyRing } from './auth/key-ring.ts'
-import type { OnLookup } from './cache/counted-cache.ts'
+import { createCache, type OnLookup } from './cache/cache.ts'
 import type { ResponseCache } from './cache/response-cache.ts'
 import { type CampaignReader, createCampaignReader, NotFoundError } from './campaigns/campaign-reader.ts'
 import { createCachedCampaignRows } from './campaigns/campaign-rows.ts'
-import { createConcurrencyLimit } from './concurrency-limit.ts'
-import { ClientGoneError } from './fair-turns.ts'
+import { ClientGoneError, createFairTurns, type Turn } from './fair-turns.ts'
+import { type ForgettingDependencies, forget, type Keeper } from './forgetting.ts'
 import { createAdmissions } from './http/admission.ts'
 import { createCachedEntries } from './http/cached-entries.ts'
 import { createClientErrors } from './http/client-errors.ts'
-import { createConnections } from './http/connections.ts'
 import { createDirectAnswers } from './http/direct-answers.ts'
 import { createPublications } from './http/publications.ts'
 import {
@@ -44,9 +44,11 @@ import { deprecatedMatcher } from './http/version-notices.ts'
 import { createCampaignLists, type SnapshotCache } from './lists/campaign-lists.ts'
 import { createListFollower } from './lists/list-follower.ts'
 import { createIndexListSource, createSqlListSource } from './lists/list-source.ts'
+import { snapshots as listSnapshots } from './lists/snapshots.ts'
 import type { QueryAppOptions } from './options.ts'
 import type { RateLimiters } from './rate-limit/rate-limiter.ts'
 import { type AheadOptions, addStats } from './stats/app-stats.ts'
+import { whileOpen } from './while-open.ts'
 
 export interface QueryAppDependencies {
   tables: Pick<Tables, 'rows'>
@@ -59,6 +61,8 @@ export interface QueryAppDependencies {
   options: QueryAppOptions
   /** Keeps the statistics ahead of the requests for them. Default: they are computed when they are asked for. */
   ahead?: AheadOptions
+  /** Forgets what it keeps of campaigns in time. Default: when something else needs the memory. */
+  forgetting?: Pick<ForgettingDependencies, 'sleep'>
   /** Where consumers find the API and the portal. Default: not known. */
   addresses?: () => PublicAddresses
   /** Default: the declared versions. */
@@ -89,14 +93,17 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
   const { keyRing, limiters, cache, options, now, monotonicNow, logger, onRequestDone } = dependencies
   const newRequestId = dependencies.newRequestId ?? (() => randomUUID())
   const tables = limitTables(dependencies.tables, options)
-  const reader = createReader({ ...dependencies, tables })
+  const { reader, keepers } = createReader({ ...dependencies, tables })
   const admissions = createAdmissions({ keyRing, limiters, pepper: options.pepper, now })
   const isTrustedProxy = addressMatcher(options.trustProxy)
   const connections = createConnections({
     perAddressMax: options.connectionsPerAddressMax,
-    strangerKeepAliveMs: options.strangerKeepAliveMs,
-    strangerRequestsMax: options.strangerRequestsMax,
     isTrustedProxy,
+    strangers: {
+      perAddressMax: options.strangersPerAddressMax,
+      max: options.strangersMax,
+      keepAliveMs: options.strangerKeepAliveMs,
+    },
   })
   const versions = dependencies.versions ?? declaredVersions
   const publications = createPublications({
@@ -110,6 +117,7 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
   const requestLog = createRequestLog({ logger, onRequestDone, onKeyAnswered, monotonicNow })
   const clientErrors = createClientErrors({
     admissions,
+    connections,
     documentationUrl: () => publications().documentationUrl,
     newRequestId,
     now,
@@ -174,6 +182,14 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
     onError: error => logger.error({ err: error }, 'a direct answer broke off'),
   })
   const stats = addStats(app, dependencies, tables)
+  if (dependencies.forgetting) {
+    const forgetting = { ...dependencies.forgetting, tables, databases: dependencies.databases }
+    const onError = (error: unknown) =>
+      logger.warn({ err: error }, 'it is not known whether there was a purge')
+    whileOpen(app, signal =>
+      forget({ ...forgetting, keepers: [cache, direct, ...keepers], now: monotonicNow, onError }, signal),
+    )
+  }
   addRoutes(app, { reader, stats, responder, cached: createCachedEntries(cache, options), direct })
   addPublicRoutes(app, { responder, publications, now })
   app.addHook('preClose', done => {
@@ -187,21 +203,23 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
 }
 
 /** Lists and rows share one list follower, so the rows of a page are as new as its list. */
-function createReader(dependencies: QueryAppDependencies): CampaignReader {
+function createReader(dependencies: QueryAppDependencies): { reader: CampaignReader; keepers: Keeper[] } {
   const { tables, databases, options, now, monotonicNow, logger } = dependencies
-  const { commitHorizonMs, statementMsMax, indexCampaignsMax: campaignsMax } = options
+  const { statementMsMax, indexCampaignsMax: campaignsMax } = options
   const follower = createListFollower({
     tables,
     databases,
-    options: { commitHorizonMs, statementMsMax, campaignsMax },
-    now,
+    options: { statementMsMax, campaignsMax },
+    now: monotonicNow,
     onError: error =>
       logger.warn({ err: error }, 'the list index could not be loaded; it is loaded again later'),
   })
   const fallback = createSqlListSource({ tables, databases, options })
   const source = createIndexListSource({ follower, fallback, now: monotonicNow })
   const newSnapshotId = dependencies.newSnapshotId ?? (() => randomUUID())
-  const lists = createCampaignLists({ ...dependencies, source, newSnapshotId })
+  const snapshots =
+    dependencies.snapshots ?? createCache(listSnapshots, { bytesMax: options.snapshotBytesMax, now })
+  const lists = createCampaignLists({ source, options, now, newSnapshotId, snapshots })
   const rows = createCachedCampaignRows({
     tables,
     databases,
@@ -211,7 +229,10 @@ function createReader(dependencies: QueryAppDependencies): CampaignReader {
     onLookup: dependencies.onRowLookup,
     now: monotonicNow,
   })
-  return createCampaignReader({ tables, databases, lists, rows, slugs: follower, options, now })
+  const reader = createCampaignReader({ tables, databases, lists, rows, slugs: follower, options, now })
+  // A purge leaves the ids of lists until they expire, so that the pages of a walk come from one snapshot.
+  const lasting: Keeper = { forgetOld: () => snapshots.forgetOld(), forgetAll: () => undefined }
+  return { reader, keepers: [rows, follower, lasting] }
 }
 
 // The status of a request whose client has gone. Only the log and the metrics show it.
@@ -240,6 +261,8 @@ function serverOptions(options: QueryAppOptions): FastifyHttpOptions<RawServerDe
       maxHeaderSize: headerBytesMax,
       headersTimeout: options.headersTimeoutMs,
       requireHostHeader: false,
+      // A request has no stream of its own if it has no body.
+      optimizeEmptyRequests: true,
       // Node notices timeouts only at these checks.
       connectionsCheckingInterval: Math.min(1000, options.headersTimeoutMs),
     },
@@ -257,15 +280,20 @@ function frameworkErrorCode(code: string): ErrorCode {
   }
 }
 
+// A statement may be for many requests, so all statements are in one line, and none has a client that can go.
+const anyStatement: Turn = { key: '', isGone: () => false }
+
 // Limits how many statements run at once, and bounds the time of each, including the time it waits to start.
 function limitTables(tables: Pick<Tables, 'rows'>, options: QueryAppOptions): Pick<Tables, 'rows'> {
-  const limited = createConcurrencyLimit({
-    runningMax: options.statementsMax,
-    waitingMax: options.waitingStatementsMax,
-    waitMsMax: options.statementMsMax,
+  const { statementsMax, waitingStatementsMax, statementMsMax } = options
+  const turns = createFairTurns({
+    runningMax: statementsMax,
+    runningPerKeyMax: statementsMax,
+    waitingPerKeyMax: waitingStatementsMax,
+    waitMsMax: statementMsMax,
   })
   return {
     rows: statement =>
-      limited(() => tables.rows(statement, { signal: AbortSignal.timeout(options.statementMsMax) })),
+      turns.run(anyStatement, () => tables.rows(statement, { signal: AbortSignal.timeout(statementMsMax) })),
   }
 }

@@ -5,11 +5,6 @@ export interface QueryAppOptions {
   pepper: string
   /** ISO 4217 code of the platform's currency. The amounts of `/stats` are in this currency. */
   platformCurrency: string
-  /**
-   * How far a list's watermark stays behind ClickHouse's clock, at least. It need not equal the projector's setting of the
-   * same name: no watermark passes what the fold has finished (the stamp floor).
-   */
-  commitHorizonMs: number
   listCacheMs: number
   detailCacheMs: number
   statsCacheMs: number
@@ -49,12 +44,14 @@ export interface QueryAppOptions {
   socketTimeoutMs: number
   /** Connections beyond this number are closed on arrival. */
   connectionsMax: number
-  /** Open connections of one address (IPv6: of one /64). See `http/connections.ts`. */
+  /** Open connections of one address (IPv6: of one /64). See `shared/http/connections.ts`. */
   connectionsPerAddressMax: number
-  /** Time until an idle connection is closed that has never had valid credentials. */
+  /** Those of them whose latest request had no valid credentials. */
+  strangersPerAddressMax: number
+  /** Such connections of all addresses. */
+  strangersMax: number
+  /** Time until such a connection is closed when it is idle. */
   strangerKeepAliveMs: number
-  /** Requests on such a connection. */
-  strangerRequestsMax: number
   /**
    * The addresses and ranges of the proxies in front of this service. The client's address is the last one of
    * `X-Forwarded-For` that is not in this list: what stands before it was written by the client.
@@ -64,7 +61,6 @@ export interface QueryAppOptions {
 
 export const defaultQueryAppOptions: Omit<QueryAppOptions, 'pepper'> = {
   platformCurrency: 'USD',
-  commitHorizonMs: 5000,
   listCacheMs: 60_000,
   detailCacheMs: 60_000,
   statsCacheMs: 300_000,
@@ -84,7 +80,8 @@ export const defaultQueryAppOptions: Omit<QueryAppOptions, 'pepper'> = {
   socketTimeoutMs: 40_000,
   connectionsMax: 4096,
   connectionsPerAddressMax: 512,
+  strangersPerAddressMax: 64,
+  strangersMax: 512,
   strangerKeepAliveMs: 5_000,
-  strangerRequestsMax: 100,
   trustProxy: [],
 }

@@ -9,10 +9,11 @@ import type { Logger } from 'pino'
 import type { Check } from '../shared/ops/checks.ts'
 import { createRedisConnection, type RedisSettings } from '../shared/redis/connection.ts'
 import { evictionFault } from '../shared/redis/eviction-policy.ts'
-import type { ResponseCache } from './cache/response-cache.ts'
-import { createRedisResponseCache } from './cache/response-cache-redis.ts'
-import type { SnapshotCache } from './lists/campaign-lists.ts'
-import { createRedisSnapshotCache } from './lists/snapshot-cache-redis.ts'
+import type { LoadShared } from './cache/cache.ts'
+import { type CacheEntry, responses } from './cache/response-cache.ts'
+import { createSharedValues } from './cache/shared-values.ts'
+import type { Snapshot } from './lists/campaign-lists.ts'
+import { snapshotBudget, snapshots } from './lists/snapshots.ts'
 import type { RateLimiterSettings, RateLimiters } from './rate-limit/rate-limiter.ts'
 import { createRedisRateLimiter } from './rate-limit/rate-limiter-redis.ts'
 
@@ -32,8 +33,6 @@ export interface RedisPartsSettings extends Pick<RedisSettings, 'url' | 'tls' | 
   addresses: RateLimiterSettings
   /** The number of buckets that each limiter keeps in this process. */
   bucketsMax: number
-  /** Memory limit in this process, for responses and for snapshots each. */
-  cacheBytesMax: number
   /** Size limit of one response in Redis. Default 4 MiB. */
   answerBytesMax?: number
   /** Size limit of one compressed snapshot in Redis. One of a million campaigns takes about 13 MB. Default 32 MiB. */
@@ -54,10 +53,15 @@ export interface RedisPartsDependencies {
   onChange?: (connection: 'limits' | 'caches', isUp: boolean) => void
 }
 
+/** What processes share of their caches. */
+export interface SharedCaches {
+  responses: LoadShared<CacheEntry>
+  snapshots: LoadShared<Snapshot>
+}
+
 export interface RedisParts {
   limiters: RateLimiters
-  cache: ResponseCache
-  snapshots: SnapshotCache
+  shared: SharedCaches
   /**
    * Reports whether limits and caches are shared at present, and what is wrong with Redis's eviction policy. Always ok,
    * because the service works without Redis.
@@ -106,18 +110,23 @@ export function openRedisParts(
   const sharing = {
     connection: caches,
     keyPrefix: tablesId === undefined ? keyPrefix : `${keyPrefix}${tablesId}:`,
-    bytesMax: settings.cacheBytesMax,
     now,
     newToken,
   }
 
   return {
     limiters,
-    cache: createRedisResponseCache({ ...sharing, valueBytesMax: answerBytesMax ?? answerBytesMaxDefault }),
-    snapshots: createRedisSnapshotCache({
-      ...sharing,
-      valueBytesMax: snapshotBytesMax ?? snapshotBytesMaxDefault,
-    }),
+    shared: {
+      responses: createSharedValues(responses, {
+        ...sharing,
+        valueBytesMax: answerBytesMax ?? answerBytesMaxDefault,
+      }),
+      snapshots: createSharedValues(snapshots, {
+        ...sharing,
+        valueBytesMax: snapshotBytesMax ?? snapshotBytesMaxDefault,
+        mayStore: snapshotBudget(now),
+      }),
+    },
 
     check() {
       const areLimitsShared = limiters.keys.isShared() && limiters.addresses.isShared()

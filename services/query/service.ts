@@ -16,15 +16,14 @@ import type { Databases, Tables } from '../shared/tables/port.ts'
 import { createQueryApp } from './app.ts'
 import { createKeyRing, defaultKeyRingOptions, type KeyRing } from './auth/key-ring.ts'
 import { defaultRevocationsOptions, withRevocations } from './auth/revocations.ts'
-import { countedCache, countedGet, type OnLookup } from './cache/counted-cache.ts'
-import type { ResponseCache } from './cache/response-cache.ts'
-import { createMemoryResponseCache } from './cache/response-cache-memory.ts'
+import { createCache, type OnLookup } from './cache/cache.ts'
+import { responses } from './cache/response-cache.ts'
 import type { RequestDone } from './http/request-log.ts'
-import { createMemorySnapshotCache, type SnapshotCache } from './lists/campaign-lists.ts'
+import { snapshots } from './lists/snapshots.ts'
 import { defaultQueryAppOptions, type QueryAppOptions } from './options.ts'
 import type { RateLimiter, RateLimiters } from './rate-limit/rate-limiter.ts'
 import { createMemoryRateLimiter } from './rate-limit/rate-limiter-memory.ts'
-import { openRedisParts } from './redis-parts.ts'
+import { openRedisParts, type SharedCaches } from './redis-parts.ts'
 import {
   createUsageRecorder,
   defaultUsageRecorderOptions,
@@ -84,9 +83,10 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
     databases,
     keyRing,
     limiters: parts.limiters,
-    ...countedCaches(parts, options, metrics),
+    ...createCaches(config.PLEDGEVIEW_CACHE_BYTES_MAX, parts.shared, metrics),
     options,
     ahead: { sleep, random: Math.random },
+    forgetting: { sleep },
     addresses: dependencies.addresses ?? (() => configuredAddresses(config)),
     now: Date.now,
     monotonicNow: () => performance.now(),
@@ -112,7 +112,6 @@ export function appOptionsOf(config: Config, pepper: string): QueryAppOptions {
     ...defaultQueryAppOptions,
     pepper,
     platformCurrency: config.PLEDGEVIEW_PLATFORM_CURRENCY,
-    commitHorizonMs: config.PLEDGEVIEW_COMMIT_HORIZON_MS,
     listCacheMs: config.PLEDGEVIEW_CACHE_MS,
     detailCacheMs: config.PLEDGEVIEW_CACHE_MS,
     statsCacheMs: config.PLEDGEVIEW_STATS_CACHE_MS,
@@ -127,23 +126,26 @@ export function appOptionsOf(config: Config, pepper: string): QueryAppOptions {
   }
 }
 
-/** The caches, with their lookups counted in the metrics. */
-function countedCaches(
-  parts: Pick<QueryParts, 'cache' | 'snapshots'>,
-  { snapshotBytesMax }: QueryAppOptions,
-  { cacheLookups }: Metrics,
-) {
+/** The caches, with their lookups counted in the metrics. `bytesMax`: of each. */
+function createCaches(bytesMax: number, shared: SharedCaches | undefined, { cacheLookups }: Metrics) {
   function onLookup(cache: string): OnLookup {
     // The lookup of a metric by its labels is what makes counting slow.
     const hits = cacheLookups.labels(cache, 'hit')
     const misses = cacheLookups.labels(cache, 'miss')
     return (isHit, count = 1) => (isHit ? hits : misses).inc(count)
   }
-  const snapshots =
-    parts.snapshots ?? createMemorySnapshotCache({ bytesMax: snapshotBytesMax, now: Date.now })
+  const settings = { bytesMax, now: Date.now }
   return {
-    cache: countedCache(parts.cache, onLookup('responses')),
-    snapshots: { get: countedGet(snapshots, onLookup('lists')) },
+    cache: createCache(responses, {
+      ...settings,
+      shared: shared?.responses,
+      onLookup: onLookup('responses'),
+    }),
+    snapshots: createCache(snapshots, {
+      ...settings,
+      shared: shared?.snapshots,
+      onLookup: onLookup('lists'),
+    }),
     onRowLookup: onLookup('rows'),
   }
 }
@@ -198,24 +200,22 @@ function usageMeter(metrics: Metrics, logger: Logger): UsageObserver {
   }
 }
 
-/** The limiters and caches of the service: in this process only, or shared through Redis. */
+/** The limiters of the service, and what its caches share: in this process only, or through Redis. */
 export interface QueryParts {
   limiters: RateLimiters
-  cache: ResponseCache
-  snapshots?: SnapshotCache
+  shared?: SharedCaches
   /** The state that is reported to an operator. */
   check(): Check
   close(): void
 }
 
-/** The limiters and caches of a service that runs as a single process. */
+/** The limiters of a service that runs as a single process. It shares nothing. */
 export function memoryParts(config: Config): QueryParts {
   return {
     limiters: {
       keys: memoryLimiter(config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX),
       addresses: memoryLimiter(config.PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX),
     },
-    cache: createMemoryResponseCache({ bytesMax: config.PLEDGEVIEW_CACHE_BYTES_MAX, now: Date.now }),
     check: () => ({ ok: true, detail: 'in this process' }),
     close: () => {},
   }
@@ -242,7 +242,6 @@ export function redisParts(
       keys: { limit: config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX, windowMs },
       addresses: { limit: config.PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX, windowMs },
       bucketsMax,
-      cacheBytesMax: config.PLEDGEVIEW_CACHE_BYTES_MAX,
     },
     {
       logger,

@@ -1,11 +1,12 @@
 /**
- * Completes deletions of accounts that another process has begun and not ended: it was killed, or the log or the tables were away.
+ * Completes deletions of accounts: the process that began one was killed, or the log or the tables were away, or something was
+ * written while the account was deleted and landed later.
  *
  * Every portal looks. Several may complete the same one: each step can be done again. How it fails: a deletion that fails is reported,
  * and the next round tries it again.
  */
 import { sleep as realSleep, type Sleep } from '../../shared/sleep.ts'
-import { type DeletionPorts, deleteAccount } from './delete-account.ts'
+import type { DeletionPorts } from './delete-account.ts'
 
 export interface DeletionFinisherOptions extends DeletionPorts {
   /** Called for every failure, for the log. */
@@ -31,19 +32,22 @@ export function createDeletionFinisher({
   const stopping = new AbortController()
   let running: Promise<void> = Promise.resolve()
 
+  async function finish(accountId: string): Promise<void> {
+    // The person may have signed up again. The keys are those of the new account then.
+    if (!(await ports.accounts.find(accountId))) await ports.keys.deleteAll(accountId)
+    await ports.accounts.finishDeletion(accountId)
+  }
+
   async function follow(): Promise<void> {
-    // A deletion that was there in the round before as well: no process works on it any more, or a process is slow.
-    let before: readonly string[] = []
     while (!stopping.signal.aborted) {
-      const present = await ports.accounts.beingDeleted().catch((error: unknown) => {
+      const unfinished = await ports.accounts.unfinished().catch((error: unknown) => {
         onError(error)
         return []
       })
-      for (const accountId of present) {
+      for (const accountId of unfinished) {
         if (stopping.signal.aborted) return
-        if (before.includes(accountId)) await deleteAccount(ports, accountId).catch(onError)
+        await finish(accountId).catch(onError)
       }
-      before = present
       await sleep(pollMs, stopping.signal)
     }
   }

@@ -1,27 +1,53 @@
 /**
- * The accounts of the portal, in the topic `accounts`. Any number of portals use it at once. Account and integrations are separate
- * records, so two portals that change different things at once never undo each other. If they change the same thing, the
- * later one stays.
+ * The accounts of the portal: events of the topic `accounts`, and the ledger that the projector writes from them. Any number of
+ * portals use them at once. Account and integrations are separate records, so two portals that change different things never
+ * undo each other. If they change the same thing, the later one stays.
  *
- * Two rules need more than one record: an account has at most `integrationsMax` integrations, and a deleted account has none.
- * Whoever writes looks again afterwards. So of two at once, the later one sees the other, and takes its own back.
+ * Promises:
+ * - A deleted account stays deleted, whatever was written before and lands late. A sign-up and a deletion begin a new life of
+ *   the account, and the life is the high part of each version. So no clock has to be right.
+ * - Sessions that were ended stay ended: within a life, `sessions_valid_from` is the version.
+ * - An integration exists only in the life of the account in which it was saved. An account has at most `integrationsMax`: the
+ *   oldest count.
  *
- * A deletion is noted first: the record of an account that is being deleted has a mark in place of its address. So any process
- * can complete a deletion that a killed one began (account/finish-deletions.ts).
+ * A compacted topic keeps the record of a key that was appended last. If that is one that landed late, a replay into new tables
+ * would bring it back. So whatever wrote it sees the newer state in the ledger, and appends that once more. If its process was
+ * killed, the deletion itself is appended a second time, when nothing that was under way can land any more (`settledMs`). Of the
+ * two, the second has a version that is higher by one.
  */
-import type { Logger } from 'pino'
-import type { AccountState, IntegrationState } from '../../../contracts/events/portal-event.ts'
-import type { KeyedState, StateChange, StateTopic } from '../../shared/event-log/state-topic.ts'
-import type { Account, Accounts, Integration } from '../ports.ts'
+import {
+  type AccountEvent,
+  type IntegrationState,
+  lifeOf,
+  partOf,
+  portalVersionOf,
+  removedPart,
+  versionIn,
+} from '../../../contracts/events/portal-event.ts'
+import { type OwnEventsDependencies, recordOf, writeOwn } from '../own-events.ts'
+import type { Account, Accounts } from '../ports.ts'
+import {
+  eventOf,
+  type HeldAccount,
+  hasKeys,
+  type LedgerRow,
+  type LedgerTables,
+  liveAccount,
+  liveIntegrations,
+  longOf,
+  readAccount,
+  readUnfinished,
+  sampleAccounts,
+} from './account-ledger.ts'
 import { accountIdOf, checkEmail } from './email.ts'
 import { checkIntegration, type FieldFaults } from './integration.ts'
 
-export interface AccountsDependencies {
-  topic: StateTopic<'accounts'>
+export interface AccountsDependencies extends OwnEventsDependencies, LedgerTables {
   /** PLEDGEVIEW_PORTAL_KEY. */
   portalKey: string
   now: () => number
-  logger: Logger
+  /** How long after a deletion it is appended a second time, ms. Default 10 minutes: no request to the log takes so long. */
+  settledMs?: number
 }
 
 /** A rule does not allow it. The message is for people. */
@@ -48,216 +74,232 @@ export type AccountErrorCode =
 /** The most integrations of an account. */
 export const integrationsMax = 20
 
-const endSessionsTriesMax = 5
+const settledMsDefault = 600_000
+const signUpTriesMax = 3
 // Two sign-ups at once are this close together. The later record must not end the session that the earlier one began.
 const meetMsMax = 10_000
 
-/**
- * The accounts in the topic; `close` closes it too. Removes integrations that a killed process has left of deleted accounts. Throws
- * if the accounts were made with another key: then nobody could sign in to an account that exists.
- */
+/** The accounts. Throws if they were made with another key: then nobody could sign in to an account that exists. */
 export async function openAccounts(dependencies: AccountsDependencies): Promise<Accounts> {
-  const { topic, portalKey, now } = dependencies
-  const accounts = over(dependencies)
-  await topic.refresh()
-  checkKey(await topic.all(), portalKey)
-  await removeLeft(dependencies)
+  checkKey(await sampleAccounts(dependencies), dependencies.portalKey)
+  return { ...people(dependencies), ...integrationsOf(dependencies), ...deletions(dependencies) }
+}
+
+function people(
+  dependencies: AccountsDependencies,
+): Pick<Accounts, 'find' | 'ofVerifiedEmail' | 'endSessions'> {
+  const { portalKey, now } = dependencies
   return {
-    ...accounts,
-    async ofVerifiedEmail(email) {
-      const checked = checkEmail(email)
+    async find(accountId) {
+      return withoutVersion(liveAccount(await readAccount(dependencies, accountId)))
+    },
+
+    async ofVerifiedEmail(text) {
+      const checked = checkEmail(text)
       if ('reason' in checked) throw new AccountError('invalid', `The e-mail address ${checked.reason}.`)
-      const accountId = accountIdOf(portalKey, checked.email)
-      await topic.refresh()
-      const present = await accounts.find(accountId)
-      if (present) return present
-      if ((await accounts.beingDeleted()).includes(accountId)) {
-        throw new AccountError(
-          'being-deleted',
-          'This account is being deleted. In a minute you can sign in to a new one.',
-        )
+      const { email } = checked
+      const account_id = accountIdOf(portalKey, email)
+      let held = await readAccount(dependencies, account_id)
+      for (let tries = 0; tries < signUpTriesMax && !liveAccount(held); tries++) {
+        // What is left of the life before must not become a part of the new one.
+        if (held.account && (await hasKeys(dependencies, account_id))) throw beingDeleted()
+        const at = now()
+        const sessions_valid_from = at - meetMsMax
+        const version = longOf(versionIn(lifeOf(held.account?.version ?? 0n) + 1n, sessions_valid_from))
+        const data = { account_id, email, created_at: at, sessions_valid_from, changed_at: at, version }
+        // Another portal may have made it, too. Then the state with the higher version counts, everywhere.
+        held = await write(dependencies, account_id, [{ type: 'account', data }])
       }
-      const at = now()
-      const state = {
-        account_id: accountId,
-        email: checked.email,
-        created_at: at,
-        sessions_valid_from: at - meetMsMax,
+      return withoutVersion(liveAccount(held)) ?? fail(beingDeleted())
+    },
+
+    async endSessions(accountId) {
+      const account = liveAccount(await readAccount(dependencies, accountId)) ?? fail(noAccount())
+      const { email, created_at, version } = account
+      // The clock of the portal that wrote it last may be ahead. Its sessions have to end too.
+      const part = Math.max(now(), account.sessions_valid_from + 1, partOf(version) + 1)
+      const life = lifeOf(version)
+      const data = {
+        ...{ account_id: accountId, email, created_at, sessions_valid_from: part, changed_at: now() },
+        version: longOf(versionIn(life, part)),
       }
-      await topic.write([{ key: accountId, state: { type: 'account', data: { ...state, changed_at: at } } }])
-      // Another portal may have made it a moment later. Then that record counts, everywhere.
-      return (await accounts.find(accountId)) ?? state
+      const held = await write(dependencies, accountId, [{ type: 'account', data }])
+      if (!isIn(life, held)) throw noAccount()
     },
   }
 }
 
-function over({ topic, now }: AccountsDependencies): Omit<Accounts, 'ofVerifiedEmail'> {
-  async function find(accountId: string): Promise<Account | undefined> {
-    const state = await topic.get(accountId)
-    return state?.type === 'account' && !isMark(state.data) ? accountOf(state.data) : undefined
-  }
-
-  async function integrations(accountId: string): Promise<Integration[]> {
-    const states = await topic.group(accountId)
-    return states
-      .flatMap(({ state }) => (state.type === 'integration' ? [integrationOf(state.data)] : []))
-      .sort((a, b) => a.created_at - b.created_at || (a.integration_id < b.integration_id ? -1 : 1))
-  }
-
-  async function mustFind(accountId: string): Promise<Account> {
-    const account = await find(accountId)
-    if (!account) throw new AccountError('no-account', 'This account does not exist any more.')
-    return account
-  }
-
+function integrationsOf(
+  dependencies: AccountsDependencies,
+): Pick<Accounts, 'integrations' | 'saveIntegration' | 'removeIntegration'> {
+  const { now } = dependencies
   return {
-    find,
-    integrations,
-
-    async endSessions(accountId) {
-      await topic.refresh()
-      // The clock of the portal that wrote it last may be ahead. Its sessions have to end too.
-      const validFrom = Math.max(now(), (await mustFind(accountId)).sessions_valid_from + 1)
-      for (let tries = 0; tries < endSessionsTriesMax; tries++) {
-        await topic.refresh()
-        const account = await mustFind(accountId)
-        // Another portal may have written what it read before.
-        if (account.sessions_valid_from >= validFrom) return
-        const data = { ...account, sessions_valid_from: validFrom, changed_at: now() }
-        await topic.write([{ key: accountId, state: { type: 'account', data } }])
-      }
-      if ((await mustFind(accountId)).sessions_valid_from < validFrom) {
-        throw new Error('the sessions could not be ended: another process changes the account all the time')
-      }
+    async integrations(accountId) {
+      return liveIntegrations(await readAccount(dependencies, accountId)).slice(0, integrationsMax)
     },
 
     async saveIntegration(integration) {
       const checked = checkIntegration(integration)
       if ('faults' in checked) throw invalid(checked.faults)
-      const { account_id: accountId, integration_id: id } = integration
-      await topic.refresh()
-      await mustFind(accountId)
-      const present = await integrations(accountId)
-      const isNew = !present.some(({ integration_id }) => integration_id === id)
+      const { account_id, integration_id, created_at } = integration
+      const before = await readAccount(dependencies, account_id)
+      const account = liveAccount(before) ?? fail(noAccount())
+      const present = liveIntegrations(before)
+      const isNew = !present.some(other => other.integration_id === integration_id)
       if (isNew && present.length >= integrationsMax) throw tooMany()
+      const life = lifeOf(account.version)
+      const row = before.integrations.find(other => other.integration_id === integration_id)
+      const part = Math.min(Math.max(now(), row ? partOf(row.version) + 1 : 0), removedPart - 1)
       const data: IntegrationState = {
-        ...{ integration_id: id, account_id: accountId, ...checked.fields },
-        ...{ created_at: integration.created_at, changed_at: now() },
+        ...{ integration_id, account_id, ...checked.fields, created_at, changed_at: now() },
+        version: longOf(versionIn(life, part)),
       }
-      const key = integrationKey(integration)
-      await topic.write([{ key, state: { type: 'integration', data } }])
-      // The write has read the topic up to its end: what others wrote before it is in memory now.
-      const isDeleted = (await find(accountId)) === undefined
-      const isBeyond = isNew && (await integrations(accountId)).length > integrationsMax
-      if (!isDeleted && !isBeyond) return
-      await topic.write([{ key, state: null }])
-      if (isDeleted) await mustFind(accountId)
-      throw tooMany()
+      const held = await write(dependencies, account_id, [{ type: 'integration', data }])
+      const isDeleted = !isIn(life, held)
+      const kept = liveIntegrations(held).slice(0, integrationsMax)
+      if (!isDeleted && kept.some(other => other.integration_id === integration_id)) return
+      await write(dependencies, account_id, [removalOf({ ...data, version: BigInt(data.version) }, now())])
+      throw isDeleted ? noAccount() : isNew ? tooMany() : noIntegration()
     },
 
     async removeIntegration(accountId, integrationId) {
-      await topic.refresh()
-      const key = integrationKey({ account_id: accountId, integration_id: integrationId })
-      if (!(await topic.get(key))) {
-        throw new AccountError('no-integration', 'This integration does not exist any more.')
-      }
-      await topic.write([{ key, state: null }])
+      const held = await readAccount(dependencies, accountId)
+      const isPresent = liveIntegrations(held).some(({ integration_id }) => integration_id === integrationId)
+      const row = held.integrations.find(({ integration_id }) => integration_id === integrationId)
+      if (!row || !isPresent) throw noIntegration()
+      await write(dependencies, accountId, [removalOf(row, now())])
     },
+  }
+}
 
-    async beginDeletion(accountId) {
-      await topic.refresh()
-      const account = await find(accountId)
-      if (!account) return
-      const mark = { ...account, email: markText, changed_at: now() }
-      await topic.write([{ key: accountId, state: { type: 'account', data: mark } }])
-      const left = (await topic.group(accountId)).filter(({ key }) => key !== accountId)
-      if (left.length > 0) await topic.write(tombstonesOf(left))
-    },
+function deletions(
+  dependencies: AccountsDependencies,
+): Pick<Accounts, 'delete' | 'unfinished' | 'finishDeletion'> {
+  const { now, settledMs = settledMsDefault } = dependencies
 
-    async beingDeleted() {
-      const states = await topic.all()
-      return states.flatMap(({ state }) =>
-        state.type === 'account' && isMark(state.data) ? [state.data.account_id] : [],
-      )
-    },
+  /** The states that remove what an earlier life has left. */
+  function removals({ integrations }: HeldAccount, life: bigint): AccountEvent[] {
+    return integrations
+      .filter(({ email, version }) => email !== '' && lifeOf(version) < life)
+      .map(row => removalOf(row, now()))
+  }
 
+  return {
     async delete(accountId) {
-      // The account comes first: a portal that adds an integration after its tombstone takes it back.
-      await topic.write([{ key: accountId, state: null }])
-      const left = await topic.group(accountId)
-      if (left.length > 0) await topic.write(tombstonesOf(left))
+      const held = await readAccount(dependencies, accountId)
+      const account = liveAccount(held)
+      if (!account) return
+      const life = lifeOf(account.version) + 1n
+      await write(dependencies, accountId, [
+        deletionOf(accountId, versionIn(life, 0), now()),
+        ...removals(held, life),
+      ])
     },
 
-    close: () => topic.close(),
+    unfinished: () => readUnfinished(dependencies, settledMs),
+
+    async finishDeletion(accountId) {
+      const held = await readAccount(dependencies, accountId)
+      const { account, integrations } = held
+      if (!account) return
+      const left = removals(held, lifeOf(account.version))
+      const isEnding = account.email !== '' || !(await hasKeys(dependencies, accountId))
+      const due = [...(isEnding ? [account] : []), ...integrations].filter(
+        row => isFirstOfTwo(row) && now() - row.changed_at_ms >= settledMs,
+      )
+      const again = due.map(row => eventOf({ ...row, version: row.version + 1n }))
+      if (left.length + again.length > 0) await write(dependencies, accountId, [...left, ...again])
+    },
   }
 }
 
-/** Integrations without an account: a process was killed while it deleted the account, or before it took one back. */
-async function removeLeft({ topic, logger }: AccountsDependencies): Promise<void> {
-  const candidates = (await topic.all()).filter(({ state }) => state.type === 'integration')
-  const isLeft = async ({ state }: KeyedState<'accounts'>) => !(await topic.get(state.data.account_id))
-  const looked = await Promise.all(
-    candidates.map(async candidate => ((await isLeft(candidate)) ? candidate : [])),
-  )
-  if (looked.flat().length === 0) return
-  // The account of an integration was written before it, perhaps in a partition that was read earlier.
-  await topic.refresh()
-  const left: KeyedState<'accounts'>[] = []
-  for (const candidate of looked.flat()) if (await isLeft(candidate)) left.push(candidate)
-  if (left.length === 0) return
-  // An account that this version cannot read is no deleted one.
-  if (topic.skipped() > 0) {
-    logger.warn(
-      { integrations: left.length },
-      'integrations without an account stay, because the topic has records that cannot be read',
+/**
+ * Appends the states, and resolves with the account once the ledger has all of them, or newer ones. If it has newer ones, these
+ * states came late. Then the newer ones are appended again, so that they are the last ones in the log.
+ */
+async function write(
+  dependencies: AccountsDependencies,
+  accountId: string,
+  events: readonly AccountEvent[],
+): Promise<HeldAccount> {
+  const found = await writeOwn(dependencies, events, async () => {
+    const held = await readAccount(dependencies, accountId)
+    const rows = events.map(event => rowOf(event, held))
+    const isProjected = rows.every(
+      (row, i) => row && row.version >= portalVersionOf(events[i] as AccountEvent),
     )
-    return
-  }
-  await topic.write(tombstonesOf(left))
-  logger.warn({ integrations: left.length }, 'integrations of deleted accounts were left; they are removed')
+    if (!isProjected) return undefined
+    const newer = rows.filter((row, i) => row && row.version > portalVersionOf(events[i] as AccountEvent))
+    if (newer.length > 0)
+      await dependencies.writer.append(newer.map(row => recordOf(eventOf(row as LedgerRow))))
+    return held
+  })
+  return found
 }
 
-function tombstonesOf(states: readonly KeyedState<'accounts'>[]): StateChange<'accounts'>[] {
-  return states.map(({ key }) => ({ key, state: null }))
+function rowOf(event: AccountEvent, { account, integrations }: HeldAccount): LedgerRow | undefined {
+  if (event.type === 'account') return account
+  return integrations.find(({ integration_id }) => integration_id === event.data.integration_id)
+}
+
+function isIn(life: bigint, held: HeldAccount): boolean {
+  const account = liveAccount(held)
+  return account !== undefined && lifeOf(account.version) === life
+}
+
+function deletionOf(account_id: string, version: bigint, at: number): AccountEvent {
+  const times = { created_at: 0, sessions_valid_from: 0, changed_at: at }
+  return { type: 'account', data: { account_id, email: '', ...times, version: longOf(version) } }
+}
+
+/** Whether it is a deletion that has to be appended once more. */
+function isFirstOfTwo({ integration_id, email, version }: LedgerRow): boolean {
+  return email === '' && partOf(version) === (integration_id === '' ? 0 : removedPart)
+}
+
+/** Outranks every state of this integration in its life. */
+function removalOf(
+  { account_id, integration_id, version }: Pick<LedgerRow, 'account_id' | 'integration_id' | 'version'>,
+  at: number,
+): AccountEvent {
+  const blank = { name: '', url: '', contact_email: '', created_at: 0, changed_at: at }
+  const removed = longOf(versionIn(lifeOf(version), removedPart))
+  return { type: 'integration', data: { account_id, integration_id, ...blank, version: removed } }
 }
 
 /** Every id is made of its address with the key. One that fits is enough. */
-function checkKey(states: readonly KeyedState<'accounts'>[], portalKey: string): void {
-  const accounts = states.flatMap(({ state }) =>
-    state.type === 'account' && !isMark(state.data) ? [state.data] : [],
-  )
-  const isOwn = ({ account_id, email }: AccountState) => accountIdOf(portalKey, email) === account_id
-  if (accounts.length === 0 || accounts.slice(0, keySampleMax).some(isOwn)) return
+function checkKey(accounts: readonly Pick<Account, 'account_id' | 'email'>[], portalKey: string): void {
+  const isOwn = ({ account_id, email }: Pick<Account, 'account_id' | 'email'>) =>
+    accountIdOf(portalKey, email) === account_id
+  if (accounts.length === 0 || accounts.some(isOwn)) return
   throw new Error(
     'PLEDGEVIEW_PORTAL_KEY is not the key that the accounts were made with; set it to the first value, or no account is found',
   )
 }
 
-const keySampleMax = 100
-
-// No address: it has no @.
-const markText = 'being deleted'
-
-/** The account is being deleted. */
-function isMark({ email }: AccountState): boolean {
-  return email === markText
-}
-
-function accountOf({ account_id, email, created_at, sessions_valid_from }: AccountState): Account {
+function withoutVersion(account: (Account & { version: bigint }) | undefined): Account | undefined {
+  if (!account) return undefined
+  const { account_id, email, created_at, sessions_valid_from } = account
   return { account_id, email, created_at, sessions_valid_from }
 }
 
-function integrationOf(state: IntegrationState): Integration {
-  const { integration_id, account_id, name, url, contact_email, created_at } = state
-  return { integration_id, account_id, name, url, contact_email, created_at }
+function fail(error: Error): never {
+  throw error
 }
 
-/** The key of an integration's record. */
-export function integrationKey({
-  account_id,
-  integration_id,
-}: Pick<Integration, 'account_id' | 'integration_id'>): string {
-  return `${account_id}/${integration_id}`
+function noAccount(): AccountError {
+  return new AccountError('no-account', 'This account does not exist any more.')
+}
+
+function noIntegration(): AccountError {
+  return new AccountError('no-integration', 'This integration does not exist any more.')
+}
+
+function beingDeleted(): AccountError {
+  return new AccountError(
+    'being-deleted',
+    'This account is being deleted. In a minute you can sign in to a new one.',
+  )
 }
 
 function invalid(faults: FieldFaults): AccountError {

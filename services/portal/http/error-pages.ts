@@ -2,10 +2,11 @@
 import type { ServerResponse } from 'node:http'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import { StateTopicUnavailable } from '../../shared/event-log/state-topic.ts'
 import { messageOf } from '../../shared/message-of.ts'
+import { TablesError } from '../../shared/tables/port.ts'
 import { html } from '../html/html.ts'
 import { page } from '../html/layout.ts'
+import { PortalUnavailable } from '../own-events.ts'
 import { PageError } from './page-error.ts'
 import type { PageContent } from './page-reply.ts'
 
@@ -60,7 +61,7 @@ export function addErrorPages(app: FastifyInstance, logger: Logger): void {
 }
 
 function statusOf(error: FastifyError): number {
-  if (error instanceof StateTopicUnavailable) return 503
+  if (error instanceof PortalUnavailable || (error instanceof TablesError && error.retryable)) return 503
   // Fastify's own errors, for example a body that is too large.
   return error.statusCode !== undefined && error.statusCode < 500 ? error.statusCode : 500
 }

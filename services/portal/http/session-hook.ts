@@ -2,11 +2,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { messageOf } from '../../shared/message-of.ts'
+import { within } from '../../shared/within.ts'
 import type { Account } from '../ports.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { Cookies } from './cookies.ts'
 import { PageError } from './page-error.ts'
-import { within } from './within.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

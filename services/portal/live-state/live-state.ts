@@ -10,8 +10,6 @@ import type { LiveState, LiveStateReader } from '../ports.ts'
 export interface LiveStateDependencies {
   tables: Pick<Tables, 'rows'>
   databases: Databases
-  /** How far the watermark stays behind the clock when all is well. */
-  commitHorizonMs: number
   /** Unix milliseconds. */
   now: () => number
   warn?: (message: string) => void
@@ -20,21 +18,21 @@ export interface LiveStateDependencies {
 /** How long a reading is kept, ms. */
 const keptMs = 10_000
 const readMsMax = 3_000
-/** A watermark that is this much older than the horizon means that changes take longer than they should, ms. */
+/** A watermark that is this old means that changes take longer than they should, ms. */
 const behindMs = 120_000
 
 export function createLiveStateReader(dependencies: LiveStateDependencies): LiveStateReader {
-  const { tables, databases, commitHorizonMs, now, warn = () => {} } = dependencies
+  const { tables, databases, now, warn = () => {} } = dependencies
   let kept: { state: LiveState; until: number } | undefined
   let running: Promise<LiveState> | undefined
 
   async function readNow(): Promise<LiveState> {
     try {
       const signal = AbortSignal.timeout(readMsMax)
-      const rows = tables.rows<LiveRow>(liveStatement(databases, commitHorizonMs), { signal })
+      const rows = tables.rows<LiveRow>(liveStatement(databases), { signal })
       const [row] = await Promise.race([rows, rejectOn(signal)])
       if (row === undefined) throw new Error('the tables gave no row')
-      const isBehind = row.read_at - row.as_of > commitHorizonMs + behindMs
+      const isBehind = row.read_at - row.as_of > behindMs
       return { status: isBehind ? 'behind' : 'up to date', campaigns: row.campaigns, as_of: row.as_of }
     } catch (error) {
       warn(`the live state of the first page cannot be read: ${messageOf(error)}`)
@@ -65,17 +63,13 @@ interface LiveRow {
  * One row. `platform_totals` would count the backers of the whole ledger for it; the number of campaigns needs no more than
  * their keys.
  */
-function liveStatement({ model, views }: Databases, commitHorizonMs: number): Statement {
+function liveStatement({ model, views }: Databases): Statement {
   return {
-    query: `WITH
-    now64(3, 'UTC') AS clock,
-    clock - toIntervalMillisecond({horizon_ms:UInt32}) AS behind
-SELECT
+    query: `SELECT
     (SELECT count() FROM ${views}.campaigns) AS campaigns,
-    toUnixTimestamp64Milli(least(behind, ifNull((SELECT reached FROM ${model}.watermark), behind))) AS as_of,
-    toUnixTimestamp64Milli(clock) AS read_at
+    toUnixTimestamp64Milli(ifNull((SELECT reached FROM ${model}.watermark), toDateTime64(0, 3, 'UTC'))) AS as_of,
+    toUnixTimestamp64Milli(now64(3, 'UTC')) AS read_at
 SETTINGS max_execution_time = ${readMsMax / 1000}`,
-    query_params: { horizon_ms: commitHorizonMs },
   }
 }
 

@@ -1,17 +1,27 @@
 /**
  * An announcement: one mail to each of many addresses, once, also if it is sent by several processes, or killed and run again.
  *
- * The topic has one record for each address, by a keyed hash: no address is kept. A mail in doubt (claims.ts) is reported, and sent only
+ * There is one notice for each address, by a keyed hash: no address is kept. A mail in doubt (claims.ts) is reported, and sent only
  * with `retriesDoubtful`. A name stands for one subject and text.
  */
 import { createHash, createHmac } from 'node:crypto'
-import type { NoticeState } from '../../../contracts/events/portal-event.ts'
 import type { Sleep } from '../../shared/sleep.ts'
-import { doubtfulMs, isSettled } from './claims.ts'
-import { blank, changeOf, type DeliverDependencies, type Delivery, deliver, type Notice } from './deliver.ts'
+import type { PortalStore } from '../store/port.ts'
+import { claimName, doubtfulMs } from './claims.ts'
+import {
+  blank,
+  changeOf,
+  type DeliverDependencies,
+  type Delivery,
+  deliver,
+  type Sendable,
+} from './deliver.ts'
+import { isSettled, type Notices } from './notices.ts'
 import type { MailText } from './texts.ts'
 
 export interface AnnouncementDependencies extends DeliverDependencies {
+  notices: Pick<Notices, 'append' | 'write' | 'get' | 'ofIds'>
+  store: Pick<PortalStore, 'claim' | 'get'>
   /** PLEDGEVIEW_PORTAL_KEY. */
   portalKey: string
   sleep: Sleep
@@ -51,15 +61,16 @@ export const namePattern = /^[A-Za-z0-9-]{1,64}$/
 // The server is down: a person has to look.
 const failuresMax = 5
 const busyPauseMs = 1_000
+const dryPart = 1_000
+const textMs = 400 * 86_400_000
 
 /** Sends to each address that does not have the mail yet. Run it again to go on. */
 export async function announce(
   dependencies: AnnouncementDependencies,
   announcement: Announcement,
 ): Promise<AnnouncementReport> {
-  const { topic, now, monotonicMs, sleep, signal } = dependencies
+  const { now, monotonicMs, sleep, signal } = dependencies
   const { isDry, retriesDoubtful } = announcement
-  await topic.refresh()
   await holdText(dependencies, announcement)
   const report = { sent: 0, alreadySent: 0, refused: 0, left: 0, lastFailure: undefined, doubtful: [] }
   if (isDry) return dryReport(dependencies, announcement, report)
@@ -81,7 +92,7 @@ export async function announce(
       if ('reason' in outcome) failures++
       if (outcome.kind === 'sent') failures = 0
       if (outcome.kind === 'busy') busy.push(address)
-      else add(counted, outcome, address, await topic.get(notice.notice_id))
+      else add(counted, outcome, address)
     }
     const isOver = monotonicMs() > deadline || signal.aborted || failures >= failuresMax
     if (isOver) counted.doubtful.push(...busy)
@@ -95,14 +106,13 @@ function add(
   report: AnnouncementReport,
   outcome: Exclude<Delivery, { kind: 'busy' }>,
   address: string,
-  state: { data: NoticeState } | undefined,
 ): void {
   switch (outcome.kind) {
     case 'sent':
       report.sent++
       return
     case 'settled':
-      if (state?.data.status === 'GIVEN_UP') report.refused++
+      if (outcome.status === 'GIVEN_UP') report.refused++
       else report.alreadySent++
       return
     case 'refused':
@@ -122,43 +132,53 @@ function add(
 }
 
 async function dryReport(
-  { topic, portalKey, now }: AnnouncementDependencies,
+  { notices, store, portalKey, now }: AnnouncementDependencies,
   announcement: Announcement,
   report: AnnouncementReport,
 ): Promise<AnnouncementReport> {
-  for (const address of announcement.addresses) {
-    const { notice_id } = noticeOf(portalKey, announcement, address, now())
-    const states = (await topic.group(notice_id)).map(({ state }) => state.data)
-    const settled = states.find(isSettled)
-    if (settled) add(report, { kind: 'settled' }, address, { data: settled })
-    else if (states.length > 0 && !announcement.retriesDoubtful) report.doubtful.push(address)
-    else report.left++
+  const { addresses, retriesDoubtful } = announcement
+  for (let from = 0; from < addresses.length; from += dryPart) {
+    const part = addresses.slice(from, from + dryPart)
+    const ids = part.map(address => noticeOf(portalKey, announcement, address, now()).notice_id)
+    const settled = new Map(
+      (await notices.ofIds(ids)).filter(isSettled).map(one => [one.notice_id, one.status]),
+    )
+    for (const [index, address] of part.entries()) {
+      const id = ids[index] ?? ''
+      const held = settled.get(id) ?? (await store.get(claimName(id)))
+      if (held === 'SENT' || held === 'GIVEN_UP') add(report, { kind: 'settled', status: held }, address)
+      else if (held !== undefined && !retriesDoubtful) report.doubtful.push(address)
+      else report.left++
+    }
   }
   return report
 }
 
 /** Notes what the name stands for. Throws `OtherAnnouncement` if it stands for something else. */
 async function holdText(
-  { topic, now }: AnnouncementDependencies,
+  { notices, store, now }: AnnouncementDependencies,
   { name, subject, text, isDry }: Announcement,
 ): Promise<void> {
   const id = `announcement.${name}`
   const digest = createHash('sha256')
     .update(JSON.stringify([subject, text]))
     .digest('hex')
-  const present = await topic.get(id)
-  if (present && present.data.subject !== digest) {
+  const present = (await notices.get(id))?.subject ?? (await store.get(id))
+  // Of two that begin at once, one takes the name.
+  const isTaken = present === undefined && !isDry && !(await store.claim(id, digest, textMs))
+  const taken = isTaken ? await store.get(id) : present
+  if (taken !== undefined && taken !== digest) {
     throw new OtherAnnouncement(
       `--id ${name} was used for another subject or text: take another id, or the same subject and text`,
     )
   }
-  if (present || isDry) return
+  if (taken !== undefined || isDry) return
   const at = now()
-  const head: Notice = {
+  const head: Sendable = {
     ...{ notice_id: id, rule: 'ANNOUNCEMENT', account_id: null, attempts: 0, created_at: at },
     ...{ ...blank, subject: digest },
   }
-  await topic.write([changeOf(head, { status: 'SENT', sent_at: at })])
+  await notices.append([changeOf(head, { status: 'SENT', sent_at: at })])
 }
 
 function noticeOf(
@@ -166,7 +186,7 @@ function noticeOf(
   { name, subject, text }: Announcement,
   address: string,
   at: number,
-): Notice {
+): Sendable {
   const hash = createHmac('sha256', portalKey).update(`announcement to ${address}`).digest('hex')
   return {
     notice_id: `announcement.${name}.${hash.slice(0, 32)}`,

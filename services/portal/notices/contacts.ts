@@ -4,7 +4,6 @@ import { nameDatabases } from '../../shared/tables/migrate.ts'
 import type { Databases, Tables } from '../../shared/tables/port.ts'
 import { readSql } from '../../shared/tables/read-sql.ts'
 import { checkEmail } from '../accounts/email.ts'
-import type { ContactOf, KeyContact } from './current-contact.ts'
 
 export interface Contacts {
   /** In their normal form, each once. */
@@ -29,10 +28,9 @@ export function versionOf(name: string): ApiVersion | undefined {
 export async function contactsOfKeys(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
-  contactOf: ContactOf,
   version?: ApiVersion,
 ): Promise<Contacts> {
-  const rows = await tables.rows<KeyContact>(
+  const rows = await tables.rows<{ contact_email: string }>(
     {
       query: nameDatabases(contactsSql, databases),
       query_params: {
@@ -44,9 +42,7 @@ export async function contactsOfKeys(
     { signal: AbortSignal.timeout(readMsMax) },
   )
   requireBounded(rows.length)
-  const entries: string[] = []
-  for (const row of rows) entries.push(await contactOf(row))
-  return contactsOf(entries)
+  return contactsOf(rows.map(({ contact_email }) => contact_email))
 }
 
 /** The contacts of a file: an address a line, empty lines and lines that begin with `#` left out. Throws for any other line. */

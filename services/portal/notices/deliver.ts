@@ -4,16 +4,15 @@
  * How it fails: if the server refuses the mail, the claim is taken back, and the mail may be sent later. If it is not known whether the
  * server has it (it does not answer, or this process is killed), the claim stays, and the mail is in doubt.
  */
-import type { NoticeState } from '../../../contracts/events/portal-event.ts'
-import type { StateTopic } from '../../shared/event-log/state-topic.ts'
 import { messageOf } from '../../shared/message-of.ts'
 import { retry } from '../../shared/retry.ts'
 import { MailError } from '../mail/mail-error.ts'
 import type { Mailer } from '../ports.ts'
-import type { ClaimNotice } from './claims.ts'
+import type { ClaimNotice, Settled } from './claims.ts'
+import type { Notice, Notices } from './notices.ts'
 
 export interface DeliverDependencies {
-  topic: StateTopic<'notices'>
+  notices: Pick<Notices, 'append' | 'write'>
   claim: ClaimNotice
   mailer: Pick<Mailer, 'send'>
   /** Unix milliseconds. */
@@ -24,7 +23,7 @@ export interface DeliverDependencies {
 export type Delivery =
   | { kind: 'sent' }
   /** It was sent or given up before. */
-  | { kind: 'settled' }
+  | { kind: 'settled'; status: Settled }
   /** Another process is sending it. */
   | { kind: 'busy' }
   /** It may have been sent before; with a reason: just now, but the server did not answer. */
@@ -34,11 +33,8 @@ export type Delivery =
   /** It was not sent. It can be tried again. */
   | { kind: 'failed'; reason: string }
 
-/** The mail to send. `recipient`, `subject` and `text` go to the mail server, and are not in the topic afterwards. */
-export type Notice = Pick<
-  NoticeState,
-  'notice_id' | 'rule' | 'account_id' | 'recipient' | 'subject' | 'text' | 'attempts' | 'created_at'
->
+/** The mail to send. `recipient`, `subject` and `text` go to the mail server, and are not in the ledger afterwards. */
+export type Sendable = Omit<Notice, 'status' | 'sent_at' | 'changed_at'>
 
 // A claim is far from old when its mail begins, so no other process takes the mail for doubtful.
 const startMsMax = 30_000
@@ -46,23 +42,27 @@ const startMsMax = 30_000
 const markPolicy = { attemptsMax: 4, pauseMsMin: 200, pauseMsMax: 2_000, isRetryable: () => true }
 
 /**
- * `isKept`: the notice itself is in the topic, so its failed attempts are counted there. `takesDoubtful`: send it although it may
+ * `isKept`: the notice itself is in the ledger, so its failed attempts are counted there. `takesDoubtful`: send it although it may
  * have been sent before.
  */
 export async function deliver(
   dependencies: DeliverDependencies,
-  notice: Notice,
+  notice: Sendable,
   { isKept = false, takesDoubtful = false } = {},
 ): Promise<Delivery> {
-  const { topic, claim, mailer, now, monotonicMs } = dependencies
+  const { notices, claim, mailer, now, monotonicMs } = dependencies
   const startedAt = monotonicMs()
   const claimed = await claim(notice, { takesDoubtful })
   if (claimed.kind !== 'mine') return claimed
   const attempts = notice.attempts + 1
-  const write = (change: Partial<NoticeState>) =>
-    topic.write([changeOf(notice, { ...change, changed_at: now() })])
+  // The ledger has it before the claim is released. Otherwise the next round would not know that it has to wait.
+  const countAttempt = () => notices.write([changeOf(notice, { attempts, changed_at: now() })])
+  const settle = async (status: Settled, change: Partial<Notice>) => {
+    await notices.append([changeOf(notice, { ...blank, ...change, status, changed_at: now() })])
+    await claimed.settle(status)
+  }
   // Counted before it is sent, so that a process that is killed each time does not send it for ever.
-  if (isKept && claimed.doubtful) await write({ attempts })
+  if (isKept && claimed.doubtful) await countAttempt()
   if (monotonicMs() - startedAt > startMsMax) {
     await claimed.release()
     return { kind: 'failed', reason: 'the event log took too long' }
@@ -77,30 +77,27 @@ export async function deliver(
   } catch (error) {
     if (error instanceof MailError && error.isInDoubt) return { kind: 'doubtful', reason: error.message }
     if (error instanceof MailError && error.isRefusedAddress) {
-      await write({ ...blank, status: 'GIVEN_UP', attempts })
+      await settle('GIVEN_UP', { attempts })
       return { kind: 'refused' }
     }
-    if (isKept) await write({ attempts })
+    if (isKept) await countAttempt()
     await claimed.release()
     return { kind: 'failed', reason: messageOf(error) }
   }
-  // The claim stays for a while: another process may have read the notice before it was marked (tidy.ts).
-  await retry(() => write({ ...blank, status: 'SENT', sent_at: now() }), markPolicy)
+  await retry(() => settle('SENT', { sent_at: now() }), markPolicy)
   return { kind: 'sent' }
 }
 
-/** The record of a notice with what has changed. */
-export function changeOf(notice: Notice, change: Partial<NoticeState>) {
+/** The notice with what has changed. */
+export function changeOf(notice: Sendable, change: Partial<Notice>): Notice {
   const { notice_id, rule, account_id, recipient, subject, text, attempts, created_at } = notice
-  const data: NoticeState = {
+  return {
     ...{ notice_id, rule, account_id, recipient, subject, text, attempts, created_at },
     status: 'WAITING',
     sent_at: null,
     changed_at: created_at,
     ...change,
-    sender: null,
   }
-  return { key: notice_id, state: { type: 'notice' as const, data } }
 }
 
 /** What a notice keeps of its mail once it is done. */

@@ -1,5 +1,5 @@
 /**
- * Sends the mails that wait in the topic `notices`, looks for runaway traffic, and tidies the topic. Every portal runs one.
+ * Sends the mails that wait, looks for runaway traffic, and tidies the notices. Every portal runs one.
  *
  * - A mail is sent by one portal: see claims.ts. If the server refuses it, it is tried again after a pause that doubles, `attemptsMax`
  *   times.
@@ -9,20 +9,21 @@
  * A round does at most `mailsMax` mails. How it fails: a round that fails is reported, and the next one tries again.
  */
 import type { Logger } from 'pino'
-import type { NoticeState } from '../../../contracts/events/portal-event.ts'
 import { messageOf } from '../../shared/message-of.ts'
 import { backoffMs } from '../../shared/retry.ts'
 import { sleep as realSleep, type Sleep } from '../../shared/sleep.ts'
 import type { Mailer } from '../ports.ts'
-import { createClaims } from './claims.ts'
+import type { PortalStore } from '../store/port.ts'
+import { type ClaimsDependencies, createClaims } from './claims.ts'
 import { blank, changeOf, deliver } from './deliver.ts'
+import type { Notice, Notices } from './notices.ts'
 import { checkRunaways, type RunawayDependencies } from './runaway.ts'
-import { type TidyDependencies, tidyNotices } from './tidy.ts'
+import { type TidyDependencies, tidyNotices, waitMsMax } from './tidy.ts'
 
-export interface NoticeSenderDependencies extends RunawayDependencies, TidyDependencies {
+export interface NoticeSenderDependencies extends RunawayDependencies, TidyDependencies, ClaimsDependencies {
+  notices: Notices
+  store: Pick<PortalStore, 'claim' | 'get' | 'put' | 'remove' | 'count'>
   mailer: Pick<Mailer, 'send'>
-  /** Names this run of this process. */
-  sender: string
   now: () => number
   monotonicMs: () => number
   random: () => number
@@ -45,18 +46,19 @@ export interface NoticeSender {
 const pollMs = 10_000
 const lookMs = 300_000
 const mailsMax = 50
+const waitingMax = 5_000
 const attemptsMax = 8
 const doubtfulAttemptsMax = 2
 const pauses = { pauseMsMin: 60_000, pauseMsMax: 3_600_000 }
 
 export function createNoticeSender(dependencies: NoticeSenderDependencies): NoticeSender {
-  const { topic, store, now, logger, sleep = realSleep } = dependencies
-  const claim = createClaims({ ...dependencies, sleep })
+  const { notices, store, now, logger, sleep = realSleep } = dependencies
+  const claim = createClaims(dependencies)
   const stopping = new AbortController()
   let pause = new AbortController()
   let running: Promise<void> = Promise.resolve()
 
-  async function send(notice: NoticeState): Promise<boolean> {
+  async function send(notice: Notice): Promise<boolean> {
     const { notice_id, rule, attempts } = notice
     const isAboutKey = rule === 'KEY_CREATED' || rule === 'KEY_REVOKED'
     const takesDoubtful = isAboutKey && attempts < doubtfulAttemptsMax
@@ -69,7 +71,7 @@ export function createNoticeSender(dependencies: NoticeSenderDependencies): Noti
     }
     // In doubt and not sent again, or tried often enough. Its address must not stay.
     if (outcome.kind === 'given up' || (outcome.kind === 'doubtful' && !takesDoubtful)) {
-      await topic.write([changeOf(notice, { ...blank, status: 'GIVEN_UP', changed_at: now() })])
+      await notices.append([changeOf(notice, { ...blank, status: 'GIVEN_UP', changed_at: now() })])
     }
     if (outcome.kind === 'failed') {
       logger.warn({ notice_id, rule, reason: outcome.reason }, 'a notice could not be sent')
@@ -78,9 +80,10 @@ export function createNoticeSender(dependencies: NoticeSenderDependencies): Noti
   }
 
   async function sendDue(): Promise<number> {
-    const waiting = (await topic.all()).map(({ state }) => state.data).filter(data => isDue(data, now()))
+    const waiting = await notices.waiting(now() - waitMsMax, waitingMax)
+    const due = waiting.filter(notice => isDue(notice, now()))
     let sent = 0
-    for (const notice of waiting.slice(0, mailsMax)) {
+    for (const notice of due.slice(0, mailsMax)) {
       if (stopping.signal.aborted) break
       if (await send(notice)) sent++
     }
@@ -123,7 +126,6 @@ export function createNoticeSender(dependencies: NoticeSenderDependencies): Noti
   }
 }
 
-function isDue({ status, sender, attempts, changed_at }: NoticeState, now: number): boolean {
-  if (status !== 'WAITING' || sender !== null) return false
+function isDue({ attempts, changed_at }: Notice, now: number): boolean {
   return attempts === 0 || now >= changed_at + backoffMs(attempts, pauses)
 }

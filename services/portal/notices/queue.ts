@@ -1,19 +1,18 @@
 /**
- * Notes the mails of a rule in the topic `notices`, for the sender (notice-sender.ts). A mail is kept there with its address until it is
- * sent or given up.
+ * Notes the mails of a rule for the sender (notice-sender.ts). A mail is kept with its address until it is sent or given up.
  */
 import { createHmac } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { NoticeRule } from '../../../contracts/events/portal-event.ts'
-import type { StateTopic } from '../../shared/event-log/state-topic.ts'
 import { checkEmail } from '../accounts/email.ts'
 import type { KeyNotices } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'
 import { changeOf } from './deliver.ts'
+import type { Notice, Notices } from './notices.ts'
 import { keyCreatedText, keyRevokedText, type MailText } from './texts.ts'
 
 export interface QueueDependencies {
-  topic: StateTopic<'notices'>
+  notices: Pick<Notices, 'get' | 'write'>
   store: Pick<PortalStore, 'count'>
   /** PLEDGEVIEW_PORTAL_KEY. */
   portalKey: string
@@ -34,26 +33,37 @@ export const perAddressPerDayMax = 40
 
 const dayMs = 86_400_000
 
-/** Notes a mail, unless a notice with its id was noted before. Resolves with whether it was noted. */
-export async function queueNotice(
-  { topic, store, portalKey, now, logger }: QueueDependencies,
+/** Notes mails, unless a notice with the id was noted before. Resolves with the number of those that were noted. */
+export async function queueNotices(
+  dependencies: QueueDependencies,
+  wanted: readonly NewNotice[],
+): Promise<number> {
+  const noted: Notice[] = []
+  for (const one of wanted) {
+    const notice = await noteOf(dependencies, one)
+    if (notice) noted.push(notice)
+  }
+  if (noted.length > 0) await dependencies.notices.write(noted)
+  return noted.length
+}
+
+async function noteOf(
+  { notices, store, portalKey, now, logger }: QueueDependencies,
   notice: NewNotice,
-): Promise<boolean> {
+): Promise<Notice | undefined> {
   const { notice_id, rule } = notice
-  await topic.refresh()
-  if (await topic.get(notice_id)) return false
+  if (await notices.get(notice_id)) return undefined
   const checked = checkEmail(notice.recipient)
   if ('reason' in checked) {
     logger.warn({ notice_id, rule }, 'a notice has no address that a mail could be sent to')
-    return false
+    return undefined
   }
   const address = createHmac('sha256', portalKey).update(`notices to ${checked.email}`).digest('hex')
   if ((await store.count(`notices:${address}`, dayMs)) > perAddressPerDayMax) {
     logger.warn({ notice_id, rule }, 'a notice was dropped: its address had its mails of the day')
-    return false
+    return undefined
   }
-  await topic.write([changeOf({ ...notice, recipient: checked.email, attempts: 0, created_at: now() }, {})])
-  return true
+  return changeOf({ ...notice, recipient: checked.email, attempts: 0, created_at: now() }, {})
 }
 
 /** Mails about keys, to the account's address and to the contact of the integration. One mail if both are the same. */
@@ -70,18 +80,10 @@ export function createKeyNotices(
     mail: MailText,
   ): Promise<void> {
     const notice = { ...mail, rule, account_id }
-    await queueNotice(dependencies, {
-      ...notice,
-      notice_id: `${keyPrefix}.${rule}.account`,
-      recipient: email,
-    })
-    if (contact.trim().toLowerCase() !== email.toLowerCase()) {
-      await queueNotice(dependencies, {
-        ...notice,
-        notice_id: `${keyPrefix}.${rule}.contact`,
-        recipient: contact,
-      })
-    }
+    const toAccount = { ...notice, notice_id: `${keyPrefix}.${rule}.account`, recipient: email }
+    const toContact = { ...notice, notice_id: `${keyPrefix}.${rule}.contact`, recipient: contact }
+    const isSame = contact.trim().toLowerCase() === email.toLowerCase()
+    await queueNotices(dependencies, isSame ? [toAccount] : [toAccount, toContact])
     wake()
   }
 

@@ -1,19 +1,18 @@
 /** Finds keys whose program runs away, and notes a mail to the contact of each, at most one a day. */
 
 import { keyPrefix, keyPrefixLength } from '../../shared/api-keys/credentials.ts'
-import type { StateTopic } from '../../shared/event-log/state-topic.ts'
 import { nameDatabases } from '../../shared/tables/migrate.ts'
 import type { Databases, Tables } from '../../shared/tables/port.ts'
 import { readSql } from '../../shared/tables/read-sql.ts'
-import type { ContactOf, KeyContact } from './current-contact.ts'
-import { type QueueDependencies, queueNotice } from './queue.ts'
+import type { Notices } from './notices.ts'
+import { type QueueDependencies, queueNotices } from './queue.ts'
 import { runawayText } from './texts.ts'
 
 export interface RunawayDependencies extends QueueDependencies {
   tables: Pick<Tables, 'rows'>
   databases: Databases
   portalUrl: string
-  contactOf: ContactOf
+  notices: Pick<Notices, 'get' | 'write' | 'endingWith'>
 }
 
 const runawaySql = readSql('runaway', import.meta.url)
@@ -22,36 +21,39 @@ const minuteMs = 60_000
 const settledMs = minuteMs
 const refusedMinutesMin = 8
 const rowsMax = 100
-const doneMax = 10_000
+// They travel in one parameter (tables/parameter-parts.ts). More would only be found again, and not be sent again.
+const doneMax = 2_000
 const readMsMax = 12_000
 
-export interface RunawayRow extends KeyContact {
+export interface RunawayRow {
   key: string
   name: string
+  /** The address that the integration has now. A key itself keeps the one of the day it was made. */
+  contact_email: string
   requests: number
   refused: number
 }
 
 /** Notes the mails of one look at the table; resolves with their number. */
 export async function checkRunaways(dependencies: RunawayDependencies): Promise<number> {
-  const { topic, portalUrl, now, contactOf } = dependencies
+  const { notices, portalUrl, now } = dependencies
   const at = now()
   const day = new Date(at).toISOString().slice(0, 10)
   const until = Math.floor((at - settledMs) / minuteMs) * minuteMs
-  const rows = await findRunaways(dependencies, { until, done: await notedOn(topic, day) })
-  let noted = 0
-  for (const row of rows) {
-    const prefix = keyPrefix(row.key)
-    const isNoted = await queueNotice(dependencies, {
-      ...runawayText({ ...row, keyPrefix: prefix, portalUrl }),
-      notice_id: noticeId(prefix, day),
-      rule: 'RUNAWAY_TRAFFIC',
-      account_id: null,
-      recipient: await contactOf(row),
-    })
-    if (isNoted) noted++
-  }
-  return noted
+  const rows = await findRunaways(dependencies, { until, done: await notedOn(notices, day) })
+  return queueNotices(
+    dependencies,
+    rows.map(row => {
+      const prefix = keyPrefix(row.key)
+      return {
+        ...runawayText({ ...row, keyPrefix: prefix, portalUrl }),
+        notice_id: noticeId(prefix, day),
+        rule: 'RUNAWAY_TRAFFIC',
+        account_id: null,
+        recipient: row.contact_email,
+      }
+    }),
+  )
 }
 
 /** The keys whose programs run away, of the 15 minutes before `until` (Unix ms), without those with these prefixes. */
@@ -70,13 +72,9 @@ export function findRunaways(
 }
 
 /** The prefixes of the keys that have their notice of the day. */
-async function notedOn(topic: StateTopic<'notices'>, day: string): Promise<string[]> {
-  const ids = (await topic.all()).map(({ state }) => state.data.notice_id)
+async function notedOn(notices: Pick<Notices, 'endingWith'>, day: string): Promise<string[]> {
   const suffix = noticeId('', day)
-  return ids
-    .filter(id => id.endsWith(suffix))
-    .map(id => id.slice(0, -suffix.length))
-    .slice(0, doneMax)
+  return (await notices.endingWith(suffix, doneMax)).map(id => id.slice(0, -suffix.length))
 }
 
 function noticeId(prefix: string, day: string): string {

@@ -2,10 +2,10 @@
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { messageOf } from '../../shared/message-of.ts'
+import { within } from '../../shared/within.ts'
 import type { Cookies } from '../http/cookies.ts'
 import { PageError } from '../http/page-error.ts'
 import { requireAccount } from '../http/session-hook.ts'
-import { within } from '../http/within.ts'
 import type { Accounts } from '../ports.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 

@@ -1,7 +1,7 @@
 /**
- * The port `PortalStore`: what the portal keeps for a limited time (sessions, sign-ins under way, counters of its limits).
+ * The port `PortalStore`: what the portal keeps for a limited time (sessions, sign-ins under way, claims, counters of its limits).
  *
- * Every value has a time to live. `take`, `replace` and `count` are atomic, also between several portals. If the store is
+ * Every value has a time to live. `claim`, `take`, `replace` and `count` are atomic, also between several portals. If the store is
  * away, every call throws within a bounded time.
  */
 import type { Check } from '../../shared/ops/checks.ts'
@@ -11,6 +11,8 @@ export interface PortalStore {
   get(key: string): Promise<string | undefined>
   /** Keeps the value for this time, ms. It takes the place of an earlier one. */
   put(key: string, value: string, ttlMs: number): Promise<void>
+  /** As `put`, but only if there is no value. Resolves with whether it was put: of several callers at once, one puts its value. */
+  claim(key: string, value: string, ttlMs: number): Promise<boolean>
   /** As `put`, but only if there is a value: what was removed meanwhile does not come back. Resolves with whether there was. */
   replace(key: string, value: string, ttlMs: number): Promise<boolean>
   /** Removes the value and resolves with it. Of several callers at once, one gets it. */

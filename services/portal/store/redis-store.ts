@@ -2,12 +2,27 @@
  * The portal's store in Redis, for several portals. Every call is one round trip and one atomic step. It fails within its
  * deadline, and is never sent twice.
  */
-import type { RedisConnection } from '../../shared/redis/connection.ts'
+import type { Logger } from 'pino'
+import type { Config } from '../../shared/config.ts'
+import { createRedisConnection, type RedisConnection } from '../../shared/redis/connection.ts'
 import type { PortalStore } from './port.ts'
 
 export interface RedisStoreDependencies {
   connection: RedisConnection
   keyPrefix: string
+}
+
+const redisMsMax = 1_000
+
+/** The store of the portals and of `pledgeview notify`. */
+export function portalStore(
+  { PLEDGEVIEW_REDIS_PREFIX: keyPrefix }: Pick<Config, 'PLEDGEVIEW_REDIS_PREFIX'>,
+  url: string,
+  logger: Logger,
+): PortalStore {
+  const time = { now: () => performance.now(), random: Math.random, logger }
+  const connection = createRedisConnection({ url, name: 'pledgeview-portal', deadlineMs: redisMsMax }, time)
+  return createRedisStore({ connection, keyPrefix })
 }
 
 /** The store in this Redis. Closes the connection when it is closed. */
@@ -22,6 +37,10 @@ export function createRedisStore({ connection, keyPrefix }: RedisStoreDependenci
     },
     async put(key, value, ttlMs) {
       await connection.run(redis => redis.set(nameOf(key), value, 'PX', whole(ttlMs)))
+    },
+    async claim(key, value, ttlMs) {
+      const answer = await connection.run(redis => redis.set(nameOf(key), value, 'PX', whole(ttlMs), 'NX'))
+      return answer === 'OK'
     },
     async replace(key, value, ttlMs) {
       const answer = await connection.run(redis => redis.set(nameOf(key), value, 'PX', whole(ttlMs), 'XX'))

@@ -28,6 +28,10 @@ export function openSqliteStore({ path, now }: SqliteStoreOptions): PortalStore 
   const statements = {
     get: database.prepare('SELECT value FROM entries WHERE name = ? AND expires_at > ?'),
     put: database.prepare('INSERT OR REPLACE INTO entries (name, value, expires_at) VALUES (?, ?, ?)'),
+    claim: database.prepare(
+      `INSERT INTO entries (name, value, expires_at) VALUES (:name, :value, :end)
+       ON CONFLICT (name) DO UPDATE SET value = :value, expires_at = :end WHERE expires_at <= :now RETURNING 1`,
+    ),
     replace: database.prepare(
       'UPDATE entries SET value = ?, expires_at = ? WHERE name = ? AND expires_at > ? RETURNING 1',
     ),
@@ -59,6 +63,10 @@ export function openSqliteStore({ path, now }: SqliteStoreOptions): PortalStore 
     },
     async put(key, value, ttlMs) {
       statements.put.run(key, value, now() + ttlMs)
+    },
+    async claim(key, value, ttlMs) {
+      const parameters = { name: key, value, end: now() + ttlMs, now: now() }
+      return statements.claim.get(parameters) !== undefined
     },
     async replace(key, value, ttlMs) {
       return statements.replace.get(value, now() + ttlMs, key, now()) !== undefined

@@ -1,15 +1,10 @@
-/**
- * The response cache port: finished responses as bytes, until they expire.
- *
- * Promises that every implementation keeps (test/integration/query/cache/response-cache.conformance.ts):
- * - An entry is never returned at or after its `expiresAt`, except to callers that waited for that same load.
- * - While a load of a key runs, all other callers of that key in this process wait for it and do not load.
- * - A failed load is not kept: each waiting caller gets the error, and the next caller loads again.
- * - The memory in the process is bounded in bytes. An entry that does not fit is returned but not kept.
- */
+/** The responses that are cached: finished bodies as bytes, with what their headers need. */
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import type { Cache, CacheKind, Lifetime } from './cache.ts'
 
 /** One finished response. Times are Unix milliseconds. */
-export interface CacheEntry {
+export interface CacheEntry extends Lifetime {
   /** The body as it is sent. */
   body: Buffer
   /** The weak entity tag, with quotes and `W/`. */
@@ -20,13 +15,40 @@ export interface CacheEntry {
   snapshotId: string | null
   /** The `Link` header; null if there is none. */
   link: string | null
-  createdAt: number
-  expiresAt: number
 }
 
-export interface ResponseCache {
-  /** Returns the entry of the key, from the cache or from `load`. Rejects with the error of `load`. */
-  get(key: string, load: () => Promise<CacheEntry>): Promise<CacheEntry>
-  /** Returns the entry or its running load, if this process has one. */
-  find(key: string): CacheEntry | Promise<CacheEntry> | undefined
+export type ResponseCache = Cache<CacheEntry>
+
+// The size of an entry besides its texts and its body.
+const entryOverheadBytes = 256
+
+const headerSchema = z.object({
+  etag: z.string(),
+  asOf: z.string().nullable(),
+  snapshotId: z.string().nullable(),
+  link: z.string().nullable(),
+})
+
+export const responses: CacheKind<CacheEntry> = {
+  prefix: 'response:3:',
+  bytesOf: ({ body, etag, asOf, snapshotId, link }) =>
+    body.length +
+    2 * (etag.length + (asOf?.length ?? 0) + (snapshotId?.length ?? 0) + (link?.length ?? 0)) +
+    entryOverheadBytes,
+  encode: async ({ body, etag, asOf, snapshotId, link }) => ({
+    header: { etag, asOf, snapshotId, link },
+    body,
+  }),
+  decode: async (header, body, lifetime) => ({ body, ...headerSchema.parse(header), ...lifetime }),
+}
+
+/** The finished response with this body, as bytes with their tag. */
+export function entryOf(body: object, rest: Omit<CacheEntry, 'body' | 'etag'>): CacheEntry {
+  const bytes = Buffer.from(JSON.stringify(body))
+  return { body: bytes, etag: weakTagOf(bytes), ...rest }
+}
+
+/** The entity tag of a body. Weak, because a proxy may send the same body in another encoding. */
+export function weakTagOf(bytes: Buffer): string {
+  return `W/"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
 }

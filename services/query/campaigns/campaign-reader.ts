@@ -8,8 +8,8 @@ import { basePath } from '../../../contracts/api/conventions.ts'
 import { formatListQuery, type ListParameters } from '../../../contracts/api/parameters.ts'
 import { projectDetailBodySchema, projectListBodySchema } from '../../../contracts/api/schemas.ts'
 import type { Databases, Statement, Tables } from '../../shared/tables/port.ts'
-import { entryOf } from '../cache/entry-of.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
+import { entryOf } from '../cache/response-cache.ts'
 import type { CampaignLists } from '../lists/campaign-lists.ts'
 import type { ListFollower } from '../lists/list-follower.ts'
 import type { QueryAppOptions } from '../options.ts'
@@ -31,7 +31,7 @@ export interface CampaignReaderDependencies {
   tables: Pick<Tables, 'rows'>
   databases: Databases
   lists: CampaignLists
-  rows: CampaignRows
+  rows: Pick<CampaignRows, 'read'>
   /** Which campaign has a slug, as far as that is known. */
   slugs: Pick<ListFollower, 'idOfSlug'>
   options: Pick<QueryAppOptions, 'detailCacheMs' | 'statementMsMax'>

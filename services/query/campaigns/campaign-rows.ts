@@ -1,21 +1,22 @@
 /**
  * Reads the rows of a page by id.
  *
- * With a list index, a row is cached until the index shows that its campaign changed. Rows that several requests miss
+ * With a list index, a row is cached until the index shows that its campaign changed, or for `keptMsMax`. Rows that several requests miss
  * are read in one statement. So pages of thousands of different lists do not cause as many statements.
  */
 import { LRUCache } from 'lru-cache'
 import type { Databases, Tables } from '../../shared/tables/port.ts'
 import { yieldToEventLoop } from '../../shared/yield-to-event-loop.ts'
-import type { OnLookup } from '../cache/counted-cache.ts'
+import type { OnLookup } from '../cache/cache.ts'
 import { createFairYield } from '../fair-yield.ts'
+import { type Keeper, keptMsMax } from '../forgetting.ts'
 import type { FollowedIndex, ListFollower } from '../lists/list-follower.ts'
 import { presentTimestamp } from '../views/present.ts'
 import type { CampaignPageRow, ProjectRow } from '../views/rows.ts'
 import { projectRowOf } from '../views/shown-fields.ts'
 import { projectsStatement } from '../views/statements.ts'
 
-export interface CampaignRows {
+export interface CampaignRows extends Keeper {
   /**
    * The rows of these campaigns in the order of the ids, each with every change up to `asOf` (ISO 8601). A campaign
    * that is no longer public is left out.
@@ -48,11 +49,18 @@ const yieldAfterMs = 5
  */
 export function createCachedCampaignRows(dependencies: CampaignRowsDependencies): CampaignRows {
   const { tables, databases, statementMsMax, follower, bytesMax, onLookup, now } = dependencies
-  const kept = new LRUCache<string, KeptRow>({ maxSize: bytesMax, sizeCalculation: ({ bytes }) => bytes })
+  const noRows = () =>
+    new LRUCache<string, KeptRow>({
+      ...{ maxSize: bytesMax, sizeCalculation: ({ bytes }: KeptRow) => bytes },
+      ...{ ttl: keptMsMax, ttlResolution: 0, perf: { now } },
+    })
+  let kept = noRows()
   const fairYield = createFairYield({ msMax: yieldAfterMs, now })
   const loadBatched = inBatches(async ids => {
+    // Rows of a statement that began before a purge are kept where nobody reads them any more.
+    const keptNow = kept
     const rows = await load(ids)
-    for (const row of rows.values()) kept.set(row.campaign_id, keptRow(row))
+    for (const row of rows.values()) keptNow.set(row.campaign_id, keptRow(row))
     return rows
   })
 
@@ -95,6 +103,12 @@ export function createCachedCampaignRows(dependencies: CampaignRowsDependencies)
       await fairYield()
       return inOrder(ids, rows)
     },
+
+    forgetOld: () => kept.purgeStale(),
+
+    forgetAll() {
+      kept = noRows()
+    },
   }
 }
 
@@ -118,6 +132,8 @@ function inOrder(ids: readonly string[], rows: RowsById): ProjectRow[] {
   return ids.flatMap(id => rows.get(id) ?? [])
 }
 
+const noop = () => undefined
+
 type RowsById = ReadonlyMap<string, ProjectRow>
 
 /**
@@ -132,7 +148,8 @@ function inBatches(
   function startBatch() {
     const ids = new Set<string>()
     const batch = { ids, chars: 0, loading: loadAfter(last, ids) }
-    last = batch.loading.catch(() => undefined)
+    // Without the rows, so that the last batch does not stay in memory until the next one.
+    last = batch.loading.then(noop, noop)
     return batch
   }
 

@@ -3,8 +3,9 @@
  *
  * Every request is counted exactly once. If its credentials are valid, it counts against the bucket of its key,
  * whatever its response is. Otherwise it counts against the bucket of its address. Credentials are checked first, so a
- * flood of requests with bad credentials never blocks a good request from the same address. A preflight is not counted,
- * because it carries no credentials and runs nothing.
+ * flood of requests with bad credentials never blocks a good request from the same address. A preflight has no
+ * credentials, so it counts against a bucket of its address that only preflights have: otherwise such a flood would block
+ * the preflights of good requests.
  */
 import { addressBucket } from '../../shared/address-bucket.ts'
 import { type Credentials, keyPrefix } from '../../shared/api-keys/credentials.ts'
@@ -49,10 +50,10 @@ export interface Admissions {
    * and nothing is counted.
    */
   admitNow(apiKey: ApiKey): Admission | undefined
-  /** Returns the state of the requester's bucket without counting the request. Fails like `admit`. */
-  peek(requester: Requester): MaybePromise<Admission>
-  /** Counts something that is not a readable request, against the bucket of its address. */
+  /** Counts something that is not a readable request, against the bucket of its address. Fails like `admit`. */
   admitAddress(address: string | undefined): MaybePromise<Admission>
+  /** Counts a preflight, against the bucket of its address for preflights. Fails like `admit`. */
+  admitPreflight(address: string | undefined): MaybePromise<Admission>
   /** The result to use if no limiter could be asked: no requests remain, and the limit resets at the next second. */
   unknown(): Admission
 }
@@ -72,13 +73,10 @@ export function createAdmissions({ keyRing, limiters, pepper, now }: AdmissionDe
     return { apiKey: isValid ? known : undefined, namedKey: known, keyPrefix: known && prefix }
   }
 
-  function ask(verb: 'hit' | 'peek', { request, address }: Requester): MaybePromise<Admission> {
-    const { apiKey, namedKey, keyPrefix } = identify(request)
-    const limiter: RateLimiter = apiKey ? limiters.keys : limiters.addresses
+  function admitBucket(bucket: string): MaybePromise<Admission> {
+    const limiter = limiters.addresses
     const { windowMs } = limiter.settings
-    return use(limiter[verb](apiKey?.key ?? addressBucket(address)), decision => {
-      return { apiKey, namedKey, keyPrefix, decision, windowMs }
-    })
+    return use(limiter.hit(bucket), decision => ({ ...noKey, decision, windowMs }))
   }
 
   return {
@@ -96,13 +94,17 @@ export function createAdmissions({ keyRing, limiters, pepper, now }: AdmissionDe
       return { apiKey, namedKey: apiKey, keyPrefix: keyPrefix(apiKey.key), decision, windowMs }
     },
 
-    admit: requester => ask('hit', requester),
-    peek: requester => ask('peek', requester),
-    admitAddress(address) {
-      const limiter = limiters.addresses
+    admit({ request, address }) {
+      const { apiKey, namedKey, keyPrefix } = identify(request)
+      const limiter: RateLimiter = apiKey ? limiters.keys : limiters.addresses
       const { windowMs } = limiter.settings
-      return use(limiter.hit(addressBucket(address)), decision => ({ ...noKey, decision, windowMs }))
+      return use(limiter.hit(apiKey?.key ?? addressBucket(address)), decision => {
+        return { apiKey, namedKey, keyPrefix, decision, windowMs }
+      })
     },
+
+    admitAddress: address => admitBucket(addressBucket(address)),
+    admitPreflight: address => admitBucket(`preflights of ${addressBucket(address)}`),
 
     unknown() {
       const { limit, windowMs } = limiters.addresses.settings

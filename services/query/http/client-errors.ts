@@ -3,9 +3,10 @@
  * arrive in time, and CONNECT. These responses have the same shape and headers as every other error, and close the
  * connection.
  */
-import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ErrorCode, errorBody } from '../../../contracts/api/errors.ts'
+import type { Connections } from '../../shared/http/connections.ts'
 import type { Admission, Admissions } from './admission.ts'
 import { commonHeaders, type ResponseHeaders, rateLimitHeaders } from './headers.ts'
 import { isResource, type Refusal, refusal } from './refusals.ts'
@@ -13,6 +14,7 @@ import type { ClientErrorDone } from './request-log.ts'
 
 export interface ClientErrorDependencies {
   admissions: Pick<Admissions, 'admit' | 'admitAddress' | 'unknown'>
+  connections: Pick<Connections, 'latestResponse'>
   /** See `Publications`. */
   documentationUrl: () => string | undefined
   newRequestId: () => string
@@ -29,7 +31,7 @@ export interface ClientErrors {
    * Answers input that the HTTP parser refused, and requests that timed out. For Fastify's option `clientErrorHandler`.
    */
   handle(error: ParserError, socket: Connection): void
-  /** Answers CONNECT and `Expect` on this server. Also tracks its requests, so that `handle` can answer in order. */
+  /** Answers CONNECT on this server. */
   listen(server: Server): void
 }
 
@@ -41,12 +43,11 @@ const lingerMsMax = 1000
 
 /** Creates the handlers of client errors. Call `listen` with the server before it accepts connections. */
 export function createClientErrors(dependencies: ClientErrorDependencies): ClientErrors {
-  const latestResponses = new WeakMap<Duplex, ServerResponse>()
   const answered = new WeakSet<Duplex>()
 
   // Answers keep the order of the requests, so this one waits until the response in progress is finished.
   function inOrder(socket: Connection, answer: () => void): void {
-    const latest = latestResponses.get(socket)
+    const latest = dependencies.connections.latestResponse(socket)
     // If the body of an answered request breaks off, there is no further request to answer.
     const answerOrEnd = () => (latest?.req.complete === false ? socket.destroy() : answer())
     if (latest === undefined || latest.writableFinished) answerOrEnd()
@@ -66,25 +67,9 @@ export function createClientErrors(dependencies: ClientErrorDependencies): Clien
     },
 
     listen(server) {
-      server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-        latestResponses.set(request.socket, response)
-      })
-
       server.on('connect', (request: IncomingMessage, socket: Connection) => {
-        // Node has removed its own listeners from this socket. Without an error listener, an error would end the
-        // process.
-        socket.on('error', () => socket.destroy())
         inOrder(socket, () => answerConnection(socket, 'method_not_allowed', dependencies, request))
       })
-
-      // Ignore `Expect`: no body is wanted, so there is nothing to continue, and other expectations have no meaning
-      // here.
-      const answerAsRequest = (request: IncomingMessage, response: ServerResponse) => {
-        response.shouldKeepAlive = false
-        server.emit('request', request, response)
-      }
-      server.on('checkContinue', answerAsRequest)
-      server.on('checkExpectation', answerAsRequest)
     },
   }
 }

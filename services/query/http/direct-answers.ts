@@ -14,6 +14,7 @@ import { LRUCache } from 'lru-cache'
 import { readScope } from '../../../contracts/api/conventions.ts'
 import { parameterNames } from '../../../contracts/api/parameters.ts'
 import type { ResponseCache } from '../cache/response-cache.ts'
+import { type Keeper, keptMsMax } from '../forgetting.ts'
 import type { Admissions } from './admission.ts'
 import { sendEntry } from './answer.ts'
 import type { Publications } from './publications.ts'
@@ -31,7 +32,7 @@ export interface KnownTarget {
   isDeprecated: boolean
 }
 
-export interface DirectAnswers {
+export interface DirectAnswers extends Keeper {
   /** Answers the request if it can. Otherwise it returns false, and nothing has happened. */
   answer(request: IncomingMessage, response: ServerResponse): boolean
   /** The app has answered a GET of this target from a cache entry. */
@@ -65,7 +66,10 @@ const keptTarget = new RegExp(`^/[^?#]*(?:\\?(?:(?:${parameterNames.join('|')})=
 export function createDirectAnswers(dependencies: DirectAnswersDependencies): DirectAnswers {
   const { admissions, cache, publications, requestLog, newRequestId, now, monotonicNow, onError } =
     dependencies
-  const targets = new LRUCache<string, KnownTarget>({ max: targetsMax })
+  // A path may have the slug of a campaign that is gone. A target in use is learnt again whenever its entry has expired.
+  const targets = new LRUCache<string, KnownTarget>({
+    ...{ max: targetsMax, ttl: keptMsMax, ttlResolution: 0, perf: { now: monotonicNow } },
+  })
   let isStopped = false
 
   function answerOf(request: IncomingMessage, response: ServerResponse, target: KnownTarget): boolean {
@@ -82,7 +86,7 @@ export function createDirectAnswers(dependencies: DirectAnswersDependencies): Di
     const notices = publications().notices.headersOf(route)
     const ifNoneMatch = request.headers['if-none-match']
     sendEntry(response, entry, { requestId, admission, notices, ifNoneMatch, now: now() })
-    whenDone(response, () => {
+    response.on('close', () => {
       const status = response.statusCode
       const answered = { id: requestId, method: 'GET', route, status, admission, parameters, isDeprecated }
       requestLog.report(answered, monotonicNow() - startedAt)
@@ -111,6 +115,9 @@ export function createDirectAnswers(dependencies: DirectAnswersDependencies): Di
       targets.set(target, known)
     },
 
+    forgetOld: () => targets.purgeStale(),
+    forgetAll: () => targets.clear(),
+
     stop() {
       isStopped = true
       targets.clear()
@@ -120,15 +127,4 @@ export function createDirectAnswers(dependencies: DirectAnswersDependencies): Di
 
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
-}
-
-/** As Fastify does it: when the response has been handed over, or cannot be. */
-function whenDone(response: ServerResponse, report: () => void): void {
-  const done = () => {
-    response.removeListener('finish', done)
-    response.removeListener('error', done)
-    report()
-  }
-  response.on('finish', done)
-  response.on('error', done)
 }

@@ -13,7 +13,7 @@ import {
 import { type Service, serviceBodySchema } from '../../../contracts/api/schemas.ts'
 import type { ApiVersion } from '../../../contracts/api/versions.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
-import { weakTagOf } from '../cache/weak-tag.ts'
+import { weakTagOf } from '../cache/response-cache.ts'
 import { createVersionNotices, type VersionNotices } from './version-notices.ts'
 
 export interface Publications {

@@ -76,8 +76,7 @@ export function createRequestLog({
   return {
     report({ id, method, route, status, admission, parameters, isDeprecated }, elapsedMs) {
       onRequestDone?.({ method, route, status, elapsedMs })
-      // A preflight carries no credentials, so it belongs to no key.
-      const key = method === 'OPTIONS' ? undefined : answeredKey(admission, status)
+      const key = answeredKey(admission, status)
       if (key !== undefined) onKeyAnswered?.(key, status, isDeprecated)
       // Building the line costs more than answering from the cache, so skip it if it would not be written.
       if (!logger.isLevelEnabled('info')) return

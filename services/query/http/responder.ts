@@ -1,11 +1,11 @@
 /** The responder: admits requests and sends responses over Fastify. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ErrorBody, type ErrorCode, errorBody } from '../../../contracts/api/errors.ts'
+import type { Connections } from '../../shared/http/connections.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
 import { type MaybePromise, use } from '../maybe-promise.ts'
 import type { Admission, Admissions } from './admission.ts'
 import { sendEntry } from './answer.ts'
-import type { Connections } from './connections.ts'
 import {
   commonHeaders,
   preflightHeaders,
@@ -34,8 +34,8 @@ declare module 'fastify' {
 export interface Responder {
   /**
    * Admits a request: request id, CORS, credentials, rate limit, scope. It sends the response at once if the request is
-   * a preflight, is refused, or has already failed with `failure`. Returns whether there is nothing left to do: it sent
-   * a response, or the connection has ended. Throws or rejects if the admission failed.
+   * a preflight, is refused, or has already failed with `failure`. Returns whether it sent a response. Throws or rejects
+   * if the admission failed.
    */
   receive(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode): MaybePromise<boolean>
   /** Sends an error of the registry. */
@@ -46,7 +46,7 @@ export interface Responder {
 
 export interface ResponderDependencies {
   admissions: Admissions
-  connections: Pick<Connections, 'turn' | 'recognise' | 'headersOf'>
+  connections: Pick<Connections, 'identify' | 'headersOf'>
   publications: () => Publications
   /** Unix milliseconds. */
   now: () => number
@@ -68,13 +68,12 @@ export function createResponder(dependencies: ResponderDependencies): Responder 
   function refuse(request: FastifyRequest, reply: FastifyReply, code: ErrorCode, body?: ErrorBody) {
     const time = now()
     const answer = refusal(code, body ?? errorBody(code, publications().documentationUrl))
-    // A client without credentials that goes on beyond its limit gets no more answers on this connection.
-    const endsConnection = code === 'rate_limited' && request.admission?.apiKey === undefined
     reply
       .code(answer.status)
       .headers(headersOf(request, time))
       .headers(answer.headers)
-      .headers(connections.headersOf(reply.raw, endsConnection))
+      // A client that goes on beyond its limit gets no more answers on this connection.
+      .headers(connections.headersOf(reply.raw, code === 'rate_limited'))
     if (code === 'rate_limited' && request.admission !== null) {
       reply.header('retry-after', String(secondsUntil(request.admission.decision.resetAt, time)))
     }
@@ -84,7 +83,7 @@ export function createResponder(dependencies: ResponderDependencies): Responder 
   function admit(request: FastifyRequest, reply: FastifyReply, failure?: ErrorCode): MaybePromise<boolean> {
     return use(admissions.admit({ request: request.raw, address: request.ip }), admission => {
       request.admission = admission
-      if (admission.apiKey) connections.recognise(request.raw)
+      connections.identify(request.raw, admission.apiKey !== undefined)
       const code = refusalCodeOf(admission, {
         failure: failure ?? (isWellFormed(request.raw) ? undefined : 'malformed_request'),
         routing: routingOf(request),
@@ -95,14 +94,18 @@ export function createResponder(dependencies: ResponderDependencies): Responder 
   }
 
   async function answerPreflight(request: FastifyRequest, reply: FastifyReply): Promise<true> {
-    // If the keys or the limiter fail, let the preflight pass: the browser then sees the error of the real request.
+    connections.identify(request.raw, false)
+    // If the limiter fails, let the preflight pass: the browser then sees the error of the real request.
     // It shows its page nothing of a failed preflight.
     try {
-      request.admission = await admissions.peek({ request: request.raw, address: request.ip })
+      request.admission = await admissions.admitPreflight(request.ip)
     } catch {
       request.admission = null
     }
-    if (request.admission?.apiKey) connections.recognise(request.raw)
+    if (request.admission?.decision.allowed === false) {
+      refuse(request, reply, 'rate_limited')
+      return true
+    }
     reply
       .code(204)
       .headers(headersOf(request, now()))
@@ -116,20 +119,16 @@ export function createResponder(dependencies: ResponderDependencies): Responder 
     refuse,
 
     receive(request, reply, failure) {
-      return use(connections.turn(request.raw, reply.raw), isTurn => {
-        if (isTurn)
-          return request.method === 'OPTIONS'
-            ? answerPreflight(request, reply)
-            : admit(request, reply, failure)
-        reply.hijack()
-        return true
-      })
+      return request.method === 'OPTIONS' ? answerPreflight(request, reply) : admit(request, reply, failure)
     },
 
     send(request, reply, entry) {
       const requestId = request.id
       const admission = request.admission ?? admissions.unknown()
-      const notices = publications().notices.headersOf(targetOf(request))
+      const notices = {
+        ...publications().notices.headersOf(targetOf(request)),
+        ...connections.headersOf(reply.raw, false),
+      }
       const ifNoneMatch = request.headers['if-none-match']
       sendEntry(reply.raw, entry, { requestId, admission, notices, ifNoneMatch, now: now() })
       reply.hijack()

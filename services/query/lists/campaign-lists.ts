@@ -8,8 +8,7 @@
  * `asOf` cannot show it: while a statement of the fold runs, the watermark stands still, and rows become visible one after
  * the other. Two snapshots of that time have the same `asOf` and different campaigns.
  */
-import { createExpiringCache, type ExpiringCache } from '../cache/expiring-cache.ts'
-import { createFairStore } from '../cache/fair-store.ts'
+import type { Cache } from '../cache/cache.ts'
 import type { ListQuery } from '../views/statements.ts'
 import type { IdList } from './id-list.ts'
 import type { ListSource } from './list-source.ts'
@@ -35,13 +34,13 @@ export interface CampaignLists {
 
 export interface CampaignListsDependencies {
   source: ListSource
-  options: { listCacheMs: number; snapshotBytesMax: number }
+  options: { listCacheMs: number }
   /** Unix milliseconds. */
   now: () => number
   /** Returns an id that is unique among all processes. */
   newSnapshotId: () => string
-  /** The cache of snapshots. Default: in memory. */
-  snapshots?: SnapshotCache
+  /** The cache of snapshots, by list key. */
+  snapshots: SnapshotCache
 }
 
 /** The ids of a query, and when they expire. */
@@ -50,34 +49,16 @@ export interface Snapshot extends Omit<ListPage, 'ids' | 'total'> {
 }
 
 /** Snapshots by list key. */
-export type SnapshotCache = Pick<ExpiringCache<Snapshot>, 'get'>
-
-/**
- * Creates an empty cache of at most `bytesMax`, for a service that runs as a single process. If it is full, the API key
- * whose lists take most memory loses one. `now` is in Unix milliseconds.
- */
-export function createMemorySnapshotCache({
-  bytesMax,
-  now,
-}: {
-  bytesMax: number
-  now: () => number
-}): ExpiringCache<Snapshot> {
-  const settings = {
-    bytesMax,
-    bytesOf: ({ ids }: Snapshot) => ids.bytes,
-    expiresAt: (snapshot: Snapshot) => snapshot.expiresAt,
-    now,
-  }
-  return createExpiringCache<Snapshot>({ ...settings, store: createFairStore(settings) })
-}
+export type SnapshotCache = Pick<Cache<Snapshot>, 'get' | 'forgetOld'>
 
 /** Creates lists that are computed once per cache period. */
-export function createCampaignLists(dependencies: CampaignListsDependencies): CampaignLists {
-  const { source, options, now, newSnapshotId } = dependencies
-  const snapshots =
-    dependencies.snapshots ?? createMemorySnapshotCache({ bytesMax: options.snapshotBytesMax, now })
-
+export function createCampaignLists({
+  source,
+  options,
+  now,
+  newSnapshotId,
+  snapshots,
+}: CampaignListsDependencies): CampaignLists {
   async function load(query: ListQuery): Promise<Snapshot> {
     const createdAt = now()
     const selected = await source.select(query)

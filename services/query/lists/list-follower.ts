@@ -15,8 +15,10 @@
  * left no change behind, for example when a rebuilt table was swapped in. Until the index is loaded, and while there
  * are too many campaigns for it, there is no index and ClickHouse computes the lists.
  */
+import { idParts } from '../../shared/tables/parameter-parts.ts'
 import type { Databases, Tables } from '../../shared/tables/port.ts'
 import { yieldToEventLoop } from '../../shared/yield-to-event-loop.ts'
+import { forgetMs, type Keeper, keptMsMax } from '../forgetting.ts'
 import type { ChangedEntriesRow, ChangesRow, EntriesRow } from '../views/rows.ts'
 import {
   campaignChangesStatement,
@@ -26,7 +28,6 @@ import {
 import { createListIndex, type ListIndex } from './list-index.ts'
 
 export interface ListFollowerOptions {
-  commitHorizonMs: number
   statementMsMax: number
   /** The index holds at most this many campaigns. 0: no index. */
   campaignsMax: number
@@ -51,7 +52,7 @@ export interface FollowedIndex {
   asOf: number
 }
 
-export interface ListFollower {
+export interface ListFollower extends Keeper {
   /**
    * The index, not older than `freshMs`, with every change that a list as of `asOf` (Unix ms) has. Undefined if there
    * is no index yet, or if there are too many campaigns for one. Rejects with the error of ClickHouse.
@@ -86,7 +87,6 @@ const defaults = {
 }
 // So many are read at once. ClickHouse bounds the length of a parameter: 128 KiB by default.
 const idsAtOnce = 2_000
-const idsCharsMax = 40_000
 // An older index is not asked for slugs. A slug that has moved is noticed by the row that is read, at any age. But if two
 // campaigns have the same slug, only an index that knows both can leave the choice to ClickHouse.
 const slugMsMax = 10_000
@@ -98,7 +98,7 @@ const loadedAtOnce = 1_024
 export function createListFollower(dependencies: ListFollowerDependencies): ListFollower {
   const { tables, databases, now, onError } = dependencies
   const options = { ...defaults, ...dependencies.options }
-  const { commitHorizonMs, statementMsMax: msMax, campaignsMax, changesMax, chunkRows, freshMs } = options
+  const { statementMsMax: msMax, campaignsMax, changesMax, chunkRows, freshMs } = options
   let followed: FollowedIndex | undefined
   let refreshedAt = Number.NEGATIVE_INFINITY
   let refreshing: Promise<void> | undefined
@@ -118,7 +118,6 @@ export function createListFollower(dependencies: ListFollowerDependencies): List
       campaignChangesStatement(since, databases, {
         idsMax: changesMax + 1,
         isCounted,
-        commitHorizonMs,
         msMax,
       }),
     )
@@ -182,8 +181,8 @@ export function createListFollower(dependencies: ListFollowerDependencies): List
     total: number | null,
   ): Promise<number | null> {
     let counted = total
-    for (let from = 0; from < ids.length; ) {
-      const some = idsOfOneStatement(ids, from)
+    let from = 0
+    for (const some of idParts(ids, idsAtOnce)) {
       from += some.length
       const isCounted = total !== null && from === ids.length
       // This is read after the ids, so a campaign that is missing here is no longer public.
@@ -210,6 +209,11 @@ export function createListFollower(dependencies: ListFollowerDependencies): List
     return refreshing
   }
 
+  /** Without requests, nothing else refreshes the index. */
+  async function forgetDeparted(): Promise<void> {
+    if (followed) await refreshOnce(followed).catch(error => onError?.(error))
+  }
+
   const isCurrent = (followedNow: FollowedIndex, asOf: number) =>
     now() - refreshedAt < freshMs && followedNow.asOf >= asOf
 
@@ -231,6 +235,14 @@ export function createListFollower(dependencies: ListFollowerDependencies): List
       if (ageMs >= slugMsMax / 2) refreshOnce(followed).catch(() => undefined)
       return ageMs < slugMsMax ? followed.index.idOfSlug(slug) : undefined
     },
+
+    async forgetOld() {
+      if (now() - refreshedAt >= forgetMs) await forgetDeparted()
+      // It may have campaigns that are gone.
+      if (now() - refreshedAt >= keptMsMax) followed = undefined
+    },
+
+    forgetAll: forgetDeparted,
   }
 }
 
@@ -244,17 +256,6 @@ async function outdated(index: ListIndex, { ids, stamps }: ChangesRow): Promise<
     await yieldToEventLoop()
   }
   return found
-}
-
-function idsOfOneStatement(ids: readonly string[], from: number): string[] {
-  const some: string[] = []
-  let chars = 0
-  for (const id of ids.slice(from, from + idsAtOnce)) {
-    chars += id.length
-    if (some.length > 0 && chars > idsCharsMax) break
-    some.push(id)
-  }
-  return some
 }
 
 /** Calls `add` with parts of these campaigns. Other work runs between the calls. */

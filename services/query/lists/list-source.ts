@@ -27,7 +27,7 @@ export interface ListSource {
 export interface SqlListSourceDependencies {
   tables: Pick<Tables, 'rows'>
   databases: Databases
-  options: { commitHorizonMs: number; statementMsMax: number }
+  options: { statementMsMax: number }
 }
 
 /** Creates a source that runs one ClickHouse statement per list. */
@@ -35,10 +35,7 @@ export function createSqlListSource({ tables, databases, options }: SqlListSourc
   return {
     async select(query) {
       const [row] = await tables.rows<SnapshotRow>(
-        snapshotStatement(query, databases, {
-          commitHorizonMs: options.commitHorizonMs,
-          msMax: options.statementMsMax,
-        }),
+        snapshotStatement(query, databases, options.statementMsMax),
       )
       if (row === undefined) throw new Error('the snapshot statement returned no row')
       return { ids: joinedIdList(row.ids, row.total), asOf: presentTimestamp(row.as_of) }

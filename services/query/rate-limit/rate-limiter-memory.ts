@@ -9,7 +9,7 @@ import { createSlidingWindowLog, decisionOf } from './sliding-window-log.ts'
 export function createMemoryRateLimiter(
   settings: RateLimiterSettings,
   { bucketsMax, now }: { bucketsMax: number; now: () => number },
-): RateLimiter {
+): Required<RateLimiter> {
   const log = createSlidingWindowLog(settings, bucketsMax)
 
   function hit(bucket: string): RateDecision {
@@ -21,10 +21,5 @@ export function createMemoryRateLimiter(
     settings,
     hit,
     hitNow: hit,
-
-    peek(bucket) {
-      const time = now()
-      return decisionOf(settings, log.peek(bucket, time), time)
-    },
   }
 }

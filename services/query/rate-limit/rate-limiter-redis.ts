@@ -47,7 +47,7 @@ const reportedBucketsMax = 32
 // Each round reports the hits admitted during the round before. The rounds soon get short; the last one has any length.
 const roundsMax = 20
 
-/** Creates a limiter that decides alone until the connection is up. Hits and peeks never reject. */
+/** Creates a limiter that decides alone until the connection is up. Hits never reject. */
 export function createRedisRateLimiter(
   settings: RateLimiterSettings,
   dependencies: RedisRateLimiterDependencies,
@@ -92,11 +92,6 @@ export function createRedisRateLimiter(
         if (!state.allowed) local.release(bucket, time)
         return state
       })
-    },
-
-    peek(bucket) {
-      const time = clock.next()
-      return decide(local.peek(bucket, time), time, () => shared.peek(bucket))
     },
   }
 }

@@ -3,7 +3,7 @@
  *
  * Promises that every implementation keeps (test/integration/query/rate-limit/rate-limiter.conformance.ts):
  * - At most `limit` hits of one bucket are admitted within any period of `windowMs`.
- * - A denied hit and a peek do not count.
+ * - A denied hit does not count.
  * - A hit at the Unix second `resetAt` is admitted, unless other hits have used the room first.
  * - Buckets are independent, except when memory is short: then a bucket may admit fewer hits, but never more.
  *
@@ -32,8 +32,6 @@ export interface RateLimiter {
   hit(bucket: string): MaybePromise<RateDecision>
   /** The same as `hit`. Only an implementation that decides at once has it. */
   hitNow?(bucket: string): RateDecision
-  /** Returns what `hit` would return, without counting a hit. `allowed` tells whether a hit would be admitted. */
-  peek(bucket: string): MaybePromise<RateDecision>
 }
 
 /** The two limiters of the query service. They are separate, so that a flood of addresses cannot push out a key. */

@@ -5,7 +5,7 @@
 --
 -- KEYS[1]  a sorted set: the hits that count, scored by the millisecond at which they were admitted
 -- KEYS[2]  a sorted set: the keys of all windows, scored by the millisecond after which none of their hits counts
--- ARGV     1 limit, 2 length of the window (ms), 3 deadline (Unix ms), 4 id of the hit, empty for a peek;
+-- ARGV     1 limit, 2 length of the window (ms), 3 deadline (Unix ms), 4 id of the hit, empty for a report;
 --          then the id and the Unix ms of each hit that was admitted elsewhere and counts here too
 -- Returns  1 or 0 (admitted, or would be), the hits that count, the ms of the hit that makes room when it expires, the time.
 --          The first number is -1 if the deadline has passed: the caller has stopped waiting, and nothing was changed.
@@ -22,8 +22,7 @@ end
 -- Its first write only removes, so Redis runs the script to its end even if its memory is full.
 redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. now - window)
 
-local isReport = #ARGV > 4
-if isReport then
+if id == '' then
   for at = 5, #ARGV, 2 do
     local time = math.min(tonumber(ARGV[at + 1]), now)
     if time >= now - window then redis.call('ZADD', key, 'NX', time, ARGV[at]) end
@@ -38,16 +37,14 @@ if allowed and id ~= '' then
   redis.call('ZADD', key, now, id)
   count = count + 1
 end
-if isReport or id ~= '' then
-  -- An earlier version set a TTL.
-  redis.call('PERSIST', key)
-  -- One second longer than hits count, so that rounding loses none.
-  redis.call('ZADD', windows, now + window + 1000, key)
-  for _, empty in ipairs(redis.call('ZRANGEBYSCORE', windows, '-inf', '(' .. now, 'LIMIT', 0, 2)) do
-    -- Not DEL: an earlier version lists no window, so hits that it admitted may still count.
-    redis.call('ZREMRANGEBYSCORE', empty, '-inf', '(' .. now - window)
-    redis.call('ZREM', windows, empty)
-  end
+-- An earlier version set a TTL.
+redis.call('PERSIST', key)
+-- One second longer than hits count, so that rounding loses none.
+redis.call('ZADD', windows, now + window + 1000, key)
+for _, empty in ipairs(redis.call('ZRANGEBYSCORE', windows, '-inf', '(' .. now, 'LIMIT', 0, 2)) do
+  -- Not DEL: an earlier version lists no window, so hits that it admitted may still count.
+  redis.call('ZREMRANGEBYSCORE', empty, '-inf', '(' .. now - window)
+  redis.call('ZREM', windows, empty)
 end
 
 local first = math.max(0, count - limit)

@@ -34,8 +34,6 @@ export interface RedisWindowState extends WindowState {
 export interface RedisSlidingWindowLog {
   /** Admits and counts the hit that the process made at `time`. No two hits of a process have the same time. */
   take(bucket: string, time: number): Promise<RedisWindowState>
-  /** Returns what `take` would return, without counting a hit. */
-  peek(bucket: string): Promise<RedisWindowState>
   /** Adds hits that were admitted without Redis. Requests that are sent after this call are answered after it. */
   report(hits: readonly BucketHits[]): Promise<void>
   /** By how much Redis's clock was ahead of the process's clock at the last request. */
@@ -81,7 +79,6 @@ export function createRedisSlidingWindowLog(
 
   return {
     take: (bucket, time) => query(bucket, idOf(instance, time)),
-    peek: bucket => query(bucket, ''),
 
     async report(hits) {
       const questions = hits.flatMap(([bucket, times]) =>

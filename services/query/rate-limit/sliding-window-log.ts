@@ -21,8 +21,6 @@ export interface WindowState {
 export interface SlidingWindowLog {
   /** Admits and counts a hit at `time` if there is room. */
   take(bucket: string, time: number): WindowState
-  /** Returns what `take` would return, without counting a hit. */
-  peek(bucket: string, time: number): WindowState
   /** Removes the hit that was counted at exactly this time. */
   release(bucket: string, time: number): void
   /** The hits since `earliest` that still count at `time`, by bucket. The overflow window is left out. */
@@ -86,11 +84,6 @@ export function createSlidingWindowLog(
         windows.set(bucket, window)
       }
       return stateOf(window, true)
-    },
-
-    peek(bucket, time) {
-      const window = find(bucket, time)
-      return stateOf(window, window.length < limit)
     },
 
     release(bucket, time) {

@@ -4,6 +4,7 @@ import type { Sleep } from '../../shared/sleep.ts'
 import type { Tables } from '../../shared/tables/port.ts'
 import type { QueryAppDependencies } from '../app.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
+import { whileOpen } from '../while-open.ts'
 import { createStatsAhead } from './stats-ahead.ts'
 import { createStatsReader } from './stats-reader.ts'
 
@@ -41,15 +42,6 @@ export function addStats(
     ...ahead,
     onError: error => logger.warn({ err: error }, 'the statistics could not be computed ahead'),
   })
-  const closing = new AbortController()
-  let running = Promise.resolve()
-  app.addHook('onReady', () => {
-    running = stats.run(closing.signal)
-    return stats.started()
-  })
-  app.addHook('onClose', () => {
-    closing.abort()
-    return running
-  })
+  whileOpen(app, stats.run, stats.started)
   return stats.load
 }

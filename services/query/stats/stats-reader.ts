@@ -1,8 +1,8 @@
 /** Computes the response with the statistics of the platform. */
 import { statsBodySchema } from '../../../contracts/api/schemas.ts'
 import type { Databases, Tables } from '../../shared/tables/port.ts'
-import { entryOf } from '../cache/entry-of.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
+import { entryOf } from '../cache/response-cache.ts'
 import type { QueryAppOptions } from '../options.ts'
 import { presentStats } from '../views/present.ts'
 import type { StatsRow } from '../views/rows.ts'

@@ -36,11 +36,7 @@ const readIdsBySlugIndex = 'use_skip_indexes_if_final = 0'
  * All ids that a list query matches, in order, as one string (one row per id would cost five times as much). Returns
  * one row {ids, total, as_of}. The rows are read after `as_of` is (see `watermark`).
  */
-export function snapshotStatement(
-  query: ListQuery,
-  databases: Databases,
-  { commitHorizonMs, msMax }: { commitHorizonMs: number; msMax: number },
-): Statement {
+export function snapshotStatement(query: ListQuery, databases: Databases, msMax: number): Statement {
   const conditions = [
     ...(query.status === null ? [] : ['status = {status:String}']),
     ...(query.category === null ? [] : ['category = {category:String}']),
@@ -61,7 +57,6 @@ FROM (
 )
 SETTINGS ${plainSlashes}, ${timeBound(msMax)}`,
     query_params: {
-      horizon_ms: commitHorizonMs,
       ...(query.status !== null && { status: query.status }),
       ...(query.category !== null && { category: query.category }),
       ...(query.updatedSince !== null && { updated_since: query.updatedSince }),
@@ -76,12 +71,7 @@ SETTINGS ${plainSlashes}, ${timeBound(msMax)}`,
 export function campaignChangesStatement(
   since: number,
   databases: Databases,
-  {
-    idsMax,
-    isCounted,
-    commitHorizonMs,
-    msMax,
-  }: { idsMax: number; isCounted: boolean; commitHorizonMs: number; msMax: number },
+  { idsMax, isCounted, msMax }: { idsMax: number; isCounted: boolean; msMax: number },
 ): Statement {
   return {
     query: `SELECT
@@ -100,7 +90,7 @@ FROM (
     LIMIT {ids_max:UInt32}
 )
 SETTINGS ${timeBound(msMax)}`,
-    query_params: { since, ids_max: idsMax, horizon_ms: commitHorizonMs },
+    query_params: { since, ids_max: idsMax },
   }
 }
 
@@ -275,13 +265,11 @@ SETTINGS ${timeBound(msMax)}`,
 const keyBucket = 'CRC32(api_key) % {bucket_count:UInt32}'
 
 /**
- * The watermark of what a statement reads: every change up to it is in the rows, or gets a stamp at or after it. It stays
- * behind the clock by the commit horizon, and never passes the stamp floor, if there is one
- * (contracts/tables/0008-stamp-floor.sql). ClickHouse evaluates the subquery before it chooses the parts to read.
+ * The watermark of what a statement reads: every change with an earlier stamp is in the rows (contracts/tables/0008-watermark.sql).
+ * ClickHouse evaluates the subquery before it chooses the parts to read. Before the first fold it is the year 1970.
  */
 function watermark({ model }: Databases): string {
-  const behind = "now64(3, 'UTC') - toIntervalMillisecond({horizon_ms:UInt32})"
-  return `least(${behind}, ifNull((SELECT reached FROM ${model}.watermark), ${behind}))`
+  return `ifNull((SELECT reached FROM ${model}.watermark), toDateTime64(0, 3, 'UTC'))`
 }
 
 /** The keys to refuse although the key table still has them as active: rows {api_key}. */

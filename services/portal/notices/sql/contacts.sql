@@ -1,12 +1,17 @@
--- The integrations of active keys with the contact addresses of the keys (private), each once. With `only_called`: of keys that called the API in the last 90 days;
+-- The contact addresses of active keys (private), each once: the one that the integration has now, or the key's own if there is no
+-- integration. With `only_called`: of keys that called the API in the last 90 days;
 -- with `only_deprecated` too: that called a deprecated version.
 
 SELECT DISTINCT
-    ledger.account_id AS account_id,
-    ledger.integration_id AS integration_id,
-    ledger.integration_contact_email AS contact_email
+    if(held.email != '', held.email, ledger.integration_contact_email) AS contact_email
 FROM (SELECT * FROM ${model}.api_key_ledger FINAL) AS ledger
 INNER JOIN (SELECT * FROM ${model}.api_keys FINAL) AS folded ON folded.api_key = ledger.api_key
+LEFT JOIN
+(
+    SELECT account_id, integration_id, email
+    FROM (SELECT * FROM ${model}.account_ledger FINAL)
+    WHERE integration_id != '' AND email != ''
+) AS held ON held.account_id = ledger.account_id AND held.integration_id = ledger.integration_id
 WHERE ledger.is_unrevoked AND folded.is_active AND ledger.account_id != '' AND ledger.integration_contact_email != ''
     AND ifNull(ledger.expires_at > now64(3, 'UTC'), 1)
     AND ifNull(ledger.confirm_by > now64(3, 'UTC'), 1)
@@ -20,6 +25,6 @@ WHERE ledger.is_unrevoked AND folded.is_active AND ledger.account_id != '' AND l
             HAVING if({only_deprecated:Bool}, sum(deprecated), sum(ok + not_modified + too_many + other)) > 0
         )
     )
-ORDER BY account_id, integration_id, contact_email
+ORDER BY contact_email
 LIMIT {rows_max:UInt32}
-SETTINGS max_execution_time = 60, do_not_merge_across_partitions_select_final = 1
+SETTINGS max_execution_time = 60, do_not_merge_across_partitions_select_final = 1, join_use_nulls = 0

@@ -1,0 +1,139 @@
+/** Reads accounts and integrations in the ledger. */
+import { type AccountEvent, lifeOf, removedPart, versionIn } from '../../../contracts/events/portal-event.ts'
+import { nameDatabases } from '../../shared/tables/migrate.ts'
+import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { readSql } from '../../shared/tables/read-sql.ts'
+import type { Account, Integration } from '../ports.ts'
+
+export interface LedgerTables {
+  tables: Pick<Tables, 'rows'>
+  databases: Databases
+}
+
+/** What the ledger has of one account, with what is deleted. */
+export interface HeldAccount {
+  account: LedgerRow | undefined
+  integrations: LedgerRow[]
+}
+
+/** A row of an account, or of an integration. Times are Unix milliseconds. */
+export interface LedgerRow {
+  account_id: string
+  /** Empty: the account. */
+  integration_id: string
+  version: bigint
+  /** Of the account, or the contact of the integration. Empty: deleted. */
+  email: string
+  name: string
+  url: string
+  created_at_ms: number
+  sessions_valid_from_ms: number
+  changed_at_ms: number
+}
+
+const accountSql = readSql('account', import.meta.url)
+const unfinishedSql = readSql('unfinished', import.meta.url)
+const readMsMax = 10_000
+const unfinishedMsMax = 65_000
+const keySampleMax = 100
+
+/** The account, whether it is deleted or not. */
+export async function readAccount(
+  { tables, databases }: LedgerTables,
+  accountId: string,
+): Promise<HeldAccount> {
+  const rows = await tables.rows<Omit<LedgerRow, 'version'> & { version: string }>(
+    { query: nameDatabases(accountSql, databases), query_params: { account_id: accountId } },
+    { signal: AbortSignal.timeout(readMsMax) },
+  )
+  const held = rows.map(row => ({ ...row, version: BigInt(row.version) }))
+  return {
+    account: held.find(({ integration_id }) => integration_id === ''),
+    integrations: held.filter(({ integration_id }) => integration_id !== ''),
+  }
+}
+
+/** The accounts of which something is left that has to go. */
+export async function readUnfinished(
+  { tables, databases }: LedgerTables,
+  settledMs: number,
+): Promise<string[]> {
+  const query_params = { life: String(versionIn(1n, 0)), removed: removedPart, settled_ms: settledMs }
+  const rows = await tables.rows<{ account_id: string }>(
+    { query: nameDatabases(unfinishedSql, databases), query_params },
+    { signal: AbortSignal.timeout(unfinishedMsMax) },
+  )
+  return rows.map(({ account_id }) => account_id)
+}
+
+/** Whether the ledger has keys of the account that are not deleted. */
+export async function hasKeys({ tables, databases }: LedgerTables, accountId: string): Promise<boolean> {
+  const [found] = await tables.rows<{ keys: number }>(
+    {
+      query: `SELECT count() AS keys FROM ${databases.model}.api_key_ledger FINAL WHERE account_id = {account_id:String}`,
+      query_params: { account_id: accountId },
+    },
+    { signal: AbortSignal.timeout(readMsMax) },
+  )
+  return Number(found?.keys) > 0
+}
+
+/** Some accounts that are not deleted. */
+export function sampleAccounts({
+  tables,
+  databases,
+}: LedgerTables): Promise<Pick<Account, 'account_id' | 'email'>[]> {
+  return tables.rows(
+    {
+      query: `SELECT account_id, email FROM ${databases.model}.account_ledger FINAL
+              WHERE integration_id = '' AND email != '' LIMIT {rows_max:UInt32}`,
+      query_params: { rows_max: keySampleMax },
+    },
+    { signal: AbortSignal.timeout(readMsMax) },
+  )
+}
+
+/** The account, unless it is deleted. */
+export function liveAccount({ account }: HeldAccount): (Account & { version: bigint }) | undefined {
+  if (!account || account.email === '') return undefined
+  const { account_id, email, version, created_at_ms, sessions_valid_from_ms } = account
+  return {
+    account_id,
+    email,
+    version,
+    created_at: created_at_ms,
+    sessions_valid_from: sessions_valid_from_ms,
+  }
+}
+
+/** The integrations of this life of the account, the oldest first. */
+export function liveIntegrations({ account, integrations }: HeldAccount): Integration[] {
+  if (!account || account.email === '') return []
+  return integrations
+    .filter(({ email, version }) => email !== '' && lifeOf(version) === lifeOf(account.version))
+    .map(({ integration_id, account_id, name, url, email, created_at_ms }) => ({
+      ...{ integration_id, account_id, name, url },
+      contact_email: email,
+      created_at: created_at_ms,
+    }))
+    .sort((a, b) => a.created_at - b.created_at || (a.integration_id < b.integration_id ? -1 : 1))
+}
+
+/** The state that a row was written from. */
+export function eventOf(row: LedgerRow): AccountEvent {
+  const { account_id, integration_id, version, email, name, url, created_at_ms, changed_at_ms } = row
+  const common = {
+    account_id,
+    version: longOf(version),
+    created_at: created_at_ms,
+    changed_at: changed_at_ms,
+  }
+  return integration_id === ''
+    ? { type: 'account', data: { ...common, email, sessions_valid_from: row.sessions_valid_from_ms } }
+    : { type: 'integration', data: { ...common, integration_id, name, url, contact_email: email } }
+}
+
+/** The version as Avro takes it. */
+export function longOf(version: bigint): number | bigint {
+  return version <= Number.MAX_SAFE_INTEGER ? Number(version) : version
+}

@@ -1,0 +1,16 @@
+-- An account and its integrations, as the ledger has them now (private). The account's own row has no integration_id. A row
+-- without an address is deleted.
+
+SELECT
+    account_id,
+    integration_id,
+    toString(version) AS version,
+    email,
+    name,
+    url,
+    toUnixTimestamp64Milli(created_at) AS created_at_ms,
+    toUnixTimestamp64Milli(sessions_valid_from) AS sessions_valid_from_ms,
+    toUnixTimestamp64Milli(changed_at) AS changed_at_ms
+FROM ${model}.account_ledger FINAL
+WHERE account_id = {account_id:String}
+SETTINGS max_execution_time = 10

@@ -1,0 +1,29 @@
+-- The accounts of which something is left: keys of a deleted account, integrations of an earlier life, or a deletion that is
+-- older than `settled_ms` and was not appended a second time (accounts.ts says why it is).
+
+SELECT account_id
+FROM
+(
+    SELECT
+        account_id,
+        countIf(integration_id = '') > 0 AND maxIf(email, integration_id = '') = '' AS is_deleted,
+        maxIf(version, integration_id = '') AS latest,
+        countIf(email = '' AND changed_at < now64(3, 'UTC') - toIntervalMillisecond({settled_ms:UInt32})
+            AND version % {life:UInt64} = if(integration_id = '', 0, {removed:UInt64})) > 0 AS is_due,
+        groupArrayIf(intDiv(version, {life:UInt64}), integration_id != '' AND email != '') AS lives
+    FROM (SELECT * FROM ${model}.account_ledger FINAL)
+    GROUP BY account_id
+) AS accounts
+LEFT JOIN
+(
+    SELECT account_id, count() AS keys
+    FROM (SELECT * FROM ${model}.api_key_ledger FINAL)
+    WHERE account_id != ''
+    GROUP BY account_id
+) AS held ON held.account_id = accounts.account_id
+WHERE arrayExists(life -> life < intDiv(latest, {life:UInt64}), lives)
+    OR is_deleted AND held.keys > 0
+    OR is_due AND NOT (is_deleted AND held.keys > 0)
+ORDER BY account_id
+LIMIT 1000
+SETTINGS max_execution_time = 60, join_use_nulls = 0

@@ -1,0 +1,107 @@
+/**
+ * The notices: events of the topic `notices`, and the ledger that the projector writes from them. A notice that is settled (sent
+ * or given up) stays so, whatever lands late, and of two states that wait, the one with more attempts counts.
+ */
+import { type NoticeState, portalVersionOf } from '../../../contracts/events/portal-event.ts'
+import type { EventWriter } from '../../shared/event-log/port.ts'
+import { nameDatabases } from '../../shared/tables/migrate.ts'
+import type { Databases, Statement, Tables } from '../../shared/tables/port.ts'
+import { readSql } from '../../shared/tables/read-sql.ts'
+import { type OwnEventsDependencies, recordOf, writeOwn } from '../own-events.ts'
+
+/** A notice as the ledger has it. */
+export type Notice = Omit<NoticeState, 'sender'>
+
+/** A notice that has to be tidied: its mail is not sent any more (`gone`), or nobody needs it (`over`). */
+export type Untidy = Pick<Notice, 'notice_id' | 'rule' | 'account_id' | 'attempts' | 'created_at'> & {
+  work: 'gone' | 'over'
+}
+
+export interface Notices {
+  get(id: string): Promise<Notice | undefined>
+  /** Those of these ids that are there. At most a thousand. */
+  ofIds(ids: readonly string[]): Promise<Notice[]>
+  /** Those whose mail waits since then, the oldest first. */
+  waiting(since: number, rowsMax: number): Promise<Notice[]>
+  /** Ids that end with this text. */
+  endingWith(suffix: string, rowsMax: number): Promise<string[]>
+  untidy(since: UntidySince, rowsMax: number): Promise<Untidy[]>
+  /** Appends in order. Resolves when the states are durable; the ledger has them a moment later. */
+  append(states: readonly Notice[]): Promise<void>
+  /** As `append`, but resolves when the ledger has them, or newer ones. */
+  write(states: readonly Notice[]): Promise<void>
+  /** Removes what is not needed any more. */
+  remove(ids: readonly string[]): Promise<void>
+}
+
+/** Unix milliseconds: older than that is untidy. */
+export interface UntidySince {
+  waits_since: number
+  settled_since: number
+  announced_since: number
+}
+
+export interface NoticesDependencies extends OwnEventsDependencies {
+  writer: Pick<EventWriter, 'append'>
+  tables: Pick<Tables, 'rows'>
+  databases: Databases
+}
+
+const sql = {
+  notices: readSql('notices', import.meta.url),
+  waiting: readSql('waiting', import.meta.url),
+  untidy: readSql('untidy', import.meta.url),
+}
+const readMsMax = 12_000
+const untidyMsMax = 35_000
+
+export function openNotices(dependencies: NoticesDependencies): Notices {
+  const { writer, tables, databases } = dependencies
+  const read = <R>(query: string, query_params: Statement['query_params'] = {}, msMax = readMsMax) =>
+    tables.rows<R>(
+      { query: nameDatabases(query, databases), query_params },
+      { signal: AbortSignal.timeout(msMax) },
+    )
+  const ofIds = (ids: readonly string[]) => read<Notice>(sql.notices, { ids: [...ids] })
+
+  return {
+    get: async id => (await ofIds([id]))[0],
+    ofIds,
+    waiting: (since, rowsMax) => read<Notice>(sql.waiting, { since, rows_max: rowsMax }),
+    async endingWith(suffix, rowsMax) {
+      const rows = await read<{ notice_id: string }>(
+        `SELECT notice_id FROM \${model}.notice_ledger FINAL WHERE endsWith(notice_id, {suffix:String}) AND rule != ''
+         LIMIT {rows_max:UInt32}`,
+        { suffix, rows_max: rowsMax },
+      )
+      return rows.map(({ notice_id }) => notice_id)
+    },
+    untidy: (since, rowsMax) => read<Untidy>(sql.untidy, { ...since, rows_max: rowsMax }, untidyMsMax),
+    append: states => writer.append(states.map(state => recordOf(eventOf(state)))),
+    async write(states) {
+      await writeOwn(dependencies, states.map(eventOf), async () => {
+        const held = await ofIds(states.map(({ notice_id }) => notice_id))
+        return states.every(state => held.some(other => isUpTo(other, state))) || undefined
+      })
+    },
+    remove: ids =>
+      writer.append(ids.map(id => ({ topic: 'notices' as const, key: Buffer.from(id), value: null }))),
+  }
+}
+
+/** Whether a notice is done: no process sends it any more. */
+export function isSettled({ status }: Pick<Notice, 'status'>): boolean {
+  return status === 'SENT' || status === 'GIVEN_UP'
+}
+
+function isUpTo(held: Notice, state: Notice): boolean {
+  return held.notice_id === state.notice_id && versionOf(held) >= versionOf(state)
+}
+
+function versionOf(state: Notice): bigint {
+  return portalVersionOf(eventOf(state))
+}
+
+function eventOf(state: Notice) {
+  return { type: 'notice' as const, data: { ...state, sender: null } }
+}

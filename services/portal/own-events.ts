@@ -1,0 +1,77 @@
+/**
+ * How the portal writes: it appends a state to the event log, and answers once the projector has it in the ledger. It keeps no
+ * copy, so what one portal has answered, every portal reads.
+ *
+ * How it fails: with `PortalUnavailable` if the log does not take the change in time, or no projector reads it in time. Then
+ * the change may still land later.
+ */
+import { encodePortalEvent } from '../../contracts/events/portal-codec.ts'
+import { type PortalEvent, portalKeyOf, portalTopicOf } from '../../contracts/events/portal-event.ts'
+import type { EventWriter, NewRecord } from '../shared/event-log/port.ts'
+import type { Sleep } from '../shared/sleep.ts'
+import { TablesError } from '../shared/tables/port.ts'
+import { within } from '../shared/within.ts'
+
+export interface OwnEventsDependencies {
+  writer: Pick<EventWriter, 'append'>
+  monotonicMs: () => number
+  sleep: Sleep
+  /** How long a write takes at most, ms. Default 20 s. */
+  writeMsMax?: number
+}
+
+/** The log or the projector does not keep up. The message is for the log. */
+export class PortalUnavailable extends Error {
+  override name = 'PortalUnavailable'
+}
+
+const lookMs = 50
+// After an append that came late, the ledger is looked at for as long.
+const projectedMsMax = 15_000
+
+/**
+ * Appends the states, and resolves with what `look` finds in the ledger once it is not undefined. If the log takes them too
+ * late for the caller, the look is still made.
+ */
+export async function writeOwn<T>(
+  { writer, monotonicMs, sleep, writeMsMax = 20_000 }: OwnEventsDependencies,
+  events: readonly PortalEvent[],
+  look: () => Promise<T | undefined>,
+): Promise<T> {
+  async function appendAndLook(): Promise<T> {
+    await writer.append(events.map(recordOf))
+    const deadline = monotonicMs() + projectedMsMax
+    for (;;) {
+      const found = await look().catch(whileAway)
+      if (found !== undefined) return found
+      if (monotonicMs() > deadline) {
+        const seconds = projectedMsMax / 1000
+        throw new PortalUnavailable(
+          `the change is in the event log, but no projector has read it within ${seconds} s`,
+        )
+      }
+      await sleep(lookMs)
+    }
+  }
+  const written = appendAndLook()
+  // It may fail after the caller has its answer.
+  written.catch(() => undefined)
+  return within(
+    writeMsMax,
+    written,
+    () => new PortalUnavailable('the event log did not take a change in time'),
+  )
+}
+
+/** The record of a state. */
+export function recordOf(event: PortalEvent): NewRecord {
+  return {
+    topic: portalTopicOf[event.type],
+    key: Buffer.from(portalKeyOf(event)),
+    value: encodePortalEvent(event),
+  }
+}
+
+function whileAway(error: unknown): undefined {
+  if (!(error instanceof TablesError && error.retryable)) throw error
+}

@@ -1,0 +1,124 @@
+/**
+ * The cache of a query process: finished responses, and snapshots of lists. Behind it there may be a Redis, which several
+ * processes share (shared-values.ts).
+ *
+ * Promises, with Redis and without (test/integration/query/cache/response-cache.conformance.ts):
+ * - A value is never returned at or after its `expiresAt`, except to callers that waited for that same load.
+ * - While a load of a key runs, all other callers of that key in this process wait for it and do not load.
+ * - A failed load is not kept: each waiting caller gets the error, and the next caller loads again.
+ * - The memory in the process is bounded in bytes. A value that does not fit is returned but not kept. If the cache is full, the
+ *   owner whose values take most memory loses one (fair-store.ts).
+ */
+import type { Keeper } from '../forgetting.ts'
+import { createFairStore } from './fair-store.ts'
+
+/** When a value was created and when it expires, in Unix milliseconds. */
+export interface Lifetime {
+  createdAt: number
+  expiresAt: number
+}
+
+/** What is cached: how large a value is, and how Redis keeps it. */
+export interface CacheKind<Value extends Lifetime> {
+  /** Begins every key in Redis. Change it when the stored format changes: processes of two versions may run at the same time. */
+  prefix: string
+  /** The memory that a value takes, without its key. */
+  bytesOf(value: Value): number
+  /** The value without its lifetime, as a small header and a body. */
+  encode(value: Value): Promise<{ header: object; body: Buffer }>
+  /** Rejects if it cannot read them. */
+  decode(header: unknown, body: Buffer, lifetime: Lifetime): Promise<Value>
+}
+
+export interface Cache<Value> extends Keeper {
+  /**
+   * Returns the cached value, or the result of the running load, or the result of a new load. Rejects with the load's
+   * error. `owner` is the one that uses the value: the cache shares its memory fairly among owners.
+   */
+  get(key: string, load: () => Promise<Value>, owner?: string): Promise<Value>
+  /** Returns the cached value or the running load, or `undefined` if `get` would load. */
+  find(key: string, owner?: string): Value | Promise<Value> | undefined
+}
+
+/** `isHit`: no load was needed, or one of another caller was under way. A failed load is a miss. */
+export type OnLookup = (isHit: boolean, count?: number) => void
+
+/** Returns the value that all processes share, or the result of `load`. */
+export type LoadShared<Value> = (key: string, load: () => Promise<Value>, owner: string) => Promise<Value>
+
+export interface CacheSettings<Value> {
+  bytesMax: number
+  /** Unix milliseconds. */
+  now: () => number
+  /** What several processes share. Default: nothing. */
+  shared?: LoadShared<Value> | undefined
+  /** Called once for each lookup: for `find` if it finds something, and for `get`, which callers use if `find` found nothing. */
+  onLookup?: OnLookup
+}
+
+const noOwner = ''
+
+/** Creates a cache with nothing in memory. */
+export function createCache<Value extends Lifetime>(
+  kind: Pick<CacheKind<Value>, 'bytesOf'>,
+  { bytesMax, now, shared, onLookup }: CacheSettings<Value>,
+): Cache<Value> {
+  const emptyStore = () => createFairStore<Value>({ bytesMax, bytesOf: kind.bytesOf, now })
+  let store = emptyStore()
+  let loads = new Map<string, Promise<Value>>()
+  let purges = 0
+
+  async function loadAndKeep(key: string, load: () => Promise<Value>, owner: string): Promise<Value> {
+    // What began before a purge ends in a store and a map that nobody reads any more.
+    const [storeNow, loadsNow] = [store, loads]
+    try {
+      const value = await (shared ? shared(`${purges} ${key}`, load, owner) : load())
+      if (now() < value.expiresAt) storeNow.set(key, value, owner)
+      return value
+    } finally {
+      loadsNow.delete(key)
+    }
+  }
+
+  async function loadOnce(key: string, load: () => Promise<Value>, owner: string): Promise<Value> {
+    const running = loads.get(key)
+    if (running === undefined) {
+      const started = loadAndKeep(key, load, owner)
+      loads.set(key, started)
+      return started
+    }
+    const loaded = await running
+    // This owner uses the value too.
+    store.get(key, owner)
+    return loaded
+  }
+
+  return {
+    find(key, owner = noOwner) {
+      const found = store.get(key, owner) ?? loads.get(key)
+      if (found !== undefined) onLookup?.(true)
+      return found
+    },
+
+    async get(key, load, owner = noOwner) {
+      let isHit = true
+      const counted = () => {
+        isHit = false
+        return load()
+      }
+      try {
+        return store.get(key, owner) ?? (await loadOnce(key, counted, owner))
+      } finally {
+        onLookup?.(isHit)
+      }
+    },
+
+    forgetOld: () => store.dropExpired(),
+
+    forgetAll(count) {
+      purges = count
+      store = emptyStore()
+      loads = new Map()
+    },
+  }
+}

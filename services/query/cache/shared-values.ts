@@ -1,0 +1,186 @@
+/**
+ * The values of a cache that all processes share through Redis. A key holds a value until it expires, or the lock of the process
+ * that loads the value. Each step is one round trip (shared-value.lua).
+ *
+ * Promises while Redis is available:
+ * - Within one period, every process returns the same value for a key: the first one stored. If a process has loaded
+ *   another value meanwhile, it returns the stored one.
+ * - One process loads at a time, and the others wait. If it holds the lock for longer than the lock period, because it
+ *   is slow or because it crashed, another process takes over. A process that has waited for two lock periods loads the
+ *   value without a lock.
+ * - A value never lives longer in another process than in the process that loaded it, whatever the clocks say: Redis returns how
+ *   much time is left.
+ *
+ * If Redis is unavailable, each process uses its own cache and does not wait.
+ *
+ * A value that is too large for Redis, or that cannot be decoded, counts as missing.
+ */
+import { hash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Result } from 'ioredis'
+import { type RedisConnection, type RedisTime, RedisUnavailableError } from '../../shared/redis/connection.ts'
+import type { CacheKind, Lifetime, LoadShared } from './cache.ts'
+
+declare module 'ioredis' {
+  interface RedisCommander<Context> {
+    sharedValueBuffer(key: string, ...parameters: (string | number | Buffer)[]): Result<unknown, Context>
+  }
+}
+
+export interface SharedValuesSettings<Value> {
+  connection: RedisConnection
+  /** Begins every key. Processes with the same prefix share their values. */
+  keyPrefix: string
+  /** Larger values stay in this process. */
+  valueBytesMax: number
+  /** Whether this owner may store the value in Redis. Otherwise it stays in this process. Default: yes. */
+  mayStore?: (value: Value, owner: string) => boolean
+  /** The clock of the values' times. */
+  now: () => number
+  /** Returns a token that is unique among all processes. */
+  newToken: () => string
+  /** How long a process holds the lock while it loads a value. Default 3000. */
+  lockMs?: number
+}
+
+const lockMsDefault = 3000
+const pollMs = 25
+
+/** The values that Redis holds already, and those that will be loaded. It never rejects because of Redis. */
+export function createSharedValues<Value extends Lifetime>(
+  kind: CacheKind<Value>,
+  settings: SharedValuesSettings<Value>,
+): LoadShared<Value> {
+  const { valueBytesMax, mayStore, now, newToken, lockMs = lockMsDefault } = settings
+  const ask = createSteps(kind.prefix, settings)
+  const pollsMax = Math.ceil((2 * lockMs) / pollMs)
+
+  /**
+   * Returns the value, or `undefined`: the caller must then load it. The caller has the lock if it could be acquired.
+   */
+  async function findOrClaim(key: string, token: string): Promise<Value | undefined> {
+    for (let poll = 1; poll <= pollsMax; poll++) {
+      const found = await ask(key, () => ['claim', token, lockMs])
+      if (found?.kind === 'value') return read(found)
+      if (found?.kind !== 'locked') return undefined
+      await delay(pollMs)
+    }
+    return undefined
+  }
+
+  const release = (key: string, token: string) => ask(key, () => ['release', token])
+
+  /**
+   * Stores the value. Returns the value that all processes use: this one, or one that another process stored earlier.
+   */
+  async function store(key: string, token: string, value: Value, owner: string): Promise<Value> {
+    const isWanted = now() < value.expiresAt && (mayStore?.(value, owner) ?? true)
+    const bytes = isWanted ? await framed(value) : undefined
+    if (bytes === undefined || bytes.length > valueBytesMax) {
+      await release(key, token)
+      return value
+    }
+    // Send a moment, not a duration: if Redis runs the command late, the value still expires in time.
+    const kept = await ask(key, ({ earliest }) => {
+      return ['store', bytes, Math.floor(earliest + value.expiresAt - now())]
+    })
+    if (kept?.kind === 'value') return (await read(kept)) ?? value
+    if (kept?.kind !== 'stored') return value
+    return { ...value, expiresAt: Math.min(value.expiresAt, kept.expiresAt) }
+  }
+
+  // Four bytes with the length of the header, the header as JSON, then the body as it is. With the time left that Redis returns,
+  // the lifetime in the header gives the age of the value.
+  async function framed(value: Value): Promise<Buffer> {
+    const { header, body } = await kind.encode(value)
+    const json = Buffer.from(JSON.stringify({ ...header, lifetimeMs: value.expiresAt - value.createdAt }))
+    const length = Buffer.alloc(lengthBytes)
+    length.writeUInt32BE(json.length)
+    return Buffer.concat([length, json, body])
+  }
+
+  async function read({ bytes, expiresAt }: StoredValue): Promise<Value | undefined> {
+    try {
+      const bodyAt = lengthBytes + bytes.readUInt32BE(0)
+      const header = JSON.parse(bytes.toString('utf8', lengthBytes, bodyAt)) as { lifetimeMs: number }
+      const lifetime = { createdAt: expiresAt - header.lifetimeMs, expiresAt }
+      // The body is a copy, so that it keeps no larger buffer alive.
+      return await kind.decode(header, Buffer.copyBytesFrom(bytes, bodyAt), lifetime)
+    } catch {
+      return undefined
+    }
+  }
+
+  return async (key, load, owner) => {
+    const token = newToken()
+    const found = await findOrClaim(key, token)
+    if (found !== undefined) return found
+    try {
+      return await store(key, token, await load(), owner)
+    } catch (error) {
+      await release(key, token)
+      throw error
+    }
+  }
+}
+
+const lengthBytes = 4
+
+interface StoredValue {
+  bytes: Buffer
+  /** In the clock of this process, and not later than the value expires in Redis. */
+  expiresAt: number
+}
+
+type Answer =
+  | ({ kind: 'value' } & StoredValue)
+  | { kind: 'stored'; expiresAt: number }
+  | { kind: 'claimed' | 'locked' | 'done' }
+
+/** Sends one step to the script. Returns its answer, or `undefined` if Redis is unavailable. */
+type AskRedis = (
+  key: string,
+  parametersAt: (time: RedisTime) => (string | number | Buffer)[],
+) => Promise<Answer | undefined>
+
+function createSteps(
+  prefix: string,
+  { connection, keyPrefix, now }: Pick<SharedValuesSettings<never>, 'connection' | 'keyPrefix' | 'now'>,
+): AskRedis {
+  const script = readFileSync(new URL('shared-value.lua', import.meta.url), 'utf8')
+  connection.defineCommand('sharedValue', script)
+  return async (key, parametersAt) => {
+    // A key may be as long as a request, and may contain what must not be visible in Redis. So it is hashed.
+    const redisKey = keyPrefix + prefix + hash('sha256', key, 'base64url')
+    const askedAt = now()
+    try {
+      const reply = await connection.run((redis, time) =>
+        redis.sharedValueBuffer(redisKey, ...parametersAt(time)),
+      )
+      return answerOf(reply, askedAt)
+    } catch (error) {
+      if (error instanceof RedisUnavailableError) return undefined
+      throw error
+    }
+  }
+}
+
+// The time left was measured by Redis after this process asked, so counting it from the time of asking never exceeds
+// it.
+function answerOf(reply: unknown, askedAt: number): Answer {
+  const [kind, bytes, leftMs] = Array.isArray(reply) ? reply : []
+  const expiresAt = askedAt + Number(leftMs)
+  switch (String(kind)) {
+    case 'value':
+      return { kind: 'value', bytes, expiresAt }
+    case 'stored':
+      return { kind: 'stored', expiresAt }
+    case 'claimed':
+      return { kind: 'claimed' }
+    case 'locked':
+      return { kind: 'locked' }
+    default:
+      return { kind: 'done' }
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * Forgets what a query process keeps of campaigns: answers, lists, rows, the list index, and the paths of requests.
+ *
+ * Promise: what a reader may no longer see leaves the memory of this process within five minutes, whether requests arrive or not,
+ * and whether ClickHouse answers or not. An answer that may be cached for longer leaves half a minute after it expires. After
+ * `pledgeview purge` everything leaves at once, but for the ids of lists: the pages of a walk come from one snapshot.
+ */
+import type { Sleep } from '../shared/sleep.ts'
+import { purgeLookMs, readPurges } from '../shared/tables/identity.ts'
+import type { Databases, Tables } from '../shared/tables/port.ts'
+
+/** Something that keeps content of campaigns. */
+export interface Keeper {
+  /** Forgets what is older than `keptMsMax`, or has expired. */
+  forgetOld(): unknown
+  /** Forgets everything. `purges`: how many purges there were. */
+  forgetAll(purges: number): unknown
+}
+
+export interface ForgettingDependencies {
+  tables: Pick<Tables, 'rows'>
+  databases: Databases
+  keepers: readonly Keeper[]
+  /** Milliseconds of a clock that never runs backwards. */
+  now: () => number
+  sleep: Sleep
+  onError: (error: unknown) => void
+}
+
+/** Content is kept for so long after it was read. With `forgetMs` and one slow statement this is below five minutes. */
+export const keptMsMax = 240_000
+/** Pause between two searches for what is too old. */
+export const forgetMs = 30_000
+
+/** Forgets until the signal aborts. It never rejects. */
+export async function forget(dependencies: ForgettingDependencies, signal: AbortSignal): Promise<void> {
+  const { tables, databases, keepers, now, sleep, onError } = dependencies
+  let purges = 0
+  let forgotAt = now()
+
+  async function look(): Promise<void> {
+    const found = await readPurges(tables, databases)
+    if (found === purges) return
+    await Promise.all(keepers.map(keeper => keeper.forgetAll(found)))
+    purges = found
+  }
+
+  while (!signal.aborted) {
+    await look().catch(onError)
+    if (now() - forgotAt >= forgetMs) {
+      forgotAt = now()
+      await Promise.all(keepers.map(keeper => keeper.forgetOld()))
+    }
+    await sleep(purgeLookMs, signal)
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * The gate in front of Node's HTTP parser. The parser builds a request and a response for everything that one read
+ * brings, and one read brings thousands of small requests. So it gets them one at a time, and the rest stays bytes:
+ *
+ * - A connection has one request in progress. What it sends ahead waits in its socket, which stops reading: that is at
+ *   most two reads, 128 KiB.
+ * - The next request follows in a later turn of the event loop. Other connections come first.
+ *
+ * The gate does not interpret requests. It passes bytes on up to the next empty line, and such a piece holds the end of
+ * at most one head. The body of a request in progress passes, too. Its last piece may hold the next head, so two requests
+ * may be in progress.
+ */
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+export interface RequestGate {
+  /** Call this for every request, before it is handled. The gate opens again when the response is closed. */
+  begin(response: ServerResponse): void
+  /** The response to the latest request. */
+  latest(): ServerResponse | undefined
+  /** The connection carries no more requests. Its bytes go nowhere. */
+  remove(): void
+}
+
+const headEnd = Buffer.from('\r\n\r\n')
+
+/** Puts a gate on a new connection of an HTTP server. Call it in the server's event `connection`. */
+export function gateRequests(socket: Socket): RequestGate {
+  const [parse] = socket.listeners('data') as ((chunk: Buffer) => void)[]
+  if (parse === undefined) throw new Error('the socket has no HTTP parser')
+  const endOfHead = createHeadFinder()
+  let running = 0
+  let latest: ServerResponse | undefined
+  /** Whether bytes wait in the socket. */
+  let isWaiting = false
+  let isTurnDue = false
+
+  const isBusy = () => running > 1 || (running === 1 && latest?.req.complete === true)
+
+  function take(chunk: Buffer): void {
+    // The last answer has been sent.
+    if (!socket.writable) return
+    if (isWaiting || isBusy()) {
+      wait(chunk)
+      return
+    }
+    const end = endOfHead(chunk)
+    if (end === chunk.length) {
+      parse?.(chunk)
+      return
+    }
+    // First, so that the request's handler can see whether more was sent ahead.
+    wait(chunk.subarray(end))
+    parse?.(chunk.subarray(0, end))
+    // Node resumes the socket after each request.
+    socket.pause()
+  }
+
+  function wait(chunk: Buffer): void {
+    isWaiting = true
+    socket.pause()
+    socket.unshift(chunk)
+    nextTurn()
+  }
+
+  function nextTurn(): void {
+    if (isTurnDue) return
+    isTurnDue = true
+    setImmediate(() => {
+      isTurnDue = false
+      if (isBusy()) return
+      isWaiting = false
+      socket.resume()
+    })
+  }
+
+  function end(): void {
+    running--
+    if (isWaiting) nextTurn()
+  }
+
+  socket.removeListener('data', parse)
+  socket.on('data', take)
+  return {
+    begin(response) {
+      running++
+      latest = response
+      response.on('close', end)
+    },
+    latest: () => latest,
+    remove: () => void socket.removeListener('data', take),
+  }
+}
+
+/** Returns a function that finds the first end of a head in the next bytes of a connection, or else their end. */
+function createHeadFinder(): (chunk: Buffer) => number {
+  /** The last bytes before the chunk. An end of a head may have begun there. */
+  let before = ''
+  return chunk => {
+    const seam = before === '' ? -1 : (before + chunk.toString('latin1', 0, 3)).indexOf('\r\n\r\n')
+    // Empty lines before a head are not its end. Each of them would take a turn.
+    const start = before === '' ? firstOfLine(chunk) : 0
+    const place = seam >= 0 ? seam - before.length : start < 0 ? -1 : chunk.indexOf(headEnd, start)
+    if (seam < 0 && place < 0) {
+      before = (before + chunk.subarray(-3).toString('latin1')).slice(-3)
+      return chunk.length
+    }
+    before = ''
+    return place + headEnd.length
+  }
+}
+
+/** The place of the first byte that ends no line, or -1. A callback for each byte would take ten times as long. */
+function firstOfLine(chunk: Buffer): number {
+  for (let place = 0; place < chunk.length; place++) {
+    if (chunk[place] !== 13 && chunk[place] !== 10) return place
+  }
+  return -1
+}
