@@ -40,14 +40,15 @@ export async function watchAnalysts(configuration: ServerConfiguration, signal: 
 /**
  * Analysts together get half of the cores. That many queries run at once, each with its own thread, and that many
  * more threads help them. Further queries wait, up to the number that a user may have. Without this their threads
- * would compete with the program's threads if the process may not set priorities.
+ * would compete with the program's threads if the process may not set priorities. Even on a small machine two queries run at
+ * once: a slow one, which may only sleep, leaves a slot to others.
  *
  * A query's own thread is not counted. If it were, a query that runs another one within itself (WITH RECURSIVE) would
  * wait for ever for a thread that it holds itself.
  */
 export function workloadStatements(configuration: ServerConfiguration): string[] {
   const threads = analystThreads(configuration.cores)
-  const queries = Math.max(1, Math.floor(threads / 2))
+  const queries = Math.max(2, Math.floor(threads / 2))
   const bounds = `max_concurrent_queries = ${queries}, max_concurrent_threads = ${Math.max(1, threads - queries)}`
   const queriesMax = mostOf('max_concurrent_queries_for_user', configuration)
   const waiting = `max_waiting_queries = ${Math.max(1, queriesMax - queries)}`

@@ -14,7 +14,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Databases } from '../shared/tables/port.ts'
-import { definerUser, type RoleSetting, readRole } from '../shared/tables/roles.ts'
+import { definerUser, type Role, type RoleSetting, readRole } from '../shared/tables/roles.ts'
 
 export interface ServerConfiguration {
   /** Absolute path of ClickHouse's data. */
@@ -68,11 +68,21 @@ const fixedForAnalysts: readonly RoleSetting[] = Object.entries({
   http_response_headers: '{}',
 }).map(([name, value]) => ({ name, value }))
 
+/**
+ * All that is served over HTTP. Without these rules ClickHouse has more pages, which need no sign-in, and its own client in the
+ * browser, which runs within this process, with files and editors of this machine.
+ */
+const httpRules: readonly XmlObject[] = [
+  { url: '/ping', handler: { type: 'static', response_content: 'Ok.\n' } },
+  { url: '/play', methods: 'GET,HEAD', handler: { type: 'play' } },
+  { url: '/', handler: { type: 'dynamic_query_handler', query_param_name: 'query' } },
+]
+
 const loopback = '127.0.0.1'
 // The longest interval that ClickHouse can count. It starts again in 2038.
 const quotaSecondsMax = 2_147_483_647
 const cacheBytesMax = 67_108_864
-const fieldBytesMax = 16_777_216
+const silenceSecondsMax = 10
 
 /**
  * The statements of the session that opens the ports. The last one never ends. `page` is fetched before the ports
@@ -99,9 +109,8 @@ export function configurationText(configuration: ServerConfiguration): string {
     user_files_path: `${dataDirectory}/user_files/`,
     users_config: `${filesDirectory}/${usersFile}`,
     listen_host: loopback,
-    // ClickHouse's own client in the browser, which runs within this process, with files and editors of this machine.
-    enable_webterminal: false,
     http_port: httpPort,
+    http_handlers: { rule: httpRules },
     ...(nativePort !== undefined && { tcp_port: nativePort }),
     // Not asynchronous: a server that ends at its start must have written why.
     logger: { log: `${filesDirectory}/${logFile}`, size: '10M', count: 3, async: false },
@@ -131,16 +140,17 @@ export function usersText(configuration: ServerConfiguration): string {
   const { grants } = readRole(analystRole, databases)
   return document({
     profiles: {
-      // The longest parameter. ClickHouse reads this profile before it knows the user of a request.
-      default: { http_max_field_value_size: fieldBytesMax },
+      // ClickHouse reads this profile before it knows the user: how long a connection may say nothing. A connection takes one of
+      // the places of all users, and without these bounds 30 s over HTTP, and 300 s in the native protocol.
+      default: { http_receive_timeout: silenceSecondsMax, receive_timeout: silenceSecondsMax },
       program: { workload: programWorkload },
       listen: { max_sessions_for_user: 1 },
       // A view passes the settings of a query on to what it reads, as far as the definer's profile lets them change. The
       // settings of a subquery have met no other constraint: ClickHouse checks those of the whole query alone.
-      definer: profileOf(definer.settings),
+      definer: profileOf(definer),
       analyst: {
         readonly: 2,
-        ...profileOf([...analystBounds(configuration), ...definer.settings, ...fixedForAnalysts]),
+        ...profileOf({ settings: [...analystBounds(configuration), ...fixedForAnalysts], changeable: [] }),
       },
       ...profiles,
     },
@@ -222,10 +232,13 @@ export function analystBounds({
   })
 }
 
-function profileOf(settings: readonly RoleSetting[]): XmlObject {
+function profileOf({ settings, changeable }: Pick<Role, 'settings' | 'changeable'>): XmlObject {
   return {
     ...Object.fromEntries(settings.map(({ name, value }) => [name, value])),
-    constraints: Object.fromEntries(settings.map(({ name, range }) => [name, range ?? { const: {} }])),
+    constraints: {
+      ...Object.fromEntries(settings.map(({ name, range }) => [name, range ?? { const: {} }])),
+      ...Object.fromEntries(changeable.map(name => [name, { changeable_in_readonly: {} }])),
+    },
   }
 }
 

@@ -12,6 +12,8 @@ export interface ByteWriter {
   int64(value: number | bigint): void
   varUint(value: number): void
   string(value: string): void
+  /** A String of any bytes. */
+  blob(value: Uint8Array): void
   /** The buffer, with room for this many bytes from `length` on. It is valid until the next call of any method. */
   room(bytes: number): Uint8Array
   /** Counts bytes that the caller has written into `room`. */
@@ -130,6 +132,13 @@ export function createByteWriter(bytesInitial: number): ByteWriter {
       varUint(bytes)
       ensure(bytes)
       used += buffer.write(value, used)
+    },
+
+    blob(value) {
+      varUint(value.length)
+      ensure(value.length)
+      buffer.set(value, used)
+      used += value.length
     },
 
     room(bytes) {

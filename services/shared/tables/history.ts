@@ -2,6 +2,7 @@
  * Removes the history of deleted campaigns from disk (contracts/tables/0016-history.sql). The views leave it out at once. A
  * campaign that is only hidden keeps its rows: what was public then stays in the sums.
  */
+import { idParts } from './parameter-parts.ts'
 import type { CallOptions, Databases, Tables } from './port.ts'
 
 export const historyTables = ['campaign_days', 'history_latest'] as const
@@ -39,10 +40,10 @@ export async function removeHistory(
   table: HistoryTable,
   campaigns: readonly string[],
 ): Promise<void> {
-  for (let first = 0; first < campaigns.length; first += campaignsMax) {
+  for (const ids of idParts(campaigns, campaignsMax)) {
     await tables.run({
       query: `ALTER TABLE ${model}.${table} DELETE WHERE campaign_id IN {ids:Array(String)} SETTINGS mutations_sync = 2`,
-      query_params: { ids: campaigns.slice(first, first + campaignsMax) },
+      query_params: { ids },
     })
   }
 }

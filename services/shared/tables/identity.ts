@@ -110,35 +110,6 @@ export async function heldBackerHash(
   return hash
 }
 
-const horizonSetting = 'PLEDGEVIEW_COMMIT_HORIZON_MS'
-
-/**
- * For a process that folds, before its first statement: stores its commit horizon, and returns the longest one under which
- * statements may still run. A new leader of the fold waits that long for the statements of the leader before it.
- *
- * Processes may have different horizons, so that the setting can be changed in a rolling deploy. Watermarks do not depend on
- * it (stamp-floor.ts). A raised horizon counts at once. A lowered one shortens only the process's own statements; the wait
- * for a leader that was killed stays as long as it was.
- */
-export async function holdCommitHorizon(
-  tables: Pick<Tables, 'rows' | 'insert'>,
-  { model }: Databases,
-  horizonMs: number,
-): Promise<number> {
-  const rows = await tables.rows<{ horizonMs: string }>({
-    query: `SELECT DISTINCT fingerprint AS horizonMs FROM ${model}.identity WHERE setting = '${horizonSetting}'`,
-  })
-  const held = rows.map(row => Number(row.horizonMs))
-  if (!held.includes(horizonMs)) {
-    await tables.insert({
-      table: `${model}.identity`,
-      columns,
-      rows: encodeRows(columns, [[horizonSetting, String(horizonMs)]]),
-    })
-  }
-  return Math.max(horizonMs, ...held)
-}
-
 const idSetting = 'tables'
 
 /**
@@ -168,6 +139,32 @@ export async function readTablesId(
     query: `SELECT min(fingerprint) AS id FROM ${model}.identity WHERE setting = '${idSetting}' HAVING count() > 0`,
   })
   return row?.id ?? null
+}
+
+const purgeSetting = 'purge'
+
+/** How often query processes look for a purge, ms. */
+export const purgeLookMs = 1_000
+
+/** For a purge: query processes forget what they keep of campaigns (query/forgetting.ts). `at`: ISO 8601. */
+export async function writePurge(
+  tables: Pick<Tables, 'insert'>,
+  { model }: Databases,
+  at: string,
+): Promise<void> {
+  await tables.insert({
+    table: `${model}.identity`,
+    columns,
+    rows: encodeRows(columns, [[purgeSetting, at]]),
+  })
+}
+
+/** How many purges there were. Tables that went back may have had fewer. */
+export async function readPurges(tables: Pick<Tables, 'rows'>, { model }: Databases): Promise<number> {
+  const [row] = await tables.rows<{ purges: number }>({
+    query: `SELECT toUInt32(count()) AS purges FROM ${model}.identity WHERE setting = '${purgeSetting}'`,
+  })
+  return row?.purges ?? 0
 }
 
 function rowsOf({ PLEDGEVIEW_PLATFORM_CURRENCY: currency, ...secrets }: Identity): Row[] {

@@ -51,7 +51,8 @@ const lostConnection = {
 /**
  * Runs the missing files in order, and returns their names. All statements of a file can run again, so a statement whose
  * connection was lost is repeated, and an interrupted migration as a whole. On a cluster, it then creates all views again.
- * Throws before anything has changed if the servers do not have the second cluster that the views need.
+ * Throws before anything has changed if the servers do not have the second cluster that the views need, or if the tables were made by
+ * a version whose files were others.
  */
 export async function migrate(
   tables: Tables,
@@ -62,13 +63,12 @@ export async function migrate(
   const run = (query: string) => retry(() => tables.run({ query }), lostConnection)
   for (const query of foundation.flatMap(statement => forms(statement, databases, options))) await run(query)
   const log = `${databases.model}.migrations`
-  const rows = await tables.rows<{ number: number }>({
-    query: `SELECT DISTINCT number FROM ${log}`,
-  })
-  const done = new Set(rows.map(row => row.number))
+  const done = await tables.rows<AppliedFile>({ query: `SELECT DISTINCT number, name FROM ${log}` })
+  const files = readMigrations(databases, options)
+  refuseOthers(databases, done, files)
   const applied: string[] = []
-  for (const migration of readMigrations(databases, options)) {
-    if (done.has(migration.number)) continue
+  for (const migration of files) {
+    if (done.some(({ number }) => number === migration.number)) continue
     for (const query of migration.statements) await run(query)
     const rows = encodeRows(logColumns, [[migration.number, migration.name]])
     await retry(() => tables.insert({ table: log, columns: logColumns, rows }), lostConnection)
@@ -76,6 +76,24 @@ export async function migrate(
   }
   for (const query of readClusterViews(databases, options)) await run(query)
   return applied
+}
+
+type AppliedFile = Pick<SqlFile, 'number' | 'name'>
+
+/** Throws if a file with another name has run under the number of one of these. */
+function refuseOthers(
+  { model }: Databases,
+  done: readonly AppliedFile[],
+  files: readonly AppliedFile[],
+): void {
+  for (const { number, name } of files) {
+    const other = done.find(applied => applied.number === number && applied.name !== name)
+    if (!other) continue
+    throw new Error(
+      `the tables in ${model} were made by an earlier version (${other.name}, and not ${name}). Let the projector read the whole log ` +
+        'into new ones: other databases, or in the embedded form a new data directory',
+    )
+  }
 }
 
 /** Throws if the cluster over which people are counted is not there, or has other servers than the cluster. */

@@ -6,7 +6,7 @@
  * Campaigns are sharded by id. Everything that a fold reads and writes of a campaign is on the campaign's shard. So
  * the fold's statements are unchanged and run once per shard:
  * - in the model's database a table is the shard's own part. One fold worker per shard works there, over a URL that
- *   leads only to that shard's replicas. The fold log and the epochs belong to the shard too;
+ *   leads only to that shard's replicas. The fold's progress and the epochs belong to the shard too;
  * - in `<model>_all` a table is the whole table, over all shards. Projectors insert there, and the query service reads
  *   there: they use `distributedDatabases`. The views are in two steps as well (cluster-views.ts);
  * - the batch log is the whole table in both, because a fold follows the batches of all projectors;
@@ -25,7 +25,7 @@
  * that refusal (fold-leadership.ts).
  *
  * The servers' configuration needs: the cluster in `remote_servers` with `internal_replication` and a `secret`, the
- * macros `shard` and `replica`, Keeper, and clocks that differ by much less than the commit horizon.
+ * macros `shard` and `replica`, and Keeper.
  * To change the number of shards, set up another cluster: replay the event log into it, and then point the services
  * there. A rebuild in place works on each shard as on one server (services/rebuild/parts.ts).
  */
@@ -62,20 +62,26 @@ const placements: Readonly<Record<string, string>> = {
   campaigns: 'cityHash64(campaign_id)',
   api_key_ledger: 'cityHash64(api_key) % 1',
   api_keys: 'cityHash64(api_key) % 1',
+  // With the keys, because a deletion has to find those of its account.
+  account_ledger: 'cityHash64(account_id) % 1',
+  notice_ledger: 'cityHash64(notice_id) % 1',
   // With the keys that they are about, so that a purge can compare the two.
   api_key_usage: 'cityHash64(api_key) % 1',
   usage_runs: 'cityHash64(process) % 1',
+  // With the entities of their keys, so that a purge can compare the two. All rows of one place are on one shard.
+  rejects: "if(topic = 'api-keys', 0, cityHash64(splitByChar('/', ifNull(key, ''))[1]))",
   batch_log: 'cityHash64(projector)',
-  fold_log: 'own',
+  // Each shard says what it has: one may be restored alone.
+  positions: 'own',
+  fold_progress: 'own',
   fold_epochs: 'own',
   // Its own shard's fold worker writes a row; the watermark needs the rows of all shards.
-  stamp_floor: 'cityHash64(shard)',
+  watermarks: 'cityHash64(shard)',
   campaign_days: 'cityHash64(campaign_id)',
   history_latest: 'cityHash64(campaign_id)',
-  // As the floor: each shard closes its own days.
+  // As the watermark: each shard closes its own days.
   history_closed: 'cityHash64(shard)',
-  set_aside: 'own',
-  staged_campaigns: 'own',
+  quarantine: 'own',
   // Few rows, and all have to be seen together.
   identity: 'cityHash64(setting) % 1',
   rebuild_log: 'cityHash64(rebuild_id) % 1',
@@ -114,7 +120,7 @@ export function replicatedForms(statement: string, { cluster }: Replicated): str
   if (extended) return addedColumns(statement, extended, onCluster)
   // Only the shard's part has a codec, and only a user has settings.
   const altered =
-    /^ALTER TABLE \$\{model\}\.\w+(?= MODIFY COLUMN \w+ CODEC\()|^ALTER USER \w+(?= SETTINGS )/.exec(
+    /^ALTER TABLE \$\{model\}\.\w+(?= MODIFY COLUMN \w+ CODEC\()|^ALTER USER \w+(?= SETTINGS\s)/.exec(
       statement,
     )?.[0]
   if (altered !== undefined) return [statement.replace(altered, `${altered} ${onCluster}`)]

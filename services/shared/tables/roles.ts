@@ -89,6 +89,8 @@ export interface Role {
   /** As `GRANT SELECT ON database.table`. */
   grants: string[]
   settings: RoleSetting[]
+  /** Settings that a query may change although the role has `readonly = 1`. */
+  changeable: string[]
 }
 
 /** The grants and settings of a role or a user, from the files. On a cluster they are the same on each server. */
@@ -109,6 +111,7 @@ export function readRole(name: string, databases: Databases, options: MigrateOpt
         ...(min !== undefined && max !== undefined && { range: { min, max } }),
       }),
     ),
+    changeable: [...made.matchAll(/(\w+) CHANGEABLE_IN_READONLY/g)].map(([, setting = '']) => setting),
   }
 }
 

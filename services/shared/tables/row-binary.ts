@@ -6,7 +6,7 @@
  * whose types are not those of its table, rather than reading the bytes as something else.
  *
  * Types: String, Bool, UInt8 to UInt64, Int64, DateTime64(3, ...), and LowCardinality, Nullable, Array and Tuple of these.
- * Values: text, booleans, numbers and bigints; for a timestamp, milliseconds since the epoch; null where a type is
+ * Values: text or bytes, booleans, numbers and bigints; for a timestamp, milliseconds since the epoch; null where a type is
  * Nullable; an array for an Array; an object for a Tuple, by the names of its elements.
  *
  * Source: ClickHouse documentation, "RowBinary" and "RowBinaryWithNamesAndTypes".
@@ -115,7 +115,8 @@ function makeEncoder(type: string): Encode {
   const [, name = '', inner = ''] = /^(\w+)(?:\((.*)\))?$/s.exec(type) ?? []
   switch (name) {
     case 'String':
-      return (out, value) => out.string(expected('string', value))
+      return (out, value) =>
+        value instanceof Uint8Array ? out.blob(value) : out.string(expected('string', value))
     case 'Bool':
       return (out, value) => out.uint8(expected('boolean', value) ? 1 : 0)
     case 'UInt8':

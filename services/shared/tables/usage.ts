@@ -1,4 +1,5 @@
 /** Removes the usage of keys (contracts/tables/0014-usage.sql): after the deletion of an account, and in a purge. */
+import { idParts } from './parameter-parts.ts'
 import type { Shard } from './port.ts'
 
 // Of one statement, so that it stays short.
@@ -13,10 +14,10 @@ export async function removeUsage(
   { tables, databases }: Pick<Shard, 'tables' | 'databases'>,
   keys: readonly string[],
 ): Promise<void> {
-  for (let first = 0; first < keys.length; first += keysMax) {
+  for (const some of idParts(keys, keysMax)) {
     await tables.run({
       query: `ALTER TABLE ${databases.model}.api_key_usage DELETE WHERE api_key IN {keys:Array(String)} SETTINGS mutations_sync = 2`,
-      query_params: { keys: keys.slice(first, first + keysMax) },
+      query_params: { keys: some },
     })
   }
 }

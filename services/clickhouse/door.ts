@@ -1,0 +1,46 @@
+/**
+ * The ports of the data teams, in front of ClickHouse's own ports: a pipe of bytes, on a thread of its own (door-worker.ts).
+ *
+ * ClickHouse counts the connections of all its ports together, and keeps a silent one for seconds. So strangers who only
+ * hold connections could take every place, and the program could not reach its own server. The program uses ClickHouse's own
+ * HTTP port. All others come through here, and here they are few.
+ *
+ * The ports stay open while ClickHouse is restarted; a connection that comes meanwhile is closed. If the thread fails, the
+ * program ends, as after any uncaught error.
+ */
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import { ServerStartError } from './start-error.ts'
+
+/** The two ports of ClickHouse for data teams. 0 takes a free port. */
+export interface SqlDoor {
+  httpPort: number
+  nativePort: number
+}
+
+export interface OpenDoor {
+  /** `http://127.0.0.1:port` */
+  url: string
+  nativePort: number
+  /** Ends every connection. */
+  close(): Promise<void>
+}
+
+/** Resolves once both ports listen. Throws `ServerStartError` if one is taken. */
+export async function openDoor(wanted: SqlDoor, behind: SqlDoor): Promise<OpenDoor> {
+  const worker = new Worker(new URL('door-worker.ts', import.meta.url), { workerData: { wanted, behind } })
+  const [{ httpPort, nativePort }] = (await once(worker, 'message').catch(error => {
+    throw startErrorOf(error)
+  })) as [SqlDoor]
+  return {
+    url: `http://127.0.0.1:${httpPort}`,
+    nativePort,
+    close: async () => void (await worker.terminate()),
+  }
+}
+
+function startErrorOf(error: NodeJS.ErrnoException & { port?: number }): Error {
+  const { code, port } = error
+  if (code !== 'EADDRINUSE' || port === undefined) return error
+  return new ServerStartError(`port ${port} is taken`, { isPassing: true, isPortTaken: true, port })
+}
