@@ -1,20 +1,21 @@
 -- The batches of the projectors, and how far they are folded (private).
 --
 -- A projector appends one row to the batch log after the batch's ledger rows are inserted. Its sequence numbers have
--- no gaps. The fold worker continues after the last number that the fold log has for each projector. A batch that no
--- fold worker sees within a month is dropped and is never folded. After a year without any fold, the next fold worker
--- gives every row a new stamp.
+-- no gaps. The fold worker continues after the last number that is folded for each projector. A batch that no fold worker sees
+-- within a month is dropped and is never folded.
 
 CREATE TABLE IF NOT EXISTS ${model}.batch_log
 (
     projector      LowCardinality(String) COMMENT 'One run of one projector process',
     sequence       UInt64 COMMENT 'From 1, without gaps',
+    log            String COMMENT 'As in the table of positions',
     positions      Array(Tuple(topic String, partition UInt32, next UInt64)) COMMENT 'Source offsets to read next',
     events         UInt64,
     rejects        UInt64,
     keys           UInt64 COMMENT 'How many of the events are api-key events',
     campaign_ids   Array(String) COMMENT 'Campaigns whose read row may have to change',
     oldest_at      DateTime64(3, 'UTC') COMMENT 'When the oldest event of the batch entered the log',
+    restamp_before DateTime64(3, 'UTC') COMMENT 'After a restore: its campaigns get a new stamp if theirs is earlier. Else 1970',
     appended_at    DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
 )
 ENGINE = MergeTree
@@ -22,19 +23,40 @@ ORDER BY (projector, sequence)
 TTL toDateTime(appended_at) + INTERVAL 30 DAY
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 
--- One row per finished fold. A fold without a row here may have written rows: they get a new stamp.
-CREATE TABLE IF NOT EXISTS ${model}.fold_log
+-- How far each partition of the event log is in the tables. A projector reads on from here, whatever its consumer group says. In the
+-- highest era the highest position counts; the positions of other rows are merged away. An era begins when the positions have to go
+-- back: the tables were restored from a backup, or the log was replaced.
+CREATE TABLE IF NOT EXISTS ${model}.positions
 (
-    fold_id      UInt64,
-    holder       String,
-    folded       Array(Tuple(projector String, sequence UInt64)) COMMENT 'Batches up to these are in the read tables',
-    campaigns    UInt64 COMMENT 'Campaigns that were looked at',
-    elapsed_ms   UInt64,
-    finished_at  DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+    log            String COMMENT 'The Kafka cluster and the prefix of its topics; empty for the embedded journal',
+    topic          String,
+    partition      UInt32,
+    era            UInt32,
+    next           UInt64 COMMENT 'The offset to read next',
+    last_at        Int64 COMMENT 'When the record before it entered the log, Unix ms; 0: unknown. Producers may write any time',
+    read_until     DateTime64(3, 'UTC') COMMENT 'Everything that the partition had at this time is read',
+    again_until    UInt64 COMMENT 'What is before this offset is read again after a restore',
+    lost_watermark DateTime64(3, 'UTC') COMMENT 'The watermark that lists had shown before that restore',
+    written_at     DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
 )
-ENGINE = MergeTree
-ORDER BY fold_id
-TTL toDateTime(finished_at) + INTERVAL 365 DAY
+ENGINE = ReplacingMergeTree(next)
+ORDER BY (log, topic, partition, era)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
+
+-- How far the batches of each run of a projector are folded: at most two rows a run stay. A fold first notes up to which batch it
+-- goes, and records that as folded at its end. Rows of runs whose batches are dropped go, too.
+CREATE TABLE IF NOT EXISTS ${model}.fold_progress
+(
+    projector  String COMMENT 'As in the batch log',
+    is_folded  Bool COMMENT 'True: batches up to this one are in the read tables. False: the latest fold went up to this one',
+    sequence   UInt64,
+    fold_id    UInt64 COMMENT 'The statement that wrote this row. The highest one counts',
+    elapsed_ms UInt64 COMMENT 'How long the fold took',
+    written_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = ReplacingMergeTree(fold_id)
+ORDER BY (projector, is_folded)
+TTL toDateTime(written_at) + INTERVAL 60 DAY
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 
 -- The leader of the fold: the holder of the highest epoch. The epoch is a fencing token: every fold statement has it

@@ -36,7 +36,7 @@ CREATE OR REPLACE VIEW ${views}.campaigns
     description             String COMMENT 'Full description',
     risks                   String COMMENT 'Risks statement',
     rewards                 Array(Tuple(reward_id String, title String, description String, amount Decimal(38, 4), quantity_available Nullable(UInt64), quantity_claimed UInt64, quantity_remaining Nullable(UInt64))) COMMENT 'Reward tiers in the campaign''s order; one row each in the view rewards',
-    updated_at              DateTime64(3, 'UTC') COMMENT 'When something of this row last changed, UTC; lags by at most the commit horizon'
+    updated_at              DateTime64(3, 'UTC') COMMENT 'When something of this row last changed, UTC'
 )
 SQL SECURITY DEFINER
 AS SELECT

@@ -4,7 +4,7 @@
 CREATE TABLE IF NOT EXISTS ${model}.projector_log
 (
     projector String COMMENT 'One run of one projector process',
-    kind      LowCardinality(String) COMMENT 'started: its settings; present: its partitions were read to their end; misplaced: records that are not in the partition of their key',
+    kind      LowCardinality(String) COMMENT 'started: its settings; misplaced: records that are not in the partition of their key',
     detail    String COMMENT 'JSON',
     noted_at  DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
 )

@@ -9,7 +9,7 @@ CREATE OR REPLACE VIEW ${model}.history_end
 SQL SECURITY DEFINER
 AS SELECT
     (SELECT min(reached) FROM (SELECT max(closed) AS reached FROM ${model}.history_closed GROUP BY shard)) AS closed,
-    greatest(toDate(closed), toDate((SELECT max(reached) FROM ${model}.stamp_floor))) AS today;
+    greatest(toDate(closed), toDate((SELECT max(reached) FROM ${model}.watermarks))) AS today;
 
 -- The days that are not closed yet, in the form of the closed ones. Private. Usually this is today.
 CREATE OR REPLACE VIEW ${model}.history_open
@@ -200,8 +200,7 @@ CREATE OR REPLACE VIEW ${views}.category_funding_days
     campaigns                   UInt64 COMMENT 'Public campaigns at the end of the day'
 )
 SQL SECURITY DEFINER
-AS WITH (SELECT today FROM ${model}.history_end) AS today
-SELECT
+AS SELECT
     category,
     known_day + gap AS day,
     if(gap = 0, new_amount, 0)::Decimal(38, 4) AS new_pledged_platform_amount,
@@ -216,6 +215,8 @@ SELECT
     toUInt64(standing_campaigns) AS campaigns
 FROM
 (
+    -- Here, where it is used: on a cluster a query may say that no name of a WITH is known within (enable_global_with_statement).
+    WITH (SELECT today FROM ${model}.history_end) AS today
     SELECT
         category, arraySort(groupArray((day, new_amount, new_pledges, opening, departed, campaigns))) AS known,
         known.1 AS days, known.2 AS amounts, known.3 AS pledges, known.4 AS openings, known.5 AS departures,
@@ -254,8 +255,7 @@ CREATE OR REPLACE VIEW ${views}.funding_days
     campaigns                   UInt64 COMMENT 'Public campaigns at the end of the day'
 )
 SQL SECURITY DEFINER
-AS WITH (SELECT today FROM ${model}.history_end) AS today
-SELECT
+AS SELECT
     known_day + gap AS day,
     if(gap = 0, new_amount, 0)::Decimal(38, 4) AS new_pledged_platform_amount,
     toFloat64(new_pledged_platform_amount) AS new_pledged_platform,
@@ -269,6 +269,7 @@ SELECT
     toUInt64(standing_campaigns) AS campaigns
 FROM
 (
+    WITH (SELECT today FROM ${model}.history_end) AS today
     SELECT
         arraySort(groupArray((day, new_amount, new_pledges, opening, departed, campaigns))) AS known,
         known.1 AS days, known.2 AS amounts, known.3 AS pledges, known.4 AS openings, known.5 AS departures,

@@ -1,6 +1,6 @@
 -- What the data teams' views are, and how current they are.
 --
--- The watermark is that of 0008-stamp-floor.sql. The clock is the upper bound, because the floor is ahead of a clock that was set
+-- The watermark is that of 0008-watermark.sql. The clock is the upper bound, because the floor is ahead of a clock that was set
 -- back. Nothing else goes into it: a query that reads `about` first, and the data after it, has every change with an earlier stamp.
 
 CREATE OR REPLACE VIEW ${views}.about

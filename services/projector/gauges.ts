@@ -21,8 +21,7 @@ export interface GaugeDependencies {
   oldestUncommitted: () => OldestRecord[]
   unfolded: Pick<Unfolded, 'read' | 'waitsSince'>
   lag: () => Promise<PartitionLag[]>
-  /** `undefined`: not known. */
-  rejectCount: () => Promise<number | undefined>
+  rejectCount: () => Promise<number>
   rebuild: () => Promise<RebuildUnderWay | undefined>
 }
 
@@ -46,8 +45,6 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     for (const { topic, partition, committed, end } of partitions) {
       metrics.lag.set({ topic, partition }, end - committed)
     }
-    const rejects = await rejectCount()
-    if (rejects !== undefined) gauges.rejects.set(rejects)
   }
 
   async function readTables(): Promise<void> {
@@ -56,6 +53,7 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     gauges.rebuildPhase.reset()
     if (present) gauges.rebuildPhase.set({ phase: present.phase }, 1)
     gauges.rebuildSilence.set(present ? present.silentMs / 1000 : 0)
+    gauges.rejects.set(await rejectCount())
   }
 
   let readingLog: Promise<void> | undefined
@@ -139,7 +137,7 @@ function registerAsked(metrics: Metrics) {
     }),
     rejects: gaugeOf(metrics, {
       name: 'pledgeview_rejects_stored',
-      help: 'Records in the dead-letter queue. A retry leaves them there; on Kafka, one that was stored twice counts twice',
+      help: 'Records in the dead-letter queue. A retry leaves them there',
     }),
     rebuildPhase: gaugeOf(metrics, {
       name: 'pledgeview_rebuild_phase',

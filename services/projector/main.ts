@@ -13,7 +13,6 @@ import {
 } from '../shared/distributed.ts'
 import { isOutage } from '../shared/event-log/kafka/client.ts'
 import { openKafkaInspector } from '../shared/event-log/kafka/inspector.ts'
-import type { FindBehind } from '../shared/event-log/kafka/offsets.ts'
 import { openKafkaReader } from '../shared/event-log/kafka/reader.ts'
 import { lagCheck, loopCheck, projectorCheck, sharedAnswered, tablesCheck } from '../shared/ops/checks.ts'
 import { closeServer } from '../shared/ops/close-server.ts'
@@ -22,12 +21,7 @@ import { createOpsServer, opsHosts } from '../shared/ops/ops-server.ts'
 import { retry } from '../shared/retry.ts'
 import { checkParts, partsCheck } from '../shared/tables/broken-parts.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
-import {
-  heldBackerHash,
-  holdCommitHorizon,
-  holdTablesId,
-  holdTablesIdentity,
-} from '../shared/tables/identity.ts'
+import { heldBackerHash, holdTablesId, holdTablesIdentity } from '../shared/tables/identity.ts'
 import {
   type Databases,
   type Shard,
@@ -38,8 +32,7 @@ import {
 import { type Compaction, checkAbsence } from './absence.ts'
 import type { RebuildUnderWay } from './gauges.ts'
 import { backerHasher } from './ingest/backer-hash.ts'
-import { holdCluster } from './kafka-cluster.ts'
-import { describeBehind, findBehindIn, noteBeginning } from './recorded-positions.ts'
+import { createPositions, nextOf, readPositions, readUntilOfNew, type StoredPositions } from './positions.ts'
 import { createProjectorService } from './service.ts'
 import { statusOf } from './status.ts'
 
@@ -80,38 +73,36 @@ export async function runProjectorProcess({
   })
   // `migrate` did it, unless that was an earlier version.
   await holdTablesId(tables, databases, randomUUID())
-  const settleMs = await holdCommitHorizon(tables, databases, config.PLEDGEVIEW_COMMIT_HORIZON_MS)
   const shards = await shardsOf(config)
   const run = `projector-${randomUUID()}`
-  const findBehind = behindFinder({ config, tables, databases, logger, signal, run })
-  const reader = await openKafkaReader(readerSettings(config), { logger, findBehind })
-  const compaction = await compactionOf({
-    config,
-    tables,
+  const parts = shards?.shards ?? [{ tables, databases }]
+  const compaction = await compactionOf({ config, shards: parts, logger, metrics, signal }).catch(
+    async error => {
+      await shards?.close()
+      await tables.close()
+      throw error
+    },
+  )
+  const patient = (of: Tables) => patientTables(of, { config, signal })
+  const positions = createPositions({
+    tables: patient(tables),
     databases,
-    logger,
-    metrics,
-    signal,
-    run,
-    findBehind,
-  }).catch(async error => {
-    await reader.close()
-    await shards?.close()
-    await tables.close()
-    throw error
+    shards: parts.map(part => ({ ...part, tables: patient(part.tables) })),
+    now: Date.now,
+    warn: message => logger.warn(message),
   })
+  const reader = await openKafkaReader(readerSettings(config), { logger, starts: positions })
   const projector = createProjectorService({
     reader,
     tables,
     databases,
     ...(shards && { shards: shards.shards }),
+    positions,
     config,
     hashBacker: backerHasher(backerKey, await heldBackerHash(tables, databases)),
     schemaRegistry: registryOf(config),
     run,
     presenceMs: presenceMsOf(compaction),
-    // A fold of the worker before this one may run for half its horizon. After a whole horizon it has certainly ended.
-    settleMs,
     afterExpiredPause: shard => afterExpiredPause(shard, { isShard: shards !== undefined }),
     ...(rebuild && { rebuild: () => rebuild(tables, databases) }),
     metrics,
@@ -137,7 +128,7 @@ export async function runProjectorProcess({
     metrics,
     beforeScrape: async () => {
       // The leader reports them. This process may have led before.
-      if (!reader.leads()) metrics.setAside.reset()
+      if (!reader.leads()) metrics.quarantine.reset()
       await projector.beforeScrape()
     },
   })
@@ -154,41 +145,20 @@ export async function runProjectorProcess({
   }
 }
 
-/**
- * Compares the group's positions with the tables, and notes first with what these began (recorded-positions.ts). Waits for
- * ClickHouse as a batch would.
- */
-function behindFinder({
-  config,
-  tables,
-  databases,
-  logger,
-  signal,
-  run,
-}: Pick<ProcessDependencies, 'config' | 'logger' | 'signal'> & {
-  tables: Tables
-  databases: Databases
-  run: string
-}): FindBehind {
-  const group = config.PLEDGEVIEW_KAFKA_GROUP
+/** Each statement waits for ClickHouse as a batch would: after a restore, finding the positions may need many. */
+function patientTables(
+  tables: Tables,
+  { config, signal }: Pick<ProcessDependencies, 'config' | 'signal'>,
+): Pick<Tables, 'rows' | 'run' | 'insert'> {
   const policy = {
     isRetryable: (error: unknown) => error instanceof TablesError && error.retryable,
     msMax: config.PLEDGEVIEW_RETRY_MS_MAX,
     pauseMsMin: 500,
   }
-  // Each statement by itself, because the look may consist of many.
-  const patient: Pick<Tables, 'rows' | 'insert'> = {
+  return {
     rows: <Row>(statement: Statement) => retry(() => tables.rows<Row>(statement), policy, { signal }),
+    run: statement => retry(() => tables.run(statement), policy, { signal }),
     insert: rows => retry(() => tables.insert(rows), policy, { signal }),
-  }
-  const find = findBehindIn(patient, databases, group)
-  let isNoted = false
-  return async (committed, all) => {
-    if (!isNoted) await noteBeginning(patient, databases, run, { group, committed: all })
-    isNoted = true
-    const behind = await find(committed, all)
-    for (const [place, at] of behind) logger.warn(describeBehind(place, committed.get(place) ?? 0, at))
-    return behind
   }
 }
 
@@ -202,36 +172,35 @@ function presenceMsOf({ topics }: Compaction): number {
 }
 
 /**
- * Checks that the group's positions are of this cluster, and the topics' settings against the time that the projectors were away,
- * and reports these. Throws `OtherCluster` or `AwayTooLong`.
+ * Checks the topics' settings against the time that the projectors were away, and reports these. Throws `AwayTooLong`. It runs before
+ * the projector reads anything.
  */
 async function compactionOf({
   config,
-  tables,
-  databases,
+  shards,
   logger,
   metrics,
   signal,
-  run,
-  findBehind,
 }: Pick<ProcessDependencies, 'config' | 'logger' | 'signal'> & {
-  tables: Tables
-  databases: Databases
-  run: string
+  shards: readonly Shard[]
   metrics: Metrics
-  findBehind: FindBehind
 }): Promise<Compaction> {
-  // What is read again because the tables are older counts as not read.
-  const inspector = await openKafkaInspector(readerSettings(config), { logger, findBehind })
+  let stored: StoredPositions | undefined
+  const inspector = await openKafkaInspector(readerSettings(config), {
+    logger,
+    async positions(log) {
+      stored = await readPositions(shards, log)
+      return nextOf(stored)
+    },
+  })
   try {
-    const retentionMsMin = config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS
-    const group = config.PLEDGEVIEW_KAFKA_GROUP
     const compaction = await retry(
-      async () => {
-        // The positions are read before the notes: a run notes the cluster before it commits any.
-        await holdCluster(tables, databases, run, { ...(await inspector.place()), group })
-        return checkAbsence(inspector, { tables, databases, retentionMsMin })
-      },
+      () =>
+        checkAbsence(inspector, {
+          readUntil: place => stored?.ofLog.get(place)?.readUntil ?? readUntilOfNew(stored, Date.now()),
+          now: Date.now,
+          retentionMsMin: config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS,
+        }),
       {
         isRetryable: error => isOutage(error) || (error instanceof TablesError && error.retryable),
         msMax: config.PLEDGEVIEW_RETRY_MS_MAX,

@@ -4,8 +4,8 @@ import { topics } from '../../contracts/events/event.ts'
 import { messageOf } from '../shared/message-of.ts'
 import type { Metrics } from '../shared/ops/metrics.ts'
 import type { FoldReport } from './fold/fold-worker.ts'
-import type { OnSetAside, SetAsideChange } from './fold/set-aside.ts'
-import type { ClockStep } from './fold/stamp-floor.ts'
+import type { OnQuarantine, QuarantineChange } from './fold/quarantine.ts'
+import type { ClockStep } from './fold/watermark.ts'
 import type { Batch } from './ingest/batch.ts'
 import type { SharedSlugs } from './shared-slugs.ts'
 import type { Rewrite } from './superseded/rewrite-loop.ts'
@@ -26,22 +26,21 @@ export interface Observer {
   onRewrite(rewrite: Rewrite): void
   onRewriteFailure(error: Error): void
   onSuperseded(error: Error): void
-  onStopped(error: Error): void
   onLeadership(): void
   onSharedSlugs(found: SharedSlugs, isNew: boolean): void
   onSharedSlugsFailure(error: unknown): void
   onClockStep(step: ClockStep): void
-  onSetAside: OnSetAside
+  onQuarantine: OnQuarantine
 }
 
 // Each rejected record of a batch gets a log line, up to this many. All of them are in the dead-letter queue and counted.
 const loggedRejectsMax = 10
 
-const setAsideTexts: Readonly<Record<SetAsideChange['event'], string>> = {
-  'set aside': 'a campaign could not be folded within its bounds; it is set aside, and the others go on',
-  'folded alone': 'a campaign that is set aside was folded alone',
-  'not folded': 'a campaign that is set aside could not be folded alone either; it is tried again later',
-  back: 'a campaign is not set aside any more',
+const quarantineTexts: Readonly<Record<QuarantineChange['event'], string>> = {
+  quarantined: 'a campaign could not be folded within its bounds; it is in quarantine, and the others go on',
+  'folded alone': 'a campaign in quarantine was folded alone',
+  'not folded': 'a campaign in quarantine could not be folded alone either; it is tried again later',
+  released: 'a campaign is not in quarantine any more',
 }
 
 export function createObserver({ run, metrics, logger, now }: ObserverDependencies): Observer {
@@ -99,10 +98,6 @@ export function createObserver({ run, metrics, logger, now }: ObserverDependenci
       )
     },
 
-    onStopped(error) {
-      logger.warn({ error: error.message }, 'the fold of these tables is stopped')
-    },
-
     onLeadership() {
       logger.info({ holder: run }, 'this process folds now')
     },
@@ -131,13 +126,13 @@ export function createObserver({ run, metrics, logger, now }: ObserverDependenci
       )
     },
 
-    onSetAside(all, change) {
-      metrics.setAside.reset()
-      for (const { campaign, failures } of all) metrics.setAside.set({ campaign }, failures)
+    onQuarantine(all, change) {
+      metrics.quarantine.reset()
+      for (const { campaign, failures } of all) metrics.quarantine.set({ campaign }, failures)
       if (!change) return
       const { event, ...found } = change
-      const isGood = event === 'folded alone' || event === 'back'
-      logger[isGood ? 'info' : 'warn'](found, setAsideTexts[event])
+      const isGood = event === 'folded alone' || event === 'released'
+      logger[isGood ? 'info' : 'warn'](found, quarantineTexts[event])
     },
   }
 }

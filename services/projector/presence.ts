@@ -1,21 +1,20 @@
 /**
- * Notes that the partitions of this projector were read to their end, so that a later start knows how long the projectors
- * were away (absence.ts), and what the tables have (recorded-positions.ts). A steady stream never stands at its end, so the end of
- * some moment counts, once it is reached.
+ * Notes how far the partitions of this projector are read, also while nothing comes, so that a later start knows how long the projectors
+ * were away (absence.ts). A steady stream never stands at its end, so the end of some moment counts, once it is reached.
  */
-import type { PartitionLag } from '../shared/event-log/port.ts'
-import type { ProjectorNote } from './projector-log.ts'
+import { type PartitionLag, partitionName } from '../shared/event-log/port.ts'
 
 export interface PresenceDependencies {
   lag: () => Promise<PartitionLag[]>
-  write: (note: ProjectorNote) => Promise<void>
+  /** See `Positions.noteRead`. */
+  noteRead: (places: readonly string[], until: number) => Promise<void>
   /** Reading the lag or writing the note failed. It is tried again. */
   onFailure: (error: Error) => void
-  /** The consumer group whose positions they are. */
-  group: string
-  /** How often a note is written, ms. */
+  /** How often it is noted, ms. */
   intervalMs: number
   monotonicMs: () => number
+  /** Unix ms. */
+  now: () => number
 }
 
 export interface Presence {
@@ -29,31 +28,25 @@ const lookMs = 1_000
 
 export function createPresence({
   lag,
-  write,
+  noteRead,
   onFailure,
-  group,
   intervalMs,
   monotonicMs,
+  now,
 }: PresenceDependencies): Presence {
   let target: { ends: ReadonlyMap<string, number>; at: number } | undefined
   let nextAt = Number.NEGATIVE_INFINITY
   let looking: Promise<void> | undefined
 
   async function look(): Promise<void> {
-    const at = monotonicMs()
+    const at = now()
     const present = await lag()
-    const isSame = target !== undefined && present.every(one => target?.ends.has(nameOf(one)))
+    const isSame = target !== undefined && present.every(one => target?.ends.has(partitionName(one)))
     // After a rebalance there are other partitions, so it begins again.
-    if (!target || !isSame) target = { ends: new Map(present.map(one => [nameOf(one), one.end])), at }
+    if (!target || !isSame) target = { ends: new Map(present.map(one => [partitionName(one), one.end])), at }
     const { ends } = target
-    if (!present.every(one => one.committed >= (ends.get(nameOf(one)) ?? 0))) return
-    const msAgo = Math.round(monotonicMs() - target.at)
-    const positions = present.map(({ topic, partition, committed }) => ({
-      topic,
-      partition,
-      next: committed,
-    }))
-    await write({ kind: 'present', detail: { partitions: present.map(nameOf), msAgo, positions, group } })
+    if (!present.every(one => one.committed >= (ends.get(partitionName(one)) ?? 0))) return
+    await noteRead(present.map(partitionName), target.at)
     target = undefined
     nextAt = monotonicMs() + intervalMs
   }
@@ -72,8 +65,4 @@ export function createPresence({
       await looking
     },
   }
-}
-
-function nameOf({ topic, partition }: PartitionLag): string {
-  return `${topic}/${partition}`
 }

@@ -2,30 +2,12 @@
  * The projector log: what a run notes for later runs and for `status`. The batch log has the batches; this has what is
  * not a batch.
  */
-import type { Position } from '../shared/event-log/port.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { encodeRows } from '../shared/tables/row-binary.ts'
 
 export type ProjectorNote =
-  /**
-   * The first run of a version that notes this, before it read anything: with what the tables began. They have everything before
-   * these positions, which an earlier version had committed for `group`. New tables: none.
-   */
-  | { kind: 'began'; detail: { positions: Position[]; group: string } }
-  /** The run began to read this Kafka cluster for `group`. */
-  | { kind: 'cluster'; detail: { cluster: string; group: string } }
   /** The run began to read, under this setting. The view `about` shows the version of the latest such run. */
   | { kind: 'started'; detail: { rejectShareMax: number; version: string } }
-  /**
-   * Everything that these partitions (`topic/partition`) had `msAgo` before the note was in the tables. And everything before
-   * `positions`, which `group` had committed.
-   */
-  | {
-      kind: 'present'
-      detail: { partitions: string[]; msAgo: number; positions?: Position[]; group?: string }
-    }
-  /** A rebuild is over: what the log has before these positions is in the tables. */
-  | { kind: 'reached'; detail: { positions: Position[]; group: string } }
   /** Records that are not in the partition of their key, since the run's last such note. */
   | { kind: 'misplaced'; detail: { records: number; examples: string[] } }
 
@@ -73,16 +55,17 @@ export async function readMisplaced(
   return found
 }
 
-/** The share of rejects that these runs allowed, by projector. Runs of a program without this log are missing. */
+/** The share of rejects that runs allowed, by projector. Runs of a program without this log are missing. */
 export async function rejectSharesOf(
   tables: Pick<Tables, 'rows'>,
   { model }: Databases,
-  projectors: readonly string[],
+  { daysMax }: { daysMax: number },
 ): Promise<Map<string, number>> {
   const rows = await tables.rows<{ projector: string; share: number }>({
     query: `SELECT projector, max(JSONExtractFloat(detail, 'rejectShareMax')) AS share FROM ${model}.projector_log
-            WHERE kind = 'started' AND projector IN {projectors:Array(String)} GROUP BY projector`,
-    query_params: { projectors: [...projectors] },
+            WHERE kind = 'started' AND projector GLOBAL IN
+              (SELECT projector FROM ${model}.batch_log WHERE appended_at > now() - INTERVAL ${daysMax} DAY)
+            GROUP BY projector`,
   })
   return new Map(rows.map(({ projector, share }) => [projector, share]))
 }

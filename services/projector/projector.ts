@@ -1,8 +1,7 @@
 /**
- * The projector's loop: consume -> learn schemas -> decode -> collect -> ledger -> batch log -> commit.
+ * The projector's loop: consume -> learn schemas -> decode -> collect -> ledger and rejects -> batch log -> positions -> commit.
  *
- * It is at-least-once and idempotent. Offsets are committed only after ClickHouse has confirmed the rows and the log has
- * stored the rejects. So a kill at any point only repeats work, and repeated work changes nothing.
+ * It is at-least-once and idempotent. Positions are written only after ClickHouse has confirmed the rows and the rejects. So a kill at any point only repeats work, and repeated work changes nothing.
  * If ClickHouse is unavailable, the batch is retried with backoff and consumption waits: at most one more batch is collected
  * meanwhile. After `retryMsMax` it fails. If the schema registry is unavailable, the same happens to the records whose
  * schemas are unknown; the records before them are written.
@@ -14,12 +13,14 @@ import { SchemaRegistryError } from '../shared/schema-registry/answers.ts'
 import type { SchemaRegistry } from '../shared/schema-registry/schema-registry.ts'
 import type { Sleep } from '../shared/sleep.ts'
 import { type Databases, type Tables, TablesError } from '../shared/tables/port.ts'
+import type { StoreRejects } from '../shared/tables/rejects.ts'
 import { yieldToEventLoop } from '../shared/yield-to-event-loop.ts'
 import { isOfBacklog } from './fold/fold-loop.ts'
 import type { HashBacker } from './ingest/backer-hash.ts'
 import { addDelivery, type Batch, batchLogInsert, emptyBatch, ledgerInserts } from './ingest/batch.ts'
 import { type Decode, schemaIdsOf } from './ingest/decode.ts'
 import { type RejectCircuitBreaker, TooManyRejects } from './ingest/reject-circuit-breaker.ts'
+import type { Positions } from './positions.ts'
 
 export interface ProjectorSettings {
   batchRecordsMax: number
@@ -48,6 +49,10 @@ export interface ProjectorDependencies {
   reader: EventReader
   tables: Tables
   databases: Databases
+  /** Default: rejects are not kept, because this run changes nothing, or reads no log. */
+  storeRejects?: StoreRejects
+  /** Default: positions are not kept in these tables. */
+  positions?: Pick<Positions, 'store' | 'restampBefore'>
   decode: Decode
   /** The source of `decode`'s schemas, unless they are the fixed ones. */
   schemaRegistry?: Pick<SchemaRegistry, 'known' | 'learn'> | undefined
@@ -196,7 +201,7 @@ function pollBounds(settings: ProjectorSettings, records: number, bytes: number,
   }
 }
 
-/** Writes ledger, batch log, rejects and offsets, in this order. Each is durable before the next. */
+/** Writes ledger and rejects, batch log, positions, and the group's offsets, in this order. Each is durable before the next. */
 async function write(
   dependencies: ProjectorDependencies,
   batch: Batch,
@@ -204,16 +209,21 @@ async function write(
   collectMs: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const { tables, databases, reader, projector, events, monotonicMs } = dependencies
+  const { tables, databases, reader, storeRejects, positions, projector, events, monotonicMs } = dependencies
+  const moved = [...batch.positions.values()]
   const startedAt = monotonicMs()
   await retried(dependencies, signal, async () => {
     await Promise.all(ledgerInserts(batch, databases).map(insert => tables.insert(insert)))
-    await tables.insert(batchLogInsert(batch, databases, { projector, sequence }))
+    await storeRejects?.(reader.log, batch.rejects)
+    const restampBefore = positions?.restampBefore(batch.assignment, moved) ?? 0
+    await tables.insert(
+      batchLogInsert(batch, databases, { projector, sequence, log: reader.log, restampBefore }),
+    )
+    await positions?.store(batch.assignment, moved)
   })
   events.onLogged?.(batch)
-  if (batch.rejects.length > 0) await reader.reject(batch.rejects)
   try {
-    await reader.commit(batch.assignment, [...batch.positions.values()])
+    await reader.commit(batch.assignment, moved)
   } catch (error) {
     // Another process has the partitions now. It repeats this batch, which changes nothing.
     if (!(error instanceof SupersededAssignment)) throw error

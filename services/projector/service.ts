@@ -6,7 +6,7 @@
  */
 import type { Logger } from 'pino'
 import type { Config } from '../shared/config.ts'
-import type { EventReader, PartitionLag } from '../shared/event-log/port.ts'
+import { type EventReader, type PartitionLag, SupersededAssignment } from '../shared/event-log/port.ts'
 import { messageOf } from '../shared/message-of.ts'
 import type { Metrics } from '../shared/ops/metrics.ts'
 import { programVersion } from '../shared/program-version.ts'
@@ -15,6 +15,9 @@ import { SchemaRegistryError } from '../shared/schema-registry/answers.ts'
 import type { SchemaRegistry } from '../shared/schema-registry/schema-registry.ts'
 import { sleep } from '../shared/sleep.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../shared/tables/port.ts'
+import { createRejectStore, type StoreRejects } from '../shared/tables/rejects.ts'
+import { countRejects } from '../shared/tables/stored-rejects.ts'
+import { FoldPaused } from './fold/fold-epochs.ts'
 import { isOfBacklog } from './fold/fold-loop.ts'
 import { foldWorkerSettings } from './fold/fold-settings.ts'
 import { createFoldWorkers, untilFirstFails } from './fold/fold-workers.ts'
@@ -27,6 +30,7 @@ import { readRecentBatches } from './ingest/recent-batches.ts'
 import { createRejectCircuitBreaker, type RejectCircuitBreaker } from './ingest/reject-circuit-breaker.ts'
 import { createMisplacedReporter } from './misplaced-records.ts'
 import { createObserver } from './observer.ts'
+import type { Positions } from './positions.ts'
 import { createPresence } from './presence.ts'
 import { type ProjectorSettings, runProjector } from './projector.ts'
 import { type ProjectorNote, writeNote } from './projector-log.ts'
@@ -39,6 +43,8 @@ export interface ProjectorServiceDependencies {
   databases: Databases
   /** On a cluster: the shards, each with its own fold worker. Default: one fold worker on the tables themselves. */
   shards?: readonly Shard[]
+  /** The positions with which the reader begins. Default: those of the log, for a log that nothing else reads. */
+  positions?: Positions
   config: Config
   /** Knows the schema of each schema id. Without it the fixed ids are used. */
   schemaRegistry?: SchemaRegistry | undefined
@@ -47,8 +53,6 @@ export interface ProjectorServiceDependencies {
   run: string
   /** How often to note that everything is read, ms. Default: never, for a log that keeps its tombstones. */
   presenceMs?: number
-  /** How long statements of an earlier fold worker may still run, ms. */
-  settleMs: number
   /** See `EpochDependencies`. */
   respectsPause?: (holder: string) => boolean
   afterExpiredPause?: (shard: Shard) => Promise<void>
@@ -108,8 +112,9 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   const foldWorkers = createFoldWorkers({
     shards,
     holder: run,
-    settings: { ...foldWorkerSettings(config), settleMs: dependencies.settleMs },
+    settings: foldWorkerSettings(config),
     leads: () => reader.leads(),
+    rememberWatermark: (watermark, shown) => reader.rememberWatermark(watermark, shown).catch(asPause),
     idleMsMax,
     retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
     onFold(report) {
@@ -118,10 +123,9 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     },
     onRetry: error => observer.onRetry('fold', error),
     onSuperseded: observer.onSuperseded,
-    onStopped: observer.onStopped,
     onLeadership: observer.onLeadership,
     onClockStep: observer.onClockStep,
-    onSetAside: observer.onSetAside,
+    onQuarantine: observer.onQuarantine,
     ...(dependencies.respectsPause && { respectsPause: dependencies.respectsPause }),
     ...(dependencies.afterExpiredPause && { afterExpiredPause: dependencies.afterExpiredPause }),
     monotonicMs,
@@ -143,7 +147,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     oldestUncommitted: uncommitted.oldest,
     unfolded,
     lag: () => reader.lag(),
-    rejectCount: async () => reader.rejectCount?.(),
+    rejectCount: () => countRejects({ tables, databases }),
     rebuild: dependencies.rebuild ?? (async () => undefined),
   })
 
@@ -174,15 +178,18 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     ...notes,
     warn: (found, message) => dependencies.logger.warn(found, message),
   })
-  const { presenceMs } = dependencies
-  const presence = presenceMs
-    ? createPresence({
-        ...notes,
-        lag: () => reader.lag(),
-        group: config.PLEDGEVIEW_KAFKA_GROUP,
-        intervalMs: presenceMs,
-      })
-    : undefined
+  const { presenceMs, positions } = dependencies
+  const presence =
+    presenceMs && positions
+      ? createPresence({
+          lag: () => reader.lag(),
+          noteRead: positions.noteRead,
+          onFailure: notes.onFailure,
+          intervalMs: presenceMs,
+          monotonicMs,
+          now: dependencies.now,
+        })
+      : undefined
 
   function onRetry(error: Error): void {
     // A loop that waits for another service is alive. Restarting the process would not bring that service back.
@@ -197,6 +204,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         reader,
         tables,
         databases,
+        storeRejects: rejectStoreOf(tables, databases, config, dependencies.now),
+        ...(positions && { positions }),
         decode: createDecoder(schemaRegistry?.known),
         schemaRegistry,
         hashBacker: dependencies.hashBacker,
@@ -254,6 +263,12 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   }
 }
 
+/** The fold stands still until the group has given its partition to a process; maybe to this one. */
+function asPause(error: unknown): never {
+  if (!(error instanceof SupersededAssignment)) throw error
+  throw new FoldPaused('the consumer group is being given its partitions', { cause: error })
+}
+
 /** The circuit breaker, with what it has to remember of earlier runs. Notes the setting of this run for later ones. */
 function openCircuitBreaker(
   { reader, tables, databases, config, run, monotonicMs, random }: ProjectorServiceDependencies,
@@ -283,6 +298,16 @@ function openCircuitBreaker(
     return createRejectCircuitBreaker(settings, earlier)
   }
   return retry(open, policy, { monotonicMs, random, signal })
+}
+
+/** The rejects of these tables. */
+export function rejectStoreOf(
+  tables: Tables,
+  databases: Databases,
+  config: Config,
+  now: () => number,
+): StoreRejects {
+  return createRejectStore({ tables, databases, keptMs: config.PLEDGEVIEW_REJECT_RETENTION_MS, now })
 }
 
 /** The limits of the ingest loop. */

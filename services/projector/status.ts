@@ -2,6 +2,8 @@
 import type { PartitionLag } from '../shared/event-log/port.ts'
 import { messageOf } from '../shared/message-of.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../shared/tables/port.ts'
+import { countRejects } from '../shared/tables/stored-rejects.ts'
+import { readLongRuns, readPending } from './fold/fold-progress.ts'
 import { type MisplacedStatus, readMisplaced } from './projector-log.ts'
 import type { ProjectorService } from './service.ts'
 import { readSharedSlugs, type SharedSlugs } from './shared-slugs.ts'
@@ -31,6 +33,7 @@ export type ReachedTables =
       fold: null
       tables: null
       misplaced: null
+      rejects: null
     }
 
 /** What the tables alone can report. */
@@ -40,6 +43,7 @@ export interface TablesStatus {
   tables: TableCounts
   /** In the last 30 days: records that are not in the partition of their key. */
   misplaced: MisplacedStatus
+  rejects: { total: number }
 }
 
 interface FoldStatus {
@@ -48,19 +52,17 @@ interface FoldStatus {
   last_elapsed_ms: number
   pending_batches: number
   /** The campaigns that the common folds leave out; on a cluster, of all shards. */
-  set_aside: SetAsideStatus[]
+  quarantine: QuarantineStatus[]
 }
 
-/** A campaign that the common folds cannot fold within their bounds. It is folded alone. */
-export interface SetAsideStatus {
+/** A campaign that the common folds cannot fold within their bounds. It is tried alone. */
+export interface QuarantineStatus {
   campaign_id: string
   /** ISO 8601. */
   since: string
-  /** Whether changes may be missing from the read table. */
-  is_behind: boolean
-  /** How often it could not be folded alone, since it last could. */
+  /** How many tries in a row have failed. 0: what is shown is what the last try found. */
   failures: number
-  /** Why its last fold failed. */
+  /** Why it last could not be folded. */
   reason: string
 }
 
@@ -110,7 +112,7 @@ export async function reachedTables(read: () => Promise<TablesStatus>): Promise<
   } catch (error) {
     const answers = !(error instanceof TablesError && error.retryable)
     const clickhouse = { ok: false, answers, detail: messageOf(error) } as const
-    return { clickhouse, fold: null, tables: null, misplaced: null }
+    return { clickhouse, fold: null, tables: null, misplaced: null, rejects: null }
   }
 }
 
@@ -120,10 +122,11 @@ export async function tablesStatus({ tables, databases, shards }: StatusTables):
   const folds = await Promise.all((shards ?? [{ tables, databases }]).map(readFold))
   const counts = await readCounts(tables, databases)
   const misplaced = await readMisplaced(tables, databases)
+  const rejects = { total: await countRejects({ tables, databases }) }
   const [furthestBehind] = folds.toSorted((a, b) => b.pending_batches - a.pending_batches)
   if (!furthestBehind) throw new Error('there is no shard')
-  const set_aside = folds.flatMap(fold => fold.set_aside)
-  return { fold: { ...furthestBehind, set_aside }, tables: counts, misplaced }
+  const quarantine = folds.flatMap(fold => fold.quarantine)
+  return { fold: { ...furthestBehind, quarantine }, tables: counts, misplaced, rejects }
 }
 
 async function readCounts(tables: Tables, databases: Databases): Promise<TableCounts> {
@@ -139,26 +142,18 @@ async function readCounts(tables: Tables, databases: Databases): Promise<TableCo
   return { ...counts, shared_slugs: await readSharedSlugs(tables, databases) }
 }
 
-async function readFold({ tables, databases: { model } }: Shard): Promise<FoldStatus> {
-  // On a cluster the batch log is that of all shards. Without the subquery, each shard would join its rows with its own fold log.
-  const [fold] = await tables.rows<Omit<FoldStatus, 'set_aside'>>({
+async function readFold({ tables, databases: { model, views } }: Shard): Promise<FoldStatus> {
+  const pending = await readPending(tables, { model, views }, await readLongRuns(tables, { model, views }))
+  const [fold] = await tables.rows<Omit<FoldStatus, 'quarantine' | 'pending_batches'>>({
     query: `SELECT
-        (SELECT if(count() = 0, NULL, formatDateTime(max(finished_at), '%Y-%m-%dT%H:%i:%S.%fZ')) FROM ${model}.fold_log) AS last_finished_at,
-        (SELECT argMax(elapsed_ms, fold_id) FROM ${model}.fold_log) AS last_elapsed_ms,
-        (
-            SELECT count() FROM (SELECT projector, sequence FROM ${model}.batch_log) AS batch
-            LEFT JOIN
-            (
-                SELECT tupleElement(done, 1) AS projector, max(tupleElement(done, 2)) AS sequence
-                FROM ${model}.fold_log ARRAY JOIN folded AS done GROUP BY projector
-            ) AS folded ON folded.projector = batch.projector
-            WHERE batch.sequence > folded.sequence
-        ) AS pending_batches`,
+        if(count() = 0, NULL, formatDateTime(max(written_at), '%Y-%m-%dT%H:%i:%S.%fZ')) AS last_finished_at,
+        argMax(elapsed_ms, fold_id) AS last_elapsed_ms
+      FROM ${model}.fold_progress WHERE is_folded`,
   })
-  if (!fold) throw new Error('the fold log returned no row')
-  const set_aside = await tables.rows<SetAsideStatus>({
-    query: `SELECT campaign_id, formatDateTime(since, '%Y-%m-%dT%H:%i:%S.%fZ') AS since, is_behind, failures, reason
-            FROM ${model}.set_aside FINAL WHERE is_set_aside ORDER BY campaign_id`,
+  if (!fold) throw new Error('the progress of the fold returned no row')
+  const quarantine = await tables.rows<QuarantineStatus>({
+    query: `SELECT campaign_id, formatDateTime(since, '%Y-%m-%dT%H:%i:%S.%fZ') AS since, failures, reason
+            FROM ${model}.quarantine FINAL WHERE is_quarantined ORDER BY campaign_id`,
   })
-  return { ...fold, set_aside }
+  return { ...fold, pending_batches: pending?.batches ?? 0, quarantine }
 }

@@ -1,5 +1,5 @@
--- The portal: the public views, the keys of accounts with their contact addresses, and how often each key was used. What
--- its users change are events. It writes one thing here: it issues keys, so the first one may have to note the pepper that
+-- The portal: the public views, its accounts and notices, the keys of accounts with their contact addresses, and how often
+-- each key was used. What its users change are events. It writes one thing here: it issues keys, so the first one may have to note the pepper that
 -- the tables depend on. Grant this role to the service's user. That user needs a profile with readonly = 0: with 1 or 2, it
 -- could not write.
 
@@ -8,6 +8,8 @@ CREATE ROLE IF NOT EXISTS pledgeview_portal;
 GRANT SELECT ON ${views}.* TO pledgeview_portal;
 GRANT SELECT ON ${model}.api_keys TO pledgeview_portal;
 GRANT SELECT ON ${model}.api_key_ledger TO pledgeview_portal;
+GRANT SELECT ON ${model}.account_ledger TO pledgeview_portal;
+GRANT SELECT ON ${model}.notice_ledger TO pledgeview_portal;
 GRANT SELECT ON ${model}.identity TO pledgeview_portal;
 GRANT INSERT ON ${model}.identity TO pledgeview_portal;
 GRANT SELECT ON ${model}.watermark TO pledgeview_portal;

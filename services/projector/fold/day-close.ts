@@ -5,7 +5,7 @@
  * the next day replaces it. Every statement that stamps campaigns therefore has the end of the leader's day as a condition
  * (`dayFence` in fold-statements.ts): it fails if its stamp would be later. The leader then closes the day, and goes on.
  *
- * - A day is that of the stamps, and stamps never run backwards (stamp-floor.ts). So a step of the clock mixes no days.
+ * - A day is that of the stamps, and stamps never run backwards (watermark.ts). So a step of the clock mixes no days.
  * - No statement that stamps campaigns may run during a close. The caller waits for it.
  * - It may be interrupted at any point. The next call, of whichever leader, gives the same rows.
  * - The views show a day as closed from the moment on which that is recorded, in one step.
@@ -13,17 +13,17 @@
 import type { Sleep } from '../../shared/sleep.ts'
 import { type Databases, type Statement, type Tables, TablesError } from '../../shared/tables/port.ts'
 import { readSql } from '../../shared/tables/read-sql.ts'
-import type { RunPieces } from './fold-pieces.ts'
 import { type FoldStep, fill, stepParameters } from './fold-statements.ts'
-import { stampClockStatement } from './stamp-floor.ts'
+import { type Line, runWhole, splitOrRefuse } from './line.ts'
+import { clockStatement } from './watermark.ts'
 
 export interface DayCloseDependencies {
   tables: Tables
   databases: Databases
   nextStep: (pieces: number, piece: number) => FoldStep
-  runPieces: RunPieces
-  /** Writes the stamp floor. Throws if another fold worker leads. */
-  advanceFloor: () => Promise<void>
+  line: Line
+  /** Writes the watermark, at least this moment (Unix ms). Throws if another fold worker leads. */
+  advanceWatermark: (atLeast: number) => Promise<void>
   sleep: Sleep
 }
 
@@ -69,24 +69,29 @@ export async function openDay(dependencies: DayCloseDependencies): Promise<OpenD
   return { until, msLeft: until - stamp }
 }
 
-/** A stamp of this moment, Unix ms. No later stamp is of an earlier day. At the end of a day it waits for the next one. */
+/**
+ * A stamp of this moment, Unix ms. No later stamp is of an earlier day. At the end of a day it waits for the next one. If the clock
+ * stands behind the watermark, it may be days until the clock passes it: then the watermark goes to the next day.
+ */
 async function stampOfOpenDay({
   tables,
   databases,
-  advanceFloor,
+  advanceWatermark,
   sleep,
 }: DayCloseDependencies): Promise<number> {
   let advances = 0
   for (let look = 0; look < looksMax; look++) {
-    const [row] = await tables.rows<{ now: number; floor: number }>(stampClockStatement(databases))
+    const [row] = await tables.rows<{ now: number; watermark: number }>(clockStatement(databases))
     if (row === undefined) throw new Error('ClickHouse told no time')
-    const stamp = Math.max(row.now, row.floor)
-    const msLeft = beginOf(stamp) + dayMs - stamp
-    if (msLeft <= marginMs) {
-      await sleep(msLeft)
-    } else if (row.floor < beginOf(stamp) && advances < 2) {
-      // Without the floor, a clock that steps back could give stamps of a day that is closed.
-      await advanceFloor()
+    const stamp = Math.max(row.now, row.watermark)
+    const nextDay = beginOf(stamp) + dayMs
+    if (nextDay - stamp <= marginMs && row.watermark > row.now) {
+      await advanceWatermark(nextDay)
+    } else if (nextDay - stamp <= marginMs) {
+      await sleep(nextDay - stamp)
+    } else if (row.watermark < beginOf(stamp) && advances < 2) {
+      // Without the watermark, a clock that steps back could give stamps of a day that is closed.
+      await advanceWatermark(0)
       advances++
     } else {
       return stamp
@@ -125,24 +130,20 @@ async function noteLatest(dependencies: DayCloseDependencies, done: ClosedRow): 
 }
 
 async function inPieces(
-  { runPieces }: DayCloseDependencies,
+  { line }: DayCloseDependencies,
   { name, rows, statementOf }: { name: string; rows: number; statementOf: (step: FoldStep) => Statement },
 ): Promise<void> {
-  await runPieces({
+  await line.runPieces({
     name,
     pieces: Math.max(1, Math.ceil(rows / campaignsPerPiece)),
     statementOf,
-    partsOf({ refusal }) {
-      if (refusal?.lasting) throw refusal.lasting
-      return 4
-    },
-    afterFailure: async () => {},
+    partsOf: splitOrRefuse(4),
   })
 }
 
 async function record(dependencies: DayCloseDependencies, done: Closed): Promise<boolean> {
-  const { tables, databases, nextStep } = dependencies
-  await tables.run(recordCloseStatement(databases, nextStep(1, 0), done))
+  const { line, databases, nextStep } = dependencies
+  await runWhole(line, recordCloseStatement(databases, nextStep(1, 0), done))
   const found = await readClosed(dependencies)
   return found.closed === done.closed && found.closedFrom === done.closedFrom
 }

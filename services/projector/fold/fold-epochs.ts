@@ -3,7 +3,7 @@
  * highest epoch.
  */
 import type { Databases, Tables } from '../../shared/tables/port.ts'
-import { foldPauseMsMax, isPauseHolder, isReleasedHolder, isStoppedHolder } from './fold-pause.ts'
+import { foldPauseMsMax, isPauseHolder } from './fold-pause.ts'
 import { epochHoldersStatement, type Term, takeEpochStatement } from './fold-statements.ts'
 
 export interface EpochDependencies {
@@ -13,6 +13,8 @@ export interface EpochDependencies {
   holder: string
   /** Whether this holder's fold pause (`fold-pause.ts`) still counts. It does not if its process is known to be dead. */
   respectsPause: (holder: string) => boolean
+  /** For how long this process has seen this pause, ms, by its own clock. */
+  pausedMs: (pause: EpochHolder) => number
   /**
    * Repairs what an expired fold pause may have left half done. Runs before the epoch is taken if the pause is seen, and always
    * after it: the process that took over from the pause may have failed or died before its own repair.
@@ -20,8 +22,6 @@ export interface EpochDependencies {
   afterExpiredPause: () => Promise<void>
   /** The new epoch is higher than this one. */
   epochFloor: () => Promise<bigint>
-  /** Takes the epoch also while the fold is stopped. Only for what stops it. Default: false. */
-  overridesStop?: boolean
   /** Waits before the next attempt. Each wait is longer than the one before. */
   backoff: (attempt: number) => Promise<void>
 }
@@ -36,19 +36,7 @@ export class FoldPaused extends Error {
   override name = 'FoldPaused'
 }
 
-/** The fold is stopped until a command releases it: other tables have taken over the stamps of these. */
-export class FoldStopped extends FoldPaused {
-  override name = 'FoldStopped'
-
-  constructor() {
-    super(
-      'other tables have taken over the stamps of these (pledgeview rebuild stamps), so these must not be folded. If query processes ' +
-        'shall return to these tables, run pledgeview rebuild stamps --release with their settings',
-    )
-  }
-}
-
-interface EpochHolder {
+export interface EpochHolder {
   epoch: string
   holder: string
   ageMs: number
@@ -57,36 +45,27 @@ interface EpochHolder {
 const attemptsMax = 6
 
 /**
- * Takes the next epoch. `isSettled` is true if the holder before reported that none of its statements runs any more.
- * If two processes take an epoch at the same time, they get the same number. Both then try again, until one is alone.
- * Throws `FoldPaused`, also `FoldStopped`. Throws `SupersededFoldWorker` if it was never alone.
+ * Takes the next epoch. If two processes take an epoch at the same time, they get the same number. Both then try again, until one is alone.
+ * Throws `FoldPaused`. Throws `SupersededFoldWorker` if it was never alone.
  */
-export async function takeEpoch(dependencies: EpochDependencies): Promise<Term & { isSettled: boolean }> {
-  const { tables, databases, holder, respectsPause, afterExpiredPause, epochFloor, backoff } = dependencies
-  const { overridesStop = false } = dependencies
-  const checkStop = (holders: readonly EpochHolder[]) => {
-    if (!overridesStop && holders.some(({ holder }) => isStoppedHolder(holder))) throw new FoldStopped()
-  }
+export async function takeEpoch(dependencies: EpochDependencies): Promise<Term> {
+  const { tables, databases, holder, respectsPause, pausedMs, afterExpiredPause, epochFloor, backoff } =
+    dependencies
   const readHolders = () => tables.rows<EpochHolder>(epochHoldersStatement(databases))
-  const before = await readHolders()
-  checkStop(before)
-  const pauses = before.filter(({ holder }) => isPauseHolder(holder))
-  if (pauses.some(({ holder, ageMs }) => respectsPause(holder) && ageMs < foldPauseMsMax)) {
+  const pauses = (await readHolders()).filter(({ holder }) => isPauseHolder(holder))
+  // If ClickHouse's clock stepped back, only this process's own clock ends the pause of a killed rebuild in time.
+  const lasts = (pause: EpochHolder) => Math.max(pause.ageMs, pausedMs(pause)) < foldPauseMsMax
+  if (pauses.some(pause => respectsPause(pause.holder) && lasts(pause))) {
     throw new FoldPaused('a rebuild is swapping the tables')
   }
   if (pauses.length > 0) await afterExpiredPause()
-  const released = before.find(({ holder }) => isReleasedHolder(holder))
   for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-    await tables.run(takeEpochStatement(databases, holder, await epochFloor(), { overridesStop }))
-    const holders = await readHolders()
-    checkStop(holders)
-    const [only, ...others] = holders
+    await tables.run(takeEpochStatement(databases, holder, await epochFloor()))
+    const [only, ...others] = await readHolders()
     if (only && others.length === 0 && only.holder === holder) {
       // The rebuild may have looked at the epoch before it was taken. From now on it sees that the pause is lost.
       await afterExpiredPause()
-      // If another process held an epoch in between, it may have folded.
-      const isNext = released !== undefined && BigInt(only.epoch) === BigInt(released.epoch) + 1n
-      return { epoch: BigInt(only.epoch), holder, isSettled: isNext }
+      return { epoch: BigInt(only.epoch), holder }
     }
     await backoff(attempt)
   }

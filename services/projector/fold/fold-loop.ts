@@ -8,7 +8,7 @@
 import type { Notifier } from '../../shared/notifier.ts'
 import type { Sleep } from '../../shared/sleep.ts'
 import { TablesError } from '../../shared/tables/port.ts'
-import { FoldPaused, FoldStopped, SupersededFoldWorker } from './fold-epochs.ts'
+import { FoldPaused, SupersededFoldWorker } from './fold-epochs.ts'
 import type { FoldReport } from './fold-worker.ts'
 
 export interface FoldLoopDependencies {
@@ -24,8 +24,6 @@ export interface FoldLoopDependencies {
   onRetry: (error: Error) => void
   /** Another fold worker took over. As long as this process leads, it acquires leadership again, with growing backoff. */
   onSuperseded: (error: SupersededFoldWorker) => void
-  /** The fold is stopped until a command releases it. Reported once, and again only after this process has led. */
-  onStopped?: ((error: FoldStopped) => void) | undefined
   /** This process acquired leadership. */
   onLeadership: () => void
   monotonicMs: () => number
@@ -39,7 +37,6 @@ export interface FoldLoopDependencies {
 const supersededBackoffMsMin = 1_000
 // A fold pause lasts for seconds, and all new events wait for its end.
 const pausedRetryMs = 200
-const stoppedRetryMs = 1_000
 const supersededBackoffMsMax = 60_000
 
 // If events waited longer than this before they were folded, there is a backlog.
@@ -62,7 +59,6 @@ export function isOfBacklog(oldestAt: number, now: number): boolean {
 export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSignal): Promise<void> {
   const { foldWorker, notifier, monotonicMs, sleep } = loop
   let isLeader = false
-  let isStopReported = false
   let failingSince: number | undefined
   let supersededBackoffMs = supersededBackoffMsMin
   while (!signal.aborted) {
@@ -77,7 +73,6 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
         loop.onLeadership()
       }
       isLeader = true
-      isStopReported = false
       const report = await foldWorker.fold()
       failingSince = undefined
       supersededBackoffMs = supersededBackoffMsMin
@@ -92,10 +87,7 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
       if (signal.aborted && error === signal.reason) return
       if (error instanceof FoldPaused) {
         isLeader = false
-        const isStopped = error instanceof FoldStopped
-        if (isStopped && !isStopReported) loop.onStopped?.(error)
-        isStopReported ||= isStopped
-        await sleep(isStopped ? stoppedRetryMs : pausedRetryMs, signal)
+        await sleep(pausedRetryMs, signal)
         continue
       }
       if (error instanceof SupersededFoldWorker) {
@@ -106,6 +98,8 @@ export async function runFoldLoop(loop: FoldLoopDependencies, signal: AbortSigna
         continue
       }
       if (!(error instanceof TablesError && error.retryable)) throw error
+      // The statement may still run, or arrive later. A new epoch makes sure that it writes nothing then.
+      isLeader = false
       failingSince ??= monotonicMs()
       if (monotonicMs() - failingSince > loop.retryMsMax) throw error
       loop.onRetry(error)

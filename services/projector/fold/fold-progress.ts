@@ -1,72 +1,99 @@
-/** Reads how far the fold is: from the batch log, which is ahead of it, and from the fold log. */
-import type { Databases, Tables } from '../../shared/tables/port.ts'
-import { pendingBatchesStatement, pendingKeysStatement } from './batch-log-statements.ts'
-import {
-  type BatchRange,
-  confirmedFoldStatement,
-  type Progress,
-  progressStatement,
-} from './fold-statements.ts'
+/**
+ * How far the batches are folded. A fold first notes its target: up to which batch of each run of a projector it goes. When all its
+ * statements have succeeded, it records that target as folded. Both stand in the table fold_progress.
+ */
+import type { Databases, Statement, Tables } from '../../shared/tables/port.ts'
+import { readSql } from '../../shared/tables/read-sql.ts'
+import { type LongRun, longRunsStatement, unfolded } from './batch-conditions.ts'
+import { type FoldStep, fill, stepParameters } from './fold-statements.ts'
 
 /** The batches that are not folded yet. */
-export interface PendingBatches extends BatchRange {
+export interface PendingBatches {
+  batches: number
   campaigns: number
   keys: number
+  /** Whether some were read again after a restore (positions.ts). */
+  isAgain: boolean
   /** When their oldest event entered the log, Unix ms. */
   oldestAt: number
 }
 
-interface PendingRow {
-  projector: string
-  sequence: number
-  campaigns: number
-  keys: number
-  oldestAt: number
+const files = {
+  noteTarget: readSql('note-target', import.meta.url),
+  recordFolded: readSql('record-folded', import.meta.url),
 }
 
-/** The batches after `progress`; `undefined` if there are none. */
-export async function readPending(
-  tables: Tables,
-  databases: Databases,
-  progress: Progress,
-): Promise<PendingBatches | undefined> {
-  const pending = await tables.rows<PendingRow>(pendingBatchesStatement(databases, progress))
-  if (pending.length === 0) return undefined
+/**
+ * One row of `PendingBatches`. A campaign counts once, or nearly so: in a backlog of a few busy campaigns, most batches have the same
+ * ones, and a fold would be cut into far too many pieces.
+ */
+export function pendingBatchesStatement(databases: Databases, longRuns: readonly LongRun[]): Statement {
+  const { condition, parameters } = unfolded(databases, longRuns)
   return {
-    to: Object.fromEntries(pending.map(row => [row.projector, row.sequence])),
-    from: Object.fromEntries(pending.map(row => [row.projector, progress[row.projector] ?? 0])),
-    campaigns: sum(pending.map(row => row.campaigns)),
-    keys: sum(pending.map(row => row.keys)),
-    oldestAt: Math.min(...pending.map(row => row.oldestAt)),
+    query: `SELECT count() AS batches, uniqArray(campaign_ids) AS campaigns, sum(batch.keys) AS keys,
+              countIf(restamp_before > 0) > 0 AS isAgain,
+              toUnixTimestamp64Milli(min(oldest_at)) AS oldestAt
+            FROM ${databases.model}.batch_log AS batch
+            WHERE ${condition}`,
+    query_params: parameters,
   }
 }
 
-/** How far the batches with keys are, by projector; `undefined` if there are none after `seen`. */
-export async function readPendingKeys(
-  tables: Tables,
+/** Notes the target of the fold that begins with this step. */
+export function noteTargetStatement(
   databases: Databases,
-  seen: Progress,
-): Promise<Progress | undefined> {
-  const pending = await tables.rows<{ projector: string; sequence: number }>(
-    pendingKeysStatement(databases, seen),
-  )
-  return pending.length === 0
-    ? undefined
-    : Object.fromEntries(pending.map(row => [row.projector, row.sequence]))
+  step: FoldStep,
+  longRuns: readonly LongRun[],
+): Statement {
+  const { condition, parameters } = unfolded(databases, longRuns)
+  const { holder, fold_id } = stepParameters(step)
+  return {
+    query: fill(files.noteTarget.replaceAll('${unfolded}', condition), databases, step),
+    query_params: { ...parameters, holder, fold_id },
+  }
 }
 
-/** The highest fold_id up to which no row is in doubt. */
-export async function readConfirmed(tables: Tables, databases: Databases): Promise<bigint> {
-  const [row] = await tables.rows<{ foldId: string }>(confirmedFoldStatement(databases))
-  return BigInt(row?.foldId ?? '0')
+/** Records that the batches of a target are in the read tables. */
+export function recordFoldedStatement(
+  databases: Databases,
+  step: FoldStep,
+  { target, elapsedMs }: { target: bigint; elapsedMs: number },
+): Statement {
+  const { holder, fold_id } = stepParameters(step)
+  return {
+    query: fill(files.recordFolded, databases, step),
+    query_params: {
+      holder,
+      fold_id,
+      target_id: target.toString(),
+      elapsed_ms: Math.round(elapsedMs),
+    },
+  }
 }
 
-/** How far the fold log says that each projector's batches are folded. */
-export async function readProgress(tables: Tables, databases: Databases): Promise<Progress> {
-  const rows = await tables.rows<{ projector: string; sequence: number }>(progressStatement(databases))
-  return Object.fromEntries(rows.map(row => [row.projector, row.sequence]))
+/** The batches that are not folded yet; `undefined` if there are none. */
+export async function readPending(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  longRuns: readonly LongRun[],
+): Promise<PendingBatches | undefined> {
+  const [pending] = await tables.rows<PendingBatches>(pendingBatchesStatement(databases, longRuns))
+  return pending && pending.batches > 0 ? pending : undefined
 }
 
-function sum(values: number[]): number {
-  return values.reduce((total, value) => total + value, 0)
+/** The batches that are not folded, by run of a projector: its first and its last one. */
+export async function readUnfolded(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+): Promise<{ projector: string; first: number; last: number }[]> {
+  const { condition, parameters } = unfolded(databases, await readLongRuns(tables, databases))
+  return tables.rows({
+    query: `SELECT projector, min(batch.sequence) AS first, max(batch.sequence) AS last
+            FROM ${databases.model}.batch_log AS batch WHERE ${condition} GROUP BY projector`,
+    query_params: parameters,
+  })
+}
+
+export function readLongRuns(tables: Pick<Tables, 'rows'>, databases: Databases): Promise<LongRun[]> {
+  return tables.rows<LongRun>(longRunsStatement(databases))
 }

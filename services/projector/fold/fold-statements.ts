@@ -4,11 +4,8 @@ import { activeKeysMax } from '../../shared/api-keys/api-keys.ts'
 import { nameDatabases } from '../../shared/tables/migrate.ts'
 import type { Databases, Statement } from '../../shared/tables/port.ts'
 import { readSql } from '../../shared/tables/read-sql.ts'
-import { inRange } from './batch-log-statements.ts'
-import { pausePrefix, stoppedPrefix } from './fold-pause.ts'
-
-/** How far each projector's batches are folded: the projector's run id -> sequence number, both as in the batch log. */
-export type Progress = Readonly<Record<string, number>>
+import { type LongRun, ofTarget } from './batch-conditions.ts'
+import { pausePrefix } from './fold-pause.ts'
 
 /** The term of a leader: which fold worker folds, and under which epoch. */
 export interface Term {
@@ -22,7 +19,7 @@ export interface Term {
 export interface FoldStep {
   term: Term
   foldId: bigint
-  /** Share number `piece` of `pieces` equal ranges. A fold splits the touched ids in order; a restamp splits the ids' hashes. */
+  /** Share number `piece` of `pieces` equal ranges: of the touched ids in order, or of the ids' hashes. */
   pieces: number
   piece: number
   msMax: number
@@ -33,19 +30,17 @@ const files = {
   foldCampaigns: readSql('fold-campaigns', import.meta.url),
   foldKeys: readSql('fold-keys', import.meta.url),
   pieceCampaigns: readSql('piece-campaigns', import.meta.url),
-  restamp: readSql('restamp', import.meta.url),
-  recordFold: readSql('record-fold', import.meta.url),
   untilDecided: readSql('until-decided', import.meta.url),
 }
 
-/** The batches after `from`, up to and including `to`. */
-export interface BatchRange {
-  from: Progress
-  to: Progress
-}
-
-/** The campaigns of some batches, without those that are set aside; or a single one; or all that the ledger knows. */
-export type Touched = (BatchRange & { except?: readonly string[] }) | { campaign: string } | 'all'
+/**
+ * The campaigns of the batches that a target notes (fold-progress.ts), without those that were in quarantine when it was noted; or a
+ * single campaign; or all that the ledger knows. `isAgain`: some of the batches were read again after a restore (positions.ts).
+ */
+export type Touched =
+  | { target: bigint; longRuns: readonly LongRun[]; hasQuarantine: boolean; isAgain: boolean }
+  | { campaign: string }
+  | 'all'
 
 export interface FoldedCampaigns {
   touched: Touched
@@ -53,25 +48,20 @@ export interface FoldedCampaigns {
   platformDigits: number
   /** The model database of the live tables. A row keeps its stamp from there if its content is the same. */
   stampsFrom?: string | undefined
-  /** Writes to the staged campaigns, which nothing reads before they are published. */
-  isStaged?: boolean
 }
 
 /** Folds campaigns. */
 export function foldCampaignsStatement(
   databases: Databases,
   step: FoldStep,
-  { touched, platformDigits, stampsFrom, isStaged = false }: FoldedCampaigns,
+  { touched, platformDigits, stampsFrom }: FoldedCampaigns,
 ): Statement {
   const { query, parameters } = touchedCampaigns(databases, touched)
-  // A staged row has no stamp yet, so the end of the day does not concern it.
-  const own = isStaged ? { ...step, term: { ...step.term, until: undefined } } : step
+  const batches = batchesOf(databases, touched)
   return {
-    query: fill(files.foldCampaigns, databases, own, {
+    query: fill(files.foldCampaigns, databases, step, {
       touched: query,
-      target: isStaged ? 'staged_campaigns' : 'campaigns',
-      // Only the table's TTL reads it. A staged row gets its stamp when it is published.
-      ...(isStaged && { staged_stamp: "true, toDateTime64(now('UTC'), 3, 'UTC')," }),
+      ...(batches !== undefined && restamped(databases, batches)),
       ...(stampsFrom !== undefined && {
         kept_stamp: 'live.stands AND live.content_hash = new_hash, live.updated_at,',
         kept: `LEFT JOIN
@@ -85,25 +75,46 @@ export function foldCampaignsStatement(
   }
 }
 
+/** Campaigns that were read again after a restore get a new stamp, or a mark, whatever the tables have of them: once. */
+function restamped({ model }: Databases, condition: string): { again: string; is_again: string } {
+  return {
+    is_again: 'again.before > standing.updated_at',
+    again: `LEFT JOIN
+(
+    SELECT arrayJoin(campaign_ids) AS campaign_id, max(restamp_before) AS before FROM ${model}.batch_log AS batch
+    PREWHERE restamp_before > 0 WHERE ${condition} GROUP BY campaign_id
+) AS again ON again.campaign_id = fresh.campaign_id`,
+  }
+}
+
+/** Which batches of a target, or about a campaign, may have been read again; `undefined`: none. */
+function batchesOf(databases: Databases, touched: Touched): string | undefined {
+  if (touched === 'all') return undefined
+  if ('campaign' in touched) return 'has(campaign_ids, {campaign:String})'
+  return touched.isAgain ? ofTarget(databases, touched.longRuns, touched.target).condition : undefined
+}
+
 /** The query of the touched campaigns, in any order, and its parameters. */
-export function touchedCampaigns({ model }: Databases, touched: Touched) {
+export function touchedCampaigns(
+  databases: Databases,
+  touched: Touched,
+): { query: string; parameters: Record<string, unknown> } {
+  const { model } = databases
   if (touched === 'all') {
     return { query: `SELECT DISTINCT campaign_id FROM ${model}.campaign_ledger`, parameters: {} }
   }
   if ('campaign' in touched) {
     return { query: 'SELECT {campaign:String} AS campaign_id', parameters: { campaign: touched.campaign } }
   }
-  const { except = [] } = touched
-  const range = inRange(touched)
-  const isSplit = except.length > 0
-  const ids = isSplit
-    ? 'arrayFilter(id -> NOT has({except:Array(String)}, id), campaign_ids)'
-    : 'campaign_ids'
-  return {
-    query: `SELECT DISTINCT arrayJoin(${ids}) AS campaign_id FROM ${model}.batch_log AS batch
-        WHERE ${range.condition}`,
-    parameters: { ...range.parameters, ...(isSplit && { except }) },
-  }
+  const { condition, parameters } = ofTarget(databases, touched.longRuns, touched.target)
+  const all = `SELECT DISTINCT arrayJoin(campaign_ids) AS campaign_id FROM ${model}.batch_log AS batch
+        WHERE ${condition}`
+  // What a piece of this fold puts into quarantine stays in the ids, so that the ranges of the other pieces stay the same.
+  const query = touched.hasQuarantine
+    ? `SELECT campaign_id FROM (${all}) WHERE campaign_id NOT IN
+          (SELECT campaign_id FROM ${model}.quarantine FINAL WHERE is_quarantined AND fold_id < {target:UInt64})`
+    : all
+  return { query, parameters }
 }
 
 /** Which campaigns a piece has: one row {campaigns, first}, their number and the first of them. */
@@ -132,79 +143,22 @@ export function untilDecidedStatement(databases: Databases, step: FoldStep): Sta
   return { query: fill(files.untilDecided, databases, step) }
 }
 
-/** Gives a new stamp to the rows whose fold_id lies between the two, both exclusive. */
-export function restampStatement(
-  databases: Databases,
-  step: FoldStep,
-  folds: { after: bigint; before: bigint },
-): Statement {
-  return {
-    query: fill(files.restamp, databases, step),
-    query_params: {
-      ...stepParameters(step),
-      after: folds.after.toString(),
-      before: folds.before.toString(),
-    },
-  }
-}
-
-/** Records that everything up to `folded` is in the read tables, and that no row up to `foldId` is in doubt. */
-export function appendFoldStatement(
-  databases: Databases,
-  step: FoldStep,
-  done: { folded: Progress; campaigns: number; elapsedMs: number },
-): Statement {
-  const { holder, fold_id } = stepParameters(step)
-  return {
-    query: fill(files.recordFold, databases, step),
-    query_params: {
-      holder,
-      fold_id,
-      folded: done.folded,
-      campaigns: done.campaigns,
-      elapsed_ms: Math.round(done.elapsedMs),
-    },
-  }
-}
-
 /** Counts the campaigns that the ledger knows, including those that are not public. */
 export function knownCampaignsStatement(databases: Databases): Statement {
   return { query: `SELECT uniqExact(campaign_id) AS campaigns FROM ${databases.model}.campaign_ledger` }
 }
 
-/** The progress in the fold log, by projector. Projectors without any batch left are not listed. */
-export function progressStatement(databases: Databases): Statement {
-  return {
-    query: `SELECT tupleElement(done, 1) AS projector, max(tupleElement(done, 2)) AS sequence
-            FROM ${databases.model}.fold_log ARRAY JOIN folded AS done
-            WHERE projector IN (SELECT DISTINCT projector FROM ${databases.model}.batch_log)
-            GROUP BY projector`,
-  }
-}
-
-/** The highest fold_id that is not in doubt. */
-export function confirmedFoldStatement(databases: Databases): Statement {
-  return { query: `SELECT toString(max(fold_id)) AS foldId FROM ${databases.model}.fold_log` }
-}
-
 /**
  * Takes the next epoch, higher than `floor`. Two processes that do so at the same time get the same epoch:
- * `epochHoldersStatement` shows it. Takes none while the fold is stopped (fold-pause.ts), unless it overrides that.
+ * `epochHoldersStatement` shows it.
  */
-export function takeEpochStatement(
-  databases: Databases,
-  holder: string,
-  floor = 0n,
-  { overridesStop = false }: { overridesStop?: boolean } = {},
-): Statement {
+export function takeEpochStatement(databases: Databases, holder: string, floor = 0n): Statement {
   const epochs = `${databases.model}.fold_epochs`
   return {
     query: `INSERT INTO ${epochs} (epoch, holder)
             SELECT greatest(max(epoch), {floor:UInt64}) + 1, {holder:String} FROM ${epochs}
-            HAVING {overrides_stop:Bool} OR (SELECT countIf(startsWith(holder, '${stoppedPrefix}')) FROM ${epochs}
-                WHERE epoch = (SELECT max(epoch) FROM ${epochs})) = 0
             SETTINGS async_insert = 0`,
-    query_params: { holder, floor: floor.toString(), overrides_stop: overridesStop },
+    query_params: { holder, floor: floor.toString() },
   }
 }
 
@@ -222,13 +176,21 @@ export function epochHoldersStatement(databases: Databases): Statement {
   }
 }
 
+/** Whether a term still has the highest epoch, alone: one row {holds}. */
+export function holdsEpochStatement({ model }: Databases, { epoch, holder }: Term): Statement {
+  return {
+    query: `SELECT (SELECT max((epoch, holder)) FROM ${model}.fold_epochs) = ({epoch:UInt64}, {holder:String}) AS holds`,
+    query_params: { epoch: epoch.toString(), holder },
+  }
+}
+
 export function stepParameters({ term, foldId, pieces, piece }: FoldStep) {
   return { holder: term.holder, fold_id: foldId.toString(), pieces, piece }
 }
 
-/** The stamp of what a statement changes: ClickHouse's clock, but never below the floor (stamp-floor.ts). */
+/** The stamp of what a statement changes: ClickHouse's clock, but never below the watermark (watermark.ts). */
 export function stampOf({ model }: Databases): string {
-  return `greatest(now64(3, 'UTC'), (SELECT max(reached) FROM ${model}.stamp_floor))`
+  return `greatest(now64(3, 'UTC'), (SELECT max(reached) FROM ${model}.watermarks))`
 }
 
 /**
@@ -246,7 +208,7 @@ export function fill(
   sql: string,
   databases: Databases,
   step: FoldStep,
-  own: Partial<Record<'touched' | 'target' | 'kept' | 'kept_stamp' | 'staged_stamp', string>> = {},
+  own: Partial<Record<'touched' | 'kept' | 'kept_stamp' | 'again' | 'is_again', string>> = {},
 ): string {
   const columns = contentColumns.join(', ')
   const freshColumns = contentColumns.map(name => `fresh.${name}`).join(', ')
@@ -258,10 +220,10 @@ export function fill(
     .replaceAll('${fresh_columns}', freshColumns)
     .replaceAll('${copied_columns}', copied)
     .replaceAll('${touched}', own.touched ?? '')
-    .replaceAll('${target}', own.target ?? '')
     .replaceAll('${kept}', own.kept ?? '')
+    .replaceAll('${again}', own.again ?? '')
+    .replaceAll('${is_again}', own.is_again ?? 'false')
     .replaceAll('${kept_stamp}', own.kept_stamp ?? '')
-    .replaceAll('${staged_stamp}', own.staged_stamp ?? '')
     .replaceAll('${fence}', fence)
     .replaceAll('${day_fence}', dayFence(step.term))
     .replaceAll('${stamp}', stampOf(databases))

@@ -2,46 +2,44 @@
  * The fold worker: follows the batch log and keeps the read tables a function of the ledger.
  *
  * Only one process folds at a time. It takes an epoch, which is a fencing token: every statement has the epoch as a condition,
- * so a superseded fold worker writes nothing (sql/). Promises to pollers:
- * - A change is visible within the commit horizon of its stamp, or it gets a new stamp. A fold has half the horizon. ClickHouse
- *   cancels it after that, and a later statement gives a new stamp to what it may have written (fold-leadership.ts).
- * - Until the rows of such a fold have new stamps, nothing else is folded and no progress is recorded.
- * - No step of ClickHouse's clock, and no other commit horizon of another process, hides a change (stamp-floor.ts).
+ * so a superseded fold worker writes nothing (sql/). Its statements run in one line: the next begins when the last has been answered
+ * (line.ts). Between two of them it writes the watermark (watermark.ts). So no poller misses a change, whatever becomes of a statement
+ * or of ClickHouse's clock.
  *
- * Promises to everyone else: a campaign that cannot be folded within its bounds does not hold the others (set-aside.ts), and a
+ * Promises to everyone else: a campaign that cannot be folded within its bounds does not hold the others (quarantine.ts), and a
  * fold in many pieces does not hold the keys, which are folded between two pieces.
  *
- * How it fails: when its retries are used up, it throws ClickHouse's error. The recorded progress stays as it was.
+ * How it fails: it throws ClickHouse's error. The recorded progress stays as it was. After an error of a statement it leads no
+ * longer: the caller acquires leadership again.
  */
 import type { Sleep } from '../../shared/sleep.ts'
 import { type Databases, type Tables, TablesError } from '../../shared/tables/port.ts'
-import { createFoldLeadership, type FoldLeadership, refuseLasting } from './fold-leadership.ts'
-import { DayOver, type FailedPiece, type FoldProgress, isDayOver } from './fold-pieces.ts'
-import { readPending, readPendingKeys } from './fold-progress.ts'
+import type { LongRun } from './batch-conditions.ts'
+import { createFoldLeadership, type FoldLeadership, lostLeadership } from './fold-leadership.ts'
+import { noteTargetStatement, readLongRuns, readPending, recordFoldedStatement } from './fold-progress.ts'
 import {
   foldCampaignsStatement,
   foldKeysStatement,
+  holdsEpochStatement,
   knownCampaignsStatement,
-  type Progress,
   pieceCampaignsStatement,
   type Term,
   type Touched,
 } from './fold-statements.ts'
-import { createSetAside, type OnSetAside, type SetAside } from './set-aside.ts'
-import type { ClockStep } from './stamp-floor.ts'
+import { DayOver, type FoldProgress, type RefusedPiece, runWhole, splitOrRefuse } from './line.ts'
+import { createQuarantine, type OnQuarantine, type Quarantine } from './quarantine.ts'
+import type { ClockStep } from './watermark.ts'
 
 export interface FoldWorkerSettings {
-  /** Commit horizon, ms: how long after its stamp a change may become visible. */
-  horizonMs: number
-  /** How long statements of an earlier leader may still run after a change of leadership. 0 if they died with it. */
-  settleMs: number
+  /** How long a statement on several campaigns may take, ms. A fold that needs more is split. */
+  foldMsMax: number
   /** Digits of the platform's currency (ISO 4217). */
   platformDigits: number
   /** How many campaigns one statement may look at. A fold of more is split. */
   campaignsPerStatementMax: number
   /** How much memory one statement may use, bytes. A fold that needs more is split. */
   memoryBytesMax: number
-  /** How long a campaign that is set aside may take to fold, ms. */
+  /** How long a campaign in quarantine may take to fold, ms. */
   aloneMsMax: number
 }
 
@@ -52,26 +50,25 @@ export interface FoldWorkerDependencies {
   holder: string
   settings: FoldWorkerSettings
   monotonicMs: () => number
+  /** See `WatermarkDependencies`. */
+  now?: () => number
   sleep: Sleep
   random: () => number
-  onSetAside?: OnSetAside
+  onQuarantine?: OnQuarantine
   /** See `EpochDependencies`. Default: every fold pause counts, and leaves nothing to repair. */
   respectsPause?: (holder: string) => boolean
   afterExpiredPause?: () => Promise<void>
-  /** See `EpochDependencies`. */
-  overridesStop?: boolean
-  /** Resolves when no statement of an earlier leader runs any more. Default: after `settleMs`. */
-  settle?: () => Promise<void>
-  /** Resolves when ClickHouse runs no statement of any fold worker on these tables (running-folds.ts). Default: only time tells. */
-  untilNoneRuns?: () => Promise<void>
+  /** Resolves when ClickHouse runs no statement of the fold on these tables (running-folds.ts). */
+  untilNoneRuns: () => Promise<void>
   /** Once it is aborted, no further statement begins: the fold throws the signal's reason. */
   signal?: AbortSignal
+  /** See `EventReader`. Default: no watermark is remembered. */
+  rememberWatermark?: (watermark: number, shown?: number) => Promise<number>
   /** Epochs are taken above this one. Default: 0. */
   epochFloor?: () => Promise<bigint>
   /**
-   * If this worker folds shadow tables: the model database of the live tables. Rows keep the stamps that they have there.
-   * No stamp is renewed, because nothing reads the shadow tables before the swap. No campaign is set aside: the bound of time
-   * is long, and a rebuild must have every campaign.
+   * If this worker folds shadow tables: the model database of the live tables. Rows keep the stamps that they have there. There is no
+   * quarantine: the bound of time is long, and a rebuild must have every campaign.
    */
   liveModel?: string | undefined
   /** ClickHouse's clock stepped. */
@@ -88,7 +85,7 @@ export interface FoldReport {
 }
 
 export interface FoldWorker {
-  /** Takes the next epoch, and gives new stamps to rows that an earlier leader left in doubt. Throws `FoldPaused`. */
+  /** Takes the next epoch, once no statement of an older one runs. Throws `FoldPaused`. */
   acquireLeadership(): Promise<Term>
   /** Folds all pending batches. `undefined` if there are none. Throws `SupersededFoldWorker`. */
   fold(): Promise<FoldReport | undefined>
@@ -96,39 +93,66 @@ export interface FoldWorker {
   foldAll(onProgress?: (done: FoldProgress) => void): Promise<FoldReport>
 }
 
+// An old reading costs a little more, and changes nothing (batch-conditions.ts).
+const longRunsMsMax = 600_000
+
 export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWorker {
   const { tables, databases, monotonicMs, liveModel } = dependencies
   const lead = createFoldLeadership(dependencies)
-  const setAside = liveModel === undefined ? createSetAside(dependencies, lead) : undefined
+  const quarantine = liveModel === undefined ? createQuarantine(dependencies, lead) : undefined
   const keyFold = createKeyFold(dependencies, lead)
-  const foldCampaigns = createCampaignFold(dependencies, { lead, setAside, foldNewKeys: keyFold.foldNew })
+  const foldCampaigns = createCampaignFold(dependencies, { lead, quarantine, keyFold })
+  let longRuns: readonly LongRun[] = []
+  let longRunsAt = Number.NEGATIVE_INFINITY
+
+  async function pendingBatches() {
+    if (monotonicMs() - longRunsAt > longRunsMsMax) {
+      longRuns = await readLongRuns(tables, databases)
+      longRunsAt = monotonicMs()
+    }
+    return readPending(tables, databases, longRuns)
+  }
+
+  /** Notes what is to be folded, runs `work`, and records it as folded. */
+  async function withTarget(
+    work: (target: bigint) => Promise<number>,
+  ): Promise<Pick<FoldReport, 'elapsedMs' | 'statements'>> {
+    const startedAt = monotonicMs()
+    const noting = lead.nextStep(1, 0)
+    await runWhole(lead, noteTargetStatement(databases, noting, longRuns))
+    const statements = await work(noting.foldId)
+    const elapsedMs = monotonicMs() - startedAt
+    const step = lead.nextStep(1, 0)
+    await runWhole(lead, recordFoldedStatement(databases, step, { target: noting.foldId, elapsedMs }))
+    const [row] = await tables.rows<{ holds: boolean }>(holdsEpochStatement(databases, step.term))
+    if (!row?.holds) throw await lostLeadership(dependencies)
+    return { elapsedMs, statements }
+  }
 
   async function foldPending(): Promise<FoldReport | undefined> {
-    await lead.endDoubt()
-    await setAside?.tend()
-    const startedAt = monotonicMs()
-    const pending = await readPending(tables, databases, lead.progress())
+    await quarantine?.tend()
+    const pending = await pendingBatches()
     if (!pending) {
-      await lead.advanceFloor()
+      await lead.advanceWatermark()
       return undefined
     }
-    const { campaigns, keys, to, from, oldestAt } = pending
-    let statements = 0
-    // Keys come first: they are few, and a new key should soon be active.
-    if (keys > 0) statements += await keyFold.fold(to)
-    if (campaigns > 0) {
-      await setAside?.noteTouched({ from, to })
-      statements += await foldCampaigns(campaigns, { from, to, except: setAside?.campaigns() ?? [] })
-    }
-    const elapsedMs = monotonicMs() - startedAt
-    await lead.record(to, campaigns, elapsedMs)
-    return { campaigns, keys, elapsedMs, oldestAt, statements }
+    const { campaigns, keys, oldestAt, isAgain } = pending
+    const hasQuarantine = quarantine !== undefined && !quarantine.isEmpty()
+    const done = await withTarget(async target => {
+      // Keys come first: they are few, and a new key should soon be active.
+      const statements = keys > 0 ? await keyFold.fold() : 0
+      if (campaigns === 0) return statements
+      return statements + (await foldCampaigns(campaigns, { target, longRuns, hasQuarantine, isAgain }))
+    })
+    await lead.advanceWatermark()
+    return { campaigns, keys, oldestAt, ...done }
   }
 
   return {
     async acquireLeadership() {
       const term = await lead.acquire()
-      await setAside?.load()
+      longRunsAt = Number.NEGATIVE_INFINITY
+      await quarantine?.load()
       return term
     },
 
@@ -145,56 +169,44 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
     },
 
     async foldAll(onProgress) {
-      const startedAt = monotonicMs()
-      const pending = await readPending(tables, databases, lead.progress())
+      const { keys, oldestAt } = (await pendingBatches()) ?? { keys: 0, oldestAt: 0 }
       const [known] = await tables.rows<{ campaigns: number }>(knownCampaignsStatement(databases))
       const campaigns = known?.campaigns ?? 0
-      const to = pending?.to ?? {}
-      const statements = (await keyFold.fold(to)) + (await foldCampaigns(campaigns, 'all', onProgress))
-      const elapsedMs = monotonicMs() - startedAt
-      await lead.record(to, campaigns, elapsedMs)
-      const { keys, oldestAt } = pending ?? { keys: 0, oldestAt: 0 }
-      return { campaigns, keys, elapsedMs, oldestAt, statements }
+      const done = await withTarget(
+        async () => (await keyFold.fold()) + (await foldCampaigns(campaigns, 'all', onProgress)),
+      )
+      return { campaigns, keys, oldestAt, ...done }
     },
   }
 }
 
 interface KeyFold {
-  /** Folds all keys of the ledger, which has those of the batches up to `to`. Resolves with the number of statements. */
-  fold(to: Progress): Promise<number>
-  /** Folds them if a batch with keys has come since. Looks at most every `keysLookMs`. */
-  foldNew(): Promise<void>
+  /** Folds all keys of the ledger. Resolves with the number of statements. */
+  fold(): Promise<number>
+  /** Folds them between the pieces of a long fold, once in `keysEveryMs`. */
+  foldIfDue(): Promise<void>
 }
 
-const keysLookMs = 500
+// A new key is active about this long after it came, however many campaigns are folded meanwhile.
+const keysEveryMs = 1_000
 
-function createKeyFold(
-  { tables, databases, monotonicMs }: FoldWorkerDependencies,
-  lead: FoldLeadership,
-): KeyFold {
-  /** The keys of the batches up to these are folded. */
-  let folded: Progress = {}
-  let lookedAt = Number.NEGATIVE_INFINITY
+function createKeyFold({ databases, monotonicMs }: FoldWorkerDependencies, lead: FoldLeadership): KeyFold {
+  let foldedAt = Number.NEGATIVE_INFINITY
 
-  async function fold(to: Progress): Promise<number> {
-    const statements = await lead.runPieces({
+  async function fold(): Promise<number> {
+    foldedAt = monotonicMs()
+    return lead.runPieces({
       name: 'the fold of keys (fold-keys.sql)',
       pieces: 1,
       statementOf: step => foldKeysStatement(databases, step),
-      partsOf: refuseLasting(1),
-      afterFailure: lead.endDoubt,
+      partsOf: splitOrRefuse(1),
     })
-    folded = { ...folded, ...to }
-    return statements
   }
 
   return {
     fold,
-    async foldNew() {
-      if (monotonicMs() - lookedAt < keysLookMs) return
-      lookedAt = monotonicMs()
-      const to = await readPendingKeys(tables, databases, { ...lead.progress(), ...folded })
-      if (to) await fold(to)
+    async foldIfDue() {
+      if (monotonicMs() - foldedAt >= keysEveryMs) await fold()
     },
   }
 }
@@ -205,43 +217,43 @@ type FoldCampaigns = (
   onProgress?: (done: FoldProgress) => void,
 ) => Promise<number>
 
-/** Folds campaigns in pieces. A campaign that cannot be folded is found by splitting, and set aside. */
+/** Folds campaigns in pieces. A campaign that cannot be folded is found by splitting, and quarantined. */
 function createCampaignFold(
   { tables, databases, settings, monotonicMs, liveModel }: FoldWorkerDependencies,
   {
     lead,
-    setAside,
-    foldNewKeys,
-  }: { lead: FoldLeadership; setAside: SetAside | undefined; foldNewKeys: () => Promise<void> },
+    quarantine,
+    keyFold,
+  }: { lead: FoldLeadership; quarantine: Quarantine | undefined; keyFold: KeyFold },
 ): FoldCampaigns {
-  const { platformDigits, campaignsPerStatementMax } = settings
+  const { platformDigits, campaignsPerStatementMax, foldMsMax } = settings
   const folded = { platformDigits, stampsFrom: liveModel }
 
-  /** Whether ClickHouse can fold no campaign at all in half of the time. If it cannot, or if this throws, the reason is not in a campaign. */
-  async function isServerWell(): Promise<boolean> {
-    const none = { from: {}, to: {} }
+  /** Throws if ClickHouse cannot even fold no campaign in half of the time: then the reason is not in a campaign. */
+  async function checkServer(): Promise<void> {
     const startedAt = monotonicMs()
-    const statement = foldCampaignsStatement(databases, lead.nextStep(1, 0), { ...folded, touched: none })
-    await tables.run(statement).catch(error => {
-      throw isDayOver(error) ? new DayOver(error) : error
+    const none = { campaign: '' }
+    await runWhole(lead, foldCampaignsStatement(databases, lead.nextStep(1, 0), { ...folded, touched: none }))
+    const elapsedMs = monotonicMs() - startedAt
+    if (elapsedMs <= foldMsMax / 2) return
+    throw new TablesError(`ClickHouse is slow: a fold of nothing took ${Math.round(elapsedMs)} ms`, {
+      retryable: true,
     })
-    return monotonicMs() - startedAt <= settings.horizonMs / 4
   }
 
-  async function partsOf(touched: Touched, { refusal, failures, ...place }: FailedPiece): Promise<number> {
-    if (!refusal) return 4
+  async function partsOf(touched: Touched, { refusal, refusals, ...place }: RefusedPiece): Promise<number> {
     const statement = pieceCampaignsStatement(databases, place, touched)
     const [found] = await tables.rows<{ campaigns: number; first: string }>(statement)
     const campaigns = Number(found?.campaigns ?? 0)
     // After two splits the reason is probably in few campaigns. Larger steps find them soon.
-    if (campaigns !== 1 || !found) return Math.min(failures > 2 ? 4 ** failures : 4, Math.max(campaigns, 1))
-    if (!(await isServerWell())) return 1
-    if (!setAside) {
+    if (campaigns !== 1 || !found) return Math.min(refusals > 2 ? 4 ** refusals : 4, Math.max(campaigns, 1))
+    await checkServer()
+    if (!quarantine) {
       throw new TablesError(`campaign ${found.first} cannot be folded: ${refusal.reason}`, {
         retryable: false,
       })
     }
-    await setAside.add(found.first, refusal.reason)
+    await quarantine.add(found.first, refusal.reason)
     return 0
   }
 
@@ -250,10 +262,9 @@ function createCampaignFold(
       name: 'the fold of campaigns (fold-campaigns.sql)',
       pieces: Math.max(1, Math.ceil(campaigns / campaignsPerStatementMax)),
       statementOf: step => foldCampaignsStatement(databases, step, { ...folded, touched }),
-      partsOf: failed => partsOf(touched, failed),
-      afterFailure: lead.endDoubt,
+      partsOf: refused => partsOf(touched, refused),
       // Nothing reads the keys of shadow tables.
-      ...(liveModel === undefined && { between: foldNewKeys }),
+      ...(liveModel === undefined && { between: keyFold.foldIfDue }),
       onProgress,
     })
 }

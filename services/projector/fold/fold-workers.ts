@@ -15,12 +15,12 @@ import {
   type FoldWorkerDependencies,
   type FoldWorkerSettings,
 } from './fold-worker.ts'
-import { untilNoFoldRunsIfSeen } from './running-folds.ts'
-import type { SetAsideRecord } from './set-aside-statements.ts'
-import type { ClockStep } from './stamp-floor.ts'
+import type { QuarantinedCampaign } from './quarantine.ts'
+import { untilNoFoldRuns } from './running-folds.ts'
+import type { ClockStep } from './watermark.ts'
 
 export interface FoldWorkersDependencies
-  extends Pick<FoldWorkerDependencies, 'respectsPause' | 'onSetAside'> {
+  extends Pick<FoldWorkerDependencies, 'respectsPause' | 'onQuarantine'> {
   shards: readonly Shard[]
   /** See `EpochDependencies`. */
   afterExpiredPause?: (shard: Shard) => Promise<void>
@@ -28,6 +28,8 @@ export interface FoldWorkersDependencies
   holder: string
   settings: FoldWorkerSettings
   leads: () => boolean
+  /** See `EventReader`. Throws `FoldPaused` if this process does not lead any more. */
+  rememberWatermark: (watermark: number, shown: number) => Promise<number>
   /** How often to poll for batches of other processes, ms. */
   idleMsMax: number
   /** How long retryable failures are retried before folding fails, ms. */
@@ -35,7 +37,6 @@ export interface FoldWorkersDependencies
   onFold: (report: FoldReport) => void
   onRetry: (error: Error) => void
   onSuperseded: (error: Error) => void
-  onStopped?: ((error: Error) => void) | undefined
   onLeadership: () => void
   onClockStep: (step: ClockStep) => void
   monotonicMs: () => number
@@ -79,7 +80,11 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
     urgentNotifier: createNotifier(),
     // Unknown until the first fold: a killed run may have committed batches that it did not fold.
     batchesFolded: undefined as number | undefined,
-    setAside: [] as readonly SetAsideRecord[],
+    quarantine: [] as readonly QuarantinedCampaign[],
+    /** The watermark of this shard, Unix ms; 0: not read yet. */
+    watermark: 0,
+    /** Whether the fold has put a campaign into quarantine. */
+    leftOut: false,
     isLeading: false,
     lastFold: undefined as LastFold | undefined,
   }))
@@ -91,8 +96,13 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
       afterExpiredPause: async () => dependencies.afterExpiredPause?.(own.shard),
       sleep,
       signal,
+      // Lists show the lowest of all shards.
+      rememberWatermark(watermark, shown = 0) {
+        own.watermark = Math.max(own.watermark, shown)
+        return dependencies.rememberWatermark(watermark, Math.min(...foldWorkers.map(one => one.watermark)))
+      },
       untilNoneRuns: () =>
-        untilNoFoldRunsIfSeen(own.shard.tables, own.shard.databases, {
+        untilNoFoldRuns(own.shard.tables, own.shard.databases, {
           msMax: stillRunningMsMax,
           monotonicMs: dependencies.monotonicMs,
           async sleep(ms) {
@@ -100,11 +110,12 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
             signal.throwIfAborted()
           },
         }),
-      onSetAside(all, change) {
-        own.setAside = all
+      onQuarantine(all, change) {
+        own.quarantine = all
+        own.leftOut ||= change?.event === 'quarantined'
         // Those of all shards.
-        dependencies.onSetAside?.(
-          foldWorkers.flatMap(({ setAside }) => setAside),
+        dependencies.onQuarantine?.(
+          foldWorkers.flatMap(({ quarantine }) => quarantine),
           change,
         )
       },
@@ -118,13 +129,17 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
             await foldWorker.acquireLeadership()
             own.isLeading = true
           },
-          /** A fold that succeeds covers all batches that were written before it began, also if there was nothing to fold. */
+          /**
+           * A fold that succeeds covers all batches that were written before it began, also if there was nothing to fold. But if it
+           * left a campaign out, maybe only because the server was busy, the next one tries it alone (quarantine.ts).
+           */
           async fold() {
             const written = batchesWritten
             const beganAt = dependencies.monotonicMs()
+            own.leftOut = false
             try {
               const report = await foldWorker.fold()
-              own.batchesFolded = written
+              if (!own.leftOut) own.batchesFolded = written
               own.lastFold = { beganAt, completedAt: dependencies.now() }
               return report
             } catch (error) {

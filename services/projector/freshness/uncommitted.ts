@@ -88,6 +88,7 @@ export function watchUncommitted(reader: EventReader, now: () => number): Uncomm
 
   return {
     reader: {
+      log: reader.log,
       async poll(bounds, signal) {
         const delivery = await reader.poll(bounds, signal)
         noteTaken(delivery)
@@ -102,9 +103,8 @@ export function watchUncommitted(reader: EventReader, now: () => number): Uncomm
         noteLag(lag)
         return lag
       },
-      ...(reader.rejectCount && { rejectCount: () => reader.rejectCount?.() ?? Promise.resolve(0) }),
-      reject: rejects => reader.reject(rejects),
       leads: () => reader.leads(),
+      rememberWatermark: (watermark, shown) => reader.rememberWatermark(watermark, shown),
       close: () => reader.close(),
     },
     oldest: () =>

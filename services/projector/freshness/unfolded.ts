@@ -3,11 +3,11 @@
  *
  * It reads the batch log, so it knows the batches of all projectors, also of those that have died. While ClickHouse is away, it
  * goes on with what it knows: its last reading, and the batches that this process has written since. So the age of what waits
- * grows with the clock while folding is stuck. The campaigns that are set aside do not count (fold/set-aside.ts).
+ * grows with the clock while folding is stuck. The campaigns in quarantine do not count (fold/quarantine.ts).
  */
 import type { Shard } from '../../shared/tables/port.ts'
-import { readConfirmed, readPending, readProgress } from '../fold/fold-progress.ts'
-import type { Progress } from '../fold/fold-statements.ts'
+import type { LongRun } from '../fold/batch-conditions.ts'
+import { readLongRuns, readPending } from '../fold/fold-progress.ts'
 
 export interface Unfolded {
   /** This process has appended a batch to the batch log. `oldestAt`: its oldest event entered the log then, Unix ms. */
@@ -67,31 +67,13 @@ export function createUnfolded({ shards, foldedUntil, monotonicMs }: UnfoldedDep
   }
 }
 
-/** Reads when the oldest pending event of a shard entered the log. It reads each row of the fold log once. */
+/** Reads when the oldest pending event of a shard entered the log. */
 function createFollower({ tables, databases }: Shard): () => Promise<number | undefined> {
-  let known: { progress: Progress; upTo: bigint } | undefined
+  let longRuns: readonly LongRun[] = []
+  let reads = 0
   return async () => {
-    // No row with a lower fold_id is written after this one: a fold worker that takes over waits for the statements before it.
-    const upTo = await readConfirmed(tables, databases)
-    const progress: Progress = known
-      ? { ...known.progress, ...(await readProgressBetween({ tables, databases }, known.upTo, upTo)) }
-      : await readProgress(tables, databases)
-    known = { progress, upTo }
-    return (await readPending(tables, databases, progress))?.oldestAt
+    // An old reading costs a little more, and changes nothing.
+    if (reads++ % 100 === 0) longRuns = await readLongRuns(tables, databases)
+    return (await readPending(tables, databases, longRuns))?.oldestAt
   }
-}
-
-/** The fold log is ordered by fold_id, so this reads only its latest rows. */
-async function readProgressBetween(
-  { tables, databases }: Shard,
-  after: bigint,
-  upTo: bigint,
-): Promise<Progress> {
-  const rows = await tables.rows<{ projector: string; sequence: number }>({
-    query: `SELECT tupleElement(done, 1) AS projector, max(tupleElement(done, 2)) AS sequence
-            FROM ${databases.model}.fold_log ARRAY JOIN folded AS done
-            WHERE fold_id > {after:UInt64} AND fold_id <= {upTo:UInt64} GROUP BY projector`,
-    query_params: { after: after.toString(), upTo: upTo.toString() },
-  })
-  return Object.fromEntries(rows.map(({ projector, sequence }) => [projector, sequence]))
 }

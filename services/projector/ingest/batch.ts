@@ -3,10 +3,11 @@
  * the offsets. The offsets travel inside the batch, so a batch of nothing but rejects still advances them.
  */
 import { schemaIdOf } from '../../../contracts/events/codec.ts'
-import type { ChangeEvent, Topic } from '../../../contracts/events/event.ts'
-import type { Delivery, LogRecord, Position, Reject } from '../../shared/event-log/port.ts'
+import type { Topic } from '../../../contracts/events/event.ts'
+import type { Delivery, LogRecord, Position } from '../../shared/event-log/port.ts'
 import { bytesOf } from '../../shared/event-log/record-bytes.ts'
 import type { Databases, TableInsert } from '../../shared/tables/port.ts'
+import type { Reject } from '../../shared/tables/rejects.ts'
 import {
   createEncodedRowWriter,
   createRowWriter,
@@ -16,15 +17,21 @@ import {
 } from '../../shared/tables/row-binary.ts'
 import { addMisplaced, type MisplacedRecords, noMisplacedRecords } from '../misplaced-records.ts'
 import type { HashBacker } from './backer-hash.ts'
-import type { Decode, Decoder } from './decode.ts'
+import type { Decode, Decoder, LogEvent } from './decode.ts'
 import {
+  accountColumns,
+  accountRow,
   apiKeyColumns,
   apiKeyRow,
   campaignRow,
+  integrationRow,
   ledgerCampaignColumns,
+  noticeColumns,
+  noticeRow,
   type PledgeEvent,
   pledgeColumns,
   pledgeEncoder,
+  removedNoticeRow,
 } from './ledger-rows.ts'
 import { createPledgeTranscoder, type PledgeTranscoder } from './pledge-transcoder.ts'
 
@@ -35,6 +42,8 @@ export interface Batch {
   campaignRows: RowWriter
   pledgeRows: RowWriter<PledgeEvent>
   apiKeyRows: RowWriter
+  accountRows: RowWriter
+  noticeRows: RowWriter
   pledgeTranscoder: PledgeTranscoder
   /** Campaigns whose read row may have to change. */
   campaignIds: Set<string>
@@ -58,13 +67,15 @@ export function emptyBatch(assignment: string, hashBacker: HashBacker): Batch {
     campaignRows: createRowWriter(ledgerCampaignColumns),
     pledgeRows: createEncodedRowWriter(pledgeEncoder(hashBacker)),
     apiKeyRows: createRowWriter(apiKeyColumns, 0),
+    accountRows: createRowWriter(accountColumns, 0),
+    noticeRows: createRowWriter(noticeColumns, 0),
     pledgeTranscoder: createPledgeTranscoder(hashBacker, id => campaignIds.add(id)),
     campaignIds,
     rejects: [],
     misplaced: noMisplacedRecords(),
     records: 0,
     bytes: 0,
-    eventsByTopic: { campaigns: 0, pledges: 0, 'api-keys': 0 },
+    eventsByTopic: { campaigns: 0, pledges: 0, 'api-keys': 0, accounts: 0, notices: 0 },
     oldestAt: Number.POSITIVE_INFINITY,
     isLogDry: false,
   }
@@ -120,6 +131,8 @@ export function ledgerInserts(batch: Batch, { model }: Databases): TableInsert[]
     { table: 'campaign_ledger', columns: ledgerCampaignColumns, writer: batch.campaignRows },
     { table: 'pledge_ledger', columns: pledgeColumns, writer: batch.pledgeRows },
     { table: 'api_key_ledger', columns: apiKeyColumns, writer: batch.apiKeyRows },
+    { table: 'account_ledger', columns: accountColumns, writer: batch.accountRows },
+    { table: 'notice_ledger', columns: noticeColumns, writer: batch.noticeRows },
   ]
   return ledgers
     .filter(({ writer }) => writer.rows > 0)
@@ -129,29 +142,41 @@ export function ledgerInserts(batch: Batch, { model }: Databases): TableInsert[]
 export const batchLogColumns: readonly TableColumn[] = [
   { name: 'projector', type: 'LowCardinality(String)' },
   { name: 'sequence', type: 'UInt64' },
+  { name: 'log', type: 'String' },
   { name: 'positions', type: 'Array(Tuple(topic String, partition UInt32, next UInt64))' },
   { name: 'events', type: 'UInt64' },
   { name: 'rejects', type: 'UInt64' },
   { name: 'keys', type: 'UInt64' },
   { name: 'campaign_ids', type: 'Array(String)' },
   { name: 'oldest_at', type: "DateTime64(3, 'UTC')" },
+  { name: 'restamp_before', type: "DateTime64(3, 'UTC')" },
 ]
 
-/** The batch log's row. `projector`: this run of this process. `sequence`: counts its batches from 1, without gaps. */
+/**
+ * The batch log's row. `projector`: this run of this process. `sequence`: counts its batches from 1, without gaps. `log`: as
+ * `EventReader.log`. `restampBefore`: see positions.ts.
+ */
 export function batchLogInsert(
   batch: Batch,
   databases: Databases,
-  { projector, sequence }: { projector: string; sequence: number },
+  {
+    projector,
+    sequence,
+    log = '',
+    restampBefore = 0,
+  }: { projector: string; sequence: number; log?: string; restampBefore?: number },
 ): TableInsert {
   const row = [
     projector,
     sequence,
+    log,
     [...batch.positions.values()],
     batch.records - batch.rejects.length,
     batch.rejects.length,
     batch.eventsByTopic['api-keys'],
     [...batch.campaignIds],
     storableTime(batch.oldestAt),
+    restampBefore,
   ]
   return {
     table: `${databases.model}.batch_log`,
@@ -168,7 +193,7 @@ function storableTime(ms: number): number {
   return Math.round(Math.min(Math.max(ms, Date.UTC(1900, 0, 1)), Date.UTC(2299, 11, 31)))
 }
 
-function addEvent(batch: Batch, event: ChangeEvent): void {
+function addEvent(batch: Batch, event: LogEvent): void {
   switch (event.type) {
     case 'pledge':
       batch.pledgeRows.add(event)
@@ -180,6 +205,18 @@ function addEvent(batch: Batch, event: ChangeEvent): void {
       return
     case 'api-key':
       batch.apiKeyRows.add(apiKeyRow(event.key, event.data))
+      return
+    case 'account':
+      batch.accountRows.add(accountRow(event.data))
+      return
+    case 'integration':
+      batch.accountRows.add(integrationRow(event.data))
+      return
+    case 'notice':
+      batch.noticeRows.add(noticeRow(event.data))
+      return
+    case 'removed-notice':
+      batch.noticeRows.add(removedNoticeRow(event))
       return
     default:
       event satisfies never

@@ -22,8 +22,11 @@ import {
   type EventType,
   eventTypeOf,
   eventTypes,
+  isChangeTopic,
   type PledgeState,
 } from '../../../contracts/events/event.ts'
+import { decodePortalRecord } from '../../../contracts/events/portal-codec.ts'
+import type { PortalEvent, PortalTopic, RemovedNotice } from '../../../contracts/events/portal-event.ts'
 import { faultOf } from '../../../contracts/events/rules.ts'
 import type { LogRecord } from '../../shared/event-log/port.ts'
 import { messageOf } from '../../shared/message-of.ts'
@@ -39,11 +42,14 @@ export interface Rejected {
  */
 export type WriterSchemas = (schemaId: number) => { schema: object } | { reason: string } | undefined
 
-export type Decode = (record: LogRecord) => ChangeEvent | Rejected
+/** Everything that a record of the log may be. */
+export type LogEvent = ChangeEvent | PortalEvent | RemovedNotice
+
+export type Decode = (record: LogRecord) => LogEvent | Rejected
 
 /** `Decode`, with what a faster way to read the same values has to know (pledge-transcoder.ts). */
 export interface Decoder {
-  (record: LogRecord): ChangeEvent | Rejected
+  (record: LogRecord): LogEvent | Rejected
   /** Whether values with this schema id are written exactly as our schema of this type has them. */
   isCurrentSchema(type: EventType, schemaId: number): boolean
 }
@@ -64,6 +70,7 @@ export function createDecoder(writerSchemas?: WriterSchemas): Decoder {
   const readerOf = createReaders(writerSchemas)
   const read = eventReader(readerOf)
   const decode: Decode = record => {
+    if (!isChangeTopic(record.topic)) return portalEvent(record)
     const event = read(record)
     return 'reason' in event ? event : checked(event)
   }
@@ -76,9 +83,11 @@ export function createDecoder(writerSchemas?: WriterSchemas): Decoder {
 }
 
 /** Decodes without checking the rules, so its events may break them. For showing a reject to a person. */
-export function createEventReader(writerSchemas?: WriterSchemas): Decode {
+export function createEventReader(writerSchemas?: WriterSchemas): ReadEvent {
   return eventReader(createReaders(writerSchemas))
 }
+
+type ReadEvent = (record: LogRecord) => ChangeEvent | Rejected
 
 type ReaderOf = (type: EventType, schemaId: number) => Reader
 
@@ -109,15 +118,12 @@ function createReaders(writerSchemas: WriterSchemas | undefined): ReaderOf {
   }
 }
 
-function eventReader(readerOf: ReaderOf): Decode {
+function eventReader(readerOf: ReaderOf): ReadEvent {
   return record => {
+    const key = readKey(record)
+    if (typeof key !== 'string') return key
+    if (!isChangeTopic(record.topic)) return { reason: "it is the portal's own, and is not shown" }
     const type = eventTypeOf[record.topic]
-    // Its value may be left out. Without this, the record could look like a tombstone.
-    if (record.unreadable !== undefined) return { reason: record.unreadable }
-    if (record.key === null) return { reason: 'the record has no key' }
-    const key = toBuffer(record.key).toString('utf8')
-    // Bytes that are not UTF-8 become this character. Two keys that differ only in such bytes must not become one.
-    if (key.includes('\ufffd') && !isUtf8(record.key)) return { reason: 'the key is not UTF-8' }
     if (record.value === null) return { type, key, data: null }
     const framed = unframe(record.value)
     if ('reason' in framed) return framed
@@ -134,12 +140,27 @@ function eventReader(readerOf: ReaderOf): Decode {
   }
 }
 
-/** The schema ids that values are framed with, each once. Values without framing have none. */
+function portalEvent(record: LogRecord): PortalEvent | RemovedNotice | Rejected {
+  const key = readKey(record)
+  if (typeof key !== 'string') return key
+  return decodePortalRecord(record.topic as PortalTopic, key, record)
+}
+
+function readKey({ key, unreadable }: LogRecord): string | Rejected {
+  // Its value may be left out. Without this, the record could look like a tombstone.
+  if (unreadable !== undefined) return { reason: unreadable }
+  if (key === null) return { reason: 'the record has no key' }
+  const text = toBuffer(key).toString('utf8')
+  // Bytes that are not UTF-8 become this character. Two keys that differ only in such bytes must not become one.
+  return text.includes('\ufffd') && !isUtf8(key) ? { reason: 'the key is not UTF-8' } : text
+}
+
+/** The schema ids that values are framed with, each once. Values without framing have none, and those of the portal are fixed. */
 export function schemaIdsOf(records: readonly LogRecord[]): Set<number> {
   const ids = new Set<number>()
   let last: number | undefined
-  for (const { value } of records) {
-    const id = value === null ? undefined : schemaIdOf(value)
+  for (const { topic, value } of records) {
+    const id = value === null || !isChangeTopic(topic) ? undefined : schemaIdOf(value)
     // Nearly all records of a delivery have the same.
     if (id === last || id === undefined) continue
     ids.add(id)

@@ -13,6 +13,14 @@ import {
   isPublicStatus,
   type PledgeState,
 } from '../../../contracts/events/event.ts'
+import {
+  type AccountState,
+  type IntegrationState,
+  type NoticeState,
+  portalVersionOf,
+  type RemovedNotice,
+  versionPartMax,
+} from '../../../contracts/events/portal-event.ts'
 import { pledgeIdsOf } from '../../../contracts/events/rules.ts'
 import type { ByteWriter } from '../../shared/tables/byte-writer.ts'
 import type { RowEncoder, TableColumn } from '../../shared/tables/row-binary.ts'
@@ -87,6 +95,33 @@ export const apiKeyColumns: readonly TableColumn[] = [
   { name: 'expires_at', type: "Nullable(DateTime64(3, 'UTC'))" },
   { name: 'replaces', type: 'String' },
   { name: 'replaced_until', type: "Nullable(DateTime64(3, 'UTC'))" },
+]
+
+export const accountColumns: readonly TableColumn[] = [
+  { name: 'account_id', type: 'String' },
+  { name: 'integration_id', type: 'String' },
+  { name: 'version', type: 'UInt64' },
+  { name: 'email', type: 'String' },
+  { name: 'name', type: 'String' },
+  { name: 'url', type: 'String' },
+  { name: 'created_at', type: "DateTime64(3, 'UTC')" },
+  { name: 'sessions_valid_from', type: "DateTime64(3, 'UTC')" },
+  { name: 'changed_at', type: "DateTime64(3, 'UTC')" },
+]
+
+export const noticeColumns: readonly TableColumn[] = [
+  { name: 'notice_id', type: 'String' },
+  { name: 'version', type: 'UInt64' },
+  { name: 'rule', type: 'LowCardinality(String)' },
+  { name: 'status', type: 'LowCardinality(String)' },
+  { name: 'account_id', type: 'String' },
+  { name: 'recipient', type: 'String' },
+  { name: 'subject', type: 'String' },
+  { name: 'text', type: 'String' },
+  { name: 'attempts', type: 'UInt32' },
+  { name: 'created_at', type: "DateTime64(3, 'UTC')" },
+  { name: 'sent_at', type: "Nullable(DateTime64(3, 'UTC'))" },
+  { name: 'changed_at', type: "DateTime64(3, 'UTC')" },
 ]
 
 /** A row: one value for each column, in the form that row-binary.ts accepts. */
@@ -207,6 +242,43 @@ export function apiKeyRow(key: string, apiKey: ApiKeyState | null): Row {
     apiKey.replaces ?? '',
     apiKey.replaced_until,
   ]
+}
+
+/** A row for `accountColumns`: the account itself. */
+export function accountRow(account: AccountState): Row {
+  const { account_id, version, email, created_at, sessions_valid_from, changed_at } = account
+  return [account_id, '', version, email, '', '', created_at, sessions_valid_from, changed_at]
+}
+
+/** A row for `accountColumns`: an integration of an account. */
+export function integrationRow(integration: IntegrationState): Row {
+  const { account_id, integration_id, version, contact_email, name, url, created_at, changed_at } =
+    integration
+  return [account_id, integration_id, version, contact_email, name, url, created_at, 0, changed_at]
+}
+
+/** A row for `noticeColumns`. */
+export function noticeRow(notice: NoticeState): Row {
+  return [
+    notice.notice_id,
+    portalVersionOf({ type: 'notice', data: notice }),
+    notice.rule,
+    notice.status,
+    notice.account_id ?? '',
+    notice.recipient,
+    notice.subject,
+    notice.text,
+    Math.min(notice.attempts, 0xffff_ffff),
+    notice.created_at,
+    notice.sent_at,
+    notice.changed_at,
+  ]
+}
+
+/** A row for `noticeColumns`: nothing of the notice is left. */
+export function removedNoticeRow({ notice_id, at }: RemovedNotice): Row {
+  const time = Math.min(Math.max(at, 0), versionPartMax)
+  return [notice_id, tombstoneVersion, '', '', '', '', '', '', 0, time, null, time]
 }
 
 const hiddenCampaignTail: Row = [

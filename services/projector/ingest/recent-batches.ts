@@ -51,8 +51,7 @@ export async function readRecentBatches(
             ORDER BY appended_at DESC, sequence DESC LIMIT 1 BY projector, sequence LIMIT {batchesMax:UInt32}`,
     query_params: { partitions: [...partitions], batchesMax: Math.min(batchesMax, windowRecords) },
   })
-  const projectors = [...new Set(rows.map(({ projector }) => projector))]
-  const shares = projectors.length > 0 ? await rejectSharesOf(tables, databases, projectors) : new Map()
+  const shares = await rejectSharesOf(tables, databases, { daysMax: ageDaysMax })
   // An earlier version did not note what it allowed, so what it let pass cannot be judged.
   const judged = rows.filter(({ projector }) => shares.has(projector))
   const untilAllowed = judged.findIndex(({ projector }) => (shares.get(projector) ?? 0) > shareMax)

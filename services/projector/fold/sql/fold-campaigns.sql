@@ -1,10 +1,13 @@
 -- Recomputes the read rows of the touched campaigns from the ledger, and writes those that changed.
 --
--- One statement, one stamp: ClickHouse's clock when the statement starts, but never below the stamp floor. Each new row is compared with the current
+-- One statement, one stamp: ClickHouse's clock when the statement starts, but never below the watermark. Each new row is compared with the current
 -- row of the read table by content_hash. So a campaign whose visible content did not change keeps its updated_at, and a
 -- fold that changes nothing writes nothing. The creator's id is counted but never shown: if only the id changed, the row
 -- is written with its old stamp. The last conditions are the fences: a superseded fold worker writes
 -- nothing, and a statement whose stamp would be of the next UTC day fails.
+--
+-- After a restore, what the log is read again for gets a new stamp (or a mark) even if it comes out the same: a poller may have seen
+-- what the backup lacks.
 --
 -- During a rebuild, the fold of the shadow tables keeps the stamps of live rows with the same content.
 --
@@ -12,9 +15,8 @@
 -- share is a range of ids, because the ledgers are sorted by id: each piece then reads only its part of the pledges. A
 -- piece by hash would find its campaigns everywhere in the ledgers, and would read nearly all of them.
 --
--- A campaign that is folded alone is staged with the same text: it goes to another table, and publish-staged.sql stamps it.
 -- The bound on memory protects the server, which also answers readers. A piece that exceeds it is split, as if it were late.
-INSERT INTO ${model}.${target} (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
+INSERT INTO ${model}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
 WITH
     -- First and last id of the piece. For an empty piece, the first is higher than the last.
     (
@@ -113,15 +115,16 @@ SELECT
     ${fresh_columns},
     fresh.creator_id,
     sipHash128((${fresh_columns})) AS new_hash,
-    multiIf(${staged_stamp} standing.stands AND standing.content_hash = new_hash, standing.updated_at, ${kept_stamp}
-        -- Two states of a campaign never have the same stamp, not even if the clock stands behind the floor.
+    multiIf(standing.stands AND standing.content_hash = new_hash AND NOT (${is_again}), standing.updated_at, ${kept_stamp}
+        -- Two states of a campaign never have the same stamp, not even if the clock stands behind the watermark.
         greatest((${stamp} AS own_stamp), standing.updated_at + toIntervalMillisecond(1))),
     {fold_id:UInt64},
     fresh.is_deleted
 FROM fresh
 LEFT JOIN standing ON standing.campaign_id = fresh.campaign_id
 ${kept}
-WHERE if(fresh.is_deleted, standing.stands, NOT standing.stands
-        OR standing.content_hash != new_hash OR standing.creator_id != fresh.creator_id)
+${again}
+WHERE (${is_again} OR if(fresh.is_deleted, standing.stands, NOT standing.stands
+        OR standing.content_hash != new_hash OR standing.creator_id != fresh.creator_id))
     AND ${fence} AND ${day_fence}
 SETTINGS max_execution_time = ${seconds_max}, max_memory_usage = ${memory_bytes_max}, async_insert = 0, join_use_nulls = 0

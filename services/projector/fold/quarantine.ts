@@ -1,0 +1,164 @@
+/**
+ * The quarantine: campaigns that the common fold could not fold within its bounds of time and memory. It leaves them out and goes on.
+ *
+ * Promises:
+ * - They do not hold the others. Each is tried alone under a longer bound of time, one after the other in the fold's line, and all
+ *   their tries together take at most about a tenth of the time. One that was folded alone in half the time of a common statement
+ *   takes part in the common folds again.
+ * - Nothing is lost. That a campaign is in quarantine is recorded before the progress of the fold that left it out. It is tried
+ *   again whether it has changed or not.
+ * - A withdrawal does not wait. Before each fold, those that are no longer public are marked, without reading a pledge.
+ */
+import { type Databases, type Statement, TablesError } from '../../shared/tables/port.ts'
+import { readSql } from '../../shared/tables/read-sql.ts'
+import type { FoldLeadership } from './fold-leadership.ts'
+import { type FoldStep, fill, foldCampaignsStatement, stepParameters } from './fold-statements.ts'
+import type { FoldWorkerDependencies } from './fold-worker.ts'
+import { runWhole } from './line.ts'
+
+/** What the table records of a campaign in quarantine. */
+export interface QuarantinedCampaign {
+  campaign: string
+  /** How many tries in a row have failed. 0: what is shown is what the last try found. */
+  failures: number
+  /** Why it last could not be folded: the name of ClickHouse's error. */
+  reason: string
+}
+
+/** What happened to one campaign. */
+export interface QuarantineChange extends QuarantinedCampaign {
+  event: 'quarantined' | 'folded alone' | 'not folded' | 'released'
+}
+
+/** Is told all campaigns in quarantine. Without a change, a new leader has read them from the table. */
+export type OnQuarantine = (all: readonly QuarantinedCampaign[], change?: QuarantineChange) => void
+
+export interface Quarantine {
+  /** Reads which campaigns are in quarantine. For a new leader. */
+  load(): Promise<void>
+  isEmpty(): boolean
+  /** Puts a campaign into quarantine. Throws if there are too many: then the reason is not in single campaigns. */
+  add(campaign: string, reason: string): Promise<void>
+  /** Marks those that are no longer public, and tries the next one if it is time for it. Runs before each fold. */
+  tend(): Promise<void>
+}
+
+interface Member extends QuarantinedCampaign {
+  /** Monotonic ms. */
+  triedAt: number
+}
+
+const campaignsMax = 100
+// A try that took t is followed by a pause of 9 t, and of this at least.
+const pauseMsMin = 1_000
+const pauseFactor = 9
+
+const files = {
+  withdraw: readSql('withdraw', import.meta.url),
+  record: readSql('record-quarantine', import.meta.url),
+}
+
+export function createQuarantine(dependencies: FoldWorkerDependencies, lead: FoldLeadership): Quarantine {
+  const { tables, databases, settings, monotonicMs, onQuarantine = () => {} } = dependencies
+  let members = new Map<string, Member>()
+  let nextTryAt = Number.NEGATIVE_INFINITY
+
+  async function change({ event, ...now }: QuarantineChange): Promise<void> {
+    const isQuarantined = event !== 'released'
+    await runWhole(lead, recordQuarantineStatement(databases, lead.nextStep(1, 0), { ...now, isQuarantined }))
+    if (isQuarantined) members.set(now.campaign, { ...now, triedAt: monotonicMs() })
+    else members.delete(now.campaign)
+    onQuarantine([...members.values()].map(withoutTime), { ...now, event })
+  }
+
+  async function tryAlone({ campaign, failures, reason }: Member): Promise<void> {
+    const startedAt = monotonicMs()
+    const step = { ...lead.nextStep(1, 0), msMax: settings.aloneMsMax }
+    const { platformDigits } = settings
+    const statement = foldCampaignsStatement(databases, step, { touched: { campaign }, platformDigits })
+    const refusal = await lead.run(statement)
+    const elapsedMs = monotonicMs() - startedAt
+    nextTryAt = monotonicMs() + Math.max(pauseFactor * elapsedMs, pauseMsMin)
+    if (refusal) {
+      await change({ campaign, event: 'not folded', failures: failures + 1, reason: refusal.reason })
+    } else if (elapsedMs <= settings.foldMsMax / 2) {
+      await change({ campaign, event: 'released', failures: 0, reason })
+    } else if (failures > 0) {
+      await change({ campaign, event: 'folded alone', failures: 0, reason })
+    }
+  }
+
+  return {
+    async load() {
+      const records = await tables.rows<QuarantinedCampaign>(quarantineStatement(databases))
+      members = new Map(
+        records.map(record => [record.campaign, { ...record, triedAt: Number.NEGATIVE_INFINITY }]),
+      )
+      nextTryAt = Number.NEGATIVE_INFINITY
+      onQuarantine([...members.values()].map(withoutTime))
+    },
+
+    isEmpty: () => members.size === 0,
+
+    async add(campaign, reason) {
+      if (members.size >= campaignsMax) {
+        throw new TablesError(
+          `${campaignsMax} campaigns are in quarantine, and ${campaign} cannot be folded either`,
+          { retryable: true },
+        )
+      }
+      await change({ campaign, event: 'quarantined', failures: 1, reason })
+    },
+
+    async tend() {
+      if (members.size === 0) return
+      await runWhole(lead, withdrawStatement(databases, lead.nextStep(1, 0)))
+      if (monotonicMs() < nextTryAt) return
+      const [next] = [...members.values()].toSorted((a, b) => a.triedAt - b.triedAt)
+      if (!next) return
+      next.triedAt = monotonicMs()
+      const [found] = await tables.rows<{ isPublic: boolean }>(isPublicStatement(databases, next.campaign))
+      // Its mark is written, and its pledges need not be read.
+      if (found?.isPublic) await tryAlone(next)
+    },
+  }
+}
+
+function withoutTime({ campaign, failures, reason }: Member): QuarantinedCampaign {
+  return { campaign, failures, reason }
+}
+
+/** Marks the campaigns in quarantine that are not public. */
+export function withdrawStatement(databases: Databases, step: FoldStep): Statement {
+  const { holder, fold_id } = stepParameters(step)
+  return { query: fill(files.withdraw, databases, step), query_params: { holder, fold_id } }
+}
+
+export function recordQuarantineStatement(
+  databases: Databases,
+  step: FoldStep,
+  { campaign, failures, reason, isQuarantined }: QuarantinedCampaign & { isQuarantined: boolean },
+): Statement {
+  const { holder, fold_id } = stepParameters(step)
+  return {
+    query: fill(files.record, databases, step),
+    query_params: { holder, fold_id, campaign, is_quarantined: isQuarantined, failures, reason },
+  }
+}
+
+/** The campaigns in quarantine: rows of `QuarantinedCampaign`. */
+export function quarantineStatement({ model }: Databases): Statement {
+  return {
+    query: `SELECT campaign_id AS campaign, failures, reason
+            FROM ${model}.quarantine FINAL WHERE is_quarantined ORDER BY campaign_id`,
+  }
+}
+
+/** Whether the ledger has a campaign as public: a row {isPublic}, or none. */
+export function isPublicStatement({ model }: Databases, campaign: string): Statement {
+  return {
+    query: `SELECT is_public AS isPublic FROM ${model}.campaign_ledger FINAL
+            WHERE campaign_id = {campaign:String}`,
+    query_params: { campaign },
+  }
+}

@@ -1,0 +1,163 @@
+/**
+ * The watermark: what lists send as `X-Data-As-Of`. Every change with an earlier stamp is visible, and every later change gets a stamp
+ * at or after it, whatever ClickHouse's clock does.
+ *
+ * The leader of the fold writes it between two statements, and never during one: the highest moment that ClickHouse's clock has
+ * shown it. A stamp is `greatest(clock, watermark, the row's old stamp + 1 ms)` when its statement starts. So a change that a list does
+ * not have belongs to a statement that had not started when the watermark was written, and its stamp is not earlier. Such a poll
+ * then finds it.
+ *
+ * What lists may say is remembered before it is written, outside of the tables (event-log/port.ts), so no list ever says more than
+ * that. A new leader begins at no less. So tables that are new, or that were restored from a backup, on a server whose clock is
+ * behind, stamp nothing that a poller of the lost tables has passed. The consumer group remembers it: a new group has nothing to
+ * go by. A rebuild's pause of the fold writes watermarks without it, for as long as it lasts.
+ *
+ * The watermark stands still while no process leads, and while a statement runs. Nothing else becomes visible then. It is on disk,
+ * so it outlives every process. If the clock steps back, stamps stay at the watermark until the clock has passed it; the
+ * watermark then grows by a millisecond for each statement, because caches tell two states of a campaign apart by their stamps.
+ * So each poll until then delivers what changed since the step again. Nothing is lost.
+ *
+ * It never runs backwards, so a clock that leaps far ahead would harm for as long as it leapt. If ClickHouse's clock is an hour ahead of the
+ * leader's own, the watermark is not written: the fold stops, and says so.
+ */
+import { type Databases, type Statement, type Tables, TablesError } from '../../shared/tables/port.ts'
+import { readSql } from '../../shared/tables/read-sql.ts'
+import { type FoldStep, fill } from './fold-statements.ts'
+import { type Line, runWhole } from './line.ts'
+
+/** ClickHouse's clock moved by another time than passed, or is behind the stamps. */
+export interface ClockStep {
+  /** By how much it moved too far, ms. Negative: it stepped back. */
+  stepMs: number
+  /** How far it is behind the highest stamp, ms. */
+  behindMs: number
+}
+
+export interface WatermarkDependencies {
+  tables: Pick<Tables, 'rows'> & Pick<Line, 'run'>
+  databases: Databases
+  /** It is written at most this often, ms, unless the clock is behind it. */
+  everyMs: number
+  monotonicMs: () => number
+  /** See `EventReader`. */
+  rememberWatermark: (watermark: number, shown: number) => Promise<unknown>
+  /** The leader's own clock, Unix ms. Without it, ClickHouse's clock is believed. */
+  now?: (() => number) | undefined
+  /** Reports each step once. */
+  onClockStep: (step: ClockStep) => void
+}
+
+export interface Watermark {
+  /**
+   * Writes it. False if another fold worker leads. Must not be called while a statement of the fold runs. A moment (Unix ms): it
+   * reaches this at least.
+   */
+  advance(step: () => FoldStep, when: 'if due' | { atLeast: number }): Promise<boolean>
+}
+
+/** The tables were restored while the projectors ran. These have to start again: then they read again what the tables lack. */
+export class TablesWentBack extends Error {
+  override name = 'TablesWentBack'
+  constructor(found: number, written: number) {
+    const [at, was] = [found, written].map(ms => new Date(ms).toISOString())
+    super(
+      `the tables went back: their watermark was ${was}, and is ${at}. Start the projector again: it reads again what they lack`,
+    )
+  }
+}
+
+interface ClockRow {
+  now: number
+  watermark: number
+  /** Of the leader. */
+  epoch: string
+  holder: string
+}
+
+const file = readSql('advance-watermark', import.meta.url)
+// Less is the rate correction of a time service, or the difference between the replicas of a shard.
+const stepMsMin = 100
+// Machines whose time service works differ by less than a second.
+const aheadMsMax = 3_600_000
+
+/** Writes this watermark (Unix ms). Writes nothing if another fold worker leads. */
+export function advanceWatermarkStatement(databases: Databases, step: FoldStep, reached: number): Statement {
+  return { query: fill(file, databases, step), query_params: { holder: step.term.holder, reached } }
+}
+
+/** One row: the leader, and ClickHouse's clock and the watermark, both Unix ms. The watermark is 0 if none was written. */
+export function clockStatement({ model }: Databases): Statement {
+  return {
+    query: `WITH (SELECT max((epoch, holder)) FROM ${model}.fold_epochs) AS leader
+            SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS now, toUnixTimestamp64Milli(max(reached)) AS watermark,
+              toString(leader.1) AS epoch, leader.2 AS holder
+            FROM ${model}.watermarks`,
+  }
+}
+
+export function createWatermark(dependencies: WatermarkDependencies): Watermark {
+  const { tables, databases, everyMs, monotonicMs, now, rememberWatermark, onClockStep } = dependencies
+  let advancedAt = Number.NEGATIVE_INFINITY
+  let isBehind = false
+  let written = 0
+  let seen: { now: number; asked: number; answered: number } | undefined
+
+  async function watchClock(atLeast: number): Promise<ClockRow> {
+    const asked = monotonicMs()
+    const [row] = await tables.rows<ClockRow>(clockStatement(databases))
+    const answered = monotonicMs()
+    if (row === undefined) throw new Error('ClickHouse told no time')
+    const behindMs = Math.max(0, row.watermark - row.now, atLeast - row.now)
+    isBehind = behindMs > 0
+    const stepMs = seen === undefined ? -behindMs : stepOf(seen, { now: row.now, asked, answered })
+    if (Math.abs(stepMs) >= stepMsMin) onClockStep({ stepMs, behindMs })
+    seen = { now: row.now, asked, answered }
+    return row
+  }
+
+  return {
+    async advance(nextStep, when) {
+      if (when === 'if due' && !isBehind && monotonicMs() - advancedAt < everyMs) return true
+      const atLeast = when === 'if due' ? 0 : when.atLeast
+      const { epoch, holder, now: told, watermark } = await watchClock(atLeast)
+      if (now) checkClock(told, now())
+      const step = nextStep()
+      // An idle worker learns here that it lost the lead. Otherwise the watermark would stand still.
+      if (BigInt(epoch) !== step.term.epoch || holder !== step.term.holder) return false
+      if (watermark < written) throw new TablesWentBack(watermark, written)
+      const reached = Math.max(told, watermark + 1, atLeast)
+      await rememberWatermark(reached, watermark)
+      await runWhole(tables, advanceWatermarkStatement(databases, step, reached))
+      const isFirst = written === 0
+      written = reached
+      advancedAt = monotonicMs()
+      // Later ones are remembered as shown with the next one. The first one at once: after a run of a second, too, it is noticed that
+      // tables went back.
+      if (isFirst) await rememberWatermark(reached, reached)
+      return true
+    },
+  }
+}
+
+/** Throws if ClickHouse's clock is far ahead of the leader's own. Both Unix ms. */
+function checkClock(told: number, own: number): void {
+  if (told - own < aheadMsMax) return
+  const [theirs, ours] = [told, own].map(ms => new Date(ms).toISOString())
+  throw new TablesError(
+    `ClickHouse’s clock says ${theirs}, and this process’s clock ${ours}: nothing is folded, because stamps from a time that has not ` +
+      'come cannot be taken back. Set the clock that is wrong (a time service such as chrony or ntpd keeps it right); the fold then goes on',
+    { retryable: true },
+  )
+}
+
+/** By how much the clock moved too far between two answers; 0 if the time that passed can explain it. */
+function stepOf(
+  before: { now: number; asked: number; answered: number },
+  after: { now: number; asked: number; answered: number },
+): number {
+  const movedMs = after.now - before.now
+  const atLeast = after.asked - before.answered
+  const atMost = after.answered - before.asked
+  if (movedMs < atLeast) return Math.round(movedMs - atLeast)
+  return movedMs > atMost ? Math.round(movedMs - atMost) : 0
+}

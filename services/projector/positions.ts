@@ -1,0 +1,344 @@
+/**
+ * The projectors' positions, which stand with the data: a projector reads on from the position in the tables, whatever the consumer
+ * group says. So new tables, another Kafka cluster and a recreated topic are the same case as a restart.
+ *
+ * A position is written after the rows of its batch and the batch log. A late writer cannot harm: in each era the highest position
+ * counts. A new era begins where the positions must go back:
+ *
+ * - The tables were restored from a backup. The event log remembers which watermark lists have shown (port.ts). If the tables are
+ *   behind it, they went back. First the gap is written down, as the first rows of the new era: read again from a day before the
+ *   backup, because a backup copies one table after the other. Everything is folded once. And what is read again is stamped anew up to
+ *   the log's end of that moment, even if it comes out the same: a poller may have seen what the backup lacks.
+ * - The log went back: it ends before the position, or has another record there. It is read from its start.
+ *
+ * Each shard has its own positions, and the lowest counts. A group that was never used remembers nothing; then `pledgeview restored`
+ * says that the tables went back.
+ */
+import type { FindStarts, LogState, Position, Start } from '../shared/event-log/port.ts'
+import { partitionName } from '../shared/event-log/port.ts'
+import type { Databases, Tables } from '../shared/tables/port.ts'
+import { encodeRows } from '../shared/tables/row-binary.ts'
+
+/** A row of the table `positions`. Times are Unix ms. */
+export interface StoredPosition {
+  log: string
+  topic: string
+  partition: number
+  era: number
+  /** The offset to read next. */
+  next: number
+  /** When the record before `next` entered the log; 0: unknown. */
+  lastAt: number
+  /** Everything that the partition had at this time is read. */
+  readUntil: number
+  /** What is before this offset is read again after a restore. */
+  againUntil: number
+  /** The watermark that lists had shown before the restore. What is read again gets a stamp from then on. */
+  lostWatermark: number
+}
+
+export interface PositionsShard {
+  tables: Pick<Tables, 'rows' | 'insert'>
+  databases: Databases
+}
+
+export interface PositionsDependencies {
+  tables: Pick<Tables, 'rows' | 'run'>
+  databases: Databases
+  /** The shards that each have positions. */
+  shards: readonly PositionsShard[]
+  /** Unix ms. */
+  now: () => number
+  warn: (message: string) => void
+}
+
+export interface Positions extends FindStarts {
+  /** Writes the positions of a batch to each shard. Those of an assignment that is not the last one are left out. */
+  store(assignment: string, positions: readonly Position[]): Promise<void>
+  /** Campaigns of a batch get a new stamp if theirs is before this, Unix ms; 0: they keep it. Ask before `store`. */
+  restampBefore(assignment: string, positions: readonly Position[]): number
+  /** Notes that everything that these partitions had at that time (Unix ms) is in the tables. */
+  noteRead(places: readonly string[], until: number): Promise<void>
+}
+
+const columns = [
+  { name: 'log', type: 'String' },
+  { name: 'topic', type: 'String' },
+  { name: 'partition', type: 'UInt32' },
+  { name: 'era', type: 'UInt32' },
+  { name: 'next', type: 'UInt64' },
+  { name: 'last_at', type: 'Int64' },
+  { name: 'read_until', type: "DateTime64(3, 'UTC')" },
+  { name: 'again_until', type: 'UInt64' },
+  { name: 'lost_watermark', type: "DateTime64(3, 'UTC')" },
+] as const
+
+/** A backup that is copied while projectors run has tables of different moments. */
+const marginHours = 24
+const wholeFoldIds = 5_000
+
+export function createPositions(dependencies: PositionsDependencies): Positions {
+  const { shards, now, warn } = dependencies
+  let assignment = ''
+  let held = new Map<string, StoredPosition>()
+
+  const heldIn = (positions: readonly Position[]) =>
+    positions.flatMap(position => {
+      const row = held.get(partitionName(position))
+      return row ? [{ row, position }] : []
+    })
+
+  return {
+    async find(state) {
+      const stored = await readPositions(shards, state.log)
+      const restored = await restoredPositions(dependencies, state, stored)
+      const fresh = readUntilOfNew(stored, now())
+      held = new Map(
+        state.partitions.map(at => {
+          const row = (restored ?? stored.ofLog).get(partitionName(at))
+          return [partitionName(at), row ?? { ...startOfLog(state.log, at), readUntil: fresh }]
+        }),
+      )
+      assignment = state.assignment
+      return new Map([...held].map(([name, { next, lastAt }]): [string, Start] => [name, { next, lastAt }]))
+    },
+
+    beginAnew({ topic, partition, low }, reason) {
+      const name = partitionName({ topic, partition })
+      const row = held.get(name)
+      if (!row) return
+      warn(`${name}: ${reason}. It is another log, so it is read from its start`)
+      held.set(name, { ...row, era: row.era + 1, next: low, lastAt: 0, againUntil: 0, lostWatermark: 0 })
+    },
+
+    restampBefore(of, positions) {
+      if (of !== assignment) return 0
+      const again = heldIn(positions).filter(({ row }) => row.next < row.againUntil)
+      return Math.max(0, ...again.map(({ row }) => row.lostWatermark))
+    },
+
+    async store(of, positions) {
+      if (of !== assignment) return
+      const rows = heldIn(positions).map(({ row, position }) => {
+        const { next, lastAt = row.lastAt } = position
+        return { ...row, next, lastAt }
+      })
+      await writePositions(shards, rows)
+      // Another assignment may have come meanwhile.
+      if (of === assignment) for (const row of rows) held.set(partitionName(row), row)
+    },
+
+    async noteRead(places, until) {
+      const rows = places.flatMap(place => held.get(place) ?? []).map(row => ({ ...row, readUntil: until }))
+      await writePositions(shards, rows)
+      for (const row of rows) {
+        const at = held.get(partitionName(row))
+        if (at?.era === row.era) at.readUntil = until
+      }
+    },
+  }
+}
+
+export interface StoredPositions {
+  /** Of this log, by partition: the lowest of all shards. */
+  ofLog: Map<string, StoredPosition>
+  /** When every partition was last known to be read, by log. */
+  readUntil: Map<string, number>
+}
+
+/** The positions in the tables. A shard without a row for a partition has nothing of it. */
+export async function readPositions(
+  shards: readonly PositionsShard[],
+  log: string,
+): Promise<StoredPositions> {
+  const byShard = await Promise.all(
+    shards.map(({ tables, databases: { model } }) =>
+      tables.rows<StoredPosition>({
+        query: `SELECT log, topic, partition, latest.1 AS era, latest.2 AS next, latest.3 AS lastAt, latest.4 AS readUntil,
+                  latest.5 AS againUntil, latest.6 AS lostWatermark
+                FROM
+                (
+                  SELECT log, topic, partition, max((era, next, last_at, toUnixTimestamp64Milli(read_until), again_until,
+                    toUnixTimestamp64Milli(lost_watermark))) AS latest
+                  FROM ${model}.positions GROUP BY log, topic, partition
+                )`,
+      }),
+    ),
+  )
+  const rows = byShard.flat()
+  const ofLog = Map.groupBy(
+    rows.filter(row => row.log === log),
+    partitionName,
+  )
+  const complete = [...ofLog].filter(([, found]) => found.length === shards.length)
+  return {
+    ofLog: new Map(complete.map(([name, found]) => [name, found.reduce(lower)])),
+    readUntil: new Map(
+      [...Map.groupBy(rows, row => row.log)].map(([name, found]) => [
+        name,
+        Math.min(...found.map(({ readUntil }) => readUntil)),
+      ]),
+    ),
+  }
+}
+
+/** The offsets to read next in the tables, by partition. */
+export async function readNextPositions(
+  shards: readonly PositionsShard[],
+  log: string,
+): Promise<Map<string, number>> {
+  return nextOf(await readPositions(shards, log))
+}
+
+export function nextOf({ ofLog }: StoredPositions): Map<string, number> {
+  return new Map([...ofLog].map(([name, { next }]) => [name, next]))
+}
+
+/** The eras go up together; a shard with a lower one was restored alone. */
+function lower(one: StoredPosition, other: StoredPosition): StoredPosition {
+  const [low, high] = one.next <= other.next ? [one, other] : [other, one]
+  return {
+    ...low,
+    era: Math.max(low.era, high.era),
+    readUntil: Math.min(low.readUntil, high.readUntil),
+    againUntil: Math.max(low.againUntil, high.againUntil),
+    lostWatermark: Math.max(low.lostWatermark, high.lostWatermark),
+  }
+}
+
+/**
+ * Since when a partition that the tables do not know is followed. Tables that were filled from another log have missed deletions since
+ * that one was read.
+ */
+export function readUntilOfNew(stored: StoredPositions | undefined, now: number): number {
+  return Math.max(...(stored?.readUntil.values() ?? []), 0) || now
+}
+
+function startOfLog(log: string, { topic, partition, low }: LogState['partitions'][number]): StoredPosition {
+  return {
+    ...{ log, topic, partition, era: 0, next: low, lastAt: 0 },
+    ...{ readUntil: 0, againUntil: 0, lostWatermark: 0 },
+  }
+}
+
+export async function writePositions(
+  shards: readonly PositionsShard[],
+  rows: readonly StoredPosition[],
+): Promise<void> {
+  if (rows.length === 0) return
+  const values = rows.map(row => [
+    ...[row.log, row.topic, row.partition, row.era, row.next, Math.round(row.lastAt)],
+    ...[row.readUntil, row.againUntil, row.lostWatermark],
+  ])
+  await Promise.all(
+    shards.map(({ tables, databases: { model } }) =>
+      tables.insert({ table: `${model}.positions`, columns, rows: encodeRows(columns, values) }),
+    ),
+  )
+}
+
+/** The positions of a new era, written, if the tables went back; else `undefined`. */
+async function restoredPositions(
+  dependencies: PositionsDependencies,
+  state: LogState,
+  stored: StoredPositions,
+): Promise<Map<string, StoredPosition> | undefined> {
+  const { tables, databases } = dependencies
+  const shown = state.remembered.shown
+  // Empty tables are filled from the start of the log. No stamp of theirs is below the remembered watermark.
+  if (shown === 0 || stored.readUntil.size === 0) return undefined
+  const known = Math.max(0, ...[...stored.ofLog.values()].map(({ lostWatermark }) => lostWatermark))
+  const [row] = await tables.rows<{ watermark: number }>({
+    query: `SELECT toUnixTimestamp64Milli(reached) AS watermark FROM ${databases.model}.watermark`,
+  })
+  const watermark = row?.watermark ?? 0
+  if (watermark >= shown || known >= shown) return undefined
+  return beginAgain(dependencies, state, { stored, watermark, lostWatermark: state.remembered.watermark })
+}
+
+/**
+ * Writes down that the tables went back: everything is folded once, and positions of a new era say what is read again. `watermark`: the
+ * tables' own, which is the time of the backup. `lostWatermark`: no list has shown a later one. Both Unix ms. `acceptsLoss`: records that the
+ * log has deleted are not needed. Repeating it is harmless.
+ */
+export async function beginAgain(
+  dependencies: Pick<PositionsDependencies, 'tables' | 'databases' | 'shards' | 'now' | 'warn'>,
+  state: Pick<LogState, 'log' | 'partitions'>,
+  {
+    stored,
+    watermark,
+    lostWatermark,
+    acceptsLoss = false,
+  }: { stored: StoredPositions; watermark: number; lostWatermark: number; acceptsLoss?: boolean },
+): Promise<Map<string, StoredPosition>> {
+  const { tables, databases, shards, now, warn } = dependencies
+  const fresh = readUntilOfNew(stored, now())
+  const certain = await readCertain(dependencies, state.log, watermark)
+  const rows = state.partitions.map(at => {
+    const name = partitionName(at)
+    const row = stored.ofLog.get(name) ?? { ...startOfLog(state.log, at), readUntil: fresh }
+    const back = Math.max(at.low, certain.get(name) ?? 0)
+    // What the tables lack and the log has deleted is an error for the reader, unless an operator accepts that.
+    const next = acceptsLoss ? Math.max(at.low, Math.min(row.next, back)) : Math.min(row.next, back)
+    return { ...row, era: row.era + 1, next, lastAt: 0, againUntil: at.end, lostWatermark }
+  })
+  await foldWhole(tables, databases, `restored-${lostWatermark}`)
+  await writePositions(shards, rows)
+  const times = [lostWatermark, watermark].map(ms => new Date(ms).toISOString())
+  warn(
+    `the tables went back: lists have shown changes up to ${times[0]}, and these tables end at ${times[1]}. The log is read again from ` +
+      `${marginHours} hours before, and what it changes gets new stamps`,
+  )
+  return new Map(rows.map(row => [partitionName(row), row]))
+}
+
+/**
+ * What was read a day before this time (Unix ms), by partition. Batches and positions are written after their rows are on every shard, so
+ * those of any shard count. The batch log has a month.
+ */
+async function readCertain(
+  { tables, databases, shards }: Pick<PositionsDependencies, 'tables' | 'databases' | 'shards'>,
+  log: string,
+  until: number,
+): Promise<Map<string, number>> {
+  const before = `fromUnixTimestamp64Milli({until:Int64}, 'UTC') - INTERVAL ${marginHours} HOUR`
+  const query_params = { until: Math.round(until), log }
+  const ofShards = shards.map(shard =>
+    shard.tables.rows<{ place: string; reached: number }>({
+      query: `SELECT concat(topic, '/', toString(partition)) AS place, max(next) AS reached
+              FROM ${shard.databases.model}.positions WHERE log = {log:String} AND written_at < ${before} GROUP BY place`,
+      query_params,
+    }),
+  )
+  const ofBatches = tables.rows<{ place: string; reached: number }>({
+    query: `SELECT concat(at.1, '/', toString(at.2)) AS place, max(at.3) AS reached
+            FROM ${databases.model}.batch_log ARRAY JOIN positions AS at
+            WHERE log = {log:String} AND appended_at < ${before} GROUP BY place`,
+    query_params,
+  })
+  const found = (await Promise.all([ofBatches, ...ofShards])).flat()
+  const certain = new Map<string, number>()
+  for (const { place, reached } of found) certain.set(place, Math.max(reached, certain.get(place) ?? 0))
+  return certain
+}
+
+/** Appends batches with every campaign of the ledger to the batch log, so that the next fold is one of everything. */
+async function foldWhole(
+  tables: Pick<Tables, 'run'>,
+  { model }: Databases,
+  projector: string,
+): Promise<void> {
+  await tables.run({
+    query: `INSERT INTO ${model}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at)
+            SELECT {projector:String}, row_number() OVER (ORDER BY part), [], 0, 0, 1, groupArray(campaign_id), now64(3, 'UTC')
+            FROM
+            (
+              SELECT DISTINCT campaign_id, cityHash64(campaign_id) % (
+                SELECT intDiv(uniq(campaign_id), ${wholeFoldIds}) + 1 FROM ${model}.campaign_ledger) AS part
+              FROM ${model}.campaign_ledger
+            )
+            GROUP BY part
+            SETTINGS async_insert = 0, insert_deduplicate = 0`,
+    query_params: { projector },
+  })
+}
