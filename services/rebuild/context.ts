@@ -1,7 +1,6 @@
 /** What the parts of a rebuild share. */
 
 import type { Logger } from 'pino'
-import type { StateEncoder } from '../../contracts/events/codec.ts'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
 import type { Config } from '../shared/config.ts'
 import type { History } from '../shared/event-log/history.ts'
@@ -19,8 +18,6 @@ export interface RebuildDependencies extends RebuildTables {
   config: Config
   hashBacker: HashBacker
   schemaRegistry?: SchemaRegistry | undefined
-  /** Frames archived events in the same way as the log's. Default: with the fixed schema ids. */
-  encode?: StateEncoder
   /** Names this run; unique. */
   run: string
   /** Whether no other process can work on these tables. */

@@ -1,5 +1,6 @@
 /** Compares what the public sees in the live tables and in the rebuilt ones. */
 import { contentColumns } from '../../contracts/tables/campaign-columns.ts'
+import { unfolded } from '../projector/fold/batch-conditions.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { shadowOf } from './shadow-tables.ts'
 
@@ -145,15 +146,9 @@ function differing(live: string, rebuilt: string): string {
 /** Campaigns in motion: one of the two sides may not have all their events yet. */
 function inMotion(live: string, rebuilt: string): string {
   const isLate = "appended_at >= toDateTime64({since:String}, 3, 'UTC')"
-  // On a cluster the live batch log is that of all shards. Without the subquery, each shard would join its rows with its own fold log.
-  return `SELECT arrayJoin(campaign_ids) AS campaign_id
-            FROM (SELECT projector, sequence, campaign_ids, appended_at FROM ${live}.batch_log) AS batch
-            LEFT JOIN
-            (
-                SELECT tupleElement(done, 1) AS projector, max(tupleElement(done, 2)) AS sequence
-                FROM ${live}.fold_log ARRAY JOIN folded AS done GROUP BY projector
-            ) AS folded ON folded.projector = batch.projector
-            WHERE ${isLate} OR batch.sequence > folded.sequence
+  const { condition } = unfolded({ model: live, views: '' }, [])
+  return `SELECT arrayJoin(campaign_ids) AS campaign_id FROM ${live}.batch_log AS batch
+            WHERE ${isLate} OR ${condition}
             UNION ALL
             SELECT arrayJoin(campaign_ids) FROM ${rebuilt}.batch_log WHERE ${isLate}`
 }

@@ -10,13 +10,12 @@ import {
   required,
   serverSettings,
   shardsOf,
-  stateEncoderOf,
 } from '../shared/distributed.ts'
 import type { History } from '../shared/event-log/history.ts'
 import { openKafkaHistory } from '../shared/event-log/kafka/history.ts'
 import { createLogger } from '../shared/ops/logger.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
-import { heldBackerHash, holdCommitHorizon, holdTablesIdentity } from '../shared/tables/identity.ts'
+import { heldBackerHash, holdTablesIdentity } from '../shared/tables/identity.ts'
 import { checkMigrated } from '../shared/tables/migrate.ts'
 import type { Shards } from '../shared/tables/shards.ts'
 import { hasReplicas, nameShards, type RebuildCluster, type RebuildTables } from './cluster.ts'
@@ -81,13 +80,11 @@ async function runDistributed(
     PLEDGEVIEW_BACKER_KEY: backerKey,
     PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
   })
-  await holdCommitHorizon(tables, databases, config.PLEDGEVIEW_COMMIT_HORIZON_MS)
   await runRebuild(
     {
       ...dependencies,
       hashBacker: backerHasher(backerKey, await heldBackerHash(tables, databases)),
       schemaRegistry: registryOf(config),
-      ...(request.files.length > 0 && { encode: await stateEncoderOf(config) }),
       run: `rebuild-${randomUUID()}`,
       isAlone: false,
       now: Date.now,
@@ -100,10 +97,7 @@ async function runDistributed(
 }
 
 /** The cluster of the settings, if there is one. */
-export async function clusterOf(
-  config: Config,
-  opened: Shards | undefined,
-): Promise<RebuildCluster | undefined> {
+async function clusterOf(config: Config, opened: Shards | undefined): Promise<RebuildCluster | undefined> {
   const name = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
   return opened && name ? { name, shards: await nameShards(opened.shards) } : undefined
 }
@@ -121,7 +115,7 @@ async function withKafkaHistory<T>(config: Config, work: (history: History) => P
 async function refuseReplicas(place: Pick<RebuildTables, 'tables'>, { name }: RebuildCluster): Promise<void> {
   if (!(await hasReplicas(place, name))) return
   throw new RebuildRefused(
-    `a shard of ${name} has several replicas, and tables can be swapped on one server only: replay the log into another cluster, ` +
-      'and then point the query processes to it (deploy/README.md, "Rebuild, distributed")',
+    `a shard of ${name} has several replicas, and tables can be swapped on one server only: fill another cluster from the log ` +
+      '(deploy/README.md, "Another number of shards")',
   )
 }

@@ -5,8 +5,8 @@
 import { SupersededFoldWorker } from '../projector/fold/fold-epochs.ts'
 import { isPauseHolder, pauseHolderName, releasedHolderName } from '../projector/fold/fold-pause.ts'
 import {
-  appendFoldStatement,
   epochHoldersStatement,
+  holdsEpochStatement,
   type Term,
   takeEpochStatement,
 } from '../projector/fold/fold-statements.ts'
@@ -17,6 +17,8 @@ import type { Databases, Tables } from '../shared/tables/port.ts'
 import { shadowOf } from './shadow-tables.ts'
 import { revokePermits } from './swap-permit.ts'
 
+// How long a statement of the fold may still run.
+const foldEndsMsMax = 60_000
 // Higher than any number that the fold worker's own statements get in this epoch.
 export const stampCounter = 2n ** 31n
 
@@ -31,8 +33,6 @@ export interface HeldFoldDependencies {
   monotonicMs: () => number
   sleep: Sleep
   random: () => number
-  /** The pause takes an epoch above this one. Default: above those of the shadow tables. */
-  epochFloor?: () => Promise<bigint>
 }
 
 /** The pause was lost, or lasted too long to be relied on. Nothing was swapped; the swap may be tried again. */
@@ -46,19 +46,16 @@ export async function pauseFold(dependencies: HeldFoldDependencies): Promise<Ter
     return await liveFoldWorker(dependencies).acquireLeadership()
   } catch (cause) {
     if (cause instanceof SupersededFoldWorker) throw new FoldPauseLost(cause.message, { cause })
-    await release(dependencies, { isSettled: false })
+    await release(dependencies)
     throw cause
   }
 }
 
 /** Ends the pause. If that fails, the pause expires. */
-export async function release(
-  { tables, databases, run }: HeldFoldDependencies,
-  how: { isSettled: boolean },
-): Promise<void> {
+export async function release({ tables, databases, run }: HeldFoldDependencies): Promise<void> {
   // A permit that is left is useless: the statement that needs it has ended.
   await revokePermits(tables, databases).catch(() => undefined)
-  await tables.run(takeEpochStatement(databases, releasedHolderName(run, how))).catch(() => undefined)
+  await tables.run(takeEpochStatement(databases, releasedHolderName(run))).catch(() => undefined)
 }
 
 /**
@@ -68,7 +65,7 @@ export async function release(
 export async function releaseLeftPause(tables: Tables, databases: Databases, run: string): Promise<void> {
   const holders = await tables.rows<{ holder: string }>(epochHoldersStatement(databases))
   if (holders.some(({ holder }) => isPauseHolder(holder))) {
-    await tables.run(takeEpochStatement(databases, releasedHolderName(run, { isSettled: false })))
+    await tables.run(takeEpochStatement(databases, releasedHolderName(run)))
   }
 }
 
@@ -82,14 +79,7 @@ export async function highestEpoch(tables: Tables, databases: Databases): Promis
   return BigInt(row?.epoch ?? '0')
 }
 
-function liveFoldWorker({
-  tables,
-  databases,
-  run,
-  settings,
-  epochFloor,
-  ...rest
-}: HeldFoldDependencies): FoldWorker {
+function liveFoldWorker({ tables, databases, run, settings, ...rest }: HeldFoldDependencies): FoldWorker {
   return createFoldWorker({
     ...rest,
     tables,
@@ -98,27 +88,12 @@ function liveFoldWorker({
     settings,
     // A pause of a killed run does not count: only one rebuild runs at a time.
     respectsPause: () => false,
-    settle: () => untilNoFoldRuns(tables, databases, { ...rest, msMax: 2 * settings.horizonMs }),
-    epochFloor: epochFloor ?? (() => highestEpoch(tables, databases)),
+    untilNoneRuns: () => untilNoFoldRuns(tables, databases, { ...rest, msMax: foldEndsMsMax }),
+    epochFloor: () => highestEpoch(tables, databases),
   })
-}
-
-/** Records, during the pause, that no row up to this number is in doubt. */
-export async function confirm(
-  { tables, databases, settings: { memoryBytesMax } }: HeldFoldDependencies,
-  term: Term,
-  counter: bigint,
-): Promise<void> {
-  const foldId = (term.epoch << 32n) + counter
-  const step = { term, foldId, pieces: 1, piece: 0, msMax: 10_000, memoryBytesMax }
-  await tables.run(appendFoldStatement(databases, step, { folded: {}, campaigns: 0, elapsedMs: 0 }))
 }
 
 export async function holdsEpoch({ tables, databases }: HeldFoldDependencies, term: Term): Promise<boolean> {
-  const [row] = await tables.rows<{ holds: number }>({
-    query: `SELECT (SELECT max((epoch, holder)) FROM ${databases.model}.fold_epochs)
-              = ({epoch:UInt64}, {holder:String}) AS holds`,
-    query_params: { epoch: term.epoch.toString(), holder: term.holder },
-  })
-  return Number(row?.holds) === 1
+  const [row] = await tables.rows<{ holds: boolean }>(holdsEpochStatement(databases, term))
+  return Boolean(row?.holds)
 }

@@ -1,15 +1,13 @@
 /**
- * Reads into the shadow tables or the live tables: archived files, and the log up to a given position. The projector's own
- * loop does the reading. Once the position is reached, its reader pauses, and reading ends when every batch is committed.
+ * Reads the log up to a given position into the shadow tables or the live tables. The projector's own loop does the reading. Once the position is reached, its reader pauses, and reading ends when every batch is committed.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { encodeState } from '../../contracts/events/codec.ts'
 import type { Batch } from '../projector/ingest/batch.ts'
 import { type ProjectorDependencies, runProjector } from '../projector/projector.ts'
 import type { Delivery, EventReader, PartitionLag, Position } from '../shared/event-log/port.ts'
 import { createNotifier } from '../shared/notifier.ts'
 import { onEach } from './cluster.ts'
-import { enter, openParts, type RebuildContext } from './context.ts'
+import { openParts, type RebuildContext } from './context.ts'
 import type { Target } from './shadow-projector.ts'
 
 const catchUpRoundsMax = 100
@@ -23,20 +21,6 @@ const pausedMs = 10
 const pollRecordsMax = 1_000
 // The journal measures a poll that does not fit again and again, so this is seldom reached.
 const pollBytesMax = 1_048_576
-
-/** Reads all files, from the first on. */
-export async function readFiles(context: RebuildContext): Promise<void> {
-  const { tracker, shadowProjector, signal, now, encode = encodeState } = context
-  await enter(context, 'reading files')
-  const { openArchiveReader } = await import('./archive/reader.ts')
-  const archive = await openArchiveReader(tracker.detail.request.files, { encode, now })
-  try {
-    const onLag = () => tracker.progress({ ...archive.progress(), unit: 'bytes' })
-    await shadowProjector.ingest({ reader: archive, target: archive.end, into: 'shadow', onLag }, signal)
-  } finally {
-    await archive.close()
-  }
-}
 
 /** Reads and folds in rounds, until a round was short or no shorter than the one before it. */
 export async function catchUp(context: RebuildContext, reader: EventReader): Promise<void> {
@@ -81,16 +65,12 @@ export async function ingestToEnd(context: RebuildContext, reader: EventReader, 
     const lagRecords = lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
     tracker.progress({ done: at - start, of: Math.max(end, at) - start, unit: 'records', lagRecords })
   }
-  await shadowProjector.ingest({ reader, target, into, onLag }, signal)
+  const storesRejects = !tracker.detail.request.isDry
+  await shadowProjector.ingest({ reader, target, into, storesRejects, onLag }, signal)
 }
 
 function sumOf(positions: readonly Position[]): number {
   return positions.reduce((sum, { next }) => sum + next, 0)
-}
-
-/** A reader that stores no rejects: a dry run changes nothing. */
-export function withoutRejects(reader: EventReader): EventReader {
-  return { ...reader, reject: async () => {} }
 }
 
 export interface IngestDependencies extends Omit<ProjectorDependencies, 'reader' | 'events'> {

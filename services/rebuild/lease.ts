@@ -80,9 +80,9 @@ async function untilNoOwner({ tables, databases, isAlone, sleep }: LeaseDependen
 /** The open rebuild, as this run continues it. Pure. Throws `RebuildRefused` if it has another request. */
 export function resumedRebuild(state: RebuildState, request: RebuildRequest): RebuildState {
   const { acceptsLoss, ignoresDisk } = request
-  const asked = { ...request, acceptsLoss: false, ignoresDisk: false }
-  const open = { ...state.detail.request, acceptsLoss: false, ignoresDisk: false }
-  if (JSON.stringify(asked) !== JSON.stringify(open) || (state.isAborting && !isCommitted(state))) {
+  const open = state.detail.request
+  const isSame = (['kind', 'fromTime', 'isDry'] as const).every(name => request[name] === open[name])
+  if (!isSame || (state.isAborting && !isCommitted(state))) {
     throw new RebuildRefused(
       `a ${nameOf(open)} that began ${state.detail.startedAt} is not finished (${state.phase}): run the same command again to ` +
         'continue it, or give it up with pledgeview rebuild abort',
@@ -165,7 +165,6 @@ async function newRebuild(
   }
 }
 
-function nameOf({ kind, isDry, files }: RebuildRequest): string {
-  const from = files.length > 0 ? ` from ${files.join(', ')}` : ''
-  return `${isDry ? 'dry ' : ''}${kind === 'rollback' ? 'rollback' : 'rebuild'}${from}`
+function nameOf({ kind, isDry }: RebuildRequest): string {
+  return `${isDry ? 'dry ' : ''}${kind}`
 }

@@ -1,5 +1,7 @@
 /** Finds what the live ledgers have and the rebuilt ones do not: entities, newer versions, and deletions. */
+
 import { tombstoneVersion } from '../projector/ingest/ledger-rows.ts'
+import { idParts } from '../shared/tables/parameter-parts.ts'
 import type { Tables } from '../shared/tables/port.ts'
 import { differsQuery, type Ledger, ledgers, missingQuery, type Sides } from './ledgers.ts'
 import { conditionOf, idsPerStatement, type Scope } from './scope.ts'
@@ -55,8 +57,7 @@ export async function stillMissing(
     ...new Set(before.filter(({ ledger }) => ledger !== 'api_key_ledger').map(({ key }) => key[0] ?? '')),
   ]
   const now = await readMissing(tables, sides, { ids: [] }, { alsoKeys: true })
-  for (let from = 0; from < campaigns.length; from += idsPerStatement) {
-    const ids = campaigns.slice(from, from + idsPerStatement)
+  for (const ids of idParts(campaigns, idsPerStatement)) {
     now.push(...(await readMissing(tables, sides, { ids }, { alsoKeys: false })))
   }
   const nameOf = ({ ledger, key }: Missing) => JSON.stringify([ledger, key])

@@ -12,7 +12,6 @@ import type { TableIds } from './shadow-tables.ts'
 /** The phases in their order. A rebuild ends in one of `endPhases`. */
 export const workPhases = [
   'preparing',
-  'reading files',
   'reading log',
   'folding',
   'catching up',
@@ -30,8 +29,6 @@ export type Phase = WorkPhase | (typeof endPhases)[number]
 export interface RebuildRequest {
   /** `rollback`: brings the previous tables up to date and swaps them in again. */
   kind: 'rebuild' | 'rollback'
-  /** Archived events to read before the log, in this order. */
-  files: string[]
   /** Read only what was appended to the log at this time or later, Unix ms; null: from its start. */
   fromTime: number | null
   /** Compare, and then drop the new tables. */
@@ -46,7 +43,7 @@ export interface RebuildRequest {
 export interface RebuildProgress {
   done: number
   of: number
-  unit: 'bytes' | 'records' | 'folds' | 'ranges'
+  unit: 'records' | 'folds' | 'ranges'
   /** The current rate, in amounts a second. */
   perSecond: number
   /** Null: not known yet. */

@@ -12,11 +12,12 @@
  * - If it is given up before the swap, the live tables are as if it had never run.
  * How it fails: it throws the reason and records it in the rebuild log. Retryable failures are retried for `retryMsMax`.
  */
-import type { FoldProgress } from '../projector/fold/fold-pieces.ts'
+import type { FoldProgress } from '../projector/fold/line.ts'
 import { createMisplacedReporter } from '../projector/misplaced-records.ts'
+import { readPositions, writePositions } from '../projector/positions.ts'
 import { writeNote } from '../projector/projector-log.ts'
 import { projectorSettings } from '../projector/service.ts'
-import type { EventReader } from '../shared/event-log/port.ts'
+import { type EventReader, partitionName } from '../shared/event-log/port.ts'
 import { messageOf } from '../shared/message-of.ts'
 import { sleep } from '../shared/sleep.ts'
 import { onEach } from './cluster.ts'
@@ -32,7 +33,7 @@ import { readClock, readDifferences, sumDifferences } from './differences.ts'
 import { checkDisk, estimateDisk } from './disk.ts'
 import { onHalfTheCores } from './half-the-cores.ts'
 import { releaseLeftPause } from './held-fold.ts'
-import { catchUp, ingestToEnd, readFiles, withoutRejects } from './ingest.ts'
+import { catchUp, ingestToEnd } from './ingest.ts'
 import { acquireLease, begunAgain, isOutdated } from './lease.ts'
 import { clusterOf, createParts } from './parts.ts'
 import { giveUp } from './rebuild-controller.ts'
@@ -130,7 +131,6 @@ export async function runRebuild(
 /** `mayBeginAgain`: what an earlier run has read counts only if tables are swapped. */
 async function carryThrough(context: RebuildContext, mayBeginAgain: boolean): Promise<void> {
   const { tracker, history, parts, run } = context
-  const { request } = tracker.detail
   const consumer = consumerOf(tracker.id)
   await onEach(parts, async part => {
     const { tables, databases } = part
@@ -141,28 +141,25 @@ async function carryThrough(context: RebuildContext, mayBeginAgain: boolean): Pr
   })
   const areOpen = openParts(context).length
   if (mayBeginAgain && areOpen === parts.length) await tracker.enter('preparing', begunAgain)
-  // If a file was refused halfway, the rows read from it before may be wrong too. Then everything begins again.
-  if (!tracker.isPast('reading files')) await prepare(context, consumer)
+  if (!tracker.isPast('preparing')) await prepare(context, consumer)
   // If the program was upgraded since the shadow tables were made, they may need new columns.
   else if (areOpen > 0) await createShadow(context, tracker.id)
-  if (request.files.length > 0 && !tracker.isPast('reading files')) await readFiles(context)
   tracker.waitFor(history.waitsFor)
-  const opened = await history.open(consumer)
-  const reader = request.isDry ? withoutRejects(opened) : opened
+  const reader = await history.open(consumer)
+  let beganAt: number | undefined
   try {
     if (areOpen > 0) {
       if (areOpen < parts.length) await settleSwapped(context, reader)
       await build(context, reader)
-      if (request.isDry) return await endDry(context, consumer)
-      const beganAt = context.monotonicMs()
+      if (tracker.detail.request.isDry) return await endDry(context, consumer)
+      if (areOpen === parts.length) beganAt = context.monotonicMs()
       await swapParts(context, reader)
-      if (areOpen === parts.length) await notePresence(context, beganAt)
     }
     // What the live projectors wrote during the swap may be in the previous tables, so it is read again.
     await tracker.enter('finishing')
     await returnWithdrawals(context)
     await ingestToEnd(context, reader, 'live')
-    await noteReached(context)
+    await storeReached(context, reader, beganAt)
     for (const part of parts) await stampWhatChanged(context, part)
   } finally {
     await reader.close()
@@ -172,27 +169,29 @@ async function carryThrough(context: RebuildContext, mayBeginAgain: boolean): Pr
 }
 
 /**
- * The live tables have nothing but what this run has just read from the log, and all of it up to `beganAt` (monotonic ms). So a
- * projector that was away too long may start again. Archived files and previous tables may have what is deleted by now, without
- * its deletion. A run that continues after the swap does not know how long ago the swap was.
+ * The tables have what the log has, so the projectors read on from there. After a whole rebuild they have nothing but what this run has
+ * just read, and all of it up to `beganAt` (monotonic ms). So a projector that was away too long may start again. Previous tables may
+ * have what is deleted by now, without its deletion. A run that continues after the swap does not know how long ago the swap was.
  */
-async function notePresence(
-  { tables, databases, history, run, tracker, monotonicMs }: RebuildContext,
-  beganAt: number,
+async function storeReached(
+  { tracker, monotonicMs, now, parts }: RebuildContext,
+  reader: EventReader,
+  beganAt: number | undefined,
 ): Promise<void> {
-  const { kind, files } = tracker.detail.request
-  if (kind !== 'rebuild' || files.length > 0) return
-  const partitions = (await history.ends()).map(({ topic, partition }) => `${topic}/${partition}`)
-  const msAgo = Math.round(monotonicMs() - beganAt)
-  await writeNote(tables, databases, run, { kind: 'present', detail: { partitions, msAgo } })
-}
-
-/** The tables have what the log has, so the projectors need not go back to what the tables had recorded before. */
-async function noteReached({ tables, databases, run, tracker, config }: RebuildContext): Promise<void> {
-  const { positions } = tracker.detail
-  if (!positions) return
-  const group = config.PLEDGEVIEW_KAFKA_GROUP
-  await writeNote(tables, databases, run, { kind: 'reached', detail: { positions, group } })
+  const { log } = reader
+  const isWhole = beganAt !== undefined && tracker.detail.request.kind === 'rebuild'
+  const { ofLog } = await readPositions(parts, log)
+  const rows = (await reader.lag()).flatMap(({ topic, partition, committed, end }) => {
+    const row = ofLog.get(partitionName({ topic, partition }))
+    const readUntil = isWhole ? Math.floor(now() - (monotonicMs() - beganAt)) : (row?.readUntil ?? 0)
+    // Of two rows with the same position, the one with the later record counts.
+    const lastAt = row?.next === committed ? row.lastAt : 0
+    const reached = { log, topic, partition, next: committed, lastAt, readUntil }
+    // A position behind the log's end is one of a log that was replaced.
+    const era = row === undefined ? 0 : row.next > end ? row.era + 1 : row.era
+    return [{ ...reached, era, againUntil: 0, lostWatermark: row?.lostWatermark ?? 0 }]
+  })
+  await writePositions(parts, rows)
 }
 
 /** Checks what can be checked before an open rebuild exists. */
@@ -200,10 +199,6 @@ async function checkBeforehand(
   { tables, databases, parts }: Pick<RebuildContext, 'tables' | 'databases' | 'parts'>,
   request: RebuildRequest,
 ): Promise<void> {
-  if (request.files.length > 0) {
-    const { inspectArchive } = await import('./archive/archive.ts')
-    await inspectArchive(request.files)
-  }
   const latest = await latestRebuild(tables, databases)
   if (request.kind === 'rollback' || request.ignoresDisk || (latest && isWorking(latest))) return
   for (const part of parts) checkDisk(await estimateDisk(part.tables, part.databases))

@@ -2,7 +2,7 @@
 import type { Databases, Tables } from '../shared/tables/port.ts'
 
 const campaignsPerRange = 20_000
-/** So many ids fit into one statement: its parameters travel in the URL of the request, which is limited. */
+/** A statement looks at no more, if their ids are not long (parameter-parts.ts). */
 export const idsPerStatement = 1_000
 
 /** A set of campaigns: ids after `after` up to `upTo` (null: no bound), or a list of ids. */

@@ -34,8 +34,8 @@ export function createShadowFoldWorker({
     tables,
     databases: shadow,
     holder: run,
-    settings: { ...settings, horizonMs: 2 * foldMsMax },
-    settle: () => untilNoFoldRuns(tables, shadow, { msMax: foldMsMax, ...rest }),
+    settings: { ...settings, foldMsMax },
+    untilNoneRuns: () => untilNoFoldRuns(tables, shadow, { msMax: foldMsMax, ...rest }),
     epochFloor: () => highestEpoch(tables, databases),
     liveModel: databases.model,
   })

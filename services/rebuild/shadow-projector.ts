@@ -5,6 +5,7 @@ import { createDecoder } from '../projector/ingest/decode.ts'
 import { createRejectCircuitBreaker } from '../projector/ingest/reject-circuit-breaker.ts'
 import type { MisplacedRecords } from '../projector/misplaced-records.ts'
 import type { ProjectorSettings } from '../projector/projector.ts'
+import { rejectStoreOf } from '../projector/service.ts'
 import type { Config } from '../shared/config.ts'
 import type { EventReader, PartitionLag, Position } from '../shared/event-log/port.ts'
 import type { SchemaRegistry } from '../shared/schema-registry/schema-registry.ts'
@@ -40,6 +41,8 @@ export interface IngestSource {
   reader: EventReader
   target: readonly Position[]
   into: Target
+  /** A dry run stores none. */
+  storesRejects: boolean
   onLag: (lag: readonly PartitionLag[]) => void
 }
 
@@ -53,13 +56,15 @@ export function createShadowProjector(dependencies: ShadowProjectorDependencies)
   let stretches = 0
 
   return {
-    ingest({ reader, target, into, onLag }, signal) {
+    ingest({ reader, target, into, storesRejects, onLag }, signal) {
       stretches++
       return ingestTo(
         {
           reader,
           tables: into === 'live' ? tables : { ...tables, insert: insertInto(dependencies, into) },
           databases: into === 'live' ? databases : shadowOf(databases),
+          // The table belongs to no generation, and has the rejects that the projectors have stored already.
+          ...(storesRejects && { storeRejects: rejectStoreOf(tables, databases, config, now) }),
           decode,
           schemaRegistry,
           hashBacker: dependencies.hashBacker,
@@ -95,6 +100,8 @@ function insertInto({ tables, databases, cluster }: RebuildTables, into: Target)
   return async (insert, options) => {
     const name = insert.table.slice(shadow.length + 1)
     if (!insert.table.startsWith(`${shadow}.`)) throw new Error(`${insert.table} is no shadow table`)
+    // A rebuild makes what readers see. The portal's ledgers are not a part of it: the projectors keep them, with their deletions.
+    if (name === 'account_ledger' || name === 'notice_ledger') return
     const inserts: [Tables, TableInsert][] =
       cluster && name === 'batch_log'
         ? cluster.shards.map(shard => [

@@ -1,6 +1,7 @@
 /** The swap as a step of a rebuild: retries it if it took too long, and completes it if it was interrupted. */
 import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
-import type { EventReader } from '../shared/event-log/port.ts'
+import { readPositions } from '../projector/positions.ts'
+import { type EventReader, type Position, partitionName } from '../shared/event-log/port.ts'
 import { isRollback, openParts, type RebuildContext } from './context.ts'
 import { FoldPauseLost, type HeldFoldDependencies } from './held-fold.ts'
 import { catchUp, ingestToEnd, targetOf } from './ingest.ts'
@@ -44,7 +45,7 @@ export async function returnWithdrawals({ parts, signal }: RebuildContext): Prom
 
 /** Throws the error of the last attempt. */
 async function swapInTime(context: RebuildContext, part: RebuildPart, reader: EventReader): Promise<void> {
-  const { history, tracker, logger } = context
+  const { tracker, logger } = context
   const { databases } = part
   const unfolded = isRollback(context) ? await readUnfolded(part.tables, databases) : []
   for (let attempt = 1; ; attempt++) {
@@ -70,7 +71,7 @@ async function swapInTime(context: RebuildContext, part: RebuildPart, reader: Ev
           context.signal.throwIfAborted()
           const isFirst = openParts(context).length === context.parts.length
           // Those of the first swap hold for all shards: what is read twice changes nothing.
-          const positions = isFirst ? await history.livePositions() : tracker.detail.positions
+          const positions = isFirst ? await livePositions(context, reader.log) : tracker.detail.positions
           // Everything before the positions is in a batch by now.
           await noteUnfolded(part.tablesOnAllCores, databases, `${context.run}-${attempt}`)
           const swap = withSwap(tracker.detail, part.name, { tableIds, unstampedSince })
@@ -85,6 +86,13 @@ async function swapInTime(context: RebuildContext, part: RebuildPart, reader: Ev
       logger.warn({ error: error.message, attempt }, 'the swap is tried again')
     }
   }
+}
+
+/** Everything before these is in the tables that are live. */
+async function livePositions({ history, parts }: RebuildContext, log: string): Promise<Position[]> {
+  const { ofLog } = await readPositions(parts, log)
+  const first = await history.positionsAt(0)
+  return first.map(at => ({ ...at, next: ofLog.get(partitionName(at))?.next ?? at.next }))
 }
 
 /** Runs after a swap that changed many rows. */

@@ -5,8 +5,8 @@
  * Promises:
  * - Everything that an answer from the live tables has shown is in the rebuilt tables. The fold is paused and earlier
  *   statements have ended before the rebuild looks at the end of the log that it has to reach.
- * - A row with the same content keeps its `updated_at`. A changed row becomes visible within the commit horizon of its stamp,
- *   or it stays in doubt, and the next fold worker gives it a new stamp.
+ * - A row with the same content keeps its `updated_at`. A changed row gets a stamp at or above the watermark, which stands still
+ *   until the fold goes on, after the swap.
  * - Nothing is swapped once another process folds, however late this process sends its statement (swap-permit.ts).
  * - After a kill, the live tables are all old or all new: the swap is one statement. If ClickHouse itself died in the middle
  *   of it, `completeSwap` completes it.
@@ -21,7 +21,6 @@ import { distributedDatabases } from '../shared/tables/replicated.ts'
 import type { Time } from '../shared/tables/running-statements.ts'
 import { shardNameOf } from './cluster.ts'
 import {
-  confirm,
   FoldPauseLost,
   type HeldFoldDependencies,
   holdsEpoch,
@@ -67,7 +66,7 @@ const swapMsMax = foldPauseMsMax / 2
  * live tables are as before. If the swap itself fails, the pause lasts until it expires, and `completeSwap` has to run.
  */
 export async function runSwap(dependencies: HeldFoldDependencies, work: WhilePaused): Promise<SwapReport> {
-  const { tables, databases, settings, monotonicMs } = dependencies
+  const { tables, databases, monotonicMs } = dependencies
   const shadow = shadowOf(databases)
   const takenAt = monotonicMs()
   const term = await pauseFold(dependencies)
@@ -76,8 +75,6 @@ export async function runSwap(dependencies: HeldFoldDependencies, work: WhilePau
     await work.catchUp()
     const stampedAt = monotonicMs()
     for (const statement of stampStatements(databases, term, work)) await tables.run(statement)
-    // Rows that kept their stamp are certain now. The others are certain once the swap is known to have been in time.
-    await confirm(dependencies, term, stampCounter + 2n)
     const rebuilt = await readTableIds(tables, shadow)
     await work.beforeSwap(rebuilt)
     const permit = await createPermit(tables, databases, term.epoch)
@@ -90,13 +87,12 @@ export async function runSwap(dependencies: HeldFoldDependencies, work: WhilePau
     await swapTables(dependencies.tablesWithoutRetry, databases, rebuilt, { ...dependencies, permit })
     isBegun = false
     const stampedMs = monotonicMs() - stampedAt
-    if (stampedMs <= settings.horizonMs) await confirm(dependencies, term, stampCounter + 4n)
-    await release(dependencies, { isSettled: true })
+    await release(dependencies)
     return { pausedMs: monotonicMs() - takenAt, stampedMs }
   } catch (error) {
     const isRevoked = error instanceof SwapPermitRevoked
     // A swap that was begun may be half done. Then no process may fold until the pause expires and the next one completes it.
-    if (!isBegun || isRevoked) await release(dependencies, { isSettled: false })
+    if (!isBegun || isRevoked) await release(dependencies)
     throw isRevoked ? new FoldPauseLost(error.message, { cause: error }) : error
   }
 }
@@ -135,7 +131,7 @@ function stampStatements(
   const query_params = {
     also_changed: !hasManyChanges,
     kept_id: foldId(term, stampCounter + 1n),
-    changed_id: foldId(term, stampCounter + 3n),
+    changed_id: foldId(term, stampCounter + 2n),
   }
   return [files.stamp, files.departures].map(sql => ({
     query: nameDatabases(sql, shadow)

@@ -4,8 +4,8 @@
  * log from the projectors' positions on, behind these events. So their campaigns are noted as a batch that the previous tables have
  * not folded, and the rollback folds it.
  */
-import { inRange } from '../projector/fold/batch-log-statements.ts'
-import { readPending, readProgress } from '../projector/fold/fold-progress.ts'
+import { unfolded } from '../projector/fold/batch-conditions.ts'
+import { readLongRuns } from '../projector/fold/fold-progress.ts'
 import { nameDatabases } from '../shared/tables/migrate.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { readSql } from '../shared/tables/read-sql.ts'
@@ -19,8 +19,7 @@ const projectorPrefix = 'unfolded/'
  * shadow tables fold these campaigns once more than needed.
  */
 export async function noteUnfolded(tables: Tables, databases: Databases, id: string): Promise<void> {
-  const pending = await readPending(tables, databases, await readProgress(tables, databases))
-  const { condition, parameters } = inRange(pending ?? { from: {}, to: {} })
+  const { condition, parameters } = unfolded(databases, await readLongRuns(tables, databases))
   await tables.run({
     query: nameDatabases(file, shadowOf(databases))
       .replaceAll('${live}', databases.model)

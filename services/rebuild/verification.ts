@@ -5,8 +5,10 @@
  * The sums are computed with other SQL than the fold's. Everything is done in ranges of campaign ids, because the pledges of
  * a platform do not fit into the memory of one statement.
  */
+
 import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
 import type { EventReader } from '../shared/event-log/port.ts'
+import { idParts } from '../shared/tables/parameter-parts.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { onEach } from './cluster.ts'
 import { isRollback, openParts, type RebuildContext } from './context.ts'
@@ -124,8 +126,7 @@ export async function verifyTouched(
   const { tables, databases } = part
   // Of all shards. A campaign of another one is in neither table here.
   const touched = [...new Set([...part.touched.take(), ...others])]
-  for (let from = 0; from < touched.length; from += idsPerStatement) {
-    const ids = touched.slice(from, from + idsPerStatement)
+  for (const ids of idParts(touched, idsPerStatement)) {
     mustFit(await verifyReadTables(tables, shadowOf(databases), { ids }, foldWorkerSettings(config)))
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Withdrawals: rows of a ledger without content, because the entity was deleted, hidden, cancelled or revoked. They travel
- * from the live ledgers into the shadow ledgers, because the history of a rebuild may not have them: an archive was written
- * before the deletion, or the log has compacted the tombstone away.
+ * from the live ledgers into the shadow ledgers, because the history of a rebuild may not have them: the log has
+ * compacted the tombstone away, or older events were appended again.
  *
  * After the swap they travel the other way, from the previous ledgers into the live ones: a projector may have inserted a
  * deletion just before the swap, behind what the rebuild had read. If the rebuild is killed then, the log may have compacted the
@@ -13,7 +13,6 @@
  * - The new ledgers have the tombstones too, so that a later rebuild or a rollback does not bring the entity back either.
  * How it fails: it throws what the tables throw. It can be repeated at any time.
  */
-import type { Progress } from '../projector/fold/fold-statements.ts'
 import { tombstoneVersion } from '../projector/ingest/ledger-rows.ts'
 import { nameDatabases } from '../shared/tables/migrate.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
@@ -52,13 +51,15 @@ const everything: Scope = { after: null, upTo: null }
 const announce = readSql('announce-withdrawals', import.meta.url)
 const announceAgain = readSql('announce-withdrawals-again', import.meta.url)
 const backSuffix = '-withdrawals-back-'
+// ClickHouse's clock may step back by less than this meanwhile. What is carried twice changes nothing.
+const marginMs = 3_600_000
 
 export function createWithdrawals({ tables, databases, run }: WithdrawalsDependencies): Withdrawals {
-  let carried: Progress | undefined
+  let carried: number | undefined
   let calls = 0
 
   /** Carries the withdrawals of these campaigns. Resolves with the campaigns to fold. */
-  async function carryOf(scope: Scope, since: Progress | undefined, alsoKeys: boolean): Promise<string[]> {
+  async function carryOf(scope: Scope, since: number | undefined, alsoKeys: boolean): Promise<string[]> {
     const direction = { from: databases, to: shadowOf(databases) }
     return copy(direction, `${run}-withdrawals-${++calls}`, { scope, since, alsoKeys })
   }
@@ -79,7 +80,7 @@ export function createWithdrawals({ tables, databases, run }: WithdrawalsDepende
   return {
     async carry(signal) {
       // What a projector inserts later than this, it appends to the batch log later than this.
-      const now = await readBatches(tables, databases)
+      const now = await readClock(tables)
       for (const [place, range] of (await rangesOf(tables, databases)).entries()) {
         signal.throwIfAborted()
         await carryOf(range, carried, place === 0)
@@ -88,7 +89,7 @@ export function createWithdrawals({ tables, databases, run }: WithdrawalsDepende
     },
 
     async carryRest() {
-      const now = await readBatches(tables, databases)
+      const now = await readClock(tables)
       const campaigns = await carryOf(everything, carried, true)
       carried = now
       return campaigns
@@ -112,8 +113,8 @@ export function createWithdrawals({ tables, databases, run }: WithdrawalsDepende
 
 interface Extent {
   scope: Scope
-  /** Only what was withdrawn after these batches. */
-  since: Progress | undefined
+  /** Only what was withdrawn after this moment, and a little before it. Unix ms, of ClickHouse's clock. */
+  since: number | undefined
   alsoKeys: boolean
 }
 
@@ -121,7 +122,7 @@ function statementsOf({ from, to }: Direction, { scope, since, alsoKeys }: Exten
   const sides = { live: from, rebuilt: to }
   const { condition, parameters } = conditionOf(scope)
   const isNew = `campaign_id IN (SELECT arrayJoin(campaign_ids) FROM ${from.model}.batch_log
-        WHERE sequence > {since:Map(String, UInt64)}[projector])`
+        WHERE appended_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC'))`
   const scopeOfPledges = since === undefined ? condition : `${condition} AND ${isNew}`
   const scopeOf = ({ name }: Ledger) => {
     if (name === 'api_key_ledger') return alsoKeys ? '1' : '0'
@@ -150,15 +151,20 @@ function statementsOf({ from, to }: Direction, { scope, since, alsoKeys }: Exten
       const settings = 'SETTINGS async_insert = 0, join_use_nulls = 0'
       return { ledger, query: `${insert} ${settings} ${withdrawnQuery(ledger, sides, scopeOfCopy)}` }
     })
-  return { announcement, copies, parameters: { ...parameters, ...(since && { since }) } }
+  return {
+    announcement,
+    copies,
+    parameters: { ...parameters, ...(since !== undefined && { since: since - marginMs }) },
+  }
 }
 
-/** The last batch of each projector. */
-async function readBatches(tables: Tables, { model }: Databases): Promise<Progress> {
-  const rows = await tables.rows<{ projector: string; sequence: number }>({
-    query: `SELECT projector, max(sequence) AS sequence FROM ${model}.batch_log GROUP BY projector`,
+/** ClickHouse's clock, Unix ms. */
+async function readClock(tables: Tables): Promise<number> {
+  const [row] = await tables.rows<{ now: number }>({
+    query: "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS now",
   })
-  return Object.fromEntries(rows.map(({ projector, sequence }) => [projector, sequence]))
+  if (row === undefined) throw new Error('ClickHouse told no time')
+  return row.now
 }
 
 /** What was announced; `undefined` if nothing was. */

@@ -1,4 +1,4 @@
--- Runs in the fold pause, before the swap. The batches that the live fold has not folded, and the campaigns that it has set aside,
+-- Runs in the fold pause, before the swap. The batches that the live fold has not folded, and the campaigns in quarantine,
 -- become one batch of the shadow tables' batch log. After the swap, that log is the one of the previous tables. The batch log drops
 -- what is a month old, but not this: previous tables may be kept for longer.
 INSERT INTO ${model}.batch_log
@@ -13,7 +13,7 @@ FROM
     (
         SELECT campaign_ids AS ids, keys AS key_events FROM ${live}.batch_log AS batch WHERE ${unfolded}
         UNION ALL
-        SELECT [campaign_id], 0 FROM ${live}.set_aside FINAL WHERE is_set_aside
+        SELECT [campaign_id], 0 FROM ${live}.quarantine FINAL WHERE is_quarantined
     )
 )
 WHERE unfolded_campaigns != [] OR unfolded_keys > 0

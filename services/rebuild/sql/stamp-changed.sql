@@ -1,6 +1,6 @@
 -- Runs after a swap that changed many rows. Every row that differs from the previous tables gets a stamp of this moment. Rows
 -- that were stamped since the swap are left alone, so the statement can be repeated.
--- It runs during a fold pause, in pieces by the ids' hashes. Each piece ends within the commit horizon.
+-- It runs during a fold pause, in pieces by the ids' hashes.
 INSERT INTO ${model}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
 WITH changed AS
 (

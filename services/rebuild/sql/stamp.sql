@@ -2,8 +2,7 @@
 -- stamp of this moment, which no poller has passed. Only rows with another stamp are written. These are few, because the
 -- fold of a rebuild already keeps the stamps that it finds.
 --
--- Rows that keep their stamp are not in doubt. Rows with a new stamp are in doubt until the swap is known to have been in
--- time. Therefore there are two fold_ids. If many rows changed, they are stamped after the swap (stamp-changed.sql).
+-- If many rows changed, they are stamped after the swap (stamp-changed.sql).
 INSERT INTO ${model}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
 WITH moved AS
 (
