@@ -47,9 +47,6 @@ export const schemas: Readonly<Record<EventType, object>> = {
  */
 export type StateReader<S> = (avroBinary: Buffer) => S
 
-/** Reads the state that begins at `at`, in a sequence of states. `end` is the position of the next one. */
-export type StateSequenceReader<S> = (avroBinary: Buffer, at: number) => { state: S; end: number }
-
 interface StateOf {
   campaign: CampaignState
   pledge: PledgeState
@@ -92,25 +89,11 @@ export function createStateEncoder(ids: SchemaIds): StateEncoder {
 /** The reader for values that were written with this schema. Throws if Avro cannot resolve it to ours. */
 export function stateReader<T extends EventType>(type: T, writerSchema: object): StateReader<StateOf[T]> {
   const reader = types[type]
-  const resolver = resolverOf(type, writerSchema)
+  // Records and enums match by name without the namespace. That is Avro's rule, but avsc follows it only on request.
+  const resolver = reader.createResolver(compileSchema(writerSchema), { ignoreNamespaces: true })
   return avroBinary => {
     beginText()
     return checkedText(reader.fromBuffer(avroBinary, resolver) as StateOf[T])
-  }
-}
-
-/** Like `stateReader`, for a sequence of states. Reading throws if the bytes end within a state. */
-export function stateSequenceReader<T extends EventType>(
-  type: T,
-  writerSchema: object,
-): StateSequenceReader<StateOf[T]> {
-  const reader = types[type]
-  const resolver = resolverOf(type, writerSchema)
-  return (avroBinary, at) => {
-    beginText()
-    const { value, offset } = reader.decode(avroBinary, at, resolver)
-    if (offset < 0) throw new Error('truncated buffer')
-    return { state: checkedText(value as StateOf[T]), end: offset }
   }
 }
 
@@ -120,11 +103,6 @@ export function stateSequenceReader<T extends EventType>(
  */
 export function isCurrentSchema(type: EventType, writerSchema: object): boolean {
   return types[type].equals(compileSchema(writerSchema))
-}
-
-// Records and enums match by name without the namespace. That is Avro's rule, but avsc follows it only on request.
-function resolverOf(type: EventType, writerSchema: object): avro.Resolver {
-  return types[type].createResolver(compileSchema(writerSchema), { ignoreNamespaces: true })
 }
 
 /** The reader for values that were written with the current schema. It is fast because nothing has to be resolved. */

@@ -11,19 +11,29 @@ export type Long = number | bigint
 /** Milliseconds since the Unix epoch. */
 export type TimestampMs = number
 
-export const topics = ['campaigns', 'pledges', 'api-keys'] as const
+/** The topics of the change events, which the platform and `keys issue` write. */
+export const changeTopics = ['campaigns', 'pledges', 'api-keys'] as const
+export type ChangeTopic = (typeof changeTopics)[number]
+
+/** All topics of the event log. The last two are the portal's own (portal-event.ts). */
+export const topics = [...changeTopics, 'accounts', 'notices'] as const
 export type Topic = (typeof topics)[number]
+
+/** Whether the topic has change events. */
+export function isChangeTopic(topic: Topic): topic is ChangeTopic {
+  return topic !== 'accounts' && topic !== 'notices'
+}
 
 export const eventTypes = ['campaign', 'pledge', 'api-key'] as const
 export type EventType = (typeof eventTypes)[number]
 
-export const topicOf: Readonly<Record<EventType, Topic>> = {
+export const topicOf: Readonly<Record<EventType, ChangeTopic>> = {
   campaign: 'campaigns',
   pledge: 'pledges',
   'api-key': 'api-keys',
 }
 
-export const eventTypeOf: Readonly<Record<Topic, EventType>> = {
+export const eventTypeOf: Readonly<Record<ChangeTopic, EventType>> = {
   campaigns: 'campaign',
   pledges: 'pledge',
   'api-keys': 'api-key',

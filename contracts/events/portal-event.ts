@@ -1,9 +1,10 @@
 /**
- * The states that the developer portal keeps in topics of its own: accounts, integrations and notices. Only Pledgeview
- * writes and reads them, and the projector does not: so no e-mail address of an account reaches a read table.
+ * The states that the developer portal keeps as events: accounts, integrations and notices. Only Pledgeview writes them. The
+ * projector writes them into private ledgers, and into no read table: so no e-mail address of an account reaches a reader.
  *
- * They differ from the change events in one rule: **the record of a key that was appended last counts**, and a tombstone is
- * no exception. So a person who deleted the account may sign up again with the same address.
+ * As everywhere, the state with the highest version counts, whatever the order of the records. A deletion of an account is a
+ * state without content. It begins a new *life* of the account, and so does a later sign-up. So what is written in one life
+ * and lands later changes nothing, whatever the clocks say.
  */
 import type { Long, TimestampMs } from './event.ts'
 import type { Fault } from './rules.ts'
@@ -22,10 +23,12 @@ export const portalTopicOf: Readonly<Record<PortalType, PortalTopic>> = {
 
 export interface AccountState {
   account_id: string
+  /** Empty: the account is deleted. */
   email: string
   created_at: TimestampMs
   sessions_valid_from: TimestampMs
   changed_at: TimestampMs
+  version: Long
 }
 
 export interface IntegrationState {
@@ -33,9 +36,11 @@ export interface IntegrationState {
   account_id: string
   name: string
   url: string
+  /** Empty: the integration is removed. */
   contact_email: string
   created_at: TimestampMs
   changed_at: TimestampMs
+  version: Long
 }
 
 export type NoticeRule = 'UNKNOWN' | 'KEY_CREATED' | 'KEY_REVOKED' | 'RUNAWAY_TRAFFIC' | 'ANNOUNCEMENT'
@@ -54,28 +59,59 @@ export interface NoticeState {
   created_at: TimestampMs
   sent_at: TimestampMs | null
   changed_at: TimestampMs
-  /** Not null: a claim, a record of its own. */
+  /** Not null: a claim of an earlier version. */
   sender: string | null
 }
 
-/** What a record of the topic `accounts` holds. */
 export type AccountEvent =
   | { type: 'account'; data: AccountState }
   | { type: 'integration'; data: IntegrationState }
 
-/** What a record of the topic `notices` holds. */
 export type NoticeEvent = { type: 'notice'; data: NoticeState }
 
+/** A state of the portal. */
 export type PortalEvent = AccountEvent | NoticeEvent
 
-/** The events of each topic. */
-export interface PortalEventOf {
-  accounts: AccountEvent
-  notices: NoticeEvent
+/** A notice that is not needed any more. `at`: Unix ms. */
+export interface RemovedNotice {
+  type: 'removed-notice'
+  notice_id: string
+  at: TimestampMs
 }
 
 /** The most characters of an id in these topics. */
 export const portalIdLengthMax = 200
+
+const lifeFactor = 2n ** 42n
+
+/** The largest part of a version below its life. */
+export const versionPartMax = Number(lifeFactor - 1n)
+
+/** The part of a removed integration. It is appended twice, and the second time it has the largest part. */
+export const removedPart = versionPartMax - 1
+
+/** A version: `part` is a time in Unix ms, or what the schema says. */
+export function versionIn(life: bigint, part: number): bigint {
+  return life * lifeFactor + BigInt(Math.min(part, versionPartMax))
+}
+
+/** The life of an account that a version belongs to. Accounts of an earlier version of the program have the life 0. */
+export function lifeOf(version: bigint): bigint {
+  return version / lifeFactor
+}
+
+/** What a version has below its life. */
+export function partOf(version: bigint): number {
+  return Number(version % lifeFactor)
+}
+
+/** The version of a state. What is settled outranks what waits. */
+export function portalVersionOf(event: PortalEvent): bigint {
+  if (event.type !== 'notice') return BigInt(event.data.version)
+  const { status, attempts } = event.data
+  const rank = status === 'SENT' ? 2 : status === 'GIVEN_UP' ? 1 : 0
+  return versionIn(BigInt(rank), attempts)
+}
 
 /** The message key of an event. */
 export function portalKeyOf(event: PortalEvent): string {
@@ -99,17 +135,18 @@ export function portalFaultOf(event: PortalEvent): Fault | undefined {
     case 'account':
       return (
         idFault('account_id', event.data.account_id) ??
-        (event.data.email === '' ? { field: 'email', reason: 'is empty' } : undefined) ??
         numberFault('created_at', event.data.created_at) ??
         numberFault('sessions_valid_from', event.data.sessions_valid_from) ??
-        numberFault('changed_at', event.data.changed_at)
+        numberFault('changed_at', event.data.changed_at) ??
+        versionFault(event.data.version)
       )
     case 'integration':
       return (
         idFault('account_id', event.data.account_id) ??
         idFault('integration_id', event.data.integration_id) ??
         numberFault('created_at', event.data.created_at) ??
-        numberFault('changed_at', event.data.changed_at)
+        numberFault('changed_at', event.data.changed_at) ??
+        versionFault(event.data.version)
       )
     case 'notice':
       return (
@@ -125,20 +162,22 @@ export function portalFaultOf(event: PortalEvent): Fault | undefined {
   }
 }
 
-/** A time up to the year 9999, or a count. Damaged bytes may be any 64-bit integer. */
+/** A time up to the year 2109, or a count. Damaged bytes may be any 64-bit integer. */
 function numberFault(field: string, value: Long): Fault | undefined {
-  return typeof value === 'number' && value >= 0 && value <= numberMax
+  return typeof value === 'number' && value >= 0 && value <= versionPartMax
     ? undefined
     : { field, reason: 'is out of range' }
 }
 
-const numberMax = Date.UTC(9999, 11, 31)
+function versionFault(version: Long): Fault | undefined {
+  return version >= 0 ? undefined : { field: 'version', reason: 'is below 0' }
+}
 
 function idFault(field: string, id: string): Fault | undefined {
   if (id.length === 0) return { field, reason: 'is empty' }
   if (id.length > portalIdLengthMax) {
     return { field, reason: `is longer than ${portalIdLengthMax} characters` }
   }
-  // A slash would make `account_id/integration_id` and `notice_id/sender` ambiguous.
+  // A slash would make `account_id/integration_id` ambiguous.
   return id.includes('/') ? { field, reason: 'holds a slash' } : undefined
 }

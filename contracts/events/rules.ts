@@ -21,6 +21,7 @@ export interface Fault {
 }
 
 export const idLengthMax = 256
+export const slugLengthMax = 256
 /** Reward tiers of one campaign. They all stand in one row, which every fold of the campaign computes and writes as a whole. */
 export const rewardsMax = 1_000
 
@@ -90,9 +91,6 @@ function campaignFault(campaign: CampaignState): Fault | undefined {
     idFault('campaign_id', campaign.campaign_id) ??
     countFault('version', campaign.version) ??
     timestampFault('changed_at', campaign.changed_at) ??
-    (isPublicStatus(campaign.status) && campaign.slug === ''
-      ? { field: 'slug', reason: 'is empty, and the campaign is public' }
-      : undefined) ??
     (currencyDigits(campaign.currency) === undefined
       ? {
           field: 'currency',
@@ -105,8 +103,43 @@ function campaignFault(campaign: CampaignState): Fault | undefined {
     timestampFault('end_date', campaign.end_date) ??
     timestampFault('created_at', campaign.created_at) ??
     (campaign.creator.creator_id === '' ? { field: 'creator.creator_id', reason: 'is empty' } : undefined) ??
+    (isPublicStatus(campaign.status) ? linksFault(campaign) : undefined) ??
     rewardsFault(campaign)
   )
+}
+
+/**
+ * What a page links to. It is checked in public campaigns only: nobody sees those of others, and an event that withdraws a campaign
+ * must not be rejected for them.
+ */
+function linksFault({ slug, url, image_url, creator }: CampaignState): Fault | undefined {
+  return (
+    slugFault(slug) ??
+    webAddressFault('url', url) ??
+    webAddressFault('image_url', image_url) ??
+    webAddressFault('creator.profile_url', creator.profile_url) ??
+    webAddressFault('creator.avatar_url', creator.avatar_url)
+  )
+}
+
+function slugFault(slug: string): Fault | undefined {
+  const reason = slugReason(slug)
+  return reason === undefined ? undefined : { field: 'slug', reason }
+}
+
+function slugReason(slug: string): string | undefined {
+  if (slug === '') return 'is empty, and the campaign is public'
+  if (slug.length > slugLengthMax) return `is longer than ${slugLengthMax} characters`
+  if (slug === '.' || slug === '..') return `${JSON.stringify(slug)} is a relative path`
+  // A browser reads a backslash in a path as a slash.
+  const [found] = /[/\\?#%\s\p{Cc}]/u.exec(slug) ?? []
+  return found === undefined ? undefined : `has ${JSON.stringify(found)}, which a path segment cannot have`
+}
+
+function webAddressFault(field: string, url: string | null): Fault | undefined {
+  // A URL parser skips blanks and control characters, so they are refused first.
+  if (url === null || (/^https?:\/\/[^\s\p{Cc}]+$/iu.test(url) && URL.canParse(url))) return undefined
+  return { field, reason: 'is not a web address with http:// or https://' }
 }
 
 function rewardsFault({ rewards }: CampaignState): Fault | undefined {
@@ -138,6 +171,7 @@ function apiKeyFault(apiKey: ApiKeyState): Fault | undefined {
   return (
     idFault('key', apiKey.key) ??
     idFault('account_id', apiKey.account_id) ??
+    (apiKey.status === 'ACTIVE' ? webAddressFault('integration.url', apiKey.integration.url) : undefined) ??
     (/^[0-9a-f]{64}$/.test(apiKey.secret_hash)
       ? undefined
       : { field: 'secret_hash', reason: 'is not 64 lower-case hex digits' }) ??

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { type Status, statusOf } from '../projector/status.ts'
 import type { RebuildController } from '../rebuild/rebuild-controller.ts'
-import type { KeyDirectory, KeyRecord } from '../shared/api-keys/api-keys.ts'
+import { type KeyDirectory, keyDirectory } from '../shared/api-keys/api-keys.ts'
 import type { Config } from '../shared/config.ts'
 import { openJournalWriter } from '../shared/event-log/journal/journal.ts'
 import { DataDirectoryInUse } from '../shared/event-log/journal/lock.ts'
@@ -87,7 +87,7 @@ async function withService<T>(
   try {
     const status = () => ask<Status>(service, 'GET', '/status')
     const rebuilds = remoteRebuildController((method, path, body) => ask(service, method, path, body))
-    const keys = remoteKeys(service)
+    const keys = keyDirectory(tables, databases)
     return await work({ service, keys, writer, secrets, tables, databases, rebuilds, status })
   } finally {
     await writer.close()
@@ -120,15 +120,6 @@ function isAlive({ pid }: ServiceAddress): boolean {
     return true
   } catch {
     return false
-  }
-}
-
-function remoteKeys(service: ServiceAddress): KeyDirectory {
-  const keys = (query: string) =>
-    ask<{ keys: KeyRecord[] }>(service, 'GET', `/keys?${query}`).then(answer => answer.keys)
-  return {
-    ofAccount: account => keys(`account=${encodeURIComponent(account)}`),
-    find: key => keys(`key=${encodeURIComponent(key)}`),
   }
 }
 

@@ -6,8 +6,10 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { OpenDoor, SqlDoor } from '../clickhouse/door.ts'
 import type { ClickHouseServer } from '../clickhouse/server.ts'
 import { backerHasher, type HashBacker } from '../projector/ingest/backer-hash.ts'
+import { createPositions } from '../projector/positions.ts'
 import { createProjectorService, type ProjectorService } from '../projector/service.ts'
 import { rebuildUnderWay } from '../rebuild/rebuild-log.ts'
 import { completeSwap } from '../rebuild/swap.ts'
@@ -28,13 +30,15 @@ import {
   readSecrets,
   type Secrets,
 } from './data-directory.ts'
-import { openEmbeddedTables, type SqlDoor } from './tables.ts'
+import { openEmbeddedTables } from './tables.ts'
 
 /** The journal consumer whose positions belong to the projector. */
 export const liveConsumer = 'projector'
 
 export interface EmbeddedModel {
   clickHouse: ClickHouseServer
+  /** The ports for data teams, if there are any. */
+  door: OpenDoor | undefined
   tables: Tables
   databases: Databases
   writer: EventWriter
@@ -81,7 +85,7 @@ export async function openEmbeddedModel({
     const known = mustAsk ? undefined : holdSecrets(directory, config, { areTablesUnused: false })
     const opened = await openEmbeddedTables({ directory, config, sql, logger })
     closers.push(() => opened.close())
-    const { clickHouse, tables, databases } = opened
+    const { clickHouse, door, tables, databases } = opened
     const secrets =
       known ??
       holdSecrets(directory, config, { areTablesUnused: !(await dependOnSecrets(tables, databases)) })
@@ -93,7 +97,14 @@ export async function openEmbeddedModel({
     const hashBacker = backerHasher(secrets.backerKey, await heldBackerHash(tables, databases))
     const writer = await openJournalWriter(directory.journal)
     closers.push(() => writer.close())
-    const reader = await openJournalReader(directory.journal, { consumer: liveConsumer })
+    const positions = createPositions({
+      tables,
+      databases,
+      shards: [{ tables, databases }],
+      now: Date.now,
+      warn: message => logger.warn(message),
+    })
+    const reader = await openJournalReader(directory.journal, { consumer: liveConsumer, starts: positions })
     closers.push(() => reader.close())
 
     const run = `embedded-${randomUUID()}`
@@ -101,10 +112,10 @@ export async function openEmbeddedModel({
       reader,
       tables,
       databases,
+      positions,
       config,
       hashBacker,
       run,
-      settleMs: 0, // This process holds the lock, so an earlier ClickHouse has died, and with it all its statements.
       // A rebuild that paused the fold has died too, unless it belongs to this process.
       respectsPause: holder => holder.includes(run),
       afterExpiredPause: () =>
@@ -127,6 +138,7 @@ export async function openEmbeddedModel({
     })
     return {
       clickHouse,
+      door,
       tables,
       databases,
       writer,

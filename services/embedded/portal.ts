@@ -9,7 +9,6 @@ import type { Mail } from '../portal/ports.ts'
 import { type PortalService, smtpMailer, startPortalService } from '../portal/service.ts'
 import { openSqliteStore } from '../portal/store/sqlite-store.ts'
 import type { Config } from '../shared/config.ts'
-import { openJournalStateTopic } from '../shared/event-log/journal/state-topic.ts'
 import { freePort } from '../shared/free-port.ts'
 import { retry } from '../shared/retry.ts'
 import { type DataDirectory, readPortalKey } from './data-directory.ts'
@@ -73,8 +72,6 @@ async function startAt(port: number, options: EmbeddedPortalOptions): Promise<Po
     sqlUrl,
     portalKey: readPortalKey(directory, config.PLEDGEVIEW_PORTAL_KEY, randomBytes),
     hosts: [...loopbackHosts, config.PLEDGEVIEW_HOST.toLowerCase()],
-    accountsTopic: await openJournalStateTopic(directory.journal, 'accounts', { logger }),
-    noticesTopic: await openJournalStateTopic(directory.journal, 'notices', { logger }),
     store,
     mailer,
     keyAdmin: { directory: model.keys, writer: model.writer, pepper: model.secrets.keyPepper },

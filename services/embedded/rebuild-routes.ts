@@ -10,15 +10,15 @@ const requestSchema = z
   .strictObject({
     // `back` is what older commands call a rollback.
     kind: z.enum(['rebuild', 'rollback', 'back']).transform(kind => (kind === 'back' ? 'rollback' : kind)),
-    files: z.array(z.string()),
     fromTime: z.int().nullable(),
     isDry: z.boolean(),
     acceptsLoss: z.boolean(),
     ignoresDisk: z.boolean(),
   })
-  .refine(({ kind, files, fromTime, isDry }) => {
-    return kind === 'rebuild' || (files.length === 0 && fromTime === null && !isDry)
-  }, 'a rollback reads no files, has no from-time and no dry run')
+  .refine(
+    ({ kind, fromTime, isDry }) => kind === 'rebuild' || (fromTime === null && !isDry),
+    'a rollback has no from-time and no dry run',
+  )
 
 /** The answer of every route. */
 interface Answer {

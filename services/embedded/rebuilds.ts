@@ -14,7 +14,7 @@ import type { History } from '../shared/event-log/history.ts'
 import { openJournalHistory } from '../shared/event-log/journal/history.ts'
 import { messageOf } from '../shared/message-of.ts'
 import type { DataDirectory } from './data-directory.ts'
-import { type EmbeddedModel, liveConsumer } from './model.ts'
+import type { EmbeddedModel } from './model.ts'
 
 export type EmbeddedRebuilds = LocalRebuildController & {
   /** Continues an interrupted rebuild in the background. Resolves once it is running. */
@@ -99,7 +99,7 @@ export function createEmbeddedRebuilds({
 }
 
 async function withJournalHistory<T>(path: string, work: (history: History) => Promise<T>): Promise<T> {
-  const history = await openJournalHistory(path, { live: liveConsumer })
+  const history = await openJournalHistory(path)
   try {
     return await work(history)
   } finally {

@@ -8,6 +8,7 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { analystUser } from '../clickhouse/configuration.ts'
+import type { SqlDoor } from '../clickhouse/door.ts'
 import type { Mail } from '../portal/ports.ts'
 import { statusOf } from '../projector/status.ts'
 import { configuredAddresses, memoryParts, type QueryService, startQueryService } from '../query/service.ts'
@@ -28,7 +29,6 @@ import { type EmbeddedModel, openEmbeddedModel } from './model.ts'
 import { startEmbeddedPortal } from './portal.ts'
 import { addRebuildRoutes } from './rebuild-routes.ts'
 import { createEmbeddedRebuilds, serviceStopped } from './rebuilds.ts'
-import type { SqlDoor } from './tables.ts'
 
 export interface EmbeddedServiceOptions {
   directory: DataDirectory
@@ -93,14 +93,14 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
           portalUrl = url
         },
         apiUrl: addresses.apiUrl,
-        sqlUrl: options.sql && `${model.clickHouse.url}/?user=${analystUser}`,
+        sqlUrl: model.door && `${model.door.url}/?user=${analystUser}`,
       })
       closers.push(() => portal.close())
     }
     const token = randomBytes(32).toString('hex')
     const rebuilds = createEmbeddedRebuilds({ model, directory, config, logger })
     closers.push(() => rebuilds.close(serviceStopped))
-    const ops = opsServer(model, query, config, metrics, token)
+    const ops = opsServer(model, query, config, metrics)
     addRebuildRoutes(ops, rebuilds, token)
     closers.push(() => closeServer(ops))
     const opsUrl = await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: options.opsPort })
@@ -130,7 +130,6 @@ function opsServer(
   { keyRing }: QueryService,
   config: Config,
   metrics: Metrics,
-  token: string,
 ): FastifyInstance {
   const { projector } = model
   return createOpsServer({
@@ -145,7 +144,6 @@ function opsServer(
     status: () => statusOf(model),
     metrics,
     beforeScrape: projector.beforeScrape,
-    keys: { directory: model.keys, token },
   })
 }
 

@@ -1,5 +1,6 @@
 /** The tables of a data directory: a ClickHouse server on its files, with the same adapter as for any other server. */
 import type { Logger } from 'pino'
+import { type OpenDoor, openDoor, type SqlDoor } from '../clickhouse/door.ts'
 import { type ClickHouseServer, startClickHouseServer } from '../clickhouse/server.ts'
 import type { Config } from '../shared/config.ts'
 import { checkParts } from '../shared/tables/broken-parts.ts'
@@ -9,14 +10,10 @@ import { type Databases, defaultDatabases, type Tables } from '../shared/tables/
 import { secureViews } from '../shared/tables/roles.ts'
 import type { DataDirectory } from './data-directory.ts'
 
-/** The ports of ClickHouse for data teams. 0 takes a free port. */
-export interface SqlDoor {
-  httpPort: number
-  nativePort: number
-}
-
 export interface EmbeddedTables {
   clickHouse: ClickHouseServer
+  /** The ports for data teams, if there are any. */
+  door: OpenDoor | undefined
   tables: Tables
   databases: Databases
   /** The names of the migrations that ran. */
@@ -27,7 +24,7 @@ export interface EmbeddedTables {
 export interface EmbeddedTablesOptions {
   directory: DataDirectory
   config: Config
-  /** Without it, ClickHouse listens on a free port, and only this program has a user there. */
+  /** Without it, only this program has a user of ClickHouse. */
   sql?: SqlDoor | undefined
   logger: Logger
 }
@@ -43,7 +40,7 @@ export async function openEmbeddedTables({
   const clickHouse = await startClickHouseServer({
     dataDirectory: directory.tables,
     filesDirectory: directory.clickHouse,
-    ...sql,
+    nativePort: sql && 0,
     analyst: sql && { password: config.PLEDGEVIEW_SQL_PASSWORD },
     memoryBytesMax: config.PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX,
     downMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
@@ -51,11 +48,15 @@ export async function openEmbeddedTables({
     logger,
   })
   const tables = openTables(childSettings(clickHouse, config))
+  let door: OpenDoor | undefined
   async function close(): Promise<void> {
+    await door?.close()
     await tables.close()
     await clickHouse.close()
   }
   try {
+    const { url, nativePort = 0 } = clickHouse
+    if (sql) door = await openDoor(sql, { httpPort: Number(new URL(url).port), nativePort })
     const applied = await migrate(tables, databases)
     await secureViews(tables, databases)
     await checkParts(
@@ -64,7 +65,7 @@ export async function openEmbeddedTables({
       `No event is lost: restore ${directory.tables} from a backup, or move it away, start again, and create the tables again ` +
         'with: pledgeview rebuild',
     )
-    return { clickHouse, tables, databases, applied, close }
+    return { clickHouse, door, tables, databases, applied, close }
   } catch (error) {
     await close()
     throw error

@@ -1,5 +1,6 @@
 /** Sets of IP addresses, as settings name them: single addresses and CIDR ranges. Pure. */
 import { BlockList, isIP } from 'node:net'
+import { withoutPort } from './address-bucket.ts'
 
 /** Why the text is neither an address nor a range, or `undefined` if it is one. */
 export function addressRangeFault(text: string): string | undefined {
@@ -13,8 +14,8 @@ export function addressRangeFault(text: string): string | undefined {
 }
 
 /**
- * Whether an address is in one of these ranges. An IPv4 address also matches if it is mapped into IPv6. Any text that is
- * not an address is in none. Throws for a range that `addressRangeFault` refuses.
+ * Whether an address is in one of these ranges, with or without a port. An IPv4 address also matches if it is mapped into
+ * IPv6. Any text that is not an address is in none. Throws for a range that `addressRangeFault` refuses.
  */
 export function addressMatcher(ranges: readonly string[]): (address: string | undefined) => boolean {
   const list = new BlockList()
@@ -23,7 +24,8 @@ export function addressMatcher(ranges: readonly string[]): (address: string | un
     list.addSubnet(address, Number(prefix), bits === 128 ? 'ipv6' : 'ipv4')
   }
   if (ranges.length === 0) return () => false
-  return (address = '') => {
+  return (text = '') => {
+    const address = withoutPort(text)
     const version = isIP(address)
     return version !== 0 && list.check(address, version === 6 ? 'ipv6' : 'ipv4')
   }

@@ -68,10 +68,15 @@ const key = z
   .regex(/^[0-9a-f]{64}$/, 'is not 64 lower-case hex digits (make one with: openssl rand -hex 32)')
   .optional()
 
+/** Fastify opens a second server for `localhost`, which would have no bounds on its connections. */
+const host = z
+  .string()
+  .refine(name => name.toLowerCase() !== 'localhost', 'is two addresses: write 127.0.0.1 or ::1')
+
 const settingsSchema = z
   .object({
-    PLEDGEVIEW_HOST: z.string().default('127.0.0.1'),
-    PLEDGEVIEW_OPS_HOST: z.string().default('127.0.0.1'),
+    PLEDGEVIEW_HOST: host.default('127.0.0.1'),
+    PLEDGEVIEW_OPS_HOST: host.default('127.0.0.1'),
     PLEDGEVIEW_OPS_HOSTS: list.default([]),
     PLEDGEVIEW_LOG_LEVEL: z
       .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
@@ -82,7 +87,7 @@ const settingsSchema = z
       .default('USD'),
     PLEDGEVIEW_KEY_PEPPER: key,
     PLEDGEVIEW_BACKER_KEY: key,
-    PLEDGEVIEW_COMMIT_HORIZON_MS: count(5_000, { min: 200, max: 600_000 }),
+    PLEDGEVIEW_FOLD_MS_MAX: count(2_500, { min: 100, max: 300_000 }),
     PLEDGEVIEW_BATCH_RECORDS_MAX: count(100_000, { max: 1_000_000 }),
     PLEDGEVIEW_BATCH_BYTES_MAX: count(33_554_432, { min: 1_048_576 }),
     PLEDGEVIEW_BATCH_MS_MAX: count(250, { max: 60_000 }),
@@ -91,10 +96,11 @@ const settingsSchema = z
     PLEDGEVIEW_WITHDRAWN_CHECK_MS: count(1_800_000, { min: 500 }),
     PLEDGEVIEW_SUPERSEDED_MS_MAX: count(86_400_000, { min: 500 }),
     PLEDGEVIEW_FOLD_MEMORY_BYTES_MAX: count(2_147_483_648, { min: 67_108_864 }),
-    PLEDGEVIEW_FOLD_ALONE_MS_MAX: count(60_000, { min: 200, max: 600_000 }),
+    PLEDGEVIEW_FOLD_ALONE_MS_MAX: count(10_000, { min: 200, max: 600_000 }),
     PLEDGEVIEW_REJECT_SHARE_MAX: share(0.1),
     PLEDGEVIEW_REJECT_WINDOW_RECORDS: count(10_000),
     PLEDGEVIEW_REJECTS_MIN: count(100),
+    PLEDGEVIEW_REJECT_RETENTION_MS: count(2_592_000_000),
     PLEDGEVIEW_LAG_RECORDS_MAX: count(100_000),
     PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: count(120),
     PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX: count(120),
@@ -143,7 +149,6 @@ const settingsSchema = z
     PLEDGEVIEW_KAFKA_CREATE_TOPICS: flag(true),
     PLEDGEVIEW_KAFKA_PARTITIONS: count(6, { max: 10_000 }),
     PLEDGEVIEW_KAFKA_REPLICATION: count(1, { max: 15 }),
-    PLEDGEVIEW_KAFKA_REJECT_RETENTION_MS: count(2_592_000_000),
     PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS: count(86_400_000),
     PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS: count(604_800_000),
     PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX: wholeNumber({ min: 268_435_456 }).optional(),

@@ -83,7 +83,6 @@ export function topicSettings(config: Config): TopicSettings {
     ...kafkaSettings(config),
     partitions: config.PLEDGEVIEW_KAFKA_PARTITIONS,
     replication: config.PLEDGEVIEW_KAFKA_REPLICATION,
-    rejectRetentionMs: config.PLEDGEVIEW_KAFKA_REJECT_RETENTION_MS,
     compactionLagMs: config.PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS,
     tombstoneRetentionMs: config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS,
   }

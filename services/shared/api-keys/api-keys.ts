@@ -44,7 +44,7 @@ export interface KeyRecord {
   status: 'active' | 'waiting' | 'ended' | 'revoked'
 }
 
-/** The place to look up keys: the tables, or a running service that has them open. */
+/** The place to look up keys. */
 export interface KeyDirectory {
   ofAccount(account: string): Promise<KeyRecord[]>
   /** By the whole key, or by its first 16 characters. */

@@ -6,15 +6,13 @@ export interface History {
   waitsFor?: string
   /**
    * Opens a reader that continues at the consumer's position: at the start of the log, or at the position that `seek`
-   * set. The reader stores only rejects that are new: those that the projectors have stored, or will store, are left out.
+   * set.
    */
   open(consumer: string): Promise<EventReader>
   /** Sets the positions of a consumer that has no reader. */
   seek(consumer: string, positions: readonly Position[]): Promise<void>
   /** Removes a consumer's positions. Does nothing if the consumer is not known or has a reader. */
   forget(consumer: string): Promise<void>
-  /** The positions that the projectors have committed. Everything before them is in the tables that were live then. */
-  livePositions(): Promise<Position[]>
   /** The first records that were appended at this time (Unix ms) or later, or the ends of the partitions. */
   positionsAt(time: number): Promise<Position[]>
   /** The ends of all partitions of the log: the offset that the next record of each will get. */

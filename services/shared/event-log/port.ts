@@ -5,8 +5,9 @@
  * Every implementation keeps these promises (test/integration/event-log/event-log.conformance.ts):
  * - records of one partition are delivered in offset order, and nothing after a committed position is lost;
  * - only positions that `commit` was given are committed, and a commit of a superseded assignment commits nothing;
+ * - a reader that is told where to begin begins there, and if the log has another record there, at the start of the partition;
  * - a record that was appended (the promise of `append` resolved) survives a crash of the process;
- * - each reject is kept once, even if it is stored several times.
+ * - the watermark that is remembered never goes down, whatever is committed, and whichever reader leads.
  */
 import type { Topic } from '../../../contracts/events/event.ts'
 
@@ -38,6 +39,56 @@ export interface Position {
   topic: Topic
   partition: number
   next: number
+  /** When the last delivered record before it entered the log, Unix ms. */
+  lastAt?: number
+}
+
+/** The name of a partition in maps and messages. */
+export function partitionName({ topic, partition }: { topic: string; partition: number }): string {
+  return `${topic}/${partition}`
+}
+
+/** Where reading begins in a partition. */
+export interface Start {
+  /** The offset to read next. */
+  next: number
+  /** When the record before it entered the log, Unix ms; 0: unknown. Another record there means another log. */
+  lastAt: number
+}
+
+/** A partition, the offset of its first record, and the offset that its next record will get. */
+export interface PartitionRange {
+  topic: Topic
+  partition: number
+  low: number
+  end: number
+}
+
+/** What a reader knows of its log when it is assigned partitions. */
+export interface LogState {
+  /** As `EventReader.log`. */
+  log: string
+  /** The name of the assignment. */
+  assignment: string
+  /** All partitions of the log, also those of other readers. */
+  partitions: readonly PartitionRange[]
+  remembered: RememberedWatermark
+}
+
+/** Unix ms; 0: none. */
+export interface RememberedWatermark {
+  /** No list has shown a higher one. */
+  watermark: number
+  /** Lists have shown this one. */
+  shown: number
+}
+
+/** Says where readers begin. */
+export interface FindStarts {
+  /** By `partitionName`. It is asked for each assignment, before anything is read, and waits for its own services. */
+  find(state: LogState): Promise<ReadonlyMap<string, Start>>
+  /** The log was replaced: this partition is read from its first record. */
+  beginAnew(range: PartitionRange, reason: string): void
 }
 
 /** Records of any partitions, and the positions after them. */
@@ -66,22 +117,6 @@ export interface PartitionLag {
   end: number
 }
 
-/** A record that could not be projected, and the reason. */
-export interface Reject {
-  record: LogRecord
-  reason: string
-}
-
-/** A stored reject. `rejectedAt` is in ms since the epoch. */
-export interface StoredReject extends Reject {
-  rejectedAt: number
-  /**
-   * The size of a value that was too large to be stored. Then the record's `value` is null, but it is not a
-   * tombstone.
-   */
-  omittedValueBytes?: number
-}
-
 export interface EventWriter {
   /** Appends in order. The journal appends all or nothing. Resolves when the records are durable. */
   append(records: readonly NewRecord[]): Promise<void>
@@ -89,21 +124,24 @@ export interface EventWriter {
 }
 
 export interface EventReader {
+  /** Offsets count in this log: the id of the Kafka cluster and the prefix of its topics; empty for the journal. */
+  readonly log: string
   /** The next records, up to the bounds; empty after `waitMsMax`. An abort of the signal ends the wait at once. */
   poll(bounds: PollBounds, signal: AbortSignal): Promise<Delivery>
-  /** Makes the positions durable. Throws `SupersededAssignment` if the assignment is not the current one. */
-  commit(assignment: string, positions: readonly Position[]): Promise<void>
-  /** Stores rejects with their original bytes. The same record is stored once, even if it is passed twice. */
-  reject(rejects: readonly Reject[]): Promise<void>
   /**
-   * How many rejects are stored. A retry leaves them there. On Kafka, one that was stored twice counts twice. `undefined`: this
-   * reader does not know.
+   * Tells the log that everything before the positions is done, for the tools that show a lag, and for readers that begin there. Throws
+   * `SupersededAssignment` if the assignment is not the current one.
    */
-  rejectCount?(): Promise<number>
+  commit(assignment: string, positions: readonly Position[]): Promise<void>
   /** Records that are in the log and not committed, for each partition of the current assignment. */
   lag(): Promise<PartitionLag[]>
   /** Whether this reader holds partition 0 of `campaigns`. Its process is the one that folds. */
   leads(): boolean
+  /**
+   * Remembers a watermark that will be written, and one that was (`shown`), so that they outlive the tables. Resolves when both are
+   * durable, with the highest watermark that was ever remembered. Throws `SupersededAssignment` if this reader does not lead.
+   */
+  rememberWatermark(watermark: number, shown?: number): Promise<number>
   close(): Promise<void>
 }
 

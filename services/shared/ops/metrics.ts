@@ -63,9 +63,9 @@ export function createMetrics() {
       buckets: [1, 10, 100, 1_000, 10_000, 100_000],
       registers,
     }),
-    setAside: new Gauge({
-      name: 'pledgeview_set_aside_campaign',
-      help: 'A campaign that is set aside from the common folds: how often it could not be folded alone, since it last could',
+    quarantine: new Gauge({
+      name: 'pledgeview_quarantined_campaign',
+      help: 'A campaign in quarantine, which the common folds leave out: how many tries in a row have failed',
       labelNames: ['campaign'] as const,
       registers,
     }),

@@ -2,13 +2,8 @@
  * The ops port: liveness, readiness, metrics and status of one process. It must not be reachable from outside.
  *
  * It answers only for names that no web page can have: see `ops-hosts.ts`.
- *
- * Personal data (the contact addresses of keys) is returned only with the process's own token. The token is in a file
- * that only the owner of the data directory can read.
  */
 import Fastify, { type FastifyInstance } from 'fastify'
-import type { KeyDirectory } from '../api-keys/api-keys.ts'
-import { isBearer } from '../bearer.ts'
 import type { Config } from '../config.ts'
 import { messageOf } from '../message-of.ts'
 import { answered, type Check } from './checks.ts'
@@ -26,7 +21,6 @@ export interface OpsServerDependencies {
   metrics: Metrics
   /** Runs before a scrape, to update gauges. */
   beforeScrape: () => Promise<void>
-  keys?: { directory: KeyDirectory; token: string }
 }
 
 /** The names of the ops port in the configuration. */
@@ -72,18 +66,6 @@ export function createOpsServer(dependencies: OpsServerDependencies): FastifyIns
   })
 
   server.get('/status', () => dependencies.status())
-
-  const { keys } = dependencies
-  if (keys) {
-    server.get<{ Querystring: { account?: string; key?: string } }>('/keys', async (request, reply) => {
-      if (!isBearer(request.headers.authorization, keys.token))
-        return reply.code(401).send({ error: 'no token' })
-      const { account, key } = request.query
-      if (account !== undefined) return { keys: await keys.directory.ofAccount(account) }
-      if (key !== undefined) return { keys: await keys.directory.find(key) }
-      return reply.code(400).send({ error: 'account or key is missing' })
-    })
-  }
 
   return server
 }

@@ -15,7 +15,7 @@
 import { statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import { type Topic, topics } from '../../../../contracts/events/event.ts'
+import { isChangeTopic, type Topic, topics } from '../../../../contracts/events/event.ts'
 import { retry } from '../../retry.ts'
 import type { LogRecord } from '../port.ts'
 import {
@@ -27,20 +27,16 @@ import {
   withLockRetry,
 } from './file.ts'
 import { readPositions } from './positions.ts'
-import { countRejects } from './rejects.ts'
-import { compactStates } from './state-compaction.ts'
 
 export interface CompactionOptions {
   /** The version of the event that a record holds; `undefined` if it is no valid event. */
   versionOf: (record: LogRecord) => bigint | undefined
-  /** Whether all rejects are removed too. Otherwise only those of records that a newer event supersedes. */
-  removesRejects: boolean
+  /** Records that are removed too, whatever supersedes them. */
+  unwanted?: readonly Pick<LogRecord, 'topic' | 'offset'>[]
   /** Only counts. */
   isDry: boolean
   /** A larger file is not rewritten, because other writers would wait too long. */
   rewriteBytesMax: number
-  /** Unix ms; tombstones of state topics are removed a week after they were appended. Default: now. */
-  now?: number
 }
 
 export interface CompactionReport {
@@ -48,10 +44,6 @@ export interface CompactionReport {
   records: number
   /** Superseded records that some consumer has not read yet. They stay. */
   unread: number
-  /** Records of the state topics that were removed, or in a dry run found: replaced ones, and old tombstones. */
-  states: number
-  rejects: number
-  rejectsLeft: number
   bytesBefore: number
   bytesAfter: number
   /** Whether the file was rewritten: only then no remains of removed records are in its free pages. */
@@ -78,32 +70,21 @@ export async function compactJournal(path: string, options: CompactionOptions): 
     // Without this, SQLite only forgets where removed records are.
     db.exec('PRAGMA secure_delete = ON')
     const bytesBefore = bytesOf(path)
-    const rejectsBefore = countRejects(db, {})
     let records = 0
     let unread = 0
-    let rejects = 0
-    const states = await compactStates(db, path, { ...options, now: options.now ?? Date.now() })
     for (const topic of topics) {
       const found = findSuperseded(db, topic, options)
       records += found.superseded.length
       unread += found.unread
-      if (options.isDry) rejects += countRejectsAt(db, topic, found.superseded)
-      else await removeRecords(db, path, topic, found.superseded)
+      if (options.isDry) continue
+      const unwanted = (options.unwanted ?? []).filter(one => one.topic === topic).map(({ offset }) => offset)
+      await removeRecords(db, path, topic, [...found.superseded, ...unwanted])
     }
-    if (options.isDry) {
-      const removed = options.removesRejects ? rejectsBefore : rejects
-      const rejectsLeft = rejectsBefore - removed
-      const sizes = { bytesBefore, bytesAfter: bytesBefore, isRewritten: false }
-      return { records, unread, states, rejects: removed, rejectsLeft, ...sizes }
-    }
-    if (options.removesRejects) await removeAllRejects(db, path)
+    if (options.isDry) return { records, unread, bytesBefore, bytesAfter: bytesBefore, isRewritten: false }
     const isRewritten = bytesBefore <= options.rewriteBytesMax
     if (isRewritten) await withLockRetry(path, () => db.exec('VACUUM'))
     await emptyWal(db, path)
-    const rejectsLeft = countRejects(db, {})
-    const bytesAfter = bytesOf(path)
-    rejects = Math.max(0, rejectsBefore - rejectsLeft)
-    return { records, unread, states, rejects, rejectsLeft, bytesBefore, bytesAfter, isRewritten }
+    return { records, unread, bytesBefore, bytesAfter: bytesOf(path), isRewritten }
   } finally {
     db.close()
   }
@@ -137,7 +118,7 @@ function findSuperseded(db: DatabaseSync, topic: Topic, { versionOf }: Compactio
   }
 
   function take(ofKey: readonly Place[]): void {
-    for (const offset of supersededOf(ofKey, versionAt)) {
+    for (const offset of supersededOf(topic, ofKey, versionAt)) {
       if (offset < readBefore) found.superseded.push(offset)
       else found.unread++
     }
@@ -165,11 +146,16 @@ function findSuperseded(db: DatabaseSync, topic: Topic, { versionOf }: Compactio
 }
 
 /** The offsets of one key's records that a record which stays supersedes. `ofKey`: by offset. */
-function supersededOf(ofKey: readonly Place[], versionAt: (place: Place) => bigint | undefined): number[] {
+function supersededOf(
+  topic: Topic,
+  ofKey: readonly Place[],
+  versionAt: (place: Place) => bigint | undefined,
+): number[] {
   if (ofKey.length < 2) return []
-  // Nothing outranks a tombstone, so the states need not be decoded.
   const tombstone = ofKey.findLast(place => place.isTombstone && versionAt(place) !== undefined)
-  if (tombstone) return ofKey.filter(place => place !== tombstone).map(({ offset }) => offset)
+  // Nothing outranks the tombstone of a change event, so the states need not be decoded.
+  if (tombstone && isChangeTopic(topic))
+    return ofKey.filter(place => place !== tombstone).map(({ offset }) => offset)
   const versions = ofKey.map(place => ({ ...place, version: versionAt(place) }))
   const kept = versions.reduce<(typeof versions)[number] | undefined>((best, place) => {
     if (place.version === undefined) return best
@@ -195,33 +181,12 @@ async function removeRecords(
   offsets: readonly number[],
 ): Promise<void> {
   const record = db.prepare(`DELETE FROM ${recordsTable[topic]} WHERE offset = ?`)
-  const reject = db.prepare('DELETE FROM rejects WHERE topic = ? AND partition = ? AND offset = ?')
   for (let from = 0; from < offsets.length; from += removedPerTransaction) {
     await inWriteTransaction(db, path, () => {
-      for (const offset of offsets.slice(from, from + removedPerTransaction)) {
-        record.run(offset)
-        reject.run(topic, onlyPartition, offset)
-      }
+      for (const offset of offsets.slice(from, from + removedPerTransaction)) record.run(offset)
     })
     await yieldToEventLoop()
   }
-}
-
-function countRejectsAt(db: DatabaseSync, topic: Topic, offsets: readonly number[]): number {
-  const superseded = new Set(offsets)
-  const stored = db.prepare('SELECT offset FROM rejects WHERE topic = ? AND partition = ?')
-  return stored.all(topic, onlyPartition).filter(({ offset }) => superseded.has(Number(offset))).length
-}
-
-/** Removes the rejects, and the records that they were made of. */
-async function removeAllRejects(db: DatabaseSync, path: string): Promise<void> {
-  await inWriteTransaction(db, path, () => {
-    for (const topic of topics) {
-      const offsets = 'SELECT offset FROM rejects WHERE topic = ? AND partition = ?'
-      db.prepare(`DELETE FROM ${recordsTable[topic]} WHERE offset IN (${offsets})`).run(topic, onlyPartition)
-    }
-    db.exec('DELETE FROM rejects')
-  })
 }
 
 /** Moves everything from the write-ahead log into the file, and empties the log. Waits for readers. */

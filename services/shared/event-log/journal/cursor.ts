@@ -14,6 +14,8 @@ export interface Cursor {
   readonly topic: Topic
   /** The offset to read next. */
   next: number
+  /** When the last record that was read entered the log, Unix ms. */
+  lastAt?: number
   /** For how many polls in a row the topic got nothing because there was no room. */
   passedOver: number
   /** How many records come next, up to `rowsMax`, and the bytes of their keys and values. */
@@ -50,7 +52,11 @@ export function openCursor(db: DatabaseSync, topic: Topic, next: number): Cursor
     read(rowsMax) {
       const row = read.get(this.next, rowsMax)
       const records = row?.bytes instanceof Uint8Array ? takeApart(topic, `${row.numbers}`, row.bytes) : []
-      this.next = (records.at(-1)?.offset ?? this.next - 1) + 1
+      const last = records.at(-1)
+      if (last) {
+        this.next = last.offset + 1
+        this.lastAt = last.appendedAt
+      }
       return records
     },
   }

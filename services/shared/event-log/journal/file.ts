@@ -22,6 +22,9 @@ export const recordsTable: Readonly<Record<Topic, string>> = {
   campaigns: 'records_campaigns',
   pledges: 'records_pledges',
   'api-keys': 'records_api_keys',
+  // They are no part of schema version 1, which an older program reads, too.
+  accounts: 'state_accounts',
+  notices: 'state_notices',
 }
 
 const schemaVersion = 1
@@ -40,7 +43,7 @@ const sqliteBusy = 5
  */
 export async function openJournalFile(path: string): Promise<DatabaseSync> {
   makePrivateFile(path)
-  const db = openDatabase(path, { readOnly: false })
+  const db = openDatabase(path)
   try {
     await withLockRetry(path, () => {
       if (readVersion(db) === 0) db.exec(`PRAGMA page_size = ${pageBytes}`)
@@ -55,23 +58,28 @@ export async function openJournalFile(path: string): Promise<DatabaseSync> {
   }
 }
 
-/** Opens an existing journal for reading. Throws an `Error` if there is none, or if it is not a journal. */
-export function openJournalFileReadOnly(path: string): DatabaseSync {
-  const db = openDatabase(path, { readOnly: true })
-  try {
-    checkVersion(db, path)
-    return db
-  } catch (cause) {
-    db.close()
-    throw isSqliteError(cause) ? cannotOpen(path, cause) : cause
-  }
-}
+// The last transaction of a connection. SQLite has no two at once on one connection.
+const lastOn = new WeakMap<DatabaseSync, Promise<unknown>>()
 
 /**
  * Runs `work` in one write transaction: all of it is durable when this resolves, or none of it is done. Waits for
- * other writers up to 15 s, then throws.
+ * other writers up to 15 s, then throws. The transactions of a connection run in the order of the calls.
  */
-export async function inWriteTransaction<T>(db: DatabaseSync, path: string, work: () => T): Promise<T> {
+export function inWriteTransaction<T>(db: DatabaseSync, path: string, work: () => T): Promise<T> {
+  const done = untilWritten(db).then(() => transact(db, path, work))
+  lastOn.set(
+    db,
+    done.catch(() => undefined),
+  )
+  return done
+}
+
+/** Resolves when the transactions of this connection that were called for have ended. */
+export async function untilWritten(db: DatabaseSync): Promise<void> {
+  await lastOn.get(db)
+}
+
+async function transact<T>(db: DatabaseSync, path: string, work: () => T): Promise<T> {
   await withLockRetry(path, () => db.exec('BEGIN IMMEDIATE'))
   try {
     const result = work()
@@ -127,9 +135,9 @@ export async function withLockRetry(path: string, work: () => void): Promise<voi
   }
 }
 
-function openDatabase(path: string, { readOnly }: { readOnly: boolean }): DatabaseSync {
+function openDatabase(path: string): DatabaseSync {
   try {
-    return new DatabaseSync(path, { readOnly, timeout: lockBlockMsMax })
+    return new DatabaseSync(path, { timeout: lockBlockMsMax })
   } catch (cause) {
     throw cannotOpen(path, cause)
   }
@@ -146,6 +154,9 @@ function prepareSchema(db: DatabaseSync, path: string): void {
     db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`)
   }
   checkVersion(db, path)
+  // Earlier versions kept rejects here, with original bytes that a purge would no longer reach. Their records are still in the log.
+  if (!isNew) db.exec('DROP TABLE IF EXISTS rejects')
+  db.exec(readFileSync(new URL('./portal-schema.sql', import.meta.url), 'utf8'))
 }
 
 function checkVersion(db: DatabaseSync, path: string): void {

@@ -3,10 +3,9 @@ import { topics } from '../../../../contracts/events/event.ts'
 import type { History } from '../history.ts'
 import { endOf, inWriteTransaction, onlyPartition, openJournalFile, recordsTable } from './file.ts'
 import { openJournalReader } from './journal.ts'
-import { readPositions, storePositions } from './positions.ts'
+import { storePositions } from './positions.ts'
 
-/** `live`: the consumer that projects into the live tables. */
-export async function openJournalHistory(path: string, { live }: { live: string }): Promise<History> {
+export async function openJournalHistory(path: string): Promise<History> {
   const db = await openJournalFile(path)
 
   return {
@@ -24,11 +23,6 @@ export async function openJournalHistory(path: string, { live }: { live: string 
         db.prepare('DELETE FROM positions WHERE consumer = ?').run(consumer)
         db.prepare('DELETE FROM consumers WHERE name = ?').run(consumer)
       })
-    },
-
-    async livePositions() {
-      const next = readPositions(db, live)
-      return topics.map(topic => ({ topic, partition: onlyPartition, next: next[topic] }))
     },
 
     async positionsAt(time) {

@@ -7,12 +7,27 @@
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { type Topic, topics } from '../../../../contracts/events/event.ts'
-import { type EventReader, type EventWriter, type NewRecord, SupersededAssignment } from '../port.ts'
+import {
+  type EventReader,
+  type EventWriter,
+  type FindStarts,
+  type NewRecord,
+  type PartitionRange,
+  partitionName,
+  SupersededAssignment,
+} from '../port.ts'
 import { openCursor } from './cursor.ts'
-import { endOf, inWriteTransaction, onlyPartition, openJournalFile, recordsTable } from './file.ts'
+import {
+  endOf,
+  firstOffset,
+  inWriteTransaction,
+  onlyPartition,
+  openJournalFile,
+  recordsTable,
+  untilWritten,
+} from './file.ts'
 import { pollCursors } from './poll.ts'
-import { readPositions, storePositions } from './positions.ts'
-import { storeRejects } from './rejects.ts'
+import { readPositions, storePositions, storeWatermark } from './positions.ts'
 
 export interface JournalWriterOptions {
   /** The log's clock, in ms since the epoch. */
@@ -22,8 +37,8 @@ export interface JournalWriterOptions {
 export interface JournalReaderOptions {
   /** The owner of the positions. A new name reads from the start. */
   consumer: string
-  /** The clock of rejects, in ms since the epoch. */
-  now?: () => number
+  /** Where reading begins. Default: at what the consumer has committed. */
+  starts?: FindStarts
   /** How often an empty log is polled, in ms. */
   lookMs?: number
   /** How many rows are read before the reader yields to the event loop. */
@@ -41,24 +56,12 @@ export async function openJournalWriter(
   { now = Date.now }: JournalWriterOptions = {},
 ): Promise<EventWriter> {
   const db = await openJournalFile(path)
-  const inserts = {
-    campaigns: prepareInsert(db, 'campaigns'),
-    pledges: prepareInsert(db, 'pledges'),
-    'api-keys': prepareInsert(db, 'api-keys'),
-  }
-  let last: Promise<unknown> = Promise.resolve()
-
-  function inOrder(work: () => Promise<void>): Promise<void> {
-    const done = last.then(work)
-    last = done.catch(() => undefined)
-    return done
-  }
+  const inserts = new Map(topics.map(topic => [topic, prepareInsert(db, topic)]))
 
   return {
-    append: records =>
-      inOrder(() => inWriteTransaction(db, path, () => insertRecords(inserts, records, now()))),
+    append: records => inWriteTransaction(db, path, () => insertRecords(inserts, records, now())),
     async close() {
-      await last
+      await untilWritten(db)
       if (db.isOpen) db.close()
     },
   }
@@ -69,17 +72,17 @@ function prepareInsert(db: DatabaseSync, topic: Topic): StatementSync {
 }
 
 function insertRecords(
-  inserts: Readonly<Record<Topic, StatementSync>>,
+  inserts: ReadonlyMap<Topic, StatementSync>,
   records: readonly NewRecord[],
   appendedAt: number,
 ): void {
-  for (const { topic, key, value } of records) inserts[topic].run(appendedAt, key, value)
+  for (const { topic, key, value } of records) inserts.get(topic)?.run(appendedAt, key, value)
 }
 
 /** Opens the journal for the consumer, creates it if needed, and supersedes the consumer's previous reader. */
 export async function openJournalReader(
   path: string,
-  { consumer, now = Date.now, lookMs = 25, sliceRowsMax = 2_000 }: JournalReaderOptions,
+  { consumer, starts, lookMs = 25, sliceRowsMax = 2_000 }: JournalReaderOptions,
 ): Promise<EventReader> {
   const db = await openJournalFile(path)
   const generation = await inWriteTransaction(db, path, () => raiseGeneration(db, consumer)).catch(cause => {
@@ -87,40 +90,49 @@ export async function openJournalReader(
     throw cause
   })
   const assignment = assignmentOf(consumer, generation)
-  const committed = readPositions(db, consumer)
+  const begin = () =>
+    starts ? findStarts(db, path, { consumer, assignment, starts }) : readPositions(db, consumer)
+  const committed = await Promise.resolve(begin()).catch(cause => {
+    db.close()
+    throw cause
+  })
   const cursors = topics.map(topic => openCursor(db, topic, committed[topic]))
 
+  function checkAssignment(fetchedUnder: string): void {
+    const present = assignmentOf(consumer, readGeneration(db, consumer))
+    if (fetchedUnder === assignment && present === assignment) return
+    throw new SupersededAssignment(`the assignment ${fetchedUnder} is superseded by ${present}`)
+  }
+
   return {
+    log: '',
+
     poll: async (bounds, signal) => ({
       ...(await pollCursors(cursors, bounds, { lookMs, sliceRowsMax, signal })),
       assignment,
     }),
 
-    async commit(fetchedUnder, positions) {
-      await inWriteTransaction(db, path, () => {
-        const present = assignmentOf(consumer, readGeneration(db, consumer))
-        if (fetchedUnder !== assignment || present !== assignment) {
-          throw new SupersededAssignment(`the assignment ${fetchedUnder} is superseded by ${present}`)
-        }
+    commit: (fetchedUnder, positions) =>
+      inWriteTransaction(db, path, () => {
+        checkAssignment(fetchedUnder)
         storePositions(db, consumer, positions)
+      }).then(() => {
+        for (const { topic, next } of positions) committed[topic] = Math.max(committed[topic], next)
+      }),
+
+    rememberWatermark: async (watermark, shown = 0) => {
+      const remembered = await inWriteTransaction(db, path, () => {
+        checkAssignment(assignment)
+        return storeWatermark(db, consumer, { watermark, shown })
       })
-    },
-
-    async reject(rejects) {
-      if (rejects.length === 0) return
-      await inWriteTransaction(db, path, () => storeRejects(db, rejects, now()))
-    },
-
-    async rejectCount() {
-      return Number(db.prepare('SELECT count(*) AS rejects FROM rejects').get()?.rejects)
+      return remembered.watermark
     },
 
     async lag() {
-      const present = readPositions(db, consumer)
       return topics.map(topic => ({
         topic,
         partition: onlyPartition,
-        committed: present[topic],
+        committed: committed[topic],
         end: endOf(db, topic),
       }))
     },
@@ -131,6 +143,41 @@ export async function openJournalReader(
       if (db.isOpen) db.close()
     },
   }
+}
+
+/** Where reading begins in each topic. A topic that has another record than the one that was read last is read from its start. */
+async function findStarts(
+  db: DatabaseSync,
+  path: string,
+  { consumer, assignment, starts }: { consumer: string; assignment: string; starts: FindStarts },
+): Promise<Record<Topic, number>> {
+  const partitions = topics.map(topic => rangeOf(db, topic))
+  const none = { watermark: 0, shown: 0 }
+  const remembered = await inWriteTransaction(db, path, () => storeWatermark(db, consumer, none))
+  const found = await starts.find({ log: '', assignment, partitions, remembered })
+  const begins = partitions.map(range => {
+    const { topic, low, end } = range
+    const { next, lastAt } = found.get(partitionName(range)) ?? { next: low, lastAt: 0 }
+    const at = appendedAt(db, topic, next - 1)
+    const isOther = lastAt > 0 && at !== undefined && at !== lastAt
+    if (next <= end && !isOther) return [topic, next]
+    const reason = isOther
+      ? `the record at ${next - 1} is not the one that was read`
+      : `it ends at ${end}, before ${next}`
+    starts.beginAnew(range, reason)
+    return [topic, low]
+  })
+  return Object.fromEntries(begins) as Record<Topic, number>
+}
+
+/** The journal keeps the last record of each key, so what is removed at its start is not missing. */
+export function rangeOf(db: DatabaseSync, topic: Topic): PartitionRange {
+  return { topic, partition: onlyPartition, low: firstOffset, end: endOf(db, topic) }
+}
+
+function appendedAt(db: DatabaseSync, topic: Topic, offset: number): number | undefined {
+  const row = db.prepare(`SELECT appended_at FROM ${recordsTable[topic]} WHERE offset = ?`).get(offset)
+  return row && Number(row.appended_at)
 }
 
 function assignmentOf(consumer: string, generation: number): string {

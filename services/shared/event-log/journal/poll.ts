@@ -1,7 +1,7 @@
 /**
  * Polls the journal's topics: within bounds, fairly, and without blocking the event loop.
  *
- * API keys come first, then campaigns, then pledges. None takes more than half of the remaining room while another
+ * Accounts, API keys and notices come first, then campaigns, then pledges. None takes more than half of the remaining room while another
  * has records waiting. A topic that got nothing because there was no room comes first in the next poll, so none waits
  * for ever.
  */
@@ -12,7 +12,13 @@ import type { Cursor } from './cursor.ts'
 import { onlyPartition } from './file.ts'
 
 /** The order in which topics are read: small and urgent ones first. */
-export const readingOrder = ['api-keys', 'campaigns', 'pledges'] as const satisfies readonly Topic[]
+export const readingOrder = [
+  'accounts',
+  'api-keys',
+  'notices',
+  'campaigns',
+  'pledges',
+] as const satisfies readonly Topic[]
 
 export interface PollOptions {
   /** How often an empty log is polled, in ms. */
@@ -41,7 +47,12 @@ export async function pollCursors(
     const waitMs = Math.min(lookMs, deadline - performance.now())
     if (records.length > 0 || waitMs <= 0) {
       const moved = cursors.filter((cursor, index) => cursor.next !== before[index])
-      const positions = moved.map(({ topic, next }) => ({ topic, partition: onlyPartition, next }))
+      const positions = moved.map(({ topic, next, lastAt = 0 }) => ({
+        topic,
+        partition: onlyPartition,
+        next,
+        lastAt,
+      }))
       return { records, positions }
     }
     // An abort ends the wait with a rejection, and the loop by its condition.

@@ -34,7 +34,8 @@ CREATE TABLE consumers
     generation INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The offset that a consumer reads next, as committed.
+-- The offset that a consumer reads next, as committed. The rows of the topics 'watermark' and 'shown watermark' are
+-- the watermarks that it remembers, Unix ms.
 CREATE TABLE positions
 (
     consumer  TEXT NOT NULL,
@@ -43,20 +44,3 @@ CREATE TABLE positions
     next      INTEGER NOT NULL,
     PRIMARY KEY (consumer, topic, partition)
 ) STRICT, WITHOUT ROWID;
-
--- Records that could not be projected, with their original bytes.
-CREATE TABLE rejects
-(
-    topic       TEXT NOT NULL,
-    partition   INTEGER NOT NULL,
-    offset      INTEGER NOT NULL,
-    reason      TEXT NOT NULL,
-    key         BLOB,
-    value       BLOB,
-    headers     TEXT,             -- JSON: name to base64
-    appended_at INTEGER NOT NULL,
-    rejected_at INTEGER NOT NULL,
-    PRIMARY KEY (topic, partition, offset)
-) STRICT;
-
-CREATE INDEX rejects_by_time ON rejects (rejected_at);

@@ -3,16 +3,24 @@
  * and committed, and the records in between.
  *
  * A join ends everything before it, whichever partitions it brings. Fetched records are dropped, and each partition
- * is read from its committed offset. Nothing is fetched until that offset is known. A batch is taken only if it
+ * is read from its start. Nothing is fetched until that offset is known. A batch is taken only if it
  * begins exactly at the end of the partition's last one. kafkajs does not guarantee this: after a join it still
  * delivers what it fetched before, and after an offset out of range it jumps.
  */
 import type { Logger } from 'pino'
-import { type Topic, topics } from '../../../../contracts/events/event.ts'
-import type { Delivery, PollBounds, Position } from '../port.ts'
+import { changeTopics, type Topic } from '../../../../contracts/events/event.ts'
+import {
+  type Delivery,
+  type PartitionRange,
+  type PollBounds,
+  type Position,
+  partitionName,
+  type RememberedWatermark,
+  type Start,
+} from '../port.ts'
 import { addSize, createFetchBuffer, type FetchBuffer, type Size } from './buffer.ts'
 import type { Member, MemberEvents } from './consumer.ts'
-import { type OffsetRange, outOfRange, partitionName, rangeFault, type TopicPartition } from './offsets.ts'
+import { type OffsetRange, outOfRange, rangeFault, type TopicPartition } from './offsets.ts'
 import { markMisplaced } from './partition.ts'
 import { toLogRecord } from './record.ts'
 
@@ -29,6 +37,8 @@ export interface Assignment {
   readonly fullTopics: Set<Topic>
   /** How many partitions each topic has, with those of other readers. */
   partitionCounts: ReadonlyMap<Topic, number>
+  /** What the group remembers (watermark.ts). */
+  watermark: RememberedWatermark
 }
 
 export interface HeldPartition extends TopicPartition {
@@ -36,8 +46,12 @@ export interface HeldPartition extends TopicPartition {
   fetched: number
   /** The offset after the last record that was taken. */
   taken: number
-  /** The offset that the group has committed. */
+  /** Everything before it is done. */
   committed: number
+  /** What the group has committed. It may be ahead, because it never goes back. */
+  atGroup: number
+  /** The record before the start, if it is known. It is read again: if another one is there, the log was replaced. */
+  last: { offset: number; at: number } | undefined
   /** A batch with an unexpected offset came, and the reason is being checked. */
   isInDoubt: boolean
   /**
@@ -51,6 +65,18 @@ export interface HeldPartition extends TopicPartition {
   isHeldBack: boolean
 }
 
+/** What an assignment begins with, by `partitionName`. */
+export interface AssignmentStarts {
+  ranges: ReadonlyMap<string, OffsetRange>
+  /** What the group has committed. */
+  committed: ReadonlyMap<string, number>
+  /** Partitions without a start begin at their first record. */
+  starts: ReadonlyMap<string, Start>
+  /** Why the log of a partition is another one. */
+  replaced: ReadonlyMap<string, string>
+  watermark: RememberedWatermark
+}
+
 export interface Assignments extends Pick<MemberEvents, 'onJoin' | 'onLeave' | 'onMessages' | 'onNothing'> {
   present(): Assignment
   /** The next records of the current assignment; empty if there are none. */
@@ -61,8 +87,10 @@ export interface AssignmentDependencies {
   groupId: string
   /** The member that sends these events. */
   member: () => Member
-  readStarts: (partitions: readonly TopicPartition[]) => Promise<Map<string, number>>
+  findStarts: (assignment: Assignment) => Promise<AssignmentStarts>
   readRanges: () => Promise<Map<string, OffsetRange>>
+  /** See `FindStarts`. */
+  beginAnew: (range: PartitionRange, reason: string) => void
   /** A topic is not fetched while it fills a third of this, nor a partition that fills its part of the third. */
   bufferRecordsMax: number
   bufferBytesMax: number
@@ -86,19 +114,47 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
 
   async function begin(assignment: Assignment): Promise<void> {
     const held = [...assignment.partitions.values()]
-    const [starts, ranges] = await Promise.all([dependencies.readStarts(held), dependencies.readRanges()])
+    const { ranges, starts, committed, replaced, watermark } = await dependencies.findStarts(assignment)
     if (assignment !== present) return
-    const member = dependencies.member()
     for (const partition of held) {
-      const start = starts.get(partitionName(partition)) ?? 0
-      Object.assign(partition, { fetched: start, taken: start, committed: start })
-      member.seek(partition, start)
+      const name = partitionName(partition)
+      const range = ranges.get(name)
+      if (!range) throw new Error(`the log has no partition ${name}`)
+      partition.atGroup = Math.max(0, committed.get(name) ?? 0)
+      const reason = replaced.get(name)
+      if (reason !== undefined) beginAnew(partition, range, reason)
+      else beginAt(partition, range, starts.get(name) ?? { next: range.low, lastAt: 0 })
     }
     assignment.partitionCounts = countPartitions(ranges)
+    assignment.watermark = watermark
     assignment.isReading = true
-    member.resume(held)
+    dependencies.member().resume(held)
     onChange()
     logger.info({ assignment: assignment.name }, 'partitions are assigned')
+  }
+
+  function beginAt(partition: HeldPartition, { low }: OffsetRange, { next, lastAt }: Start): void {
+    const last = lastAt > 0 && next > low ? { offset: next - 1, at: lastAt } : undefined
+    const fetched = last?.offset ?? next
+    Object.assign(partition, { fetched, taken: next, committed: next, last })
+    dependencies.member().seek(partition, fetched)
+  }
+
+  /** The log was replaced: the partition is read from its first record. */
+  function beginAnew(partition: HeldPartition, range: OffsetRange, reason: string): void {
+    const { topic, partition: number, low, high } = range
+    dependencies.beginAnew({ topic, partition: number, low, end: high }, reason)
+    beginAt(partition, range, { next: low, lastAt: 0 })
+  }
+
+  async function restart(assignment: Assignment, partition: HeldPartition, reason: string): Promise<void> {
+    partition.isInDoubt = true
+    const ranges = await dependencies.readRanges()
+    const range = ranges.get(partitionName(partition))
+    if (assignment !== present || !range) return
+    partition.isInDoubt = false
+    partition.wasInDoubt = true
+    beginAnew(partition, range, reason)
   }
 
   /** Sends kafkajs back to the partition's offset. Fails if the log no longer has that offset. */
@@ -142,9 +198,21 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
         follow(present, realign(present, partition))
         return false
       }
+      let records = messages.map(message => toLogRecord(at.topic, at.partition, message))
+      const { last } = partition
+      partition.last = undefined
+      if (last && records[0]?.offset === last.offset) {
+        if (records[0].appendedAt !== last.at) {
+          follow(
+            present,
+            restart(present, partition, `the record at ${last.offset} is not the one that was read`),
+          )
+          return false
+        }
+        records = records.slice(1)
+      }
       partition.fetched = next
       partition.wasInDoubt = false
-      const records = messages.map(message => toLogRecord(at.topic, at.partition, message))
       markMisplaced(records, present.partitionCounts.get(at.topic) ?? 1)
       present.buffer.add(records)
       regulate(present, dependencies)
@@ -190,22 +258,25 @@ export function committedThrough(
   { fetched, taken, committed }: HeldPartition,
   isBufferEmpty: boolean,
 ): number {
-  return isBufferEmpty && committed >= taken ? fetched : committed
+  // Right after the start, the record before it is fetched.
+  return isBufferEmpty && committed >= taken ? Math.max(fetched, committed) : committed
 }
 
 /** Records what was committed. */
 export function noteCommitted({ partitions }: Assignment, positions: readonly Position[]): void {
   for (const { topic, partition, next } of positions) {
     const held = partitions.get(partitionName({ topic, partition }))
-    if (held) held.committed = Math.max(held.committed, next)
+    if (!held) continue
+    held.committed = Math.max(held.committed, next)
+    held.atGroup = Math.max(held.atGroup, next)
   }
 }
 
 /**
  * Pauses what fills its share of the buffer, and resumes it when half of that is taken.
  *
- * Each topic has a third of the buffer, so a backlog of pledges does not hold up a key. Each partition of a topic has
- * an equal part of that third: a broker fills an answer in a fixed order, and would leave out the last partitions
+ * Each topic has a third of the buffer, so a backlog of pledges does not hold up a key. Of the five topics, only the change
+ * events ever have a backlog: the portal's are small. Each partition of a topic has an equal part of that third: a broker fills an answer in a fixed order, and would leave out the last partitions
  * while the first ones have more.
  */
 function regulate(
@@ -213,7 +284,10 @@ function regulate(
   dependencies: AssignmentDependencies,
 ): void {
   const { member, bufferRecordsMax, bufferBytesMax } = dependencies
-  const third: Size = { records: bufferRecordsMax / topics.length, bytes: bufferBytesMax / topics.length }
+  const third: Size = {
+    records: bufferRecordsMax / changeTopics.length,
+    bytes: bufferBytesMax / changeTopics.length,
+  }
   const changed: HeldPartition[] = []
   for (const [topic, ofTopic] of Map.groupBy(partitions.values(), held => held.topic)) {
     const held: Size = { records: 0, bytes: 0 }
@@ -250,7 +324,7 @@ function emptyAssignment(name: string, partitions?: readonly TopicPartition[]): 
   const held = (partitions ?? []).map(({ topic, partition }): [string, HeldPartition] => [
     partitionName({ topic, partition }),
     {
-      ...{ topic, partition, fetched: 0, taken: 0, committed: 0 },
+      ...{ topic, partition, fetched: 0, taken: 0, committed: 0, atGroup: 0, last: undefined },
       ...{ isInDoubt: false, wasInDoubt: false, isFull: false, isHeldBack: false },
     },
   ])
@@ -262,5 +336,6 @@ function emptyAssignment(name: string, partitions?: readonly TopicPartition[]): 
     isReading: false,
     fullTopics: new Set(),
     partitionCounts: new Map(),
+    watermark: { watermark: 0, shown: 0 },
   }
 }

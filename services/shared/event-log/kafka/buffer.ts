@@ -4,9 +4,9 @@
  * Partitions get equal shares of what is taken, so a backlog in one does not hold up the others.
  */
 
-import type { LogRecord, PollBounds, Position } from '../port.ts'
+import { type LogRecord, type PollBounds, type Position, partitionName } from '../port.ts'
 import { bytesOf } from '../record-bytes.ts'
-import { partitionName, type TopicPartition } from './offsets.ts'
+import type { TopicPartition } from './offsets.ts'
 
 export interface FetchBuffer {
   /** Adds records of one partition, in order, directly after those that were added before. */
@@ -112,7 +112,9 @@ function advance(queue: Queue): void {
 
 function positionBehind(part: readonly LogRecord[]): Position[] {
   const last = part.at(-1)
-  return last ? [{ topic: last.topic, partition: last.partition, next: last.offset + 1 }] : []
+  if (!last) return []
+  const { topic, partition, offset, appendedAt } = last
+  return [{ topic, partition, next: offset + 1, lastAt: appendedAt }]
 }
 
 /** The queue that came first last time comes last now, so no queue starves under a tight bound. */

@@ -6,7 +6,6 @@
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
 import { type Topic, topics } from '../../../../contracts/events/event.ts'
-import type { PortalTopic } from '../../../../contracts/events/portal-event.ts'
 import { loadKafkajs } from './library.ts'
 
 export interface KafkaSettings {
@@ -41,6 +40,14 @@ export function requestRetry({ retriesMax = 8 }: Pick<KafkaSettings, 'retriesMax
   return { initialRetryTime: 200, multiplier: 2, factor: 0.2, maxRetryTime: 5_000, retries: retriesMax }
 }
 
+/** The name of a log: offsets count in a cluster, and in the topics of one prefix. `clusterId`: empty if the cluster does not tell. */
+export function logName(
+  { topicPrefix }: Pick<KafkaSettings, 'topicPrefix'>,
+  clusterId: string | null,
+): string {
+  return topicPrefix === '' ? (clusterId ?? '') : `${clusterId ?? ''}/${topicPrefix}`
+}
+
 const connectMsMax = 5_000
 const silenceMsMax = 15_000
 
@@ -63,16 +70,8 @@ export function createKafka(settings: KafkaSettings, logger: Logger): Kafkajs.Ka
 }
 
 /** A topic's name in the cluster. */
-export function topicName(
-  { topicPrefix }: Pick<KafkaSettings, 'topicPrefix'>,
-  topic: Topic | PortalTopic,
-): string {
+export function topicName({ topicPrefix }: Pick<KafkaSettings, 'topicPrefix'>, topic: Topic): string {
   return `${topicPrefix}${topic}`
-}
-
-/** The name of the dead-letter topic, which stores the rejects. */
-export function rejectTopicName({ topicPrefix }: Pick<KafkaSettings, 'topicPrefix'>): string {
-  return `${topicPrefix}rejects`
 }
 
 /** The topic that has this name in the cluster. Throws if there is none. */

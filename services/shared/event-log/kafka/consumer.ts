@@ -8,9 +8,10 @@
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
 import type { Topic } from '../../../../contracts/events/event.ts'
-import type { Position } from '../port.ts'
+import { type Position, partitionName, type RememberedWatermark, SupersededAssignment } from '../port.ts'
 import { isOutage, type KafkaSettings, requestRetry, topicName, topicOfName } from './client.ts'
 import type { TopicPartition } from './offsets.ts'
+import { foldPartition, metadataOf } from './watermark.ts'
 
 /** The events of a member. A handler must not wait: it runs inside kafkajs's loop, which also sends the heartbeats. */
 export interface MemberEvents {
@@ -46,8 +47,8 @@ export interface Member {
   resume(partitions: readonly TopicPartition[]): void
   /** Fetches a partition from this offset next. */
   seek(at: TopicPartition, offset: number): void
-  /** Commits once, under the current generation. Rejects with kafkajs's error. */
-  commit(positions: readonly Position[]): Promise<void>
+  /** Commits under the current generation, with this watermark (watermark.ts). Rejects with kafkajs's error. */
+  commit(positions: readonly Position[], watermark: RememberedWatermark): Promise<void>
   /** Leaves the group, so that other members get the partitions at once. */
   close(): Promise<void>
 }
@@ -69,7 +70,13 @@ export interface MemberSettings extends KafkaSettings {
 export const fetchBytesMax = 1024 ** 2
 const partitionFetchBytesMax = 256 * 1024
 // A broker fills its answer in this order: small and urgent topics first.
-const fetchOrder = ['api-keys', 'campaigns', 'pledges'] as const satisfies readonly Topic[]
+const fetchOrder = [
+  'accounts',
+  'api-keys',
+  'notices',
+  'campaigns',
+  'pledges',
+] as const satisfies readonly Topic[]
 // How long a broker waits for records. Also how soon a resumed partition is fetched again.
 const fetchWaitMsMax = 100
 const rebalanceMsMax = 60_000
@@ -91,6 +98,7 @@ export function createMember({ kafka, settings, events, logger, monotonicMs }: M
   const mayRestart = createRestartPolicy(settings, monotonicMs)
   let restart: NodeJS.Timeout | undefined
   let isClosing = false
+  let commits = 0
 
   const runConfig: Kafkajs.ConsumerRunConfig = {
     autoCommit: false,
@@ -117,6 +125,7 @@ export function createMember({ kafka, settings, events, logger, monotonicMs }: M
 
   function onCrash(error: Error): void {
     events.onLeave()
+    commitOnce = undefined
     if (isClosing) return
     if (!mayRestart(error)) {
       events.onFailure(new Error(`the Kafka consumer stopped: ${error.message}`, { cause: error }))
@@ -126,7 +135,10 @@ export function createMember({ kafka, settings, events, logger, monotonicMs }: M
     restart = setTimeout(() => consumer.run(runConfig).catch(events.onFailure), restartPauseMs)
   }
 
-  const { GROUP_JOIN, HEARTBEAT, STOP, CRASH, START_BATCH_PROCESS } = consumer.events
+  const { GROUP_JOIN, HEARTBEAT, STOP, CRASH, START_BATCH_PROCESS, COMMIT_OFFSETS } = consumer.events
+  consumer.on(COMMIT_OFFSETS, () => {
+    commits++
+  })
   consumer.on(GROUP_JOIN, ({ payload: { memberId, memberAssignment } }) => {
     events.onAlive()
     events.onJoin(memberId, partitionsOf(settings, memberAssignment))
@@ -158,9 +170,15 @@ export function createMember({ kafka, settings, events, logger, monotonicMs }: M
     resume: partitions => consumer.resume(byTopic(settings, partitions)),
     seek: ({ topic, partition }, offset) =>
       consumer.seek({ topic: topicName(settings, topic), partition, offset: String(offset) }),
-    async commit(positions) {
-      if (!commitOnce) throw new Error('a commit before anything was fetched')
-      await commitOnce({ topics: offsetsByTopic(settings, positions) })
+    async commit(positions, watermark) {
+      const topics = offsetsByTopic(settings, positions, watermark)
+      if (commitOnce) return void (await commitOnce({ topics }))
+      // Nothing was fetched yet, so only the watermark is new. This function resolves also if the consumer has stopped.
+      const before = commits
+      await consumer.commitOffsets(
+        topics.flatMap(({ topic, partitions }) => partitions.map(at => ({ topic, ...at }))),
+      )
+      if (commits === before) throw new SupersededAssignment('the consumer has left its group')
     },
     async close() {
       isClosing = true
@@ -181,8 +199,18 @@ function createRestartPolicy(
     const now = monotonicMs()
     if (now - last > outageMsMax) since = now
     last = now
-    return isOutage(error) && now - since <= outageMsMax
+    return (isOutage(error) || isOfJoin(error)) && now - since <= outageMsMax
   }
+}
+
+/** While a group forms, its coordinator may move. After its tries, kafkajs gives up with a plain error that it calls retriable. */
+function isOfJoin({ cause }: Error): boolean {
+  return (
+    cause instanceof Error &&
+    cause.name === 'KafkaJSError' &&
+    'retriable' in cause &&
+    cause.retriable === true
+  )
 }
 
 function consumerConfig(settings: MemberSettings): Kafkajs.ConsumerConfig {
@@ -226,10 +254,20 @@ function byTopic(settings: KafkaSettings, partitions: readonly TopicPartition[])
   }))
 }
 
-function offsetsByTopic(settings: KafkaSettings, positions: readonly Position[]): Kafkajs.TopicOffsets[] {
+function offsetsByTopic(
+  settings: KafkaSettings,
+  positions: readonly Position[],
+  watermark: RememberedWatermark,
+) {
   return [...Map.groupBy(positions, ({ topic }) => topic)].map(([topic, ofTopic]) => ({
     topic: topicName(settings, topic),
-    partitions: ofTopic.map(({ partition, next }) => ({ partition, offset: String(next) })),
+    partitions: ofTopic.map(({ partition, next }) => ({
+      partition,
+      offset: String(next),
+      ...(partitionName({ topic, partition }) === partitionName(foldPartition) && {
+        metadata: metadataOf(watermark),
+      }),
+    })),
   }))
 }
 

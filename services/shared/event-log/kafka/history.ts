@@ -10,8 +10,7 @@ import type { History } from '../history.ts'
 import type { Position } from '../port.ts'
 import { createKafka, isOutage, topicName } from './client.ts'
 import { askLeaders } from './leaders.ts'
-import { createNewRejects } from './new-rejects.ts'
-import { partitionName, readCommitted, readRanges } from './offsets.ts'
+import { readRanges } from './offsets.ts'
 import { type KafkaReaderSettings, openKafkaReader, outageMsMaxDefault } from './reader.ts'
 import { setOffsets } from './set-offsets.ts'
 
@@ -28,33 +27,17 @@ export async function openKafkaHistory(
   const kafka = createKafka(settings, logger)
   const admin = kafka.admin()
   await admin.connect()
-  const cluster = { kafka, admin, names: settings, groupId: settings.groupId }
+  const cluster = { admin, names: settings }
   const groupOf = (consumer: string) => `${settings.groupId}-${consumer}`
   const outageMsMax = settings.outageMsMax ?? outageMsMaxDefault
   const patient = <T>(work: () => Promise<T>): Promise<T> =>
     retry(work, { isRetryable: isOutage, msMax: outageMsMax, pauseMsMin: retryPauseMs })
 
-  async function livePositions(): Promise<Position[]> {
-    const [ranges, committed] = await patient(() =>
-      Promise.all([readRanges(cluster), readCommitted(cluster, settings.groupId)]),
-    )
-    return [...ranges.values()].map(({ topic, partition, low }) => ({
-      topic,
-      partition,
-      next: committed.get(partitionName({ topic, partition })) ?? low,
-    }))
-  }
-
   return {
     async open(consumer) {
       // After an outage the group has to form again. Until then a rebuild has nothing better to do than to wait.
       const ofConsumer = { ...settings, groupId: groupOf(consumer), lagMsMax: outageMsMax }
-      const reader = await openKafkaReader(ofConsumer, { logger })
-      const newRejects = createNewRejects({ cluster, livePositions })
-      return {
-        ...reader,
-        reject: async rejects => reader.reject(await patient(() => newRejects(rejects))),
-      }
+      return openKafkaReader(ofConsumer, { logger })
     },
 
     waitsFor: 'Kafka to form the consumer group of the rebuild',
@@ -66,8 +49,6 @@ export async function openKafkaHistory(
       // It fails if the group is gone already, or still has a member. Neither is an error here.
       await admin.deleteGroups([groupOf(consumer)]).catch(() => undefined)
     },
-
-    livePositions,
 
     async positionsAt(time) {
       const positions: Position[] = []

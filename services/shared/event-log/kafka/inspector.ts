@@ -1,22 +1,12 @@
-/** Reads the event log on Kafka without being one of its projectors: for `status` and `rejects`. */
+/** Reads the event log on Kafka without being one of its projectors: for `status`, `purge` and retries. */
 import type { Logger } from 'pino'
 import { topics } from '../../../../contracts/events/event.ts'
 import { retry } from '../../retry.ts'
-import type { PartitionLag } from '../port.ts'
-import type { FoundRejects, RejectFilter, Searched, TakeRejects } from '../reject-filter.ts'
-import { createKafka, isOutage, type KafkaSettings } from './client.ts'
+import { type PartitionLag, type PartitionRange, partitionName, type RememberedWatermark } from '../port.ts'
+import { createKafka, isOutage, type KafkaSettings, logName } from './client.ts'
 import { readCompaction, type TopicCompaction } from './compaction.ts'
-import {
-  behindIn,
-  type Cluster,
-  type FindBehind,
-  partitionName,
-  readCommitted,
-  readRanges,
-  startOf,
-  type TopicPartition,
-} from './offsets.ts'
-import { countRejects, latestRejects, type SearchBounds, walkRejects } from './reject-search.ts'
+import { type Cluster, readCommitted, readRanges, type TopicPartition } from './offsets.ts'
+import { readWatermark } from './watermark.ts'
 
 // A cluster creates a topic for its first group. Until that is done, it answers that there is no coordinator.
 const firstGroupRetry = { isRetryable: isOutage, attemptsMax: 20, pauseMsMin: 250 }
@@ -24,88 +14,71 @@ const firstGroupRetry = { isRetryable: isOutage, attemptsMax: 20, pauseMsMin: 25
 export interface KafkaGroup {
   /** How many projectors the group has at this moment. */
   members: number
-  /**
-   * One for every partition. `committed` is the offset of the first record if the group has committed none, and where a reader
-   * would begin if the group is ahead of what its owner has.
-   */
+  /** One for every partition. `committed` is the position in the tables; if they do not know the partition, its first offset. */
   lag: PartitionLag[]
-}
-
-/** The Kafka cluster that the group reads, and whether it has read anything there. */
-export interface KafkaPlace {
-  /** The id that the cluster got when it was made; null: it does not tell. */
-  cluster: string | null
-  /** Whether the group has committed a position in it. */
-  hasPositions: boolean
 }
 
 export interface KafkaInspector {
   group(): Promise<KafkaGroup>
-  place(): Promise<KafkaPlace>
+  /** The log (port.ts), with all of its partitions, and what the group remembers. */
+  log(): Promise<{ log: string; partitions: PartitionRange[]; remembered: RememberedWatermark }>
   /** How the topics are compacted, one for each topic. */
   compaction(): Promise<TopicCompaction[]>
-  /** Messages of the reject topic. A reject that was stored twice counts twice. */
-  rejectCount(): Promise<number>
-  /** The latest rejects first, each once. Fails if the topic cannot be read in time. */
-  rejects(query: RejectFilter & { limit: number }): Promise<FoundRejects>
-  /** Passes on the rejects that are stored at this moment, each once, in parts, until `take` returns false. */
-  walkRejects(filter: RejectFilter, take: TakeRejects): Promise<Searched>
   close(): Promise<void>
 }
 
 export interface KafkaInspectorDependencies {
   logger: Logger
-  searchBounds?: SearchBounds
-  /** As of a reader. */
-  findBehind?: FindBehind
+  /** The positions in the tables of this log, by `partitionName`. Default: what the group has committed. */
+  positions?: (log: string) => Promise<ReadonlyMap<string, number>>
 }
 
 /** Connects to the cluster. Rejects if it cannot be reached. `groupId` is the projectors' group. */
 export async function openKafkaInspector(
   settings: KafkaSettings & { groupId: string },
-  { logger, searchBounds, findBehind }: KafkaInspectorDependencies,
+  { logger, positions }: KafkaInspectorDependencies,
 ): Promise<KafkaInspector> {
   const kafka = createKafka(settings, logger)
   const admin = kafka.admin()
   const cluster = { kafka, admin, names: settings, groupId: settings.groupId }
   await admin.connect()
   return {
-    group: () => retry(() => readGroup(cluster, settings.groupId, findBehind), firstGroupRetry),
-    place: () => retry(() => readPlace(cluster, settings.groupId), firstGroupRetry),
+    group: () => retry(() => readGroup(cluster, settings.groupId, positions), firstGroupRetry),
+    log: () => retry(() => readLog(cluster), firstGroupRetry),
     compaction: () => readCompaction(cluster),
-    rejectCount: () => retry(() => countRejects(cluster), firstGroupRetry),
-    rejects: query => latestRejects(cluster, query, searchBounds),
-    walkRejects: (filter, take) => walkRejects(cluster, filter, take, searchBounds),
     close: () => admin.disconnect(),
   }
 }
 
+type OfGroup = Cluster & { names: KafkaSettings; groupId: string }
+
 async function readGroup(
-  cluster: Cluster,
+  cluster: OfGroup,
   groupId: string,
-  findBehind: FindBehind | undefined,
+  positions: KafkaInspectorDependencies['positions'],
 ): Promise<KafkaGroup> {
-  const [{ groups }, ranges, committed] = await Promise.all([
+  const [{ groups }, { log, partitions }] = await Promise.all([
     cluster.admin.describeGroups([groupId]),
-    readRanges(cluster),
-    readCommitted(cluster, groupId),
+    readLog(cluster),
   ])
-  const behind = await behindIn([...ranges.values()], committed, findBehind)
+  const known = await (positions ? positions(log) : readCommitted(cluster, groupId))
   return {
     members: groups[0]?.members.length ?? 0,
-    lag: [...ranges.values()].toSorted(byPlace).map(range => {
-      const { topic, partition, high } = range
-      const name = partitionName(range)
-      return { topic, partition, committed: startOf(committed.get(name), range, behind.get(name)), end: high }
+    lag: partitions.map(({ topic, partition, low, end }) => {
+      const committed = known.get(partitionName({ topic, partition })) ?? low
+      return { topic, partition, committed, end }
     }),
   }
 }
 
-async function readPlace(cluster: Cluster, groupId: string): Promise<KafkaPlace> {
+async function readLog(cluster: OfGroup) {
   const { clusterId } = await cluster.admin.describeCluster()
-  const committed = await readCommitted(cluster, groupId)
-  // A position at the start of the log skips nothing.
-  return { cluster: clusterId || null, hasPositions: [...committed.values()].some(offset => offset > 0) }
+  const ranges = await readRanges(cluster)
+  return {
+    log: logName(cluster.names, clusterId),
+    partitions: [...ranges.values()].toSorted(byPlace).map(({ high, ...range }) => ({ ...range, end: high })),
+    remembered: await readWatermark(cluster, cluster.groupId),
+  }
 }
 
 function byPlace(a: TopicPartition, b: TopicPartition): number {

@@ -2,23 +2,21 @@
 import type { Logger } from 'pino'
 import { createNotifier, type Notifier } from '../../notifier.ts'
 import { retry } from '../../retry.ts'
-import { type Delivery, type PollBounds, type Position, SupersededAssignment } from '../port.ts'
-import { type Assignment, createAssignments, noteCommitted } from './assignment.ts'
-import { createKafka, isOutage } from './client.ts'
+import {
+  type Delivery,
+  type FindStarts,
+  type PollBounds,
+  type Position,
+  partitionName,
+  type RememberedWatermark,
+  SupersededAssignment,
+} from '../port.ts'
+import { type Assignment, type AssignmentStarts, createAssignments, noteCommitted } from './assignment.ts'
+import { createKafka, isOutage, logName } from './client.ts'
 import { createMember, type MemberSettings } from './consumer.ts'
 import { createLiveness } from './liveness.ts'
-import { createLooks } from './looks.ts'
-import {
-  behindIn,
-  type FindBehind,
-  type OffsetRange,
-  partitionName,
-  readCommitted,
-  readRanges,
-  readStarts,
-  type TopicPartition,
-} from './offsets.ts'
-import { countRejects } from './reject-search.ts'
+import { checkStarts, type OffsetRange, outOfRange, readCommitted, readRanges } from './offsets.ts'
+import { foldPartition, readWatermark } from './watermark.ts'
 
 export interface MembershipSettings extends MemberSettings {
   bufferRecordsMax: number
@@ -29,7 +27,7 @@ export interface MembershipSettings extends MemberSettings {
 export interface MembershipDependencies {
   logger: Logger
   monotonicMs: () => number
-  findBehind?: FindBehind | undefined
+  starts?: FindStarts | undefined
 }
 
 export interface Membership {
@@ -46,10 +44,12 @@ export interface Membership {
   reading(msMax: number): Promise<Assignment>
   /** Commits under the assignment of this name. Throws `SupersededAssignment` if it is not the current one. */
   commit(name: string, positions: readonly Position[]): Promise<void>
+  /** See `EventReader`. Tries again as a commit does. */
+  rememberWatermark(watermark: number, shown?: number): Promise<number>
   /** Tries again while the cluster is away, as a commit does. */
   ranges(): Promise<Map<string, OffsetRange>>
-  /** Messages of the reject topic. Tries again as `ranges` does. */
-  rejectCount(): Promise<number>
+  /** The name of the log (port.ts). */
+  log(): Promise<string>
   /** Throws the reason if the membership has ended for good. */
   check(): void
   /** Whether the group counts on this member. */
@@ -61,7 +61,7 @@ export interface Membership {
 
 // A join waits for the other members, which may be writing a batch.
 const joinMsMax = 90_000
-// The owner's own look (`findBehind`) may read a month of its records, just when these were restored.
+// After a restore, finding the starts reads the batch log of a month.
 const startMsMax = 900_000
 const attemptPauseMs = 500
 // How often a waiting call checks whether the cluster is still there.
@@ -69,19 +69,20 @@ const lookMsMax = 1_000
 
 export function createMembership(
   settings: MembershipSettings,
-  { logger, monotonicMs, findBehind }: MembershipDependencies,
+  { logger, monotonicMs, starts }: MembershipDependencies,
 ): Membership {
   const kafka = createKafka(settings, logger)
   const admin = kafka.admin()
   const cluster = { admin, names: settings }
-  const looks = findBehind && createLooks(findBehind, monotonicMs)
   const notifiers = new Set<Notifier>()
+  let lastCommit: Promise<unknown> = Promise.resolve()
   const liveness = createLiveness({ ...settings, monotonicMs, onFailure: giveUp })
   const assignments = createAssignments({
     ...settings,
     member: () => member,
-    readStarts: startsOf,
+    findStarts,
     readRanges: () => withRetry(() => readRanges(cluster)),
+    beginAnew: (range, reason) => starts?.beginAnew(range, reason),
     onChange() {
       for (const notifier of notifiers) notifier.notify()
     },
@@ -120,15 +121,52 @@ export function createMembership(
     )
   }
 
+  const readLog = () => withRetry(async () => logName(settings, (await admin.describeCluster()).clusterId))
+
   /**
-   * The look of the owner is not part of a retry. It waits for the owner's own services, for longer than Kafka may be away. Then the
-   * first answer of Kafka that passes would be final.
+   * Where the partitions begin: where `starts` says, else at what the group has committed. `starts` waits for its own services, for longer
+   * than Kafka may be away. So it is not part of a retry. The group's generation is new, so no other reader can change what the group
+   * remembers any more. Throws `OffsetOutOfRange`.
    */
-  async function startsOf(partitions: readonly TopicPartition[]): Promise<Map<string, number>> {
+  async function findStarts(assignment: Assignment): Promise<AssignmentStarts> {
     const { groupId } = settings
+    const held = [...assignment.partitions.values()]
     const committed = await withRetry(() => readCommitted(cluster, groupId))
-    const behind = await behindIn(partitions, committed, looks?.find)
-    return withRetry(() => readStarts(cluster, groupId, partitions, { committed, behind }))
+    const watermark = await withRetry(() => readWatermark(cluster, groupId))
+    const known = new Map([...committed].map(([name, next]) => [name, { next, lastAt: 0 }]))
+    const before = await withRetry(() => readRanges(cluster))
+    const found = starts
+      ? await starts.find({
+          log: await readLog(),
+          assignment: assignment.name,
+          partitions: [...before.values()].map(({ high, ...range }) => ({ ...range, end: high })),
+          remembered: watermark,
+        })
+      : known
+    const nextOf = new Map([...found].map(([name, { next }]) => [name, next]))
+    const { ranges, faults } = await withRetry(() => checkStarts(cluster, held, nextOf))
+    const isReplaced = (name: string) =>
+      starts !== undefined && (nextOf.get(name) ?? 0) > (ranges.get(name)?.high ?? 0)
+    const final = [...faults].filter(([name]) => !isReplaced(name))
+    if (final.length > 0)
+      throw outOfRange(
+        groupId,
+        final.map(([name, fault]) => `${name}: ${fault}`),
+      )
+    return {
+      ranges,
+      watermark,
+      committed,
+      starts: new Map([...found].filter(([name]) => !isReplaced(name))),
+      replaced: new Map([...faults].filter(([name]) => isReplaced(name))),
+    }
+  }
+
+  /** One commit after the other: the later one must not be that with the older position, or the older watermark. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = lastCommit.then(() => withRetry(work))
+    lastCommit = done.catch(() => undefined)
+    return done
   }
 
   /** Commits the positions that are ahead of the committed ones, once. Throws `SupersededAssignment`. */
@@ -137,13 +175,41 @@ export function createMembership(
     const assignment = assignments.present()
     if (assignment.name !== name) throw superseded(name, assignment)
     const ahead = positions.filter(position => isAhead(assignment, position))
-    if (ahead.length === 0) return
+    if (ahead.length > 0) await commitUnder(assignment, ahead, assignment.watermark)
+    noteCommitted(assignment, positions)
+  }
+
+  /** Commits the position of the fold's partition as it is, with the watermark. Throws `SupersededAssignment`. */
+  async function rememberOnce(watermark: number, shown: number): Promise<number> {
+    const assignment = assignments.present()
+    const held = assignment.partitions.get(partitionName(foldPartition))
+    if (!held || !assignment.isReading) {
+      throw new SupersededAssignment(`this reader does not hold ${partitionName(foldPartition)}`)
+    }
+    const before = assignment.watermark
+    const highest = {
+      watermark: Math.max(watermark, before.watermark),
+      shown: Math.max(shown, before.shown),
+    }
+    if (highest.watermark > before.watermark || highest.shown > before.shown) {
+      await commitUnder(assignment, [{ ...foldPartition, next: held.atGroup }], highest)
+      assignment.watermark = highest
+    }
+    return highest.watermark
+  }
+
+  async function commitUnder(
+    assignment: Assignment,
+    positions: readonly Position[],
+    watermark: RememberedWatermark,
+  ): Promise<void> {
+    const { name } = assignment
     try {
-      await member.commit(ahead)
-      noteCommitted(assignment, ahead)
+      await member.commit(positions, watermark)
     } catch (cause) {
       throw isFenced(cause) ? superseded(name, assignments.present(), cause) : cause
     }
+    if (assignments.present() !== assignment) throw superseded(name, assignments.present())
   }
 
   async function change(msMax: number, signal: AbortSignal): Promise<void> {
@@ -163,16 +229,12 @@ export function createMembership(
       const assignment = assignments.present()
       if (isDone(assignment)) return assignment
       const leftMs = deadline - monotonicMs()
-      if (leftMs <= 0) throw new Error(lateText(msMax))
+      if (leftMs <= 0)
+        throw new Error(
+          `the group ${settings.groupId} gave no partitions for ${msMax} ms, or their positions cannot be read`,
+        )
       await change(leftMs, new AbortController().signal)
     }
-  }
-
-  function lateText(msMax: number): string {
-    const { groupId } = settings
-    return looks?.isUnderWay()
-      ? `the look for what the tables lack of what the group ${groupId} has read did not end within ${msMax} ms: ClickHouse is slow, or away`
-      : `the group ${groupId} gave no partitions for ${msMax} ms`
   }
 
   const reading = (msMax: number) => until(({ isReading }) => isReading, msMax)
@@ -189,10 +251,11 @@ export function createMembership(
     change,
     reading,
 
-    commit: (name, positions) => withRetry(() => commitOnce(name, positions)),
+    commit: (name, positions) => inTurn(() => commitOnce(name, positions)),
+    rememberWatermark: (watermark, shown = 0) => inTurn(() => rememberOnce(watermark, shown)),
 
     ranges: () => withRetry(() => readRanges(cluster)),
-    rejectCount: () => withRetry(() => countRejects(cluster)),
+    log: readLog,
     check: liveness.check,
     isMember: liveness.isMember,
     during: liveness.during,
@@ -205,15 +268,16 @@ export function createMembership(
   }
 }
 
-/** Whether the position is ahead of the committed one. A commit never moves a position back. */
+/** Whether the position is ahead of the group's. A commit never moves the group back. */
 function isAhead({ partitions }: Assignment, position: Position): boolean {
   const held = partitions.get(partitionName(position))
-  return held !== undefined && position.next > held.committed
+  return held !== undefined && position.next > held.atGroup
 }
 
 /** Whether the group has a newer generation, or has removed this member. */
 function isFenced(cause: unknown): boolean {
-  return cause instanceof Error && 'type' in cause && fencedTypes.has(String(cause.type))
+  if (!(cause instanceof Error)) return false
+  return ('type' in cause && fencedTypes.has(String(cause.type))) || isFenced(cause.cause)
 }
 
 const fencedTypes = new Set(['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'REBALANCE_IN_PROGRESS'])

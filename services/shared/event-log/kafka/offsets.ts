@@ -1,12 +1,13 @@
 /**
- * The committed offsets of a consumer group, and whether it can continue from them.
+ * The ranges of the log, the offsets that a consumer group has committed, and whether reading can begin at an offset.
  *
- * kafkajs silently skips records that a group has missed. Here that is an error, because records that were deleted
+ * kafkajs silently skips records that are deleted. Here that is an error, because records that were deleted
  * before they were projected are missing from the read tables for good.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Admin } from 'kafkajs'
 import { type Topic, topics } from '../../../../contracts/events/event.ts'
+import { partitionName } from '../port.ts'
 import { type KafkaSettings, topicName } from './client.ts'
 import { askLeaders } from './leaders.ts'
 
@@ -24,25 +25,7 @@ export interface OffsetRange extends TopicPartition {
 /** The committed offset to read next; `undefined` if the group has committed none. */
 export type CommittedOffset = number | undefined
 
-/** What the owner of a group lacks in one partition: the group is ahead of it. */
-export interface Behind {
-  /** The owner has everything before it; `undefined`: it has nothing. It is less than the committed offset. */
-  recorded?: number
-  /** Where to read again from. It may be less than the log's first offset. */
-  from: number
-}
-
-/**
- * Compares committed offsets of a group, by `partitionName`, with what its owner has. Returns the partitions in which the group is
- * ahead. `all`: what the group has committed in all of its partitions. It is asked before anything is read, also if the group has
- * committed nothing.
- */
-export type FindBehind = (
-  committed: ReadonlyMap<string, number>,
-  all: ReadonlyMap<string, number>,
-) => Promise<ReadonlyMap<string, Behind>>
-
-/** The log no longer has the records after the group's committed offset. */
+/** The log no longer has the records after the offset at which reading has to begin. */
 export class OffsetOutOfRange extends Error {
   override name = 'OffsetOutOfRange'
 }
@@ -73,105 +56,47 @@ export async function readRanges({ admin, names }: Cluster): Promise<Map<string,
   return new Map(byTopic.flat())
 }
 
-/** What is known of a group, by `partitionName`. */
-export interface GroupPositions {
-  committed: ReadonlyMap<string, number>
-  /** The partitions in which the group has committed more than the tables have. */
-  behind: ReadonlyMap<string, Behind>
-}
-
-/**
- * The offsets from which a group continues in these partitions; the first record's if it has committed none. Where the
- * group is ahead of its owner, it goes back. Throws `OffsetOutOfRange` if records after a committed offset, or
- * records that the owner lacks, are missing.
- */
-export async function readStarts(
+/** The ranges of the log, and which of these partitions cannot be read from `starts`, with the reason. By `partitionName`. */
+export async function checkStarts(
   cluster: Cluster,
-  groupId: string,
   partitions: readonly TopicPartition[],
-  { committed, behind }: GroupPositions,
-): Promise<Map<string, number>> {
+  starts: ReadonlyMap<string, number>,
+): Promise<{ ranges: Map<string, OffsetRange>; faults: Map<string, string> }> {
   for (let check = 1; ; check++) {
     const ranges = await readRanges(cluster)
-    const faults: string[] = []
-    const starts = new Map<string, number>()
+    const faults = new Map<string, string>()
     let isAboveEnd = false
     for (const at of partitions) {
       const name = partitionName(at)
       const range = ranges.get(name)
       if (!range) throw new Error(`the log has no partition ${name}`)
-      const offset = committed.get(name)
-      const fault = rangeFault(offset, range) ?? lostFault(offset, range, behind.get(name))
-      if (fault) faults.push(`${name}: ${fault}`)
-      if (offset !== undefined && offset > range.high) isAboveEnd = true
-      starts.set(name, startOf(offset, range, behind.get(name)))
+      const start = starts.get(name)
+      const fault = rangeFault(start, range)
+      if (fault) faults.set(name, fault)
+      if (start !== undefined && start > range.high) isAboveEnd = true
     }
-    if (faults.length === 0) return starts
-    if (!isAboveEnd || check === endChecksMax) throw outOfRange(groupId, faults)
+    if (!isAboveEnd || check === endChecksMax) return { ranges, faults }
     await sleep(endCheckPauseMs)
   }
 }
 
-/** Asks only about these partitions. */
-export async function behindIn(
-  partitions: readonly TopicPartition[],
-  committed: ReadonlyMap<string, number>,
-  findBehind: FindBehind | undefined,
-): Promise<ReadonlyMap<string, Behind>> {
-  const names = new Set(partitions.map(partitionName))
-  const all = new Map([...committed].filter(([, offset]) => offset > 0))
-  const asked = new Map([...all].filter(([name]) => names.has(name)))
-  return findBehind ? findBehind(asked, all) : new Map()
-}
-
-/** The offset to read next. */
-export function startOf(
-  offset: CommittedOffset,
-  { low }: Pick<OffsetRange, 'low'>,
-  behind: Behind | undefined,
-): number {
-  if (offset === undefined) return low
-  return behind ? Math.min(offset, Math.max(low, behind.from)) : offset
-}
-
-/**
- * Why the records that the group's owner lacks cannot be read again, or `undefined`. If the group is at the first record, then
- * nothing can be read again: its offset was set there by hand, because what is deleted is not needed.
- */
-export function lostFault(
-  offset: CommittedOffset,
-  { low }: Pick<OffsetRange, 'low'>,
-  behind: Behind | undefined,
-): string | undefined {
-  if (offset === undefined || behind?.recorded === undefined) return undefined
-  if (behind.recorded >= low || offset <= low) return undefined
-  return (
-    `the group is at ${offset}, but the tables have only what is before ${behind.recorded}: they were restored from an older ` +
-    `backup. The records before ${low} are deleted`
-  )
-}
-
-/** Why a group cannot continue from an offset, or `undefined`. */
+/** Why reading cannot begin at an offset, or `undefined`. */
 export function rangeFault(
   offset: CommittedOffset,
   { low, high }: Pick<OffsetRange, 'low' | 'high'>,
 ): string | undefined {
   if (offset === undefined) return undefined
   if (offset < 0) return `its position was given up for the special offset ${offset}`
-  if (offset < low) return `the group is at ${offset}, and the records before ${low} are deleted`
-  if (offset > high) return `the group is at ${offset}, and the log ends at ${high}`
+  if (offset < low) return `it is read up to ${offset}, and the records before ${low} are deleted`
+  if (offset > high) return `it is read up to ${offset}, and the log ends at ${high}`
   return undefined
 }
 
 export function outOfRange(groupId: string, faults: readonly string[]): OffsetOutOfRange {
   return new OffsetOutOfRange(
     `the group ${groupId} cannot continue without skipping records. ${faults.join('; ')}. Rebuild the read model, or, if the missing ` +
-      "records are not needed, set the group's offsets to the earliest records (kafka-consumer-groups --reset-offsets --to-earliest)",
+      'records are not needed, stop the projectors and run pledgeview restored: they then read everything that is left',
   )
-}
-
-export function partitionName({ topic, partition }: TopicPartition): string {
-  return `${topic}/${partition}`
 }
 
 /** The offsets that a group has committed, by `partitionName`. */

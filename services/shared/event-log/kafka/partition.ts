@@ -46,28 +46,22 @@ export function markMisplaced(records: readonly LogRecord[], partitions: number)
   }
 }
 
-/** Partitions by the record's key. */
-export const createPartitioner = partitionerBy(({ key }) => (key == null ? undefined : Buffer.from(key)))
-
 /**
- * A partitioner by what `keyOf` takes from a message. It chooses a message's partition once. Messages without a key
- * are distributed in turn.
+ * Partitions by the record's key. It chooses a message's partition once. Messages without a key are distributed in turn.
  *
  * When kafkajs repeats a request to one of several brokers, it asks again for the partitions of all messages. If a
  * message then got another partition, it could belong to a broker that has already answered, and it would be lost.
  */
-export function partitionerBy(keyOf: (message: Message) => Buffer | undefined): ICustomPartitioner {
-  return () => {
-    const given = new WeakMap<Message, number>()
-    let turn = 0
-    return ({ partitionMetadata, message }) => {
-      const known = given.get(message)
-      if (known !== undefined) return known
-      const key = keyOf(message)
-      const count = partitionMetadata.length
-      const partition = key === undefined ? turn++ % count : partitionOf(key, count)
-      given.set(message, partition)
-      return partition
-    }
+export const createPartitioner: ICustomPartitioner = () => {
+  const given = new WeakMap<Message, number>()
+  let turn = 0
+  return ({ partitionMetadata, message }) => {
+    const known = given.get(message)
+    if (known !== undefined) return known
+    const count = partitionMetadata.length
+    const { key } = message
+    const partition = key == null ? turn++ % count : partitionOf(Buffer.from(key), count)
+    given.set(message, partition)
+    return partition
   }
 }

@@ -11,6 +11,7 @@ import type { Logger } from 'pino'
 import { createKafka, type KafkaSettings, requestRetry } from './client.ts'
 import { type Compression, compressionType } from './codecs.ts'
 import { loadKafkajs } from './library.ts'
+import { createPartitioner } from './partition.ts'
 
 export interface OutgoingMessage {
   /** The topic's name in the cluster. */
@@ -27,7 +28,6 @@ export interface Producer {
 
 export interface ProducerOptions {
   compression: Compression
-  createPartitioner: Kafkajs.ICustomPartitioner
   logger: Logger
 }
 
@@ -41,7 +41,7 @@ const headerBytesExtra = 16
 /** Connects a producer. Throws if the cluster cannot be reached. */
 export async function openProducer(
   settings: KafkaSettings,
-  { compression, createPartitioner, logger }: ProducerOptions,
+  { compression, logger }: ProducerOptions,
 ): Promise<Producer> {
   const kafka = createKafka(settings, logger)
   const type = compressionType(loadKafkajs(), compression)

@@ -11,16 +11,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { topics } from '../../../../contracts/events/event.ts'
-import type { EventReader } from '../port.ts'
+import { type EventReader, type FindStarts, partitionName } from '../port.ts'
 import { committedThrough } from './assignment.ts'
 import { type KafkaSettings, topicName } from './client.ts'
 import { createMembership } from './membership.ts'
-import { type FindBehind, partitionName } from './offsets.ts'
-import { openProducer, type Producer } from './producer.ts'
-import { createRejectPartitioner, sendRejects } from './rejects.ts'
+import { foldPartition } from './watermark.ts'
 
 export interface KafkaReaderSettings extends KafkaSettings {
-  /** The consumer group that owns the positions. A new group reads from the start. */
+  /** The consumer group. Without `starts` it owns the positions, and a new group reads from the start. */
   groupId: string
   /** How long a reader may be silent before the group removes it, ms. Default 10,000. */
   sessionMs?: number
@@ -41,11 +39,8 @@ export interface KafkaReaderDependencies {
   logger: Logger
   /** Milliseconds, monotonic. */
   monotonicMs?: () => number
-  /**
-   * Tells in which partitions the group is ahead of what the caller has. They are read again from there. It is asked whenever
-   * the group assigns partitions, and repeats by itself what may pass. Default: the committed offsets are right.
-   */
-  findBehind?: FindBehind
+  /** Where reading begins. Default: at what the group has committed. */
+  starts?: FindStarts
 }
 
 export interface KafkaReader extends EventReader {
@@ -73,16 +68,20 @@ const closeMsMax = 10_000
  */
 export async function openKafkaReader(
   settings: KafkaReaderSettings,
-  { logger, monotonicMs = () => performance.now(), findBehind }: KafkaReaderDependencies,
+  { logger, monotonicMs = () => performance.now(), starts }: KafkaReaderDependencies,
 ): Promise<KafkaReader> {
-  const membership = createMembership({ ...defaults, ...settings }, { logger, monotonicMs, findBehind })
-  const rejects = createRejectProducer(settings, logger)
+  const membership = createMembership({ ...defaults, ...settings }, { logger, monotonicMs, starts })
 
   async function close(): Promise<void> {
-    await inTime(Promise.all([membership.close(), rejects.close()]), logger)
+    await inTime(membership.close(), logger)
   }
 
-  await membership.start().catch(async cause => {
+  async function start(): Promise<string> {
+    await membership.start()
+    return membership.log()
+  }
+
+  const log = await start().catch(async cause => {
     await close()
     if (!isMissingTopic(cause)) throw cause
     const names = topics.map(topic => topicName(settings, topic)).join(', ')
@@ -90,6 +89,8 @@ export async function openKafkaReader(
   })
 
   return {
+    log,
+
     poll: (bounds, signal) =>
       membership.during(async () => {
         const deadline = monotonicMs() + bounds.waitMsMax
@@ -104,13 +105,6 @@ export async function openKafkaReader(
 
     commit: (assignment, positions) => membership.during(() => membership.commit(assignment, positions)),
 
-    reject: found =>
-      membership.during(async () => {
-        if (found.length > 0) await sendRejects(await rejects.get(), settings, found)
-      }),
-
-    rejectCount: () => membership.rejectCount(),
-
     async lag() {
       const { partitions, buffer } = await membership.reading(settings.lagMsMax ?? lagMsMaxDefault)
       const ranges = await membership.ranges()
@@ -123,9 +117,10 @@ export async function openKafkaReader(
 
     leads: () => {
       const { isReading, partitions } = membership.present()
-      const holdsFirst = partitions.has(partitionName({ topic: 'campaigns', partition: 0 }))
-      return isReading && holdsFirst && membership.isMember()
+      return isReading && partitions.has(partitionName(foldPartition)) && membership.isMember()
     },
+
+    rememberWatermark: membership.rememberWatermark,
 
     buffered: () => membership.present().buffer.held(),
     close,
@@ -134,31 +129,6 @@ export async function openKafkaReader(
 
 function isMissingTopic(cause: unknown): boolean {
   return cause instanceof Error && 'type' in cause && cause.type === 'UNKNOWN_TOPIC_OR_PARTITION'
-}
-
-/** Most readers never reject a record, so the producer connects at the first reject. */
-function createRejectProducer(settings: KafkaSettings, logger: Logger) {
-  let opened: Promise<Producer> | undefined
-  return {
-    async get(): Promise<Producer> {
-      opened ??= openProducer(settings, {
-        logger,
-        // Every Kafka client can read gzip.
-        compression: 'gzip',
-        createPartitioner: createRejectPartitioner,
-      })
-      try {
-        return await opened
-      } catch (cause) {
-        opened = undefined
-        throw cause
-      }
-    },
-    async close(): Promise<void> {
-      const producer = await opened?.catch(() => undefined)
-      await producer?.close()
-    },
-  }
 }
 
 /** Leaves the group, but does not wait for ever. The group removes a silent member anyway. */

@@ -1,9 +1,9 @@
-/** How long the topics keep what newer events have replaced, and the deletion of all rejects. For `purge`. */
+/** How long the topics keep what newer events have replaced. For `purge`. */
 import type { Admin } from 'kafkajs'
 import type { Logger } from 'pino'
 import { topics } from '../../../../contracts/events/event.ts'
 import { portalTopics } from '../../../../contracts/events/portal-event.ts'
-import { createKafka, type KafkaSettings, rejectTopicName, topicName } from './client.ts'
+import { createKafka, type KafkaSettings, topicName } from './client.ts'
 import { loadKafkajs } from './library.ts'
 
 /** The retention of an event topic. */
@@ -16,66 +16,28 @@ export interface TopicRetention {
   isPortals: boolean
 }
 
-export interface RejectRetention {
-  name: string
-  messages: number
-  /** Whether it has never had a message. */
-  isUnused: boolean
-  /** How long a message is kept at most, ms; null: without bound. */
-  keptMs: number | null
-}
-
-export interface Retention {
-  topics: TopicRetention[]
-  rejects: RejectRetention
-}
-
 // Kafka's value for "never" is the largest 64-bit number. No operator means a longer time than this.
 const boundMsMax = 1_000 * 365 * 86_400_000
-// Deletes up to the end of the partition.
-const endOffset = '-1'
 
-/** Reads the topics' settings. If `removesRejects`, it first deletes all messages of the reject topic. */
+/** Reads the topics' settings, one for each topic. */
 export async function readRetention(
   settings: KafkaSettings,
-  { removesRejects, logger }: { removesRejects: boolean; logger: Logger },
-): Promise<Retention> {
+  { logger }: { logger: Logger },
+): Promise<TopicRetention[]> {
   const admin = createKafka(settings, logger).admin()
   await admin.connect()
   try {
-    const rejects = rejectTopicName(settings)
-    if (removesRejects) await deleteMessages(admin, rejects)
     const portals = portalTopics.map(topic => topicName(settings, topic))
-    const names = [...topics.map(topic => topicName(settings, topic)), ...portals]
-    const configs = await readConfigs(admin, [...names, rejects])
-    const value = (name: string, entry: string) => bounded(configs.get(name)?.[entry])
-    const partitions = await admin.fetchTopicOffsets(rejects)
-    const retentionMs = value(rejects, 'retention.ms')
-    const segmentMs = value(rejects, 'segment.ms')
-    return {
-      topics: names.map(name => ({
-        name,
-        compactionMs: value(name, 'max.compaction.lag.ms'),
-        isPortals: portals.includes(name),
-      })),
-      rejects: {
-        name: rejects,
-        messages: partitions.reduce((sum, { low, high }) => sum + Number(high) - Number(low), 0),
-        isUnused: partitions.every(({ high }) => Number(high) === 0),
-        // A segment is deleted as a whole, so its first message is as old as the segment when its last one expires.
-        keptMs: retentionMs === null || segmentMs === null ? null : retentionMs + segmentMs,
-      },
-    }
+    const names = topics.map(topic => topicName(settings, topic))
+    const configs = await readConfigs(admin, names)
+    return names.map(name => ({
+      name,
+      compactionMs: bounded(configs.get(name)?.['max.compaction.lag.ms']),
+      isPortals: portals.includes(name),
+    }))
   } finally {
     await admin.disconnect()
   }
-}
-
-async function deleteMessages(admin: Admin, topic: string): Promise<void> {
-  const partitions = (await admin.fetchTopicOffsets(topic))
-    .filter(({ low, high }) => low !== high)
-    .map(({ partition }) => ({ partition, offset: endOffset }))
-  if (partitions.length > 0) await admin.deleteTopicRecords({ topic, partitions })
 }
 
 async function readConfigs(

@@ -9,7 +9,7 @@ import { createKafka, type KafkaSettings, topicName } from './client.ts'
 const key = 'purge'
 
 /** Appends a record without content to each partition of the portal's topics. Throws if the cluster cannot be reached. */
-export async function rollStateTopics(
+export async function rollPortalTopics(
   settings: KafkaSettings,
   { logger }: { logger: Logger },
 ): Promise<void> {

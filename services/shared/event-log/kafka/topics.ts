@@ -3,16 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Admin, ITopicConfig } from 'kafkajs'
 import type { Logger } from 'pino'
 import { topics } from '../../../../contracts/events/event.ts'
-import { portalTopics } from '../../../../contracts/events/portal-event.ts'
-import { createKafka, isOutage, type KafkaSettings, rejectTopicName, topicName } from './client.ts'
+import { createKafka, isOutage, type KafkaSettings, topicName } from './client.ts'
 import { loadKafkajs } from './library.ts'
 
 export interface TopicSettings extends KafkaSettings {
   partitions: number
   /** How many brokers hold each partition. */
   replication: number
-  /** How long rejects are kept, ms. */
-  rejectRetentionMs: number
   /** How long a state that a newer event replaces may wait for compaction, ms. */
   compactionLagMs: number
   /** How long tombstones are kept, ms. */
@@ -34,9 +31,6 @@ interface WantedTopic {
   initialConfig: Readonly<Record<string, string>>
 }
 
-// A reject is its record and more headers, so its topic accepts more than the default of 1 MiB.
-const rejectSegmentMsMax = 24 * 3_600_000
-const rejectBytesMax = 4 * 1024 ** 2
 // kafkajs's default is 5 s, which a controller that has just started on a busy machine may need. A request may take 15 s.
 const controllerMsMax = 12_000
 const looksMax = 300
@@ -94,33 +88,19 @@ async function doAnswer(admin: Admin, created: readonly ITopicConfig[]): Promise
 }
 
 function wantedTopics(settings: TopicSettings): WantedTopic[] {
-  const { partitions, replication, rejectRetentionMs, compactionLagMs, tombstoneRetentionMs } = settings
-  return [
-    ...[...topics, ...portalTopics].map(topic => ({
-      name: topicName(settings, topic),
-      partitions,
-      replication,
-      // Deletion by age or size would delete states that no later event repeats.
-      config: { 'cleanup.policy': 'compact' },
-      initialConfig: {
-        'delete.retention.ms': String(tombstoneRetentionMs),
-        // By default Kafka compacts only when half of a partition is new, so deleted states may stay for years.
-        'max.compaction.lag.ms': String(compactionLagMs),
-      },
-    })),
-    {
-      name: rejectTopicName(settings),
-      partitions,
-      replication,
-      config: { 'cleanup.policy': 'delete' },
-      initialConfig: {
-        'retention.ms': String(rejectRetentionMs),
-        // Segments are deleted as a whole, so a segment must not be open for long.
-        'segment.ms': String(Math.min(rejectRetentionMs, rejectSegmentMsMax)),
-        'max.message.bytes': String(rejectBytesMax),
-      },
+  const { partitions, replication, compactionLagMs, tombstoneRetentionMs } = settings
+  return topics.map(topic => ({
+    name: topicName(settings, topic),
+    partitions,
+    replication,
+    // Deletion by age or size would delete states that no later event repeats.
+    config: { 'cleanup.policy': 'compact' },
+    initialConfig: {
+      'delete.retention.ms': String(tombstoneRetentionMs),
+      // By default Kafka compacts only when half of a partition is new, so deleted states may stay for years.
+      'max.compaction.lag.ms': String(compactionLagMs),
     },
-  ]
+  }))
 }
 
 function newTopic({ name, partitions, replication, config, initialConfig }: WantedTopic): ITopicConfig {

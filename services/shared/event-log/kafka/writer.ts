@@ -3,7 +3,6 @@ import type { Logger } from 'pino'
 import type { EventWriter, NewRecord } from '../port.ts'
 import { type KafkaSettings, toBuffer, topicName } from './client.ts'
 import type { Compression } from './codecs.ts'
-import { createPartitioner } from './partition.ts'
 import { type OutgoingMessage, openProducer } from './producer.ts'
 import { writeHeaders } from './record.ts'
 
@@ -23,7 +22,7 @@ export async function openKafkaWriter(
   { logger }: { logger: Logger },
 ): Promise<EventWriter> {
   const { compression = 'lz4' } = settings
-  const producer = await openProducer(settings, { compression, createPartitioner, logger })
+  const producer = await openProducer(settings, { compression, logger })
   return {
     append: records => producer.send(records.map(record => outgoing(settings, record))),
     close: () => producer.close(),

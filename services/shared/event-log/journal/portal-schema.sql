@@ -1,8 +1,5 @@
--- The state topics of the journal: what the portal keeps. They are no part of schema version 1, which an older program reads
--- too: it leaves these tables alone. A process that opens a state topic makes them.
---
--- Like a topic's table of schema.sql: one partition, 0, and offsets that only grow. They have no consumers, because a process
--- reads a state topic from its start. The last record of a key counts.
+-- The portal's topics. They are no part of schema version 1, so that an older program opens this journal, too. Their names
+-- are older than their place among the topics. They have the form of a topic's table in schema.sql.
 
 CREATE TABLE IF NOT EXISTS state_accounts
 (
