@@ -49,8 +49,12 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   },
   rebuild: {
     summary:
-      'replay the event log into new tables beside the live ones, and swap; status | abort | rollback | drop | stamps',
+      'replay the event log into new tables beside the live ones, and swap; status | abort | rollback | drop',
     load: async () => (await import('./commands/rebuild/rebuild.ts')).rebuildCommand,
+  },
+  restored: {
+    summary: 'after a restore of the tables from a backup: read again what they lack',
+    load: async () => (await import('./commands/restored.ts')).restoredCommand,
   },
   purge: {
     summary: 'make what events have deleted or replaced really gone, for an erasure request',

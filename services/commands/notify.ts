@@ -1,5 +1,5 @@
-import { randomBytes, randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { chmodSync, readFileSync } from 'node:fs'
 import { withModel } from '../embedded/access.ts'
 import { type DataDirectory, openExistingDataDirectory, readPortalKey } from '../embedded/data-directory.ts'
 import { createOutboxMailer } from '../portal/mail/outbox-mailer.ts'
@@ -11,19 +11,22 @@ import {
 } from '../portal/notices/announcement.ts'
 import { createClaims } from '../portal/notices/claims.ts'
 import { type Contacts, contactsOfFile, contactsOfKeys, versionOf } from '../portal/notices/contacts.ts'
-import { type ContactOf, currentContact } from '../portal/notices/current-contact.ts'
+import { openNotices } from '../portal/notices/notices.ts'
 import { checkSubject, checkText } from '../portal/notices/typed-mail.ts'
 import type { Mailer } from '../portal/ports.ts'
 import { smtpMailer } from '../portal/service.ts'
+import type { PortalStore } from '../portal/store/port.ts'
+import { portalStore } from '../portal/store/redis-store.ts'
+import { openSqliteStore } from '../portal/store/sqlite-store.ts'
 import { type Config, ConfigError, readConfig } from '../shared/config.ts'
 import { databasesOf, kafkaSettings, required, serverSettings } from '../shared/distributed.ts'
-import { openJournalStateTopic } from '../shared/event-log/journal/state-topic.ts'
-import { openKafkaStateTopic } from '../shared/event-log/kafka/state-topic.ts'
-import type { StateTopic } from '../shared/event-log/state-topic.ts'
+import { openKafkaWriter } from '../shared/event-log/kafka/writer.ts'
+import type { EventWriter } from '../shared/event-log/port.ts'
 import { messageOf } from '../shared/message-of.ts'
 import { createLogger } from '../shared/ops/logger.ts'
 import { sleep } from '../shared/sleep.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
+import type { Databases, Tables } from '../shared/tables/port.ts'
 import {
   type Command,
   dataDirOption,
@@ -39,7 +42,10 @@ import { printable } from './printable.ts'
 
 /** What the announcement needs of the form that the command works on. */
 interface Place {
-  topic: StateTopic<'notices'>
+  writer: EventWriter
+  tables: Tables
+  databases: Databases
+  store: PortalStore
   mailer: Mailer
   portalKey: string
 }
@@ -79,7 +85,7 @@ export const notifyCommand: Command = {
       'notify --id v1-ends --subject "Version 1 of the API ends" --text v1-ends.txt --dry-run',
       'notify --id v1-ends --subject "Version 1 of the API ends" --text v1-ends.txt',
     ],
-    cost: 'One mail after the other, so the mail server sets the pace. It needs PLEDGEVIEW_SMTP_URL; embedded without it, the mails are files in the folder outbox.',
+    cost: 'One mail after the other, so the mail server sets the pace. It needs PLEDGEVIEW_SMTP_URL; embedded without it, the mails are files in the folder outbox. Distributed, it needs ClickHouse and Redis, too.',
   },
 
   async run(args, io) {
@@ -162,16 +168,18 @@ function readFileOf(option: string, path: string): Uint8Array {
 
 type Report = AnnouncementReport & { addresses: number; invalid: number; outbox?: string }
 
+/** Sends with the notices of the tables and the claims of the store, so beside any portal and any other run of the command. */
 async function run(
-  { topic, mailer, portalKey }: Place,
-  { announcement }: Asked,
-  { addresses, invalid }: Contacts,
+  { writer, tables, databases, store, mailer, portalKey }: Place,
+  { announcement, contacts, version }: Asked,
   signal: AbortSignal,
 ): Promise<Report> {
-  const monotonicMs = () => performance.now()
-  const claim = createClaims({ topic, sender: randomUUID(), now: Date.now, random: Math.random, sleep })
+  const { addresses, invalid } = contacts ?? (await contactsOfKeys(tables, databases, version))
+  const time = { now: Date.now, monotonicMs: () => performance.now(), sleep }
+  const notices = openNotices({ writer, tables, databases, ...time })
+  const claim = createClaims({ store, notices, now: Date.now })
   const report = await announce(
-    { topic, mailer, portalKey, claim, now: Date.now, monotonicMs, sleep, signal },
+    { notices, store, mailer, portalKey, claim, ...time, signal },
     { ...announcement, addresses },
   )
   return { ...report, addresses: addresses.length, invalid }
@@ -183,73 +191,47 @@ async function notifyEmbedded(
   asked: Asked,
   signal: AbortSignal,
 ): Promise<Report> {
-  const contacts =
-    asked.contacts ??
-    (await withModel(directory, config, { isCaughtUp: true }, ({ tables, databases }) =>
-      withContacts(
-        () => openJournalStateTopic(directory.journal, 'accounts', { logger: createLogger('error') }),
-        contactOf => contactsOfKeys(tables, databases, contactOf, asked.version),
-      ),
-    ))
-  const mailer = smtpMailer(config)
+  const smtp = smtpMailer(config)
   const outbox = {
     folder: directory.outbox,
     from: config.PLEDGEVIEW_MAIL_FROM,
     show: () => undefined,
     now: Date.now,
   }
-  const topic = await openJournalStateTopic(directory.journal, 'notices', { logger: createLogger('error') })
-  const place = {
-    topic,
-    mailer: mailer ?? createOutboxMailer(outbox),
-    portalKey: readPortalKey(directory, config.PLEDGEVIEW_PORTAL_KEY, randomBytes),
-  }
+  const mailer = smtp ?? createOutboxMailer(outbox)
+  const store = openSqliteStore({ path: directory.portal, now: Date.now })
   try {
-    const report = await run(place, asked, contacts, signal)
-    return { ...report, ...(!mailer && { outbox: directory.outbox }) }
+    chmodSync(directory.portal, 0o600)
+    const portalKey = readPortalKey(directory, config.PLEDGEVIEW_PORTAL_KEY, randomBytes)
+    const report = await withModel(directory, config, { isCaughtUp: true }, ({ writer, tables, databases }) =>
+      run({ writer, tables, databases, store, mailer, portalKey }, asked, signal),
+    )
+    return { ...report, ...(!smtp && { outbox: directory.outbox }) }
   } finally {
-    await place.mailer.close()
-    await topic.close()
+    await mailer.close()
+    await store.close()
   }
 }
 
 async function notifyDistributed(config: Config, asked: Asked, signal: AbortSignal): Promise<Report> {
-  const { PLEDGEVIEW_PORTAL_KEY: portalKey } = required(config, ['PLEDGEVIEW_PORTAL_KEY'])
+  const settings = required(config, [
+    'PLEDGEVIEW_PORTAL_KEY',
+    'PLEDGEVIEW_CLICKHOUSE_URL',
+    'PLEDGEVIEW_REDIS_URL',
+  ])
   const mailer = smtpMailer(config)
   if (!mailer) throw new ConfigError('wrong settings:\n  PLEDGEVIEW_SMTP_URL: has to be set')
-  const contacts = asked.contacts ?? (await contactsOfServer(config, asked))
   const logger = createLogger('error')
-  const topic = await openKafkaStateTopic(kafkaSettings(config), 'notices', { logger })
-  try {
-    return await run({ topic, mailer, portalKey }, asked, contacts, signal)
-  } finally {
-    await mailer.close()
-    await topic.close()
-  }
-}
-
-async function contactsOfServer(config: Config, { version }: Asked): Promise<Contacts> {
   const tables = openTables(serverSettings(config))
+  const store = portalStore(config, settings.PLEDGEVIEW_REDIS_URL, logger)
+  const closers: (() => Promise<void>)[] = [() => mailer.close(), () => tables.close(), () => store.close()]
   try {
-    return await withContacts(
-      () => openKafkaStateTopic(kafkaSettings(config), 'accounts', { logger: createLogger('error') }),
-      contactOf => contactsOfKeys(tables, databasesOf(config), contactOf, version),
-    )
+    const writer = await openKafkaWriter(kafkaSettings(config), { logger })
+    closers.push(() => writer.close())
+    const place = { writer, tables, databases: databasesOf(config), store, mailer }
+    return await run({ ...place, portalKey: settings.PLEDGEVIEW_PORTAL_KEY }, asked, signal)
   } finally {
-    await tables.close()
-  }
-}
-
-/** Runs the work with the addresses that the integrations have now. */
-async function withContacts<T>(
-  open: () => Promise<StateTopic<'accounts'>>,
-  work: (contactOf: ContactOf) => Promise<T>,
-): Promise<T> {
-  const topic = await open()
-  try {
-    return await work(currentContact(topic))
-  } finally {
-    await topic.close()
+    for (const close of closers) await close()
   }
 }
 

@@ -8,6 +8,7 @@
 import { randomBytes } from 'node:crypto'
 import closeWithGrace from 'close-with-grace'
 import { analystUser } from '../clickhouse/configuration.ts'
+import type { OpenDoor } from '../clickhouse/door.ts'
 import { canRefuseCalls } from '../clickhouse/outgoing.ts'
 import { appendDemo, runTrickle } from '../demo/load-demo.ts'
 import {
@@ -24,6 +25,7 @@ import { readConfig } from '../shared/config.ts'
 import { messageOf } from '../shared/message-of.ts'
 import { createLogger } from '../shared/ops/logger.ts'
 import { createProgress } from '../shared/progress.ts'
+import type { Databases } from '../shared/tables/port.ts'
 import { type Command, defaultDataDirectory, type Io, readArguments, wholeNumber } from './command.ts'
 import { printableLines } from './printable.ts'
 import { closeMsMax } from './until-interrupted.ts'
@@ -117,8 +119,10 @@ export const startCommand: Command = {
       const isNew = demo !== undefined && !demo.is_loaded
       if (isNew) await loadDemo(service, directory, demo, io)
       io.stdout.write(`Pledgeview serves ${service.apiUrl} (ops: ${service.opsUrl})\n`)
-      if (!values['no-sql']) {
-        io.stdout.write(sqlText(service, config.PLEDGEVIEW_SQL_PASSWORD !== ''))
+      if (service.model.door) {
+        io.stdout.write(
+          sqlText(service.model.door, service.model.databases, config.PLEDGEVIEW_SQL_PASSWORD !== ''),
+        )
         if (!canRefuseCalls()) io.stderr.write(openCallsText)
       }
       if (isNew) await showDemo(service, io)
@@ -158,8 +162,7 @@ function mailText({ to, subject, text }: Mail): string {
 }
 
 /** Access to the data teams' SQL, with a line to paste. */
-function sqlText({ model: { clickHouse, databases } }: EmbeddedService, hasPassword: boolean): string {
-  const { url, nativePort } = clickHouse
+function sqlText({ url, nativePort }: OpenDoor, databases: Databases, hasPassword: boolean): string {
   const question = `SELECT status, count() FROM ${databases.views}.campaigns GROUP BY status`
   const password = hasPassword ? ' -H "X-ClickHouse-Key: $PLEDGEVIEW_SQL_PASSWORD"' : ''
   return `SQL for data teams, user ${analystUser}: ${url}/play?user=${analystUser} (native protocol: port ${nativePort})

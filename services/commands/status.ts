@@ -1,24 +1,22 @@
 import { withModel } from '../embedded/access.ts'
 import { openExistingDataDirectory, type ServiceAddress } from '../embedded/data-directory.ts'
-import { describeBehind, findBehindIn } from '../projector/recorded-positions.ts'
+import { readNextPositions } from '../projector/positions.ts'
 import type { SharedSlugs } from '../projector/shared-slugs.ts'
 import {
+  type QuarantineStatus,
   type ReachedTables,
   reachedTables,
-  type SetAsideStatus,
   type Status,
   tablesStatus,
 } from '../projector/status.ts'
 import { type Config, readConfig } from '../shared/config.ts'
 import { databasesOf, readerSettings, serverSettings, shardsOf } from '../shared/distributed.ts'
-import { openJournalInspector } from '../shared/event-log/journal/inspector.ts'
 import { compactionWarnings } from '../shared/event-log/kafka/compaction.ts'
 import { openKafkaInspector } from '../shared/event-log/kafka/inspector.ts'
-import type { Behind } from '../shared/event-log/kafka/offsets.ts'
 import type { PartitionLag } from '../shared/event-log/port.ts'
 import { createLogger } from '../shared/ops/logger.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
-import { TablesError } from '../shared/tables/port.ts'
+import { type Shard, TablesError } from '../shared/tables/port.ts'
 import {
   type Command,
   dataDirOption,
@@ -59,7 +57,6 @@ export const statusCommand: Command = {
 
 type ShownStatus = ReachedTables & {
   projector: { members?: number; lag: PartitionLag[]; warnings: string[] }
-  rejects: { total: number }
 }
 
 /** What to print: first the lines about the projectors, then the rest. */
@@ -74,9 +71,7 @@ async function embeddedStatus(root: string, config: Config): Promise<Found> {
     service: shownService(access.service),
     ...completed(await access.status()),
   }))
-  const inspector = openJournalInspector(directory.journal)
-  const status = { service, ...found, rejects: { total: inspector.rejectCount() } }
-  inspector.close()
+  const status = { service, ...found }
   const { state, failure } = found.projector
   return {
     heading: [
@@ -93,8 +88,9 @@ function completed(status: Partial<Status> & Pick<Status, 'projector'>): Status 
   return {
     clickhouse: { ok: true, detail: 'answers' },
     misplaced: null,
+    rejects: null,
     ...status,
-    fold: fold ? { ...fold, set_aside: fold.set_aside ?? [] } : null,
+    fold: fold ? { ...fold, quarantine: fold.quarantine ?? [] } : null,
     projector: { ...projector, warnings: projector.warnings ?? [] },
     tables: tables ? { ...tables, shared_slugs: tables.shared_slugs ?? { count: 0, examples: [] } } : null,
   } as Status
@@ -106,37 +102,32 @@ function shownService(service: ServiceAddress | undefined): { pid: number; port:
 
 async function distributedStatus(config: Config): Promise<Found> {
   const tables = openTables(serverSettings(config))
+
+  async function withShards<T>(work: (shards: readonly Shard[]) => Promise<T>): Promise<T> {
+    const shards = await shardsOf(config)
+    try {
+      return await work(shards?.shards ?? [{ tables, databases: databasesOf(config) }])
+    } finally {
+      await shards?.close()
+    }
+  }
+
   try {
-    const behind: string[] = []
     const inspector = await openKafkaInspector(readerSettings(config), {
       logger: createLogger('error'),
-      async findBehind(committed, all) {
-        const find = findBehindIn(tables, databasesOf(config), config.PLEDGEVIEW_KAFKA_GROUP)
-        const found = await find(committed, all).catch((error: unknown) => {
-          // If ClickHouse is away, the status says so, and the lag is what Kafka knows.
-          if (error instanceof TablesError) return new Map<string, Behind>()
-          throw error
-        })
-        for (const [place, at] of found) behind.push(describeBehind(place, committed.get(place) ?? 0, at))
-        return found
-      },
+      // If ClickHouse is away, the status says so, and how far the projectors had come is not known.
+      positions: log => withShards(parts => readNextPositions(parts, log)).catch(noneIfAway),
     })
     try {
       const { members, lag } = await inspector.group()
-      const total = await inspector.rejectCount()
       const retentionMsMin = config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS
-      const warnings = [...behind, ...compactionWarnings(await inspector.compaction(), retentionMsMin)]
-      const ofTables = await reachedTables(async () => {
-        const shards = await shardsOf(config)
-        try {
-          return await tablesStatus({ tables, databases: databasesOf(config), ...shards })
-        } finally {
-          await shards?.close()
-        }
-      })
+      const warnings = compactionWarnings(await inspector.compaction(), retentionMsMin)
+      const ofTables = await reachedTables(() =>
+        withShards(shards => tablesStatus({ tables, databases: databasesOf(config), shards })),
+      )
       return {
         heading: [['projectors', String(members)]],
-        status: { projector: { members, lag, warnings }, ...ofTables, rejects: { total } },
+        status: { projector: { members, lag, warnings }, ...ofTables },
       }
     } finally {
       await inspector.close()
@@ -144,6 +135,11 @@ async function distributedStatus(config: Config): Promise<Found> {
   } finally {
     await tables.close()
   }
+}
+
+function noneIfAway(error: unknown): Map<string, number> {
+  if (error instanceof TablesError) return new Map()
+  throw error
 }
 
 function printStatus(heading: Found['heading'], status: ShownStatus, io: Io): void {
@@ -155,7 +151,7 @@ function printStatus(heading: Found['heading'], status: ShownStatus, io: Io): vo
       `offset ${committed} of ${end}, ${end - committed} waiting`,
     ]),
     ...(clickhouse.ok ? tablesLines(status) : [['clickhouse', whyUnread(clickhouse)]]),
-    ['rejects', String(rejects.total)],
+    ...(rejects ? [['rejects', String(rejects.total)]] : []),
     ...misplacedLines(misplaced),
     ...projector.warnings.map(warning => ['warning', warning]),
   ]
@@ -172,7 +168,7 @@ function tablesLines({ fold, tables }: ShownStatus): [name: string, text: string
   return [
     ['last fold', lastFold],
     ['to fold', `${fold.pending_batches} batches`],
-    ...fold.set_aside.map((one): [string, string] => ['set aside', setAsideText(one)]),
+    ...fold.quarantine.map((one): [string, string] => ['quarantine', quarantineText(one)]),
     ['campaigns', `${tables.public_campaigns} public of ${tables.known_campaigns} known`],
     ['pledges', `${tables.known_pledges} in the ledger`],
     ['active keys', String(tables.active_keys)],
@@ -197,7 +193,7 @@ function sharedSlugsLine({ count, examples }: SharedSlugs): [name: string, text:
   return ['shared slugs', `${count}; by each the API finds its first campaign: ${shown.join(', ')}${more}`]
 }
 
-function setAsideText({ campaign_id, since, is_behind, failures, reason }: SetAsideStatus): string {
-  const state = is_behind ? 'changes are missing' : 'up to date'
-  return `${campaign_id} since ${since} (${reason}): ${state}, ${failures} failed folds of it alone`
+function quarantineText({ campaign_id, since, failures, reason }: QuarantineStatus): string {
+  const state = failures === 0 ? 'it is folded alone' : `changes may be missing, ${failures} failed tries`
+  return `${campaign_id} since ${since} (${reason}): ${state}`
 }

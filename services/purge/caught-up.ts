@@ -1,5 +1,5 @@
 /** Waits until everything that was in the log at the start of a purge is projected: only then the tables know what was deleted. */
-import { readPending, readProgress } from '../projector/fold/fold-progress.ts'
+import { readUnfolded } from '../projector/fold/fold-progress.ts'
 import type { PartitionLag } from '../shared/event-log/port.ts'
 import type { Sleep } from '../shared/sleep.ts'
 import type { Shard } from '../shared/tables/port.ts'
@@ -29,12 +29,10 @@ export async function untilCaughtUp(dependencies: CaughtUpDependencies): Promise
 }
 
 async function untilFolded(dependencies: CaughtUpDependencies, { tables, databases }: Shard): Promise<void> {
-  const pending = await readPending(tables, databases, await readProgress(tables, databases))
-  if (!pending) return
-  const wanted = Object.entries(pending.to)
+  const wanted = await readUnfolded(tables, databases)
   await until(dependencies, async () => {
-    const progress = await readProgress(tables, databases)
-    const waiting = wanted.filter(([projector, sequence]) => (progress[projector] ?? 0) < sequence)
+    const first = new Map((await readUnfolded(tables, databases)).map(run => [run.projector, run.first]))
+    const waiting = wanted.filter(({ projector, last }) => (first.get(projector) ?? last + 1) <= last)
     return waiting.length === 0 ? undefined : 'some batches are not folded yet'
   })
 }

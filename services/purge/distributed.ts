@@ -1,8 +1,8 @@
 /**
- * Purges ClickHouse's tables, and says until when Kafka and the caches keep the rest: Kafka compacts its topics by
- * itself, and cached answers expire.
+ * Purges ClickHouse's tables and what query processes keep, and says until when Kafka keeps the rest: it compacts its topics by
+ * itself.
  */
-import { findBehindIn } from '../projector/recorded-positions.ts'
+import { readNextPositions } from '../projector/positions.ts'
 import { withDistributedRebuilds } from '../rebuild/distributed.ts'
 import type { Config } from '../shared/config.ts'
 import {
@@ -15,20 +15,19 @@ import {
 } from '../shared/distributed.ts'
 import { openKafkaInspector } from '../shared/event-log/kafka/inspector.ts'
 import { readRetention, type TopicRetention } from '../shared/event-log/kafka/retention.ts'
-import { rollStateTopics } from '../shared/event-log/kafka/roll-segments.ts'
+import { rollPortalTopics } from '../shared/event-log/kafka/roll-segments.ts'
 import { messageOf } from '../shared/message-of.ts'
 import { createLogger } from '../shared/ops/logger.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
-import type { Shard, Tables } from '../shared/tables/port.ts'
-import { cachesOf } from './caches.ts'
+import type { Shard } from '../shared/tables/port.ts'
+import { purgeCaches } from './caches.ts'
 import { untilCaughtUp } from './caught-up.ts'
 import { purgeRebuilds } from './rebuilds.ts'
-import { counted, leftOver, type PurgedCopy, type PurgeReport, purged, unreached } from './report.ts'
+import { leftOver, type PurgedCopy, type PurgeReport, unreached } from './report.ts'
 import { purgeTables, type TablesPurge } from './tables.ts'
 
 export interface DistributedPurge extends TablesPurge {
   config: Config
-  removesRejects: boolean
 }
 
 /** Throws `ConfigError`, or if the projectors do not get to the end of the log. */
@@ -41,7 +40,7 @@ export async function purgeDistributed(purge: DistributedPurge): Promise<PurgeRe
   const whole: Shard = { tables, databases: databasesOf(config) }
   const shards = cluster?.shards ?? [whole]
   try {
-    if (!isDry) await untilProjected(purge, shards, tables)
+    if (!isDry) await untilProjected(purge, shards)
     const copies: PurgedCopy[] = await purgeTopics(purge)
     for (const [index, shard] of shards.entries()) {
       copies.push(...(await purgeTables(shard, purge, cluster ? `shard ${index + 1}, ` : '')))
@@ -52,22 +51,21 @@ export async function purgeDistributed(purge: DistributedPurge): Promise<PurgeRe
         purgeRebuilds(whole, rebuilds, purge, shards),
       )),
     )
-    return { isDry, startedAt, copies: [...copies, ...(await systemLogs(shards)), cachesOf(config, now())] }
+    copies.push(...(await systemLogs(shards)), await purgeCaches(whole, config, purge))
+    return { isDry, startedAt, copies }
   } finally {
     await cluster?.close()
     await tables.close()
   }
 }
 
-async function untilProjected(
-  purge: DistributedPurge,
-  shards: readonly Shard[],
-  tables: Tables,
-): Promise<void> {
+async function untilProjected(purge: DistributedPurge, shards: readonly Shard[]): Promise<void> {
   const { config } = purge
   const logger = createLogger('error')
-  const findBehind = findBehindIn(tables, databasesOf(config), config.PLEDGEVIEW_KAFKA_GROUP)
-  const inspector = await openKafkaInspector(readerSettings(config), { logger, findBehind })
+  const inspector = await openKafkaInspector(readerSettings(config), {
+    logger,
+    positions: log => readNextPositions(shards, log),
+  })
   try {
     await untilCaughtUp({ ...purge, lag: async () => (await inspector.group()).lag, shards })
   } finally {
@@ -76,31 +74,16 @@ async function untilProjected(
 }
 
 /** Never throws. */
-async function purgeTopics({ config, isDry, removesRejects, now }: DistributedPurge): Promise<PurgedCopy[]> {
+async function purgeTopics({ config, isDry, now }: DistributedPurge): Promise<PurgedCopy[]> {
+  const logger = createLogger('error')
   try {
-    const { topics, rejects } = await readRetention(kafkaSettings(config), {
-      removesRejects: removesRejects && !isDry,
-      logger: createLogger('error'),
-    })
-    if (!isDry) await rollStateTopics(kafkaSettings(config), { logger: createLogger('error') })
-    const done = !removesRejects ? 'nothing' : isDry ? 'deletes all messages' : 'deleted all messages'
-    const { name, messages, isUnused, keptMs } = rejects
-    const kept = `${counted(messages, 'reject')}; --rejects deletes them all`
-    const until = keptMs === null ? null : now() + keptMs
-    return [
-      ...topics.map(topic => topicCopy(topic, { isDry, now: now() })),
-      isUnused
-        ? purged(`topic ${name}`, done)
-        : // Also without a message: an earlier purge may have deleted them.
-          leftOver(`topic ${name}`, done, messages === 0 || removesRejects ? deletedRejects : kept, until),
-    ]
+    const topics = await readRetention(kafkaSettings(config), { logger })
+    if (!isDry) await rollPortalTopics(kafkaSettings(config), { logger })
+    return topics.map(topic => topicCopy(topic, { isDry, now: now() }))
   } catch (error) {
     return [unreached('topics', messageOf(error))]
   }
 }
-
-// A deletion only moves the start of the partition. The brokers delete a file when they have begun the next one.
-const deletedRejects = 'bytes of deleted rejects in files of the brokers; no client can read them'
 
 function topicCopy(
   { name, compactionMs, isPortals }: TopicRetention,

@@ -3,6 +3,7 @@
  * directory: the journal and ClickHouse can be used by both.
  */
 
+import { portalVersionOf } from '../../contracts/events/portal-event.ts'
 import type { ModelAccess } from '../embedded/access.ts'
 import type { DataDirectory } from '../embedded/data-directory.ts'
 import { createDecoder } from '../projector/ingest/decode.ts'
@@ -12,17 +13,16 @@ import { type CompactionReport, compactJournal } from '../shared/event-log/journ
 import type { LogRecord } from '../shared/event-log/port.ts'
 import { messageOf } from '../shared/message-of.ts'
 import { megabytes } from '../shared/progress.ts'
-import { cachesOf } from './caches.ts'
+import { purgeCaches } from './caches.ts'
 import { untilCaughtUp } from './caught-up.ts'
 import { purgeRebuilds } from './rebuilds.ts'
-import { counted, leftOver, type PurgedCopy, type PurgeReport, purged, unreached } from './report.ts'
+import { counted, type PurgedCopy, type PurgeReport, purged, unreached } from './report.ts'
 import { purgeTables, type TablesPurge } from './tables.ts'
 
 export interface EmbeddedPurge extends TablesPurge {
   directory: DataDirectory
   access: Pick<ModelAccess, 'service' | 'tables' | 'databases' | 'rebuilds' | 'status'>
   config: Config
-  removesRejects: boolean
 }
 
 // Rewriting takes about a second for each of these, and writers give up after 15 s.
@@ -42,23 +42,22 @@ export async function purgeEmbedded(purge: EmbeddedPurge): Promise<PurgeReport> 
     ...(await purgeJournal(purge)),
     ...(await purgeTables(shard, purge)),
     ...(await purgeRebuilds(shard, access.rebuilds, purge)),
-    access.service ? cachesOf(config, now()) : purged('cached answers', 'no service runs'),
+    access.service ? await purgeCaches(shard, config, purge) : purged('cached answers', 'no service runs'),
   ]
   return { isDry, startedAt, copies }
 }
 
 async function purgeJournal(purge: EmbeddedPurge): Promise<PurgedCopy[]> {
-  const { directory, access, isDry, removesRejects, now } = purge
-  const copy = 'event log, accounts, notices and rejects'
+  const { directory, access, isDry } = purge
+  const copy = 'event log'
   try {
     const report = await compactJournal(directory.journal, {
       versionOf: eventVersions(),
-      removesRejects,
+      unwanted: await unwantedRecords(purge),
       isDry,
-      now: now(),
       rewriteBytesMax: access.service ? rewriteBytesMaxBeside : Number.POSITIVE_INFINITY,
     })
-    return [eventLogCopy(report, isDry), statesCopy(report, isDry), rejectsCopy(report, isDry)]
+    return [eventLogCopy(report, isDry)]
   } catch (error) {
     return [unreached(copy, messageOf(error))]
   }
@@ -76,16 +75,12 @@ function eventLogCopy(report: CompactionReport, isDry: boolean): PurgedCopy {
   return left.length === 0 ? purged(copy, done) : { ...unreached(copy, left.join('; ')), done }
 }
 
-/** They are in the same file, so the line of the event log says it if the file was not rewritten. */
-function statesCopy({ states }: CompactionReport, isDry: boolean): PurgedCopy {
-  return purged('accounts and notices', `${isDry ? 'removes' : 'removed'} ${counted(states, 'record')}`)
-}
-
-function rejectsCopy({ rejects, rejectsLeft }: CompactionReport, isDry: boolean): PurgedCopy {
-  const done = `${isDry ? 'removes' : 'removed'} ${rejects}`
-  if (rejectsLeft === 0) return purged('rejects', done)
-  const left = `${rejectsLeft} that no newer event replaces: see rejects list; --rejects removes them`
-  return leftOver('rejects', done, left, null)
+/** The journal keeps the records of rejects, too, and keeps them for ever. */
+async function unwantedRecords({ access, isDry, removesRejects }: EmbeddedPurge) {
+  if (!removesRejects || isDry) return []
+  return access.tables.rows<Pick<LogRecord, 'topic' | 'offset'>>({
+    query: `SELECT topic, offset FROM ${access.databases.model}.rejects FINAL WHERE log = ''`,
+  })
 }
 
 /** The version of the event in a record of the journal; `undefined` if it is no valid event. */
@@ -94,6 +89,19 @@ function eventVersions(): (record: LogRecord) => bigint | undefined {
   return record => {
     const event = decode(record)
     if ('reason' in event) return undefined
-    return BigInt(event.data === null ? tombstoneVersion : event.data.version)
+    switch (event.type) {
+      case 'campaign':
+      case 'pledge':
+      case 'api-key':
+        return BigInt(event.data === null ? tombstoneVersion : event.data.version)
+      case 'account':
+      case 'integration':
+      case 'notice':
+        return portalVersionOf(event)
+      case 'removed-notice':
+        return tombstoneVersion
+      default:
+        return event satisfies never
+    }
   }
 }

@@ -18,13 +18,15 @@ import {
   versionedTableNames,
 } from '../shared/tables/superseded.ts'
 import { purgeHistory } from './history.ts'
+import { purgeQuarantine } from './quarantine.ts'
+import { purgeRejects } from './rejects.ts'
 import { counted, leftOver, type PurgedCopy, purged, unreached } from './report.ts'
-import { purgeSetAside } from './set-aside.ts'
-import { purgeStagedStamps } from './staged-stamps.ts'
 import { purgeUsage } from './usage.ts'
 
 export interface TablesPurge {
   isDry: boolean
+  /** Whether all rejects are removed, and not only those of deleted entities. */
+  removesRejects: boolean
   /** How long one table may take, ms. */
   msMax: number
   now: () => number
@@ -52,8 +54,8 @@ export async function purgeTables(
   const byTable = await work(tables, databases, purge).catch((error: unknown) => [
     unreached('tables', messageOf(error)),
   ])
-  const bySetAside = await purgeSetAside(tables, databases, purge).catch((error: unknown) => [
-    unreached('campaigns that are set aside', messageOf(error)),
+  const quarantine = await purgeQuarantine(tables, databases).catch((error: unknown) => [
+    unreached('campaigns in quarantine', messageOf(error)),
   ])
   const usage = await purgeUsage(tables, databases, purge).catch((error: unknown) =>
     unreached('table api_key_usage', messageOf(error)),
@@ -61,15 +63,15 @@ export async function purgeTables(
   const history = await purgeHistory(tables, databases, purge).catch((error: unknown) => [
     unreached('history of deleted campaigns', messageOf(error)),
   ])
-  const staged = await purgeStagedStamps({ tables, databases }, purge).catch((error: unknown) => [
-    unreached('stamps of other tables', messageOf(error)),
-  ])
+  const rejects = await purgeRejects(tables, databases, purge).catch((error: unknown) =>
+    unreached('table rejects', messageOf(error)),
+  )
   const copies = [
-    ...staged,
     ...byTable,
-    ...bySetAside,
+    ...quarantine,
     ...history,
     usage,
+    rejects,
     ...(await detachedParts(tables, databases)),
   ]
   return copies.map(entry => ({ ...entry, copy: `${prefix}${entry.copy}` }))

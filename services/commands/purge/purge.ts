@@ -29,7 +29,7 @@ export const purgeCommand: Command = {
       'code: 0 done; 1 something could not be reached; 2 called wrongly.',
     options: {
       '--dry-run': 'print what it would do, and change nothing',
-      '--rejects': 'remove all rejects, also those that no newer event replaces',
+      '--rejects': 'remove all rejects, also those whose entity is not deleted',
       '--timeout SECONDS': `how long to wait for the projector, and for each table (default ${timeoutSeconds.default})`,
       ...dataDirOption,
       ...jsonOption,

@@ -8,7 +8,7 @@ const acceptLoss = {
 const common = { ...dataDirOption, ...jsonOption }
 
 export const rebuildHelp: Help = {
-  call: 'rebuild [--from-time TIME] [--from-file FILE]... [--dry-run] [--accept-loss] [--ignore-disk] [--data-dir D] [--json]',
+  call: 'rebuild [--from-time TIME] [--dry-run] [--accept-loss] [--ignore-disk] [--data-dir D] [--json]',
   does:
     'Replays the event log into new tables beside the live ones, verifies them, and swaps the two. The API and the projector ' +
     'go on meanwhile. A campaign that comes out the same keeps its updated_at. If a rebuild was killed or interrupted, the same ' +
@@ -18,15 +18,13 @@ export const rebuildHelp: Help = {
     'or interrupted; 2 called wrongly.',
   options: {
     '--from-time TIME': 'read only what was appended to the log at TIME (ISO 8601, with its zone) or later',
-    '--from-file FILE':
-      'read these archived events first (NDJSON or Avro container); several are read in their order',
     '--dry-run': 'build and compare, print what would change, and drop the new tables',
     ...acceptLoss,
     '--ignore-disk': 'begin although the disk seems too small',
     ...dataDirOption,
     '--json': 'print one JSON object per line: progress once a second, and a last one of the type result',
   },
-  examples: ['rebuild --dry-run', 'rebuild', 'rebuild --from-file campaigns.avro --from-file pledges.ndjson'],
+  examples: ['rebuild --dry-run', 'rebuild'],
   cost: 'Disk for a second set of tables, and processor time for the whole log: minutes to hours.',
   subcommands: {
     status: {
@@ -56,24 +54,6 @@ export const rebuildHelp: Help = {
       options: common,
       examples: ['rebuild drop'],
       cost: 'A few seconds.',
-    },
-    stamps: {
-      call: 'rebuild stamps (--stamps-from URL... [--accept-loss] | --release) [--json]',
-      does:
-        'Takes over the updated_at of other tables that are filled from the same log, so that the query processes can be pointed ' +
-        'to these tables and no poller fetches everything again. Stop the projectors of the other tables first. From then on the ' +
-        'other tables are not folded, also if a projector starts, until --release.',
-      options: {
-        '--stamps-from URL':
-          'the ClickHouse server of the other tables, or each shard; user, password and databases are those of the settings',
-        '--accept-loss': 'go on although these tables lack something that the other ones have',
-        '--release': 'let projectors fold the tables of these settings again: the first step of the way back',
-        ...jsonOption,
-      },
-      examples: ['rebuild stamps --stamps-from https://clickhouse-old:8443', 'rebuild stamps --release'],
-      cost:
-        'It copies a row per campaign, and pauses the fold of each shard again and again for some seconds. It may be run again ' +
-        'until query processes read these tables; after that it must not.',
     },
   },
 }

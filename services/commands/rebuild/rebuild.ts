@@ -1,11 +1,8 @@
-import { statSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { withModel } from '../../embedded/access.ts'
 import { openExistingDataDirectory } from '../../embedded/data-directory.ts'
 import { withDistributedRebuilds } from '../../rebuild/distributed.ts'
 import type { RebuildController, RebuildReport } from '../../rebuild/rebuild-controller.ts'
 import type { RebuildRequest } from '../../rebuild/rebuild-log.ts'
-import { releaseStampsDistributed, takeStampsDistributed } from '../../rebuild/take-stamps-distributed.ts'
 import { readConfig } from '../../shared/config.ts'
 import { createLogger } from '../../shared/ops/logger.ts'
 import { type Command, embeddedDirectory, type Io, printJson, readArguments, UsageError } from '../command.ts'
@@ -19,12 +16,9 @@ import { type Outcome, outcomeOf, resultText, statusText, unfinishedText } from 
 
 const options = {
   'from-time': { type: 'string' },
-  'from-file': { type: 'string', multiple: true },
   'dry-run': { type: 'boolean', default: false },
   'accept-loss': { type: 'boolean', default: false },
   'ignore-disk': { type: 'boolean', default: false },
-  'stamps-from': { type: 'string', multiple: true },
-  release: { type: 'boolean', default: false },
   'data-dir': { type: 'string' },
   json: { type: 'boolean', default: false },
 } as const
@@ -35,12 +29,11 @@ type Option = keyof Values
 const always: readonly Option[] = ['data-dir', 'json']
 // What each subcommand accepts in addition to these.
 const optionsOf = {
-  begin: ['from-time', 'from-file', 'dry-run', 'accept-loss', 'ignore-disk'],
+  begin: ['from-time', 'dry-run', 'accept-loss', 'ignore-disk'],
   status: [],
   abort: [],
   rollback: ['accept-loss'],
   drop: [],
-  stamps: ['stamps-from', 'accept-loss', 'release'],
 } as const satisfies Record<string, readonly Option[]>
 
 export const rebuildCommand: Command = {
@@ -53,7 +46,6 @@ export const rebuildCommand: Command = {
       const isTaken = [...always, ...optionsOf[verb]].includes(name)
       if (values[name] && !isTaken) throw new UsageError(`rebuild ${verb} does not take --${name}`)
     }
-    if (verb === 'stamps') return takeStamps(values, io)
     const request = requestOf(verb, values)
     return withRebuildController(values['data-dir'], async controller => {
       switch (verb) {
@@ -82,57 +74,21 @@ type Verb = keyof typeof optionsOf
 function verbOf([name, ...rest]: string[]): Verb {
   if (rest.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(rest[0])}`)
   if (name === undefined) return 'begin'
-  if (name === 'status' || name === 'abort' || name === 'rollback' || name === 'drop' || name === 'stamps')
-    return name
+  if (name === 'status' || name === 'abort' || name === 'rollback' || name === 'drop') return name
   if (name === 'back')
     throw new UsageError('pledgeview rebuild back is now called pledgeview rebuild rollback')
-  throw new UsageError(`${name} is not a rebuild command: they are status, abort, rollback, drop and stamps`)
-}
-
-async function takeStamps(values: Values, io: Io): Promise<number> {
-  const fromUrls = values['stamps-from'] ?? []
-  if (values['data-dir'] !== undefined)
-    throw new UsageError('rebuild stamps works on ClickHouse servers only')
-  if (values.release === fromUrls.length > 0)
-    throw new UsageError('rebuild stamps needs --stamps-from URL, or --release')
-  if (values.release) return releaseStamps(values, io)
-  const acceptsLoss = values['accept-loss']
-  const taken = await takeStampsDistributed(readConfig(process.env), { fromUrls, acceptsLoss })
-  if (values.json) printJson(io, taken)
-  else {
-    io.stdout.write(
-      `${taken.same} campaigns have the stamps of the other tables. Pollers will fetch ${taken.different}. ` +
-        `${taken.missing} campaigns and keys are missing here. The other tables are not folded until they are released.\n`,
-    )
-  }
-  return 0
-}
-
-async function releaseStamps(values: Values, io: Io): Promise<number> {
-  const wasStopped = await releaseStampsDistributed(readConfig(process.env))
-  if (values.json) printJson(io, { wasStopped })
-  else if (wasStopped) io.stdout.write('Projectors fold these tables again.\n')
-  else io.stdout.write('The fold of these tables was not stopped.\n')
-  return 0
+  throw new UsageError(`${name} is not a rebuild command: they are status, abort, rollback and drop`)
 }
 
 function requestOf(verb: Verb, values: Values): RebuildRequest {
   const fromTime = values['from-time']
   return {
     kind: verb === 'rollback' ? 'rollback' : 'rebuild',
-    // The process that reads the files may run in another directory.
-    files: (values['from-file'] ?? []).map(existingFile),
     fromTime: fromTime === undefined ? null : timeOf(fromTime),
     isDry: values['dry-run'],
     acceptsLoss: values['accept-loss'],
     ignoresDisk: values['ignore-disk'],
   }
-}
-
-function existingFile(name: string): string {
-  const path = resolve(name)
-  if (!statSync(path, { throwIfNoEntry: false })?.isFile()) throw new UsageError(`${name} is no file`)
-  return path
 }
 
 const timePattern = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/

@@ -9,7 +9,7 @@ import {
   type WorkPhase,
   workPhases,
 } from '../../rebuild/rebuild-log.ts'
-import { barText, clock, grouped, megabytes } from '../../shared/progress.ts'
+import { barText, clock, grouped } from '../../shared/progress.ts'
 import { printable, printableLines } from '../printable.ts'
 
 /** `stopped`: it is not finished and no process works on it. The same request continues it. */
@@ -146,10 +146,8 @@ function processText({ ageMs }: RebuildState, isAlive: boolean): string {
 }
 
 function doneText(progress: RebuildProgress): string {
-  const { done, of } = progress
-  const amount = amountOf(progress)
-  const unit = progress.unit === 'bytes' ? '' : ` ${progress.unit}`
-  return `${percentOf(progress)}%, ${amount(done)} of ${amount(of)}${unit}`
+  const { done, of, unit } = progress
+  return `${percentOf(progress)}%, ${grouped(done)} of ${grouped(of)} ${unit}`
 }
 
 /** How much of the phase is done, in whole percent. If there is nothing to do, 100. */
@@ -162,15 +160,11 @@ function leftOf({ etaSeconds }: RebuildProgress): string {
 }
 
 function rateText({ unit, perSecond }: RebuildProgress): string {
-  return unit === 'bytes' ? `${megabytes(perSecond)}/s` : `${grouped(perSecond)} ${unit}/s`
+  return `${grouped(perSecond)} ${unit}/s`
 }
 
 function lagTexts({ lagRecords }: RebuildProgress): string[] {
   return lagRecords > 0 ? [`lag ${grouped(lagRecords)}`] : []
-}
-
-function amountOf({ unit }: RebuildProgress): (amount: number) => string {
-  return unit === 'bytes' ? megabytes : grouped
 }
 
 function countsText(differences: Differences | null): string {

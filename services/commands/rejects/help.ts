@@ -13,23 +13,22 @@ const filterHelp = {
 }
 
 const common = { ...dataDirOption, ...jsonOption }
-const searchCost =
-  'On Kafka it reads at most the latest million messages of the dead-letter topic, for at most a minute, and says what it left out.'
+const cost = 'A few queries. If no service runs on the data directory, it starts ClickHouse for them.'
 
 export const rejectsHelp: Help = {
   call: 'rejects list|show|retry [OPTIONS]',
   does:
     'Shows and retries rejects: records that could not be projected, and that are kept with their reason in a dead-letter ' +
-    'queue. The queue is a Kafka topic if PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is not given. Otherwise it is in the ' +
-    'journal of the data directory.',
+    'queue, a table of ClickHouse. It is the configured ClickHouse if PLEDGEVIEW_KAFKA_BROKERS is set and --data-dir is not ' +
+    'given. Otherwise it is that of the data directory.',
   subcommands: {
     list: {
       call:
         'rejects list [--topic T] [--reason TEXT] [--since TIME] [--until TIME] [--by-reason] [--limit N] [--data-dir D] ' +
         '[--json]',
       does:
-        'Lists rejects, the latest first. With --json each has its original key and value in base64. On Kafka the total counts ' +
-        'messages: a reject that was stored twice, after a crash, counts twice and is listed once.',
+        'Lists rejects, the latest first, each with its place, its entity and its reason. With --json each has its original key ' +
+        'and value in base64.',
       options: {
         ...filterHelp,
         '--by-reason':
@@ -38,7 +37,7 @@ export const rejectsHelp: Help = {
         ...common,
       },
       examples: ['rejects list --since 2h', 'rejects list --by-reason --topic pledges'],
-      cost: `It changes nothing. ${searchCost}`,
+      cost: `It changes nothing. ${cost}`,
     },
     show: {
       call: 'rejects show PLACE [--data-dir D] [--json]',
@@ -47,7 +46,7 @@ export const rejectsHelp: Help = {
         'only command that prints what the record holds, private data included.',
       options: { PLACE: place, ...common },
       examples: ['rejects show pledges/0/17'],
-      cost: `It changes nothing. ${searchCost}`,
+      cost: `It changes nothing. ${cost}`,
     },
     retry: {
       call:
@@ -56,7 +55,8 @@ export const rejectsHelp: Help = {
       does:
         'Decodes rejects again, with this program and the schemas of today. It appends each record that is a valid event now to ' +
         'its topic, with its original bytes, and it is projected like any other. The other rejects are counted by reason. The ' +
-        'dead-letter queue is not changed. The journal does not keep headers. Restart a service of an older version, or with ' +
+        'dead-letter queue is not changed. The journal does not keep headers. A record that was cut, because it is larger than what ' +
+        'is kept of a reject, is left out and named. Restart a service of an older version, or with ' +
         'other settings, before you retry. A service that was told that a schema does not exist asks again after 10 s. The ' +
         'exit code is 1 if nothing could be retried.',
       options: {
@@ -70,7 +70,7 @@ export const rejectsHelp: Help = {
       cost:
         'Retrying twice is harmless. On Kafka it waits up to 30 s until the projectors have reached the end of the log. It ' +
         'leaves out an entity if the ledger has the same or a newer version, because a compacted topic keeps what was appended ' +
-        `last. ${searchCost}`,
+        `last. ${cost}`,
     },
   },
 }

@@ -5,7 +5,7 @@ import { rejectsHelp } from './help.ts'
 import { runRejectsList } from './list.ts'
 import { type RetryOptions, runRejectsRetry } from './retry.ts'
 import { runRejectsShow } from './show.ts'
-import { openRejectSource, type RejectSource } from './source.ts'
+import { type RejectSource, withRejects } from './source.ts'
 
 export const rejectsCommand: Command = {
   help: rejectsHelp,
@@ -25,12 +25,7 @@ export const rejectsCommand: Command = {
       },
     })
     const run = readCall(positionals, values)
-    const source = await openRejectSource(values['data-dir'], readConfig(process.env))
-    try {
-      return await run(source, io)
-    } finally {
-      await source.close()
-    }
+    return withRejects(values['data-dir'], readConfig(process.env), source => run(source, io))
   },
 }
 
@@ -80,11 +75,13 @@ function readWanted(
 ): RetryOptions['wanted'] {
   const isAll = values['all-matching']
   if (isAll === places.length > 0) throw new UsageError('rejects retry takes PLACEs, or --all-matching')
-  if (isAll) return { filter }
+  if (isAll) return filter
   refuse(values, filterNames)
+  if (places.length > placesMax) throw new UsageError(`rejects retry takes at most ${placesMax} PLACEs`)
   return { places: places.map(readPlace) }
 }
 
+const placesMax = 1_000
 const filterNames = Object.keys(filterOptions) as (keyof typeof filterOptions)[]
 
 function refuse(values: Values, names: readonly (keyof Values)[]): void {

@@ -8,25 +8,21 @@
 
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { createDecoder } from '../../projector/ingest/decode.ts'
-import type { NewRecord, StoredReject } from '../../shared/event-log/port.ts'
-import {
-  placeName,
-  type RejectFilter,
-  type RejectPlace,
-  type Searched,
-} from '../../shared/event-log/reject-filter.ts'
+import type { NewRecord } from '../../shared/event-log/port.ts'
 import { messageOf } from '../../shared/message-of.ts'
 import { createProgress, grouped } from '../../shared/progress.ts'
+import { placeName } from '../../shared/tables/rejects.ts'
+import { type RejectFilter, type StoredReject, walkRejects } from '../../shared/tables/stored-rejects.ts'
 import { type Io, printJson } from '../command.ts'
-import { jsonOfReasons, jsonOfSearched, printReasons, printSearched } from './list.ts'
+import { jsonOfReasons, printReasons } from './list.ts'
 import { createReasonTally, type ReasonTally } from './reasons.ts'
-import { findRejects, type RejectSource, type Schemas } from './source.ts'
+import { isCut } from './shown.ts'
+import type { RejectSource, Schemas } from './source.ts'
 import type { RetryTarget } from './target.ts'
 import { entityOf, type Versions, versionOf } from './versions.ts'
 
 export interface RetryOptions {
-  /** What to retry: these places, or all rejects that match the filter. */
-  wanted: { places: RejectPlace[] } | { filter: RejectFilter }
+  wanted: RejectFilter
   isDry: boolean
   json: boolean
 }
@@ -39,13 +35,12 @@ export interface RetryOutcome {
   outdated: number
   noEvent: ReasonTally
   noEventCount: number
-  /** Some of the places whose value was too large to be stored with the reject. */
+  /** Some of the places whose record was cut when it was stored. */
   omitted: string[]
   omittedCount: number
 }
 
 const omittedShownMax = 100
-const partMax = 500
 
 /** Runs the command. Exit code 0; 1 if something was requested and nothing of it is in the log. */
 export async function runRejectsRetry(source: RejectSource, options: RetryOptions, io: Io): Promise<number> {
@@ -53,21 +48,13 @@ export async function runRejectsRetry(source: RejectSource, options: RetryOption
   const outcome = newOutcome()
   const progress = createProgress({ stream: io.stderr, label: 'retrying' })
   const target = await source.openTarget({ isDry })
-  let missing: string[] = []
-  let searched: Searched
+  const missing = new Set(wanted.places?.map(placeName))
   try {
     const retry = createRetry(source.schemas, target, outcome)
-    const take = async (rejects: readonly StoredReject[]): Promise<boolean> => {
+    for await (const rejects of walkRejects(source, wanted)) {
       await retry(rejects)
+      for (const { record } of rejects) missing.delete(placeName(record))
       progress.update(outcome.matched, `${grouped(outcome.retried)} appended`)
-      return true
-    }
-    if ('places' in wanted) {
-      const found = await findRejects(source, wanted.places)
-      ;({ missing, searched } = found)
-      for (let at = 0; at < found.found.length; at += partMax) await take(found.found.slice(at, at + partMax))
-    } else {
-      searched = await source.walk(wanted.filter, take)
     }
   } catch (error) {
     const before = isDry
@@ -78,10 +65,9 @@ export async function runRejectsRetry(source: RejectSource, options: RetryOption
     progress.done()
     await target.close()
   }
-  if (json) printJson(io, jsonOf(outcome, missing, searched, isDry))
-  else printOutcome(outcome, missing, isDry, io)
-  printSearched(searched, io)
-  const asked = outcome.matched + missing.length
+  if (json) printJson(io, jsonOf(outcome, [...missing], isDry))
+  else printOutcome(outcome, [...missing], isDry, io)
+  const asked = outcome.matched + missing.size
   return asked === 0 || outcome.retried + outcome.outdated > 0 ? 0 : 1
 }
 
@@ -104,6 +90,9 @@ export function createRetry(
       if ('reason' in event) {
         outcome.noEventCount++
         outcome.noEvent.add(reject, event.reason)
+      } else if (!('key' in event)) {
+        outcome.noEventCount++
+        outcome.noEvent.add(reject, "is the portal's own, which has told its writer that it was not taken")
       } else {
         ready.push({ event, record: recordOf(reject) })
       }
@@ -152,11 +141,10 @@ export function newOutcome(): RetryOutcome {
   }
 }
 
-/** Without its value a record looks like a deletion, and must never be treated as one. */
-function isOmitted({ record, omittedValueBytes }: StoredReject, outcome: RetryOutcome): boolean {
-  if (omittedValueBytes === undefined) return false
+function isOmitted(reject: StoredReject, outcome: RetryOutcome): boolean {
+  if (!isCut(reject)) return false
   outcome.omittedCount++
-  if (outcome.omitted.length < omittedShownMax) outcome.omitted.push(placeName(record))
+  if (outcome.omitted.length < omittedShownMax) outcome.omitted.push(placeName(reject.record))
   return true
 }
 
@@ -168,7 +156,7 @@ function compare(a: bigint, b: bigint): number {
   return a < b ? -1 : Number(a > b)
 }
 
-function jsonOf(outcome: RetryOutcome, missing: readonly string[], searched: Searched, isDry: boolean) {
+function jsonOf(outcome: RetryOutcome, missing: readonly string[], isDry: boolean) {
   return {
     dry_run: isDry,
     matched: outcome.matched,
@@ -179,7 +167,6 @@ function jsonOf(outcome: RetryOutcome, missing: readonly string[], searched: Sea
     omitted: outcome.omittedCount,
     omitted_places: outcome.omitted,
     missing_places: missing,
-    searched: jsonOfSearched(searched),
   }
 }
 
@@ -193,6 +180,7 @@ function printOutcome(outcome: RetryOutcome, missing: readonly string[], isDry: 
   say(outcome.outdated, 'are in the log already, as they are or newer')
   say(outcome.noEventCount, 'are still not valid events:')
   printReasons(outcome.noEvent.counts(), io)
-  say(outcome.omittedCount, `have a value that is only in their own topic: ${outcome.omitted.join(', ')}`)
+  const cut = 'are larger than what is kept of a reject, so have their producer append them again'
+  say(outcome.omittedCount, `${cut}: ${outcome.omitted.join(', ')}`)
   say(missing.length, `are not stored rejects: ${missing.join(', ')}`)
 }

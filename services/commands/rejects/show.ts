@@ -1,17 +1,17 @@
 /** `pledgeview rejects show`: everything that is stored of one reject, for the person who repairs it. */
-import { isUtf8 } from 'node:buffer'
 import { unframe } from '../../../contracts/events/codec.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { formatEvent } from '../../../contracts/events/ndjson.ts'
 import { type Fault, faultOf } from '../../../contracts/events/rules.ts'
 import { createEventReader } from '../../projector/ingest/decode.ts'
-import type { LogRecord, StoredReject } from '../../shared/event-log/port.ts'
-import type { RejectPlace } from '../../shared/event-log/reject-filter.ts'
+import type { LogRecord } from '../../shared/event-log/port.ts'
 import { messageOf } from '../../shared/message-of.ts'
+import { headersOf, placeName, type RejectPlace } from '../../shared/tables/rejects.ts'
+import { latestRejects, type StoredReject } from '../../shared/tables/stored-rejects.ts'
 import { type Io, printJson } from '../command.ts'
 import { printable, printableLines } from '../printable.ts'
-import { base64, isoTime, printSearched } from './list.ts'
-import { findRejects, type RejectSource, type Schemas } from './source.ts'
+import { base64, cutParts, entityText, isoTime, jsonOfReject, shownBytes } from './shown.ts'
+import type { RejectSource, Schemas } from './source.ts'
 
 const dumpBytesMax = 4_096
 const dumpRowBytes = 16
@@ -23,12 +23,8 @@ export async function runRejectsShow(
   { json }: { json: boolean },
   io: Io,
 ): Promise<number> {
-  const { found, missing, searched } = await findRejects(source, [place])
-  const [reject] = found
-  if (!reject) {
-    printSearched(searched, io)
-    throw new Error(`${missing} is not a stored reject`)
-  }
+  const [reject] = await latestRejects(source, { places: [place] }, 1)
+  if (!reject) throw new Error(`${placeName(place)} is not a stored reject`)
   const reading = await readAgain(reject, source.schemas)
   if (json) printJson(io, jsonOf(reject, reading))
   else printReject(reject, reading, io)
@@ -43,12 +39,11 @@ export type Reading =
   /** It cannot be decoded, or its schema could not be read. */
   | { now: 'undecoded'; reason: string }
 
-export async function readAgain(
-  { record, omittedValueBytes }: StoredReject,
-  schemas: Schemas,
-): Promise<Reading> {
-  if (omittedValueBytes !== undefined) {
-    const reason = 'the value was too large to be stored with the reject; it is in its own topic'
+export async function readAgain(reject: StoredReject, schemas: Schemas): Promise<Reading> {
+  const { record } = reject
+  const cut = cutParts(reject)
+  if (cut.length > 0) {
+    const reason = `the record was cut when it was stored (${cut.join('; ')}), so it cannot be read or retried from here`
     return { now: 'undecoded', reason }
   }
   try {
@@ -62,20 +57,14 @@ export async function readAgain(
   return fault ? { now: 'faulty', event, fault } : { now: 'event', event }
 }
 
-function jsonOf({ record, reason, rejectedAt, omittedValueBytes }: StoredReject, reading: Reading) {
+function jsonOf(reject: StoredReject, reading: Reading) {
+  const { record, sizes } = reject
   return {
-    topic: record.topic,
-    partition: record.partition,
-    offset: record.offset,
-    reason,
-    rejected_at: isoTime(rejectedAt),
+    ...jsonOfReject(reject),
     appended_at: isoTime(record.appendedAt),
     headers: headersOf(record).map(([name, value]) => ({ name, value_base64: base64(value) })),
-    key_text: textOf(record.key) ?? null,
-    key_base64: base64(record.key),
-    value_bytes: omittedValueBytes ?? record.value?.length ?? null,
-    value_omitted: omittedValueBytes !== undefined,
-    value_base64: base64(record.value),
+    value_bytes: record.value === null && sizes.value === 0 ? null : sizes.value,
+    value_omitted: (record.value?.length ?? 0) < sizes.value,
     schema_id: schemaIdOf(record) ?? null,
     is_event_now: reading.now === 'event',
     reason_now: reasonOf(reading) ?? null,
@@ -88,6 +77,7 @@ function printReject(reject: StoredReject, reading: Reading, io: Io): void {
   const { record, reason, rejectedAt } = reject
   const lines: [name: string, text: string][] = [
     ['record', `${record.topic}, partition ${record.partition}, offset ${record.offset}`],
+    ['entity', entityText(record)],
     ['appended', isoTime(record.appendedAt)],
     ['rejected', isoTime(rejectedAt)],
     ['reason', printable(reason)],
@@ -122,40 +112,20 @@ function eventText(event: ChangeEvent): string {
   }
 }
 
-function valueText({ record: { value }, omittedValueBytes }: StoredReject): string {
-  if (omittedValueBytes !== undefined) return `${omittedValueBytes} bytes, only in its own topic`
-  if (value === null) return 'none: a deletion'
+function valueText({ record: { value }, sizes }: StoredReject): string {
+  if (value === null) return sizes.value > 0 ? `${sizes.value} bytes, which are not kept` : 'none: a deletion'
   const framed = unframe(value)
   const framing =
     'reason' in framed
       ? framed.reason
       : `schema id ${framed.schemaId}, ${framed.avroBinary.length} bytes of Avro`
   const cut = value.length > dumpBytesMax ? `; the first ${dumpBytesMax} here, all with --json` : ''
-  return `${value.length} bytes, ${framing}${cut}`
+  return `${sizes.value} bytes, ${framing}${cut}`
 }
 
 function schemaIdOf({ value }: LogRecord): number | undefined {
   const framed = value && unframe(value)
   return framed && 'schemaId' in framed ? framed.schemaId : undefined
-}
-
-/** Every value of every header. */
-function headersOf({ headers = {}, repeatedHeaders = {} }: LogRecord): [name: string, value: Uint8Array][] {
-  return Object.entries(headers).flatMap(([name, last]) =>
-    (Object.hasOwn(repeatedHeaders, name) ? (repeatedHeaders[name] ?? []) : [last]).map(
-      (value): [string, Uint8Array] => [name, value],
-    ),
-  )
-}
-
-function textOf(bytes: Uint8Array | null): string | undefined {
-  return bytes && isUtf8(bytes) ? Buffer.from(bytes).toString() : undefined
-}
-
-/** As text if it is UTF-8, otherwise in base64. */
-function shownBytes(bytes: Uint8Array): string {
-  const text = textOf(bytes)
-  return text === undefined ? `${base64(bytes)} (base64)` : printable(JSON.stringify(text))
 }
 
 /** Offset, bytes and ASCII, sixteen bytes per line, up to a bound. */

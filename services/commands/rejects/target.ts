@@ -2,13 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import type { Config } from '../../shared/config.ts'
-import { databasesOf, kafkaSettings, serverSettings } from '../../shared/distributed.ts'
-import { openJournalWriter } from '../../shared/event-log/journal/journal.ts'
-import type { KafkaInspector } from '../../shared/event-log/kafka/inspector.ts'
+import { databasesOf, kafkaSettings, readerSettings } from '../../shared/distributed.ts'
+import { type KafkaInspector, openKafkaInspector } from '../../shared/event-log/kafka/inspector.ts'
 import { openKafkaWriter } from '../../shared/event-log/kafka/writer.ts'
-import type { NewRecord, PartitionLag } from '../../shared/event-log/port.ts'
+import type { EventWriter, NewRecord, PartitionLag } from '../../shared/event-log/port.ts'
 import { createLogger } from '../../shared/ops/logger.ts'
-import { openTables } from '../../shared/tables/clickhouse.ts'
+import type { Tables } from '../../shared/tables/port.ts'
 import { ledgerVersions, type Versions } from './versions.ts'
 
 export interface RetryTarget {
@@ -22,12 +21,14 @@ export interface RetryTarget {
 const projectedBounds = { msMax: 30_000, lookMs: 250 }
 
 /** A journal is never compacted, so an older version may follow a newer one, and versions need not be known. */
-export async function openJournalTarget(path: string, { isDry }: { isDry: boolean }): Promise<RetryTarget> {
-  const writer = isDry ? undefined : await openJournalWriter(path)
+export function journalTarget(
+  writer: Pick<EventWriter, 'append'>,
+  { isDry }: { isDry: boolean },
+): RetryTarget {
   return {
     versions: async () => new Map(),
-    append: async records => writer?.append(records),
-    close: async () => writer?.close(),
+    append: async records => (isDry ? undefined : writer.append(records)),
+    close: async () => undefined,
   }
 }
 
@@ -38,26 +39,19 @@ export async function openJournalTarget(path: string, { isDry }: { isDry: boolea
  */
 export async function openKafkaTarget(
   config: Config,
-  inspector: Pick<KafkaInspector, 'group'>,
+  tables: Pick<Tables, 'rows'>,
   { isDry }: { isDry: boolean },
 ): Promise<RetryTarget> {
-  if (!isDry) await awaitProjected(inspector)
-  const tables = openTables(serverSettings(config))
-  try {
-    const writer = isDry
-      ? undefined
-      : await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') })
-    return {
-      versions: events => ledgerVersions(tables, databasesOf(config), events),
-      append: async records => writer?.append(records),
-      async close() {
-        await writer?.close()
-        await tables.close()
-      },
-    }
-  } catch (error) {
-    await tables.close()
-    throw error
+  const logger = createLogger('error')
+  if (!isDry) {
+    const inspector = await openKafkaInspector(readerSettings(config), { logger })
+    await awaitProjected(inspector).finally(() => inspector.close())
+  }
+  const writer = isDry ? undefined : await openKafkaWriter(kafkaSettings(config), { logger })
+  return {
+    versions: events => ledgerVersions(tables, databasesOf(config), events),
+    append: async records => writer?.append(records),
+    close: async () => writer?.close(),
   }
 }
 

@@ -1,8 +1,12 @@
 /** The version that the ledger has of an entity. The same version or an older one adds nothing to the log. */
+
 import { type ChangeEvent, topicOf } from '../../../contracts/events/event.ts'
 import { pledgeIdsOf } from '../../../contracts/events/rules.ts'
 import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
+import { idParts } from '../../shared/tables/parameter-parts.ts'
 import type { Databases, Statement, Tables } from '../../shared/tables/port.ts'
+
+const keysMax = 1_000
 
 /** By `entityOf`. */
 export type Versions = Map<string, bigint>
@@ -16,7 +20,7 @@ export function versionOf({ data }: ChangeEvent): bigint {
   return BigInt(data === null ? tombstoneVersion : data.version)
 }
 
-/** The ledger's versions of these events' entities. For at most a thousand events at a time. */
+/** The ledger's versions of these events' entities. */
 export async function ledgerVersions(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
@@ -24,18 +28,15 @@ export async function ledgerVersions(
 ): Promise<Versions> {
   const versions: Versions = new Map()
   for (const [type, ofType] of Map.groupBy(events, event => event.type)) {
-    const rows = await tables.rows<{ id: string; version: string }>(statementOf(databases, type, ofType))
-    for (const { id, version } of rows) versions.set(entityOf({ type, key: id }), BigInt(version))
+    for (const keys of idParts([...new Set(ofType.map(({ key }) => key))], keysMax)) {
+      const rows = await tables.rows<{ id: string; version: string }>(statementOf(databases, type, keys))
+      for (const { id, version } of rows) versions.set(entityOf({ type, key: id }), BigInt(version))
+    }
   }
   return versions
 }
 
-function statementOf(
-  { model }: Databases,
-  type: ChangeEvent['type'],
-  events: readonly ChangeEvent[],
-): Statement {
-  const keys = events.map(({ key }) => key)
+function statementOf({ model }: Databases, type: ChangeEvent['type'], keys: readonly string[]): Statement {
   switch (type) {
     case 'campaign':
       return {

@@ -1,0 +1,125 @@
+import { openDataDirectory } from '../embedded/data-directory.ts'
+import { liveConsumer } from '../embedded/model.ts'
+import { openEmbeddedTables } from '../embedded/tables.ts'
+import { beginAgain, type PositionsShard, readPositions } from '../projector/positions.ts'
+import { type Config, readConfig } from '../shared/config.ts'
+import { databasesOf, readerSettings, serverSettings, shardsOf } from '../shared/distributed.ts'
+import { openJournalReader } from '../shared/event-log/journal/journal.ts'
+import { lockDataDirectory } from '../shared/event-log/journal/lock.ts'
+import { openKafkaInspector } from '../shared/event-log/kafka/inspector.ts'
+import type { LogState } from '../shared/event-log/port.ts'
+import { createLogger } from '../shared/ops/logger.ts'
+import { openTables } from '../shared/tables/clickhouse.ts'
+import type { Databases, Tables } from '../shared/tables/port.ts'
+import {
+  type Command,
+  dataDirOption,
+  embeddedDirectory,
+  type Io,
+  printJson,
+  readArguments,
+} from './command.ts'
+import { jsonOption } from './help.ts'
+
+export const restoredCommand: Command = {
+  help: {
+    call: 'restored [--data-dir D] [--json]',
+    does:
+      'Says that the tables were restored from a backup. The projectors then read the log again from a day before the backup, fold ' +
+      'every campaign, and give new stamps to what they read again. They notice most restores by themselves: this is for a consumer group ' +
+      'that was never used, and for a log that has deleted records which the tables lack and nobody needs.',
+    options: { ...dataDirOption, ...jsonOption },
+    examples: ['restored', 'restored --data-dir /var/lib/pledgeview'],
+    cost: 'A few seconds, and then a fold of everything. Stop the projectors, or the service, before.',
+  },
+
+  async run(args, io) {
+    const { values } = readArguments({
+      args,
+      options: { 'data-dir': { type: 'string' }, json: { type: 'boolean', default: false } },
+    })
+    const config = readConfig(process.env)
+    const directory = embeddedDirectory(values['data-dir'], config)
+    const positions =
+      directory === undefined ? await ofCluster(config, io) : await ofDirectory(directory, config, io)
+    if (values.json) printJson(io, { positions })
+    else for (const { place, from } of positions) io.stdout.write(`${place} is read again from ${from}\n`)
+    return 0
+  },
+}
+
+interface Again {
+  place: string
+  /** The offset from which it is read again. */
+  from: number
+}
+
+interface Model {
+  tables: Tables
+  databases: Databases
+  shards: readonly PositionsShard[]
+}
+
+async function ofCluster(config: Config, io: Io): Promise<Again[]> {
+  const tables = openTables(serverSettings(config))
+  const databases = databasesOf(config)
+  const cluster = await shardsOf(config)
+  const inspector = await openKafkaInspector(readerSettings(config), { logger: createLogger('error') })
+  try {
+    const { members } = await inspector.group()
+    if (members > 0) throw new Error(`the consumer group has ${members} projectors: stop them first`)
+    const shards = cluster?.shards ?? [{ tables, databases }]
+    return await readAgain({ tables, databases, shards }, await inspector.log(), io)
+  } finally {
+    await inspector.close()
+    await cluster?.close()
+    await tables.close()
+  }
+}
+
+async function ofDirectory(root: string, config: Config, io: Io): Promise<Again[]> {
+  const directory = openDataDirectory(root)
+  const lock = lockDataDirectory(directory.root)
+  try {
+    const { tables, databases, close } = await openEmbeddedTables({
+      directory,
+      config,
+      logger: createLogger('error'),
+    })
+    try {
+      let state: LogState | undefined
+      const find = async (found: LogState) => {
+        state = found
+        return new Map()
+      }
+      const starts = { find, beginAnew: () => {} }
+      await (await openJournalReader(directory.journal, { consumer: liveConsumer, starts })).close()
+      if (!state) throw new Error(`the journal ${directory.journal} cannot be read`)
+      return await readAgain({ tables, databases, shards: [{ tables, databases }] }, state, io)
+    } finally {
+      await close()
+    }
+  } finally {
+    lock.release()
+  }
+}
+
+async function readAgain(
+  model: Model,
+  state: Pick<LogState, 'log' | 'partitions' | 'remembered'>,
+  io: Io,
+): Promise<Again[]> {
+  const { tables, databases, shards } = model
+  const stored = await readPositions(shards, state.log)
+  const [row] = await tables.rows<{ watermark: number }>({
+    query: `SELECT toUnixTimestamp64Milli(reached) AS watermark FROM ${databases.model}.watermark`,
+  })
+  const watermark = row?.watermark ?? 0
+  // Without a memory of the group, nobody knows up to when lists were shown. Until now, at most.
+  const lostWatermark = Math.max(Date.now(), state.remembered.watermark)
+  const warn = (message: string) => io.stderr.write(`${message}\n`)
+  const rows = await beginAgain({ ...model, now: Date.now, warn }, state, {
+    ...{ stored, watermark, lostWatermark, acceptsLoss: true },
+  })
+  return [...rows].map(([place, { next }]) => ({ place, from: next }))
+}
