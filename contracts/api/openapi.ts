@@ -212,9 +212,10 @@ function preflight(operationId: string, path?: z.ZodObject): ZodOpenApiOperation
     responses: {
       204: {
         description:
-          'The methods and headers that a browser may send. It does not count against the rate limit.',
+          'The methods and headers that a browser may send. It counts against a limit of its address that only preflights have.',
         headers: refer([...everyResponse, 'Access-Control-Allow-Methods', 'Access-Control-Allow-Headers']),
       },
+      429: failureResponses.rate_limited,
     },
   }
 }

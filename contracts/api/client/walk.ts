@@ -22,8 +22,7 @@ import { createWalkReader, type WalkDependencies, type WalkEnd, type WalkReader 
 
 // How many seen campaigns are remembered: ten full pages.
 const trailMax = 1000
-// One anchor is not enough: a change that becomes visible after the commit horizon gets a new timestamp, but not at
-// once.
+// One anchor is not enough: it may have changed itself, and then it is not where it was.
 const anchorsMin = 2
 
 /** Yields the campaigns of every page, newest first. A campaign may come twice. Rejects with `ClientError`. */
