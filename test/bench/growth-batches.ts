@@ -1,7 +1,6 @@
 /** What a long batch log costs: the statements that read it, each on a log of so many rows. Part of the growth bench. */
 import { readFileSync } from 'node:fs'
 import type { FoldWorker } from '../../services/projector/fold/fold-worker.ts'
-import { findBehindIn } from '../../services/projector/recorded-positions.ts'
 import { tablesStatus } from '../../services/projector/status.ts'
 import { nameDatabases } from '../../services/shared/tables/migrate.ts'
 import type { Databases, Tables } from '../../services/shared/tables/port.ts'
@@ -11,8 +10,6 @@ export interface GrowthBatches {
   /** A fold that finds no new batch. */
   lookMs: number
   statusMs: number
-  /** The look of a starting projector into the whole log: its group is ahead of what the tables say. */
-  behindMs: number
   /** Of the log, in ClickHouse. */
   diskBytes: number
 }
@@ -31,15 +28,12 @@ export async function measureBatches(
   await foldWorker.fold()
   const lookMs = await msOf(() => foldWorker.fold())
   const statusMs = await msOf(() => tablesStatus({ tables, databases }))
-  const findBehind = findBehindIn(tables, databases, 'bench')
-  const committed = new Map([['pledges/0', batches + 1]])
-  const behindMs = await msOf(() => findBehind(committed, committed))
   const [disk] = await tables.rows<{ bytes: string }>({
     query: `SELECT toString(sum(bytes_on_disk)) AS bytes FROM system.parts
             WHERE active AND database = {model:String} AND table = 'batch_log'`,
     query_params: { model },
   })
-  return { lookMs, statusMs, behindMs, diskBytes: Number(disk?.bytes ?? 0) }
+  return { lookMs, statusMs, diskBytes: Number(disk?.bytes ?? 0) }
 }
 
 async function msOf(work: () => Promise<unknown>): Promise<number> {

@@ -116,7 +116,7 @@ async function measureIndex(): Promise<GrowthIndex> {
   const follower = createListFollower({
     tables,
     databases: defaultDatabases,
-    options: { commitHorizonMs: 0, statementMsMax, campaignsMax: 2 * size.campaigns, freshMs: 0 },
+    options: { statementMsMax, campaignsMax: 2 * size.campaigns, freshMs: 0 },
     now: () => performance.now(),
     onError: error => failures.push(error),
   })

@@ -150,7 +150,6 @@ async function batchCosts(service: Service, batches: number): Promise<Costs> {
   return {
     'batch log, a fold without changes': { value: costs.lookMs, unit: 'ms' },
     'batch log, status': { value: costs.statusMs, unit: 'ms' },
-    'batch log, look for a restore': { value: costs.behindMs, unit: 'ms' },
     'batch log, disk': { value: costs.diskBytes / 1e6, unit: 'MB' },
   }
 }

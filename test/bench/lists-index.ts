@@ -52,7 +52,7 @@ const follower = createListFollower({
   tables,
   databases: defaultDatabases,
   // Fresh for 0 ms, so that every read is a refresh. With a horizon, each would read the last changes again.
-  options: { commitHorizonMs: 0, statementMsMax, campaignsMax: 2 * campaigns, freshMs: 0 },
+  options: { statementMsMax, campaignsMax: 2 * campaigns, freshMs: 0 },
   now: () => performance.now(),
   onError: error => {
     throw error

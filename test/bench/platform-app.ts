@@ -1,7 +1,8 @@
 /** The query service's app for a bench, with any number of keys that have no practical rate limit. */
 import { pino } from 'pino'
 import { createQueryApp, type QueryAppDependencies } from '../../services/query/app.ts'
-import { createMemoryResponseCache } from '../../services/query/cache/response-cache-memory.ts'
+import { createCache } from '../../services/query/cache/cache.ts'
+import { responses } from '../../services/query/cache/response-cache.ts'
 import { defaultQueryAppOptions, type QueryAppOptions } from '../../services/query/options.ts'
 import { createMemoryRateLimiter } from '../../services/query/rate-limit/rate-limiter-memory.ts'
 import { hashSecret } from '../../services/shared/api-keys/credentials.ts'
@@ -13,7 +14,13 @@ const secret = 'bench'
 const pepper = 'bench'
 const requestsMax = 100_000_000
 // One key and one address stand for a thousand clients here, so they must not wait for turns, and need as many connections.
-const manyAtOnce = { uncachedMax: 100_000, uncachedPerKeyMax: 100_000, connectionsPerAddressMax: 10_000 }
+const manyAtOnce = {
+  uncachedMax: 100_000,
+  uncachedPerKeyMax: 100_000,
+  connectionsPerAddressMax: 10_000,
+  strangersPerAddressMax: 10_000,
+  strangersMax: 10_000,
+}
 
 export interface PlatformApp {
   apiUrl: string
@@ -43,7 +50,7 @@ export async function startPlatformApp(
       lookup: name => (name.startsWith(key) ? { key: name, secretHash, scopes: ['read:public'] } : undefined),
     },
     limiters: { keys: limiter(), addresses: limiter() },
-    cache: createMemoryResponseCache({ bytesMax: readConfig({}).PLEDGEVIEW_CACHE_BYTES_MAX, now }),
+    cache: createCache(responses, { bytesMax: readConfig({}).PLEDGEVIEW_CACHE_BYTES_MAX, now }),
     options: { ...defaultQueryAppOptions, ...manyAtOnce, pepper, ...options },
     now,
     monotonicNow: () => performance.now(),

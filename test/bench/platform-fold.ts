@@ -44,16 +44,13 @@ export async function keepFolding(tables: Tables, databases: Databases): Promise
   const worker = openPlatformFoldWorker(tables, databases)
   await worker.acquireLeadership()
   setInterval(() => worker.fold().catch(() => undefined), foldMs).unref()
-  const { PLEDGEVIEW_COMMIT_HORIZON_MS: horizonMs } = readConfig({})
   const deadline = performance.now() + mergeMsMax
   for (let isPassed = false; !isPassed; ) {
     if (performance.now() > deadline) throw new Error('the watermark has not passed the last change')
     await delay(200)
     const [row] = await tables.rows<{ is_passed: number }>({
-      query: `SELECT toUInt8((SELECT reached FROM ${databases.model}.watermark) > changed
-                AND now64(3, 'UTC') - toIntervalMillisecond({horizon_ms:UInt32}) > changed) AS is_passed
+      query: `SELECT toUInt8((SELECT reached FROM ${databases.model}.watermark) > changed) AS is_passed
               FROM (SELECT max(updated_at) AS changed FROM ${databases.model}.campaigns)`,
-      query_params: { horizon_ms: horizonMs },
     })
     isPassed = row?.is_passed === 1
   }
@@ -66,7 +63,8 @@ export function openPlatformFoldWorker(tables: Tables, databases: Databases): Fo
     tables,
     databases,
     holder: 'bench',
-    settings: { ...foldWorkerSettings(config), settleMs: 0 },
+    settings: foldWorkerSettings(config),
+    untilNoneRuns: async () => {},
     monotonicMs: () => performance.now(),
     sleep,
     random: Math.random,

@@ -39,7 +39,7 @@ SETTINGS async_insert = 0;
 
 INSERT INTO ${model}.history_closed (shard, closed_from, closed)
 SELECT shard, toDateTime64(toDate(now('UTC')), 3, 'UTC'), toDateTime64(toDate(now('UTC')), 3, 'UTC')
-FROM ${model}.stamp_floor GROUP BY shard
+FROM ${model}.watermarks GROUP BY shard
 SETTINGS async_insert = 0;
 
 -- One campaign in twenty changed today. Without this all of them did, as after a bulk load.

@@ -93,7 +93,10 @@ async function fillLedger(tables: Tables): Promise<void> {
     onCampaigns: () => {},
   })
   const target = (await reader.lag()).map(({ topic, partition, end }) => ({ topic, partition, next: end }))
-  await model.ingest({ reader, target, into: 'live', onLag: () => {} }, new AbortController().signal)
+  await model.ingest(
+    { reader, target, into: 'live', storesRejects: true, onLag: () => {} },
+    new AbortController().signal,
+  )
   await reader.close()
 }
 

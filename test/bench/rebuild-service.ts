@@ -4,7 +4,7 @@
  */
 import { pino } from 'pino'
 import { openDataDirectory } from '../../services/embedded/data-directory.ts'
-import { liveConsumer, openEmbeddedModel } from '../../services/embedded/model.ts'
+import { openEmbeddedModel } from '../../services/embedded/model.ts'
 import { type RebuildResult, runRebuild } from '../../services/rebuild/rebuild.ts'
 import { dropPrevious } from '../../services/rebuild/rebuild-controller.ts'
 import type { Phase } from '../../services/rebuild/rebuild-log.ts'
@@ -69,7 +69,7 @@ const model = await openEmbeddedModel({
 const { tables, databases } = model
 await model.whenDrained()
 const app = await startPlatformApp(tables, databases, {})
-const history = await openJournalHistory(files.journal, { live: liveConsumer })
+const history = await openJournalHistory(files.journal)
 let runs = 0
 
 await sleep(settleMs)

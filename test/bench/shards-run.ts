@@ -49,7 +49,6 @@ async function run(): Promise<ShardsRunResult> {
       ...{ reader, tables, databases, shards: shards.shards, hashBacker },
       config: readConfig({}),
       run: 'bench',
-      settleMs: 0,
       metrics: createMetrics(),
       logger: pino({ level: 'silent' }),
       now: Date.now,

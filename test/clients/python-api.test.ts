@@ -49,6 +49,7 @@ test('the generated client lists, reads, pages, filters and gets the errors, and
       campaignRow(id, { status: n % 2 ? 'FUNDED' : 'LIVE', backer_count: n, subtitle: null }),
     ),
   )
+  await store().advanceWatermark()
   const front = await openFront(app().port)
   const seen = await useGeneratedClient(front.port).finally(front.close)
   expect(front.snapshotsEnded()).toBe(1)

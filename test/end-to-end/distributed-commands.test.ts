@@ -6,17 +6,21 @@ import { schemas } from '../../contracts/events/codec.ts'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import type { KafkaSettings } from '../../services/shared/event-log/kafka/client.ts'
+import { loadKafkajs } from '../../services/shared/event-log/kafka/library.ts'
 import { openKafkaWriter } from '../../services/shared/event-log/kafka/writer.ts'
 import type { NewRecord } from '../../services/shared/event-log/port.ts'
 import {
   createSchemaRegistry,
   registerSchemas,
 } from '../../services/shared/schema-registry/schema-registry.ts'
+import { openTables } from '../../services/shared/tables/clickhouse.ts'
+import { settingsFor } from '../support/clickhouse.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { outputOf, type StatusOutput, whenFolded } from '../support/deployment-status.ts'
 import { startFakeSchemaRegistry } from '../support/fake-schema-registry.ts'
 import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
-import { readTopic, silent } from '../support/kafka/topics.ts'
+import { readTopic, silent, withAdmin } from '../support/kafka/topics.ts'
+import { projectionStatus } from '../support/kickstarter.ts'
 import { startMailServer } from '../support/portal/mail-server.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../support/sample-events.ts'
@@ -78,7 +82,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
       clickhouse: { ok: false, detail: expect.stringContaining('ECONNREFUSED') },
       fold: null,
       tables: null,
-      rejects: { total: 0 },
+      rejects: null,
     })
     const shown = await deployment.command(['status'], undefined, away)
     expect(shown.code).toBe(1)
@@ -114,6 +118,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
         key_base64: Buffer.from('c1/p9').toString('base64'),
         value_base64: Buffer.from('no event').toString('base64'),
         reason: expect.any(String),
+        ...{ type: 'pledge', key_text: 'c1/p9', cut: null },
       }),
     ])
   })
@@ -256,7 +261,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     const { code, stderr, outcome } = await retry()
     expect(code, stderr).toBe(0)
     expect(outcome).toMatchObject({ matched: 3, no_event: 1, omitted: 0 })
-    // Which of two versions is met first is up to the partitions of the reject topic.
+    // Which of two versions is met first is up to their partitions.
     expect(outcome.retried + outcome.outdated).toBe(2)
     expect(await endOfLog()).toBe(before + outcome.retried)
     expect((await drained()).tables.known_pledges).toBe(4)
@@ -274,10 +279,69 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     expect(last?.value).toEqual(pledges[1]?.value)
     expect(String(last?.headers?.trace)).toBe('t-1')
   })
+
+  test('restored refuses while projectors run; then the log is read again with new stamps, without what it has deleted', async () => {
+    const refused = await deployment.command(['restored'])
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('has 1 projectors: stop them') })
+    const before = await whatIsShown()
+    await projector?.stop()
+
+    // Records that the tables lack, and that the log then deletes.
+    const lost = [1, 2, 3, 4].map(n => pledgeEvent({ campaign_id: 'c1', pledge_id: `lost${n}` }))
+    const appended = await deployment.command(
+      ['events', 'append', '-'],
+      `${lost.map(formatEvent).join('\n')}\n`,
+    )
+    expect(appended.code, appended.stderr).toBe(0)
+    await deletePledgesOf(kafkaAt(services?.addresses.kafka ?? ''))
+    await expect(deployment.startProjector()).rejects.toThrow(/are deleted.*pledgeview restored/s)
+
+    const { positions } = await json<{ positions: { place: string; from: number }[] }>('restored')
+    expect(positions).toHaveLength(5 * 6)
+    for (const { place, from } of positions) if (place.startsWith('campaigns/')) expect(from, place).toBe(0)
+    projector = await deployment.startProjector()
+    await drained()
+    await vi.waitFor(async () => {
+      const after = await whatIsShown()
+      expect(after.pledges).toBe(before.pledges)
+      expect(after.updated_at > before.updated_at).toBe(true)
+    }, soon)
+    // Once: the next start reads on.
+    await projector.stop()
+    projector = await deployment.startProjector()
+    await drained()
+    expect((await projectionStatus(projector)).projector.records).toBe(0)
+  })
+
+  async function whatIsShown(): Promise<{ pledges: number; updated_at: string }> {
+    const tables = openTables(settingsFor((services as LocalServices).addresses.clickHouse))
+    try {
+      const [row] = await tables.rows<{ pledges: number; updated_at: string }>({
+        query: `SELECT pledge_count AS pledges, toString(updated_at) AS updated_at FROM crowdfunding.campaigns WHERE campaign_id = 'c1'`,
+      })
+      if (!row) throw new Error('c1 is not shown')
+      return row
+    } finally {
+      await tables.close()
+    }
+  }
 })
 
 function kafkaAt(address: string): KafkaSettings {
   return { brokers: [address], clientId: 'pledgeview-test', topicPrefix: '' }
+}
+
+/** Deletes all records of the topic of pledges, which it only does with a retention. */
+async function deletePledgesOf(settings: KafkaSettings): Promise<void> {
+  const topic = 'pledges'
+  await withAdmin(settings, async admin => {
+    const type = loadKafkajs().ConfigResourceTypes.TOPIC
+    const configEntries = [{ name: 'cleanup.policy', value: 'compact,delete' }]
+    await admin.alterConfigs({ validateOnly: false, resources: [{ type, name: topic, configEntries }] })
+    const ends = await admin.fetchTopicOffsets(topic)
+    const partitions = ends.map(({ partition, high }) => ({ partition, offset: high }))
+    await admin.deleteTopicRecords({ topic, partitions })
+  })
 }
 
 /** The event as a producer frames it whose schema has this id. */

@@ -6,10 +6,9 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
-import { openKafkaStateTopic } from '../../services/shared/event-log/kafka/state-topic.ts'
-import type { StateTopic } from '../../services/shared/event-log/state-topic.ts'
+import { openKafkaWriter } from '../../services/shared/event-log/kafka/writer.ts'
 import { openTables } from '../../services/shared/tables/clickhouse.ts'
-import { accountChange } from '../support/accounts.ts'
+import { accountRecord } from '../support/accounts.ts'
 import { settingsFor } from '../support/clickhouse.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { filesWith, tablesWith, tablesWithOldParts } from '../support/find-texts.ts'
@@ -33,7 +32,7 @@ const settings = {
   PLEDGEVIEW_LOG_LEVEL: 'debug',
 }
 const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
-const topics = ['campaigns', 'pledges', 'api-keys', 'accounts', 'notices', 'rejects']
+const topics = ['campaigns', 'pledges', 'api-keys', 'accounts', 'notices']
 
 const personal = (what: string) => `${what}-${randomBytes(24).toString('hex')}`
 const [creatorId, name, description, backer, inReject, mailbox] = [
@@ -104,11 +103,11 @@ describe('an erasure request, distributed', () => {
     return { status: response.status, body: await response.text() }
   }
 
-  async function withAccounts(work: (accounts: StateTopic<'accounts'>) => Promise<void>): Promise<void> {
+  async function appendAccount(id: string, email: string): Promise<void> {
     const kafka = { brokers: [address()], clientId: 'pledgeview-test', topicPrefix: '' }
-    const accounts = await openKafkaStateTopic(kafka, 'accounts', { logger: silent })
-    await work(accounts)
-    await accounts.close()
+    const writer = await openKafkaWriter(kafka, { logger: silent })
+    await writer.append([accountRecord(id, email)])
+    await writer.close()
   }
 
   /** The topics that still have a record with one of the texts in its key, value or headers. */
@@ -162,10 +161,10 @@ describe('an erasure request, distributed', () => {
       ['-b', address(), '-P', '-t', 'pledges', '-p', '0', '-k', 'kept/p3'],
       `not an event, by ${inReject}\n`,
     )
-    await withAccounts(accounts => accounts.write([accountChange('a', `${mailbox}@one.example`)]))
+    await appendAccount('acct_gone', `${mailbox}@one.example`)
     await vi.waitFor(async () => expect((await detail('slug-gone')).body).toContain(description), soon)
     await vi.waitFor(
-      async () => expect(await topicsWith()).toEqual(['campaigns', 'pledges', 'accounts', 'rejects']),
+      async () => expect(await topicsWith()).toEqual(['campaigns', 'pledges', 'accounts']),
       soon,
     )
     // A merge replaces files while they are read.
@@ -191,36 +190,30 @@ describe('an erasure request, distributed', () => {
         creator: { ...creator, creator_id: 'x', name: 'Deleted' },
       }),
     )
-    await withAccounts(accounts => accounts.write([{ key: 'a', state: null }]))
-    const dry = await purge('--dry-run', '--rejects')
-    expect(dry.copies).toContainEqual(
-      expect.objectContaining({ copy: 'topic rejects', done: 'deletes all messages' }),
-    )
-    expect(await topicsWith()).toContain('rejects')
-
-    const { copies, is_complete } = await purge('--rejects')
-    expect(is_complete).toBe(true)
-    expect(copies).toContainEqual(
-      expect.objectContaining({
-        copy: 'topic rejects',
-        done: 'deleted all messages',
-        // The brokers' files still have the bytes.
-        left: 'bytes of deleted rejects in files of the brokers; no client can read them',
-        until: expect.any(String),
-      }),
-    )
+    await appendAccount('acct_gone', '')
     const { clickHouse } = services as LocalServices
     const tables = openTables(settingsFor(clickHouse))
+    await vi.waitFor(
+      async () =>
+        expect((await purge('--dry-run')).copies).toContainEqual(
+          expect.objectContaining({ copy: 'table rejects', done: 'removes 1 row', left: null }),
+        ),
+      soon,
+    )
+    expect(await tablesWith(tables, [inReject])).not.toEqual([])
+
+    const { copies, is_complete } = await purge()
+    expect(is_complete).toBe(true)
+    expect(copies).toContainEqual(
+      expect.objectContaining({ copy: 'table rejects', done: 'removed 1 row', left: null }),
+    )
     expect(await tablesWith(tables, texts)).toEqual([])
     expect(await tablesWithOldParts(tables)).toEqual([])
     await tables.close()
     expect(filesWith(clickHouse.directory, texts)).toEqual([])
 
     // What is left says until when; the topics also need one more event in each partition.
-    // The files of the reject topic stay for its retention, but no client can read them.
-    const until = copies
-      .filter(({ copy }) => copy !== 'topic rejects')
-      .flatMap(copy => (copy.until === null ? [] : [Date.parse(copy.until)]))
+    const until = copies.flatMap(copy => (copy.until === null ? [] : [Date.parse(copy.until)]))
     expect(copies.filter(copy => copy.left !== null && copy.until === null)).toEqual([])
     await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(Math.max(...until)), soon)
     await append(campaignEvent({ campaign_id: 'next' }), pledgeEvent({ campaign_id: 'next', pledge_id: 'p' }))

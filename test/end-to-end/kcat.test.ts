@@ -1,17 +1,16 @@
 /**
- * The log as others see it: kcat, a Kafka client that nobody here wrote, reads what `events append` wrote and what the
- * projector refused, and writes what it refuses.
+ * The log as others see it: kcat, a Kafka client that nobody here wrote, reads what `events append` wrote, and writes what
+ * the projector refuses.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { encodeState } from '../../contracts/events/codec.ts'
-import { type StateEvent, topics } from '../../contracts/events/event.ts'
+import { changeTopics, type StateEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import type { TablesStatus } from '../../services/projector/status.ts'
-import { rejectTopicName, topicName } from '../../services/shared/event-log/kafka/client.ts'
+import { topicName } from '../../services/shared/event-log/kafka/client.ts'
 import { partitionOf } from '../../services/shared/event-log/kafka/partition.ts'
-import { rejectHeaders } from '../../services/shared/event-log/kafka/rejects.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { kcat, kcatBytes, kcatProgram } from '../support/kafka/kcat.ts'
 import { projectionStatus, untilDrained } from '../support/kickstarter.ts'
@@ -31,7 +30,7 @@ interface Seen {
 }
 
 interface Golden {
-  topic: (typeof topics)[number]
+  topic: (typeof changeTopics)[number]
   key: string
   line: string
   value_hex: string
@@ -93,14 +92,14 @@ describe('kcat', () => {
       'api-keys': messagesOf('api-keys', []),
     }
     const framing = { campaigns: '0000000001', pledges: '0000000002', 'api-keys': '0000000004' }
-    for (const topic of topics) {
+    for (const topic of changeTopics) {
       const seen = await messagesIn(topicName(names, topic))
       expect(seen.map(inOneLine).sort()).toEqual(expected[topic].map(inOneLine).sort())
       for (const { value } of seen) if (value !== null) expect(value.slice(0, 10)).toBe(framing[topic])
     }
   })
 
-  test('reads what was refused: original key, bytes and headers, where it stood, and why', async () => {
+  test('writes what is refused: it is kept with its key, bytes and headers, where it stood, and why', async () => {
     const topic = topicName(names, 'pledges')
     const [first] = golden.filter(message => message.topic === 'pledges')
     const poison = [
@@ -121,25 +120,23 @@ describe('kcat', () => {
     await untilDrained(projector)
     expect((await projectionStatus(projector)).projector.rejects).toBe(poison.length)
 
-    const rejects = new Map((await messagesIn(rejectTopicName(names))).map(seen => [seen.key, seen]))
-    expect(rejects.size).toBe(poison.length)
-    const offsets: number[] = []
-    for (const { key, bytes, reason } of poison) {
-      const reject = rejects.get(key)
-      expect(reject?.value).toBe(bytes.toString('hex'))
-      const headers = reject?.headers ?? []
-      expect(headers.filter(header => !header.startsWith('pledgeview-'))).toEqual([
-        ...['trace=a b', 'trace=c', 'source=shop'],
-      ])
-      const ours = new Map(headers.map(header => header.split(/=(.*)/s, 2) as [string, string]))
-      expect(ours.get(rejectHeaders.topic)).toBe(topic)
-      expect(ours.get(rejectHeaders.partition)).toBe('4')
-      expect(ours.get(rejectHeaders.reason)).toContain(reason)
-      expect(Number(ours.get(rejectHeaders.appendedAt))).toBeGreaterThan(Date.now() - 600_000)
-      offsets.push(Number(ours.get(rejectHeaders.offset)))
+    const { stdout } = await deployment.command(['rejects', 'list', '--json'])
+    const { rejects } = JSON.parse(stdout) as { rejects: Record<string, unknown>[] }
+    const places = rejects.map(({ topic, partition, offset }) => `${topic}/${partition}/${offset}`)
+    expect(places).toHaveLength(poison.length)
+    for (const [index, place] of places.toReversed().entries()) {
+      const shown = JSON.parse((await deployment.command(['rejects', 'show', place, '--json'])).stdout)
+      const { key, bytes, reason } = poison[index] ?? {}
+      expect(shown).toMatchObject({
+        ...{ topic: 'pledges', partition: 4, key_text: key, reason: expect.stringContaining(reason ?? '') },
+        value_base64: bytes?.toString('base64'),
+        headers: ['trace=a b', 'trace=c', 'source=shop'].map(header => {
+          const [name, text = ''] = header.split('=')
+          return { name, value_base64: Buffer.from(text).toString('base64') }
+        }),
+      })
+      expect(Date.parse(shown.appended_at)).toBeGreaterThan(Date.now() - 600_000)
     }
-    const [start = 0] = offsets
-    expect(offsets).toEqual([start, start + 1, start + 2])
   })
 
   test('a producer with the default partitioner of librdkafka is named in status, metrics and the log', async () => {

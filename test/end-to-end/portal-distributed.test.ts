@@ -24,6 +24,7 @@ afterAll(async () => {
 test('a person signs in at one portal and is signed in at the other', { timeout: 180_000 }, async () => {
   const { addresses, settings } = services()
   deployment = await deploy(addresses, settings)
+  await deployment.startProjector()
   const portalUrl = `http://127.0.0.1:${await freePort()}`
   const environment = {
     PLEDGEVIEW_PORTAL_URL: portalUrl,
@@ -47,7 +48,7 @@ test('a person signs in at one portal and is signed in at the other', { timeout:
   const code = /^ {4}(\d{4} \d{4})$/m.exec(mailServer.mails.at(-1)?.email.text ?? '')?.[1] ?? ''
   await first?.get('/sign-in/code')
   expect(await first?.post('/sign-in/code', { code })).toMatchObject({ status: 303, location: '/access' })
-  // The other portal reads the new account from Kafka.
+  // The other portal finds the new account in the ledger.
   await expect.poll(async () => (await second?.get('/account'))?.status).toBe(200)
   for (const { output } of portals) expect(output()).not.toContain('ada@example.com')
 })

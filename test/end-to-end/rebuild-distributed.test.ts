@@ -38,7 +38,7 @@ describe('a rebuild on Kafka and ClickHouse', () => {
     requirement = await localServices()
     if (!requirement.isMet) return
     services = await startLocalServices()
-    deployment = await deploy(services.addresses, { PLEDGEVIEW_COMMIT_HORIZON_MS: '2000' })
+    deployment = await deploy(services.addresses)
     expect((await deployment.command(['events', 'append', '-'], ndjson)).code).toBe(0)
     await appendBad(services.addresses.kafka)
     await deployment.startProjector()

@@ -1,9 +1,17 @@
 /** Rejects of an embedded service, retried from another process while it runs. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { openJournalReader, openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
+import {
+  openDataDirectory,
+  readServiceAddress,
+  type ServiceAddress,
+} from '../../services/embedded/data-directory.ts'
+import { openRunningTables } from '../../services/embedded/tables.ts'
+import { readConfig } from '../../services/shared/config.ts'
+import { openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
 import { journalEnds } from '../support/journal-positions.ts'
 import { issueCredentials } from '../support/kickstarter.ts'
+import { storeAt } from '../support/reject-filters.ts'
 import { campaignEvent, newRecordOf, noEvent, pledgeEvent } from '../support/sample-events.ts'
 import {
   launchProcess,
@@ -39,14 +47,18 @@ test('a retry beside a service that runs, killed and repeated, ends in the read 
     pledgeEvent({ campaign_id: 'c', pledge_id: `p${n}` }),
   )
   const events = [campaignEvent({ campaign_id: 'c' }), ...pledges]
-  const byHand = await openJournalReader(journal, { consumer: 'by hand' })
-  await byHand.reject(
+  const { clickhouse } = readServiceAddress(openDataDirectory(directory.path)) as ServiceAddress
+  const { tables, databases } = openRunningTables(clickhouse, readConfig({}))
+  const rejectedAt = Date.now()
+  await storeAt(
+    tables,
+    databases,
     events.map((event, offset) => {
       const record = { ...newRecordOf(event), partition: 0, offset: offset + 100_000, appendedAt: 0 }
-      return { record, reason: 'schema id 2 is unknown for a pledge' }
+      return { record, reason: 'schema id 2 is unknown for a pledge', rejectedAt }
     }),
   )
-  await byHand.close()
+  await tables.close()
   await vi.waitFor(async () => expect(await rejectCount()).toBe(3_002), { timeout: 60_000 })
   const credentials = await issueCredentials(args => runCli([...args, '--data-dir', directory.path]), 'a')
 

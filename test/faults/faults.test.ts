@@ -42,7 +42,7 @@ describe(`two projectors and two query services, seed ${seed}`, { timeout: testM
   test('answer and limit while Redis is unavailable, or silent, and after', () =>
     stage.play('Redis away', () => takeRedisAway(stage)))
 
-  test('hide no change from a poller when folds end beyond the commit horizon', () =>
+  test('hide no change from a poller when folds end long after their stamp', () =>
     stage.play('slow ClickHouse', () => slowClickHouseDown(stage)))
 
   test('write a batch again that a rebalance overtook', () =>

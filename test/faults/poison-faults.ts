@@ -9,17 +9,17 @@ const burstBelow = 60
 const burstAbove = 800
 
 /** So few that the projectors continue and keep them. */
-export async function poisonBelowGate({ traffic, tables, services }: Stage): Promise<Figures> {
+export async function poisonBelowGate({ traffic, tables, databases }: Stage): Promise<Figures> {
   await traffic.poison(burstBelow)
   await untilItMoves(tables)
   const isKept = async () =>
-    Object.keys((await keptRejects(services.addresses.kafka)).kept).length >= traffic.poisoned().length
+    Object.keys(await keptRejects({ tables, databases })).length >= traffic.poisoned().length
   await until(isKept)
   return { poison: burstBelow }
 }
 
 /** So many that both projectors stop. They continue when they are told to let all of them pass. */
-export async function poisonAboveGate({ traffic, services, places }: Stage): Promise<Figures> {
+export async function poisonAboveGate({ traffic, tables, databases, places }: Stage): Promise<Figures> {
   const before = traffic.poisoned().length
   await traffic.poison(burstAbove)
   await until(() => places.every(place => place.hasEnded()))
@@ -29,13 +29,13 @@ export async function poisonAboveGate({ traffic, services, places }: Stage): Pro
     expect(place.output()).toContain('PLEDGEVIEW_REJECT_SHARE_MAX=1')
   }
   // The burst did not drain into the dead-letter queue.
-  const { kept } = await keptRejects(services.addresses.kafka)
+  const kept = await keptRejects({ tables, databases })
   const drained = Object.keys(kept).length - before
   expect(drained).toBeLessThan(burstAbove / 2)
   for (const place of places) place.start({ PLEDGEVIEW_REJECT_SHARE_MAX: '1' })
   await Promise.all(places.map(place => place.ready()))
   const isKept = async () =>
-    Object.keys((await keptRejects(services.addresses.kafka)).kept).length >= traffic.poisoned().length
+    Object.keys(await keptRejects({ tables, databases })).length >= traffic.poisoned().length
   await until(isKept)
   for (const place of places) {
     const exitCode = await place.stop()

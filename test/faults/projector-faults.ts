@@ -131,7 +131,7 @@ export async function stallFoldWorker({ proxy, traffic, tables, places, settled 
   /** Neither the statement that was stopped nor a later one under its epoch has left a row. */
   async function expectNothingFrom({ query_params }: TablesCall, epoch: number): Promise<void> {
     const late = `fold_id >= ${query_params.fold_id} AND bitShiftRight(fold_id, 32) = ${epoch}`
-    for (const table of ['campaigns', 'api_keys', 'fold_log']) {
+    for (const table of ['campaigns', 'api_keys', 'fold_progress']) {
       const rows = await column(tables, `SELECT fold_id AS value FROM ${model}.${table} WHERE ${late}`)
       expect(rows, `rows of a superseded foldWorker in ${table}`).toEqual([])
     }

@@ -4,9 +4,8 @@ import { defaultDatabases } from '../../services/shared/tables/port.ts'
 import { rebuildThroughKills } from '../support/faults/rebuild-kills.ts'
 import type { Figures, Stage } from '../support/faults/stage.ts'
 import { saidOf } from '../support/faults/traffic.ts'
-import { foldFaults } from '../support/fold-records.ts'
 import { stampsOf } from '../support/rebuilds.ts'
-import { until, untilItMoves } from './watch.ts'
+import { untilItMoves } from './watch.ts'
 
 // test/rebuild covers every moment. Each kill costs ten seconds, until the process counts as dead.
 const moments = ['reading log', 'holding', 'swapping'] as const
@@ -24,8 +23,6 @@ export async function rebuildUnderKills(stage: Stage): Promise<Figures> {
   const progress = () =>
     new Map([...traffic.histories()].map(history => [history.id, saidOf(traffic, history).join()]))
   const saidBefore = progress()
-  // A fold that took too long gets a new stamp as soon as that is known.
-  await until(async () => (await foldFaults(tables, defaultDatabases)).doubtfulCampaigns.length === 0)
   const before = await stamps(stage)
   traffic.resume()
   const deaths = await rebuildThroughKills({

@@ -16,8 +16,8 @@ import { cutShardOff, killShards, stopShard, turnClockBack } from './shard-fault
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
 // On a busy machine each step takes several times as long.
 const testMsMax = 900_000
-// A fold statement on a shard also reads what the other shards have of the batch log, and has half of this time.
-const settings = { PLEDGEVIEW_COMMIT_HORIZON_MS: '8000' }
+// A fold statement on a shard also reads what the other shards have of the batch log.
+const settings = { PLEDGEVIEW_FOLD_MS_MAX: '4000' }
 
 describe(`two projectors and two query services on two shards, seed ${seed}`, { timeout: testMsMax }, () => {
   let requirement: Requirement

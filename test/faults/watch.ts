@@ -32,7 +32,8 @@ export function latestEpoch(tables: Tables): Promise<number> {
 
 /** Resolves when, from now on, a batch was written and a fold was finished. */
 export async function untilItMoves(tables: Tables): Promise<void> {
-  const folds = () => numberOf(tables, `SELECT count() AS value FROM ${model}.fold_log`)
+  const folds = () =>
+    numberOf(tables, `SELECT max(fold_id) AS value FROM ${model}.fold_progress WHERE is_folded`)
   const [written, folded] = [await batchesIn(tables), await folds()]
   await until(async () => (await batchesIn(tables)) > written && (await folds()) > folded)
 }

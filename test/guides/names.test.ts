@@ -21,7 +21,7 @@ const topics = [
   'rejects list',
   'rejects retry',
   'rebuild',
-  'rebuild stamps',
+  'restored',
   'purge',
   'notify',
 ]

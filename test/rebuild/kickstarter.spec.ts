@@ -38,8 +38,6 @@ const moments = [
 const liveCampaigns = Array.from({ length: 5 }, (_, n) => `live-${n}`)
 const trafficMs = 100
 const pollMs = 3_000
-// The default of PLEDGEVIEW_COMMIT_HORIZON_MS.
-const horizonMs = 5_000
 
 let requirement: Requirement
 let services: LocalServices
@@ -192,7 +190,7 @@ describe(`the Kickstarter table, rebuilt through kills, seed ${seed}`, () => {
     const poller = startPoller(queries[0] as ServiceProcess)
     await expect.poll(() => poller.copies.size, { timeout: 120_000 }).toBe(before.length)
     // What was stamped within the commit horizon of the first walk is delivered once more.
-    await delay(horizonMs + 2 * pollMs)
+    await delay(2 * pollMs)
     poller.fetched.clear()
     const traffic = await startTraffic()
     const readers = queries.map(startReader)

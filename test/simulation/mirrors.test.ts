@@ -3,6 +3,7 @@
  * allows for, every copy ends with what the platform says.
  */
 import { describe, expect, test } from 'vitest'
+import { aloneMsMax } from '../support/simulation/heavy-campaign.ts'
 import { figuresOf, playWorlds, proofSeeds, seedsOf, withLosses } from '../support/simulation/seeds.ts'
 import { playWorld } from '../support/simulation/world.ts'
 
@@ -16,8 +17,11 @@ describe('a mirror', () => {
     const outcomes = await playWorlds(seedsOf({ count: proofSeeds }), seed => ({ usesIndex: seed % 2 === 0 }))
     console.log(`simulation: ${figuresOf(outcomes)}`)
     expect(withLosses(outcomes)).toEqual([])
-    // Some worlds have a campaign that is too heavy for the common fold. Some of these campaigns can never be folded.
-    expect(outcomes.some(({ foldsAlone }) => foldsAlone > 0)).toBe(true)
+    // Some worlds have a campaign that is too heavy for the common fold, and statements that arrive late.
+    expect(outcomes.some(({ counts }) => counts.alone > 0)).toBe(true)
+    expect(outcomes.some(({ counts }) => counts.late > 0)).toBe(true)
+    // While nothing fails, only the fold of a campaign in quarantine holds the watermark.
+    for (const { behindMs } of outcomes) expect(behindMs).toBeLessThan(aloneMsMax + 5_000)
   })
 
   test('misses no change if the tables are on replicas, however late a majority of them has what was written', {

@@ -12,15 +12,19 @@ export interface AnalystRequest {
   parameters?: Record<string, string | number>
   /** The bytes of an external table `sent`. */
   table?: string
+  /** Default: the data teams' user of the child server. */
+  user?: string
+  /** Stops waiting. Then the status is 0. */
+  msMax?: number
 }
 
 /** The answer, with any status. */
 export async function askAsAnalyst(
   url: string,
   query: string,
-  { parameters = {}, table }: AnalystRequest = {},
+  { parameters = {}, table, user = analystUser, msMax }: AnalystRequest = {},
 ): Promise<AnalystAnswer> {
-  const search = new URLSearchParams({ user: analystUser })
+  const search = new URLSearchParams({ user })
   for (const [name, value] of Object.entries(parameters)) search.set(name, String(value))
   let body: string | FormData = query
   if (table !== undefined) {
@@ -28,8 +32,14 @@ export async function askAsAnalyst(
     body = new FormData()
     body.set('sent', new Blob([table]), 'sent')
   }
-  const response = await fetch(`${url}/?${search}`, { method: 'POST', body })
-  return { status: response.status, text: await response.text(), headers: response.headers }
+  const signal = msMax === undefined ? null : AbortSignal.timeout(msMax)
+  try {
+    const response = await fetch(`${url}/?${search}`, { method: 'POST', body, signal })
+    return { status: response.status, text: await response.text(), headers: response.headers }
+  } catch (error) {
+    if (signal?.aborted) return { status: 0, text: 'no answer in time', headers: new Headers() }
+    throw error
+  }
 }
 
 /** Ways to set a setting that may avoid the checks on the whole query's settings. */

@@ -149,7 +149,7 @@ function campaignState(campaign_id: string): fc.Arbitrary<Omit<CampaignState, 'v
     category: fc.constantFrom(...categories),
     subcategory: fc.option(text()),
     location: fc.option(text()),
-    image_url: fc.option(text()),
+    image_url: fc.option(webAddress()),
     currency: fc.constantFrom(...currencies),
     goal_amount_minor: amount(),
     campaign_type: fc.constantFrom('ALL_OR_NOTHING', 'KEEP_IT_ALL'),
@@ -165,8 +165,8 @@ function campaignState(campaign_id: string): fc.Arbitrary<Omit<CampaignState, 'v
     creator: fc.record({
       creator_id: fc.constantFrom(...creatorIds),
       name: text(),
-      profile_url: text(),
-      avatar_url: fc.option(text()),
+      profile_url: webAddress(),
+      avatar_url: fc.option(webAddress()),
     }),
     description: text(),
     risks: text(),
@@ -223,6 +223,10 @@ function timestamp(): fc.Arbitrary<TimestampMs> {
 }
 
 /** Text, including text that is difficult for text formats. */
+function webAddress(): fc.Arbitrary<string> {
+  return text().map(path => `https://crowdfunding.example/${path.replace(/[\s\p{Cc}]/gu, '_')}`)
+}
+
 function text(): fc.Arbitrary<string> {
   return fc.oneof(
     fc.string({ unit: 'grapheme', maxLength: 8 }),

@@ -116,7 +116,7 @@ export async function insertJson(
   const [first] = rows
   if (first === undefined) return
   const columns = Object.keys(first).join(', ')
-  const query = `INSERT INTO ${table} (${columns}) SETTINGS async_insert = 0 FORMAT JSONEachRow`
+  const query = `INSERT INTO ${table} (${columns}) SETTINGS async_insert = 0, distributed_foreground_insert = 1 FORMAT JSONEachRow`
   await askClickHouse(address, query, rows.map(row => JSON.stringify(row)).join('\n'))
 }
 

@@ -5,7 +5,7 @@ import type { Deployment } from './deployment.ts'
 /** What tests read of the output of `status --json`. */
 export interface StatusOutput {
   clickhouse: { ok: boolean; detail: string }
-  fold: { pending_batches: number; set_aside: { is_behind: boolean }[] }
+  fold: { pending_batches: number; quarantine: unknown[] }
   tables: { public_campaigns: number; known_pledges: number; active_keys: number }
   projector: { members: number; lag: { committed: number; end: number }[] }
   rejects: { total: number }
@@ -26,11 +26,11 @@ export function whenFolded(
   return vi.waitFor(async () => {
     const status = await outputOf<StatusOutput>(deployment, ['status'])
     const waiting = status.projector.lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
-    const { pending_batches, set_aside } = status.fold
-    expect({ waiting, pending_batches, behind: set_aside.filter(one => one.is_behind) }).toEqual({
+    const { pending_batches, quarantine } = status.fold
+    expect({ waiting, pending_batches, quarantine }).toEqual({
       waiting: 0,
       pending_batches: 0,
-      behind: [],
+      quarantine: [],
     })
     return status
   }, wait)

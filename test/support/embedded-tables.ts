@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
+import type { SqlDoor } from '../../services/clickhouse/door.ts'
 import { openDataDirectory } from '../../services/embedded/data-directory.ts'
-import { type EmbeddedTables, openEmbeddedTables, type SqlDoor } from '../../services/embedded/tables.ts'
+import { type EmbeddedTables, openEmbeddedTables } from '../../services/embedded/tables.ts'
 import { readConfig } from '../../services/shared/config.ts'
 
 export interface TestDirectory {

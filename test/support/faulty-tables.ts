@@ -50,26 +50,49 @@ export function timeoutExceeded(): TablesError {
 }
 
 /** Whether it is the fold's statement over campaigns. */
-export function isCampaignFold({ kind, text }: TablesCall): boolean {
-  return kind === 'run' && /INSERT INTO \w+\.campaigns /.test(text) && text.includes('touched AS')
+export function isCampaignFold(call: TablesCall): boolean {
+  return writes('campaigns', call) && call.text.includes('touched AS')
 }
 
-export function isKeyFold({ kind, text }: TablesCall): boolean {
-  return kind === 'run' && /INSERT INTO \w+\.api_keys /.test(text)
+/** Whether it folds this campaign alone. */
+export function isAloneFold(call: TablesCall, campaign: string): boolean {
+  return isCampaignFold(call) && call.query_params.campaign === campaign
 }
 
-/** Whether it is the restamp statement. */
-export function isRestamp({ kind, text }: TablesCall): boolean {
-  const isFold = text.includes('touched AS') || text.includes('staged_campaigns')
-  return kind === 'run' && /INSERT INTO \w+\.campaigns /.test(text) && !isFold
+/** Whether it marks the campaigns in quarantine that are no longer public. */
+export function isWithdrawal(call: TablesCall): boolean {
+  return writes('campaigns', call) && !isCampaignFold(call) && call.text.includes('is_quarantined')
 }
 
-/** Whether it is the statement that folds a campaign alone. */
-export function isStaging({ kind, text }: TablesCall): boolean {
-  return kind === 'run' && /INSERT INTO \w+\.staged_campaigns /.test(text)
+export function isKeyFold(call: TablesCall): boolean {
+  return writes('api_keys', call)
+}
+
+/** Whether it notes up to which batch a fold goes. */
+export function isTargetNote(call: TablesCall): boolean {
+  return writes('fold_progress', call) && !isFoldRecord(call)
 }
 
 /** Whether it is the statement that records a finished fold. */
-export function isFoldRecord({ kind, text }: TablesCall): boolean {
-  return kind === 'run' && /INSERT INTO \w+\.fold_log /.test(text)
+export function isFoldRecord(call: TablesCall): boolean {
+  return writes('fold_progress', call) && 'target_id' in call.query_params
+}
+
+export function isWatermark(call: TablesCall): boolean {
+  return writes('watermarks', call)
+}
+
+/** Whether it records what has become of a campaign in quarantine. */
+export function isQuarantineRecord(call: TablesCall): boolean {
+  return writes('quarantine', call)
+}
+
+/** Whether it is a statement of the fold's line, apart from the look whether all is decided, which writes nothing. */
+export function isOfLine(call: TablesCall): boolean {
+  const tables = ['campaigns', 'api_keys', 'watermarks', 'fold_progress', 'quarantine']
+  return tables.some(table => writes(table, call)) && !call.text.includes('WHERE false')
+}
+
+function writes(table: string, { kind, text }: TablesCall): boolean {
+  return kind === 'run' && new RegExp(`INSERT INTO \\w+\\.${table}\\s`).test(text)
 }

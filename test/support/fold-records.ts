@@ -2,24 +2,21 @@
 import type { Databases, Tables } from '../../services/shared/tables/port.ts'
 
 export interface FoldFaults {
-  /** Folds that were recorded by another process than the one that took their epoch. */
+  /** Folds that were recorded under an epoch that nobody took. */
   foreignFolds: unknown[]
   /** Epochs that are not the next after the one before. */
   epochs: unknown[]
   /** Runs of a projector whose batches have gaps in their numbers. */
   gaps: unknown[]
-  /** Campaigns whose row belongs to a fold that was not confirmed. */
-  doubtfulCampaigns: unknown[]
 }
 
-export const noFoldFaults: FoldFaults = { foreignFolds: [], epochs: [], gaps: [], doubtfulCampaigns: [] }
+export const noFoldFaults: FoldFaults = { foreignFolds: [], epochs: [], gaps: [] }
 
 export async function foldFaults(tables: Tables, { model }: Databases): Promise<FoldFaults> {
   const foreignFolds = await column(
     tables,
-    // Two processes may have taken an epoch at the same time. Then the fence lets one of them write.
-    `SELECT fold_id AS value FROM ${model}.fold_log
-     WHERE (bitShiftRight(fold_id, 32), holder) NOT IN (SELECT epoch, holder FROM ${model}.fold_epochs)`,
+    `SELECT fold_id AS value FROM ${model}.fold_progress
+     WHERE bitShiftRight(fold_id, 32) NOT IN (SELECT epoch FROM ${model}.fold_epochs)`,
   )
   // Two processes that take an epoch at the same time get the same number. Then both take another.
   const epochs = await column(
@@ -32,12 +29,7 @@ export async function foldFaults(tables: Tables, { model }: Databases): Promise<
     `SELECT projector AS value FROM ${model}.batch_log GROUP BY projector
      HAVING uniqExact(sequence) != max(sequence) OR min(sequence) != 1`,
   )
-  const doubtfulCampaigns = await column(
-    tables,
-    `SELECT campaign_id AS value FROM ${model}.campaigns FINAL
-     WHERE fold_id > (SELECT max(fold_id) FROM ${model}.fold_log)`,
-  )
-  return { foreignFolds, epochs, gaps, doubtfulCampaigns }
+  return { foreignFolds, epochs, gaps }
 }
 
 /** How many runs of a projector have written a batch. */

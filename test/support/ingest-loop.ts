@@ -9,6 +9,7 @@ import { type ProjectorSettings, runProjector } from '../../services/projector/p
 import type { EventReader } from '../../services/shared/event-log/port.ts'
 import { type Sleep, sleep } from '../../services/shared/sleep.ts'
 import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import { createRejectStore } from '../../services/shared/tables/rejects.ts'
 import { hashBacker } from './model-tables.ts'
 
 export interface IngestSetup {
@@ -48,6 +49,7 @@ export function startIngest({
       reader,
       tables,
       databases,
+      storeRejects: createRejectStore({ tables, databases, keptMs: 86_400_000, now: Date.now }),
       decode: createDecoder(),
       hashBacker,
       circuitBreaker: createRejectCircuitBreaker({

@@ -1,16 +1,15 @@
 /** The ends, consumers and positions of a journal, read from its file. */
-import type { DatabaseSync } from 'node:sqlite'
-import type { Topic } from '../../contracts/events/event.ts'
-import { endOf, openJournalFileReadOnly } from '../../services/shared/event-log/journal/file.ts'
+import { DatabaseSync } from 'node:sqlite'
+import { type Topic, topics } from '../../contracts/events/event.ts'
+import { endOf } from '../../services/shared/event-log/journal/file.ts'
 import { readPositions } from '../../services/shared/event-log/journal/positions.ts'
 
 /** The offset that the next record of each topic will get. */
 export function journalEnds(path: string): Record<Topic, number> {
-  return read(path, db => ({
-    campaigns: endOf(db, 'campaigns'),
-    pledges: endOf(db, 'pledges'),
-    'api-keys': endOf(db, 'api-keys'),
-  }))
+  return read(
+    path,
+    db => Object.fromEntries(topics.map(topic => [topic, endOf(db, topic)])) as Record<Topic, number>,
+  )
 }
 
 /** Names of all consumers that have ever read, in order. */
@@ -26,7 +25,7 @@ export function journalPositions(path: string, consumer: string): Record<Topic, 
 }
 
 function read<T>(path: string, query: (db: DatabaseSync) => T): T {
-  const db = openJournalFileReadOnly(path)
+  const db = new DatabaseSync(path, { readOnly: true, timeout: 1_000 })
   try {
     return query(db)
   } finally {

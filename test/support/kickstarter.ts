@@ -149,7 +149,7 @@ export interface ProjectionStatus {
     /** Of the partitions that it is assigned. */
     lag: { topic: string; partition: number; committed: number; end: number }[]
   }
-  fold: { pending_batches: number; set_aside: { is_behind: boolean }[] }
+  fold: { pending_batches: number; quarantine: unknown[] }
 }
 
 export async function projectionStatus({ opsUrl }: ServiceProcess): Promise<ProjectionStatus> {
@@ -168,13 +168,13 @@ export async function untilDrained(...projectors: readonly ServiceProcess[]): Pr
       expect({
         waiting: lag.reduce((sum, { committed, end }) => sum + end - committed, 0),
         pending: statuses.map(({ fold }) => fold.pending_batches),
-        // On a busy machine a campaign may be set aside: its batch counts as folded before the campaign is.
-        behind: statuses.flatMap(({ fold }) => fold.set_aside.filter(one => one.is_behind)),
+        // On a busy machine a campaign may come into quarantine: its batch counts as folded before the campaign is.
+        quarantine: statuses.flatMap(({ fold }) => fold.quarantine),
         failures: statuses.map(({ projector }) => projector.failure),
       }).toEqual({
         waiting: 0,
         pending: projectors.map(() => 0),
-        behind: [],
+        quarantine: [],
         failures: projectors.map(() => null),
       })
     },

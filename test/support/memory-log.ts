@@ -7,7 +7,6 @@ import {
   type LogRecord,
   type NewRecord,
   type Position,
-  type Reject,
   SupersededAssignment,
 } from '../../services/shared/event-log/port.ts'
 
@@ -28,7 +27,6 @@ export interface MemoryLog {
   readonly commits: { assignment: string; positions: readonly Position[] }[]
   /** How many commits were refused because their assignment was superseded. */
   refusedCommits(): number
-  readonly rejects: Reject[]
   /** Records that were delivered, for the first time or again. */
   delivered(): number
 }
@@ -44,11 +42,11 @@ interface Partition {
 export function createMemoryLog(): MemoryLog {
   const partitions = new Map<string, Partition>()
   const commits: MemoryLog['commits'] = []
-  const rejects: Reject[] = []
   let generation = 1
   let lost: number | undefined
   let delivered = 0
   let refused = 0
+  let watermark = 0
 
   function partitionOf(topic: Topic, partition: number): Partition {
     const name = `${topic}/${partition}`
@@ -86,6 +84,7 @@ export function createMemoryLog(): MemoryLog {
   }
 
   const reader: EventReader = {
+    log: 'memory',
     async poll({ recordsMax, waitMsMax }, signal) {
       const deadline = performance.now() + waitMsMax
       for (;;) {
@@ -103,9 +102,6 @@ export function createMemoryLog(): MemoryLog {
       commits.push({ assignment, positions })
       for (const { topic, partition, next } of positions) partitionOf(topic, partition).committed = next
     },
-    async reject(more) {
-      rejects.push(...more)
-    },
     async lag() {
       return held().map(({ topic, partition, committed, records }) => ({
         topic,
@@ -115,6 +111,10 @@ export function createMemoryLog(): MemoryLog {
       }))
     },
     leads: () => true,
+    async rememberWatermark(more) {
+      watermark = Math.max(watermark, more)
+      return watermark
+    },
     async close() {},
   }
 
@@ -140,7 +140,6 @@ export function createMemoryLog(): MemoryLog {
     committed: () => Object.fromEntries([...partitions].map(([name, { committed }]) => [name, committed])),
     commits,
     refusedCommits: () => refused,
-    rejects,
     delivered: () => delivered,
   }
 }

@@ -9,7 +9,8 @@ import {
   type FoldWorker,
   type FoldWorkerSettings,
 } from '../../services/projector/fold/fold-worker.ts'
-import type { OnSetAside } from '../../services/projector/fold/set-aside.ts'
+import type { OnQuarantine } from '../../services/projector/fold/quarantine.ts'
+import type { ClockStep } from '../../services/projector/fold/watermark.ts'
 import { backerHasher } from '../../services/projector/ingest/backer-hash.ts'
 import {
   addDelivery,
@@ -103,15 +104,22 @@ export function createTestFoldWorker(
     holder = 'fold-worker',
     random = () => 0,
     sleep = async () => {},
-    onSetAside = () => {},
+    onQuarantine = () => {},
     untilNoneRuns = async () => {},
+    rememberWatermark = async watermark => watermark,
+    now,
+    onClockStep = () => {},
     ...settings
   }: Partial<FoldWorkerSettings> & {
     holder?: string
     random?: () => number
     sleep?: Sleep
-    onSetAside?: OnSetAside
+    onQuarantine?: OnQuarantine
     untilNoneRuns?: () => Promise<void>
+    rememberWatermark?: (watermark: number) => Promise<number>
+    /** The worker's own clock, Unix ms. Default: it believes ClickHouse's. */
+    now?: () => number
+    onClockStep?: (step: ClockStep) => void
   } = {},
 ): TestFoldWorker {
   let nowMs = 0
@@ -121,8 +129,7 @@ export function createTestFoldWorker(
     databases,
     holder,
     settings: {
-      horizonMs: 60_000,
-      settleMs: 0,
+      foldMsMax: 30_000,
       platformDigits,
       campaignsPerStatementMax: 20_000,
       memoryBytesMax: 2_000_000_000,
@@ -136,8 +143,11 @@ export function createTestFoldWorker(
       sleptMs += Math.max(ms, 0)
     },
     random,
-    onSetAside,
+    onQuarantine,
     untilNoneRuns,
+    rememberWatermark,
+    onClockStep,
+    ...(now && { now }),
   })
   return {
     foldWorker,

@@ -6,8 +6,10 @@ import { type Logger, pino } from 'pino'
 import { readScope } from '../../contracts/api/conventions.ts'
 import { createQueryApp, type QueryAppDependencies } from '../../services/query/app.ts'
 import type { ApiKey } from '../../services/query/auth/key-ring.ts'
-import { createMemoryResponseCache } from '../../services/query/cache/response-cache-memory.ts'
+import { createCache } from '../../services/query/cache/cache.ts'
+import { responses } from '../../services/query/cache/response-cache.ts'
 import { defaultQueryAppOptions, type QueryAppOptions } from '../../services/query/options.ts'
+import type { RateLimiter } from '../../services/query/rate-limit/rate-limiter.ts'
 import { createMemoryRateLimiter } from '../../services/query/rate-limit/rate-limiter-memory.ts'
 import {
   type Credentials,
@@ -56,6 +58,8 @@ export interface TestApp {
   revoke(key: string): void
   /** Sends a GET with the credentials in two headers, and these further headers. */
   get(path: string, credentials?: Credentials, headers?: Record<string, string>): Promise<Response>
+  /** How many requests have been admitted, by the bucket that they count against. */
+  counted(): { key: number; address: number }
   /** The number of open connections. */
   connections(): Promise<number>
   close(): Promise<void>
@@ -70,17 +74,25 @@ export async function startTestApp(settings: TestAppSettings): Promise<TestApp> 
   const { tables, databases = { model: 'query_model', views: 'query_views' } } = settings
   const clock = settings.clock ?? testClock()
   const keys = new Map<string, ApiKey>()
-  const limiterOf = (limit: number) =>
-    createMemoryRateLimiter({ limit, windowMs: 60_000 }, { bucketsMax: 1000, now: clock.now })
+  const counted = { key: 0, address: 0 }
+  function limiterOf(bucket: keyof typeof counted, limit: number): RateLimiter {
+    const limiter = createMemoryRateLimiter({ limit, windowMs: 60_000 }, { bucketsMax: 1000, now: clock.now })
+    const hitNow = (name: string) => {
+      const decision = limiter.hitNow(name)
+      if (decision.allowed) counted[bucket]++
+      return decision
+    }
+    return { ...limiter, hit: hitNow, hitNow }
+  }
   const app = createQueryApp({
     tables,
     databases,
     keyRing: { lookup: key => keys.get(key) },
     limiters: {
-      keys: limiterOf(settings.keyLimit ?? 120),
-      addresses: limiterOf(settings.addressLimit ?? 120),
+      keys: limiterOf('key', settings.keyLimit ?? 120),
+      addresses: limiterOf('address', settings.addressLimit ?? 120),
     },
-    cache: createMemoryResponseCache({ bytesMax: 16 * 1024 * 1024, now: clock.now }),
+    cache: createCache(responses, { bytesMax: 16 * 1024 * 1024, now: clock.now }),
     // No list index by default, because a test cannot see when it is loaded.
     options: { ...defaultQueryAppOptions, pepper, indexCampaignsMax: 0, ...settings.options },
     now: clock.now,
@@ -104,6 +116,7 @@ export async function startTestApp(settings: TestAppSettings): Promise<TestApp> 
       fetch(`http://127.0.0.1:${port}/api/v1${path}`, {
         headers: { ...(credentials && keyHeaders(credentials)), ...headers },
       }),
+    counted: () => ({ ...counted }),
     connections: () => promisify(app.server.getConnections).call(app.server),
     close: () => app.close(),
   }

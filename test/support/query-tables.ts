@@ -1,7 +1,8 @@
 /** The read tables in an empty ClickHouse, for tests that insert rows as the fold would. */
 import { migrate } from '../../services/shared/tables/migrate.ts'
 import type { Databases, Tables } from '../../services/shared/tables/port.ts'
-import { insertJson, openOwnTables } from './clickhouse.ts'
+import { type ClickHouseAddress, insertJson, openOwnTables } from './clickhouse.ts'
+import { startShards } from './shards.ts'
 
 /** A row of the model's campaigns; amounts in major units, timestamps as `YYYY-MM-DD hh:mm:ss.mmm`. */
 export interface CampaignRow {
@@ -64,6 +65,8 @@ export interface KeyRow {
 
 export interface QueryTables {
   tables: Tables
+  /** As a query process reads them. */
+  asQuery: Tables
   databases: Databases
   /** Inserts rows with a fold id above all earlier ones, so that they replace earlier rows with the same id. */
   putCampaigns(rows: readonly CampaignRow[]): Promise<void>
@@ -71,6 +74,8 @@ export interface QueryTables {
   putPledges(
     rows: readonly { campaign_id: string; pledge_id: string; backer_hash: number; counts: boolean }[],
   ): Promise<void>
+  /** Writes the watermark of a shard. `time`: an expression of ClickHouse, by default its clock. */
+  advanceWatermark(options?: { shard?: string; time?: string }): Promise<void>
   /** Empties the campaigns, the pledges and the keys. */
   clear(): Promise<void>
   close(): Promise<void>
@@ -125,6 +130,32 @@ export async function openQueryTables(): Promise<QueryTables> {
   const { tables, clickHouse, close } = await openOwnTables()
   const databases: Databases = { model: 'query_model', views: 'query_views' }
   await migrate(tables, databases)
+  const shards = [{ tables, model: databases.model }]
+  return queryTablesOf({ tables, asQuery: tables, databases, clickHouse, shards, close })
+}
+
+/** The same on two shards. A query process has the rights of its role there, and asks the server that keeps no purges. */
+export async function openQueryShards(): Promise<QueryTables> {
+  const { tables, databases, servers, shards, as, stop } = await startShards(2)
+  const [clickHouse] = servers
+  if (!clickHouse) throw new Error('there is no server')
+  return queryTablesOf({
+    tables,
+    asQuery: as('pledgeview_query', 1),
+    databases,
+    clickHouse,
+    shards: shards.map(shard => ({ tables: shard.tables, model: shard.databases.model })),
+    close: stop,
+  })
+}
+
+interface Opened extends Pick<QueryTables, 'tables' | 'asQuery' | 'databases' | 'close'> {
+  clickHouse: ClickHouseAddress
+  shards: readonly { tables: Tables; model: string }[]
+}
+
+function queryTablesOf({ clickHouse, shards, ...opened }: Opened): QueryTables {
+  const { databases } = opened
   let foldId = 0
 
   async function put(table: string, rows: readonly object[]): Promise<void> {
@@ -132,8 +163,7 @@ export async function openQueryTables(): Promise<QueryTables> {
   }
 
   return {
-    tables,
-    databases,
+    ...opened,
     async putCampaigns(rows) {
       foldId++
       await put(
@@ -156,11 +186,14 @@ export async function openQueryTables(): Promise<QueryTables> {
         rows.map(row => ({ ...row, ...rest })),
       )
     },
+    advanceWatermark: ({ shard = '', time = 'now64(3)' } = {}) =>
+      opened.tables.run({
+        query: `INSERT INTO ${databases.model}.watermarks (shard, reached) VALUES ('${shard}', ${time})`,
+      }),
     async clear() {
-      for (const table of ['campaigns', 'pledge_ledger', 'api_keys']) {
-        await tables.run({ query: `TRUNCATE TABLE ${databases.model}.${table}` })
-      }
+      for (const { tables, model } of shards)
+        for (const table of ['campaigns', 'pledge_ledger', 'api_keys'])
+          await tables.run({ query: `TRUNCATE TABLE ${model}.${table}` })
     },
-    close,
   }
 }

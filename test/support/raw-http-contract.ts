@@ -75,15 +75,15 @@ export function useEdgeApp(
 /** Runs a test per row. */
 export function itAnswers(edges: readonly Edge[], app: () => TestApp): void {
   it.each(edges)('%s', async (_, bytes, answer, takes, then) => {
-    const { port } = app()
-    const before = await placesLeft(port)
+    const { port, counted } = app()
+    const before = counted()
     const connection = await connectRaw(port)
     connection.send(bytes)
     const response = await connection.next({ bodiless: bytes.toString().startsWith('HEAD ') })
     if (response === undefined) throw new Error('no answer')
     expectContract(response, answer)
-    const after = await placesLeft(port)
-    expect({ key: before.key - after.key, address: before.address - after.address }).toEqual({
+    const after = counted()
+    expect({ key: after.key - before.key, address: after.address - before.address }).toEqual({
       key: takes === 'key' ? 1 : 0,
       address: takes === 'address' ? 1 : 0,
     })
@@ -93,16 +93,6 @@ export function itAnswers(edges: readonly Edge[], app: () => TestApp): void {
     expect((await connection.next())?.status).toBe(then === 'ends' ? undefined : 204)
     connection.close()
   })
-}
-
-// A preflight is not counted, and returns the counters of the requester's bucket.
-async function placesLeft(port: number): Promise<{ key: number; address: number }> {
-  const left = async (headers: Record<string, string>) => {
-    const response = await fetch(`http://127.0.0.1:${port}/api/v1/stats`, { method: 'OPTIONS', headers })
-    return Number(response.headers.get('x-ratelimit-remaining'))
-  }
-  const { key, secret } = reader
-  return { key: await left({ 'X-API-Key': key, 'X-API-Secret': secret }), address: await left({}) }
 }
 
 const onEvery =

@@ -4,7 +4,6 @@ import type { RebuildRequest } from '../../services/rebuild/rebuild-log.ts'
 /** Reads the whole log, and accepts no loss. */
 export const wholeRequest: RebuildRequest = {
   kind: 'rebuild',
-  files: [],
   fromTime: null,
   isDry: false,
   acceptsLoss: false,

@@ -25,7 +25,6 @@ const settings = {
   PLEDGEVIEW_LOG_LEVEL: 'warn',
   PLEDGEVIEW_BATCH_RECORDS_MAX: '30',
   PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: '2',
-  PLEDGEVIEW_COMMIT_HORIZON_MS: '2000',
   PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '1000000',
   PLEDGEVIEW_CACHE_MS: '20',
   PLEDGEVIEW_STATS_CACHE_MS: '20',
@@ -221,11 +220,11 @@ async function waiting(service: ServiceProcess | undefined): Promise<number> {
   const response = await fetch(`${service?.opsUrl}/status`)
   const { projector, fold } = (await response.json()) as {
     projector: { lag: { committed: number; end: number }[] }
-    fold: { pending_batches: number; set_aside: { is_behind: boolean }[] }
+    fold: { pending_batches: number; quarantine: unknown[] }
   }
   const lag = projector.lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
   // On a busy machine a campaign may be set aside: its batch counts as folded before the campaign is.
-  return lag + fold.pending_batches + fold.set_aside.filter(one => one.is_behind).length
+  return lag + fold.pending_batches + fold.quarantine.length
 }
 
 /** The objects that a command with --json printed. */

@@ -1,9 +1,3 @@
-/**
- * A live model on a journal, in one process, with everything that a rebuild needs. Tests rebuild it, kill the rebuild at any
- * point, and look at the live and the shadow tables.
- */
-import { randomUUID } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { pino } from 'pino'
 import { vi } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
-import { formatEvent } from '../../contracts/events/ndjson.ts'
+import { readNextPositions } from '../../services/projector/positions.ts'
 import { createProjectorService } from '../../services/projector/service.ts'
 import type { NamedShard, RebuildTables } from '../../services/rebuild/cluster.ts'
 import { phaseOf } from '../../services/rebuild/persisted-words.ts'
@@ -20,14 +14,16 @@ import type { AbortDependencies } from '../../services/rebuild/rebuild-controlle
 import type { RebuildRequest, RebuildState } from '../../services/rebuild/rebuild-log.ts'
 import { completeSwap } from '../../services/rebuild/swap.ts'
 import { readConfig } from '../../services/shared/config.ts'
+import { firstOffset } from '../../services/shared/event-log/journal/file.ts'
 import { openJournalHistory } from '../../services/shared/event-log/journal/history.ts'
 import { openJournalReader, openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
-import type { EventWriter } from '../../services/shared/event-log/port.ts'
+import { type EventWriter, partitionName } from '../../services/shared/event-log/port.ts'
 import { createMetrics } from '../../services/shared/ops/metrics.ts'
 import { sleep } from '../../services/shared/sleep.ts'
 import type { Shard, Tables } from '../../services/shared/tables/port.ts'
 import { column } from './fold-records.ts'
 import { hashBacker, type ModelTables } from './model-tables.ts'
+import { positionsIn } from './positions.ts'
 import { wholeRequest } from './rebuild-request.ts'
 import { decodeRows } from './row-binary.ts'
 import { apiKeyEvent, campaignEvent, newRecordOf, pledgeEvent } from './sample-events.ts'
@@ -63,7 +59,6 @@ export interface RebuildableModel extends RebuildTables {
 }
 
 const environment = {
-  PLEDGEVIEW_COMMIT_HORIZON_MS: '2000',
   PLEDGEVIEW_BATCH_MS_MAX: '20',
   PLEDGEVIEW_BATCH_RECORDS_MAX: '500',
   PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: '10',
@@ -71,21 +66,31 @@ const environment = {
 const logger = pino({ level: 'silent' })
 
 /** Opens it on fresh databases, with the live projector running. */
-export async function openRebuildableModel(model: ModelTables): Promise<RebuildableModel> {
-  return openRebuildable({ tables: model.tables, databases: await model.freshDatabases() })
+export async function openRebuildableModel(
+  model: Pick<ModelTables, 'tables' | 'freshDatabases'>,
+  options: { now?: () => number } = {},
+): Promise<RebuildableModel> {
+  return openRebuildable({ tables: model.tables, databases: await model.freshDatabases() }, options)
 }
 
-/** Opens it on migrated tables, with the live projector running. `journal`: of another model, which has the same log. */
+/**
+ * Opens it on migrated tables, with the live projector running. `journal`: of another model, which has the same log. `now`: the
+ * projector's own clock.
+ */
 export async function openRebuildable(
   { tables, databases, cluster }: RebuildTables,
-  { journal: shared, settings = {} }: { journal?: string; settings?: Readonly<Record<string, string>> } = {},
+  {
+    journal: shared,
+    settings = {},
+    now = Date.now,
+  }: { journal?: string; settings?: Readonly<Record<string, string>>; now?: () => number } = {},
 ): Promise<RebuildableModel> {
   const config = readConfig({ ...environment, ...settings })
   const directory = await mkdtemp(join(tmpdir(), 'pledgeview-rebuild-'))
   const journal = shared ?? join(directory, 'journal.sqlite')
   const consumer = shared === undefined ? 'projector' : 'second projector'
   const writer = await openJournalWriter(journal)
-  const history = await openJournalHistory(journal, { live: consumer })
+  const history = await openJournalHistory(journal)
   let runs = 0
   let stopProjector = async () => {}
   let isDrained = async () => true
@@ -94,16 +99,17 @@ export async function openRebuildable(
   let failure: unknown
 
   async function startProjector(): Promise<void> {
-    const reader = await openJournalReader(journal, { consumer, lookMs: 5 })
+    const positions = positionsIn({ tables, databases, cluster })
+    const reader = await openJournalReader(journal, { consumer, starts: positions, lookMs: 5 })
     const stop = new AbortController()
     const projector = createProjectorService({
       reader,
       tables,
       databases,
+      positions,
       config,
       hashBacker,
       run: `live-${++runs}`,
-      settleMs: 0,
       ...(cluster && { shards: cluster.shards }),
       afterExpiredPause: shard =>
         completeSwap(shard.tables, shard.databases, {
@@ -113,7 +119,7 @@ export async function openRebuildable(
         }),
       metrics: createMetrics(),
       logger,
-      now: Date.now,
+      now,
       monotonicMs: () => performance.now(),
       random: Math.random,
     })
@@ -155,10 +161,8 @@ export async function openRebuildable(
       const ends = await history.ends()
       const isCommitted = async () => {
         if (failure !== undefined) throw failure
-        const at = await history.livePositions()
-        return ends.every(end =>
-          at.some(one => one.topic === end.topic && one.partition === end.partition && one.next >= end.next),
-        )
+        const at = await readNextPositions(cluster?.shards ?? [{ tables, databases }], '')
+        return ends.every(end => (at.get(partitionName(end)) ?? firstOffset) >= end.next)
       }
       await vi.waitUntil(isCommitted, { timeout: 60_000, interval: 5 })
     },
@@ -207,19 +211,19 @@ export async function openRebuildable(
   }
 }
 
-/** On a busy machine a campaign may be set aside: its batch counts as folded before the campaign is. */
+/** On a busy machine a campaign may come into quarantine: its batch counts as folded before the campaign is. */
 async function isBehind({ tables, databases }: Shard): Promise<boolean> {
-  const query = `SELECT campaign_id AS value FROM ${databases.model}.set_aside FINAL WHERE is_set_aside AND is_behind`
+  const query = `SELECT campaign_id AS value FROM ${databases.model}.quarantine FINAL WHERE is_quarantined`
   return (await column(tables, query)).length > 0
 }
 
 /** How far the fold is, who leads it, and which was the last statement of it that wrote a row. */
 async function foldState({ tables, databases: { model } }: Shard): Promise<unknown> {
   const [state] = await tables.rows({
-    query: `SELECT (SELECT toString(max(fold_id)) FROM ${model}.fold_log) AS folded,
+    query: `SELECT (SELECT toString(max(fold_id)) FROM ${model}.fold_progress) AS folded,
               (SELECT toString(max((epoch, holder))) FROM ${model}.fold_epochs) AS leader,
               (SELECT toString(max(fold_id)) FROM ${model}.campaigns) AS written,
-              (SELECT groupArray(tuple(campaign_id, is_set_aside, is_behind, failures)) FROM ${model}.set_aside FINAL) AS setAside`,
+              (SELECT groupArray(tuple(campaign_id, is_quarantined, failures)) FROM ${model}.quarantine FINAL) AS quarantine`,
   })
   return state
 }
@@ -276,16 +280,6 @@ export function compactLog({ journal }: Pick<RebuildableModel, 'journal'>): void
   } finally {
     file.close()
   }
-}
-
-/** Writes the events to a file beside the log, as an archive that a rebuild can read. Returns its path. */
-export function archiveOf(
-  { journal }: Pick<RebuildableModel, 'journal'>,
-  events: readonly ChangeEvent[],
-): string {
-  const path = `${journal}-${randomUUID()}.ndjson`
-  writeFileSync(path, events.map(event => `${formatEvent(event)}\n`).join(''))
-  return path
 }
 
 /** Campaigns with up to four pledges each, several versions of everything, some that are not public, and a key. */

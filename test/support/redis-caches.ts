@@ -1,10 +1,8 @@
 /** Caches over one Redis, as in several processes: each has its own connection and memory. */
 import { randomUUID } from 'node:crypto'
-import type { CacheEntry, ResponseCache } from '../../services/query/cache/response-cache.ts'
-import {
-  createRedisResponseCache,
-  type RedisCacheDependencies,
-} from '../../services/query/cache/response-cache-redis.ts'
+import { createCache } from '../../services/query/cache/cache.ts'
+import { type CacheEntry, type ResponseCache, responses } from '../../services/query/cache/response-cache.ts'
+import { createSharedValues, type SharedValuesSettings } from '../../services/query/cache/shared-values.ts'
 import type { RedisConnection } from '../../services/shared/redis/connection.ts'
 import { connectTo, isUpWithin, newPrefix, type TestRedis } from './redis.ts'
 
@@ -15,15 +13,18 @@ export interface TestCache {
   now(): number
 }
 
+/** What a cache over Redis needs, besides its kind. */
+export type RedisCacheSettings = Omit<SharedValuesSettings<never>, 'mayStore'> & { bytesMax: number }
+
 export type TestCacheSettings = Partial<
-  Pick<RedisCacheDependencies, 'keyPrefix' | 'bytesMax' | 'valueBytesMax' | 'lockMs' | 'now'>
+  Pick<RedisCacheSettings, 'keyPrefix' | 'bytesMax' | 'valueBytesMax' | 'lockMs' | 'now'>
 > & { deadlineMs?: number }
 
-/** The dependencies of a cache over Redis. Their connection is up. */
-export async function redisCacheDependencies(
+/** The settings of a cache over Redis. Their connection is up. */
+export async function redisCacheSettings(
   redis: Pick<TestRedis, 'url'>,
   { deadlineMs = 5000, ...settings }: TestCacheSettings = {},
-): Promise<RedisCacheDependencies> {
+): Promise<RedisCacheSettings> {
   const connection = connectTo(redis, { deadlineMs })
   if (!(await isUpWithin(connection, 10_000))) throw new Error('Redis did not come up')
   return {
@@ -41,9 +42,10 @@ export async function openCache(
   redis: Pick<TestRedis, 'url'>,
   settings?: TestCacheSettings,
 ): Promise<TestCache> {
-  const dependencies = await redisCacheDependencies(redis, settings)
-  const { connection, now } = dependencies
-  return { cache: createRedisResponseCache(dependencies), connection, now }
+  const opened = await redisCacheSettings(redis, settings)
+  const { connection, now } = opened
+  const cache = createCache(responses, { ...opened, shared: createSharedValues(responses, opened) })
+  return { cache, connection, now }
 }
 
 /** An entry with this body, created now by this clock. */

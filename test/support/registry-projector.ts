@@ -37,10 +37,9 @@ export function startProjector({
   const metrics = createMetrics()
   const service = createProjectorService({
     ...dependencies,
-    config: readConfig({ PLEDGEVIEW_COMMIT_HORIZON_MS: '60000', PLEDGEVIEW_BATCH_MS_MAX: '20', ...settings }),
+    config: readConfig({ PLEDGEVIEW_FOLD_MS_MAX: '30000', PLEDGEVIEW_BATCH_MS_MAX: '20', ...settings }),
     hashBacker,
     run: 'test',
-    settleMs: 0,
     metrics,
     logger: pino({ level: 'silent' }),
     now: Date.now,

@@ -1,8 +1,40 @@
 /** Distinct rejects, filters for them, and a plain model of which rejects a filter selects. */
 import fc from 'fast-check'
 import { topics } from '../../contracts/events/event.ts'
-import type { LogRecord, StoredReject } from '../../services/shared/event-log/port.ts'
-import { placeName, type RejectFilter } from '../../services/shared/event-log/reject-filter.ts'
+import type { LogRecord } from '../../services/shared/event-log/port.ts'
+import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import { createRejectStore, placeName, type Reject } from '../../services/shared/tables/rejects.ts'
+import {
+  latestRejects,
+  type RejectFilter,
+  type StoredReject,
+} from '../../services/shared/tables/stored-rejects.ts'
+
+export interface TimedReject extends Reject {
+  rejectedAt: number
+}
+
+/** Stores each reject at its time. */
+export async function storeAt(
+  tables: Tables,
+  databases: Databases,
+  rejects: readonly TimedReject[],
+  log = '',
+): Promise<void> {
+  for (const [now, ofTime] of Map.groupBy(rejects, ({ rejectedAt }) => rejectedAt)) {
+    await createRejectStore({ tables, databases, keptMs: 86_400_000_000, now: () => now })(log, ofTime)
+  }
+}
+
+/** All rejects of these tables, in the order of their places. */
+export async function keptRejects(tables: Tables, databases: Databases): Promise<StoredReject[]> {
+  const rejects = await latestRejects({ tables, databases }, {}, 10_000)
+  return rejects.toSorted((a, b) => placeOf(a) - placeOf(b) || a.record.topic.localeCompare(b.record.topic))
+}
+
+function placeOf({ record }: StoredReject): number {
+  return record.partition * 1e9 + record.offset
+}
 
 export const startedAt = Date.UTC(2026, 0, 1)
 const minutes = 12
@@ -15,7 +47,7 @@ const reasons = [
 ]
 
 /** This many rejects, each with a separate place, in the order of their times, as in a log. */
-export function rejectsOf(count: number, partitions: number): StoredReject[] {
+export function rejectsOf(count: number, partitions: number): TimedReject[] {
   return Array.from({ length: count }, (_, n) => {
     const record: LogRecord = {
       topic: topics[n % topics.length] ?? 'pledges',
@@ -26,7 +58,7 @@ export function rejectsOf(count: number, partitions: number): StoredReject[] {
       value: Buffer.from([n % 256, 0, 255]),
     }
     const rejectedAt = startedAt + Math.floor((n * minutes) / count) * 60_000
-    return { record, reason: reasons[(n * 7) % reasons.length] ?? '', rejectedAt }
+    return { record, reason: reasons[Math.floor(n / topics.length) % reasons.length] ?? '', rejectedAt }
   })
 }
 
@@ -43,7 +75,7 @@ export const anyFilter: fc.Arbitrary<RejectFilter> = fc
   .map(filter => Object.fromEntries(Object.entries(filter).filter(([, part]) => part !== undefined)))
 
 /** The places of the rejects that the filter selects, in their order. */
-export function placesAskedFor(rejects: readonly StoredReject[], filter: RejectFilter): string[] {
+export function placesAskedFor(rejects: readonly TimedReject[], filter: RejectFilter): string[] {
   return rejects
     .filter(({ record }) => !filter.topic || record.topic === filter.topic)
     .filter(({ reason }) => reason.indexOf(filter.reasonPart ?? '') >= 0)
@@ -52,7 +84,7 @@ export function placesAskedFor(rejects: readonly StoredReject[], filter: RejectF
     .map(({ record }) => placeName(record))
 }
 
-export function placesOf(rejects: readonly StoredReject[]): string[] {
+export function placesOf(rejects: readonly TimedReject[]): string[] {
   return rejects.map(({ record }) => placeName(record))
 }
 

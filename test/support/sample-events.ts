@@ -52,8 +52,9 @@ export function sampleCampaign(state: Partial<CampaignState> & { campaign_id: st
     version: 1,
     changed_at: Date.UTC(2026, 0, 1),
     status: 'LIVE',
-    slug: `slug-${id}`,
-    url: `https://crowdfunding.example/projects/${id}`,
+    // Ids may have any characters, and slugs may not.
+    slug: `slug-${encodeURIComponent(id).replaceAll('%', '-')}`,
+    url: `https://crowdfunding.example/projects/${encodeURIComponent(id)}`,
     title: `Title of ${id}`,
     subtitle: 'A subtitle',
     category: 'Games',

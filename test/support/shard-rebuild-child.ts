@@ -2,7 +2,7 @@
  * A process that rebuilds the shards of a cluster from a journal. Before the swap of the second shard it sends `between`, and stands
  * still until it is killed.
  *
- *     fork('test/support/shard-rebuild-child.ts', [JSON.stringify({ journal, horizonMs, servers })])
+ *     fork('test/support/shard-rebuild-child.ts', [JSON.stringify({ journal, foldMsMax, servers })])
  */
 import { pino } from 'pino'
 import { nameShards } from '../../services/rebuild/cluster.ts'
@@ -20,11 +20,11 @@ import { wholeRequest } from './rebuild-request.ts'
 
 export interface ShardRebuildArguments {
   journal: string
-  horizonMs: number
+  foldMsMax: number
   servers: ClickHouseAddress[]
 }
 
-const { journal, horizonMs, servers } = JSON.parse(process.argv[2] ?? '') as ShardRebuildArguments
+const { journal, foldMsMax, servers } = JSON.parse(process.argv[2] ?? '') as ShardRebuildArguments
 const [first] = servers
 if (!first) throw new Error('there is no server')
 const settings = { ...settingsFor(first), statementSettings: replicatedSettings }
@@ -51,9 +51,9 @@ await runRebuild(
         }),
       })),
     },
-    history: await openJournalHistory(journal, { live: 'projector' }),
+    history: await openJournalHistory(journal),
     config: readConfig({
-      PLEDGEVIEW_COMMIT_HORIZON_MS: String(horizonMs),
+      PLEDGEVIEW_FOLD_MS_MAX: String(foldMsMax),
       PLEDGEVIEW_BATCH_MS_MAX: '20',
     }),
     hashBacker,

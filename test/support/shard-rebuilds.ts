@@ -8,7 +8,7 @@ import { clusterName, type ShardServers } from './shards.ts'
 
 const dayLeftMsMin = 60_000
 // Several servers share the machine with other suites.
-const settings = { PLEDGEVIEW_COMMIT_HORIZON_MS: '5000', PLEDGEVIEW_RETRY_MS_MAX: '600000' }
+const settings = { PLEDGEVIEW_RETRY_MS_MAX: '600000' }
 
 /** Opens it on the servers' tables. `journal`: see `openRebuildable`. */
 export async function openRebuildableShards(

@@ -192,7 +192,7 @@ function usersOfServers() {
   }
 }
 
-/** Users without a password, each with just the rights of its role. */
+/** Users without a password, each with just the rights of its role, and the analyst with its bounds. */
 function usersOfRoles() {
   return Object.fromEntries(
     shardUsers.map(role => [
@@ -200,7 +200,7 @@ function usersOfRoles() {
       {
         password: '',
         networks: { ip: '127.0.0.1' },
-        profile: 'default',
+        profile: role === 'pledgeview_analyst' ? 'analyst' : 'default',
         quota: 'default',
         grants: { query: readRole(role, defaultDatabases, cluster).grants },
       },

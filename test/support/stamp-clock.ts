@@ -18,8 +18,8 @@ export interface StampClock {
 
 /** The text of a statement; if it is about stamps, with a clock that is ahead, or behind if `aheadMs` is negative. */
 export function withMovedClock(query: string, aheadMs: number): string {
-  // Statements of the fold read the stamp floor; `toString(now64` is the clock with which a rebuild compares stamps.
-  const isAboutStamps = query.includes('stamp_floor') || query.includes('toString(now64')
+  // Statements of the fold read the watermarks; `toString(now64` is the clock with which a rebuild compares stamps.
+  const isAboutStamps = query.includes('.watermarks') || query.includes('toString(now64')
   return isAboutStamps
     ? query.replaceAll("now64(3, 'UTC')", `(now64(3, 'UTC') + toIntervalMillisecond(${aheadMs}))`)
     : query

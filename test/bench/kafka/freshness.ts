@@ -149,8 +149,8 @@ async function load(
 
 async function foldTimes(tables: Tables, model: string, sinceMs: number): Promise<number[]> {
   const rows = await tables.rows<{ ms: number }>({
-    query: `SELECT elapsed_ms AS ms FROM ${model}.fold_log
-      WHERE campaigns > 0 AND finished_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')`,
+    query: `SELECT any(elapsed_ms) AS ms FROM ${model}.fold_progress
+      WHERE is_folded AND written_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC') GROUP BY fold_id`,
     query_params: { since: Math.floor(sinceMs) },
   })
   return rows.map(({ ms }) => ms)

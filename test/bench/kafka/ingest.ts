@@ -119,9 +119,9 @@ async function lastFold({ tables }: KafkaServices, model: string): Promise<numbe
     const [row] = await tables.rows<{ written: number; folded: number; at: number }>({
       query: `SELECT
           (SELECT max(sequence) FROM ${model}.batch_log) AS written,
-          max(arrayMax(arrayPushBack(folded.sequence, 0))) AS folded,
-          toUnixTimestamp64Milli(max(finished_at)) AS at
-        FROM ${model}.fold_log`,
+          max(sequence) AS folded,
+          toUnixTimestamp64Milli(max(written_at)) AS at
+        FROM ${model}.fold_progress WHERE is_folded`,
     })
     foldedAt = row?.at ?? 0
     return row !== undefined && row.folded >= row.written

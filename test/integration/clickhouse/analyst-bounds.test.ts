@@ -48,7 +48,7 @@ describe('of an analyst', () => {
       metrics: createMetrics(),
       logger: pino({ level: 'silent' }),
     })
-    url = model.clickHouse.url
+    url = model.door?.url ?? ''
     await model.tables.run({
       query: `INSERT INTO pledgeview.campaigns (campaign_id, status, title, description)
               SELECT toString(number), 'LIVE', randomPrintableASCII(40), randomPrintableASCII(2000)
@@ -62,7 +62,8 @@ describe('of an analyst', () => {
   })
 
   describe.each(bounds)('$name', ({ name, value, range }) => {
-    const beyond = range ? [String(Number(range.max) + 1), '0'] : [another(value)]
+    const above = range && String(Number(range.max) + 1)
+    const beyond = above === undefined ? [another(value)] : range?.min === '0' ? [above] : [above, '0']
 
     test.each(beyond)('cannot be %s: neither on a query, nor in the URL, nor in a session', async wanted => {
       const literal = Number.isNaN(Number(wanted)) ? `'${wanted}'` : wanted
@@ -174,6 +175,21 @@ describe('of an analyst', () => {
     expect(await runningQueries()).toBeLessThanOrEqual(atOnceMax)
     expect(await runningQueries()).toBeGreaterThan(0)
     await endUntil(Promise.all(asking))
+  })
+
+  test.each([
+    ['', 'SELECT sleepEachRow(1) FROM numbers(600) SETTINGS max_block_size = 1'],
+    // ClickHouse does not check the settings of a subquery.
+    [
+      ', although it sleeps longer than its role allows',
+      'SELECT * FROM (SELECT sleep(20) SETTINGS function_sleep_max_microseconds_per_block = 0)',
+    ],
+  ])('a query that sleeps leaves a slot to others%s', async (_, sleeping) => {
+    const asleep = askAsAnalyst(url, sleeping)
+    await vi.waitFor(async () => expect(await runningQueries()).toBe(1), waits)
+    expect(await askAsAnalyst(url, 'SELECT 1')).toMatchObject({ status: 200, text: '1\n' })
+    expect(await runningQueries()).toBe(1)
+    await endUntil(asleep)
   })
 
   const worst = [

@@ -29,7 +29,7 @@ describe('an analyst', () => {
   beforeAll(async () => {
     directory = makeTestDirectory()
     opened = await directory.open()
-    url = opened.clickHouse.url
+    url = opened.door?.url ?? ''
     listener = createServer(socket => {
       calls++
       socket.destroy()
@@ -125,7 +125,7 @@ describe('an analyst', () => {
   async function expectRefused(query: string): Promise<void> {
     const { status, text } = await askAsAnalyst(url, query)
     expect(status, `${query}: ${text}`).not.toBe(200)
-    const address = { port: opened.clickHouse.nativePort ?? 0, user: 'analyst', password: '' }
+    const address = { port: opened.door?.nativePort ?? 0, user: 'analyst', password: '' }
     await expect(askNative(address, query), query).rejects.toMatchObject({ name: 'NativeError' })
     expect(calls).toBe(0)
   }

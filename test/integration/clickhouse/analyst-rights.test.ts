@@ -41,7 +41,7 @@ describe('an analyst', () => {
   beforeAll(async () => {
     directory = makeTestDirectory()
     opened = await directory.open()
-    url = opened.clickHouse.url
+    url = opened.door?.url ?? ''
     await opened.tables.run({
       query: `INSERT INTO pledgeview.campaigns (campaign_id, status, creator_id)
               SELECT toString(number), 'LIVE', toString(number) FROM numbers(${campaigns}) SETTINGS async_insert = 0`,
@@ -278,7 +278,6 @@ describe('an analyst', () => {
     'readonly=0',
     'role=pledgeview',
     'allow_ddl=1',
-    "additional_table_filters={'pledgeview.campaigns':'1'}",
     "http_response_headers={'Content-Type':'text/html'}",
     'quota_key=mine&readonly=0',
     'session_id=mine&readonly=0',
@@ -310,6 +309,6 @@ describe('an analyst', () => {
   }
 
   function native(query: string): Promise<string[]> {
-    return askNative({ port: opened.clickHouse.nativePort ?? 0, user: 'analyst', password: '' }, query)
+    return askNative({ port: opened.door?.nativePort ?? 0, user: 'analyst', password: '' }, query)
   }
 })

@@ -37,6 +37,27 @@ describe('ClickHouse’s server', () => {
     await expectAlive()
   })
 
+  test('ends a connection that has not signed in and says nothing, over both protocols', async () => {
+    const http = httpPort()
+    const half: [port: number, bytes: string][] = [
+      [http, ''],
+      [http, 'GET / HT'],
+      [port(), ''],
+      [port(), '\0'],
+    ]
+    const begun = performance.now()
+    await Promise.all(
+      half.map(async ([to, bytes]) => {
+        const socket = connect(to, '127.0.0.1').resume()
+        socket.write(bytes)
+        await once(socket, 'close')
+      }),
+    )
+    // Ten seconds, on a machine that is not busy. ClickHouse itself has 30 and 300.
+    expect(performance.now() - begun).toBeLessThan(25_000)
+    await expectAlive()
+  })
+
   test.each([
     ['a wrong password', { user: 'analyst', password: 'wrong' }, 516],
     ['an unknown user', { user: 'nobody', password: '' }, 516],
@@ -106,11 +127,10 @@ describe('ClickHouse’s server', () => {
   test.each(requests)(
     'keeps running after %s over HTTP, however the client disconnects',
     async (_, request) => {
-      const { port: httpPort } = new URL(opened.clickHouse.url)
       for (const leave of waysToLeave) {
         // The moment at which the server notices the end differs between runs.
         for (let time = 0; time < 5; time++) {
-          await send(Number(httpPort), [Buffer.from(request, 'latin1')], leave)
+          await send(httpPort(), [Buffer.from(request, 'latin1')], leave)
         }
         await expectAlive()
       }
@@ -124,8 +144,12 @@ describe('ClickHouse’s server', () => {
     for (const socket of silent) socket.destroy()
   })
 
+  function httpPort(): number {
+    return Number(new URL(opened.door?.url ?? '').port)
+  }
+
   function port(): number {
-    return opened.clickHouse.nativePort ?? 0
+    return opened.door?.nativePort ?? 0
   }
 
   function askAnalyst(query: string): Promise<string[]> {

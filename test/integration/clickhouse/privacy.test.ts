@@ -103,14 +103,16 @@ describe('ClickHouse’s server', () => {
 
   test('listens on the loopback only, and not for data teams if SQL access is off', async context => {
     needs(context, procFileSystem)
-    const { clickHouse, close } = await directory.open()
-    expect(listeningOf(clickHouse.pid())).toEqual(
-      [Number(new URL(clickHouse.url).port), clickHouse.nativePort ?? 0].map(loopbackDigits).toSorted(),
-    )
+    const { clickHouse, door, close } = await directory.open()
+    const ports = ({ url, nativePort = 0 }: { url: string; nativePort: number | undefined }) =>
+      [Number(new URL(url).port), nativePort].map(loopbackDigits).toSorted()
+    expect(listeningOf(clickHouse.pid())).toEqual(ports(clickHouse))
+    expect(door && listeningOf(process.pid)).toEqual(door && ports(door))
     await close()
 
     const closed = await directory.open({ sql: undefined })
-    expect(closed.clickHouse.nativePort).toBeUndefined()
+    expect([closed.door, closed.clickHouse.nativePort]).toEqual([undefined, undefined])
+    expect(listeningOf(process.pid)).toEqual([])
     expect(listeningOf(closed.clickHouse.pid())).toEqual([
       loopbackDigits(Number(new URL(closed.clickHouse.url).port)),
     ])

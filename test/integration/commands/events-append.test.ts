@@ -285,7 +285,14 @@ function pledgeLine(number: number): string {
 }
 
 function campaignLine(changes: object): string {
-  const text = { slug: 's', url: 'u', title: 't', category: 'c', description: 'd', risks: 'r' }
+  const text = {
+    slug: 's',
+    url: 'https://u.example',
+    title: 't',
+    category: 'c',
+    description: 'd',
+    risks: 'r',
+  }
   const kind = {
     campaign_type: 'ALL_OR_NOTHING',
     project_type: 'COMIC',
@@ -299,7 +306,7 @@ function campaignLine(changes: object): string {
     ...text,
     ...kind,
     ...{ currency: 'EUR', goal_amount_minor: 1, tags: [], follower_count: 0, rewards: [reward] },
-    creator: { creator_id: 'u_1', name: 'n', profile_url: 'p' },
+    creator: { creator_id: 'u_1', name: 'n', profile_url: 'https://p.example' },
     ...changes,
   }
   return JSON.stringify({ type: 'campaign', data })

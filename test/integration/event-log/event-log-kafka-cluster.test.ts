@@ -85,21 +85,18 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
     const wanted = {
       partitions: 2,
       replication: 1,
-      rejectRetentionMs: 86_400_000,
       compactionLagMs: 3_600_000,
       tombstoneRetentionMs: 604_800_000,
     }
-    const names = ['campaigns', 'pledges', 'api-keys', 'accounts', 'notices', 'rejects']
+    const names = ['campaigns', 'pledges', 'api-keys', 'accounts', 'notices']
 
-    test('that are made once, compacted within a bound for the events, and not for the rejects', async () => {
+    test('that are made once, compacted within a bound', async () => {
       const first = await ensureTopics({ ...settings, ...wanted }, { create: true, logger: silent })
       expect(first).toEqual(names.map(name => `${settings.topicPrefix}${name}`))
       expect(await ensureTopics({ ...settings, ...wanted }, { create: true, logger: silent })).toEqual([])
       expect(await ensureTopics({ ...settings, ...wanted }, { create: false, logger: silent })).toEqual([])
-      const retention = await readRetention(settings, { removesRejects: false, logger: silent })
-      expect(retention.topics.map(topic => topic.compactionMs)).toEqual(Array(5).fill(3_600_000))
-      // Its retention, and the time that its segments stay open.
-      expect(retention.rejects).toMatchObject({ messages: 0, keptMs: 2 * 86_400_000 })
+      const retention = await readRetention(settings, { logger: silent })
+      expect(retention.map(topic => topic.compactionMs)).toEqual(Array(5).fill(3_600_000))
       const writer = await openWriter(settings)
       await writer.append(numbered(0, 10))
       await expect(
@@ -123,7 +120,6 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
         createTopics(admin, [
           { topic: `${topicPrefix}campaigns`, numPartitions: 3, configEntries: policy('compact') },
           { topic: `${topicPrefix}pledges`, numPartitions: 2, configEntries: policy('compact,delete') },
-          { topic: `${topicPrefix}rejects`, numPartitions: 2, configEntries: policy('compact') },
         ]),
       )
       const check = ensureTopics(
@@ -140,8 +136,6 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
         'the topic campaigns has replicas 1 instead of 3',
         'the topic pledges has replicas 1 instead of 3',
         'the topic pledges has cleanup.policy compact,delete instead of compact',
-        'the topic rejects has replicas 1 instead of 3',
-        'the topic rejects has cleanup.policy compact instead of delete',
       ])
     })
 
@@ -177,20 +171,14 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
         const replay = await history.open('replay')
         try {
           await broker().halt()
-          const asked = Promise.all([
-            replay.lag(),
-            history.ends(),
-            history.livePositions(),
-            history.positionsAt(0),
-          ])
+          const asked = Promise.all([replay.lag(), history.ends(), history.positionsAt(0)])
           // If one fails too soon, that is reported below.
           asked.catch(() => undefined)
           await broker().resume()
-          const [lag, ends, live, since] = await asked
+          const [lag, ends, since] = await asked
           expect(lag.map(({ end }) => end).toSorted()).toEqual(ends.map(({ next }) => next).toSorted())
           expect(ends.reduce((sum, { next }) => sum + next, 0)).toBe(10)
-          for (const positions of [live, since])
-            expect(positions.map(({ next }) => next)).toEqual(Array(9).fill(0))
+          expect(since.map(({ next }) => next)).toEqual(Array(15).fill(0))
         } finally {
           await replay.close()
         }

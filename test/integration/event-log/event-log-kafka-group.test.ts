@@ -1,6 +1,7 @@
 /** Readers of one group on Kafka: slow callers, rebalances, hand-overs, and positions that the log no longer has. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { topics } from '../../../contracts/events/event.ts'
 import { type KafkaSettings, topicName } from '../../../services/shared/event-log/kafka/client.ts'
 import { OffsetOutOfRange } from '../../../services/shared/event-log/kafka/offsets.ts'
 import { partitionOf } from '../../../services/shared/event-log/kafka/partition.ts'
@@ -52,7 +53,7 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       const lost = await openReader({ ...settings, callerMsMax: 300 })
       const deliveries = await deliveriesOf(lost, 100)
       const other = await openReader(settings)
-      await until(async () => (await other.lag()).length === 3 * partitions)
+      await until(async () => (await other.lag()).length === topics.length * partitions)
       await expect(commitAll(lost, deliveries)).rejects.toThrow('was away for 300 ms')
       await expect(lost.poll(generous, never)).rejects.toThrow('was away for 300 ms')
       expect(lost.leads()).toBe(false)
@@ -96,10 +97,10 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       await removeTopics(settings)
       settings = settingsFor(broker().address)
       await makeTopics(settings, { partitions: 1 })
-      const readers = await Promise.all(range(0, 4).map(() => openReader(settings)))
+      const readers = await Promise.all(range(0, topics.length + 1).map(() => openReader(settings)))
       await until(async () => {
         const held = await Promise.all(readers.map(async reader => (await reader.lag()).length))
-        return held.toSorted().join() === '0,1,1,1'
+        return held.toSorted().join() === `0${',1'.repeat(topics.length)}`
       })
       const lags = await Promise.all(readers.map(reader => reader.lag()))
       const idle = readers.find((_reader, index) => lags[index]?.length === 0)
@@ -115,9 +116,11 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       const writer = await openWriter(settings)
       const patient = { ...settings, sessionMs: 60_000 }
       const [first, second] = [await openReader(patient), await openReader(patient)]
-      await until(async () => (await first.lag()).length + (await second.lag()).length === 3 * partitions)
+      await until(
+        async () => (await first.lag()).length + (await second.lag()).length === topics.length * partitions,
+      )
       await first.close()
-      await until(async () => (await second.lag()).length === 3 * partitions)
+      await until(async () => (await second.lag()).length === topics.length * partitions)
       await writer.append(numbered(0, 50))
       expect(numbersOf(await recordsOf(second, 50))).toEqual(range(0, 50))
       await expect(first.poll(generous, never)).rejects.toThrow('closed')
@@ -237,7 +240,7 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
 
   async function left(readers: readonly EventReader[]): Promise<number> {
     const lags = (await Promise.all(readers.map(reader => reader.lag()))).flat()
-    if (lags.length < 3 * partitions) return Number.POSITIVE_INFINITY
+    if (lags.length < topics.length * partitions) return Number.POSITIVE_INFINITY
     return lags.reduce((sum, { committed: at, end }) => sum + end - at, 0)
   }
 

@@ -1,18 +1,15 @@
-/** What is written to Kafka and read from it: compression, compaction, rejects, and how much is held of a backlog. */
+/** What is written to Kafka and read from it: compression, compaction, and how much is held of a backlog. */
 import { randomBytes } from 'node:crypto'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import {
   createKafka,
   type KafkaSettings,
-  rejectTopicName,
   topicName,
 } from '../../../services/shared/event-log/kafka/client.ts'
 import { compressions } from '../../../services/shared/event-log/kafka/codecs.ts'
 import { fetchBytesMax } from '../../../services/shared/event-log/kafka/consumer.ts'
 import { openKafkaInspector } from '../../../services/shared/event-log/kafka/inspector.ts'
 import { partitionOf } from '../../../services/shared/event-log/kafka/partition.ts'
-import { readReject, rejectHeaders } from '../../../services/shared/event-log/kafka/rejects.ts'
-import type { LogRecord } from '../../../services/shared/event-log/port.ts'
 import { kcat, kcatProgram } from '../../support/kafka/kcat.ts'
 import {
   commitAll,
@@ -26,7 +23,7 @@ import {
   recordsOf,
   until,
 } from '../../support/kafka/suite.ts'
-import { makeTopics, readTopic, settingsFor, silent } from '../../support/kafka/topics.ts'
+import { makeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
 import { needs } from '../../support/requirements.ts'
 
 const never = new AbortController().signal
@@ -201,85 +198,6 @@ describeKafka('the event log', ({ address, openReader, openWriter }) => {
       const output = await kcat(['-b', address(), '-C', '-t', name, '-e', '-q', '-f', '%o\n'])
       return output.trimEnd().split('\n')
     }
-  })
-
-  describe('keeps rejects', () => {
-    test('are readable by kcat, with key, value and headers as they came, and why', async context => {
-      needs(context, kcatProgram)
-      await makeTopics(settings)
-      const topic = topicName(settings, 'pledges')
-      const given = ['-H', 'trace=a b', '-H', 'trace=c', '-H', 'source=shop']
-      await kcat(['-b', address(), '-P', '-t', topic, '-p', '1', '-k', 'c_1/p_1', ...given], 'not avro')
-      const reader = await openReader(settings)
-      const [record] = await recordsOf(reader, 1)
-      if (!record) throw new Error('it did not come')
-      expect(String(record.headers?.trace)).toBe('c')
-      await reader.reject([{ record, reason: 'the first byte is 110' }])
-
-      const [message] = await readTopic(settings, rejectTopicName(settings))
-      if (!message) throw new Error('it was not kept')
-      expect(readReject(settings, message)).toEqual({ record, reason: 'the first byte is 110' })
-      const seen = await kcat([...consumeArgs(address(), rejectTopicName(settings), '%k|%s|%h')])
-      expect(seen).toMatch(/^c_1\/p_1\|not avro\|/)
-      for (const header of [
-        ...['trace=a b', 'trace=c', 'source=shop'],
-        `${rejectHeaders.topic}=${topic}`,
-        `${rejectHeaders.partition}=1`,
-        `${rejectHeaders.offset}=0`,
-        `${rejectHeaders.reason}=the first byte is 110`,
-      ]) {
-        expect(seen).toContain(header)
-      }
-    })
-
-    test('of one record meet in one partition, also without a key, and many are kept at once', async () => {
-      await makeTopics(settings)
-      const reader = await openReader(settings)
-      const rejects = range(0, 5_000).map(offset => ({
-        record: recordAt(offset),
-        reason: `reason ${offset}`,
-      }))
-      await reader.reject(rejects)
-      await reader.reject(rejects.slice(0, 100))
-      const messages = await readTopic(settings, rejectTopicName(settings))
-      expect(messages).toHaveLength(5_100)
-      const partitions = Map.groupBy(messages, message => readReject(settings, message).record.offset)
-      expect(partitions.size).toBe(5_000)
-      for (const ofOne of partitions.values())
-        expect(new Set(ofOne.map(({ partition }) => partition)).size).toBe(1)
-    })
-
-    test('that are too large for their topic are kept without their value, and hold up no other', async () => {
-      await makeTopics(settings, { config: { 'max.message.bytes': '100000' } })
-      const reader = await openReader(settings)
-      const records = [recordAt(0), { ...recordAt(1), value: randomBytes(200_000) }, recordAt(2)]
-      await reader.reject(records.map(record => ({ record, reason: 'too bad' })))
-      const messages = await readTopic(settings, rejectTopicName(settings))
-      const large = messages.find(message => readReject(settings, message).record.offset === 1)
-      expect(new Set(messages.map(message => readReject(settings, message).record.offset))).toEqual(
-        new Set([0, 1, 2]),
-      )
-      expect(large?.value).toBeNull()
-      expect(String(large?.headers?.[rejectHeaders.omittedValueBytes])).toBe('200000')
-    })
-
-    function recordAt(offset: number): LogRecord {
-      return {
-        topic: 'pledges',
-        partition: 0,
-        offset,
-        appendedAt: 1_700_000_000_000,
-        key: null,
-        value: Buffer.from('x'),
-      }
-    }
-
-    test('need no producer if there are none', async () => {
-      await makeTopics(settings)
-      const reader = await openReader(settings)
-      await reader.reject([])
-      expect(await readTopic(settings, rejectTopicName(settings))).toEqual([])
-    })
   })
 
   describe('holds of a backlog', () => {

@@ -2,7 +2,8 @@
  * Records and batches that a broker accepts, and that cannot be read as they are. Each becomes a reject that names its
  * place. The records around it are projected, and the positions move past it.
  */
-import { beforeEach, expect, test } from 'vitest'
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Topic } from '../../../contracts/events/event.ts'
 import { backerHasher } from '../../../services/projector/ingest/backer-hash.ts'
 import { addDelivery, emptyBatch } from '../../../services/projector/ingest/batch.ts'
@@ -24,9 +25,10 @@ import {
   openKafkaInspector,
 } from '../../../services/shared/event-log/kafka/inspector.ts'
 import { loadKafkajs } from '../../../services/shared/event-log/kafka/library.ts'
-import type { EventReader, NewRecord, Reject } from '../../../services/shared/event-log/port.ts'
-import { placeName } from '../../../services/shared/event-log/reject-filter.ts'
+import type { EventReader, NewRecord } from '../../../services/shared/event-log/port.ts'
 import { createMetrics, type Metrics } from '../../../services/shared/ops/metrics.ts'
+import type { Databases } from '../../../services/shared/tables/port.ts'
+import { createRejectStore, placeName, type Reject } from '../../../services/shared/tables/rejects.ts'
 import {
   deliveriesOf,
   describeKafka,
@@ -36,8 +38,9 @@ import {
   recordsOf,
 } from '../../support/kafka/suite.ts'
 import { makeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
+import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
+import { keptRejects } from '../../support/reject-filters.ts'
 import { newRecordOf, pledgeEvent, pledgeTombstone } from '../../support/sample-events.ts'
-import { kafkaService } from '../../support/services/kafka.ts'
 
 const inherited = ['toString', '__proto__', 'constructor', 'hasOwnProperty', 'valueOf']
 const compressed = compressions.filter(compression => compression !== 'none')
@@ -49,12 +52,20 @@ const largeValue = Buffer.alloc(14 * 1024 ** 2)
 const session = { sessionMs: 30_000 }
 
 // What a broker passes on is the same in all versions, so the newest is enough.
-describeKafka('records that cannot be read', suite, [kafkaService])
+describeKafka('records that cannot be read', suite)
 
 function suite({ address, openReader, openWriter }: KafkaSuite): void {
   let settings: KafkaSettings
+  let model: ModelTables
+  let databases: Databases
+
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+  afterAll(() => model.dispose())
 
   beforeEach(async () => {
+    databases = await model.freshDatabases()
     settings = settingsFor(address())
     // Snappy makes a row of zeros only twenty times smaller.
     await makeTopics(settings, { partitions: 1, config: { 'max.message.bytes': String(16 * 1024 ** 2) } })
@@ -90,6 +101,34 @@ function suite({ address, openReader, openWriter }: KafkaSuite): void {
     }
   }
 
+  async function store(reader: EventReader, rejects: readonly Reject[]): Promise<void> {
+    const keptMs = 86_400_000
+    await createRejectStore({ tables: model.tables, databases, keptMs, now: Date.now })(reader.log, rejects)
+  }
+
+  const kept = () => keptRejects(model.tables, databases)
+
+  /** Reads like the projector: rejects are stored and counted, and everything is committed. */
+  async function projected(
+    reader: EventReader,
+    count: number,
+  ): Promise<{ accepted: number; rejects: Reject[]; counted: number }> {
+    const metrics = createMetrics()
+    const observer = createObserver({ run: 'test', metrics, logger: silent, now: Date.now })
+    const rejects: Reject[] = []
+    let accepted = 0
+    for (const delivery of await deliveriesOf(reader, count)) {
+      const batch = emptyBatch(delivery.assignment, backerHasher('0'.repeat(64), 'siphash-2-4'))
+      addDelivery(batch, delivery, createDecoder())
+      await store(reader, batch.rejects)
+      await reader.commit(delivery.assignment, [...batch.positions.values()])
+      observer.onBatch(batch, { writeMs: 0 })
+      rejects.push(...batch.rejects)
+      accepted += batch.records - batch.rejects.length
+    }
+    return { accepted, rejects, counted: await countedRejects(metrics) }
+  }
+
   test('for headers that are named like members of every object: they are read, kept and listed', async () => {
     const headers = Object.fromEntries(inherited.map(name => [name, Buffer.from(`is ${name}`)]))
     const twice = inherited.map(name => [name, [Buffer.from('first'), Buffer.from(`is ${name}`)]])
@@ -107,9 +146,11 @@ function suite({ address, openReader, openWriter }: KafkaSuite): void {
     }
     expect(Object.keys(records[1]?.repeatedHeaders ?? {})).toEqual(inherited)
 
-    await reader.reject(records.map(record => ({ record, reason: 'not wanted' })))
-    const { rejects } = await inspect(inspector => inspector.rejects({ limit: 10 }))
-    expect(rejects.map(({ record }) => record).toSorted((a, b) => a.offset - b.offset)).toEqual(records)
+    await store(
+      reader,
+      records.map(record => ({ record, reason: 'not wanted' })),
+    )
+    expect((await kept()).map(({ record }) => record)).toEqual(records)
   })
 
   test('for far too many headers: the record is a reject, with key and value', {
@@ -128,9 +169,32 @@ function suite({ address, openReader, openWriter }: KafkaSuite): void {
         reason: 'the record has 60,000 headers, and 1,000 are allowed',
       },
     ])
-    const listed = await inspect(inspector => inspector.rejects({ limit: 10 }))
-    expect(listed.rejects).toMatchObject([{ record: pledge(1) }])
+    expect(await kept()).toMatchObject([{ record: pledge(1) }])
   })
+
+  test.each([
+    ['value', (big: Buffer): NewRecord => ({ ...pledge(0), value: big })],
+    [
+      'header',
+      (big: Buffer): NewRecord => ({ ...pledge(0), value: Buffer.from('x'), headers: { trace: big } }),
+    ],
+    ['key', (big: Buffer): NewRecord => ({ ...pledge(0), key: big, value: Buffer.from('x') })],
+  ])(
+    'for a %s of 12 times the same 900 KB, which only zstd packs: the reject is kept, with its sizes',
+    async (name, recordOf) => {
+      const block = randomBytes(900_000)
+      const big = Buffer.concat(Array.from({ length: 12 }, () => block))
+      const writer = await openWriter({ ...settings, compression: 'zstd' })
+      await writer.append([recordOf(big)])
+      const { rejects } = await projected(await openReader({ ...settings, ...session }), 1)
+      expect(rejects).toHaveLength(1)
+      const [reject, ...others] = await kept()
+      expect(others).toEqual([])
+      expect(reject).toMatchObject({ record: { topic: 'pledges', partition: 0, offset: 0 } })
+      const size = name === 'header' ? reject?.sizes.headers : reject?.sizes[name as 'key' | 'value']
+      expect(size).toBe(name === 'header' ? big.length + 'trace'.length : big.length)
+    },
+  )
 
   test('for batches that unpack to too much: each is a listed reject, and reading goes on', {
     timeout: 180_000,
@@ -154,11 +218,11 @@ function suite({ address, openReader, openWriter }: KafkaSuite): void {
     expect(counted).toBe(5)
 
     await inspect(async inspector => {
-      const listed = (await inspector.rejects({ limit: 10 })).rejects
+      const listed = await kept()
       expect(listed.map(({ record }) => placeName(record)).toSorted()).toEqual(bombPlaces.toSorted())
-      for (const { record, omittedValueBytes } of listed) {
+      for (const { record, sizes } of listed) {
         expect(record.value).toBeNull()
-        expect(omittedValueBytes).toBeGreaterThan(0)
+        expect(sizes.value).toBeGreaterThan(0)
       }
       const { lag } = await inspector.group()
       expect(lag.find(({ topic }) => topic === 'pledges')).toMatchObject({ committed: 24, end: 24 })
@@ -198,25 +262,4 @@ async function countedRejects({ events }: Metrics): Promise<number> {
 
 function pledge(number: number): NewRecord {
   return newRecordOf(pledgeEvent({ campaign_id: 'c', pledge_id: `p_${number}` }))
-}
-
-/** Reads like the projector: rejects are stored and counted, and everything is committed. */
-async function projected(
-  reader: EventReader,
-  count: number,
-): Promise<{ accepted: number; rejects: Reject[]; counted: number }> {
-  const metrics = createMetrics()
-  const observer = createObserver({ run: 'test', metrics, logger: silent, now: Date.now })
-  const rejects: Reject[] = []
-  let accepted = 0
-  for (const delivery of await deliveriesOf(reader, count)) {
-    const batch = emptyBatch(delivery.assignment, backerHasher('0'.repeat(64), 'siphash-2-4'))
-    addDelivery(batch, delivery, createDecoder())
-    await reader.reject(batch.rejects)
-    await reader.commit(delivery.assignment, [...batch.positions.values()])
-    observer.onBatch(batch, { writeMs: 0 })
-    rejects.push(...batch.rejects)
-    accepted += batch.records - batch.rejects.length
-  }
-  return { accepted, rejects, counted: await countedRejects(metrics) }
 }

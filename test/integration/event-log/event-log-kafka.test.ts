@@ -1,12 +1,10 @@
 /** The event log's promises, on real Kafka brokers of both lines that are in use. */
 import { describe, vi } from 'vitest'
-import { rejectTopicName } from '../../../services/shared/event-log/kafka/client.ts'
 import { partitionOf } from '../../../services/shared/event-log/kafka/partition.ts'
 import { type KafkaReader, openKafkaReader } from '../../../services/shared/event-log/kafka/reader.ts'
-import { readReject } from '../../../services/shared/event-log/kafka/rejects.ts'
 import { openKafkaWriter } from '../../../services/shared/event-log/kafka/writer.ts'
-import type { Reject } from '../../../services/shared/event-log/port.ts'
-import { makeTopics, readTopic, removeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
+import type { FindStarts } from '../../../services/shared/event-log/port.ts'
+import { makeTopics, removeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
 import { kafkaServices } from '../../support/services/kafka.ts'
 import { useService } from '../../support/services/test-service.ts'
 import { describeEventLog, type LogUnderTest } from './event-log.conformance.ts'
@@ -25,21 +23,24 @@ describe.each(kafkaServices)('$name', service => {
     const settings = settingsFor(kafka().address)
     await makeTopics(settings, { partitions })
 
-    function openReader(consumer: string, clientId = settings.clientId): Promise<KafkaReader> {
+    function openReader(
+      consumer: string,
+      { clientId = settings.clientId, starts }: { clientId?: string; starts?: FindStarts | undefined } = {},
+    ): Promise<KafkaReader> {
       const groupId = `${settings.topicPrefix}${consumer}`
       return openKafkaReader(
         { ...settings, clientId, groupId, sessionMs: 6_000, heartbeatMs: 100 },
-        { logger: silent },
+        { logger: silent, ...(starts && { starts }) },
       )
     }
 
     return {
       address: { kind: 'kafka', settings },
       openWriter: () => openKafkaWriter(settings, { logger: silent }),
-      openReader: consumer => openReader(consumer),
+      openReader: (consumer, starts) => openReader(consumer, { starts }),
       async supersede(consumer) {
         for (const name of takeOvers) {
-          const reader = await openReader(consumer, `${name}-${settings.clientId}`)
+          const reader = await openReader(consumer, { clientId: `${name}-${settings.clientId}` })
           // On a busy machine it may have to join again first. It gets some of the partitions in any case.
           const held = await vi.waitUntil(
             async () => {
@@ -54,17 +55,6 @@ describe.each(kafkaServices)('$name', service => {
           await reader.close()
         }
         throw new Error('the partition of the pledges did not change hands')
-      },
-      async keptRejects() {
-        const messages = await readTopic(settings, rejectTopicName(settings))
-        const kept = new Map<string, Reject>()
-        for (const message of messages) {
-          const reject = readReject(settings, message)
-          const { topic, partition, offset } = reject.record
-          const name = `${topic}/${partition}/${offset}`
-          if (!kept.has(name)) kept.set(name, reject)
-        }
-        return [...kept.values()]
       },
       appendsWhole: false,
       remove: () => removeTopics(settings),

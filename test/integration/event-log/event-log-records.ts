@@ -5,7 +5,6 @@ import type {
   LogRecord,
   NewRecord,
   PollBounds,
-  Reject,
 } from '../../../services/shared/event-log/port.ts'
 
 // Only a hang takes this long: the records may come from processes that still start.
@@ -79,21 +78,6 @@ export function bytesOf(records: readonly LogRecord[]): number {
 
 export function plain({ topic, key, value }: NewRecord): string {
   return JSON.stringify([topic, hex(key), hex(value)])
-}
-
-export function plainReject({ record, reason }: Reject) {
-  const { topic, partition, offset, appendedAt, headers = {} } = record
-  const headerTexts = Object.entries(headers).map(([name, bytes]) => [name, hex(bytes)])
-  return {
-    topic,
-    partition,
-    offset,
-    appendedAt,
-    key: hex(record.key),
-    value: hex(record.value),
-    headerTexts,
-    reason,
-  }
 }
 
 function hex(bytes: Uint8Array | null): string | null {

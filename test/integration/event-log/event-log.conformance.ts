@@ -8,15 +8,16 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   type EventReader,
   type EventWriter,
+  type FindStarts,
+  type LogRecord,
   type NewRecord,
-  type Reject,
+  partitionName,
   SupersededAssignment,
 } from '../../../services/shared/event-log/port.ts'
 import type { LogAddress } from './event-log-child.ts'
 import { startChild } from './event-log-process.ts'
 import {
   ascending,
-  byOffset,
   byText,
   byTopic,
   bytesOf,
@@ -26,7 +27,6 @@ import {
   numbersOf,
   partitionsOf,
   plain,
-  plainReject,
   pledge,
   pledges,
   range,
@@ -40,11 +40,9 @@ import {
 export interface LogUnderTest {
   address: LogAddress
   openWriter(): Promise<EventWriter>
-  openReader(consumer: string): Promise<EventReader>
+  openReader(consumer: string, starts?: FindStarts): Promise<EventReader>
   /** Makes another reader of the consumer the one that counts, and returns it. */
   supersede(consumer: string): Promise<EventReader>
-  /** The rejects that are kept, in any order. */
-  keptRejects(): Promise<Reject[]>
   /** Whether an `append` is all or nothing, a crash included. */
   appendsWhole: boolean
   remove(): Promise<void>
@@ -69,8 +67,8 @@ export function describeEventLog(name: string, open: () => Promise<LogUnderTest>
       return kept(await log.openWriter())
     }
 
-    async function openReader(consumer = 'projector'): Promise<EventReader> {
-      return kept(await log.openReader(consumer))
+    async function openReader(consumer = 'projector', starts?: FindStarts): Promise<EventReader> {
+      return kept(await log.openReader(consumer, starts))
     }
 
     function kept<T extends { close(): Promise<void> }>(part: T): T {
@@ -115,8 +113,8 @@ export function describeEventLog(name: string, open: () => Promise<LogUnderTest>
         const deliveries = await readDeliveries(await openReader(), 31, { ...generous, recordsMax: 8 })
         for (const { records, positions } of deliveries) {
           const after = partitionsOf(records).map(partition => {
-            const { topic, partition: number, offset } = lastOf(partition)
-            return { topic, partition: number, next: offset + 1 }
+            const { topic, partition: number, offset, appendedAt } = lastOf(partition)
+            return { topic, partition: number, next: offset + 1, lastAt: appendedAt }
           })
           expect(positions.toSorted(byTopic)).toEqual(after.toSorted(byTopic))
         }
@@ -218,17 +216,121 @@ export function describeEventLog(name: string, open: () => Promise<LogUnderTest>
         await writer.append([...pledges(0, 10), { topic: 'campaigns', key: Buffer.from('c'), value: null }])
         const reader = await openReader()
         const deliveries = await readDeliveries(reader, 11)
-        expect(await waitingByTopic(reader)).toEqual({ campaigns: 1, pledges: 10, 'api-keys': 0 })
+        expect(await waitingByTopic(reader)).toMatchObject({ campaigns: 1, pledges: 10, 'api-keys': 0 })
         for (const { assignment, positions } of deliveries) await reader.commit(assignment, positions)
-        expect(await waitingByTopic(reader)).toEqual({ campaigns: 0, pledges: 0, 'api-keys': 0 })
+        expect(await waitingByTopic(reader)).toMatchObject({ campaigns: 0, pledges: 0, 'api-keys': 0 })
         await writer.append(pledges(10, 3))
-        expect(await waitingByTopic(reader)).toEqual({ campaigns: 0, pledges: 3, 'api-keys': 0 })
+        expect(await waitingByTopic(reader)).toMatchObject({ campaigns: 0, pledges: 3, 'api-keys': 0 })
       })
 
       test('under a reader that folds, when it is the only one', async () => {
         const reader = await openReader()
         await reader.poll({ ...generous, waitMsMax: 0 }, never)
         expect(reader.leads()).toBe(true)
+      })
+    })
+
+    describe('begins where it is told', () => {
+      const known = (next: number, { topic, partition, appendedAt }: LogRecord): FindStarts => ({
+        find: async () => new Map([[partitionName({ topic, partition }), { next, lastAt: appendedAt }]]),
+        beginAnew: (_range, reason) => void begunAnew.push(reason),
+      })
+      let begunAnew: string[]
+
+      beforeEach(() => {
+        begunAnew = []
+      })
+
+      test('whatever is committed, and commits what it has done from there', async () => {
+        await (await openWriter()).append(pledges(0, 30))
+        const first = await openReader()
+        const deliveries = await readDeliveries(first, 30)
+        for (const { assignment, positions } of deliveries) await first.commit(assignment, positions)
+        await first.close()
+        const [, second] = deliveries.flatMap(({ records }) => records)
+        if (!second) throw new Error('there is no second record')
+        const reader = await openReader('projector', known(second.offset + 1, second))
+        expect(await waitingByTopic(reader)).toMatchObject({ pledges: 28 })
+        const again = await readDeliveries(reader, 28)
+        expect(numbersOf(again.flatMap(({ records }) => records))).toEqual(range(2, 30))
+        for (const { assignment, positions } of again) await reader.commit(assignment, positions)
+        expect(await waitingByTopic(reader)).toMatchObject({ pledges: 0 })
+        expect(begunAnew).toEqual([])
+      })
+
+      test('unless another record is there: then at the start', async () => {
+        await (await openWriter()).append(pledges(0, 30))
+        const [, second] = await readRecords(await openReader('another'), 30)
+        if (!second) throw new Error('there is no second record')
+        const other = { ...second, appendedAt: second.appendedAt - 1 }
+        const reader = await openReader('projector', known(second.offset + 1, other))
+        expect(numbersOf(await readRecords(reader, 30))).toEqual(range(0, 30))
+        expect(begunAnew).toEqual([`the record at ${second.offset} is not the one that was read`])
+      })
+    })
+
+    describe('remembers a watermark', () => {
+      const campaigns = (from: number, count: number): NewRecord[] =>
+        range(from, from + count).map(n => ({ topic: 'campaigns', key: Buffer.from(`c_${n}`), value: null }))
+
+      async function readAndCommit(reader: EventReader, count: number): Promise<void> {
+        for (const { assignment, positions } of await readDeliveries(reader, count)) {
+          await reader.commit(assignment, positions)
+        }
+      }
+
+      test('before any record has come, and moves no position with it', async () => {
+        const writer = await openWriter()
+        const first = await openReader()
+        expect(await first.rememberWatermark(0)).toBe(0)
+        expect(await first.rememberWatermark(5_000)).toBe(5_000)
+        await first.close()
+        await writer.append(campaigns(0, 30))
+        const second = await openReader()
+        expect(await second.rememberWatermark(0)).toBe(5_000)
+        expect(await readRecords(second, 30)).toHaveLength(30)
+      })
+
+      test('and never a lower one, whatever is committed, and whichever reader comes', async () => {
+        const writer = await openWriter()
+        await writer.append(campaigns(0, 30))
+        const first = await openReader()
+        expect(await first.rememberWatermark(7_000)).toBe(7_000)
+        await readAndCommit(first, 30)
+        expect(await first.rememberWatermark(6_000)).toBe(7_000)
+        await first.close()
+
+        const second = await openReader()
+        await writer.append(campaigns(30, 30))
+        await readAndCommit(second, 30)
+        await second.close()
+
+        const third = await openReader()
+        expect(await third.rememberWatermark(0)).toBe(7_000)
+        expect(await third.rememberWatermark(8_000)).toBe(8_000)
+        expect(Object.values(await waitingByTopic(third))).toEqual([0, 0, 0, 0, 0])
+      })
+
+      test('beside commits that run at the same time, and takes none of them back', async () => {
+        const writer = await openWriter()
+        await writer.append(campaigns(0, 90))
+        const reader = await openReader()
+        const deliveries = await readDeliveries(reader, 90, { ...generous, recordsMax: 10 })
+        await Promise.all(
+          deliveries.flatMap(({ assignment, positions }, n) => [
+            reader.commit(assignment, positions),
+            reader.rememberWatermark(1_000 + n),
+          ]),
+        )
+        await reader.close()
+        const next = await openReader()
+        expect(await next.rememberWatermark(0)).toBe(999 + deliveries.length)
+        expect(await waitingByTopic(next)).toMatchObject({ campaigns: 0 })
+      })
+
+      test('for one consumer: another one has none', async () => {
+        await (await openReader('projector')).rememberWatermark(5_000)
+        expect(await (await openReader('rebuild')).rememberWatermark(0)).toBe(0)
       })
     })
 
@@ -256,31 +358,6 @@ export function describeEventLog(name: string, open: () => Promise<LogUnderTest>
           expect(numbersOf(own)).toEqual(range(0, 1_500))
         }
         expect((await reader.poll({ ...generous, waitMsMax: 0 }, never)).records).toEqual([])
-      })
-
-      test('a reject once, with its reason and its original bytes, however often it is put', async () => {
-        const writer = await openWriter()
-        await writer.append([
-          { topic: 'pledges', key: Buffer.from('k'), value: Buffer.from([0, 0xff]) },
-          { topic: 'pledges', key: null, value: null },
-        ])
-        const reader = await openReader()
-        const records = await readRecords(reader, 2)
-        const headers = { trace: Buffer.from([1, 0, 0xff]) }
-        const rejects = records.map((record, i) => ({
-          record: { ...record, headers },
-          reason: `reason ${i}`,
-        }))
-        await reader.reject(rejects)
-        await reader.reject(rejects.toReversed())
-        await reader.reject([])
-        await reader.close()
-
-        const again = await openReader()
-        await again.reject(rejects.map(({ record }) => ({ record, reason: 'another reason' })))
-        expect(await again.rejectCount?.()).toBeGreaterThanOrEqual(rejects.length)
-        const stored = await log.keptRejects()
-        expect(stored.map(plainReject).sort(byOffset)).toEqual(rejects.map(plainReject).sort(byOffset))
       })
     })
   })

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type CompactionOptions, compactJournal } from '../../../services/shared/event-log/journal/compact.ts'
-import { openJournalInspector } from '../../../services/shared/event-log/journal/inspector.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
 import type { EventReader, EventWriter, LogRecord } from '../../../services/shared/event-log/port.ts'
 import { filesWith } from '../../support/find-texts.ts'
@@ -21,7 +20,6 @@ function versionOf({ value }: LogRecord): bigint | undefined {
 
 const whole: CompactionOptions = {
   versionOf,
-  removesRejects: false,
   isDry: false,
   rewriteBytesMax: Number.POSITIVE_INFINITY,
 }
@@ -121,28 +119,16 @@ describe('a compaction of the journal', () => {
     expect(filesWith(directory, ['SECRET'])).toEqual([])
   })
 
-  test('removes rejects of which a newer event is there, and all others only if that is asked for', async () => {
+  test('keeps records that are no events if nothing newer is there, until somebody names them', async () => {
     await append(['a', 'no event'], ['a', '1 event'], ['b', 'no event'], ['c', '1 event'], ['c', 'no event'])
-    const rejected = (await readOn()).filter(record => versionOf(record) === undefined)
-    await reader.reject(rejected.map(record => ({ record, reason: 'no event' })))
-    expect(await compactJournal(path, { ...whole, isDry: true })).toMatchObject({
-      records: 1,
-      rejects: 1,
-      rejectsLeft: 2,
-    })
-    expect(await compactJournal(path, whole)).toMatchObject({ records: 1, rejects: 1, rejectsLeft: 2 })
-    const inspector = openJournalInspector(path)
+    await readOn()
+    expect(await compactJournal(path, whole)).toMatchObject({ records: 1 })
     // The last one is newer than the event before it: a corrected program may be able to read it.
-    expect(
-      inspector
-        .rejects({ limit: 9 })
-        .map(({ record }) => record.offset)
-        .toSorted(),
-    ).toEqual([3, 5])
-    inspector.close()
-    const all = { ...whole, removesRejects: true }
-    expect(await compactJournal(path, { ...all, isDry: true })).toMatchObject({ rejects: 2, rejectsLeft: 0 })
-    expect(await compactJournal(path, all)).toMatchObject({ rejects: 2, rejectsLeft: 0 })
+    expect(await replay()).toEqual(['a=1 event', 'b=no event', 'c=1 event', 'c=no event'])
+    const unwanted = [3, 5].map(offset => ({ topic: 'campaigns' as const, offset }))
+    await compactJournal(path, { ...whole, unwanted, isDry: true })
+    expect(await replay()).toHaveLength(4)
+    await compactJournal(path, { ...whole, unwanted })
     expect(await replay()).toEqual(['a=1 event', 'c=1 event'])
   })
 

@@ -4,8 +4,7 @@ import { openAccounts } from '../../../services/portal/accounts/accounts.ts'
 import type { Accounts } from '../../../services/portal/ports.ts'
 import { createUsageReader } from '../../../services/portal/usage/usage-reader.ts'
 import { keyPrefix, verifySecret } from '../../../services/shared/api-keys/credentials.ts'
-import { openJournalStateTopic } from '../../../services/shared/event-log/journal/state-topic.ts'
-import { silent } from '../../support/kafka/topics.ts'
+import { sleep } from '../../../services/shared/sleep.ts'
 import { type AccessPortal, type Person, startAccessPortal } from '../../support/portal/access.ts'
 import { portalKey } from '../../support/portal/app.ts'
 import { type KeyModel, openKeyModel, pepper } from '../../support/portal/key-model.ts'
@@ -18,9 +17,8 @@ let person: Person
 
 beforeAll(async () => {
   model = await openKeyModel()
-  const topic = await openJournalStateTopic(model.journal, 'accounts', { logger: silent })
-  accounts = await openAccounts({ topic, portalKey, now: Date.now, logger: silent })
-  const { keys } = await model.openPortal()
+  const { keys, admin } = await model.openPortal()
+  accounts = await openAccounts({ ...model, ...admin, portalKey, sleep })
   const usage = createUsageReader({ ...model, now: Date.now })
   portal = await startAccessPortal({ accounts, keys, usage })
   person = await portal.signIn('ada@example.com')
@@ -28,7 +26,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await portal?.close()
-  await accounts?.close()
   await model?.close()
 })
 

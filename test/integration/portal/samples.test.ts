@@ -36,6 +36,10 @@ afterAll(() => client.remove())
 beforeEach(async () => {
   work = makeDataDirectory()
   await store().putCampaigns(ids.map(id => campaignRow(id)))
+  const { tables, databases } = store()
+  await tables.run({
+    query: `INSERT INTO ${databases.model}.watermarks (shard, reached) SELECT '', now64(3, 'UTC')`,
+  })
 })
 afterEach(async () => {
   for (const child of running.splice(0)) {

@@ -80,13 +80,12 @@ function start(
     tables,
     databases,
     config: readConfig({
-      PLEDGEVIEW_COMMIT_HORIZON_MS: '60000',
+      PLEDGEVIEW_FOLD_MS_MAX: '30000',
       PLEDGEVIEW_RETRY_MS_MAX: '600000',
       ...settings,
     }),
     hashBacker,
     run,
-    settleMs: 0,
     rebuild: () => rebuildUnderWay(tables, databases),
     metrics,
     logger: pino({ level: 'silent' }),
@@ -222,7 +221,7 @@ test('a rebuild that is under way has its phase and the time since its last sign
   const silence = 'rebuild_silent_seconds'
   const phase = 'rebuild_phase{phase="folding"}'
   await expect.poll(() => scrape(projector)).toMatchObject({ [silence]: 0, clickhouse_up: 1 })
-  const request = { kind: 'rebuild', files: [] } as unknown as RebuildRequest
+  const request = { kind: 'rebuild' } as RebuildRequest
   const detail = { request, phaseMs: {} } as RebuildDetail
   const state = { id: 'r', run: 'rebuilder', detail }
   await writeRebuild(model.tables, databases, { ...state, phase: 'folding' })

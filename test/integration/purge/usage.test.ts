@@ -36,7 +36,13 @@ test('a purge removes the usage of deleted keys, and leaves that of others', {
     return totalOf(await readUsage(tables, databases, { key, issuedAt: now, now })).ok
   }
 
-  const purge = { msMax: 60_000, now: Date.now, monotonicMs: () => performance.now(), sleep }
+  const purge = {
+    removesRejects: false,
+    msMax: 60_000,
+    now: Date.now,
+    monotonicMs: () => performance.now(),
+    sleep,
+  }
   const plan = await purgeTables({ tables, databases }, { ...purge, isDry: true })
   expect(plan).toContainEqual(
     expect.objectContaining({ copy, done: 'removes the rows of 1 deleted key', isReached: true }),

@@ -83,10 +83,10 @@ const isExchange = (text: string) => text.startsWith('EXCHANGE TABLES')
 
 describe('a rollback', () => {
   test('shows what the live tables had not folded when the fold was paused', async () => {
-    // The live fold has set c2 aside, and is behind with it.
+    // The live fold has c2 in quarantine, and is behind with it.
     await damage(live, spoiltTitle)
-    const setAside = `INSERT INTO ${live.databases.model}.set_aside
-      SELECT 'c2', max(fold_id), true, true, 1, 'LATE', now64(3, 'UTC') FROM ${live.databases.model}.fold_log`
+    const quarantine = `INSERT INTO ${live.databases.model}.quarantine
+      SELECT 'c2', max(fold_id), true, 1, 'TIMEOUT_EXCEEDED', now64(3, 'UTC') FROM ${live.databases.model}.fold_progress`
     await live.rebuild({
       tables: obstructed(
         withLateEvents(live.tables, attempt => [
@@ -95,7 +95,7 @@ describe('a rollback', () => {
         ]),
         {
           async before({ text }) {
-            if (isStampsOfSwap(text)) await live.tables.run({ query: setAside })
+            if (isStampsOfSwap(text)) await live.tables.run({ query: quarantine })
           },
         },
       ),

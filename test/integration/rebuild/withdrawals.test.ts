@@ -5,13 +5,7 @@ import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { dropPrevious } from '../../../services/rebuild/rebuild-controller.ts'
 import { column } from '../../support/fold-records.ts'
 import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
-import {
-  archiveOf,
-  compactLog,
-  openRebuildableModel,
-  type RebuildableModel,
-  stampsOf,
-} from '../../support/rebuilds.ts'
+import { compactLog, openRebuildableModel, type RebuildableModel, stampsOf } from '../../support/rebuilds.ts'
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/sample-events.ts'
 
 // A busy machine is no failure.
@@ -43,12 +37,17 @@ const world: ChangeEvent[] = [
   apiKeyEvent({ key: 'k1', account_id: 'acc' }),
 ]
 
-/** Appends `world` and what follows it. Resolves with an archive of `world` and a time after everything. */
-async function liveAndArchived(events: readonly ChangeEvent[]) {
+/**
+ * Appends `world` and what follows it, and later `world` once more, as an operator does whose log has lost its beginning. Resolves with
+ * a history that has only the latter.
+ */
+async function appendedAgain(events: readonly ChangeEvent[]) {
   await live.append([...world, ...events])
   await live.settled()
   await delay(5)
-  return { files: [archiveOf(live, world)], fromTime: Date.now() }
+  const fromTime = Date.now()
+  await live.append(world)
+  return { fromTime }
 }
 
 async function shown() {
@@ -67,9 +66,9 @@ async function shown() {
   }
 }
 
-describe('a rebuild from an archive that was written before', () => {
+describe('a rebuild from events that were appended again, and are from before', () => {
   test('a deletion does not bring back the campaign, the pledge or the key', async () => {
-    const history = await liveAndArchived([campaignGone, pledgeGone, keyGone])
+    const history = await appendedAgain([campaignGone, pledgeGone, keyGone])
     expect(await shown()).toEqual({ campaigns: ['c2'], pledges: [1], keys: [] })
     const { detail } = await live.rebuild(history)
     expect(detail.differences).toMatchObject({ same: 1, added: 0, removed: 0, different: 0 })
@@ -81,7 +80,7 @@ describe('a rebuild from an archive that was written before', () => {
   })
 
   test('a campaign was hidden, a pledge cancelled and a key revoked does not take that back, also if a loss is accepted', async () => {
-    const history = await liveAndArchived([
+    const history = await appendedAgain([
       campaignEvent({ campaign_id: 'c1', version: 2, status: 'SUBMITTED' }),
       pledgeEvent({ campaign_id: 'c2', pledge_id: 'p1', version: 2, status: 'CANCELLED' }),
       apiKeyEvent({ key: 'k1', account_id: 'acc', version: 2, status: 'REVOKED' }),
@@ -99,7 +98,7 @@ describe('a rebuild from an archive that was written before', () => {
   test('a key got an end does not take the end back, and loses nothing that its row has', async () => {
     const at = Date.UTC(2040, 0, 1)
     const times = { integration_id: 'int_7', expires_at: at, replaces: 'k0', replaced_until: at + 1 }
-    const history = await liveAndArchived([
+    const history = await appendedAgain([
       apiKeyEvent({ key: 'k1', account_id: 'acc', version: 2, ...times }),
       apiKeyEvent({ key: 'k2', account_id: 'acc', status: 'REVOKED', confirm_by: at, ...times }),
     ])

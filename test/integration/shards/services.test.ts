@@ -5,7 +5,9 @@
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import { readAccount, readUnfinished } from '../../../services/portal/accounts/account-ledger.ts'
 import { contactsOfKeys } from '../../../services/portal/notices/contacts.ts'
+import { openNotices } from '../../../services/portal/notices/notices.ts'
 import { findRunaways } from '../../../services/portal/notices/runaway.ts'
 import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
 import { tablesStatus } from '../../../services/projector/status.ts'
@@ -13,8 +15,10 @@ import { memoryParts, type QueryService, startQueryService } from '../../../serv
 import { hashSecret } from '../../../services/shared/api-keys/credentials.ts'
 import { readConfig } from '../../../services/shared/config.ts'
 import { createMetrics } from '../../../services/shared/ops/metrics.ts'
+import { sleep } from '../../../services/shared/sleep.ts'
 import { holdTablesIdentity } from '../../../services/shared/tables/identity.ts'
 import { checkShards } from '../../../services/shared/tables/shards.ts'
+import { accountRecord } from '../../support/accounts.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { hashBacker } from '../../support/model-tables.ts'
 import { pepper } from '../../support/query-app.ts'
@@ -30,7 +34,6 @@ const categories = ['Games', 'Art', 'Film', 'Music', 'Food']
 const key = 'pv_live_0123456789abcdefghijklmnop'
 const secret = 'a secret of the tests'
 const config = readConfig({
-  PLEDGEVIEW_COMMIT_HORIZON_MS: '2000',
   PLEDGEVIEW_BATCH_MS_MAX: '20',
   PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
   // A shard is away in one test, however long it takes on a busy machine.
@@ -66,7 +69,6 @@ beforeAll(async () => {
     config,
     hashBacker,
     run: 'test',
-    settleMs: 0,
     metrics: createMetrics(),
     logger,
     now: Date.now,
@@ -151,7 +153,7 @@ test('statistics count a backer of both shards once', async () => {
 
 test('the status is that of all shards', async () => {
   const status = await tablesStatus({ ...shards, shards: shards.shards })
-  expect(status.fold).toMatchObject({ pending_batches: 0, set_aside: [] })
+  expect(status.fold).toMatchObject({ pending_batches: 0, quarantine: [] })
   expect(status.tables).toMatchObject({
     public_campaigns: campaigns,
     known_campaigns: campaigns,
@@ -163,9 +165,27 @@ test('the status is that of all shards', async () => {
 test('the portal finds the contacts of keys, and no runaway', async () => {
   const portal = shards.as('pledgeview_portal')
   const { databases } = shards
-  const contacts = await contactsOfKeys(portal, databases, async ({ contact_email }) => contact_email)
+  const contacts = await contactsOfKeys(portal, databases)
   expect(contacts.addresses).toHaveLength(1)
   expect(await findRunaways({ tables: portal, databases }, { until: Date.now(), done: [] })).toEqual([])
+})
+
+test('the portal reads what the projector writes into its ledgers, on the shard where they are', async () => {
+  const place = { tables: shards.as('pledgeview_portal'), databases: shards.databases }
+  const time = { monotonicMs: () => performance.now(), sleep }
+  const notices = openNotices({ writer: { append: async records => log.append(records) }, ...place, ...time })
+  log.append([accountRecord('acct', 'ada@example.com')])
+  await vi.waitFor(
+    async () =>
+      expect((await readAccount(place, 'acct')).account).toMatchObject({ email: 'ada@example.com' }),
+    { timeout: drainMsMax },
+  )
+  log.append([accountRecord('acct', '')])
+  await vi.waitFor(async () => expect(await readUnfinished(place, 0)).toEqual(['acct']), {
+    timeout: drainMsMax,
+  })
+  expect(await notices.untidy({ waits_since: 0, settled_since: 0, announced_since: 0 }, 10)).toEqual([])
+  expect(await notices.waiting(0, 10)).toEqual([])
 })
 
 test(

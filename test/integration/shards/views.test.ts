@@ -76,6 +76,14 @@ test.each(publicViews)('the view %s has for every user the rows that it has on o
   for (const user of shardUsers) expect(await contentOf(as(user), view), user).toEqual(expected)
 })
 
+test.each(servers)('an analyst reads two views in one query, asking server %i', async server => {
+  const union = `SELECT campaign_id FROM ${views}.campaigns UNION ALL SELECT campaign_id FROM ${views}.rewards`
+  const query = `SELECT toUInt64(count()) AS n, uniqExact(campaign_id) AS campaigns FROM (${union})`
+  expect(await rowsOf(shards.as('pledgeview_analyst', server), query)).toEqual(
+    await rowsOf(one.tables, query),
+  )
+})
+
 test('every shard has a part of the campaigns', async () => {
   const counts = await Promise.all(
     shards.shards.map(({ tables }) =>
@@ -172,6 +180,8 @@ describe('the rights', () => {
       [
         'api_keys',
         'api_key_ledger',
+        'account_ledger',
+        'notice_ledger',
         'identity',
         'watermark',
         'api_key_usage',
@@ -207,7 +217,7 @@ describe('the rights', () => {
     await expect(as('pledgeview_analyst').run({ query })).rejects.toMatchObject({ type: 'ACCESS_DENIED' })
   })
 
-  // The users of this test have no bounds, so only those of the views' definer refuse this.
+  // No bound of the analysts' role is about this: only those of the views' definer refuse it.
   test.each(servers)('let no analyst put a condition on a private column, asking server %i', async server => {
     const analyst = shards.as('pledgeview_analyst', server)
     const [first] = shards.shards as [Shard]

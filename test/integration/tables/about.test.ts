@@ -22,7 +22,6 @@ interface About {
 }
 
 // as_of moves each quarter of it. On a busy machine a statement may take half of it.
-const horizonMs = 4_000
 const readingsMax = 5_000
 const directory = makeTestDirectory()
 
@@ -53,7 +52,6 @@ describe('while a process fills the tables', () => {
     model = await openEmbeddedModel({
       directory: openDataDirectory(directory.path),
       config: readConfig({
-        PLEDGEVIEW_COMMIT_HORIZON_MS: String(horizonMs),
         PLEDGEVIEW_PLATFORM_CURRENCY: 'KWD',
       }),
       sql: freeDoor,
@@ -79,7 +77,7 @@ describe('while a process fills the tables', () => {
 
   test('as_of moves on although nothing changes, and freshness_seconds is its age', async () => {
     const first = await aboutNow(model)
-    await expect.poll(async () => (await aboutNow(model)).as_of).toBeGreaterThan(first.as_of + horizonMs / 4)
+    await expect.poll(async () => (await aboutNow(model)).as_of).toBeGreaterThan(first.as_of + 1_000)
     const before = Date.now()
     const { as_of, freshness_seconds } = await aboutNow(model)
     const readAt = as_of + freshness_seconds * 1_000

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   heldBackerHash,
-  holdCommitHorizon,
   holdTablesId,
   holdTablesIdentity,
   IdentityDiffers,
@@ -39,17 +38,6 @@ describe('the identity of tables', () => {
     }
     const rows = await model.tables.rows({ query: `SELECT * FROM ${databases.model}.identity` })
     expect(JSON.stringify(rows)).not.toContain('a'.repeat(64))
-  })
-
-  test('holds every commit horizon: a new leader waits for the longest, also after it was lowered', async () => {
-    const databases = await model.freshDatabases()
-    const hold = (ms: number) => holdCommitHorizon(model.tables, databases, ms)
-    expect(await hold(5_000)).toBe(5_000)
-    expect(await hold(20_000)).toBe(20_000)
-    expect(await hold(5_000)).toBe(20_000)
-    expect(await hold(5_000)).toBe(20_000)
-    const rows = await model.tables.rows({ query: `SELECT setting FROM ${databases.model}.identity` })
-    expect(rows).toHaveLength(2)
   })
 
   test('tables keep the id that they were given first, and all processes read the same', async () => {

@@ -65,6 +65,22 @@ describe('migrate', () => {
     expect(rows).toEqual([{ epoch: 7 }])
   })
 
+  test('tables of a version with other files are refused before anything changes, with what to do', async () => {
+    const databases = freshDatabases()
+    await migrate(tables, databases)
+    const { model } = databases
+    await tables.run({ query: `TRUNCATE TABLE ${model}.migrations` })
+    await tables.run({
+      query: `INSERT INTO ${model}.migrations (number, name) SELECT 8, '0008-stamp-floor.sql'`,
+    })
+    const before = await schemaOf(databases)
+    await expect(migrate(tables, databases)).rejects.toThrow(
+      /made by an earlier version \(0008-stamp-floor.*into new ones: other databases/,
+    )
+    expect(await schemaOf(databases)).toEqual(before)
+    expect(await tables.rows({ query: `SELECT number FROM ${model}.migrations` })).toEqual([{ number: 8 }])
+  })
+
   test('every column of the data teams’ views says what it is, and the money columns their unit', async () => {
     const databases = freshDatabases()
     await migrate(tables, databases)

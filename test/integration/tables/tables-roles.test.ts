@@ -61,6 +61,8 @@ describe('roles', () => {
       [
         `${model}.api_keys`,
         `${model}.api_key_ledger`,
+        `${model}.account_ledger`,
+        `${model}.notice_ledger`,
         `${model}.identity`,
         `${model}.watermark`,
         `${model}.api_key_usage`,
@@ -134,7 +136,7 @@ describe('roles', () => {
     expect(settings).toHaveLength(1)
     for (const query of settings) {
       await expect(own.tables.run({ query })).rejects.toMatchObject({ type: 'ACCESS_STORAGE_READONLY' })
-      const unknown = query.replace('additional_table_filters', 'additional_filters')
+      const unknown = query.replace('max_threads', 'most_threads')
       await expect(own.tables.run({ query: unknown })).rejects.toMatchObject({ type: 'UNKNOWN_SETTING' })
     }
   })
@@ -157,7 +159,7 @@ describe('roles', () => {
     await expect(createRoles(failing as Tables, defaultDatabases)).rejects.toThrow('gone')
   })
 
-  test('of analysts have bounds on time, memory, rows, threads and queries at once, that a query cannot lift', async () => {
+  test('of analysts have bounds on time, memory, rows, results, threads and queries at once, that a query cannot lift', async () => {
     const { settings } = readRole('pledgeview_analyst', defaultDatabases)
     for (const name of [
       'max_execution_time',
@@ -165,7 +167,7 @@ describe('roles', () => {
       'max_memory_usage_for_user',
       'max_threads',
       'max_rows_to_read',
-      'max_result_rows',
+      'max_result_bytes',
       'max_concurrent_queries_for_user',
     ]) {
       const setting = settings.find(one => one.name === name)

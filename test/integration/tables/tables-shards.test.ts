@@ -119,8 +119,9 @@ function foldingOf(shards: Shards['shards']): FoldWorkers {
   return createFoldWorkers({
     shards,
     holder: 'p',
-    settings: { ...foldWorkerSettings(readConfig({})), horizonMs: 20_000, settleMs: 0 },
+    settings: { ...foldWorkerSettings(readConfig({})), foldMsMax: 20_000 },
     leads: () => true,
+    rememberWatermark: async watermark => watermark,
     idleMsMax: 20,
     retryMsMax: 5_000,
     onFold: () => {},

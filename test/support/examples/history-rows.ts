@@ -26,7 +26,7 @@ export async function fillHistory(
   await insertJson(clickHouse, `${model}.history_latest`, [...latest.values()])
   const today = `toDateTime64(toDate(${world.days.at(-1)}), 3, 'UTC')`
   await tables.run({
-    query: `INSERT INTO ${model}.history_closed (shard, closed_from, closed) SELECT shard, ${today}, ${today} FROM ${model}.stamp_floor GROUP BY shard`,
+    query: `INSERT INTO ${model}.history_closed (shard, closed_from, closed) SELECT shard, ${today}, ${today} FROM ${model}.watermarks GROUP BY shard`,
   })
 }
 

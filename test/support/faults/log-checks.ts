@@ -1,6 +1,8 @@
 /** What the Kafka cluster has at the end: the group's positions, and the records that are not events. */
 import { topics } from '../../../contracts/events/event.ts'
-import { readReject } from '../../../services/shared/event-log/kafka/rejects.ts'
+import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
+import { placeName } from '../../../services/shared/tables/rejects.ts'
+import { walkRejects } from '../../../services/shared/tables/stored-rejects.ts'
 import { readTopic, withAdmin } from '../kafka/topics.ts'
 
 const groupId = 'pledgeview-projector'
@@ -31,16 +33,13 @@ export async function positionsAndEnds(
 /** A record that is not an event: its place and its value. */
 type Placed = Record<string, string>
 
-/** The distinct records in the dead-letter queue, and how many messages it has for them. */
-export async function keptRejects(address: string): Promise<{ kept: Placed; messages: number }> {
-  const settings = settingsOf(address)
-  const messages = await readTopic(settings, 'rejects')
+/** The records in the dead-letter queue. */
+export async function keptRejects(source: { tables: Tables; databases: Databases }): Promise<Placed> {
   const kept: Placed = {}
-  for (const message of messages) {
-    const { topic, partition, offset, value } = readReject(settings, message).record
-    kept[`${topic}/${partition}/${offset}`] = textOf(value)
+  for await (const rejects of walkRejects(source, {})) {
+    for (const { record } of rejects) kept[placeName(record)] = textOf(record.value)
   }
-  return { kept, messages: messages.length }
+  return kept
 }
 
 /** The records in the log. */

@@ -203,7 +203,7 @@ async function askWrongly({ apiUrl, client, keys, random }: Reader): Promise<voi
     ['/projects', 204, { method: 'OPTIONS' }],
   ] as const)
   // Too many refused requests are refused for that reason.
-  await client.ask(apiUrl + path, status === 401 ? [401, 429] : [status], init)
+  await client.ask(apiUrl + path, status === 401 || status === 204 ? [status, 429] : [status], init)
 }
 
 function get(

@@ -35,8 +35,8 @@ import { createTraffic, type Traffic } from './traffic.ts'
 
 /** How soon the group removes a projector that does not answer, ms. */
 export const sessionMs = 2_000
-/** The commit horizon, ms. A fold statement has half of it, also on a machine that is busy with other suites. */
-export const horizonMs = 2_500
+/** How long a fold statement may take, ms, also on a machine that is busy with other suites. */
+export const foldMsMax = 1_250
 /** How long a response may be served from the cache, ms. */
 export const cacheMs = 1_000
 /** How long a statement waits for a silent ClickHouse, ms. */
@@ -45,7 +45,7 @@ export const silenceMs = 6_000
 // Small times and batches: much happens in a short suite, and a fault can fall between any two steps.
 const settings = {
   PLEDGEVIEW_KAFKA_SESSION_MS: String(sessionMs),
-  PLEDGEVIEW_COMMIT_HORIZON_MS: String(horizonMs),
+  PLEDGEVIEW_FOLD_MS_MAX: String(foldMsMax),
   PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX: String(silenceMs),
   // Nothing stays away for good. On a busy machine it may take longer than a minute until ClickHouse answers again.
   PLEDGEVIEW_RETRY_MS_MAX: '600000',
@@ -78,6 +78,7 @@ export interface Stage {
   readonly proxies: readonly TablesProxy[]
   /** The tables themselves, without the proxy. On a cluster: the whole tables. */
   readonly tables: Tables
+  readonly databases: Databases
   /** What is folded: the tables themselves, or each shard. */
   readonly folded: readonly Shard[]
   readonly traffic: Traffic
@@ -222,6 +223,7 @@ export async function openStage(seed: string, options: StageOptions = {}): Promi
       proxy,
       proxies,
       tables,
+      databases,
       folded: shards?.shards ?? [{ tables, databases }],
       traffic,
       keys,

@@ -12,7 +12,8 @@ import { keepFolder } from '../keep-folder.ts'
 import type { Requirement } from '../requirements.ts'
 
 /** The brokers that the tests run on: the last version of the ZooKeeper line, and the newest. */
-export const kafkaVersions = ['3.9.2', '4.4.0'] as const
+export const newestKafka = '4.4.0'
+export const kafkaVersions = ['3.9.2', newestKafka] as const
 export type KafkaVersion = (typeof kafkaVersions)[number]
 
 const pom = new URL('pom.xml', import.meta.url).pathname

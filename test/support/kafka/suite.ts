@@ -1,4 +1,4 @@
-/** Suites that run on every supported Kafka, and close what they open. */
+/** Suites on the newest Kafka, which close what they open. What every Kafka promises is in event-log.conformance.ts. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe } from 'vitest'
 import type { KafkaReaderSettings } from '../../../services/shared/event-log/kafka/reader.ts'
@@ -9,13 +9,14 @@ import type {
   Delivery,
   EventReader,
   EventWriter,
+  FindStarts,
   LogRecord,
   NewRecord,
 } from '../../../services/shared/event-log/port.ts'
-import { kafkaServices, type TestKafka } from '../services/kafka.ts'
-import { type TestService, useService } from '../services/test-service.ts'
+import { kafkaService } from '../services/kafka.ts'
+import { useService } from '../services/test-service.ts'
 import { type KafkaBroker, startKafka } from './broker.ts'
-import { kafkaRequirement, kafkaVersions } from './jars.ts'
+import { kafkaRequirement, newestKafka } from './jars.ts'
 import { silent } from './topics.ts'
 
 export interface KafkaSuite {
@@ -23,7 +24,7 @@ export interface KafkaSuite {
   address(): string
   openWriter(settings: KafkaWriterSettings): Promise<EventWriter>
   /** A reader of the group `projector`, with short timeouts by default. */
-  openReader(settings: Omit<KafkaReaderSettings, 'groupId'>): Promise<KafkaReader>
+  openReader(settings: Omit<KafkaReaderSettings, 'groupId'>, starts?: FindStarts): Promise<KafkaReader>
 }
 
 export interface KafkaBrokerSuite extends KafkaSuite {
@@ -31,25 +32,21 @@ export interface KafkaBrokerSuite extends KafkaSuite {
   broker(): KafkaBroker
 }
 
-/** Describes a suite once per available Kafka. What a test opens through it is closed after the test. */
-export function describeKafka(
-  name: string,
-  define: (suite: KafkaSuite) => void,
-  services: readonly TestService<TestKafka>[] = kafkaServices,
-): void {
-  describe.each(services)(`${name} on $name`, service => {
-    const kafka = useService(service)
+/** Describes a suite. What a test opens through it is closed after the test. */
+export function describeKafka(name: string, define: (suite: KafkaSuite) => void): void {
+  describe(`${name} on ${kafkaService.name}`, () => {
+    const kafka = useService(kafkaService)
     define({ address: () => kafka().address, ...openers() })
   })
 }
 
-/** The same with a local broker for each version: for suites that stop it, hold it, or use its other listeners. */
+/** The same with a local broker: for suites that stop it, hold it, or use its other listeners. */
 export function describeKafkaBroker(name: string, define: (suite: KafkaBrokerSuite) => void): void {
-  describe.each(kafkaVersions)(`${name} on Kafka %s`, version => {
+  describe(`${name} on Kafka ${newestKafka}`, () => {
     const opened = useService({
-      requirement: () => kafkaRequirement(version),
+      requirement: () => kafkaRequirement(newestKafka),
       async open() {
-        const broker = await startKafka(version)
+        const broker = await startKafka(newestKafka)
         return { broker, close: broker.stop }
       },
     })
@@ -74,8 +71,10 @@ function openers(): Pick<KafkaSuite, 'openWriter' | 'openReader'> {
 
   return {
     openWriter: async settings => kept(await openKafkaWriter(settings, { logger: silent })),
-    openReader: async settings =>
-      kept(await openKafkaReader({ ...short, ...groupOf(settings), ...settings }, { logger: silent })),
+    openReader: async (settings, starts) => {
+      const all = { ...short, ...groupOf(settings), ...settings }
+      return kept(await openKafkaReader(all, { logger: silent, ...(starts && { starts }) }))
+    },
   }
 }
 

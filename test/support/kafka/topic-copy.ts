@@ -23,7 +23,7 @@ export type CopiedRecord = Pick<KafkaMessage, 'key' | 'value' | 'headers' | 'tim
   partition: number
 }
 
-/** Reads the events, the rejects and what the portal keeps. Compacted topics are copied as they are after compaction. */
+/** Reads the events, and what the portal keeps. Compacted topics are copied as they are after compaction. */
 export async function copyTopics(settings: KafkaSettings): Promise<TopicCopy[]> {
   const described = await describeTopics(settings)
   return Promise.all(

@@ -5,11 +5,9 @@ import { EventEmitter, once } from 'node:events'
 import type { Admin, KafkaMessage } from 'kafkajs'
 import pino from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
-import { portalTopics } from '../../../contracts/events/portal-event.ts'
 import {
   createKafka,
   type KafkaSettings,
-  rejectTopicName,
   topicName,
 } from '../../../services/shared/event-log/kafka/client.ts'
 import { createTopics } from '../../../services/shared/event-log/kafka/topics.ts'
@@ -80,5 +78,5 @@ export async function readTopic(
 
 /** The names of all topics of these settings. */
 export function namesOf(settings: KafkaSettings): string[] {
-  return [...[...topics, ...portalTopics].map(topic => topicName(settings, topic)), rejectTopicName(settings)]
+  return topics.map(topic => topicName(settings, topic))
 }

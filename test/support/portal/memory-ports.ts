@@ -43,14 +43,13 @@ export function memoryAccounts(now: () => number): Accounts & { all: Map<string,
       [...integrations.values()].filter(({ account_id }) => account_id === accountId),
     saveIntegration: async integration => void integrations.set(integration.integration_id, integration),
     removeIntegration: async (_accountId, integrationId) => void integrations.delete(integrationId),
-    beginDeletion: async () => undefined,
-    beingDeleted: async () => [],
     delete: async accountId => {
       all.delete(accountId)
       for (const { integration_id, account_id } of [...integrations.values()])
         if (account_id === accountId) integrations.delete(integration_id)
     },
-    close: async () => undefined,
+    unfinished: async () => [],
+    finishDeletion: async () => undefined,
   }
 }
 

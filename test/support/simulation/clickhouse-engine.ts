@@ -1,35 +1,35 @@
 /**
  * The real ClickHouse with the simulation's time: every `now64` of a statement is the time at which the world says that it
- * started. A fold writes to a separate table until the world makes its rows visible.
+ * started. A statement of the fold writes to a separate table until the world makes its rows visible.
  */
-import type { Databases, Statement, Tables } from '../../../services/shared/tables/port.ts'
+import type { Statement, Tables } from '../../../services/shared/tables/port.ts'
 import { type Engine, isOfFirstBlock } from './engine.ts'
 import { clickHouseTime } from './model-lists.ts'
+import { targetOf } from './statement-kinds.ts'
 
-export function createClickHouseEngine(tables: Tables, { model }: Databases): Engine {
+export function createClickHouseEngine(tables: Tables): Engine {
   let stagings = 0
   return {
     read: (statement, startedAt) => tables.rows(at(statement, startedAt)),
 
     async stage(statement, _kind, startedAt) {
-      const staged = `${model}.staged_${++stagings}`
+      const target = targetOf(statement)
+      const staged = `${target}_staged_${++stagings}`
+      await tables.run({ query: `CREATE TABLE ${staged} AS ${target} ENGINE = Memory` })
+      const { query, query_params = {} } = at(statement, startedAt)
       await tables.run({
-        query: `CREATE TABLE ${staged} ENGINE = Memory EMPTY AS SELECT * FROM ${model}.campaigns`,
+        query: query.replace(`INSERT INTO ${target}`, `INSERT INTO ${staged}`),
+        query_params,
       })
-      const { query, query_params } = at(statement, startedAt)
-      const target = `INSERT INTO ${model}.campaigns (`
-      if (!query.includes(target)) throw new Error(`a fold statement that does not begin with ${target}`)
-      await tables.run({
-        query: query.replace(target, `INSERT INTO ${staged} (`),
-        query_params: query_params ?? {},
-      })
-      const ids = await tables.rows<{ id: string }>({ query: `SELECT campaign_id AS id FROM ${staged}` })
+      const hasCampaigns = target.endsWith('.campaigns')
+      const key = hasCampaigns ? 'campaign_id' : `''`
+      const ids = await tables.rows<{ id: string }>({ query: `SELECT ${key} AS id FROM ${staged}` })
       return {
         rows: ids.length,
         async publish({ onlySome = false } = {}) {
           const shown = ids.map(({ id }) => id).filter(id => !onlySome || isOfFirstBlock(id))
           await tables.run({
-            query: `INSERT INTO ${model}.campaigns SELECT * FROM ${staged} WHERE campaign_id IN {shown:Array(String)}
+            query: `INSERT INTO ${target} SELECT * FROM ${staged} WHERE ${key} IN {shown:Array(String)}
                     SETTINGS async_insert = 0`,
             query_params: { shown },
           })
@@ -38,7 +38,6 @@ export function createClickHouseEngine(tables: Tables, { model }: Databases): En
       }
     },
 
-    run: (statement, _kind, startedAt) => tables.run(at(statement, startedAt)),
     async touchedBy() {
       throw new Error('only the model of ClickHouse knows this')
     },
@@ -52,9 +51,7 @@ function at({ query, query_params }: Statement, startedAt: number): Statement {
     query: query
       .replaceAll("now64(3, 'UTC')", moment)
       // The world says how long a statement takes, not the machine.
-      .replaceAll(/max_execution_time = [\d.]+/g, 'max_execution_time = 0')
-      // A hash that the model has too, so that a piece has the same campaigns in both.
-      .replaceAll('cityHash64(campaign_id)', 'bitShiftLeft(toUInt64(CRC32(campaign_id)), 32)'),
+      .replaceAll(/max_execution_time = [\d.]+/g, 'max_execution_time = 0'),
     query_params: query_params ?? {},
   }
 }

@@ -1,6 +1,7 @@
 /**
- * ClickHouse in virtual time, as the simulated processes see it. A statement is stamped when it starts, reads then or later,
- * and makes its rows visible when it ends. Fates decide when that is, and whether the caller learns of it.
+ * ClickHouse in virtual time, as the simulated processes see it. A statement of the fold begins when it arrives, is stamped then, reads
+ * then or later, and makes its rows visible when it ends. From its beginning to its end it stands in system.processes. Fates decide
+ * when all that is, and whether the caller learns of it.
  */
 import {
   type Statement,
@@ -12,7 +13,7 @@ import type { Engine } from './engine.ts'
 import type { Fates, WriteFate } from './fates.ts'
 import { aloneMsMax, type HeavyCampaign } from './heavy-campaign.ts'
 import { createReplicas, type ReplicasDependencies } from './replicas.ts'
-import type { CampaignWriteKind, KindOf } from './statement-kinds.ts'
+import type { KindOf, WriteKind } from './statement-kinds.ts'
 import type { VirtualTime } from './virtual-time.ts'
 
 /** The state of a process that may be paused or dead. `awake` resolves when it continues; for a dead one, never. */
@@ -23,20 +24,23 @@ export interface Life {
 export interface ClickHouse {
   /** ClickHouse's clock, Unix ms. It steps now and then. */
   clock(): number
-  /** The highest time that the clock has shown. */
-  clockMax(): number
   /** Sets the clock forward or, by a negative time, back. */
   stepClock(byMs: number): void
-  /** The tables as a projector with this life and this commit horizon sees them. */
-  connect(life: Life, horizonMs: number): Tables
+  /** The tables as a projector with this life sees them. */
+  connect(life: Life): Tables
   /** The tables as the query service sees them. */
   connectReader(): Pick<Tables, 'rows'>
-  /** Statements that may still make something visible. */
-  running(): number
-  /** Times at which campaigns became visible later than the horizon promises to pollers. */
-  lateLandings(): number
-  /** Folds of campaigns that were set aside. */
-  foldsAlone(): number
+  /** Statements that may still make something visible, also those that have not arrived. */
+  busy(): number
+  counts(): Counts
+}
+
+/** What happened in a world. */
+export interface Counts {
+  /** Statements that began after their caller had lost them. */
+  late: number
+  /** Folds of campaigns in quarantine. */
+  alone: number
 }
 
 export interface ClickHouseDependencies {
@@ -44,87 +48,109 @@ export interface ClickHouseDependencies {
   kindOf: KindOf
   time: VirtualTime
   fates: Fates
-  /** A campaign whose fold takes longer than the common fold may take. */
+  foldMsMax: number
+  /** A campaign whose fold takes more than the common fold may take. */
   heavy: HeavyCampaign | undefined
-  /** Whether a campaign that is folded alone is staged, and not shown under the stamp of its start. */
-  isStaging: boolean
   /** Set if the tables are on several replicas. */
-  replicas?: Omit<ReplicasDependencies, 'time' | 'whileRunning'> | undefined
+  replicas?: Omit<ReplicasDependencies, 'time' | 'whileBusy'> | undefined
   /** Ms since the world's start. */
   elapsedMs: () => number
 }
 
-export function createClickHouse(dependencies: ClickHouseDependencies): ClickHouse {
-  const { engine, kindOf, time, fates, heavy, isStaging, elapsedMs } = dependencies
-  let running = 0
-  let lateLandings = 0
-  let steppedMs = 0
-  let clockMax = 0
-  let foldsAlone = 0
+/** A statement of the fold. */
+interface Writing {
+  statement: Statement
+  kind: WriteKind
+  /** Of a single campaign, under a longer bound of time. */
+  isAlone: boolean
+}
 
-  function clock(): number {
-    const now = time.now() + steppedMs
-    clockMax = Math.max(clockMax, now)
-    return now
-  }
+export function createClickHouse(dependencies: ClickHouseDependencies): ClickHouse {
+  const { engine, kindOf, time, fates, foldMsMax, heavy, elapsedMs } = dependencies
+  const processes = new Set<Statement>()
+  const counts: Counts = { late: 0, alone: 0 }
+  let busy = 0
+  let steppedMs = 0
+  const clock = () => time.now() + steppedMs
 
   /** Continues even if no caller waits for it. */
-  async function whileRunning<T>(work: () => Promise<T>): Promise<T> {
-    running++
+  async function whileBusy<T>(work: () => Promise<T>): Promise<T> {
+    busy++
     try {
       return await work()
     } finally {
-      running--
+      busy--
     }
   }
 
-  const replicas = dependencies.replicas && createReplicas({ ...dependencies.replicas, time, whileRunning })
+  const replicas = dependencies.replicas && createReplicas({ ...dependencies.replicas, time, whileBusy })
 
-  async function writeCampaigns({ statement, kind, horizonMs }: Writing, runMs: number, some = false) {
-    const startedAt = time.now()
-    const stampedAt = clock()
-    // Some statements read well after their stamp. What they show can only be newer because of it.
-    const readAfterMs = runMs % 3 === 0 ? Math.floor(runMs / 2) : 0
-    if (readAfterMs > 0) await time.sleep(readAfterMs)
-    const staged = await time.outside(engine.stage(statement, kind, stampedAt))
-    const publish = async () => {
-      await time.outside(staged.publish({ onlySome: some }))
-      if (time.now() - startedAt > horizonMs) lateLandings++
+  /** Runs a statement from its arrival to its end. */
+  async function execute(writing: Writing, runMs: number, onlySome = false): Promise<void> {
+    const { statement, kind } = writing
+    const process = { ...statement }
+    processes.add(process)
+    try {
+      const startedAt = clock()
+      // Some statements read well after their stamp. What they show can only be newer because of it.
+      const readAfterMs = runMs % 3 === 0 ? Math.floor(runMs / 2) : 0
+      if (readAfterMs > 0) await time.sleep(readAfterMs)
+      const staged = await time.outside(engine.stage(statement, kind, startedAt))
+      const publish = () => time.outside(staged.publish({ onlySome }))
+      const checkAfterMs = replicas ? Math.floor((runMs - readAfterMs) / 2) : 0
+      if (replicas) {
+        await time.sleep(checkAfterMs)
+        await replicas.check(writing)
+      }
+      await time.sleep(runMs - readAfterMs - checkAfterMs)
+      if (!replicas) return await publish()
+      const msLeft = msMaxOf(writing) - runMs
+      if (staged.rows > 0) await replicas.commit({ statement, publish, msLeft })
+    } finally {
+      processes.delete(process)
     }
-    const checkAfterMs = Math.floor((runMs - readAfterMs) / 2)
-    if (replicas) {
-      await time.sleep(checkAfterMs)
-      await replicas.check()
-    }
-    await time.sleep(runMs - readAfterMs - (replicas ? checkAfterMs : 0))
-    if (!replicas) return publish()
-    if (staged.rows > 0) {
-      await replicas.commit({ publish, msLeft: startedAt + horizonMs / 2 - time.now() })
-    }
+  }
+
+  function msMaxOf({ isAlone }: Writing): number {
+    return isAlone ? aloneMsMax : foldMsMax
   }
 
   async function suffer(writing: Writing, fate: WriteFate): Promise<void> {
     switch (fate.type) {
       case 'seen':
-        return whileRunning(() => writeCampaigns(writing, fate.runMs))
-      case 'unseen':
-        whileRunning(() => writeCampaigns(writing, fate.runMs)).catch(ignoreTablesError)
-        await time.sleep(fate.lostAfterMs)
-        throw lostConnection()
-      case 'never':
-        await time.sleep(fate.lostAfterMs)
-        throw lostConnection()
-      case 'ended': {
-        const { someAfterMs } = fate
-        if (someAfterMs !== undefined) {
-          whileRunning(() => writeCampaigns(writing, someAfterMs, true)).catch(ignoreTablesError)
+        return whileBusy(() => execute(writing, fate.runMs))
+      case 'lost': {
+        const { beginsAfterMs, lostAfterMs, runMs } = fate
+        if (Number.isFinite(beginsAfterMs)) {
+          if (beginsAfterMs > lostAfterMs) counts.late++
+          whileBusy(async () => {
+            await time.sleep(beginsAfterMs)
+            await execute(writing, runMs)
+          }).catch(ignoreTablesError)
         }
-        await time.sleep(writing.horizonMs / 2)
-        throw timeExceeded()
+        await time.sleep(lostAfterMs)
+        throw lostConnection()
+      }
+      case 'refused': {
+        const { someAfterMs } = fate
+        if (someAfterMs !== undefined) await whileBusy(() => execute(writing, someAfterMs, true))
+        await time.sleep(msMaxOf(writing) - (someAfterMs ?? 0))
+        throw refused('TIMEOUT_EXCEEDED')
       }
       default:
         return fate satisfies never
     }
+  }
+
+  async function run(statement: Statement): Promise<void> {
+    const kind = kindOf(statement) as WriteKind
+    const isAlone = kind === 'fold' && Boolean(statement.query_params?.campaign)
+    const writing = { statement, kind, isAlone }
+    const isSmall = !['fold', 'withdraw'].includes(kind)
+    const fate = fates.write(isSmall)
+    if (isAlone) counts.alone++
+    if (kind !== 'fold' || !(await isHeavy(statement))) return suffer(writing, fate)
+    return foldHeavy(writing, fate)
   }
 
   async function isHeavy(statement: Statement): Promise<boolean> {
@@ -132,82 +158,51 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
     return (await engine.touchedBy(statement)).includes(heavy.id)
   }
 
-  async function fold(statement: Statement, horizonMs: number): Promise<void> {
-    const fate = fates.write(horizonMs)
-    const someAfterMs = fate.type === 'seen' ? undefined : 0
-    const own: WriteFate = (await isHeavy(statement)) ? { type: 'ended', someAfterMs } : fate
-    await suffer({ statement, kind: 'fold', horizonMs }, own)
-  }
-
-  /** Only stages a row. So it does not matter to pollers when it ends, nor what becomes of it if nothing waits for it. */
-  async function foldAlone(statement: Statement, horizonMs: number): Promise<void> {
-    const fate = fates.write(horizonMs)
-    const ownMs = (await isHeavy(statement)) ? heavy?.aloneMs : undefined
-    const ranMs = ownMs ?? (fate.type === 'seen' ? fate.runMs : horizonMs / 4)
-    foldsAlone++
-    if (!isStaging && ranMs <= aloneMsMax) {
-      return writeCampaigns({ statement, kind: 'fold', horizonMs }, ranMs)
+  async function foldHeavy(writing: Writing, fate: WriteFate): Promise<void> {
+    const aloneMs = heavy?.aloneMs ?? 0
+    if (writing.isAlone && aloneMs <= aloneMsMax) {
+      return suffer(writing, fate.type === 'seen' ? { ...fate, runMs: aloneMs } : fate)
     }
-    // It reads the ledger early, so that it stages what is stale by the time it ends.
-    if (fate.type !== 'never') await time.outside(engine.run(statement, 'fold alone', clock()))
-    await time.sleep(Math.min(ranMs, aloneMsMax))
-    if (ranMs > aloneMsMax || fate.type === 'ended') throw timeExceeded()
-    if (fate.type !== 'seen') throw lostConnection()
+    if (!writing.isAlone && heavy?.reason === 'MEMORY_LIMIT_EXCEEDED') {
+      await time.sleep(fates.smallRunMs())
+      throw refused(heavy.reason)
+    }
+    return suffer(writing, { type: 'refused', someAfterMs: undefined })
   }
 
-  async function writeSmall(work: () => Promise<void>): Promise<void> {
-    const fate = fates.smallWrite()
+  async function insert(rows: TableInsert): Promise<void> {
+    const fate = fates.insert()
     await time.sleep(fates.smallRunMs())
-    if (fate !== 'never') await time.outside(work())
+    if (fate !== 'never') await time.outside(engine.insert(rows))
     if (fate !== 'seen') throw lostConnection()
-  }
-
-  function run(statement: Statement, horizonMs: number): Promise<void> {
-    const kind = kindOf(statement)
-    switch (kind) {
-      case 'fold':
-        return fold(statement, horizonMs)
-      case 'publish':
-      case 'restamp':
-      case 'until decided':
-        return suffer({ statement, kind, horizonMs }, fates.write(horizonMs))
-      case 'fold alone':
-        return whileRunning(() => foldAlone(statement, horizonMs))
-      case 'record':
-      case 'take epoch':
-      case 'advance floor':
-      case 'record set aside':
-      case 'drop staged':
-      case 'close days':
-      case 'note latest days':
-      case 'record close':
-        return writeSmall(() => engine.run(statement, kind, clock()))
-      default:
-        throw new Error(`${kind} is no statement that writes`)
-    }
   }
 
   async function read<Row>(statement: Statement, runMs: number): Promise<Row[]> {
     const startedAt = clock()
     const readAfterMs = Math.floor(runMs / 2)
     await time.sleep(readAfterMs)
-    const rows = (await time.outside(engine.read(statement, startedAt))) as Row[]
+    const rows =
+      kindOf(statement) === 'running'
+        ? [{ statements: runningOf(statement) }]
+        : await time.outside(engine.read(statement, startedAt))
     await time.sleep(runMs - readAfterMs)
-    return rows
+    return rows as Row[]
+  }
+
+  function runningOf({ query_params }: Statement): number {
+    const { texts } = query_params as { texts: string[] }
+    return [...processes].filter(({ query }) => texts.some(text => query.includes(text))).length
   }
 
   return {
-    running: () => running,
-    lateLandings: () => lateLandings,
-    foldsAlone: () => foldsAlone,
+    busy: () => busy,
+    counts: () => counts,
     clock,
-    clockMax: () => clockMax,
     stepClock(byMs) {
-      clock()
       steppedMs += byMs
     },
 
-    connect(life, horizonMs) {
+    connect(life) {
       /** There and back. A process that was stopped meanwhile continues from here when it wakes. */
       async function call<T>(work: () => Promise<T>): Promise<T> {
         await life.awake()
@@ -225,8 +220,8 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
             replicas?.read()
             return read<Row>(statement, fates.smallRunMs())
           }),
-        run: statement => call(() => run(statement, horizonMs)),
-        insert: (insert: TableInsert) => call(() => writeSmall(() => engine.insert(insert))),
+        run: statement => call(() => run(statement)),
+        insert: rows => call(() => insert(rows)),
         close: async () => {},
       }
     },
@@ -244,20 +239,13 @@ export function createClickHouse(dependencies: ClickHouseDependencies): ClickHou
   }
 }
 
-/** A statement of a fold worker with this commit horizon. */
-interface Writing {
-  statement: Statement
-  kind: CampaignWriteKind
-  horizonMs: number
-}
-
-/** Its caller has lost the connection, or is told another error. */
+/** Its caller has lost the connection. */
 function ignoreTablesError(error: unknown): void {
   if (!(error instanceof TablesError)) throw error
 }
 
-function timeExceeded(): TablesError {
-  return new TablesError('ended for its time', { retryable: true, type: 'TIMEOUT_EXCEEDED' })
+function refused(type: HeavyCampaign['reason']): TablesError {
+  return new TablesError('it needs too much', { retryable: true, type })
 }
 
 function lostConnection(): TablesError {

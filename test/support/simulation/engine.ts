@@ -3,7 +3,7 @@
  * pass between the two. There are two implementations: a model in memory, and ClickHouse.
  */
 import type { Statement, TableInsert } from '../../../services/shared/tables/port.ts'
-import type { CampaignWriteKind, WriteKind } from './statement-kinds.ts'
+import type { WriteKind } from './statement-kinds.ts'
 
 /** Rows that a statement has made and that are not visible yet. */
 export interface StagedRows {
@@ -16,10 +16,8 @@ export interface StagedRows {
 export interface Engine {
   /** Reads now. `now64` is the given time, at which the statement started. */
   read(statement: Statement, startedAt: number): Promise<unknown[]>
-  /** Runs a fold statement on what is visible now, without making its rows visible. */
-  stage(statement: Statement, kind: CampaignWriteKind, startedAt: number): Promise<StagedRows>
-  /** Runs one of the fold worker's small statements completely. */
-  run(statement: Statement, kind: Exclude<WriteKind, CampaignWriteKind>, startedAt: number): Promise<void>
+  /** Runs a statement that writes on what is visible now, without making its rows visible. */
+  stage(statement: Statement, kind: WriteKind, startedAt: number): Promise<StagedRows>
   insert(insert: TableInsert): Promise<void>
   /** The campaigns that a fold looks at. */
   touchedBy(statement: Statement): Promise<readonly string[]>

@@ -1,37 +1,38 @@
-/** The fates of statements and requests, drawn from a seed: mostly quick, some late, some lost. */
-import { chance, intBetween, pickWeighted, type Random } from '../../../services/demo/random.ts'
+/** The fates of statements and requests, drawn from a seed: mostly quick, some long, some lost. */
+import { chance, intBetween, pick, pickWeighted, type Random } from '../../../services/demo/random.ts'
 
-/** The fate of a statement that writes campaigns. Times are milliseconds of virtual time. */
+/** The fate of a statement of the fold. Times are milliseconds of virtual time. */
 export type WriteFate =
   /** It runs for this time, and its caller sees it end. */
   | { type: 'seen'; runMs: number }
-  /** Its caller loses the connection after a while. The statement continues. */
-  | { type: 'unseen'; runMs: number; lostAfterMs: number }
-  /** It is lost on the way. */
-  | { type: 'never'; lostAfterMs: number }
-  /** ClickHouse cancels it after its time limit. Some of its rows may be visible by then. */
-  | { type: 'ended'; someAfterMs: number | undefined }
+  /**
+   * Its caller loses the connection after a while. The statement begins nevertheless, perhaps long after that, and runs to its end.
+   * Or it never begins: `beginsAfterMs` is infinite.
+   */
+  | { type: 'lost'; lostAfterMs: number; beginsAfterMs: number; runMs: number }
+  /** ClickHouse cancels it, because it needs too much time. Some of its rows may be visible by then. */
+  | { type: 'refused'; someAfterMs: number | undefined }
 
-/** The fate of a small write: an insert, an epoch, a record. */
-export type SmallFate = 'seen' | 'ran unseen' | 'never'
+/** The fate of an insert of a projector. */
+export type InsertFate = 'seen' | 'ran unseen' | 'never'
 
 export interface FateSettings {
   random: Random
   wayMsMax: number
-  /** The least time of a statement that writes: more than a tick, so that no two of one fold worker have the same stamp. */
+  /** The least time of a statement that writes campaigns. */
   writeMsMin: number
-  /** The longest time of a statement whose end is seen, in horizons of its fold worker. */
-  lateHorizonsMax: number
+  /** How long a statement on several campaigns may take. It can take longer: the end of an insert cannot be cancelled. */
+  foldMsMax: number
   /** Share of statements that have a fault. */
   trouble: () => number
-  /** Share of statements that take as long as possible without being late. */
-  edges: () => number
+  /** Whether nearly all faults are folds that arrive late. */
+  areLate: boolean
 }
 
 export interface Fates {
-  /** `horizonMs`: the commit horizon of the fold worker. */
-  write(horizonMs: number): WriteFate
-  smallWrite(): SmallFate
+  /** `isSmall`: it writes no campaigns. */
+  write(isSmall: boolean): WriteFate
+  insert(): InsertFate
   /** One way over the network. */
   wayMs(): number
   smallRunMs(): number
@@ -41,38 +42,41 @@ export interface Fates {
   isRequestLost(): boolean
 }
 
-export function createFates({
-  random,
-  wayMsMax,
-  writeMsMin,
-  lateHorizonsMax,
-  trouble,
-  edges,
-}: FateSettings): Fates {
-  const ms = (min: number, max: number) => intBetween(random, min, max)
-  const inTrouble = () => chance(random, trouble())
+const lateMsMax = 30_000
 
-  function troubled(horizonMs: number): WriteFate {
-    const type = pickWeighted<'late' | 'unseen' | 'never' | 'ended'>(random, [
-      ['late', 4],
+export function createFates(settings: FateSettings): Fates {
+  const { random, wayMsMax, writeMsMin, foldMsMax, trouble, areLate } = settings
+  const ms = (min: number, max: number) => intBetween(random, min, max)
+  const inTrouble = (share = 1) => chance(random, share * trouble())
+  const smallRunMs = () => ms(1, 20)
+  const longRunMs = () => ms(writeMsMin, pick(random, [foldMsMax, foldMsMax, 4 * foldMsMax, 20 * foldMsMax]))
+
+  function troubled(isSmall: boolean): WriteFate {
+    const type = pickWeighted<'long' | 'unseen' | 'late' | 'never' | 'refused'>(random, [
+      ['long', 3],
       ['unseen', 3],
+      ['late', areLate ? 40 : 2],
       ['never', 1],
-      ['ended', 2],
+      ['refused', 2],
     ])
+    const runMs = longRunMs()
     switch (type) {
-      case 'late':
-        return { type: 'seen', runMs: ms(horizonMs / 4, lateHorizonsMax * horizonMs) }
-      case 'unseen': {
-        // ClickHouse cancels a statement whose caller does not see its end, so it is over within a horizon.
-        const runMs = ms(writeMsMin, 0.8 * horizonMs)
-        return { type: 'unseen', runMs, lostAfterMs: ms(0, runMs) }
+      case 'long':
+        return { type: 'seen', runMs }
+      case 'unseen':
+        return { type: 'lost', runMs, lostAfterMs: ms(0, runMs), beginsAfterMs: 0 }
+      case 'late': {
+        const lostAfterMs = ms(0, foldMsMax)
+        // Many arrive while the next leader begins.
+        const beginsAfterMs = lostAfterMs + ms(0, pick(random, [foldMsMax, foldMsMax, lateMsMax]))
+        return { type: 'lost', runMs: pick(random, [runMs, ms(200, 1_500)]), lostAfterMs, beginsAfterMs }
       }
       case 'never':
-        return { type: 'never', lostAfterMs: ms(0, horizonMs / 4) }
-      case 'ended':
+        return { type: 'lost', runMs, lostAfterMs: ms(0, foldMsMax), beginsAfterMs: Number.POSITIVE_INFINITY }
+      case 'refused':
         return {
-          type: 'ended',
-          someAfterMs: chance(random, 0.5) ? ms(0, horizonMs / 2) : undefined,
+          type: 'refused',
+          someAfterMs: !isSmall && chance(random, 0.5) ? ms(0, foldMsMax) : undefined,
         }
       default:
         return type satisfies never
@@ -80,24 +84,20 @@ export function createFates({
   }
 
   return {
-    write(horizonMs) {
-      if (inTrouble()) return troubled(horizonMs)
-      return {
-        type: 'seen',
-        runMs: chance(random, edges()) ? horizonMs / 2 : ms(writeMsMin, 200 + writeMsMin),
-      }
+    write(isSmall) {
+      if (inTrouble(isSmall ? (areLate ? 0.02 : 0.2) : 1)) return troubled(isSmall)
+      return { type: 'seen', runMs: isSmall ? smallRunMs() : ms(writeMsMin, 200 + writeMsMin) }
     },
-    smallWrite: () => (chance(random, trouble() / 8) ? pickSmall(random) : 'seen'),
+    insert() {
+      if (!inTrouble(1 / 8)) return 'seen'
+      return chance(random, 0.5) ? 'ran unseen' : 'never'
+    },
     wayMs: () => ms(0, wayMsMax),
-    smallRunMs: () => ms(1, 20),
+    smallRunMs,
     queryRunMs() {
-      if (chance(random, trouble() / 16)) return undefined
+      if (inTrouble(1 / 16)) return undefined
       return inTrouble() && chance(random, 0.3) ? ms(50, 3_000) : ms(1, 40)
     },
-    isRequestLost: () => chance(random, trouble() / 16),
+    isRequestLost: () => inTrouble(1 / 16),
   }
-}
-
-function pickSmall(random: Random): SmallFate {
-  return chance(random, 0.5) ? 'ran unseen' : 'never'
 }

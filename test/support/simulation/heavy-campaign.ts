@@ -1,5 +1,5 @@
-/** A campaign that the common fold cannot fold in time. */
-import { chance, intBetween, type Random } from '../../../services/demo/random.ts'
+/** A campaign that the common fold cannot fold within its bounds. */
+import { chance, intBetween, pick, type Random } from '../../../services/demo/random.ts'
 
 export interface HeavyCampaign {
   id: string
@@ -7,26 +7,36 @@ export interface HeavyCampaign {
   fromMs: number
   /** How long its fold alone takes. If it takes longer than `aloneMsMax`, it never succeeds. */
   aloneMs: number
+  /** What the common fold exceeds. */
+  reason: 'TIMEOUT_EXCEEDED' | 'MEMORY_LIMIT_EXCEEDED'
+  /** It changes then. */
+  changesAt: number
+  /** Whether it is deleted then. */
+  isLeaving: boolean
 }
 
-/** How long a fold of a campaign that is set aside may take. */
-export const aloneMsMax = 30_000
+/** How long a fold of a campaign in quarantine may take. */
+export const aloneMsMax = 10_000
 
-/** In a third of the worlds. Half of these campaigns cannot be folded alone either. */
+/** In a third of the worlds. Half of these campaigns cannot be folded alone either, and half are deleted. */
 export function drawHeavyCampaign(
   random: Random,
   fromMs: number,
   untilMs: number,
 ): HeavyCampaign | undefined {
   if (!chance(random, 0.33)) return undefined
+  const heavyFromMs = intBetween(random, fromMs, (fromMs + untilMs) / 2)
   return {
-    id: `c${intBetween(random, 0, 5)}`,
-    fromMs: intBetween(random, fromMs, untilMs),
+    id: `c${intBetween(random, 0, 2)}`,
+    fromMs: heavyFromMs,
     aloneMs: chance(random, 0.5) ? Number.POSITIVE_INFINITY : intBetween(random, 100, aloneMsMax),
+    reason: pick(random, ['TIMEOUT_EXCEEDED', 'MEMORY_LIMIT_EXCEEDED']),
+    changesAt: intBetween(random, heavyFromMs, untilMs),
+    isLeaving: chance(random, 0.5),
   }
 }
 
-/** The campaign that is never folded again from some time on. No promise is made about it. */
-export function lostCampaign(heavy: HeavyCampaign | undefined): string | undefined {
-  return heavy && heavy.aloneMs > aloneMsMax ? heavy.id : undefined
+/** Whether a campaign is never folded again from some time on. Then it need not show its last state, but it must be able to leave. */
+export function isNeverFolded(heavy: HeavyCampaign | undefined): boolean {
+  return heavy !== undefined && heavy.aloneMs > aloneMsMax
 }

@@ -1,173 +1,211 @@
-/** The fold worker's statements in the model of ClickHouse. See services/projector/fold/sql. */
-import { crc32 } from 'node:zlib'
-import type { Statement } from '../../../services/shared/tables/port.ts'
-import { type BatchRow, latestRow, type ModelState, type ReadRow, standingRow } from './model-state.ts'
-import { epochOf } from './statement-kinds.ts'
+/** The statements of the fold in the model of ClickHouse. See services/projector/fold/sql. */
+import { type Statement, TablesError } from '../../../services/shared/tables/port.ts'
+import { isOfFirstBlock } from './engine.ts'
+import { type ModelState, type ProgressRow, type ReadRow, standingRow } from './model-state.ts'
+import type { Safeguards } from './safeguards.ts'
+import { epochOf, untilOf, type WriteKind } from './statement-kinds.ts'
+
+/** What a statement has computed, and how it becomes visible. */
+export interface Written {
+  rows: number
+  publish: (onlySome: boolean) => void
+}
 
 interface StepParameters {
   holder: string
   fold_id: string
-  pieces: number
-  piece: number
 }
 
-type Progress = Record<string, number>
-
-/** Which campaigns a statement is about: those of some batches, or a single one. */
+/** Which campaigns a fold is about: those of the batches of a target, or a single one. */
 interface TouchedParameters extends StepParameters {
-  from: Progress
-  to: Progress
-  except?: readonly string[]
+  pieces: number
+  piece: number
+  target?: string
   campaign?: string
 }
 
-/** The rows that a fold of campaigns writes. */
-export function foldedRows(state: ModelState, statement: Statement, stamp: number): ReadRow[] {
-  if (!holds(state, statement)) return []
+const nothing: Written = { rows: 0, publish() {} }
+
+/** Computes what a statement writes. It starts now, when ClickHouse's clock shows `startedAt`. */
+export function writtenBy(
+  state: ModelState,
+  safeguards: Safeguards,
+  { statement, kind, startedAt }: { statement: Statement; kind: WriteKind; startedAt: number },
+): Written {
+  const isLeading = () => holds(state, statement)
+  switch (kind) {
+    case 'take epoch':
+      return takeEpoch(state, statement)
+    case 'fold':
+    case 'withdraw': {
+      const rowsOf = kind === 'fold' ? foldedRows : withdrawnRows
+      const stampOf = stampsOf(state, safeguards, startedAt, untilOf(statement))
+      return !isLeading() && safeguards.fence ? nothing : shown(state, rowsOf(state, statement, stampOf))
+    }
+    case 'note target':
+      return isLeading() ? progress(state, targetRows(state, statement)) : nothing
+    case 'record folded':
+      return isLeading() ? progress(state, foldedProgress(state, statement)) : nothing
+    case 'record quarantine':
+      return isLeading() && safeguards.quarantineRecord ? quarantined(state, statement) : nothing
+    case 'advance watermark':
+      return isLeading() ? nextWatermark(state, statement) : nothing
+    case 'record close':
+      return isLeading() ? closed(state, statement) : nothing
+    // They write nothing. There are no keys in the simulation, and it reads nothing of the history.
+    case 'until decided':
+    case 'fold keys':
+    case 'close days':
+    case 'note latest days':
+      return nothing
+    default:
+      return kind satisfies never
+  }
+}
+
+type StampOf = (id: string) => number
+
+/** How a statement stamps what changed. Throws if the day of its term is over. */
+function stampsOf(
+  state: ModelState,
+  { stampAtWatermark }: Safeguards,
+  startedAt: number,
+  until: number,
+): StampOf {
+  const stamp = stampAtWatermark ? Math.max(startedAt, state.watermark) : startedAt
+  if (stamp >= until) {
+    throw new TablesError('the day is over', {
+      retryable: false,
+      type: 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
+    })
+  }
+  return id => Math.max(stamp, (standingRow(state, id)?.updatedAt ?? 0) + 1)
+}
+
+function shown({ campaigns }: ModelState, rows: readonly ReadRow[]): Written {
+  return {
+    rows: rows.length,
+    publish(onlySome) {
+      for (const row of rows) {
+        if (!onlySome || isOfFirstBlock(row.id)) {
+          campaigns.set(row.id, [...(campaigns.get(row.id) ?? []), row])
+        }
+      }
+    },
+  }
+}
+
+function foldedRows(state: ModelState, statement: Statement, stampOf: StampOf): ReadRow[] {
   const { fold_id } = statement.query_params as unknown as StepParameters
   return touchedIds(state, statement).flatMap(id => {
     const campaign = state.ledger.get(id)
     if (campaign === undefined) return []
-    const row = { id, foldId: BigInt(fold_id), isDeleted: !campaign.isPublic, campaign }
-    return isChange(state, row) ? { ...row, updatedAt: newStamp(state, id, stamp) } : []
+    const standing = standingRow(state, id)
+    const isChange = campaign.isPublic
+      ? standing?.campaign.content !== campaign.content
+      : standing !== undefined
+    const isDeleted = !campaign.isPublic
+    return isChange ? { id, foldId: BigInt(fold_id), isDeleted, campaign, updatedAt: stampOf(id) } : []
   })
 }
 
-/** Whether a row differs from what is shown. */
-function isChange(state: ModelState, { id, isDeleted, campaign }: Omit<ReadRow, 'updatedAt'>): boolean {
-  const standing = standingRow(state, id)
-  return isDeleted ? standing !== undefined : standing?.campaign.content !== campaign.content
-}
-
-/** Two states of a campaign never have the same stamp. */
-function newStamp(state: ModelState, id: string, stamp: number): number {
-  return Math.max(stamp, (standingRow(state, id)?.updatedAt ?? 0) + 1)
-}
-
-/** Stages what a fold of a single campaign would write. */
-export function stageAlone(state: ModelState, statement: Statement): void {
+function withdrawnRows(state: ModelState, statement: Statement, stampOf: StampOf): ReadRow[] {
   const { fold_id } = statement.query_params as unknown as StepParameters
-  state.staged.set(fold_id, foldedRows(state, statement, 0))
+  return [...state.quarantine].flatMap(([id, { isQuarantined }]) => {
+    const campaign = state.ledger.get(id)
+    if (!isQuarantined || campaign?.isPublic !== false || !standingRow(state, id)) return []
+    return { id, foldId: BigInt(fold_id), isDeleted: true, campaign, updatedAt: stampOf(id) }
+  })
 }
 
-export function dropStaged(state: ModelState, { query }: Statement): void {
-  state.staged.delete(/\d+$/.exec(query)?.[0] ?? '')
+function progress(state: ModelState, rows: readonly ProgressRow[]): Written {
+  return {
+    rows: rows.length,
+    publish() {
+      for (const row of rows) {
+        const key = `${row.projector} ${row.isFolded}`
+        if ((state.progress.get(key)?.foldId ?? 0n) <= row.foldId) state.progress.set(key, row)
+      }
+    },
+  }
 }
 
-/** The rows of a staged campaign that are shown. */
-export function publishedRows(state: ModelState, statement: Statement, stamp: number): ReadRow[] {
-  if (!holds(state, statement)) return []
-  const { staged_id, fold_id } = statement.query_params as { staged_id: string; fold_id: string }
-  return (state.staged.get(staged_id) ?? [])
-    .filter(row => isChange(state, row))
-    .map(row => ({ ...row, foldId: BigInt(fold_id), updatedAt: newStamp(state, row.id, stamp) }))
+function targetRows(state: ModelState, { query_params }: Statement): ProgressRow[] {
+  const foldId = BigInt((query_params as unknown as StepParameters).fold_id)
+  const byProjector = Map.groupBy(unfolded(state), ({ projector }) => projector)
+  return [...byProjector].map(([projector, batches]) => {
+    const sequence = Math.max(...batches.map(batch => batch.sequence))
+    return { projector, isFolded: false, sequence, foldId }
+  })
 }
 
-export function recordSetAside(state: ModelState, statement: Statement): void {
-  if (!holds(state, statement)) return
-  const { campaign, is_set_aside, is_behind, failures, reason } = statement.query_params as {
+function foldedProgress(state: ModelState, { query_params }: Statement): ProgressRow[] {
+  const { fold_id, target_id } = query_params as { fold_id: string; target_id: string }
+  return [...state.progress.values()]
+    .filter(({ isFolded, foldId }) => !isFolded && foldId === BigInt(target_id))
+    .map(row => ({ ...row, isFolded: true, foldId: BigInt(fold_id) }))
+}
+
+function quarantined({ quarantine }: ModelState, { query_params }: Statement): Written {
+  const { campaign, is_quarantined, failures, reason, fold_id } = query_params as {
     campaign: string
-    is_set_aside: boolean
-    is_behind: boolean
+    is_quarantined: boolean
     failures: number
     reason: string
+    fold_id: string
   }
-  state.setAside.set(campaign, { isSetAside: is_set_aside, isBehind: is_behind, failures, reason })
-}
-
-export function setAsideRows({ setAside }: ModelState): object[] {
-  return [...setAside].flatMap(([campaign, { isSetAside, ...row }]) =>
-    isSetAside ? { campaign, ...row } : [],
-  )
-}
-
-export function touchedSetAside({ batches }: ModelState, { query_params }: Statement): object[] {
-  const { campaigns, ...range } = query_params as unknown as TouchedParameters & { campaigns: string[] }
-  const touched = new Set(batchesIn(batches, range).flatMap(({ campaignIds }) => campaignIds))
-  return campaigns.filter(campaign => touched.has(campaign)).map(campaign => ({ campaign }))
-}
-
-export function pieceCampaigns(state: ModelState, statement: Statement): object[] {
-  const ids = touchedIds(state, statement)
-  return [{ campaigns: ids.length, first: ids[0] ?? '' }]
-}
-
-/** The rows that get a new stamp. */
-export function restampedRows(state: ModelState, statement: Statement, stamp: number): ReadRow[] {
-  if (!holds(state, statement)) return []
-  const { after, before, fold_id, pieces, piece } = statement.query_params as unknown as StepParameters & {
-    after: string
-    before: string
+  const row = { isQuarantined: is_quarantined, failures, reason, foldId: BigInt(fold_id) }
+  return {
+    rows: 1,
+    publish() {
+      if ((quarantine.get(campaign)?.foldId ?? 0n) <= row.foldId) quarantine.set(campaign, row)
+    },
   }
-  // Replaces cityHash64, which is not available here. The real engine is told to use this one too.
-  const isOfPiece = (id: string) => Math.floor((crc32(id) * pieces) / 2 ** 32) === piece
-  return [...state.campaigns.keys()]
-    .toSorted()
-    .flatMap(id => latestRow(state, id) ?? [])
-    .filter(({ id, foldId }) => foldId > BigInt(after) && foldId < BigInt(before) && isOfPiece(id))
-    .map(row => ({ ...row, foldId: BigInt(fold_id), updatedAt: Math.max(stamp, row.updatedAt + 1) }))
 }
 
-export function recordFold(state: ModelState, statement: Statement): void {
-  if (!holds(state, statement)) return
-  const { fold_id, folded } = statement.query_params as { fold_id: string; folded: Progress }
-  state.folds.push({ foldId: BigInt(fold_id), folded })
-}
-
-export function recordClose(state: ModelState, statement: Statement): void {
-  if (!holds(state, statement)) return
-  const { closed_from: closedFrom, closed } = statement.query_params as {
-    closed_from: number
-    closed: number
+function nextWatermark(state: ModelState, { query_params }: Statement): Written {
+  const reached = Number(query_params?.reached)
+  return {
+    rows: 1,
+    publish() {
+      state.watermark = Math.max(state.watermark, reached)
+    },
   }
-  state.closed = { closedFrom, closed }
 }
 
-/** `rows` tells only whether there are any. */
-export function closedDays({ closed, campaigns }: ModelState): object[] {
-  return [{ ...closed, rows: campaigns.size }]
+function closed(state: ModelState, { query_params }: Statement): Written {
+  const { closed_from: closedFrom, closed } = query_params as { closed_from: number; closed: number }
+  return {
+    rows: 1,
+    publish() {
+      const isLater = closed > state.closed.closed || closedFrom > state.closed.closedFrom
+      if (isLater) state.closed = { closedFrom, closed }
+    },
+  }
+}
+
+function takeEpoch(state: ModelState, { query_params }: Statement): Written {
+  const row = { epoch: latestEpoch(state) + 1n, holder: String(query_params?.holder) }
+  return { rows: 1, publish: () => void state.epochs.push(row) }
+}
+
+/** Whether a statement's epoch and holder are the highest pair that was taken. */
+function holds(state: ModelState, statement: Statement): boolean {
+  const { epoch, holder } = leaderOf(state)
+  return BigInt(epoch) === epochOf(statement) && holder === statement.query_params?.holder
 }
 
 /** The highest pair of epoch and holder that was taken. */
 export function leaderOf({ epochs }: ModelState): { epoch: string; holder: string } {
-  const { epoch, holder } = epochs.reduce((a, b) =>
-    a.epoch > b.epoch || (a.epoch === b.epoch && a.holder > b.holder) ? a : b,
+  const { epoch, holder } = epochs.reduce(
+    (a, b) => (a.epoch > b.epoch || (a.epoch === b.epoch && a.holder > b.holder) ? a : b),
+    { epoch: 0n, holder: '' },
   )
   return { epoch: String(epoch), holder }
 }
 
-export function advanceFloor(state: ModelState, statement: Statement, startedAt: number): void {
-  if (holds(state, statement)) state.floor = Math.max(startedAt, (state.floor ?? 0) + 1)
-}
-
-export function takeEpoch(state: ModelState, { query_params }: Statement): void {
-  state.epochs.push({ epoch: latestEpoch(state) + 1n, holder: String(query_params?.holder) })
-}
-
-export function pendingBatches(state: ModelState, { query_params }: Statement): object[] {
-  const folded = query_params?.folded as Progress
-  const pending = state.batches.filter(({ projector, sequence }) => sequence > (folded[projector] ?? 0))
-  return [...Map.groupBy(pending, ({ projector }) => projector)].map(([projector, batches]) => ({
-    projector,
-    sequence: Math.max(...batches.map(({ sequence }) => sequence)),
-    campaigns: new Set(batches.flatMap(({ campaignIds }) => campaignIds)).size,
-    keys: 0,
-    oldestAt: 0,
-  }))
-}
-
-export function progressRows({ folds }: ModelState): object[] {
-  const progress = new Map<string, number>()
-  for (const { folded } of folds) {
-    for (const [projector, sequence] of Object.entries(folded)) {
-      progress.set(projector, Math.max(progress.get(projector) ?? 0, sequence))
-    }
-  }
-  return [...progress].map(([projector, sequence]) => ({ projector, sequence }))
-}
-
-export function confirmedFold({ folds }: ModelState): object[] {
-  return [{ foldId: String(highest(folds.map(({ foldId }) => foldId))) }]
+function latestEpoch(state: ModelState): bigint {
+  return BigInt(leaderOf(state).epoch)
 }
 
 export function epochHolders(state: ModelState): object[] {
@@ -177,39 +215,64 @@ export function epochHolders(state: ModelState): object[] {
     .map(({ epoch, holder }) => ({ epoch: String(epoch), holder, ageMs: 0 }))
 }
 
-// The fence: the statement's epoch and holder are the highest pair that was taken.
-function holds(state: ModelState, statement: Statement): boolean {
-  const epoch = epochOf(statement)
-  const { holder } = statement.query_params as { holder: string }
-  return (
-    state.epochs.some(taken => taken.epoch === epoch && taken.holder === holder) &&
-    !state.epochs.some(taken => taken.epoch > epoch || (taken.epoch === epoch && taken.holder > holder))
+export function holdsEpoch(state: ModelState, { query_params }: Statement): object[] {
+  const { epoch, holder } = leaderOf(state)
+  const holds = epoch === query_params?.epoch && holder === query_params?.holder
+  return [{ holds: Number(holds) }]
+}
+
+/** `rows` tells only whether there are any. */
+export function closedDays({ closed, campaigns }: ModelState): object[] {
+  return [{ ...closed, rows: campaigns.size }]
+}
+
+export function quarantineRows({ quarantine }: ModelState): object[] {
+  return [...quarantine].flatMap(([campaign, { isQuarantined, failures, reason }]) =>
+    isQuarantined ? { campaign, failures, reason } : [],
   )
 }
 
-function latestEpoch({ epochs }: ModelState): bigint {
-  return highest(epochs.map(({ epoch }) => epoch))
+export function isPublicRows({ ledger }: ModelState, { query_params }: Statement): object[] {
+  const found = ledger.get(String(query_params?.campaign))
+  return found ? [{ isPublic: found.isPublic }] : []
 }
 
-function highest(numbers: readonly bigint[]): bigint {
-  return numbers.toSorted((a, b) => Number(a - b)).at(-1) ?? 0n
+export function pieceCampaigns(state: ModelState, statement: Statement): object[] {
+  const ids = touchedIds(state, statement)
+  return [{ campaigns: ids.length, first: ids[0] ?? '' }]
 }
 
-/** A piece is a range of the touched ids in order. */
-export function touchedIds({ batches }: ModelState, { query_params }: Statement): string[] {
-  const touched = query_params as unknown as TouchedParameters
-  const { pieces, piece, campaign, except = [] } = touched
-  const all = campaign ? [campaign] : batchesIn(batches, touched).flatMap(({ campaignIds }) => campaignIds)
-  const ids = [...new Set(all)].filter(id => !except.includes(id)).toSorted()
+export function pendingBatches(state: ModelState): object[] {
+  const pending = unfolded(state)
+  const campaigns = new Set(pending.flatMap(({ campaignIds }) => campaignIds)).size
+  return [{ batches: pending.length, campaigns, keys: 0, oldestAt: 0 }]
+}
+
+function unfolded({ batches, progress }: ModelState) {
+  return batches.filter(
+    ({ projector, sequence }) => sequence > (progress.get(`${projector} true`)?.sequence ?? 0),
+  )
+}
+
+/** The touched campaigns of a piece, which is a range of them in order. */
+export function touchedIds(state: ModelState, { query, query_params }: Statement): string[] {
+  const { pieces, piece, campaign, target } = query_params as unknown as TouchedParameters
+  const all = campaign === undefined ? idsOfTarget(state, query, BigInt(target ?? 0)) : [campaign]
+  const ids = [...new Set(all)].toSorted()
   const place = (n: number) => Math.floor((ids.length * n) / pieces)
   return ids.slice(place(piece), place(piece + 1))
 }
 
-function batchesIn(
-  batches: readonly BatchRow[],
-  { from, to }: Pick<TouchedParameters, 'from' | 'to'>,
-): readonly BatchRow[] {
-  return batches.filter(
-    ({ projector, sequence }) => sequence > (from[projector] ?? 0) && sequence <= (to[projector] ?? 0),
-  )
+function idsOfTarget(state: ModelState, query: string, target: bigint): string[] {
+  const isLeftOut = (id: string) => {
+    const found = state.quarantine.get(id)
+    return found?.isQuarantined && found.foldId < target
+  }
+  const ids = unfolded(state)
+    .filter(({ projector, sequence }) => {
+      const to = state.progress.get(`${projector} false`)
+      return to?.foldId === target && sequence <= to.sequence
+    })
+    .flatMap(({ campaignIds }) => campaignIds)
+  return query.includes('.quarantine') ? ids.filter(id => !isLeftOut(id)) : ids
 }

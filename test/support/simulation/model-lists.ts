@@ -4,35 +4,27 @@ import { slugCodeOf } from '../../../services/query/lists/slug-index.ts'
 import { idSeparator, noDate, severalChanges } from '../../../services/query/views/statements.ts'
 import type { Statement } from '../../../services/shared/tables/port.ts'
 import { type ModelState, type ReadRow, standingRow, standingRows } from './model-state.ts'
-
-/** Of the model's lists. */
-export interface ListRules {
-  /** Whether `updated_since` finds what changed in that very millisecond. */
-  isBoundInclusive: boolean
-}
+import type { Safeguards } from './safeguards.ts'
 
 /** All that match, newest first, in one row. */
 export function snapshotRows(
   state: ModelState,
   { query_params }: Statement,
   startedAt: number,
-  { isBoundInclusive }: ListRules,
+  safeguards: Safeguards,
 ): object[] {
-  const since = Number(query_params?.updated_since ?? Number.NEGATIVE_INFINITY) + (isBoundInclusive ? 0 : 1)
+  const since =
+    Number(query_params?.updated_since ?? Number.NEGATIVE_INFINITY) + (safeguards.inclusiveBound ? 0 : 1)
   const ids = standingRows(state)
     .filter(({ updatedAt }) => updatedAt >= since)
     .sort((a, b) => launchOf(b) - launchOf(a))
     .map(({ id }) => id)
-  const asOf = clickHouseTime(watermarkOf(state, query_params, startedAt))
+  const asOf = clickHouseTime(watermarkOf(state, startedAt, safeguards))
   return [{ ids: ids.join(idSeparator), total: ids.length, as_of: asOf }]
 }
 
-function watermarkOf(
-  { floor }: ModelState,
-  parameters: Statement['query_params'],
-  startedAt: number,
-): number {
-  return Math.min(startedAt - Number(parameters?.horizon_ms), floor ?? Number.POSITIVE_INFINITY)
+function watermarkOf({ watermark }: ModelState, startedAt: number, { line }: Safeguards): number {
+  return line ? watermark : Math.max(watermark, startedAt)
 }
 
 /** The list fields of the public campaigns among these ids. */
@@ -45,7 +37,12 @@ export function projectRows(state: ModelState, { query_params }: Statement): obj
 }
 
 /** Which campaigns have a row that was stamped since then, public or not, merged or not. */
-export function changesRows(state: ModelState, statement: Statement, startedAt: number): object[] {
+export function changesRows(
+  state: ModelState,
+  statement: Statement,
+  startedAt: number,
+  safeguards: Safeguards,
+): object[] {
   const { query_params } = statement
   const { since, ids_max } = query_params as { since: number; ids_max: number }
   const changed = [...state.campaigns]
@@ -55,7 +52,7 @@ export function changesRows(state: ModelState, statement: Statement, startedAt: 
   return [
     {
       read_at: startedAt,
-      as_of: watermarkOf(state, query_params, startedAt),
+      as_of: watermarkOf(state, startedAt, safeguards),
       ids: changed.map(({ id }) => id),
       stamps: changed.map(({ stamps }) => {
         const newest = Math.max(...stamps)

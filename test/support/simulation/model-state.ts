@@ -22,9 +22,12 @@ export interface EpochRow {
   holder: string
 }
 
-export interface FoldRow {
+/** How far the batches of a run of a projector are folded, or are to be. */
+export interface ProgressRow {
+  projector: string
+  isFolded: boolean
+  sequence: number
   foldId: bigint
-  folded: Readonly<Record<string, number>>
 }
 
 /** A row of the read table. */
@@ -37,28 +40,27 @@ export interface ReadRow {
   campaign: LedgerCampaign
 }
 
-/** What is recorded of a campaign that is set aside, or was. */
-export interface SetAsideRow {
-  isSetAside: boolean
-  isBehind: boolean
+/** What is recorded of a campaign in quarantine, or of one that was. */
+export interface QuarantineRow {
+  isQuarantined: boolean
   failures: number
   reason: string
+  foldId: bigint
 }
 
 export interface ModelState {
   ledger: Map<string, LedgerCampaign>
   batches: BatchRow[]
   epochs: EpochRow[]
-  folds: FoldRow[]
-  /** The highest stamp floor that was written, Unix ms. */
-  floor: number | undefined
+  /** By projector, and by what they say. Of each, the row of the highest fold. */
+  progress: Map<string, ProgressRow>
+  /** The highest watermark that was written, Unix ms. */
+  watermark: number
   /** Up to when days are closed, Unix ms. */
   closed: { closedFrom: number; closed: number }
   /** The rows of each campaign, in the order in which they became visible. */
   campaigns: Map<string, ReadRow[]>
-  setAside: Map<string, SetAsideRow>
-  /** Rows that are not shown yet, by the fold_id of the statement that staged them. */
-  staged: Map<string, ReadRow[]>
+  quarantine: Map<string, QuarantineRow>
 }
 
 export function emptyState(): ModelState {
@@ -66,12 +68,11 @@ export function emptyState(): ModelState {
     ledger: new Map(),
     batches: [],
     epochs: [],
-    folds: [],
-    floor: undefined,
+    progress: new Map(),
+    watermark: 0,
     closed: { closedFrom: 0, closed: 0 },
     campaigns: new Map(),
-    setAside: new Map(),
-    staged: new Map(),
+    quarantine: new Map(),
   }
 }
 
@@ -82,7 +83,7 @@ export function standingRow(state: ModelState, id: string): ReadRow | undefined 
 }
 
 /** A campaign's row of the highest fold. It may say that the campaign is no longer public. */
-export function latestRow({ campaigns }: ModelState, id: string): ReadRow | undefined {
+function latestRow({ campaigns }: ModelState, id: string): ReadRow | undefined {
   const rows = campaigns.get(id) ?? []
   return rows.reduce<ReadRow | undefined>((a, b) => (a && a.foldId > b.foldId ? a : b), undefined)
 }

@@ -2,6 +2,7 @@
 import { randomOf } from '../../../services/demo/random.ts'
 import { runFoldLoop } from '../../../services/projector/fold/fold-loop.ts'
 import { createFoldWorker } from '../../../services/projector/fold/fold-worker.ts'
+import { untilNoFoldRuns } from '../../../services/projector/fold/running-folds.ts'
 import type { Notifier } from '../../../services/shared/notifier.ts'
 import type { Sleep } from '../../../services/shared/sleep.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/shared/tables/port.ts'
@@ -9,7 +10,8 @@ import { createIngest } from '../model-tables.ts'
 import { campaignEvent, campaignTombstone } from '../sample-events.ts'
 import type { ClickHouse, Life } from './clickhouse.ts'
 import { aloneMsMax } from './heavy-campaign.ts'
-import type { CampaignChange, FoldWorkerPlan, Scenario } from './scenario.ts'
+import type { Safeguards } from './safeguards.ts'
+import { type CampaignChange, type FoldWorkerPlan, foldMsMax, type Scenario } from './scenario.ts'
 import type { VirtualTime } from './virtual-time.ts'
 
 export interface ProjectorsDependencies {
@@ -18,8 +20,11 @@ export interface ProjectorsDependencies {
   time: VirtualTime
   startsAt: number
   scenario: Scenario
+  safeguards: Safeguards
 }
 
+// As in the service.
+const stillRunningMsMax = 60_000
 const dayMs = 24 * 60 * 60 * 1_000
 
 /** Delivers all changes and replays. Resolves when ClickHouse has confirmed the last one. */
@@ -51,11 +56,8 @@ async function startFoldWorker(
   dependencies: ProjectorsDependencies,
   { plan, number, signal }: { plan: FoldWorkerPlan; number: number; signal: AbortSignal },
 ): Promise<void> {
-  const { clickHouse, databases, time, scenario, startsAt } = dependencies
+  const { clickHouse, databases, time, scenario, startsAt, safeguards } = dependencies
   const { campaignsPerStatementMax, idleMs, seed } = scenario
-  const { horizonMs } = plan
-  // A new leader waits for the statements of leaders with a longer horizon too.
-  const settleMs = scenario.horizonMs
   const life = lifeOf(plan, dependencies)
   const now = () => time.now() - startsAt
   const sleep: Sleep = async (ms, until) => {
@@ -63,19 +65,27 @@ async function startFoldWorker(
     await life.awake()
   }
   await until(dependencies, plan.leadsFrom)
+  const connected = clickHouse.connect(life)
+  const tables = safeguards.newEpoch ? connected : repeating(connected)
+  // A pause of less than a tick would take no time.
+  const pause = (ms: number) => sleep(Math.max(ms, scenario.tickMs))
+  const wait = { msMax: stillRunningMsMax, monotonicMs: now, sleep: pause }
   const foldWorker = createFoldWorker({
-    tables: clickHouse.connect(life, horizonMs),
+    tables,
     databases,
     holder: `fold-worker-${number}`,
     settings: {
-      horizonMs,
-      settleMs,
+      foldMsMax,
       platformDigits: 2,
       campaignsPerStatementMax,
       memoryBytesMax: 2_000_000_000,
       aloneMsMax,
     },
+    untilNoneRuns: async () => {
+      if (safeguards.wait) await untilNoFoldRuns(tables, databases, wait)
+    },
     monotonicMs: now,
+    now: time.now,
     sleep,
     random: randomOf('fold-worker', seed, number),
   })
@@ -96,6 +106,23 @@ async function startFoldWorker(
     },
     signal,
   )
+}
+
+/** Sends a statement again until it is answered, as no adapter may. */
+function repeating(tables: Tables): Tables {
+  return {
+    ...tables,
+    async run(statement) {
+      for (;;) {
+        try {
+          return await tables.run(statement)
+        } catch (error) {
+          const isAnswered = !(error instanceof TablesError) || error.type !== undefined
+          if (isAnswered) throw error
+        }
+      }
+    },
+  }
 }
 
 /** Pauses or kills a process at the times of its plan, whatever it is doing. */
@@ -120,9 +147,8 @@ function sleepingNotifier(sleep: Sleep): Notifier {
 const alive: Life = { awake: async () => {} }
 
 /** One run of a projector. It repeats a batch until it is confirmed. */
-function startProjector({ clickHouse, databases, time, scenario }: ProjectorsDependencies, name: string) {
-  const tables: Tables = clickHouse.connect(alive, scenario.horizonMs)
-  const ingest = createIngest(tables, databases, name)
+function startProjector({ clickHouse, databases, time }: ProjectorsDependencies, name: string) {
+  const ingest = createIngest(clickHouse.connect(alive), databases, name)
   return async (changes: readonly CampaignChange[]) => {
     for (;;) {
       try {

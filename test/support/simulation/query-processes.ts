@@ -2,12 +2,10 @@
 import { pino } from 'pino'
 import { basePath, readScope } from '../../../contracts/api/conventions.ts'
 import { createQueryApp } from '../../../services/query/app.ts'
-import type { ResponseCache } from '../../../services/query/cache/response-cache.ts'
-import { createMemoryResponseCache } from '../../../services/query/cache/response-cache-memory.ts'
-import {
-  createMemorySnapshotCache,
-  type SnapshotCache,
-} from '../../../services/query/lists/campaign-lists.ts'
+import { createCache } from '../../../services/query/cache/cache.ts'
+import { type ResponseCache, responses } from '../../../services/query/cache/response-cache.ts'
+import type { SnapshotCache } from '../../../services/query/lists/campaign-lists.ts'
+import { snapshots as listSnapshots } from '../../../services/query/lists/snapshots.ts'
 import { defaultQueryAppOptions } from '../../../services/query/options.ts'
 import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate-limiter-memory.ts'
 import { hashSecret } from '../../../services/shared/api-keys/credentials.ts'
@@ -33,8 +31,6 @@ export interface QueryProcessesDependencies {
 export interface QuerySettings {
   /** Whether lists are answered from the index in memory, if possible. */
   usesIndex: boolean
-  /** Whether watermarks stay behind ClickHouse's clock. */
-  hasHorizon: boolean
   /** Whether the pages of a list come from one snapshot. */
   hasSnapshots: boolean
 }
@@ -92,7 +88,6 @@ function startQueryProcess(
         ...defaultQueryAppOptions,
         pepper,
         listCacheMs,
-        commitHorizonMs: settings.hasHorizon ? (scenario.watermarkLagsMs[number] ?? 0) : 0,
         ...(!settings.usesIndex && { indexCampaignsMax: 0 }),
       },
       now,
@@ -122,9 +117,9 @@ function limiter(now: () => number) {
 }
 
 function createCaches({ settings }: { settings: QuerySettings }, now: () => number): Caches {
-  const snapshots = createMemorySnapshotCache({ bytesMax: cacheBytesMax, now })
+  const snapshots = createCache(listSnapshots, { bytesMax: cacheBytesMax, now })
   return {
-    cache: createMemoryResponseCache({ bytesMax: cacheBytesMax, now }),
+    cache: createCache(responses, { bytesMax: cacheBytesMax, now }),
     snapshots: settings.hasSnapshots ? snapshots : moving(snapshots),
   }
 }
@@ -132,6 +127,7 @@ function createCaches({ settings }: { settings: QuerySettings }, now: () => numb
 /** Lists that are computed again for every page, but under one watermark and one id. */
 function moving(kept: SnapshotCache): SnapshotCache {
   return {
+    ...kept,
     async get(key, load) {
       const { ids: _, ...rest } = await kept.get(key, load)
       return { ...(await load()), ...rest }

@@ -35,8 +35,6 @@ export interface FoldWorkerPlan {
   /** It pauses for a while, like a process in swap or on a suspended machine, and then continues without noticing. */
   pausesAt: number
   pausesUntil: number
-  /** Its commit horizon. */
-  horizonMs: number
 }
 
 export interface PollerPlan {
@@ -51,10 +49,10 @@ export interface PollerPlan {
 }
 
 /**
- * The character of a world. Coarse: much happens at the same time, many statements take as long as possible, and watermarks
- * stay behind no further than they must. Slow: walks take so long that the platform changes under them.
+ * The character of a world. Coarse: much happens at the same time. Slow: walks take so long that the platform changes under them.
+ * Late: many statements arrive after a new leader has begun, and pollers come often.
  */
-export const climates = ['mixed', 'coarse', 'slow'] as const
+export const climates = ['mixed', 'coarse', 'slow', 'late'] as const
 export type Climate = (typeof climates)[number]
 
 export interface Scenario {
@@ -64,20 +62,8 @@ export interface Scenario {
   climate: Climate
   tickMs: number
   wakingOrder: WakingOrder
-  /** The longest horizon of the fold workers. */
-  horizonMs: number
-  /**
-   * The horizon of each query process: how far watermarks stay behind. Half of the fold worker's is the least that is safe
-   * without a stamp floor.
-   */
-  watermarkLagsMs: readonly number[]
   /** Steps of ClickHouse's clock; a negative one sets it back. */
   clockSteps: readonly { at: number; byMs: number }[]
-  /**
-   * How long a statement of the fold may run, in horizons. When another fold worker acquires leadership, it waits for a horizon until the
-   * statements of the one before are over. It relies on ClickHouse to cancel them within that time.
-   */
-  lateHorizonsMax: number
   /** The longest way over the network, of a request or a statement. */
   wayMsMax: number
   listCacheMs: number
@@ -85,15 +71,13 @@ export interface Scenario {
   campaignsPerStatementMax: number
   /** Share of statements that have a fault, until the changes are over. */
   trouble: number
-  /** Share of fold statements that take as long as possible without being late. */
-  edges: number
   changesEndAt: number
   batches: readonly ChangeBatch[]
   /** When everything so far is delivered again, by a projector that has lost its position. */
   replaysAt: readonly number[]
   foldWorkers: readonly FoldWorkerPlan[]
   pollers: readonly PollerPlan[]
-  /** A campaign that is too heavy for the common fold. */
+  /** A campaign that is too heavy for the common fold. It may be withdrawn. */
   heavy: HeavyCampaign | undefined
   /** Whether the query processes share their caches. */
   sharesCaches: boolean
@@ -104,6 +88,8 @@ export interface Scenario {
 }
 
 export const queryProcesses = 2
+/** How long a fold of several campaigns may take. */
+export const foldMsMax = 2_500
 const never = Number.POSITIVE_INFINITY
 // The first fold worker acquires leadership and folds the platform's initial state before anything changes.
 const changesFromMs = 7_000
@@ -118,35 +104,21 @@ export function climateOf(seed: number): Climate {
 export function drawScenario(seed: number): Scenario {
   const random = randomOf('simulation', seed)
   const climate = climateOf(seed)
-  const horizonMs = 5_000
-  const drawn = drawFoldWorkers(random, climate === 'mixed' ? [1, 2, 2, 3] : [1, 1, 2])
-  const { watermarkLagMs, ...pace } = drawPace(random, climate, horizonMs)
-  // What the worlds had before stays as it was: these draws have their own source.
-  const clock = randomOf('clock', seed)
-  const areEqual = chance(clock, 0.5)
-  const foldWorkers = drawn.map(plan => ({
-    ...plan,
-    horizonMs: areEqual ? horizonMs : pick(clock, [horizonMs, horizonMs, 3 * horizonMs]),
-  }))
+  const heavy = drawHeavyCampaign(random, changesFromMs, changesSpanMs)
   return {
     seed,
-    startsAt: drawStart(randomOf('day', seed)),
+    startsAt: drawStart(random),
     climate,
-    ...pace,
-    horizonMs: Math.max(...foldWorkers.map(plan => plan.horizonMs)),
-    watermarkLagsMs: Array.from({ length: queryProcesses }, () =>
-      areEqual ? watermarkLagMs : pick(clock, [200, horizonMs / 2, horizonMs]),
-    ),
-    clockSteps: chance(clock, 0.5) ? drawClockSteps(clock) : [],
-    lateHorizonsMax: foldWorkers.length === 1 ? 3 : 0.9,
+    ...drawPace(random, climate),
+    clockSteps: chance(random, 0.5) ? drawClockSteps(random) : [],
     idleMs: pick(random, [500, 1_000]),
     campaignsPerStatementMax: pick(random, [3, 1_000]),
     changesEndAt: changesSpanMs,
-    batches: drawBatches(random, climate),
+    batches: drawBatches(random, climate, heavy),
     replaysAt: chance(random, 0.3) ? [intBetween(random, changesFromMs, changesSpanMs)] : [],
-    foldWorkers,
+    foldWorkers: drawFoldWorkers(random, climate === 'mixed' ? [1, 2, 2, 3] : [1, 1, 2]),
     pollers: drawPollerKinds(random, climate).map(kind => drawPoller(random, kind, climate)),
-    heavy: drawHeavyCampaign(randomOf('heavy', seed), changesFromMs, changesSpanMs / 2),
+    heavy,
     sharesCaches: chance(random, climate === 'slow' ? 0.8 : 0.5),
     cacheLosses: Array.from({ length: intBetween(random, 0, 2) }, () => ({
       at: intBetween(random, changesFromMs, changesSpanMs),
@@ -162,11 +134,9 @@ function drawStart(random: Random): number {
   return Date.parse('2026-03-02T00:00:00.000Z') - intBetween(random, 0, changesSpanMs)
 }
 
-type Pace = Pick<Scenario, 'tickMs' | 'wakingOrder' | 'wayMsMax' | 'listCacheMs' | 'trouble' | 'edges'> & {
-  watermarkLagMs: number
-}
+type Pace = Pick<Scenario, 'tickMs' | 'wakingOrder' | 'wayMsMax' | 'listCacheMs' | 'trouble'>
 
-function drawPace(random: Random, climate: Climate, horizonMs: number): Pace {
+function drawPace(random: Random, climate: Climate): Pace {
   switch (climate) {
     case 'mixed':
       return {
@@ -175,8 +145,6 @@ function drawPace(random: Random, climate: Climate, horizonMs: number): Pace {
         listCacheMs: pick(random, [5_000, 10_000, 30_000]),
         wakingOrder: pick(random, ['oldest first', 'newest first', 'drawn']),
         trouble: pick(random, [0, 0.2, 0.4, 0.6]),
-        edges: 0.05,
-        watermarkLagMs: pick(random, [horizonMs, horizonMs / 2]),
       }
     case 'coarse':
       return {
@@ -185,8 +153,6 @@ function drawPace(random: Random, climate: Climate, horizonMs: number): Pace {
         wayMsMax: 20,
         listCacheMs: 5_000,
         trouble: pick(random, [0.05, 0.5]),
-        edges: 0.4,
-        watermarkLagMs: horizonMs / 2,
       }
     case 'slow':
       return {
@@ -195,15 +161,21 @@ function drawPace(random: Random, climate: Climate, horizonMs: number): Pace {
         wayMsMax: 250,
         listCacheMs: 10_000,
         trouble: pick(random, [0, 0.1]),
-        edges: 0.05,
-        watermarkLagMs: pick(random, [horizonMs, horizonMs / 2]),
+      }
+    case 'late':
+      return {
+        tickMs: 1,
+        wakingOrder: 'drawn',
+        wayMsMax: 80,
+        listCacheMs: 3_000,
+        trouble: 0.5,
       }
     default:
       return climate satisfies never
   }
 }
 
-// Some are far back. One forward is always undone, so that the world ends in time.
+// Some are far back. One forward is always undone; with two hours, the fold stops until then.
 function drawClockSteps(random: Random): Scenario['clockSteps'] {
   const back = Array.from({ length: intBetween(random, 1, 3) }, () => ({
     at: intBetween(random, changesFromMs, changesSpanMs),
@@ -211,35 +183,38 @@ function drawClockSteps(random: Random): Scenario['clockSteps'] {
   }))
   if (chance(random, 0.5)) return back
   const at = intBetween(random, changesFromMs, changesSpanMs)
-  const byMs = intBetween(random, 500, 20_000)
+  const byMs = intBetween(random, 500, pick(random, [20_000, 7_200_000]))
   return [...back, { at, byMs }, { at: at + intBetween(random, 500, 10_000), byMs: -byMs }]
 }
 
 // Each campaign changes about once after it has come, so a missed change is seldom hidden by a later one.
-function drawBatches(random: Random, climate: Climate): ChangeBatch[] {
+function drawBatches(random: Random, climate: Climate, heavy: HeavyCampaign | undefined): ChangeBatch[] {
   const isSlow = climate === 'slow'
   const fromMs = isSlow ? walksFromMs : changesFromMs
   // A walk that took longer than a cache period would never be complete.
   const count = isSlow ? intBetween(random, 8, 11) : intBetween(random, 6, 18)
   const latest = new Map<string, CampaignChange>()
-  const change = (id: string): CampaignChange => {
+  const change = (id: string, isLeaving = false): CampaignChange => {
     const version = (latest.get(id)?.version ?? 0) + 1
     const before = latest.get(id)?.state
-    const next = { id, version, state: nextState(random, before, version) }
+    const next = { id, version, state: isLeaving ? null : nextState(random, before, version) }
     latest.set(id, next)
     return next
   }
   const ids = Array.from({ length: count }, (_, n) => `c${n}`)
-  const batches: ChangeBatch[] = [{ at: 0, projector: 0, changes: ids.map(change) }]
+  const batches: ChangeBatch[] = [{ at: 0, projector: 0, changes: ids.map(id => change(id)) }]
   const unchanged = ids.toSorted(() => random() - 0.5)
   const changes = intBetween(random, Math.ceil(count / 2), count)
   for (let n = 0; n < changes; n++) {
     const at = intBetween(random, fromMs, changesSpanMs)
     batches.push({ at, projector: intBetween(random, 0, 1), changes: [] })
   }
+  const ofHeavy = heavy && { at: heavy.changesAt, projector: 0, changes: [] }
+  if (ofHeavy) batches.push(ofHeavy)
   batches.sort((a, b) => a.at - b.at)
   return batches.map(batch => {
     if (batch.changes.length > 0) return batch
+    if (heavy && batch === ofHeavy) return { ...batch, changes: [change(heavy.id, heavy.isLeaving)] }
     const own = Array.from({ length: intBetween(random, 1, 2) }, () =>
       change(unchanged.pop() ?? pick(random, ids)),
     )
@@ -284,7 +259,7 @@ function nextState(
 }
 
 // One leader after the other. An earlier one may believe for a while that it still leads, may be dead, or may have paused.
-function drawFoldWorkers(random: Random, counts: readonly number[]): Omit<FoldWorkerPlan, 'horizonMs'>[] {
+function drawFoldWorkers(random: Random, counts: readonly number[]): FoldWorkerPlan[] {
   const count = pick(random, counts)
   const handovers = Array.from({ length: count - 1 }, () =>
     intBetween(random, changesFromMs, changesSpanMs),
@@ -295,7 +270,7 @@ function drawFoldWorkers(random: Random, counts: readonly number[]): Omit<FoldWo
     const plan = { leadsFrom, leadsUntil: never, diesAt: never, pausesAt: never, pausesUntil: never }
     if (successorAt === undefined) return plan
     const pausesAt = intBetween(random, leadsFrom, successorAt)
-    const wakesAt = successorAt + intBetween(random, 1, 15_000)
+    const wakesAt = successorAt + intBetween(random, 1, pick(random, [15_000, 60_000]))
     return pick(random, [
       { ...plan, leadsUntil: successorAt },
       { ...plan, diesAt: successorAt },
@@ -313,13 +288,14 @@ function drawPollerKinds(random: Random, climate: Climate): PollerPlan['kind'][]
 }
 
 function drawPoller(random: Random, kind: PollerPlan['kind'], climate: Climate): PollerPlan {
+  const isLate = climate === 'late'
   const isSlow = climate === 'slow'
   const fromMs = isSlow ? walksFromMs : changesFromMs
   return {
     kind,
     startsAt: intBetween(random, fromMs, fromMs + (isSlow ? 18_000 : 10_000)),
-    intervalMs: pick(random, [1_500, 4_000, 10_000]),
-    pageSize: isSlow ? 1 : pick(random, [1, 2, 3]),
+    intervalMs: isLate ? 1_000 : pick(random, [1_500, 4_000, 10_000]),
+    pageSize: isSlow ? 1 : isLate ? 5 : pick(random, [1, 2, 3]),
     reconciles: chance(random, 0.25),
     restartsAt: chance(random, 0.2) ? intBetween(random, changesFromMs, changesSpanMs) : undefined,
   }

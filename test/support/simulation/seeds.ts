@@ -32,6 +32,18 @@ export async function playWorlds(
   return outcomes
 }
 
+/** Plays worlds until one has a loss. Resolves with its seed. */
+export async function seedWithLosses(
+  seeds: readonly number[],
+  options: WorldOptions,
+): Promise<number | undefined> {
+  for (const seed of seeds) {
+    const outcomes = await playWorlds([seed], () => options)
+    if (withLosses(outcomes).length > 0) return seed
+  }
+  return undefined
+}
+
 export function withLosses(outcomes: readonly Outcome[]): Outcome[] {
   return outcomes.filter(({ losses }) => losses.length > 0)
 }
@@ -40,12 +52,15 @@ export function withLosses(outcomes: readonly Outcome[]): Outcome[] {
 export function figuresOf(outcomes: readonly Outcome[]): string {
   const sum = (of: (outcome: Outcome) => number) =>
     outcomes.reduce((total, outcome) => total + of(outcome), 0).toLocaleString('en')
+  const most = (of: (outcome: Outcome) => number) => Math.round(Math.max(...outcomes.map(of)) / 1_000)
   const hours = Math.round(outcomes.reduce((total, { lastedMs }) => total + lastedMs, 0) / 3_600_000)
   return (
     `${outcomes.length.toLocaleString('en')} seeds, ${sum(({ changes }) => changes)} changes, ` +
     `${sum(({ polls }) => polls)} polls in ${sum(({ requests }) => requests)} requests, ` +
-    `${sum(({ lateLandings }) => lateLandings)} folds visible later than the horizon, ` +
-    `${sum(({ foldsAlone }) => foldsAlone)} folds of campaigns that were set aside, ` +
+    `${sum(({ counts }) => counts.late)} statements that began after their caller had lost them, ` +
+    `${sum(({ counts }) => counts.alone)} folds of campaigns in quarantine, ` +
+    `calm at most ${most(({ calmedMs }) => calmedMs)} s after the faults, ` +
+    `the watermark then at most ${most(({ behindMs }) => behindMs)} s old, ` +
     `${hours} h of virtual time: ${withLosses(outcomes).length} seeds with losses`
   )
 }

@@ -4,10 +4,7 @@
  * It contains none of their text. The services' own builders build each statement, and its shape is kept, which is its text
  * without numbers. A statement with a shape that no builder produces is refused.
  */
-import {
-  pendingBatchesStatement,
-  pendingKeysStatement,
-} from '../../../services/projector/fold/batch-log-statements.ts'
+import { longRunsStatement } from '../../../services/projector/fold/batch-conditions.ts'
 import {
   closeDaysStatement,
   closedStatement,
@@ -15,27 +12,27 @@ import {
   recordCloseStatement,
 } from '../../../services/projector/fold/day-close.ts'
 import {
-  appendFoldStatement,
-  confirmedFoldStatement,
+  noteTargetStatement,
+  pendingBatchesStatement,
+  recordFoldedStatement,
+} from '../../../services/projector/fold/fold-progress.ts'
+import {
   epochHoldersStatement,
   foldCampaignsStatement,
+  foldKeysStatement,
+  holdsEpochStatement,
   pieceCampaignsStatement,
-  progressStatement,
-  restampStatement,
   takeEpochStatement,
   untilDecidedStatement,
 } from '../../../services/projector/fold/fold-statements.ts'
 import {
-  dropStagedStatement,
-  publishStagedStatement,
-  recordSetAsideStatement,
-  setAsideStatement,
-  touchedOfStatement,
-} from '../../../services/projector/fold/set-aside-statements.ts'
-import {
-  advanceStampFloorStatement,
-  stampClockStatement,
-} from '../../../services/projector/fold/stamp-floor.ts'
+  isPublicStatement,
+  quarantineStatement,
+  recordQuarantineStatement,
+  withdrawStatement,
+} from '../../../services/projector/fold/quarantine.ts'
+import { untilNoFoldRuns } from '../../../services/projector/fold/running-folds.ts'
+import { advanceWatermarkStatement, clockStatement } from '../../../services/projector/fold/watermark.ts'
 import {
   campaignChangesStatement,
   changedEntriesStatement,
@@ -46,31 +43,31 @@ import {
 } from '../../../services/query/views/statements.ts'
 import type { Databases, Statement } from '../../../services/shared/tables/port.ts'
 
-/** Statements that write campaigns to the read table. */
-export type CampaignWriteKind = 'fold' | 'restamp' | 'publish' | 'until decided'
-
+/** Statements of the fold that write. */
 export type WriteKind =
-  | CampaignWriteKind
-  | 'fold alone'
-  | 'drop staged'
-  | 'record set aside'
-  | 'record'
+  | 'fold'
+  | 'withdraw'
+  | 'until decided'
+  | 'fold keys'
+  | 'note target'
+  | 'record folded'
+  | 'record quarantine'
   | 'take epoch'
-  | 'advance floor'
+  | 'advance watermark'
   | 'close days'
   | 'note latest days'
   | 'record close'
 
 export type ReadKind =
+  | 'running'
   | 'piece campaigns'
-  | 'pending keys'
-  | 'set aside'
-  | 'touched set aside'
+  | 'quarantine'
+  | 'is public'
   | 'pending batches'
-  | 'progress'
-  | 'confirmed fold'
+  | 'long runs'
   | 'epoch holders'
-  | 'stamp clock'
+  | 'holds epoch'
+  | 'clock'
   | 'closed days'
   | 'snapshot'
   | 'projects'
@@ -87,7 +84,18 @@ export type KindOf = (statement: Statement) => StatementKind
 export function createKindOf(databases: Databases): KindOf {
   const known = new Map<string, StatementKind>()
   const add = (kind: StatementKind, { query }: Statement) => known.set(shapeOf(query), kind)
+  addFold(add, databases)
+  addLists(add, databases)
+  return ({ query }) => {
+    const found = known.get(shapeOf(query))
+    if (found === undefined) throw new Error(`a statement that the simulation does not know: ${query}`)
+    return found
+  }
+}
 
+type Add = (kind: StatementKind, statement: Statement) => void
+
+function addFold(add: Add, databases: Databases): void {
   const step = {
     term: { epoch: 1n, holder: '', until: 1 },
     foldId: 1n,
@@ -96,58 +104,58 @@ export function createKindOf(databases: Databases): KindOf {
     msMax: 1,
     memoryBytesMax: 1,
   }
-  const done = { folded: {}, campaigns: 0, elapsedMs: 0 }
-  const range = { from: {}, to: {} }
-  for (const touched of [range, { ...range, except: ['c'] }]) {
+  const target = { target: 1n, longRuns: [] }
+  const batches = [true, false].map(hasQuarantine => ({ ...target, hasQuarantine, isAgain: hasQuarantine }))
+  for (const touched of [...batches, { campaign: '' }]) {
     add('fold', foldCampaignsStatement(databases, step, { touched, platformDigits: 2 }))
     add('piece campaigns', pieceCampaignsStatement(databases, step, touched))
   }
-  const alone = { touched: { campaign: '' }, platformDigits: 2, isStaged: true }
-  add('fold alone', foldCampaignsStatement(databases, step, alone))
-  add('publish', publishStagedStatement(databases, step, { campaign: '', stagedId: 1n }))
-  add('drop staged', dropStagedStatement(databases, 1n))
-  const setAside = { campaign: '', isSetAside: true, isBehind: true, failures: 0, reason: '' }
-  add('record set aside', recordSetAsideStatement(databases, step, setAside))
-  add('set aside', setAsideStatement(databases))
-  add('touched set aside', touchedOfStatement(databases, range, []))
-  add('pending keys', pendingKeysStatement(databases, {}))
-  add('restamp', restampStatement(databases, step, { after: 0n, before: 1n }))
+  const campaign = { campaign: '', isQuarantined: true, failures: 0, reason: '' }
+  add('withdraw', withdrawStatement(databases, step))
+  add('record quarantine', recordQuarantineStatement(databases, step, campaign))
+  add('quarantine', quarantineStatement(databases))
+  add('is public', isPublicStatement(databases, ''))
+  add('fold keys', foldKeysStatement(databases, step))
   add('until decided', untilDecidedStatement(databases, step))
-  add('record', appendFoldStatement(databases, step, done))
+  add('pending batches', pendingBatchesStatement(databases, []))
+  add('long runs', longRunsStatement(databases))
+  add('note target', noteTargetStatement(databases, step, []))
+  add('record folded', recordFoldedStatement(databases, step, { target: 1n, elapsedMs: 0 }))
   add('take epoch', takeEpochStatement(databases, ''))
-  add('advance floor', advanceStampFloorStatement(databases, step))
-  add('stamp clock', stampClockStatement(databases))
+  add('epoch holders', epochHoldersStatement(databases))
+  add('holds epoch', holdsEpochStatement(databases, step.term))
+  add('advance watermark', advanceWatermarkStatement(databases, step, 0))
+  add('clock', clockStatement(databases))
   add('closed days', closedStatement(databases))
   add('close days', closeDaysStatement(databases, step, { closed: 0, until: 1 }))
   add('note latest days', noteLatestStatement(databases, step, { closedFrom: 0, closed: 1 }))
   add('record close', recordCloseStatement(databases, step, { closedFrom: 0, closed: 1 }))
-  add('pending batches', pendingBatchesStatement(databases, {}))
-  add('progress', progressStatement(databases))
-  add('confirmed fold', confirmedFoldStatement(databases))
-  add('epoch holders', epochHoldersStatement(databases))
+  const rows = async <Row>(running: Statement): Promise<Row[]> => {
+    add('running', running)
+    return [{ statements: 0 }] as Row[]
+  }
+  // It asks at once.
+  void untilNoFoldRuns({ rows }, databases, { msMax: 0, monotonicMs: () => 0, sleep: async () => {} })
+}
+
+function addLists(add: Add, databases: Databases): void {
   add('projects', projectsStatement([], databases, 1))
   for (const isCounted of [true, false]) {
-    const bounds = { idsMax: 1, isCounted, commitHorizonMs: 1, msMax: 1 }
+    const bounds = { idsMax: 1, isCounted, msMax: 1 }
     add('changes', campaignChangesStatement(0, databases, bounds))
     add('changed entries', changedEntriesStatement([], databases, bounds))
   }
   add('next entries', nextEntriesStatement('', databases, { rowsMax: 1, msMax: 1 }))
   for (const updatedSince of [null, 0]) {
     const query: ListQuery = { status: null, category: null, sort: 'newest', updatedSince }
-    add('snapshot', snapshotStatement(query, databases, { commitHorizonMs: 0, msMax: 1 }))
-  }
-
-  return ({ query }) => {
-    const found = known.get(shapeOf(query))
-    if (found === undefined) throw new Error(`a statement that the simulation does not know: ${query}`)
-    return found
+    add('snapshot', snapshotStatement(query, databases, 1))
   }
 }
 
-/** The epoch under which a fold statement may write. It is in the text and not in a parameter. */
+/** The epoch under which a statement of the fold may write. It is in the text and not in a parameter. */
 export function epochOf({ query }: Statement): bigint {
   const found = /= \((\d+), \{holder:String\}\)/.exec(query)?.[1]
-  if (found === undefined) throw new Error('a fold statement without its epoch')
+  if (found === undefined) throw new Error('a statement of the fold without its epoch')
   return BigInt(found)
 }
 
@@ -157,7 +165,13 @@ export function untilOf({ query }: Statement): number {
   return found === undefined ? Number.POSITIVE_INFINITY : Number(found)
 }
 
+/** The table that a statement writes, with its database. */
+export function targetOf({ query }: Statement): string {
+  const found = /INSERT INTO (\S+)/.exec(query)?.[1]
+  if (found === undefined) throw new Error(`a statement that writes no table: ${query}`)
+  return found
+}
+
 function shapeOf(query: string): string {
-  // A condition has one term for each projector.
-  return query.replaceAll(/\d+(?:\.\d+)?/g, '0').replaceAll(/( OR \([^()]*\))+/g, '')
+  return query.replaceAll(/\d+(?:\.\d+)?/g, '0')
 }

@@ -41,10 +41,6 @@ export function createTwinEngine(real: Engine, model: Engine, kindOf: KindOf): T
           },
         }
       },
-      async run(statement, kind, startedAt) {
-        await real.run(statement, kind, startedAt)
-        await model.run(statement, kind, startedAt)
-      },
       touchedBy: statement => model.touchedBy(statement),
       async insert(insert) {
         await real.insert(insert)

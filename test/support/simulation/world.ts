@@ -5,57 +5,27 @@
  */
 import { createHash } from 'node:crypto'
 import { chance, intBetween, randomOf } from '../../../services/demo/random.ts'
-import { pendingBatchesStatement } from '../../../services/projector/fold/batch-log-statements.ts'
-import { progressStatement } from '../../../services/projector/fold/fold-statements.ts'
 import {
-  type SetAsideRecord,
-  setAsideStatement,
-} from '../../../services/projector/fold/set-aside-statements.ts'
-import type { Databases } from '../../../services/shared/tables/port.ts'
-import { createClickHouse } from './clickhouse.ts'
+  type PendingBatches,
+  pendingBatchesStatement,
+} from '../../../services/projector/fold/fold-progress.ts'
+import { type QuarantinedCampaign, quarantineStatement } from '../../../services/projector/fold/quarantine.ts'
+import { clockStatement } from '../../../services/projector/fold/watermark.ts'
+import type { Databases, Statement } from '../../../services/shared/tables/port.ts'
+import { type ClickHouse, type Counts, createClickHouse } from './clickhouse.ts'
 import type { Engine } from './engine.ts'
 import { createFates } from './fates.ts'
-import { lostCampaign } from './heavy-campaign.ts'
+import { aloneMsMax, isNeverFolded } from './heavy-campaign.ts'
 import { createModelEngine } from './model-engine.ts'
 import { createClientPoller, createLoopPoller } from './pollers.ts'
 import { ingestAll, startFoldWorkers } from './projectors.ts'
 import { headersOf, startQueryProcesses } from './query-processes.ts'
 import { drawReplicas } from './replicas.ts'
-import { drawScenario, queryProcesses, type Scenario } from './scenario.ts'
+import { allSafeguards, type Safeguards } from './safeguards.ts'
+import { drawScenario, foldMsMax, queryProcesses, type Scenario } from './scenario.ts'
 import { createKindOf } from './statement-kinds.ts'
 import { type Loss, lossesOf, publicCampaigns } from './verdict.ts'
 import { createVirtualTime, type VirtualTime } from './virtual-time.ts'
-
-/** What protects a poller from losses. The tests switch these off one by one. */
-export interface Safeguards {
-  /** Watermarks stay behind ClickHouse's clock. */
-  horizon: boolean
-  /** `updated_since` finds what changed in that very millisecond. */
-  inclusiveBound: boolean
-  /** The pages of a list come from one snapshot. */
-  snapshots: boolean
-  /** Rows that became visible too late, or that were not seen to, get a new stamp. */
-  restamping: boolean
-  /** Stamps and watermarks keep to the stamp floor, whatever ClickHouse's clock does. */
-  floor: boolean
-  /** A campaign that is folded alone is staged, and shown by a short statement. */
-  staging: boolean
-  /** The documented loop repeats a walk whose pages come from several snapshots. */
-  wholeWalks: boolean
-  /** On replicas, a table refuses inserts until a majority has the one before. */
-  refusal: boolean
-}
-
-export const allSafeguards: Safeguards = {
-  horizon: true,
-  inclusiveBound: true,
-  snapshots: true,
-  restamping: true,
-  floor: true,
-  staging: true,
-  wholeWalks: true,
-  refusal: true,
-}
 
 export interface WorldOptions {
   safeguards?: Safeguards
@@ -73,10 +43,11 @@ export interface Outcome {
   /** First pages that were requested. */
   polls: number
   requests: number
-  /** Statements whose rows became visible later than the horizon allows. */
-  lateLandings: number
-  /** Folds of campaigns that were set aside. */
-  foldsAlone: number
+  counts: Counts
+  /** How long it took after the changes and the faults until everything was folded, ms. */
+  calmedMs: number
+  /** How far the watermark was behind ClickHouse's clock at most, from then on, ms. */
+  behindMs: number
   /** Virtual milliseconds. */
   lastedMs: number
   /** Found before copies were reconciled, among the public campaigns; afterwards, among all. */
@@ -100,53 +71,47 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
   })
   const databases = options.engine?.databases ?? modelDatabases
   const kindOf = createKindOf(databases)
-  const engine =
-    options.engine?.engine ??
-    createModelEngine({
-      kindOf,
-      isBoundInclusive: safeguards.inclusiveBound,
-      isRestamping: safeguards.restamping,
-      hasFloor: safeguards.floor,
-    })
+  const engine = options.engine?.engine ?? createModelEngine(kindOf, safeguards)
   const isStormy = () => time.now() - startsAt < scenario.changesEndAt
   const fates = createFates({
     random: randomOf('fates', seed),
     wayMsMax: scenario.wayMsMax,
     writeMsMin: Math.max(5, scenario.tickMs),
-    lateHorizonsMax: scenario.lateHorizonsMax,
+    foldMsMax,
+    areLate: scenario.climate === 'late',
     trouble: () => (isStormy() ? scenario.trouble : 0),
-    edges: () => (isStormy() ? scenario.edges : 0),
   })
   const { heavy } = scenario
   const elapsedMs = () => time.now() - startsAt
-  const isStaging = safeguards.staging
   const ofReplicas = randomOf('replicas', seed)
   const replicas = options.hasReplicas
-    ? { settings: drawReplicas(ofReplicas, safeguards.refusal), random: ofReplicas, isStormy }
+    ? { settings: drawReplicas(ofReplicas, safeguards.untilDecided), random: ofReplicas, isStormy }
     : undefined
   const clickHouse = createClickHouse({
     engine,
     kindOf,
     time,
     fates,
+    foldMsMax,
     heavy,
     elapsedMs,
-    isStaging,
     replicas,
   })
-  const projectors = { clickHouse, databases, time, startsAt, scenario }
+  const projectors = { clickHouse, databases, time, startsAt, scenario, safeguards }
   const query = startQueryProcesses({
     tables: () => clickHouse.connectReader(),
     databases,
     time,
     scenario,
-    settings: { usesIndex, hasHorizon: safeguards.horizon, hasSnapshots: safeguards.snapshots },
+    settings: { usesIndex, hasSnapshots: safeguards.snapshots },
   })
   const digest = createHash('sha256')
   const random = randomOf('network', seed)
   let requests = 0
   let polls = 0
   let quietAt = Number.POSITIVE_INFINITY
+  let calmedMs = 0
+  let behindMs = 0
 
   async function get(process: number, path: string, headers: Record<string, string>, signal?: AbortSignal) {
     requests++
@@ -194,13 +159,16 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
     const following = Promise.all(pollers.map(poller => poller.follow()))
     const whole = async () => {
       await Promise.all([ingestAll(projectors), time.sleep(scenario.changesEndAt)])
-      await quiet(engine, { time, databases, isBusy: () => clickHouse.running() > 0, scenario, startsAt })
-      // By ClickHouse's clock, as watermarks are.
-      clickHouse.clock()
-      quietAt = clickHouse.clockMax()
+      const stormUntil = time.now()
+      const watching = { engine, clickHouse, time, databases, scenario, startsAt }
+      await quiet(watching)
+      calmedMs = time.now() - stormUntil
+      // A list with a later watermark was read from now on.
+      quietAt = (await readClock(watching)).watermark + 1
+      behindMs = await watchWatermark(watching)
       await following
       const expected = publicCampaigns(scenario)
-      const exempt = lostCampaign(scenario.heavy)
+      const exempt = isNeverFolded(heavy) ? heavy?.id : undefined
       const missed = pollers.flatMap((poller, n) =>
         lossesOf(poller, `${n}`, expected, { among: 'of the public', exempt }),
       )
@@ -227,40 +195,69 @@ export async function playWorld(seed: number, options: WorldOptions): Promise<Ou
     changes: scenario.batches.reduce((sum, { changes }) => sum + changes.length, 0),
     polls,
     requests,
-    lateLandings: clickHouse.lateLandings(),
-    foldsAlone: clickHouse.foldsAlone(),
+    counts: clickHouse.counts(),
+    calmedMs,
+    behindMs,
     lastedMs: time.now() - startsAt,
     losses: found,
     digest: digest.digest('hex'),
   }
 }
 
+interface Watching {
+  engine: Engine
+  clickHouse: ClickHouse
+  time: VirtualTime
+  databases: Databases
+  scenario: Scenario
+  startsAt: number
+}
+
+async function readNow<Row>({ engine, clickHouse, time }: Watching, statement: Statement): Promise<Row[]> {
+  return (await time.outside(engine.read(statement, clickHouse.clock()))) as Row[]
+}
+
+async function readClock(watching: Watching): Promise<{ now: number; watermark: number }> {
+  const [row] = await readNow<{ now: number; watermark: number }>(
+    watching,
+    clockStatement(watching.databases),
+  )
+  if (row === undefined) throw new Error('no clock')
+  return row
+}
+
 /**
- * Resolves when every batch is folded and recorded, also of campaigns that are set aside, and every paused process has
- * continued.
+ * Resolves when every batch is folded and recorded, every public campaign in quarantine was tried since then, every paused process has
+ * continued, and nothing runs any more or is on its way.
  */
-async function quiet(
-  engine: Engine,
-  {
-    time,
-    databases,
-    isBusy,
-    scenario,
-    startsAt,
-  }: { time: VirtualTime; databases: Databases; isBusy: () => boolean; scenario: Scenario; startsAt: number },
-): Promise<void> {
+async function quiet(watching: Watching): Promise<void> {
+  const { clickHouse, time, databases, scenario, startsAt } = watching
+  const { heavy } = scenario
+  const shown = publicCampaigns(scenario)
+  const quarantined = () => readNow<QuarantinedCampaign>(watching, quarantineStatement(databases))
+  const isFoldable = ({ campaign }: QuarantinedCampaign) =>
+    shown.has(campaign) && !(campaign === heavy?.id && isNeverFolded(heavy))
   const wakings = scenario.foldWorkers.map(({ pausesUntil }) => pausesUntil).filter(Number.isFinite)
   await time.sleep(startsAt + Math.max(0, ...wakings) - time.now())
+  let tried: QuarantinedCampaign[] = []
   for (let calm = 0; calm < 2; ) {
-    await time.sleep(scenario.horizonMs)
-    const rows = (await time.outside(engine.read(progressStatement(databases), 0))) as {
-      projector: string
-      sequence: number
-    }[]
-    const progress = Object.fromEntries(rows.map(({ projector, sequence }) => [projector, sequence]))
-    const pending = await time.outside(engine.read(pendingBatchesStatement(databases, progress), 0))
-    const setAside = (await time.outside(engine.read(setAsideStatement(databases), 0))) as SetAsideRecord[]
-    const isBehind = setAside.some(one => one.isBehind && one.campaign !== lostCampaign(scenario.heavy))
-    calm = pending.length === 0 && !isBehind && !isBusy() ? calm + 1 : 0
+    await time.sleep(5_000)
+    const [pending] = await readNow<PendingBatches>(watching, pendingBatchesStatement(databases, []))
+    tried = (await quarantined()).filter(isFoldable)
+    const isBehind = tried.some(({ failures }) => failures > 0)
+    calm = pending?.batches === 0 && !isBehind && clickHouse.busy() === 0 ? calm + 1 : 0
   }
+  // They are tried in a tenth of the time.
+  if (tried.length > 0) await time.sleep(11 * aloneMsMax)
+}
+
+/** How far the watermark is behind the clock at most, in a while. */
+async function watchWatermark(watching: Watching): Promise<number> {
+  let behindMs = 0
+  for (let looks = 0; looks < 15; looks++) {
+    const { now, watermark } = await readClock(watching)
+    behindMs = Math.max(behindMs, now - watermark)
+    await watching.time.sleep(1_000)
+  }
+  return behindMs
 }

@@ -116,14 +116,15 @@ describe('the configuration of ClickHouse’s server', () => {
     }
   })
 
-  test('fixes for the definer of the views what would filter by their private columns', () => {
+  test('lets a query change nothing of what the definer of the views reads by, except for what its role names', () => {
     const { byPath } = read(usersText(configuration))
     expect(byPath('clickhouse/users/pledgeview_definer/profile')).toEqual(['definer'])
-    for (const profile of ['definer', 'analyst']) {
-      for (const name of ['additional_table_filters', 'parallel_replicas_custom_key']) {
-        expect(byPath(`clickhouse/profiles/${profile}/constraints/${name}/const`)).toEqual([''])
-      }
-    }
+    expect(byPath('clickhouse/profiles/definer/readonly')).toEqual(['1'])
+    expect(byPath('clickhouse/profiles/definer/constraints/readonly/const')).toEqual([''])
+    const { changeable } = readRole('pledgeview_definer', configuration.databases)
+    expect(changeable).toContain('max_threads')
+    for (const name of changeable)
+      expect(byPath(`clickhouse/profiles/definer/constraints/${name}/changeable_in_readonly`)).toEqual([''])
   })
 })
 
@@ -145,9 +146,10 @@ describe('the bounds of analysts', () => {
             /max_concurrent_queries = (\d+), max_concurrent_threads = (\d+)/.exec(
               workloadStatements(own).join(),
             ) ?? []
-          expect(Number(queries)).toBeGreaterThanOrEqual(1)
+          // One slow query leaves a slot.
+          expect(Number(queries)).toBeGreaterThanOrEqual(2)
           expect(Number(threads)).toBeGreaterThanOrEqual(1)
-          expect(Number(queries) + Number(threads)).toBeLessThanOrEqual(Math.max(2, cores / 2))
+          expect(Number(queries) + Number(threads)).toBeLessThanOrEqual(Math.max(3, cores / 2))
         },
       ),
     )
@@ -157,7 +159,7 @@ describe('the bounds of analysts', () => {
     const statement = killStatement(configuration)
     const most = (name: string) => {
       const bound = analystBounds(configuration).find(one => one.name === name)
-      return Number(bound?.range?.max)
+      return Number(bound?.range?.max ?? bound?.value)
     }
     expect(statement).toContain("user = 'analyst'")
     // ClickHouse has five seconds to end it itself.

@@ -12,6 +12,7 @@ import { purgeCommand } from '../../../services/commands/purge/purge.ts'
 import { queryCommand } from '../../../services/commands/query.ts'
 import { rebuildCommand } from '../../../services/commands/rebuild/rebuild.ts'
 import { rejectsCommand } from '../../../services/commands/rejects/rejects.ts'
+import { restoredCommand } from '../../../services/commands/restored.ts'
 import { startCommand } from '../../../services/commands/start.ts'
 import { statusCommand } from '../../../services/commands/status.ts'
 
@@ -24,6 +25,7 @@ const commands: Readonly<Record<string, Command>> = {
   status: statusCommand,
   rejects: rejectsCommand,
   rebuild: rebuildCommand,
+  restored: restoredCommand,
   purge: purgeCommand,
   migrate: migrateCommand,
 }

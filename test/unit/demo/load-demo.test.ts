@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { currentStateReader, unframe } from '../../../contracts/events/codec.ts'
-import { type ChangeEvent, eventTypeOf, keyOf } from '../../../contracts/events/event.ts'
+import { type ChangeEvent, eventTypeOf, isChangeTopic, keyOf } from '../../../contracts/events/event.ts'
 import { appendDemo, type DemoProgress, runTrickle } from '../../../services/demo/load-demo.ts'
 import { demoEvents } from '../../../services/demo/platform.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
@@ -49,7 +49,7 @@ async function recordsOf(count: number): Promise<LogRecord[]> {
 
 function decode({ topic, key, value }: LogRecord): ChangeEvent {
   const unframed = value && unframe(value)
-  if (!unframed || !('avroBinary' in unframed)) throw new Error('not a framed value')
+  if (!unframed || !('avroBinary' in unframed) || !isChangeTopic(topic)) throw new Error('not a change event')
   const type = eventTypeOf[topic]
   const data = currentStateReader(type)(unframed.avroBinary)
   return { type, key: Buffer.from(key ?? []).toString(), data } as ChangeEvent

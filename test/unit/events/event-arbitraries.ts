@@ -36,6 +36,10 @@ const id = fc
   .string({ unit: 'binary', minLength: 1, maxLength: 20 })
   .filter(value => !value.includes('/') && value.length <= 256)
 const nonEmpty = fc.string({ unit: 'binary', minLength: 1 })
+const slug = fc
+  .string({ unit: 'binary', minLength: 1, maxLength: 20 })
+  .filter(value => !/[/\\?#%\s\p{Cc}]/u.test(value) && value !== '.' && value !== '..')
+const webAddress = fc.webUrl({ withFragments: true, withQueryParameters: true })
 
 const reward: fc.Arbitrary<RewardState> = fc.record({
   reward_id: nonEmpty,
@@ -60,14 +64,14 @@ export const campaignState: fc.Arbitrary<CampaignState> = fc.record({
     'CANCELLED',
     'SUSPENDED',
   ),
-  slug: nonEmpty,
-  url: text,
+  slug,
+  url: webAddress,
   title: text,
   subtitle: fc.option(text),
   category: text,
   subcategory: fc.option(text),
   location: fc.option(text),
-  image_url: fc.option(text),
+  image_url: fc.option(webAddress),
   currency: fc.constantFrom(...currencyCodes),
   goal_amount_minor: count,
   campaign_type: text,
@@ -80,7 +84,12 @@ export const campaignState: fc.Arbitrary<CampaignState> = fc.record({
   launch_date: fc.option(timestamp),
   end_date: fc.option(timestamp),
   created_at: timestamp,
-  creator: fc.record({ creator_id: nonEmpty, name: text, profile_url: text, avatar_url: fc.option(text) }),
+  creator: fc.record({
+    creator_id: nonEmpty,
+    name: text,
+    profile_url: webAddress,
+    avatar_url: fc.option(webAddress),
+  }),
   description: text,
   risks: text,
   rewards: fc.uniqueArray(reward, { maxLength: 4, selector: ({ reward_id }) => reward_id }),
@@ -109,7 +118,7 @@ export const pledgeState: fc.Arbitrary<PledgeState> = fc.record({
 export const apiKeyState: fc.Arbitrary<ApiKeyState> = fc.record({
   key: id,
   account_id: id,
-  integration: fc.record({ name: text, url: text, contact_email: text }),
+  integration: fc.record({ name: text, url: webAddress, contact_email: text }),
   secret_hash: fc.stringMatching(/^[0-9a-f]{64}$/),
   scopes: fc.array(text, { maxLength: 3 }),
   status: fc.constantFrom<ApiKeyState['status'][]>('UNKNOWN', 'ACTIVE', 'REVOKED'),

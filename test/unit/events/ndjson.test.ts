@@ -37,7 +37,7 @@ const campaign = {
   tags: ['a'],
   follower_count: 0,
   created_at: '2026-02-01T10:00:00Z',
-  creator: { creator_id: 'u_1', name: 'n', profile_url: 'p' },
+  creator: { creator_id: 'u_1', name: 'n', profile_url: 'https://p.example' },
   description: 'd',
   risks: 'r',
   rewards: [
@@ -222,6 +222,12 @@ describe('a faulty line is refused with its field and a reason', () => {
       'is empty',
     ],
     [campaignLine({ creator: { creator_id: 'u', name: '' } }), 'data.creator.profile_url', 'is missing'],
+    [campaignLine({ slug: 'a/b' }), 'data.slug', 'has "/", which a path segment cannot have'],
+    [
+      campaignLine({ url: 'javascript:alert(1)' }),
+      'data.url',
+      'is not a web address with http:// or https://',
+    ],
     [campaignLine({ currency: 'EUX' }), 'data.currency', '"EUX" is not an ISO 4217 code'],
     [
       campaignLine({ created_at: '2026-02-30T00:00:00Z' }),

@@ -2,8 +2,9 @@ import currencyTable from 'currency-codes'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { currencyCodes, currencyDigits } from '../../../contracts/events/currencies.ts'
-import { faultOf, pledgeIdsOf, rewardsMax } from '../../../contracts/events/rules.ts'
-import { campaignEvent, sampleReward } from '../../support/sample-events.ts'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import { faultOf, pledgeIdsOf, rewardsMax, slugLengthMax } from '../../../contracts/events/rules.ts'
+import { apiKeyEvent, campaignEvent, sampleCampaign, sampleReward } from '../../support/sample-events.ts'
 import { changeEvent } from './event-arbitraries.ts'
 
 describe('the rules of events', () => {
@@ -22,6 +23,75 @@ describe('the rules of events', () => {
       field: 'rewards',
       reason: 'has 1001 tiers, more than 1000',
     })
+  })
+
+  test.each(['/', '?', '#', '%2e', '\\', ' ', '\n', '\u0000', '\u0085', '\u2028'])(
+    'keep %j out of a public slug, because it is one segment of a path',
+    text => {
+      const reason = expect.stringMatching(/^has "[\s\S]+", which a path segment cannot have$/)
+      for (const slug of [text, `a${text}`, `a${text}b`])
+        expect(faultOf(campaignEvent({ campaign_id: 'c', slug }))).toEqual({ field: 'slug', reason })
+    },
+  )
+
+  test('let a slug have letters of any script, and bound its length', () => {
+    const withSlug = (slug: string) => faultOf(campaignEvent({ campaign_id: 'c', slug }))
+    for (const slug of ['a', '花火-の夜', 'ürün_1.0', '...', '.a', 'x~y!', '👩‍🎨', 'x'.repeat(slugLengthMax)])
+      expect(withSlug(slug), slug).toBeUndefined()
+    for (const slug of ['', '.', '..', 'x'.repeat(slugLengthMax + 1)])
+      expect(withSlug(slug), slug).toMatchObject({ field: 'slug' })
+  })
+
+  const { creator } = sampleCampaign({ campaign_id: 'c' })
+  const apiKey = { key: 'k', account_id: 'a' }
+  const linksOf: Record<string, (url: string) => ChangeEvent> = {
+    url: url => campaignEvent({ campaign_id: 'c', url }),
+    image_url: image_url => campaignEvent({ campaign_id: 'c', image_url }),
+    'creator.profile_url': profile_url =>
+      campaignEvent({ campaign_id: 'c', creator: { ...creator, profile_url } }),
+    'creator.avatar_url': avatar_url =>
+      campaignEvent({ campaign_id: 'c', creator: { ...creator, avatar_url } }),
+    'integration.url': url =>
+      apiKeyEvent({ ...apiKey, integration: { name: 'n', url, contact_email: 'a@b.example' } }),
+  }
+
+  test.each(Object.entries(linksOf))('let %s be a web address and nothing else', (field, eventOf) => {
+    for (const url of ['https://a.example', 'HTTP://a.example:8080/ü?q=1#f', 'https://[::1]/'])
+      expect(faultOf(eventOf(url)), url).toBeUndefined()
+    const scripts = [
+      'javascript:alert(1)',
+      'java\nscript:alert(1)',
+      ' javascript:alert(1)',
+      'data:text/html,x',
+    ]
+    const others = [
+      '',
+      'a',
+      '/a',
+      '//a.example',
+      'ftp://a.example',
+      'https:a.example',
+      'https://',
+      'http://a b',
+    ]
+    for (const url of [...scripts, ...others, 'https://a.example/\u0000', 'https://a.example\n'])
+      expect(faultOf(eventOf(url)), url).toEqual({
+        field,
+        reason: 'is not a web address with http:// or https://',
+      })
+  })
+
+  test('look at links only where somebody sees them, so that a withdrawal is never rejected for one', () => {
+    const links = {
+      slug: 'a/b',
+      url: 'javascript:alert(1)',
+      image_url: '',
+      creator: { ...creator, profile_url: '' },
+    }
+    for (const status of ['DRAFT', 'SUBMITTED', 'APPROVED', 'SUSPENDED', 'UNKNOWN'] as const)
+      expect(faultOf(campaignEvent({ campaign_id: 'c', status, ...links }))).toBeUndefined()
+    const integration = { name: '', url: '', contact_email: '' }
+    expect(faultOf(apiKeyEvent({ ...apiKey, status: 'REVOKED', integration }))).toBeUndefined()
   })
 
   test('take a pledge’s key apart into the ids that it was made of', () => {

@@ -22,6 +22,7 @@ describe('the status of a projector', () => {
       fold: null,
       tables: null,
       misplaced: null,
+      rejects: null,
     })
   })
 

@@ -173,7 +173,7 @@ function contextOf(log: MemoryLog, sources: IngestSource[], progress: unknown[])
     history: { ends: async () => log.ends() },
     shadowProjector: { ingest: async (source: IngestSource) => void sources.push(source) },
     tracker: {
-      detail: { logStart: null },
+      detail: { logStart: null, request: { isDry: false } },
       note: (noted: unknown) => progress.push(noted),
       progress: (made: unknown) => progress.push(made),
     },

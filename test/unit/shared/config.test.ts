@@ -22,14 +22,14 @@ describe('the configuration', () => {
   test('all faults are reported at once, each with the name of its setting', () => {
     const read = () =>
       readConfig({
-        PLEDGEVIEW_COMMIT_HORIZON_MS: 'soon',
+        PLEDGEVIEW_FOLD_MS_MAX: 'soon',
         PLEDGEVIEW_PLATFORM_CURRENCY: 'EURO',
         PLEDGEVIEW_REJECT_SHARE_MAX: '2',
         PLEDGEVIEW_KEY_PEPPER: 'short',
         PLEDGEVIEW_TYPO: '1',
       })
     expect(read).toThrow(ConfigError)
-    for (const name of ['COMMIT_HORIZON_MS', 'PLATFORM_CURRENCY', 'REJECT_SHARE_MAX', 'KEY_PEPPER', 'TYPO']) {
+    for (const name of ['FOLD_MS_MAX', 'PLATFORM_CURRENCY', 'REJECT_SHARE_MAX', 'KEY_PEPPER', 'TYPO']) {
       expect(read).toThrow(`PLEDGEVIEW_${name}`)
     }
   })

@@ -1,23 +1,24 @@
 /** `pledgeview notify`: one mail to each address, once, whatever happens to the sender. */
 import { fork } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createSmtpMailer } from '../../../../services/portal/mail/smtp-mailer.ts'
 import { type Announcement, announce } from '../../../../services/portal/notices/announcement.ts'
 import { createClaims } from '../../../../services/portal/notices/claims.ts'
+import { openNotices } from '../../../../services/portal/notices/notices.ts'
 import type { Mailer } from '../../../../services/portal/ports.ts'
-import { openJournalStateTopic } from '../../../../services/shared/event-log/journal/state-topic.ts'
-import { openKafkaStateTopic } from '../../../../services/shared/event-log/kafka/state-topic.ts'
-import type { StateTopic } from '../../../../services/shared/event-log/state-topic.ts'
+import { openSqliteStore } from '../../../../services/portal/store/sqlite-store.ts'
 import { sleep } from '../../../../services/shared/sleep.ts'
-import { makeTopics, removeTopics, settingsFor, silent } from '../../../support/kafka/topics.ts'
+import { settingsFor as settingsOf } from '../../../support/clickhouse.ts'
+import { settingsFor } from '../../../support/kafka/topics.ts'
+import { type ModelTables, openModelTables } from '../../../support/model-tables.ts'
 import { portalKey } from '../../../support/portal/app.ts'
 import { type MailServer, startMailServer } from '../../../support/portal/mail-server.ts'
 import type { NotifyChildArguments } from '../../../support/portal/notify-child.ts'
+import { type ProjectedLog, projectedJournal, projectedKafka } from '../../../support/portal/projected-log.ts'
 import { kafkaService } from '../../../support/services/kafka.ts'
 import { useService } from '../../../support/services/test-service.ts'
 
@@ -39,17 +40,34 @@ const announcement: Announcement = {
 }
 const onceEach = Object.fromEntries(addresses.map(address => [address, 1]))
 
-/** One process that sends: its topic, and a clock that may be ahead. */
-function senderOn(topic: StateTopic<'notices'>, mailer: Mailer, { aheadMs = 0 } = {}) {
-  const now = () => Date.now() + aheadMs
-  const monotonicMs = () => performance.now()
-  const claim = createClaims({ topic, sender: randomUUID(), now, random: Math.random, sleep })
+let model: ModelTables
+let log: ProjectedLog & { journal: string }
+let storePath: string
+beforeAll(async () => {
+  model = await openModelTables()
+  log = await projectedJournal(model)
+})
+afterAll(async () => {
+  await log?.close()
+  await model?.dispose()
+})
+beforeEach(() => {
+  const directory = mkdtempSync(join(tmpdir(), 'notices-'))
+  closers.push(() => rmSync(directory, { recursive: true }))
+  storePath = join(directory, 'portal.sqlite')
+})
+
+/** One process that sends: its own connections, and a clock that may be ahead. */
+async function senderOn(log: ProjectedLog, mailer: Mailer, { aheadMs = 0 } = {}) {
+  const { tables, databases } = log
+  const time = { now: () => Date.now() + aheadMs, monotonicMs: () => performance.now(), sleep }
+  const store = openSqliteStore({ path: storePath, now: time.now })
+  closers.push(() => store.close())
+  const notices = openNotices({ writer: await log.openWriter(), tables, databases, ...time })
+  const claim = createClaims({ store, notices, now: time.now })
   const { signal } = new AbortController()
   return (change: Partial<Announcement> = {}) =>
-    announce(
-      { topic, mailer, claim, portalKey, now, monotonicMs, sleep, signal },
-      { ...announcement, ...change },
-    )
+    announce({ notices, store, mailer, claim, portalKey, ...time, signal }, { ...announcement, ...change })
 }
 
 function mailerTo(url: string): Mailer {
@@ -58,29 +76,21 @@ function mailerTo(url: string): Mailer {
   return mailer
 }
 
-function onTopic(open: () => Promise<StateTopic<'notices'>>, server: () => MailServer) {
-  return async (options: { aheadMs?: number } = {}) => {
-    const topic = await open()
-    closers.push(() => topic.close())
-    return senderOn(topic, server().mailer(), options)
-  }
-}
-
 describe('an announcement, in a journal', () => {
-  let journal: string
   let server: MailServer
-  const sender = onTopic(
-    () => openJournalStateTopic(journal, 'notices', { logger: silent }),
-    () => server,
-  )
+  const sender = (options: { aheadMs?: number } = {}) => senderOn(log, server.mailer(), options)
 
   beforeEach(async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'notices-'))
-    closers.push(() => rmSync(directory, { recursive: true }))
-    journal = join(directory, 'journal.sqlite')
+    await log.clear()
     server = await startMailServer()
     closers.push(() => server.close())
   })
+
+  /** What the ledger has of all notices. */
+  async function held(): Promise<string> {
+    const rows = await log.tables.rows({ query: `SELECT * FROM ${log.databases.model}.notice_ledger FINAL` })
+    return JSON.stringify(rows)
+  }
 
   test('reaches every address once, with a Message-ID of its own, and a second run sends nothing', async () => {
     const send = await sender()
@@ -101,21 +111,18 @@ describe('an announcement, in a journal', () => {
   })
 
   test('a dry run sends nothing, writes nothing, and says what it would do', async () => {
-    const topic = await openJournalStateTopic(journal, 'notices', { logger: silent })
-    closers.push(() => topic.close())
-    const send = senderOn(topic, server.mailer())
+    const send = await sender()
     expect(await send({ isDry: true })).toMatchObject({ sent: 0, left: 12, doubtful: [] })
-    expect(await topic.all()).toEqual([])
+    expect(await held()).toBe('[]')
     await send({ addresses: addresses.slice(0, 5) })
     expect(await send({ isDry: true })).toMatchObject({ sent: 0, left: 7, alreadySent: 5 })
     expect(server.mails).toHaveLength(5)
   })
 
-  test('no address and no text stays in the topic', async () => {
-    const topic = await openJournalStateTopic(journal, 'notices', { logger: silent })
-    closers.push(() => topic.close())
-    await senderOn(topic, server.mailer())()
-    const kept = JSON.stringify(await topic.all())
+  test('no address and no text stays, in the ledger, the log or the store', async () => {
+    await (await sender())()
+    await expect.poll(async () => (await held()).split('SENT')).toHaveLength(addresses.length + 2)
+    const kept = `${await held()}${JSON.stringify((await log.records()).map(({ value }) => `${value}`))}${readFileSync(storePath)}`
     expect(kept).not.toContain('@example.com')
     expect(kept).not.toContain('It ends')
   })
@@ -131,7 +138,11 @@ describe('an announcement, in a journal', () => {
       },
     })
     closers.push(() => slow.close())
-    const childArguments: NotifyChildArguments = { journal, smtpUrl: slow.url, announcement }
+    const childArguments: NotifyChildArguments = {
+      ...{ journal: log.journal, store: storePath, databases: log.databases },
+      settings: settingsOf(model.clickHouse),
+      ...{ smtpUrl: slow.url, announcement },
+    }
     const killed = fork(child, [JSON.stringify(childArguments)], { execPath: process.execPath })
     const inDoubt = await held.promise
     killed.kill('SIGKILL')
@@ -150,10 +161,8 @@ describe('an announcement, in a journal', () => {
   test('two runs with --retry-doubtful send a mail in doubt once', async () => {
     const hanging = await startMailServer({ onData: () => undefined })
     closers.push(() => hanging.close())
-    const topic = await openJournalStateTopic(journal, 'notices', { logger: silent })
-    closers.push(() => topic.close())
     const one = { addresses: addresses.slice(0, 1) }
-    expect(await senderOn(topic, hanging.mailer(300))(one)).toMatchObject({ doubtful: one.addresses })
+    expect(await (await senderOn(log, hanging.mailer(300)))(one)).toMatchObject({ doubtful: one.addresses })
     const senders = await Promise.all([1, 2].map(() => sender({ aheadMs: 5 * minuteMs })))
     await Promise.all(senders.map(send => send({ ...one, retriesDoubtful: true })))
     expect(server.counts()).toEqual({ [addresses[0] ?? '']: 1 })
@@ -162,21 +171,17 @@ describe('an announcement, in a journal', () => {
   test('a server that is away leaves all, and the next run sends them', async () => {
     const away = await startMailServer()
     await away.close()
-    const topic = await openJournalStateTopic(journal, 'notices', { logger: silent })
-    closers.push(() => topic.close())
-    expect(await senderOn(topic, mailerTo(away.url))()).toMatchObject({
+    expect(await (await senderOn(log, mailerTo(away.url)))()).toMatchObject({
       ...{ sent: 0, left: 12, doubtful: [] },
       lastFailure: expect.stringContaining('the mail server refused'),
     })
-    expect(await senderOn(topic, server.mailer())()).toMatchObject({ sent: 12 })
+    expect(await (await sender())()).toMatchObject({ sent: 12 })
   })
 
   test('a server that hangs leaves few in doubt', async () => {
     const hanging = await startMailServer({ onData: () => undefined })
     closers.push(() => hanging.close())
-    const topic = await openJournalStateTopic(journal, 'notices', { logger: silent })
-    closers.push(() => topic.close())
-    const report = await senderOn(topic, hanging.mailer(200))()
+    const report = await (await senderOn(log, hanging.mailer(200)))()
     expect(report).toMatchObject({ sent: 0, left: 7, lastFailure: 'no answer within 200 ms' })
     expect(report.doubtful).toHaveLength(5)
   })
@@ -185,10 +190,8 @@ describe('an announcement, in a journal', () => {
     const refusal = Object.assign(new Error('no such user'), { responseCode: 550 })
     const refusing = await startMailServer({ onRcptTo: (_address, _session, done) => done(refusal) })
     closers.push(() => refusing.close())
-    const topic = await openJournalStateTopic(journal, 'notices', { logger: silent })
-    closers.push(() => topic.close())
-    expect(await senderOn(topic, refusing.mailer())()).toMatchObject({ refused: 12, left: 0 })
-    expect(await senderOn(topic, server.mailer())()).toMatchObject({ refused: 12, sent: 0 })
+    expect(await (await senderOn(log, refusing.mailer()))()).toMatchObject({ refused: 12, left: 0 })
+    expect(await (await sender())()).toMatchObject({ refused: 12, sent: 0 })
     expect(server.mails).toEqual([])
   })
 
@@ -205,13 +208,9 @@ describe(kafkaService.name, () => {
   test('two senders at once send to nobody twice on Kafka', async () => {
     const server = await startMailServer()
     closers.push(() => server.close())
-    const settings = settingsFor(kafka().address)
-    await makeTopics(settings, { partitions: 3 })
-    closers.push(() => removeTopics(settings))
-    const sender = onTopic(
-      () => openKafkaStateTopic(settings, 'notices', { logger: silent }),
-      () => server,
-    )
+    const log = await projectedKafka(model, settingsFor(kafka().address))
+    closers.push(() => log.close())
+    const sender = () => senderOn(log, server.mailer())
     const senders = await Promise.all([sender(), sender()])
     const reports = await Promise.all(senders.map(send => send()))
     expect(server.counts()).toEqual(onceEach)

@@ -1,25 +1,23 @@
 /** The notices that the portal sends by itself: about keys, and about runaway traffic. */
-import { randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import pino from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { contactsOfKeys } from '../../../../services/portal/notices/contacts.ts'
 import {
   createNoticeSender,
   type NoticeSenderDependencies,
 } from '../../../../services/portal/notices/notice-sender.ts'
+import { openNotices } from '../../../../services/portal/notices/notices.ts'
 import { createKeyNotices, perAddressPerDayMax } from '../../../../services/portal/notices/queue.ts'
+import type { PortalStore } from '../../../../services/portal/store/port.ts'
 import { openSqliteStore } from '../../../../services/portal/store/sqlite-store.ts'
-import { openJournalStateTopic } from '../../../../services/shared/event-log/journal/state-topic.ts'
-import type { StateTopic } from '../../../../services/shared/event-log/state-topic.ts'
-import { migrate } from '../../../../services/shared/tables/migrate.ts'
-import { defaultDatabases as databases, type Tables } from '../../../../services/shared/tables/port.ts'
-import { type OwnTables, openOwnTables } from '../../../support/clickhouse.ts'
-import { silent } from '../../../support/kafka/topics.ts'
+import type { EventWriter } from '../../../../services/shared/event-log/port.ts'
+import { sleep } from '../../../../services/shared/sleep.ts'
+import { accountRecord } from '../../../support/accounts.ts'
+import { type ModelTables, openModelTables } from '../../../support/model-tables.ts'
 import { portalKey } from '../../../support/portal/app.ts'
 import { type MailServer, startMailServer } from '../../../support/portal/mail-server.ts'
 import { memoryMailer } from '../../../support/portal/memory-ports.ts'
+import { compacted, type ProjectedLog, projectedJournal } from '../../../support/portal/projected-log.ts'
 
 const minuteMs = 60_000
 const dayMs = 86_400_000
@@ -31,49 +29,57 @@ const account = {
 const integration = { name: 'Backer Board', contact_email: 'ops@board.example' }
 
 let now: number
-let topic: StateTopic<'notices'>
-let path: string
+let model: ModelTables
+let log: ProjectedLog
+let writer: EventWriter
+let store: PortalStore
 const closers: (() => unknown)[] = []
+beforeAll(async () => {
+  model = await openModelTables()
+  log = await projectedJournal(model)
+})
+afterAll(async () => {
+  await log?.close()
+  await model?.dispose()
+})
 afterEach(async () => {
   for (const closer of closers.splice(0).reverse()) await closer()
 })
 beforeEach(async () => {
   now = Date.parse('2026-11-22T12:00:00Z')
-  const directory = mkdtempSync(join(tmpdir(), 'notices-'))
-  closers.push(() => rmSync(directory, { recursive: true }))
-  path = join(directory, 'journal.sqlite')
-  topic = await openTopic()
+  await log.clear()
+  writer = await log.openWriter()
+  store = openSqliteStore({ path: ':memory:', now: () => now })
+  closers.push(() => store.close())
 })
 
-async function openTopic() {
-  const opened = await openJournalStateTopic(path, 'notices', { logger: silent }, { now: () => now })
-  closers.push(() => opened.close())
-  return opened
-}
-
-const noTables: Pick<Tables, 'rows'> = { rows: async () => [] }
-
+/** A portal of several, with the same store. */
 function portal(changes: Partial<NoticeSenderDependencies> = {}) {
-  const store = openSqliteStore({ path: ':memory:', now: () => now })
-  closers.push(() => store.close())
+  const { tables, databases } = log
+  const time = { now: () => now, monotonicMs: () => performance.now(), sleep }
   const parts = {
-    ...{ topic, store, portalKey, portalUrl, databases },
-    now: () => now,
+    ...{ tables, databases, store, portalKey, portalUrl, ...time },
+    notices: openNotices({ writer, tables, databases, ...time }),
     logger: pino({ level: 'silent' }),
     ...changes,
   }
   const sender = createNoticeSender({
     ...parts,
-    tables: changes.tables ?? noTables,
     mailer: changes.mailer ?? memoryMailer(),
-    sender: randomUUID(),
-    monotonicMs: () => performance.now(),
     random: Math.random,
-    contactOf: changes.contactOf ?? (async ({ contact_email }) => contact_email),
-    hasAccount: changes.hasAccount ?? (async () => true),
   })
   return { sender, notices: createKeyNotices({ ...parts, wake: sender.wake }) }
 }
+
+/** What the ledger has of all notices. */
+async function held(): Promise<string> {
+  const rows = await log.tables.rows({
+    query: `SELECT * FROM ${log.databases.model}.notice_ledger FINAL WHERE rule != ''`,
+  })
+  return JSON.stringify(rows)
+}
+
+const noAddressIsHeld = () => expect.poll(held).not.toContain('@')
 
 describe('a mail about a key', () => {
   let server: MailServer
@@ -83,9 +89,7 @@ describe('a mail about a key', () => {
   })
 
   test('goes to the account and to the contact, once, from several portals', async () => {
-    const portals = await Promise.all(
-      [1, 2, 3].map(async () => portal({ topic: await openTopic(), mailer: server.mailer() })),
-    )
+    const portals = [1, 2, 3].map(() => portal({ mailer: server.mailer() }))
     await portals[0]?.notices.created(account, integration, 'pv_live_EXAMPLE1')
     await portals[0]?.notices.revoked(account, integration, 'pv_live_EXAMPLE1')
     await Promise.all(portals.map(({ sender }) => sender.sendDue()))
@@ -94,7 +98,7 @@ describe('a mail about a key', () => {
     expect(server.mails.map(({ email }) => email.messageId)).toContain(
       '<pv_live_EXAMPLE1.KEY_REVOKED.contact@portal.example>',
     )
-    expect(JSON.stringify(await topic.all())).not.toContain('@')
+    await noAddressIsHeld()
   })
 
   test('is one mail if the account is the contact', async () => {
@@ -135,7 +139,7 @@ describe('a mail about a key', () => {
     }
     mailer.fail(undefined)
     expect(await sender.sendDue()).toBe(0)
-    expect(JSON.stringify(await topic.all())).not.toContain('@')
+    await noAddressIsHeld()
   })
 
   test('in doubt is sent once more, with the same Message-ID', async () => {
@@ -153,50 +157,52 @@ describe('a mail about a key', () => {
 
   test('is not sent once the account is deleted, and its address does not stay', async () => {
     const mailer = memoryMailer()
-    const { sender, notices } = portal({ mailer, hasAccount: async () => false })
+    const { sender, notices } = portal({ mailer })
     await notices.created(account, integration, 'pv_live_EXAMPLE1')
+    await writer.append([accountRecord(account.account_id, '')])
+    await expect
+      .poll(() => log.tables.rows({ query: `SELECT 1 FROM ${log.databases.model}.account_ledger` }))
+      .toHaveLength(1)
     await sender.look()
+    await noAddressIsHeld()
     expect(await sender.sendDue()).toBe(0)
-    expect(JSON.stringify(await topic.all())).not.toContain('@')
+    await noAddressIsHeld()
   })
 
   test('to one address is bounded for a day, so that nobody floods a stranger', async () => {
     const mailer = memoryMailer()
     const { sender, notices } = portal({ mailer })
     const few = perAddressPerDayMax + 5
-    for (let key = 0; key < few; key++) {
-      await notices.created({ ...account, email: `a${key}@example.com` }, integration, `pv_live_EXAMP${key}`)
-    }
+    await Promise.all(
+      Array.from({ length: few }, (_, key) =>
+        notices.created({ ...account, email: `a${key}@example.com` }, integration, `pv_live_EXAMP${key}`),
+      ),
+    )
     while ((await sender.sendDue()) > 0);
     expect(mailer.mails.filter(({ to }) => to === integration.contact_email)).toHaveLength(
       perAddressPerDayMax,
     )
   })
 
-  test('leaves nothing in the topic after its time', async () => {
+  test('leaves nothing after its time', async () => {
     const { sender, notices } = portal()
-    await notices.created(account, integration, 'pv_live_EXAMPLE1')
+    await notices.created(account, integration, 'pv_live_AFTER001')
     await sender.sendDue()
+    await expect.poll(async () => (await held()).split('SENT')).toHaveLength(3)
     now += 31 * dayMs
     await sender.look()
-    now += 5 * minuteMs
-    await sender.look()
-    expect(await topic.all()).toEqual([])
+    await expect.poll(held).toBe('[]')
+    // The log has a tombstone of each, so compaction removes them there, too.
+    const records = compacted(await log.records()).filter(({ key }) =>
+      `${Buffer.from(key ?? [])}`.includes('AFTER'),
+    )
+    expect(records.map(({ value }) => value)).toEqual([null, null])
   })
 })
 
 describe('runaway traffic', () => {
-  let own: OwnTables
-  beforeAll(async () => {
-    own = await openOwnTables()
-    await migrate(own.tables, databases)
-  })
-  afterAll(() => own.close())
-  beforeEach(async () => {
+  beforeEach(() => {
     now = Date.now()
-    for (const table of ['api_key_usage', 'api_key_ledger', 'api_keys']) {
-      await own.tables.run({ query: `TRUNCATE TABLE ${databases.model}.${table}` })
-    }
   })
 
   /** A key that was used in each of these minutes before now. */
@@ -204,7 +210,7 @@ describe('runaway traffic', () => {
     key: string,
     { minutes, ok, refused }: { minutes: number; ok: number; refused: number },
   ) {
-    const { model } = databases
+    const { model } = log.databases
     const statements = [
       `INSERT INTO ${model}.api_key_ledger (api_key, version, account_id, integration_name, integration_contact_email, is_unrevoked)
        SELECT '${key}', 1, 'acct_1', 'Backer Board', '${key.toLowerCase()}@board.example', 1`,
@@ -213,7 +219,7 @@ describe('runaway traffic', () => {
        SELECT '${key}', fromUnixTimestamp64Milli(${Math.floor(now / minuteMs) * minuteMs}, 'UTC') - toIntervalMinute(2 + number), 'p', 1,
          ${ok}, ${refused} FROM numbers(${minutes})`,
     ]
-    for (const query of statements) await own.tables.run({ query: `${query} SETTINGS async_insert = 0` })
+    for (const query of statements) await log.tables.run({ query: `${query} SETTINGS async_insert = 0` })
   }
 
   test('is told to the contact once a day, and only where half was refused for a while', async () => {
@@ -222,7 +228,7 @@ describe('runaway traffic', () => {
     await haveKey('pv_live_BURST001', { minutes: 1, ok: 120, refused: 9_000 })
     const server = await startMailServer()
     closers.push(() => server.close())
-    const { sender } = portal({ tables: own.tables, mailer: server.mailer() })
+    const { sender } = portal({ mailer: server.mailer() })
     const look = async () => {
       await sender.look()
       return sender.sendDue()
@@ -233,15 +239,38 @@ describe('runaway traffic', () => {
     )
     expect(server.counts()).toEqual({ 'pv_live_runaway1@board.example': 1 })
     // Another portal a moment later, with another turn.
-    const other = portal({ tables: own.tables, mailer: server.mailer(), topic: await openTopic() })
+    now += 5 * minuteMs
+    const other = portal({ mailer: server.mailer() })
     await other.sender.look()
     expect(await other.sender.sendDue()).toBe(0)
 
     now += dayMs
-    await own.tables.run({ query: `TRUNCATE TABLE ${databases.model}.api_key_usage` })
+    await log.tables.run({ query: `TRUNCATE TABLE ${log.databases.model}.api_key_usage` })
     await haveKey('pv_live_RUNAWAY1', { minutes: 15, ok: 0, refused: 500 })
     expect(await look()).toBe(1)
     expect(server.counts()).toEqual({ 'pv_live_runaway1@board.example': 2 })
+  })
+
+  test('is told to the address that the integration has now, and not to the one that the key was made with', async () => {
+    await haveKey('pv_live_RUNAWAY1', { minutes: 15, ok: 0, refused: 500 })
+    await haveKey('pv_live_NOWHERE1', { minutes: 1, ok: 1, refused: 0 })
+    const { model } = log.databases
+    for (const query of [
+      `INSERT INTO ${model}.api_key_ledger (api_key, version, account_id, integration_id, integration_contact_email, is_unrevoked)
+       SELECT 'pv_live_RUNAWAY1', 2, 'acct_1', 'moved', 'old@example.com', 1`,
+      `INSERT INTO ${model}.account_ledger (account_id, integration_id, version, email) SELECT 'acct_1', 'moved', 1, 'new@example.com'`,
+    ])
+      await log.tables.run({ query: `${query} SETTINGS async_insert = 0` })
+    const server = await startMailServer()
+    closers.push(() => server.close())
+    const { sender } = portal({ mailer: server.mailer() })
+    await sender.look()
+    expect(await sender.sendDue()).toBe(1)
+    expect(server.counts()).toEqual({ 'new@example.com': 1 })
+    expect(await contactsOfKeys(log.tables, log.databases)).toEqual({
+      addresses: ['new@example.com', 'pv_live_nowhere1@board.example'],
+      invalid: 0,
+    })
   })
 
   test('is looked for by one portal at a time', async () => {
@@ -252,9 +281,7 @@ describe('runaway traffic', () => {
         return []
       },
     }
-    const store = openSqliteStore({ path: ':memory:', now: () => now })
-    closers.push(() => store.close())
-    const portals = [1, 2, 3].map(() => portal({ tables, store }))
+    const portals = [1, 2, 3].map(() => portal({ tables }))
     await Promise.all(portals.map(({ sender }) => sender.look()))
     expect(looks).toBe(1)
     now += 5 * minuteMs

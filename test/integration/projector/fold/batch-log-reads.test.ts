@@ -2,17 +2,28 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
+  noteTargetStatement,
   pendingBatchesStatement,
-  pendingKeysStatement,
-} from '../../../../services/projector/fold/batch-log-statements.ts'
-import { readPending, readPendingKeys } from '../../../../services/projector/fold/fold-progress.ts'
+  readLongRuns,
+  readPending,
+  readUnfolded,
+  recordFoldedStatement,
+} from '../../../../services/projector/fold/fold-progress.ts'
 import {
-  type BatchRange,
-  type Progress,
+  foldCampaignsStatement,
   touchedCampaigns,
 } from '../../../../services/projector/fold/fold-statements.ts'
+import { readRecentBatches } from '../../../../services/projector/ingest/recent-batches.ts'
 import type { Databases, Statement } from '../../../../services/shared/tables/port.ts'
-import { type ModelTables, openModelTables } from '../../../support/model-tables.ts'
+import { statementForm } from '../../../../services/shared/tables/statement-form.ts'
+import {
+  createIngest,
+  createTestFoldWorker,
+  type ModelTables,
+  openModelTables,
+  platformDigits,
+} from '../../../support/model-tables.ts'
+import { campaignEvent } from '../../../support/sample-events.ts'
 
 let tables: ModelTables
 
@@ -22,25 +33,48 @@ beforeAll(async () => {
 
 afterAll(() => tables.dispose())
 
-/** Batches of projectors p0, p1, ... Each touches one campaign, which is named after it; each tenth one has a key. */
+/** Batches of projectors p0, p1, ... Each touches one campaign, which is named after it. */
 async function writeBatches(
   { model }: Databases,
   { projectors, from = 0, to }: { projectors: number; from?: number; to: number },
 ): Promise<void> {
   await tables.tables.run({
-    query: `INSERT INTO ${model}.batch_log (projector, sequence, keys, campaign_ids, oldest_at)
+    query: `INSERT INTO ${model}.batch_log (projector, sequence, campaign_ids, oldest_at)
             SELECT concat('p', toString(number % {projectors:UInt32})) AS projector,
-              intDiv(number, {projectors:UInt32}) + {from:UInt64} + 1 AS sequence, sequence % 10 = 0,
+              intDiv(number, {projectors:UInt32}) + {from:UInt64} + 1 AS sequence,
               [concat(projector, ' ', toString(sequence))], now64(3, 'UTC')
             FROM numbers({rows:UInt64}) SETTINGS async_insert = 0`,
     query_params: { projectors, from, rows: projectors * (to - from) },
   })
 }
 
-async function touchedIn(databases: Databases, range: BatchRange): Promise<string[]> {
-  const { query, parameters } = touchedCampaigns(databases, range)
-  const rows = await tables.tables.rows<{ campaign_id: string }>({ query, query_params: parameters })
-  return rows.map(row => row.campaign_id).toSorted()
+async function writeProgress({ model }: Databases, folded: Record<string, number>): Promise<void> {
+  await tables.tables.run({ query: `TRUNCATE TABLE ${model}.fold_progress` })
+  const names = Object.keys(folded)
+  if (names.length === 0) return
+  await tables.tables.run({
+    query: `INSERT INTO ${model}.fold_progress (projector, is_folded, sequence, fold_id)
+            SELECT name, true, sequence, 1 FROM
+              (SELECT arrayJoin(arrayZip({names:Array(String)}, {sequences:Array(UInt64)})) AS row, row.1 AS name, row.2 AS sequence)
+            SETTINGS async_insert = 0`,
+    query_params: { names, sequences: Object.values(folded) },
+  })
+}
+
+function stepOf(n: number) {
+  const term = { epoch: 1n, holder: 'leader' }
+  return {
+    term,
+    foldId: (1n << 32n) + BigInt(n),
+    pieces: 1,
+    piece: 0,
+    msMax: 60_000,
+    memoryBytesMax: 2 ** 31,
+  }
+}
+
+async function lead({ model }: Databases): Promise<void> {
+  await tables.tables.run({ query: `INSERT INTO ${model}.fold_epochs (epoch, holder) SELECT 1, 'leader'` })
 }
 
 describe('the fold', () => {
@@ -49,8 +83,9 @@ describe('the fold', () => {
   const from = 30_000
   const to = 30_012
 
-  test('finds every batch after its progress, and no other, whichever projectors it knows', async () => {
+  test('finds every batch after its progress, and no other, whichever long runs it knows', async () => {
     const databases = await tables.freshDatabases()
+    await lead(databases)
     await writeBatches(databases, { projectors, from, to })
     const names = Array.from({ length: projectors }, (_, n) => `p${n}`)
     const sequence = fc.oneof(fc.nat({ max: 100 }), fc.integer({ min: from - 2, max: to + 2 }))
@@ -58,75 +93,128 @@ describe('the fold', () => {
       maxKeys: projectors,
       size: 'max',
     })
-    const check = async (folded: Progress) => {
+    let steps = 0
+    const check = async (folded: Record<string, number>) => {
+      await writeProgress(databases, folded)
       const lastOf = (name: string) => Math.max(from, folded[name] ?? 0)
       const after = names.filter(name => lastOf(name) < to)
-      const pending = await readPending(tables.tables, databases, folded)
-      expect(pending?.to ?? {}).toEqual(Object.fromEntries(after.map(name => [name, to])))
-      const withKeys = names.filter(name => lastOf(name) < from + 10)
-      const keys = await readPendingKeys(tables.tables, databases, folded)
-      expect(keys ?? {}).toEqual(Object.fromEntries(withKeys.map(name => [name, from + 10])))
-      if (!pending) return
       const campaigns = after.flatMap(name =>
         Array.from({ length: to - lastOf(name) }, (_, n) => `${name} ${to - n}`),
       )
-      expect(await touchedIn(databases, pending)).toEqual(campaigns.toSorted())
+      const unfolded = await readUnfolded(tables.tables, databases)
+      expect(new Map(unfolded.map(({ projector, first, last }) => [projector, [first, last]]))).toEqual(
+        new Map(after.map(name => [name, [lastOf(name) + 1, to]])),
+      )
+      const longRuns = await readLongRuns(tables.tables, databases)
+      const pending = await readPending(tables.tables, databases, longRuns)
+      expect(pending?.batches ?? 0).toBe(campaigns.length)
+
+      const noting = stepOf(++steps)
+      await tables.tables.run(noteTargetStatement(databases, noting, longRuns))
+      // A batch that comes now is for the next fold.
+      const touched = { target: noting.foldId, longRuns, hasQuarantine: false, isAgain: false }
+      const { query, parameters } = touchedCampaigns(databases, touched)
+      const found = await tables.tables.rows<{ campaign_id: string }>({ query, query_params: parameters })
+      expect(found.map(row => row.campaign_id).toSorted()).toEqual(campaigns.toSorted())
+      const target = { target: noting.foldId, elapsedMs: 1 }
+      await tables.tables.run(recordFoldedStatement(databases, stepOf(++steps), target))
+      expect(await readUnfolded(tables.tables, databases)).toEqual([])
     }
     await fc.assert(fc.asyncProperty(anyProgress, check), { numRuns: 5 })
     await check({})
     await check(Object.fromEntries(names.map(name => [name, to])))
   })
 
-  test('does not read the batches that are folded', async () => {
+  test.each([
+    { what: 'that are folded', projectors: 3, each: 100_000 },
+    { what: 'of many runs that have ended', projectors: 100, each: 40_000 },
+  ])('does not read the batches $what', async ({ projectors: runs, each }) => {
     const databases = await tables.freshDatabases()
-    const each = 100_000
-    await writeBatches(databases, { projectors: 3, to: each })
-    const folded = { p0: each - 2, p1: each, p2: each - 1 }
-    const pending = await readPending(tables.tables, databases, folded)
-    expect(pending?.to).toEqual({ p0: each, p2: each })
-    const { query, parameters } = touchedCampaigns(databases, pending ?? { from: {}, to: {} })
-    const looks: Statement[] = [
-      pendingBatchesStatement(databases, folded),
-      pendingKeysStatement(databases, folded),
-      { query, query_params: parameters },
-    ]
-    // The block of rows at the end of each projector's batches, and one beside it.
-    for (const look of looks) {
-      const rows = await rowsRead(look)
-      expect(rows).toBeLessThanOrEqual(3 * 2 * blockRows)
-      expect(rows).toBeGreaterThan(0)
+    await lead(databases)
+    await writeBatches(databases, { projectors: runs, to: each })
+    // As the log of a month is: its old parts are merged, and a run's batches stand together.
+    await tables.tables.run({ query: `OPTIMIZE TABLE ${databases.model}.batch_log FINAL` })
+    const names = Array.from({ length: runs }, (_, n) => `p${n}`)
+    await writeProgress(databases, { ...Object.fromEntries(names.map(name => [name, each])), p0: each - 2 })
+    const longRuns = await readLongRuns(tables.tables, databases)
+    const noting = stepOf(1)
+    const touched = { target: noting.foldId, longRuns, hasQuarantine: false, isAgain: false }
+    const looks: Record<string, Statement> = {
+      pending: pendingBatchesStatement(databases, longRuns),
+      'note target': noteTargetStatement(databases, noting, longRuns),
+      fold: foldCampaignsStatement(databases, stepOf(2), { touched, platformDigits }),
+      recorded: recordFoldedStatement(databases, stepOf(3), { target: noting.foldId, elapsedMs: 1 }),
+    }
+    for (const [name, look] of Object.entries(looks)) {
+      // The block of rows at the end of each run's batches, and one beside it; the fold evaluates its touched campaigns four times.
+      const read = await rowsRead(look)
+      expect(read, name).toBeLessThanOrEqual((name === 'fold' ? 4 : 1) * runs * 2 * blockRows + blockRows)
+      expect(read, name).toBeGreaterThan(0)
     }
   })
+})
 
-  test('does not read the batches of many runs that have ended', async () => {
-    const databases = await tables.freshDatabases()
-    const runs = 100
-    const each = 40_000
-    await tables.tables.run({
-      query: `INSERT INTO ${databases.model}.batch_log (projector, sequence)
-              SELECT concat('run ', toString(intDiv(number, {each:UInt64}))), number % {each:UInt64} + 1
-              FROM numbers({rows:UInt64}) SETTINGS async_insert = 0`,
-      query_params: { each, rows: runs * each },
-    })
-    const folded = Object.fromEntries(Array.from({ length: runs }, (_, n) => [`run ${n}`, each]))
-    for (const look of [
-      pendingBatchesStatement(databases, folded),
-      pendingKeysStatement(databases, folded),
-    ]) {
-      expect(await tables.tables.rows(look)).toEqual([])
-      expect(await rowsRead(look)).toBeLessThanOrEqual(runs * 2 * blockRows)
-    }
+test('the progress stays at two rows for each run of a projector, however often it folds', async () => {
+  const databases = await tables.freshDatabases()
+  await lead(databases)
+  for (let fold = 0; fold < 20; fold++) {
+    await writeBatches(databases, { projectors: 3, from: fold, to: fold + 1 })
+    await tables.tables.run(noteTargetStatement(databases, stepOf(2 * fold + 1), []))
+    const { foldId: target } = stepOf(2 * fold + 1)
+    await tables.tables.run(recordFoldedStatement(databases, stepOf(2 * fold + 2), { target, elapsedMs: 1 }))
+  }
+  await tables.tables.run({ query: `OPTIMIZE TABLE ${databases.model}.fold_progress FINAL` })
+  const rows = await tables.tables.rows({
+    query: `SELECT projector, is_folded, sequence FROM ${databases.model}.fold_progress ORDER BY projector, is_folded`,
   })
+  expect(rows).toEqual(
+    ['p0', 'p1', 'p2'].flatMap(projector =>
+      [false, true].map(is_folded => ({ projector, is_folded, sequence: 20 })),
+    ),
+  )
+})
+
+test('thousands of runs within 30 days, as of a projector that is started again and again, travel in no parameter', async () => {
+  const databases = await tables.freshDatabases()
+  const { model } = databases
+  const runs = 4_000
+  await tables.tables.run({
+    query: `INSERT INTO ${model}.batch_log (projector, sequence, events, positions)
+            SELECT concat('projector-', toString(generateUUIDv4(number))), 1, 1, [('pledges', 0, number)] FROM numbers({runs:UInt32})
+            SETTINGS async_insert = 0`,
+    query_params: { runs },
+  })
+  await tables.tables.run({
+    query: `INSERT INTO ${model}.projector_log (projector, kind, detail)
+            SELECT projector, 'started', '{"rejectShareMax":0.5}' FROM ${model}.batch_log SETTINGS async_insert = 0`,
+  })
+  const query = { partitions: ['pledges/0'], shareMax: 0.5, windowRecords: 10_000 }
+  expect(await readRecentBatches(tables.tables, databases, query)).not.toEqual([])
+  const { foldWorker } = createTestFoldWorker(tables.tables, databases)
+  await foldWorker.acquireLeadership()
+  await foldWorker.fold()
+  await createIngest(tables.tables, databases)([campaignEvent({ campaign_id: 'a' })])
+  expect(await foldWorker.fold()).toMatchObject({ campaigns: 1 })
+  expect(await readUnfolded(tables.tables, databases)).toEqual([])
 })
 
 // ClickHouse reads whole blocks of rows.
 const blockRows = 8_192
 
-/** How many rows of the table the statement reads. */
-async function rowsRead(look: Statement): Promise<number> {
-  const parts = await tables.tables.rows<{ rows: number }>({
-    ...look,
-    query: `EXPLAIN ESTIMATE ${look.query}`,
+/** How many rows the statement read, as ClickHouse counted them. */
+async function rowsRead({ query, query_params = {} }: Statement): Promise<number> {
+  const { url, user, password } = tables.clickHouse
+  const { body, contentType } = statementForm(query, query_params, 'boundary')
+  const response = await fetch(`${url}/?wait_end_of_query=1`, {
+    method: 'POST',
+    headers: {
+      authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`,
+      'content-type': contentType,
+    },
+    body,
   })
-  return parts.reduce((sum, part) => sum + part.rows, 0)
+  const text = await response.text()
+  if (!response.ok) throw new Error(text)
+  const { read_rows } = JSON.parse(response.headers.get('x-clickhouse-summary') ?? '{}')
+  return Number(read_rows)
 }

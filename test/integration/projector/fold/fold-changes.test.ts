@@ -230,7 +230,7 @@ function visibleChanges(): [string, Partial<CampaignState>, Partial<CampaignStat
     ['category', {}, { category: 'Comics' }],
     ['subcategory from empty to null', { subcategory: '' }, { subcategory: null }],
     ['location from empty to null', { location: '' }, { location: null }],
-    ['image_url from empty to null', { image_url: '' }, { image_url: null }],
+    ['image_url to null', {}, { image_url: null }],
     [
       'text that moves to the next field',
       { subtitle: 'ab', category: 'c' },
@@ -255,7 +255,7 @@ function visibleChanges(): [string, Partial<CampaignState>, Partial<CampaignStat
     ['created_at', {}, { created_at: 0 }],
     ['the creator’s name', {}, { creator: { ...creator, name: 'Anna' } }],
     ['the creator’s profile', {}, { creator: { ...creator, profile_url: 'https://x.example' } }],
-    ['the creator’s picture from null to empty', {}, { creator: { ...creator, avatar_url: '' } }],
+    ['the creator’s picture from null', {}, { creator: { ...creator, avatar_url: 'https://x.example' } }],
     ['description', {}, { description: 'Other' }],
     ['risks', {}, { risks: 'Other' }],
     ['a new tier', {}, { rewards: [tier] }],

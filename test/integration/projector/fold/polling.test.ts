@@ -1,9 +1,8 @@
 /**
  * The promise to pollers: a poller that asks for changes since the watermark of the last answer misses no change, however
- * late the fold's statements become visible.
+ * late the fold's statements become visible, and whether their end is seen or not.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runFoldLoop } from '../../../../services/projector/fold/fold-loop.ts'
 import { foldWorkerSettings } from '../../../../services/projector/fold/fold-settings.ts'
@@ -12,19 +11,20 @@ import { readConfig } from '../../../../services/shared/config.ts'
 import { createNotifier } from '../../../../services/shared/notifier.ts'
 import { sleep } from '../../../../services/shared/sleep.ts'
 import type { Databases, Tables } from '../../../../services/shared/tables/port.ts'
-import { isCampaignFold, isRestamp, lostConnection } from '../../../support/faulty-tables.ts'
+import { isCampaignFold, isWatermark, lostConnection } from '../../../support/faulty-tables.ts'
 import { createIngest, type ModelTables, openModelTables } from '../../../support/model-tables.ts'
+import { createPoller } from '../../../support/poller.ts'
 import { campaignEvent } from '../../../support/sample-events.ts'
 
-// A statement has half of it, also on a machine that is busy with other suites.
-const horizonMs = 2_000
-const rounds = 20
+const rounds = 12
+// Only a busy machine takes this long.
+const foldedMsMax = 180_000
 
 /** What happens to one statement that writes campaigns. */
 interface Fate {
   /** How long it runs before its rows are visible. */
   visibleAfterMs: number
-  /** The connection breaks, before or after the rows are visible, so its end is not seen. */
+  /** The connection breaks, so its end is not seen. */
   isLost: boolean
 }
 
@@ -37,43 +37,45 @@ describe('a poller', () => {
 
   afterAll(() => model.dispose())
 
-  test('that continues from the watermark misses no change, although statements end late or are not seen to end', async () => {
+  test('that continues from the watermark misses no change, although statements end late or are not seen to end', {
+    timeout: 2 * foldedMsMax,
+  }, async () => {
     const databases = await model.freshDatabases()
     const stop = new AbortController()
     const notifier = createNotifier()
-    const landing: Promise<void>[] = []
+    const running = new Set<Promise<void>>()
+    let lost = 0
     const folding = runFoldLoop(
       {
         foldWorker: createFoldWorker({
-          tables: slowed(model.tables, fates(), landing),
+          tables: slowed(model.tables, fates(), running),
           databases,
           holder: 'fold-worker',
-          settings: {
-            ...foldWorkerSettings(readConfig({})),
-            horizonMs,
-            settleMs: 0,
-            campaignsPerStatementMax: 5,
-          },
+          settings: { ...foldWorkerSettings(readConfig({})), campaignsPerStatementMax: 5 },
           monotonicMs: () => performance.now(),
           sleep,
           random: () => 0,
+          // What is delayed here does not stand in `system.processes` yet.
+          untilNoneRuns: async () => void (await Promise.all(running)),
         }),
         leads: () => true,
         notifier,
         idleMsMax: 50,
         retryMsMax: 60_000,
         onFold: () => {},
-        onRetry: () => {},
+        onRetry: () => lost++,
         onSuperseded: () => {},
         onLeadership: () => {},
         now: Date.now,
         monotonicMs: () => performance.now(),
-        sleep,
+        sleep: (ms, signal) => sleep(ms / 10, signal),
       },
       stop.signal,
     )
     const poller = createPoller(model.tables, databases)
-    const polling = poller.run(stop.signal)
+    const polling = (async () => {
+      for (; !stop.signal.aborted; await delay(50)) await poller.poll()
+    })()
     const ingest = createIngest(model.tables, databases)
     try {
       for (let round = 1; round <= rounds; round++) {
@@ -85,117 +87,73 @@ describe('a poller', () => {
         notifier.notify()
         await delay(120)
       }
-      // Everything is folded, and every statement has ended, before the poller polls for the last time.
-      await quiet(model.tables, databases)
+      await folded(model.tables, databases)
     } finally {
       stop.abort()
-      await Promise.all([folding, polling, ...landing])
+      await Promise.all([folding, polling])
     }
-    await delay(horizonMs)
+    expect(lost).toBeGreaterThan(0)
     await poller.poll()
-    expect(poller.mirror).toEqual(await titles(model.tables, databases))
+    expect(poller.mirror).toEqual(await poller.titles())
     expect(poller.mirror.size).toBe(rounds + 1)
-    // It asks for changes and does not fetch everything each time: a whole horizon after the last change there is none.
-    await delay(horizonMs / 2)
-    await poller.poll()
-    const fetched = poller.fetched()
-    await poller.poll()
-    expect(poller.fetched()).toBe(fetched)
+    // It asks for changes and does not fetch everything each time.
+    expect(poller.fetched()).toBeLessThan(rounds * rounds)
   })
 })
 
-/** One fate after the other: most statements are quick, some take more than half or all of the horizon, some are lost. */
+/** One fate after the other: most statements are quick, some take long, some are lost, and land later. */
 function fates(): () => Fate {
-  const quick = fc.constant({ visibleAfterMs: 0, isLost: false })
-  const late = fc.record({
-    visibleAfterMs: fc.constantFrom(0.6 * horizonMs, 1.25 * horizonMs, 2.25 * horizonMs),
-    isLost: fc.constant(false),
-  })
-  const lost = fc.record({
-    visibleAfterMs: fc.constantFrom(0, 0.2 * horizonMs, 0.4 * horizonMs),
-    isLost: fc.constant(true),
-  })
-  const fate = fc.oneof(
-    { weight: 10, arbitrary: quick },
-    { weight: 2, arbitrary: late },
-    { weight: 1, arbitrary: lost },
-  )
-  const drawn = fc.sample(fate, { numRuns: 20, seed: 11 })
-  return () => drawn.shift() ?? { visibleAfterMs: 0, isLost: false }
+  const next: Fate[] = [
+    { visibleAfterMs: 0, isLost: false },
+    { visibleAfterMs: 500, isLost: true },
+    { visibleAfterMs: 0, isLost: false },
+    { visibleAfterMs: 1_500, isLost: false },
+    { visibleAfterMs: 0, isLost: true },
+    { visibleAfterMs: 1_500, isLost: true },
+    { visibleAfterMs: 500, isLost: false },
+  ]
+  return () => next.shift() ?? { visibleAfterMs: 0, isLost: false }
 }
 
-/** Tables whose statements over campaigns take the time that their fate says. The stamp is of the start, the rows appear at the end. */
-function slowed(tables: Tables, nextFate: () => Fate, landing: Promise<void>[]): Tables {
+/**
+ * Tables whose statements over campaigns take the time that their fate says. The stamp and the fence are of the start, the rows
+ * appear at the end. A watermark that was written meanwhile would be a lie: it throws.
+ */
+function slowed(tables: Tables, nextFate: () => Fate, running: Set<Promise<void>>): Tables {
   return {
     ...tables,
     async run(statement) {
-      const call = { kind: 'run', text: statement.query, query_params: {} } as const
-      if (!isCampaignFold(call) && !isRestamp(call)) return tables.run(statement)
+      const call = { kind: 'run', text: statement.query, query_params: statement.query_params ?? {} } as const
+      if (isWatermark(call) && running.size > 0) throw new Error('a watermark beside a statement of the fold')
+      if (!isCampaignFold(call)) return tables.run(statement)
       const { visibleAfterMs, isLost } = nextFate()
-      // ClickHouse cancels a lost statement after half the horizon.
-      const ms = isLost ? Math.min(visibleAfterMs, horizonMs / 2) : visibleAfterMs
-      const query = statement.query.replaceAll(
+      const begun = statement.query.replaceAll(
         "now64(3, 'UTC')",
-        `(now64(3, 'UTC') - INTERVAL ${ms} MILLISECOND)`,
+        `(now64(3, 'UTC') - INTERVAL ${visibleAfterMs} MILLISECOND)`,
       )
-      const landed = delay(ms).then(() => tables.run({ ...statement, query }))
-      landing.push(landed.catch(() => {}))
-      if (isLost && visibleAfterMs > 0) throw lostConnection()
-      await landed
+      // Like a statement that has begun: an epoch that is taken later does not stop it.
+      const query =
+        visibleAfterMs > 0 ? begun.replace(/\(SELECT max\(\(epoch, holder\)\).*?\) = \(.*?\)/, 'true') : begun
+      const landed = delay(visibleAfterMs).then(() => tables.run({ ...statement, query }))
+      const tracked = landed.then(
+        () => void running.delete(tracked),
+        () => void running.delete(tracked),
+      )
+      running.add(tracked)
       if (isLost) throw lostConnection()
+      await landed
     },
   }
 }
 
-/** A consumer that keeps a copy of titles as the API allows it: by stamp, from the watermark of its last answer. */
-function createPoller(tables: Tables, { views }: Databases) {
-  const mirror = new Map<string, string>()
-  let since = 0
-  let fetched = 0
-
-  async function poll(): Promise<void> {
-    const [clock] = await tables.rows<{ asOf: number }>({
-      query: `SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) - ${horizonMs} AS asOf`,
-    })
-    const rows = await tables.rows<{ id: string; title: string }>({
-      query: `SELECT campaign_id AS id, title FROM ${views}.campaigns
-              WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')`,
-      query_params: { since },
-    })
-    for (const { id, title } of rows) mirror.set(id, title)
-    fetched += rows.length
-    since = clock?.asOf ?? since
-  }
-
-  return {
-    mirror,
-    poll,
-    fetched: () => fetched,
-    async run(signal: AbortSignal): Promise<void> {
-      while (!signal.aborted) {
-        await poll()
-        await delay(25)
-      }
-    },
-  }
-}
-
-/** Resolves when every batch is folded and recorded, also of campaigns that were set aside. */
-async function quiet(tables: Tables, { model }: Databases): Promise<void> {
-  for (;;) {
-    const [row] = await tables.rows<{ pending: number }>({
+/** Resolves when every batch is recorded as folded. */
+async function folded(tables: Tables, { model }: Databases): Promise<void> {
+  const isDone = async () => {
+    const [row] = await tables.rows<{ isDone: number }>({
       query: `SELECT (SELECT max(sequence) FROM ${model}.batch_log)
-                > (SELECT max(arrayMax(folded.sequence)) FROM ${model}.fold_log WHERE notEmpty(folded))
-                OR (SELECT countIf(is_set_aside AND is_behind) FROM ${model}.set_aside FINAL) > 0 AS pending`,
+                = (SELECT max(sequence) FROM ${model}.fold_progress WHERE is_folded) AS isDone`,
     })
-    if (row?.pending === 0) return
-    await delay(50)
+    return row?.isDone
   }
-}
-
-async function titles(tables: Tables, { views }: Databases): Promise<Map<string, string>> {
-  const rows = await tables.rows<{ id: string; title: string }>({
-    query: `SELECT campaign_id AS id, title FROM ${views}.campaigns`,
-  })
-  return new Map(rows.map(({ id, title }) => [id, title]))
+  await expect.poll(isDone, { timeout: foldedMsMax, interval: 50 }).toBe(1)
 }

@@ -235,14 +235,16 @@ test.each(seeds)(
     const faults: Faults = { next: undefined, isDead: false }
     let databases: Databases = { model: '', views: '' }
     const visited = withVisitor(clock.on(model.tables), () => databases)
-    const live = await openRebuildableModel({
-      ...model,
-      tables: withFaults(visited.tables, faults),
-      async freshDatabases() {
-        databases = await model.freshDatabases()
-        return databases
+    const live = await openRebuildableModel(
+      {
+        tables: withFaults(visited.tables, faults),
+        async freshDatabases() {
+          databases = await model.freshDatabases()
+          return databases
+        },
       },
-    })
+      { now: clock.now },
+    )
     const world: World = {
       live,
       random: randomOf(seed, 'history'),

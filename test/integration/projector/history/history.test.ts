@@ -116,7 +116,14 @@ describe('the history', () => {
     await ingest([campaignTombstone('a')])
     expect(await funding()).toMatchObject([{ standing: 1, campaigns: 1 }, { standing: 1 }])
     await worker.foldWorker.fold()
-    const purge = { isDry: false, msMax: 60_000, now: Date.now, monotonicMs: () => performance.now(), sleep }
+    const purge = {
+      isDry: false,
+      removesRejects: false,
+      msMax: 60_000,
+      now: Date.now,
+      monotonicMs: () => performance.now(),
+      sleep,
+    }
     const copies = await purgeTables({ tables: model.tables, databases }, purge)
     for (const table of ['campaign_days', 'history_latest']) {
       expect(copies).toContainEqual(

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { TooManyRejects } from '../../../../services/projector/ingest/reject-circuit-breaker.ts'
 import type { EventReader, NewRecord } from '../../../../services/shared/event-log/port.ts'
-import type { Databases } from '../../../../services/shared/tables/port.ts'
+import { type Databases, TablesError } from '../../../../services/shared/tables/port.ts'
 import { obstructed } from '../../../support/faulty-tables.ts'
 import { type IngestSetup, type RunningIngest, startIngest } from '../../../support/ingest-loop.ts'
 import { createMemoryLog } from '../../../support/memory-log.ts'
@@ -15,6 +15,7 @@ import {
   openModelTables,
   readViews,
 } from '../../../support/model-tables.ts'
+import { keptRejects } from '../../../support/reject-filters.ts'
 import {
   campaignEvent,
   newRecordOf,
@@ -87,7 +88,7 @@ describe('the ingest loop', () => {
     const running = start({ reader: log.reader, tables: model.tables })
     await vi.waitFor(() => expect(log.committed()).toMatchObject({ 'campaigns/0': 3, 'pledges/0': 4 }), soon)
     await running.stop()
-    expect(log.rejects).toMatchObject([
+    expect(await keptRejects(model.tables, databases)).toMatchObject([
       { record: { ...noKey, offset: 0 }, reason: expect.stringContaining('no key') },
       { record: { ...noEvent, offset: 0 }, reason: expect.stringContaining('first byte') },
       { record: { ...negative, offset: 1 }, reason: expect.stringContaining('amount_minor') },
@@ -116,16 +117,21 @@ describe('the ingest loop', () => {
     const running = start({ reader: log.reader, tables: model.tables })
     await vi.waitFor(() => expect(log.committed()).toEqual({ 'pledges/0': 2 }), soon)
     await running.stop()
-    expect(log.rejects).toHaveLength(2)
+    expect(await keptRejects(model.tables, databases)).toHaveLength(2)
   })
 
-  test('rejects are in the log before the offsets move past them', async () => {
+  test('rejects are in their table before the batch log and the offsets move past them', async () => {
     const log = createMemoryLog()
     log.append([noEvent])
-    const reader: EventReader = { ...log.reader, reject: () => Promise.reject(new Error('disk full')) }
-    const running = start({ reader, tables: model.tables })
+    const tables = obstructed(model.tables, {
+      before({ text }) {
+        if (text.endsWith('rejects')) throw new TablesError('disk full', { retryable: false })
+      },
+    })
+    const running = start({ reader: log.reader, tables })
     await expect(running.done).rejects.toThrow('disk full')
     expect(log.commits).toEqual([])
+    expect(await model.tables.rows({ query: `SELECT 1 FROM ${databases.model}.batch_log` })).toEqual([])
   })
 
   test('the circuit breaker trips at too many rejects: nothing of that batch is written or committed, and the error says why', async () => {
@@ -143,7 +149,7 @@ describe('the ingest loop', () => {
     await expect(running.done).rejects.toThrow(/pledges\/0 offset 2: the first byte is 9/)
     await expect(running.done).rejects.toThrow('PLEDGEVIEW_REJECT_SHARE_MAX')
     expect(log.committed()).toEqual(worldEnds)
-    expect(log.rejects).toEqual([])
+    expect(await keptRejects(model.tables, databases)).toEqual([])
     expect(await ledgerRows()).toEqual(before)
   })
 

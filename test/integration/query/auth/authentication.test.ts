@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { KeysUnavailableError } from '../../../../services/query/auth/key-ring.ts'
 import type { Credentials } from '../../../../services/shared/api-keys/credentials.ts'
 import { readConfig } from '../../../../services/shared/config.ts'
@@ -190,13 +190,32 @@ describe('the rate limit', () => {
       addressLimit: 10,
       options: { trustProxy },
     })
-    const statuses = []
+    const statuses: number[] = []
     for (let tried = 0; tried < 12; tried++) {
       // The client writes the first address. One proxy adds the client's own, and the next proxy adds the first one's.
       const forwarded = `203.0.113.${tried}, 198.51.100.9, 10.0.0.5`
       statuses.push((await behind.get('/stats', undefined, { 'X-Forwarded-For': forwarded })).status)
     }
     await behind.close()
+    expect(statuses).toEqual([...Array(10).fill(401), 429, 429])
+  })
+
+  it.each([
+    [
+      '198.51.100.9',
+      (tried: number) => (tried % 2 === 0 ? '198.51.100.9' : `198.51.100.9:${50_000 + tried}`),
+    ],
+    ['2001:db8::9', (tried: number) => (tried % 2 === 0 ? '2001:db8::9' : `[2001:db8::9]:${50_000 + tried}`)],
+    ['a proxy', (tried: number) => `198.51.100.9, 127.0.0.5:${50_000 + tried}`],
+  ])('takes %s for one address, whatever port X-Forwarded-For has', async (_, forwarded) => {
+    const options = { trustProxy: ['127.0.0.0/8'] }
+    const behind = await startTestApp({ tables: fakeTables().tables, addressLimit: 10, options })
+    onTestFinished(() => behind.close())
+    const statuses: number[] = []
+    for (let tried = 0; tried < 12; tried++) {
+      const headers = { 'X-Forwarded-For': forwarded(tried) }
+      statuses.push((await behind.get('/stats', undefined, headers)).status)
+    }
     expect(statuses).toEqual([...Array(10).fill(401), 429, 429])
   })
 
@@ -217,9 +236,9 @@ describe('a preflight', () => {
     }).then(readResponse)
 
   it.each(['/api/v1/projects', '/api/v1/projects/x', '/api/v1/stats', '/api/v1/unknown', '/api/v1'])(
-    'of %s gives 204 with the allowed methods and headers, and is not counted',
+    'of %s gives 204 with the allowed methods and headers',
     async path => {
-      for (let asked = 0; asked < 12; asked++) {
+      for (let asked = 0; asked < 10; asked++) {
         const response = await preflight(path)
         expectEveryPromise(response)
         expect(response.status).toBe(204)
@@ -227,14 +246,19 @@ describe('a preflight', () => {
         for (const name of ['X-API-Key', 'X-API-Secret', 'Authorization', 'If-None-Match']) {
           expect(response.headers['access-control-allow-headers']).toContain(name)
         }
-        expect(response.headers['x-ratelimit-remaining']).toBe('10')
+        expect(response.headers['x-ratelimit-remaining']).toBe(String(9 - asked))
       }
     },
   )
 
-  it('is answered even if the address has no requests left', async () => {
+  it('counts towards a limit of its address that only preflights have', async () => {
     await Promise.all(Array.from({ length: 10 }, () => app.get('/stats')))
     expect((await ask({})).status).toBe(429)
-    expect((await preflight('/api/v1/stats')).status).toBe(204)
+    for (let asked = 0; asked < 10; asked++) expect((await preflight('/api/v1/stats')).status).toBe(204)
+    const refused = await preflight('/api/v1/stats')
+    expectEveryPromise(refused)
+    expect(refused.status).toBe(429)
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
+    expect((await app.get('/stats', app.issue())).status).toBe(200)
   })
 })

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { createMemoryResponseCache } from '../../../../services/query/cache/response-cache-memory.ts'
+import { createCache } from '../../../../services/query/cache/cache.ts'
+import { responses } from '../../../../services/query/cache/response-cache.ts'
 import { testClock } from '../../../support/query-app.ts'
 import { bytesMax, describeResponseCache } from './response-cache.conformance.ts'
 
 describeResponseCache('memory', async () => {
   const clock = testClock()
   return {
-    cache: createMemoryResponseCache({ bytesMax, now: clock.now }),
+    cache: createCache(responses, { bytesMax, now: clock.now }),
     now: async () => clock.now(),
     advance: async ms => clock.advance(ms),
     close: async () => undefined,
@@ -16,7 +17,7 @@ describeResponseCache('memory', async () => {
 describe('response cache in memory', () => {
   it('stays within its memory limit: evicts the oldest entries', async () => {
     const clock = testClock()
-    const cache = createMemoryResponseCache({ bytesMax, now: clock.now })
+    const cache = createCache(responses, { bytesMax, now: clock.now })
     const body = Buffer.alloc(8 * 1024)
     const rest = { etag: 'W/"x"', asOf: null, snapshotId: null, link: null }
     let loads = 0

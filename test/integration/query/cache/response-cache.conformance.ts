@@ -1,4 +1,4 @@
-/** The promises in services/query/cache/response-cache.ts, for every implementation. */
+/** The promises in services/query/cache/cache.ts, with Redis and without. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { CacheEntry, ResponseCache } from '../../../../services/query/cache/response-cache.ts'
 

@@ -132,7 +132,7 @@ const bodies: Edge[] = [
     'key',
     'goes on',
   ],
-  ['OPTIONS', `${bare('OPTIONS /api/v1/stats', json, 'Content-Length: 2')}{]`, '204', 'nothing', 'goes on'],
+  ['OPTIONS', `${bare('OPTIONS /api/v1/stats', json, 'Content-Length: 2')}{]`, '204', 'address', 'goes on'],
 ]
 
 const wishes: Edge[] = [
@@ -182,11 +182,10 @@ describe('pipelined requests', () => {
       ask('GET /api/v1/projects/unknown') +
       ask('GET /api/v1/projects?limit=0') +
       ask('GET /api/v1/projects/%E0%A4%A') +
-      bare('GET /api/v1/stats') +
       `${post('Content-Length: 3')}abc` +
-      bare('OPTIONS /api/v1/stats') +
-      ask('GET /api/v1/projects')
-    expect(await statusesOf(bytes, 8)).toEqual([200, 404, 400, 400, 401, 405, 204, 200])
+      ask('GET /api/v1/projects') +
+      bare('GET /api/v1/stats')
+    expect(await statusesOf(bytes, 7)).toEqual([200, 404, 400, 400, 405, 200, 401])
   })
 
   it.each([

@@ -1,4 +1,6 @@
 /** What one address without credentials can take from others: connections, turns and log lines. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { connect } from 'node:net'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { keyHeaders, startTestApp, type TestApp, type TestAppSettings } from '../../../support/query-app.ts'
 import { fakeTables } from '../../../support/query-fake-tables.ts'
@@ -8,6 +10,7 @@ import { expectContract } from '../../../support/raw-http-contract.ts'
 
 const preflight = 'OPTIONS /api/v1/stats HTTP/1.1\r\nHost: x\r\n\r\n'
 const anonymous = 'GET /api/v1/stats HTTP/1.1\r\nHost: x\r\n\r\n'
+const httpRoot = 'GET / HTTP/1.1\r\n\r\n'
 
 let app: TestApp
 afterEach(() => app.close())
@@ -26,6 +29,15 @@ async function connection(): Promise<RawConnection> {
   const opened = await connectRaw(app.port)
   onTestFinished(() => opened.close())
   return opened
+}
+
+/** Counts the requests that Node builds from now on, handled or not. */
+function countRequests(): () => number {
+  let count = 0
+  const increment = () => void count++
+  subscribe('http.server.request.start', increment)
+  onTestFinished(() => void unsubscribe('http.server.request.start', increment))
+  return () => count
 }
 
 async function exchange(on: RawConnection, request: string): Promise<number | undefined> {
@@ -68,6 +80,28 @@ describe('the connections of one address', () => {
   })
 })
 
+describe('the connections of strangers', () => {
+  it.each([
+    ['of one address', { strangersPerAddressMax: 2 }],
+    ['of all addresses', { strangersMax: 2 }],
+  ])('%s are bounded: a new one takes the place of the oldest', async (_, options) => {
+    await start({ options })
+    const member = await connection()
+    expect(await exchange(member, statsRequest())).toBe(200)
+    const strangers = [await connection(), await connection()]
+    for (const stranger of strangers) expect(await exchange(stranger, preflight)).toBe(204)
+    const third = await connection()
+    expect(await strangers[0]?.next()).toBeUndefined()
+    expect(await exchange(third, preflight)).toBe(204)
+    expect(await exchange(strangers[1] as RawConnection, preflight)).toBe(204)
+    // The member becomes a stranger, the latest one.
+    expect(await exchange(member, anonymous)).toBe(401)
+    expect(await strangers[1]?.next()).toBeUndefined()
+    expect(await exchange(member, statsRequest())).toBe(200)
+    expect(await exchange(third, preflight)).toBe(204)
+  })
+})
+
 describe('a connection without valid credentials', () => {
   const brief = { strangerKeepAliveMs: 100, keepAliveTimeoutMs: 60_000 }
 
@@ -91,61 +125,87 @@ describe('a connection without valid credentials', () => {
     })
   })
 
-  it('ends after a number of requests, and says so in the last answer', async () => {
-    await start({ options: { strangerRequestsMax: 3 } })
-    const stranger = await connection()
-    stranger.send(preflight.repeat(10))
-    const answers = [await stranger.next(), await stranger.next(), await stranger.next()]
-    expect(answers.map(answer => answer?.headers.connection)).toEqual(['keep-alive', 'keep-alive', 'close'])
-    expect(await stranger.next()).toBeUndefined()
-  })
+  it.each([
+    ['a preflight', preflight, 204],
+    ['a request without credentials', anonymous, 401],
+    ['a request that is malformed, too', httpRoot, 400],
+    ['a request to a public page', 'GET / HTTP/1.1\r\nHost: x\r\n\r\n', 200],
+    ['a request of an unknown path', 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n', 400],
+  ])(
+    'ends with the answer to %s if more was sent ahead, which is not handled',
+    async (_, request, status) => {
+      await start()
+      const built = countRequests()
+      const stranger = await connection()
+      stranger.send(request.repeat(1_000))
+      const answer = await stranger.next()
+      expect({ status: answer?.status, connection: answer?.headers.connection }).toEqual({
+        status,
+        connection: 'close',
+      })
+      expect(await stranger.next()).toBeUndefined()
+      expect(built()).toBe(1)
+    },
+  )
 
-  it('makes no work of what is sent ahead beyond that number', async () => {
-    let requests = 0
-    const newRequestId = () => `request-${++requests}`
-    await start({ options: { strangerRequestsMax: 3 }, overrides: { newRequestId } })
-    const stranger = await connection()
-    stranger.send(preflight.repeat(1_000))
-    while (await stranger.next()) {}
-    expect(requests).toBe(3)
-  })
-
-  it('gets an answer to each request that it sent ahead if its key is valid, also beyond that number', async () => {
-    await start({ options: { strangerRequestsMax: 100 } })
+  it('gets an answer to each request that it sent ahead if its key is valid', async () => {
+    await start()
     const member = await connection()
     member.send(statsRequest().repeat(110))
     for (let answered = 0; answered < 110; answered++) expect((await member.next())?.status).toBe(200)
     expect(await exchange(member, statsRequest())).toBe(200)
   })
 
-  it('ends with the 429 of its address, and what it sent ahead is not handled', async () => {
+  it.each([
+    ['wrong credentials', 'GET /api/v1/stats HTTP/1.1\r\nHost: x\r\nX-API-Key: nobody\r\n\r\n', 401],
+    ['no credentials', anonymous, 401],
+    ['a preflight', preflight, 204],
+  ])('is one that sends %s, also behind a request with valid ones', async (_, request, status) => {
+    await start()
+    const built = countRequests()
+    const former = await connection()
+    former.send(statsRequest() + request.repeat(1_000))
+    expect((await former.next())?.status).toBe(200)
+    const answer = await former.next()
+    expect({ status: answer?.status, connection: answer?.headers.connection }).toEqual({
+      status,
+      connection: 'close',
+    })
+    expect(await former.next()).toBeUndefined()
+    expect(built()).toBe(2)
+  })
+
+  it('ends with the 429 of its address, and has one line of the log for each of its requests', async () => {
     const log: string[] = []
     await start({ addressLimit: 5, log })
     const stranger = await connection()
-    stranger.send(anonymous.repeat(500))
-    const statuses: number[] = []
-    for (let answer = await stranger.next(); answer; answer = await stranger.next()) {
-      statuses.push(answer.status)
-      expectContract(answer, answer.status === 401 ? '401 unauthorized' : '429 rate_limited')
+    for (let asked = 0; asked < 6; asked++) {
+      stranger.send(anonymous)
+      const answer = await stranger.next()
+      if (answer === undefined) throw new Error('no answer')
+      expectContract(answer, asked < 5 ? '401 unauthorized' : '429 rate_limited')
       expectEveryPromise(answer)
-      expect(answer.headers.connection).toBe(answer.status === 429 ? 'close' : 'keep-alive')
+      expect(answer.headers.connection).toBe(asked < 5 ? 'keep-alive' : 'close')
     }
-    expect(statuses).toEqual([401, 401, 401, 401, 401, 429])
+    expect(await stranger.next()).toBeUndefined()
     // The valid key behind the same address has its connections and its limit.
     const member = await connection()
     expect(await exchange(member, statsRequest())).toBe(200)
     expect(log.filter(line => line.includes('"msg":"request"'))).toHaveLength(7)
   })
 
-  it('stays open after a 429 of the address if it has had valid credentials', async () => {
+  it('is one that has had valid credentials before: it ends with the 429 of its address', async () => {
     await start({ addressLimit: 1 })
-    const member = await connection()
-    expect(await exchange(member, statsRequest())).toBe(200)
-    expect(await exchange(member, anonymous)).toBe(401)
-    expect(await exchange(member, anonymous)).toBe(429)
-    expect(await exchange(member, statsRequest())).toBe(200)
+    const former = await connection()
+    expect(await exchange(former, statsRequest())).toBe(200)
+    expect(await exchange(former, anonymous)).toBe(401)
+    expect(await exchange(former, statsRequest())).toBe(200)
+    expect(await exchange(former, anonymous)).toBe(429)
+    expect(await former.next()).toBeUndefined()
   })
+})
 
+describe('a connection', () => {
   it('has one of its requests handled per turn of the event loop, however many it sends ahead', async () => {
     let isOver = false
     let inTurn = 0
@@ -160,13 +220,53 @@ describe('a connection without valid credentials', () => {
     onTestFinished(() => {
       isOver = true
     })
-    await start({ options: { strangerRequestsMax: 100_000 }, overrides: { onRequestDone } })
+    await start({ keyLimit: 2_000, overrides: { onRequestDone } })
     countTurns()
     const flood = await connection()
-    flood.send(preflight.repeat(1_000))
-    for (let answered = 0; answered < 1_000; answered++) expect((await flood.next())?.status).toBe(204)
+    flood.send(statsRequest().repeat(1_000))
+    for (let answered = 0; answered < 1_000; answered++) expect((await flood.next())?.status).toBe(200)
     expect(most).toBeLessThanOrEqual(2)
   })
+
+  it('ends with the 429 of its key', async () => {
+    await start({ keyLimit: 2 })
+    const built = countRequests()
+    const greedy = await connection()
+    greedy.send(statsRequest().repeat(1_000))
+    for (const status of [200, 200, 429]) expect((await greedy.next())?.status).toBe(status)
+    expect(await greedy.next()).toBeUndefined()
+    expect(built()).toBe(3)
+  })
+})
+
+describe('a flood of requests sent ahead without credentials', () => {
+  it.each([
+    [100, 64],
+    [400, 64],
+    [400, 256],
+  ])(
+    'on %i connections of %i KiB makes at most one request for each, and others are answered',
+    async (count, kib) => {
+      await start()
+      const valid = statsRequest()
+      const built = countRequests()
+      const bytes = Buffer.from(httpRoot.repeat((kib * 1024) / httpRoot.length))
+      const flood = Array.from({ length: count }, () => connect(app.port, '127.0.0.1'))
+      onTestFinished(() => {
+        for (const socket of flood) socket.destroy()
+      })
+      const ends = flood.map(
+        socket => new Promise(resolve => socket.on('error', () => {}).on('close', resolve)),
+      )
+      for (const socket of flood) socket.end(bytes).resume()
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, async () => exchange(await connection(), valid)),
+      )
+      expect(answers).toEqual(answers.map(() => 200))
+      await Promise.all(ends)
+      expect(built()).toBeLessThanOrEqual(count + answers.length)
+    },
+  )
 })
 
 describe('the log', () => {

@@ -19,7 +19,6 @@ import {
   type QueryTables,
 } from '../../../support/query-tables.ts'
 
-const commitHorizonMs = 5_000
 const minuteMs = 60_000
 let store: QueryTables
 let statements: string[]
@@ -46,7 +45,7 @@ function follow(options: Partial<ListFollowerOptions> = {}): ListFollower {
     databases: store.databases,
     // Refreshed for every list, and loaded in several chunks.
     options: {
-      ...{ commitHorizonMs, statementMsMax: 10_000, campaignsMax: 1_000 },
+      ...{ statementMsMax: 10_000, campaignsMax: 1_000 },
       ...{ freshMs: 0, reloadMs: 0, chunkRows: 3, countMs: 0, ...options },
     },
     now: () => performance.now(),
@@ -67,6 +66,10 @@ async function loaded(follower: ListFollower) {
 async function put(...rows: CampaignRow[]): Promise<void> {
   const updated_at = timestamp(Date.now())
   await store.putCampaigns(rows.map(row => ({ ...row, updated_at })))
+  // As the leader of the fold does between two statements.
+  await store.tables.run({
+    query: `INSERT INTO ${store.databases.model}.watermarks (shard, reached) SELECT '', now64(3, 'UTC')`,
+  })
 }
 
 function timestamp(ms: number): string {
@@ -83,7 +86,7 @@ describe('the list index', () => {
     const sql = createSqlListSource({
       tables: store.tables,
       databases: store.databases,
-      options: { commitHorizonMs, statementMsMax: 10_000 },
+      options: { statementMsMax: 10_000 },
     })
     const indexed = createIndexListSource({
       follower,
@@ -135,10 +138,12 @@ describe('the list index', () => {
     )
   }, 240_000)
 
-  it('has the watermark of the moment at which it was read, minus the horizon', async () => {
+  it('has the watermark that was written last when it was read, and not the time of the reading', async () => {
     await put(campaignRow('a'))
     const before = Date.now()
-    const { readAt } = await loaded(follow())
+    const { readAt, asOf } = await loaded(follow())
+    expect(asOf).toBeLessThanOrEqual(readAt)
+    expect(asOf).toBeGreaterThan(before - minuteMs)
     expect(readAt).toBeGreaterThanOrEqual(before)
     expect(readAt).toBeLessThanOrEqual(Date.now())
   })
@@ -192,7 +197,7 @@ describe('the list index', () => {
           isAway ? Promise.reject(new Error('away')) : store.tables.rows<Row>(statement),
       },
       databases: store.databases,
-      options: { commitHorizonMs, statementMsMax: 10_000, campaignsMax: 10, freshMs: 1_000 },
+      options: { statementMsMax: 10_000, campaignsMax: 10, freshMs: 1_000 },
       now: () => time,
     })
     await put(campaignRow('a'))
@@ -211,9 +216,9 @@ describe('the list index', () => {
   it('is refreshed if a list has a later watermark than the index', async () => {
     const follower = follow({ freshMs: 10 * minuteMs })
     await put(campaignRow('a'))
-    const { readAt } = await loaded(follower)
+    const { asOf } = await loaded(follower)
     await put(campaignRow('b'))
-    const later = await follower.current(readAt + 1 - commitHorizonMs)
+    const later = await follower.current(asOf + 1)
     expect(later?.index.size).toBe(2)
     // A list must not claim a moment in the future.
     expect(await follower.current(Date.now() + minuteMs)).toBeUndefined()

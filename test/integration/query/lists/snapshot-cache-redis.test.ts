@@ -1,12 +1,14 @@
 /** Snapshots of lists over Redis: the pages of one query come from one snapshot, whichever process answers them. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, describe, expect, it } from 'vitest'
+import { createCache } from '../../../../services/query/cache/cache.ts'
+import { createSharedValues } from '../../../../services/query/cache/shared-values.ts'
 import { type CampaignLists, createCampaignLists } from '../../../../services/query/lists/campaign-lists.ts'
 import { joinedIdList } from '../../../../services/query/lists/id-list.ts'
-import { createRedisSnapshotCache } from '../../../../services/query/lists/snapshot-cache-redis.ts'
+import { snapshotBudget, snapshots } from '../../../../services/query/lists/snapshots.ts'
 import type { ListQuery } from '../../../../services/query/views/statements.ts'
 import { newPrefix } from '../../../support/redis.ts'
-import { redisCacheDependencies, type TestCacheSettings } from '../../../support/redis-caches.ts'
+import { redisCacheSettings, type TestCacheSettings } from '../../../support/redis-caches.ts'
 import { redisService } from '../../../support/services/redis.ts'
 import { useService } from '../../../support/services/test-service.ts'
 
@@ -24,15 +26,19 @@ async function openLists(
   ids: readonly string[],
   { keyBytesMax, ...settings }: TestCacheSettings & { keyBytesMax?: number },
 ): Promise<CampaignLists> {
-  const dependencies = await redisCacheDependencies(redis(), settings)
-  closers.push(() => dependencies.connection.close())
+  const opened = await redisCacheSettings(redis(), settings)
+  closers.push(() => opened.connection.close())
+  const mayStore = snapshotBudget(Date.now, keyBytesMax)
   const list = { ids: joinedIdList(ids.join('/'), ids.length), asOf: '2026-03-01T12:00:00.000Z' }
   return createCampaignLists({
     source: { select: async () => list },
-    options: { listCacheMs: 60_000, snapshotBytesMax: 1_000_000 },
+    options: { listCacheMs: 60_000 },
     now: Date.now,
     newSnapshotId: randomUUID,
-    snapshots: createRedisSnapshotCache({ ...dependencies, ...(keyBytesMax && { keyBytesMax }) }),
+    snapshots: createCache(snapshots, {
+      ...opened,
+      shared: createSharedValues(snapshots, { ...opened, mayStore }),
+    }),
   })
 }
 

@@ -63,7 +63,7 @@ describe('the limiter without Redis', () => {
     expect(decisions.map(({ remaining }) => remaining).slice(0, 7)).toEqual([5, 4, 3, 2, 1, 0, 0])
     expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(6)
     expect(limiter.isShared()).toBe(false)
-    expect(await limiter.peek('a')).toMatchObject({ allowed: false, remaining: 0 })
+    expect(await limiter.hit('a')).toMatchObject({ allowed: false, remaining: 0 })
   })
 
   it('lets each process without Redis admit up to the limit, and no more', async () => {

@@ -7,6 +7,9 @@ import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { readScope } from '../../../../contracts/api/conventions.ts'
 import type { ApiKey } from '../../../../services/query/auth/key-ring.ts'
+import { createCache } from '../../../../services/query/cache/cache.ts'
+import { responses } from '../../../../services/query/cache/response-cache.ts'
+import { snapshots } from '../../../../services/query/lists/snapshots.ts'
 import { openRedisParts, type RedisParts } from '../../../../services/query/redis-parts.ts'
 import {
   type Credentials,
@@ -74,7 +77,6 @@ async function openProcess(name: string, keyPrefix: string, tablesId = 'one'): P
       keys: { limit: 120, windowMs: 60_000 },
       addresses: { limit: 60, windowMs: 60_000 },
       bucketsMax: 1000,
-      cacheBytesMax: 16 * 1024 * 1024,
     },
     {
       logger: pino({ level: 'silent' }),
@@ -84,15 +86,16 @@ async function openProcess(name: string, keyPrefix: string, tablesId = 'one'): P
       newToken: randomUUID,
     },
   )
-  const { limiters, cache, snapshots } = parts
+  const { limiters, shared } = parts
+  const memory = { bytesMax: 16 * 1024 * 1024, now: Date.now }
   const app = await startTestApp({
     tables,
     clock: { now: Date.now, advance: () => undefined },
     overrides: {
       keyRing: { lookup: named => (named === key.key ? key : undefined) },
       limiters,
-      cache,
-      snapshots,
+      cache: createCache(responses, { ...memory, shared: shared.responses }),
+      snapshots: createCache(snapshots, { ...memory, shared: shared.snapshots }),
     },
   })
   return { app, parts }

@@ -63,7 +63,7 @@ describe('the usage of a key', () => {
       await app.get(path, key)
     }
     await fetch(`http://127.0.0.1:${app.port}/api/v1/projects`, { method: 'POST', headers: keyHeaders(key) })
-    // A preflight is counted for nobody, even if it has credentials.
+    // A preflight is counted for no key, even if it has credentials.
     await fetch(`http://127.0.0.1:${app.port}/api/v1/projects`, {
       method: 'OPTIONS',
       headers: keyHeaders(key),

@@ -40,12 +40,12 @@ const childScript = new URL('../../../support/shard-rebuild-child.ts', import.me
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
 const key = 'pv_live_0123456789abcdefghijklmnop'
 const secret = 'a secret of the tests'
-const horizonMs = 20_000
+const foldMsMax = 20_000
 // The traffic goes on while a busy machine folds, and names few campaigns again and again. In pieces of ten, what waits would be
 // hundreds of statements. And a statement that took longer than half of the horizon would be repeated.
-const settings = { PLEDGEVIEW_COMMIT_HORIZON_MS: String(horizonMs), PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: '500' }
+const settings = { PLEDGEVIEW_FOLD_MS_MAX: String(foldMsMax), PLEDGEVIEW_FOLD_CAMPAIGNS_MAX: '500' }
 const config = readConfig({
-  PLEDGEVIEW_COMMIT_HORIZON_MS: String(horizonMs),
+  PLEDGEVIEW_FOLD_MS_MAX: String(foldMsMax),
   PLEDGEVIEW_PLATFORM_CURRENCY: 'USD',
   PLEDGEVIEW_CACHE_MS: '1000',
   PLEDGEVIEW_STATS_CACHE_MS: '1000',
@@ -200,7 +200,7 @@ function untitled({ campaigns, ...others }: Awaited<ReturnType<typeof readViews>
 async function killBetweenSwaps(): Promise<void> {
   const input: ShardRebuildArguments = {
     journal: live.journal,
-    horizonMs,
+    foldMsMax,
     servers: servers.servers.map(({ url, user, password }) => ({ url, user, password })),
   }
   const child = fork(childScript, [JSON.stringify(input)], { execArgv: [] })

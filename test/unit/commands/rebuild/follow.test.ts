@@ -52,8 +52,8 @@ describe('what is reported on the way', () => {
     reporter.end(reportOf('folding').state)
     const lines = (await written('stderr')).trim().split('\n')
     expect(lines.filter(line => line === 'reading log')).toHaveLength(3)
-    expect(lines.filter(line => line === 'preparing      0.1 s')).toHaveLength(1)
-    expect(lines.at(-1)).toBe('reading log    1.0 s')
+    expect(lines.filter(line => line === 'preparing    0.1 s')).toHaveLength(1)
+    expect(lines.at(-1)).toBe('reading log  1.0 s')
   })
 
   test('for a program: an object a second, only on stdout', async () => {
@@ -84,7 +84,7 @@ describe('what is reported on the way', () => {
     reporter.end(reportOf('folding').state)
     const erase = '\r\x1b[K'
     expect(await written('stderr')).toBe(
-      `preparing      0.1 s\n${erase}reading log ...${erase}reading log    1.0 s\n`,
+      `preparing    0.1 s\n${erase}reading log ...${erase}reading log  1.0 s\n`,
     )
   })
 })

@@ -5,7 +5,8 @@ import { createRetry, newOutcome, type RetryOutcome } from '../../../../services
 import type { Schemas } from '../../../../services/commands/rejects/source.ts'
 import { awaitProjected } from '../../../../services/commands/rejects/target.ts'
 import { entityOf, type Versions, versionOf } from '../../../../services/commands/rejects/versions.ts'
-import type { NewRecord, PartitionLag, StoredReject } from '../../../../services/shared/event-log/port.ts'
+import type { NewRecord, PartitionLag } from '../../../../services/shared/event-log/port.ts'
+import type { StoredReject } from '../../../../services/shared/tables/stored-rejects.ts'
 import {
   campaignEvent,
   campaignTombstone,
@@ -19,7 +20,8 @@ let offset = 0
 
 function rejectOf(record: NewRecord, more: Partial<StoredReject> = {}): StoredReject {
   const place = { partition: 0, offset: offset++, appendedAt: 0 }
-  return { record: { ...record, ...place }, reason: 'as it was', rejectedAt: 0, ...more }
+  const sizes = { key: record.key?.length ?? 0, value: record.value?.length ?? 0, headers: 0 }
+  return { record: { ...record, ...place }, reason: 'as it was', rejectedAt: 0, sizes, ...more }
 }
 
 /** Retries the parts one after the other, into a log that has these versions already. */
@@ -43,13 +45,17 @@ async function retry(
 const pledge = pledgeEvent({ campaign_id: 'a', pledge_id: 'p' })
 
 describe('a retry', () => {
-  test('never takes a value that was left out for a deletion', async () => {
-    const { appended, outcome } = await retry([
-      [rejectOf({ ...newRecordOf(pledge), value: null }, { omittedValueBytes: 5_000_000 })],
-    ])
+  test.each([
+    ['a value that was left out', { value: null }, { value: 5_000_000 }],
+    ['a value that was cut', {}, { value: 5_000_000 }],
+    ['a key that was cut', {}, { key: 900_000 }],
+    ['headers that were left out', {}, { headers: 900_000 }],
+  ])('appends no record with %s, never takes it for a deletion, and names it', async (_, record, more) => {
+    const reject = rejectOf({ ...newRecordOf(pledge), ...record })
+    const { appended, outcome } = await retry([[{ ...reject, sizes: { ...reject.sizes, ...more } }]])
     expect(appended).toEqual([])
     expect(outcome).toMatchObject({ matched: 1, retried: 0, omittedCount: 1, noEventCount: 0 })
-    expect(outcome.omitted).toHaveLength(1)
+    expect(outcome.omitted).toEqual([`pledges/0/${reject.record.offset}`])
   })
 
   test('appends key, value and all headers as they came', async () => {

@@ -1,13 +1,13 @@
-/** A deletion leaves nothing, wherever its process is killed: another one completes it. */
+/** The deletion of an account, with the process killed at each step. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { type DeletionPorts, deleteAccount } from '../../../../services/portal/account/delete-account.ts'
 import { createDeletionFinisher } from '../../../../services/portal/account/finish-deletions.ts'
-import type { PortalKey } from '../../../../services/portal/ports.ts'
+import type { Account } from '../../../../services/portal/ports.ts'
 
 /** An account with two keys. The process is killed at its call number `killedAt`. */
 function model() {
-  const state = { account: 'present' as 'present' | 'marked' | 'gone', keys: ['active', 'revoked'] }
+  const state = { account: 'present' as 'present' | 'deleted' | 'ended', keys: ['active', 'revoked'] }
   const calls: string[] = []
   const portsOf = (killedAt: number): DeletionPorts => {
     let count = 0
@@ -19,57 +19,57 @@ function model() {
     }
     return {
       accounts: {
-        beginDeletion: () =>
-          step('begin', () => {
-            if (state.account === 'present') state.account = 'marked'
-          }),
-        beingDeleted: async () => (state.account === 'marked' ? ['account'] : []),
+        find: async () => (state.account === 'present' ? ({} as Account) : undefined),
         delete: () =>
           step('delete', () => {
-            state.account = 'gone'
+            if (state.account === 'present') state.account = 'deleted'
+          }),
+        unfinished: async () => (state.account === 'deleted' ? ['account'] : []),
+        finishDeletion: () =>
+          step('finish', () => {
+            if (state.keys.length === 0) state.account = 'ended'
           }),
       },
-      keys: {
-        async ofAccount() {
-          await step('list')
-          return state.keys.map((status, n) => ({ key: `key-${n}`, status }) as PortalKey)
-        },
-        async revoke() {
-          await step('revoke')
-          state.keys[0] = 'revoked'
-          return {} as PortalKey
-        },
-        deleteAll: () => step('deleteAll', () => state.keys.splice(0)),
-      },
+      keys: { deleteAll: () => step('deleteAll', () => state.keys.splice(0)) },
     }
   }
   return { state, calls, portsOf }
 }
 
+async function finished(ports: DeletionPorts, isDone: () => boolean): Promise<unknown[]> {
+  const errors: unknown[] = []
+  const finisher = createDeletionFinisher({
+    ...ports,
+    pollMs: 1,
+    sleep: ms => pause(ms),
+    onError: error => errors.push(error),
+  })
+  finisher.start()
+  await expect.poll(isDone).toBe(true)
+  await finisher.close()
+  return errors
+}
+
 describe('the deletion of an account', () => {
-  test('deletes keys before and after the account, and the account once more at the end', async () => {
+  test('ends the account first, and then deletes its keys', async () => {
     const { state, calls, portsOf } = model()
     await deleteAccount(portsOf(Infinity), 'account')
-    expect(calls).toEqual(['begin', 'list', 'revoke', 'deleteAll', 'delete', 'deleteAll', 'delete'])
-    expect(state).toEqual({ account: 'gone', keys: [] })
+    expect(calls).toEqual(['delete', 'deleteAll'])
+    expect(state).toEqual({ account: 'deleted', keys: [] })
   })
 
-  test.each([2, 3, 4, 5, 6, 7])(
-    'is completed by another process if it is killed at step %i',
-    async killedAt => {
-      const { state, portsOf } = model()
-      await expect(deleteAccount(portsOf(killedAt), 'account')).rejects.toThrow('killed')
-      const errors: unknown[] = []
-      const finisher = createDeletionFinisher({
-        ...portsOf(Infinity),
-        pollMs: 1,
-        sleep: ms => pause(ms),
-        onError: error => errors.push(error),
-      })
-      finisher.start()
-      await expect.poll(() => state).toEqual({ account: 'gone', keys: [] })
-      await finisher.close()
-      expect(errors).toEqual([])
-    },
-  )
+  test('is completed by another process if it is killed before its keys are deleted', async () => {
+    const { state, portsOf } = model()
+    await expect(deleteAccount(portsOf(2), 'account')).rejects.toThrow('killed')
+    expect(await finished(portsOf(Infinity), () => state.account === 'ended')).toEqual([])
+    expect(state.keys).toEqual([])
+  })
+
+  test('never deletes the keys of a person who has signed up again', async () => {
+    const { state, calls, portsOf } = model()
+    const ports = portsOf(Infinity)
+    const accounts = { ...ports.accounts, unfinished: async () => ['account'] }
+    await finished({ ...ports, accounts }, () => calls.includes('finish'))
+    expect(state).toEqual({ account: 'present', keys: ['active', 'revoked'] })
+  })
 })

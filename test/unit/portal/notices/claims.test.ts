@@ -1,82 +1,57 @@
-/** Claims under every order of steps: several processes, each with its own, later view of a log in partitions. */
+/** Claims under every order of steps of several processes, on a store in which each call is one step. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { NoticeEvent } from '../../../../contracts/events/portal-event.ts'
-import { createClaims } from '../../../../services/portal/notices/claims.ts'
-import type { StateTopic } from '../../../../services/shared/event-log/state-topic.ts'
+import { claimName, createClaims, doubtfulMs } from '../../../../services/portal/notices/claims.ts'
+import type { PortalStore } from '../../../../services/portal/store/port.ts'
 
-const notice = { notice_id: 'n', rule: 'ANNOUNCEMENT', account_id: null } as const
-const partitions = 3
+const notice = { notice_id: 'n' }
 
-interface LogRecord {
-  key: string
-  state: NoticeEvent | null
-}
-
-/** A process's view of the log, as on Kafka: a read of the ends takes one step per partition, so it is not one moment. */
-function viewOf(log: LogRecord[][], step: () => Promise<void>): StateTopic<'notices'> {
-  const memory = new Map<string, NoticeEvent>()
-  const read = Array.from({ length: partitions }, () => 0)
-  async function refresh(): Promise<void> {
-    for (const [partition, records] of log.entries()) {
-      await step()
-      const end = records.length
-      await step()
-      for (const { key, state } of records.slice(read[partition], end)) {
-        if (state) memory.set(key, state)
-        else memory.delete(key)
-      }
-      read[partition] = Math.max(read[partition] ?? 0, end)
-    }
+function storeOf(values: Map<string, string>, step: () => Promise<void>) {
+  const atOnce = async <R>(work: () => R): Promise<R> => {
+    await step()
+    const result = work()
+    await step()
+    return result
   }
-  return {
-    topic: 'notices',
-    refresh,
-    get: async key => memory.get(key),
-    group: async group =>
-      [...memory]
-        .filter(([key]) => key === group || key.startsWith(`${group}/`))
-        .map(([key, state]) => ({ key, state })),
-    all: async () => [...memory].map(([key, state]) => ({ key, state })),
-    async write(changes) {
-      for (const { key, state } of changes) {
-        await step()
-        log[partitionOf(key)]?.push({ key, state })
-      }
-      await refresh()
-    },
-    skipped: () => 0,
-    health: () => ({ ok: true, detail: '' }),
-    close: async () => undefined,
+  const store: Pick<PortalStore, 'claim' | 'get' | 'put' | 'remove'> = {
+    claim: (key, value) =>
+      atOnce(() => {
+        if (values.has(key)) return false
+        values.set(key, value)
+        return true
+      }),
+    get: key => atOnce(() => values.get(key)),
+    put: (key, value) => atOnce(() => void values.set(key, value)),
+    remove: key => atOnce(() => void values.delete(key)),
   }
+  return store
 }
 
-function partitionOf(key: string): number {
-  return [...key].reduce((sum, character) => sum + (character.codePointAt(0) ?? 0), 0) % partitions
-}
-
-test('of several processes, at most one ever holds the claim of a notice', async () => {
-  let held = 0
-  await fc.assert(
-    fc.asyncProperty(fc.scheduler(), fc.integer({ min: 2, max: 4 }), async (scheduler, processes) => {
-      const log: LogRecord[][] = Array.from({ length: partitions }, () => [])
-      const step = async () => void (await scheduler.schedule(Promise.resolve()))
-      const claiming = Array.from({ length: processes }, (_, index) =>
-        createClaims({
-          topic: viewOf(log, step),
-          sender: `process-${index}`,
-          now: () => 0,
-          random: () => 0.5,
-          sleep: step,
-        })(notice),
-      )
-      const claims = await scheduler.waitFor(Promise.all(claiming))
-      const mine = claims.filter(({ kind }) => kind === 'mine').length
-      expect(mine).toBeLessThanOrEqual(1)
-      held += mine
-    }),
-    { numRuns: 300 },
-  )
-  // It would also hold if nobody ever got a claim.
-  expect(held).toBeGreaterThan(100)
-})
+test.each([
+  ['a new notice', []],
+  ['a notice in doubt', [[claimName('n'), '0']]],
+] as [string, [string, string][]][])(
+  'of several processes, at most one ever holds the claim of %s',
+  async (_name, present) => {
+    let held = 0
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), fc.integer({ min: 2, max: 4 }), async (scheduler, processes) => {
+        const values = new Map(present)
+        const step = async () => void (await scheduler.schedule(Promise.resolve()))
+        const notices = { get: async () => undefined }
+        const claiming = Array.from({ length: processes }, () =>
+          createClaims({ store: storeOf(values, step), notices, now: () => doubtfulMs + 1 })(notice, {
+            takesDoubtful: true,
+          }),
+        )
+        const claims = await scheduler.waitFor(Promise.all(claiming))
+        const mine = claims.filter(({ kind }) => kind === 'mine').length
+        expect(mine).toBeLessThanOrEqual(1)
+        held += mine
+      }),
+      { numRuns: 300 },
+    )
+    // It would also hold if nobody ever got a claim.
+    expect(held).toBeGreaterThan(100)
+  },
+)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { takeEpoch } from '../../../../services/projector/fold/fold-epochs.ts'
+import { FoldPaused, takeEpoch } from '../../../../services/projector/fold/fold-epochs.ts'
 import { foldPauseMsMax, pauseHolderName } from '../../../../services/projector/fold/fold-pause.ts'
 import type { Statement, Tables } from '../../../../services/shared/tables/port.ts'
 
@@ -16,8 +16,16 @@ test('a repair that failed after the epoch was taken runs again when the next le
   expect(repairs).toBe(3)
 })
 
-function take(tables: Tables, holder: string, afterExpiredPause: () => Promise<void>) {
+test('the pause of a killed rebuild ends in time by the clock of a process that waits, if ClickHouse’s stepped back', async () => {
+  const table = epochsHeldBy(pauseHolderName('killed'), -86_400_000)
+  const repair = async () => {}
+  await expect(take(table, 'first', repair, foldPauseMsMax - 1)).rejects.toThrow(FoldPaused)
+  await take(table, 'first', repair, foldPauseMsMax)
+})
+
+function take(tables: Tables, holder: string, afterExpiredPause: () => Promise<void>, seenMs = 0) {
   return takeEpoch({
+    pausedMs: () => seenMs,
     tables,
     databases: { model: 'm', views: 'v' },
     holder,
@@ -28,12 +36,11 @@ function take(tables: Tables, holder: string, afterExpiredPause: () => Promise<v
   })
 }
 
-/** Answers as the epochs table whose last holder has paused the fold for longer than allowed. */
-function epochsHeldBy(first: string): Tables {
+/** Answers as the epochs table whose last holder has paused the fold: by default, for longer than allowed. */
+function epochsHeldBy(first: string, ageMs = foldPauseMsMax + 1): Tables {
   let last = { epoch: 1n, holder: first }
   const tables: Pick<Tables, 'rows' | 'run'> = {
-    rows: async <Row>() =>
-      [{ epoch: last.epoch.toString(), holder: last.holder, ageMs: foldPauseMsMax + 1 }] as Row[],
+    rows: async <Row>() => [{ epoch: last.epoch.toString(), holder: last.holder, ageMs }] as Row[],
     async run({ query_params }: Statement) {
       last = { epoch: last.epoch + 1n, holder: String(query_params?.holder) }
     },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { FoldStopped, SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
+import { FoldPaused, SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import { type FoldLoopDependencies, runFoldLoop } from '../../../../services/projector/fold/fold-loop.ts'
 import type { FoldReport } from '../../../../services/projector/fold/fold-worker.ts'
 import { TablesError } from '../../../../services/shared/tables/port.ts'
@@ -52,7 +52,6 @@ async function play({
     onFold: report => did.push(`folded ${report.campaigns}`),
     onRetry: error => did.push(`retry: ${error.message}`),
     onSuperseded: error => did.push(`superseded: ${error.message}`),
-    onStopped: () => did.push('stopped'),
     onLeadership: () => {},
     monotonicMs: () => nowMs,
     now: () => nowMs,
@@ -73,25 +72,14 @@ function fails(error: Error): () => never {
 }
 
 describe('the fold loop', () => {
-  test('waits for the end of a stop, however long, and says once why it waits', async () => {
-    const isStopped = fails(new FoldStopped())
+  test('waits for the end of a fold pause, which is no failure', async () => {
+    const isPaused = fails(new FoldPaused())
     const did = await play({
-      acquireLeadership: [isStopped, isStopped, isStopped, () => {}],
+      acquireLeadership: [isPaused, isPaused, () => {}],
       fold: [() => undefined],
       retryMsMax: 0,
     })
-    expect(did).toEqual([
-      'lead',
-      'stopped',
-      'sleep 1000',
-      'lead',
-      'sleep 1000',
-      'lead',
-      'sleep 1000',
-      'lead',
-      'fold',
-      'notifier 500',
-    ])
+    expect(did).toEqual(['lead', 'sleep 200', 'lead', 'sleep 200', 'lead', 'fold', 'notifier 500'])
   })
 
   test('ends without a failure if a fold in many pieces is interrupted between two of them', async () => {
@@ -169,9 +157,9 @@ describe('the fold loop', () => {
     expect(sleeps).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 197, 1_000])
   })
 
-  test('retries a retryable failure without acquiring leadership again', async () => {
+  test('acquires leadership again after a failure: the statement may still run, or may arrive later', async () => {
     const did = await play({ fold: [fails(passing()), () => undefined] })
-    expect(did).toEqual(['lead', 'fold', 'retry: away', 'sleep 1000', 'fold', 'notifier 500'])
+    expect(did).toEqual(['lead', 'fold', 'retry: away', 'sleep 1000', 'lead', 'fold', 'notifier 500'])
   })
 
   test('retries to acquire leadership', async () => {

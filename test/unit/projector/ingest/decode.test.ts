@@ -102,7 +102,7 @@ describe('text', () => {
     'tags[1]': campaignEvent({ campaign_id: 'a', tags: ['a', mark] }),
     'creator.name': campaignEvent({
       campaign_id: 'a',
-      creator: { creator_id: 'u', name: mark, profile_url: 'p', avatar_url: null },
+      creator: { creator_id: 'u', name: mark, profile_url: 'https://p.example', avatar_url: null },
     }),
     'rewards[1].title': campaignEvent({
       campaign_id: 'a',

@@ -136,8 +136,16 @@ function expectSameBatch(records: LogRecord[], hashBacker: HashBacker): number {
   return records.length - decoded
 }
 
-function contentOf({ pledgeTranscoder: _, pledgeRows, campaignRows, apiKeyRows, ...rest }: Batch) {
-  const writers = [pledgeRows, campaignRows, apiKeyRows]
+function contentOf({
+  pledgeTranscoder: _,
+  pledgeRows,
+  campaignRows,
+  apiKeyRows,
+  accountRows,
+  noticeRows,
+  ...rest
+}: Batch) {
+  const writers = [pledgeRows, campaignRows, apiKeyRows, accountRows, noticeRows]
   return { ...rest, rows: writers.map(({ rows, bytes }) => [rows, Buffer.from(bytes()).toString('hex')]) }
 }
 

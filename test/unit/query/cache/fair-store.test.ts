@@ -13,7 +13,6 @@ function open(bytesMax: number) {
   const store = createFairStore<Value>({
     bytesMax,
     bytesOf: ({ bytes }) => bytes,
-    expiresAt: ({ expiresAt }) => expiresAt,
     now: clock.now,
   })
   return { store, clock }
@@ -61,6 +60,18 @@ describe('a fair store', () => {
     expect(store.get('a', 'one')).toBeUndefined()
     store.set('b', { bytes: 20, expiresAt: 10 }, 'one')
     expect(store.get('b', 'one')).toBeDefined()
+  })
+
+  it('drops every expired value when it is told to, also behind one that lasts', () => {
+    const { store, clock } = open(1_000)
+    const expiring = { bytes: 10, expiresAt: 5 }
+    store.set('a', lasting, 'one')
+    store.set('b', expiring, 'one')
+    clock.advance(5)
+    store.dropExpired()
+    // The clock goes back, so that only what was dropped is missing.
+    clock.advance(-5)
+    expect(['a', 'b'].map(key => store.get(key, 'one'))).toEqual([lasting, undefined])
   })
 
   it('keeps no value above its limit', () => {

@@ -1,8 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { createCache } from '../../../../services/query/cache/cache.ts'
 import { createCampaignLists, listKey } from '../../../../services/query/lists/campaign-lists.ts'
 import { type IdList, joinedIdList, slotIdList } from '../../../../services/query/lists/id-list.ts'
 import { createSqlListSource } from '../../../../services/query/lists/list-source.ts'
+import { snapshots as snapshotKind } from '../../../../services/query/lists/snapshots.ts'
 import type { ListQuery } from '../../../../services/query/views/statements.ts'
 import type { Statement } from '../../../../services/shared/tables/port.ts'
 import { testClock } from '../../../support/query-app.ts'
@@ -83,12 +85,13 @@ describe('a snapshot', () => {
         },
       },
       databases: { model: 'm', views: 'v' },
-      options: { commitHorizonMs: 5000, statementMsMax: 1000 },
+      options: { statementMsMax: 1000 },
     })
     const lists = createCampaignLists({
       source,
-      options: { listCacheMs: 60_000, snapshotBytesMax },
+      options: { listCacheMs: 60_000 },
       now: clock.now,
+      snapshots: createCache(snapshotKind, { bytesMax: snapshotBytesMax, now: clock.now }),
       newSnapshotId: () => `snapshot ${++snapshots}`,
     })
     return { clock, lists, statements }

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest'
-import type { CacheEntry } from '../../../../services/query/cache/response-cache.ts'
-import { createMemoryResponseCache } from '../../../../services/query/cache/response-cache-memory.ts'
+import { createCache } from '../../../../services/query/cache/cache.ts'
+import { type CacheEntry, responses } from '../../../../services/query/cache/response-cache.ts'
 import {
   aheadPledgesMin,
   createStatsAhead,
@@ -48,7 +48,7 @@ afterEach(() => {
 /** Processes that share a cache. `pledges`: of the platform. */
 function startProcesses(count: number, pledges: number, msOfOne = computationMs) {
   const time = manualTime()
-  const cache = createMemoryResponseCache({ bytesMax: 1_000_000, now: time.now })
+  const cache = createCache(responses, { bytesMax: 1_000_000, now: time.now })
   const world = { ...time, cache, ahead: 0, forRequests: 0, isAway: false, errors: 0 }
   let version = 0
   const result = (createdAt: number) => {
@@ -156,7 +156,7 @@ it('lets the service start after five seconds, however long the first computatio
   const time = manualTime()
   const never = new Promise<never>(() => {})
   const [compute, computeAhead] = [() => never, () => never]
-  const cache = createMemoryResponseCache({ bytesMax: 1_000, now: time.now })
+  const cache = createCache(responses, { bytesMax: 1_000, now: time.now })
   const stats = createStatsAhead({
     ...{ cache, compute, computeAhead, ...time, statsCacheMs: periodMs, random: () => 0, onError: () => {} },
   })

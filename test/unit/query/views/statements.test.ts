@@ -15,47 +15,41 @@ import {
 
 const databases = { model: 'the_model', views: 'the_views' }
 const everything: ListQuery = { status: null, category: null, sort: 'newest', updatedSince: null }
-const bounds = { commitHorizonMs: 5000, msMax: 1500 }
 
 describe('the statement of a list', () => {
   it('has no condition for a query without filters', () => {
-    const { query, query_params } = snapshotStatement(everything, databases, bounds)
+    const { query, query_params } = snapshotStatement(everything, databases, 1500)
     expect(query).not.toContain('WHERE')
-    expect(query_params).toEqual({ horizon_ms: 5000 })
+    expect(query_params).toEqual({})
   })
 
   it('puts values from the client into typed placeholders, never into the text', () => {
     const category = "'; DROP TABLE campaigns; --"
     const query: ListQuery = { status: 'LIVE', category, sort: 'newest', updatedSince: 1234 }
-    const statement = snapshotStatement(query, databases, bounds)
+    const statement = snapshotStatement(query, databases, 1500)
     expect(statement.query).not.toContain('DROP')
     expect(statement.query).toContain('status = {status:String}')
     expect(statement.query).toContain('category = {category:String}')
     expect(statement.query).toContain('updated_at >= fromUnixTimestamp64Milli({updated_since:Int64}')
-    expect(statement.query_params).toEqual({
-      horizon_ms: 5000,
-      status: 'LIVE',
-      category,
-      updated_since: 1234,
-    })
+    expect(statement.query_params).toEqual({ status: 'LIVE', category, updated_since: 1234 })
   })
 
   it.each(sorts)('breaks the ties of %s by id', sort => {
-    expect(snapshotStatement({ ...everything, sort }, databases, bounds).query).toMatch(
+    expect(snapshotStatement({ ...everything, sort }, databases, 1500).query).toMatch(
       /ORDER BY [^;]+, campaign_id\n\)/,
     )
   })
 
   it('is equal for equal queries', () => {
-    expect(snapshotStatement(everything, databases, bounds)).toEqual(
-      snapshotStatement(everything, databases, bounds),
+    expect(snapshotStatement(everything, databases, 1500)).toEqual(
+      snapshotStatement(everything, databases, 1500),
     )
   })
 })
 
 describe('every statement', () => {
   const statements = {
-    list: snapshotStatement(everything, databases, bounds),
+    list: snapshotStatement(everything, databases, 1500),
     projects: projectsStatement(['a', 'b'], databases, 1500),
     detail: projectDetailStatement('slug', databases, 1500),
     detailById: detailByIdStatement('id', databases, 1500),

@@ -12,7 +12,6 @@ const server = createOpsServer({
   status: async () => ({ service: 'test' }),
   metrics: createMetrics(),
   beforeScrape: async () => {},
-  keys: { directory: { ofAccount: async () => [], find: async () => [] }, token: 'token' },
 })
 let port: number
 
@@ -22,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-const paths = ['/status', '/metrics', '/healthz', '/readyz', '/keys?account=a', '/unknown']
+const paths = ['/status', '/metrics', '/healthz', '/readyz', '/unknown']
 
 async function ask(path: string, host: string): Promise<{ status: number | undefined; body: string }> {
   const [response] = await sendRaw(port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)

@@ -37,7 +37,7 @@ describe('on a cluster', () => {
     ['pledge_ledger', 'ReplacingMergeTree', ', version', 'ORDER BY (campaign_id, pledge_id)'],
     ['campaigns', 'ReplacingMergeTree', ', fold_id, is_deleted', 'ORDER BY campaign_id'],
     ['api_keys', 'ReplacingMergeTree', ', fold_id, is_deleted', 'ORDER BY api_key'],
-    ['fold_log', 'MergeTree', '', 'ORDER BY fold_id'],
+    ['fold_progress', 'ReplacingMergeTree', ', fold_id', 'ORDER BY (projector, is_folded)'],
   ])(
     '%s is replicated within its shard, and keeps its engine, order and settings',
     (table, engine, more, order) => {
@@ -50,7 +50,7 @@ describe('on a cluster', () => {
 
   test('no table has another’s place in Keeper, and none depends on the name it has now', () => {
     const paths = statements.flatMap(statement => /Replicated\w*\('([^']+)'/.exec(statement)?.[1] ?? [])
-    expect(paths).toHaveLength(19)
+    expect(paths).toHaveLength(22)
     expect(new Set(paths).size).toBe(paths.length)
     expect(paths.filter(path => /\{(?:table|database|uuid)\}/.test(path))).toEqual([])
   })
@@ -242,7 +242,7 @@ describe('the shadow tables of a shard', () => {
 
   test('have the ledgers on the shards on which the live ones are, and no others', () => {
     expect(placementOf('pledge_ledger')).toBe('cityHash64(campaign_id)')
-    expect(() => placementOf('fold_log')).toThrow('fold_log')
+    expect(() => placementOf('fold_progress')).toThrow('fold_progress')
     expect(() => placementOf('migrations')).toThrow('migrations')
   })
 })

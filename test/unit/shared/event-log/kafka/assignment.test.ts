@@ -12,10 +12,9 @@ import {
 import {
   OffsetOutOfRange,
   type OffsetRange,
-  partitionName,
   type TopicPartition,
 } from '../../../../../services/shared/event-log/kafka/offsets.ts'
-import type { PollBounds } from '../../../../../services/shared/event-log/port.ts'
+import { type PollBounds, partitionName, type Start } from '../../../../../services/shared/event-log/port.ts'
 
 const at = { topic: 'pledges', partition: 0 } as const
 const generous: PollBounds = { recordsMax: 1_000, bytesMax: 1_000_000, waitMsMax: 0 }
@@ -23,12 +22,14 @@ const generous: PollBounds = { recordsMax: 1_000, bytesMax: 1_000_000, waitMsMax
 let calls: string[]
 let failures: Error[]
 let range: OffsetRange
-let knowStarts: (starts: Map<string, number>) => void
+let begunAnew: string[]
+let knowStarts: (starts: Map<string, Start>) => void
 let assignments: Assignments
 
 beforeEach(() => {
   calls = []
   failures = []
+  begunAnew = []
   range = { ...at, low: 0, high: 1_000 }
   assignments = createAssignments({
     groupId: 'projector',
@@ -40,11 +41,16 @@ beforeEach(() => {
       commit: async () => undefined,
       close: async () => undefined,
     }),
-    readStarts: () =>
+    findStarts: ({ partitions }) =>
       new Promise(resolve => {
-        knowStarts = resolve
+        knowStarts = starts =>
+          resolve({
+            ...{ starts, ranges: rangesOf(partitions), committed: new Map(), replaced: new Map() },
+            watermark: { watermark: 0, shown: 0 },
+          })
       }),
     readRanges: async () => new Map([['pledges/0', range]]),
+    beginAnew: (_range, reason) => void begunAnew.push(reason),
     bufferRecordsMax: 300,
     bufferBytesMax: 300_000,
     onChange: () => undefined,
@@ -87,7 +93,7 @@ test('positions that are learnt after another join change nothing', async () => 
   assignments.onJoin('member', [at])
   const knowLate = knowStarts
   assignments.onJoin('member', [])
-  knowLate(new Map([['pledges/0', 40]]))
+  knowLate(new Map([['pledges/0', { next: 40, lastAt: 0 }]]))
   await settled()
   expect(calls).not.toContain('seek 40')
   expect(assignments.present().partitions.size).toBe(0)
@@ -131,6 +137,45 @@ test('offsets without a record that begin further on are believed only after kaf
   expect(assignments.onMessages(at, 50, messages(50, 1), 51)).toBe(true)
 })
 
+test('the record before the start is read again, and dropped if it is the one that was read', async () => {
+  assignments.onJoin('member', [at])
+  await startAt(40, [at], 7_000)
+  expect(calls.at(-2)).toBe('seek 39')
+  expect(assignments.onMessages(at, 39, messages(39, 3, 7_000), 42)).toBe(true)
+  expect(offsets()).toEqual([40, 41])
+  // Only the first batch is compared.
+  expect(assignments.onMessages(at, 42, messages(42, 1, 8_000), 43)).toBe(true)
+  expect(begunAnew).toEqual([])
+})
+
+test('another record before the start is another log: the partition is read from its first record', async () => {
+  range = { ...at, low: 5, high: 1_000 }
+  assignments.onJoin('member', [at])
+  await startAt(40, [at], 7_000)
+  expect(assignments.onMessages(at, 39, messages(39, 3, 7_001), 42)).toBe(false)
+  await settled()
+  expect(begunAnew).toEqual(['the record at 39 is not the one that was read'])
+  expect(calls.at(-1)).toBe('seek 5')
+  expect(assignments.onMessages(at, 5, messages(5, 37, 7_001), 42)).toBe(true)
+  expect(offsets()).toEqual(Array.from({ length: 37 }, (_, index) => 5 + index))
+  expect(failures).toEqual([])
+})
+
+test('a start whose record is compacted away, or not known, or deleted, is compared with nothing', async () => {
+  assignments.onJoin('member', [at])
+  await startAt(40, [at], 7_000)
+  // kafkajs asks for 39, and 39 to 44 are gone.
+  expect(assignments.onMessages(at, 39, messages(45, 1, 9_000), 46)).toBe(true)
+  expect(offsets()).toEqual([45])
+  await joinAt(40)
+  expect(calls.at(-2)).toBe('seek 40')
+  range = { ...at, low: 40, high: 1_000 }
+  assignments.onJoin('member', [at])
+  await startAt(40, [at], 7_000)
+  expect(calls.at(-2)).toBe('seek 40')
+  expect(begunAnew).toEqual([])
+})
+
 test('a partition is not fetched while its share of the buffer is full, and again when half of that is free', async () => {
   await joinAt(0)
   assignments.onMessages(at, 0, messages(0, 100), 100)
@@ -159,8 +204,12 @@ async function joinAt(offset: number): Promise<void> {
   await startAt(offset)
 }
 
-async function startAt(offset: number, partitions: readonly TopicPartition[] = [at]): Promise<void> {
-  knowStarts(new Map(partitions.map(partition => [partitionName(partition), offset])))
+async function startAt(
+  offset: number,
+  partitions: readonly TopicPartition[] = [at],
+  lastAt = 0,
+): Promise<void> {
+  knowStarts(new Map(partitions.map(partition => [partitionName(partition), { next: offset, lastAt }])))
   await settled()
 }
 
@@ -173,11 +222,15 @@ function offsets(): number[] {
   return assignments.take(generous).records.map(({ offset }) => offset)
 }
 
-function messages(from: number, count: number): KafkaMessage[] {
+function rangesOf(partitions: ReadonlyMap<string, TopicPartition>): Map<string, OffsetRange> {
+  return new Map([...partitions].map(([name, of]) => [name, { ...range, ...of }]))
+}
+
+function messages(from: number, count: number, timestamp = 0): KafkaMessage[] {
   return Array.from({ length: count }, (_, index) => ({
     key: Buffer.from('k'),
     value: Buffer.from('v'),
-    timestamp: '0',
+    timestamp: String(timestamp),
     attributes: 0,
     offset: String(from + index),
     headers: {},

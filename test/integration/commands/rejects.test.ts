@@ -1,15 +1,16 @@
-/** The rejects commands on a journal: what they find, what they show, and what a retry does to the read model. */
-import { join } from 'node:path'
+/** The rejects commands beside an embedded service: what they find, what they show, and what a retry does to the read model. */
 import { PassThrough } from 'node:stream'
-import fc from 'fast-check'
+import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { encodeState } from '../../../contracts/events/codec.ts'
 import type { ChangeEvent, StateEvent } from '../../../contracts/events/event.ts'
 import { runCommand } from '../../../services/commands/command.ts'
 import { rejectsCommand } from '../../../services/commands/rejects/rejects.ts'
-import { openJournalInspector } from '../../../services/shared/event-log/journal/inspector.ts'
+import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
+import { type EmbeddedService, startEmbeddedService } from '../../../services/embedded/service.ts'
+import { readConfig } from '../../../services/shared/config.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
-import type { NewRecord, StoredReject } from '../../../services/shared/event-log/port.ts'
+import type { NewRecord } from '../../../services/shared/event-log/port.ts'
 import { startIngest } from '../../support/ingest-loop.ts'
 import { journalEnds } from '../../support/journal-positions.ts'
 import { readModelOf } from '../../support/model.ts'
@@ -20,65 +21,48 @@ import {
   openModelTables,
   readViews,
 } from '../../support/model-tables.ts'
-import { anyFilter, placesAskedFor, placesOf, rejectsOf, startedAt } from '../../support/reject-filters.ts'
+import {
+  keptRejects,
+  placesAskedFor,
+  placesOf,
+  rejectsOf,
+  startedAt,
+  storeAt,
+  type TimedReject,
+} from '../../support/reject-filters.ts'
 import { campaignEvent, newRecordOf, noEvent, pledgeEvent, smallWorld } from '../../support/sample-events.ts'
 import { makeDataDirectory } from '../../support/service-process.ts'
 
 const never = new AbortController().signal
 let directory: ReturnType<typeof makeDataDirectory>
 let journal: string
+let service: EmbeddedService
 
-beforeEach(() => {
+beforeEach(async () => {
   directory = makeDataDirectory()
-  journal = join(directory.path, 'journal.sqlite')
-})
+  const files = openDataDirectory(directory.path)
+  journal = files.journal
+  const config = readConfig({})
+  const logger = pino({ level: 'silent' })
+  service = await startEmbeddedService({ directory: files, config, port: 0, opsPort: 0, logger })
+}, 60_000)
 
-afterEach(() => directory.remove())
+afterEach(async () => {
+  await service.close()
+  directory.remove()
+})
 
 describe('rejects list', () => {
   const rejects = rejectsOf(2_000, 1)
 
   beforeEach(() => put(rejects))
 
-  test('finds exactly the rejects that match a filter, for any filter, the latest first', async () => {
-    const inspector = openJournalInspector(journal)
-    await fc.assert(
-      fc.asyncProperty(anyFilter, async filter => {
-        const expected = placesAskedFor(rejects, filter)
-        const walked: StoredReject[] = []
-        await inspector.walkRejects(filter, async part => walked.push(...part) > 0)
-        expect(placesOf(walked)).toEqual(expected)
-        expect(inspector.rejectCount(filter)).toBe(expected.length)
-        const listed = inspector.rejects({ ...filter, limit: 10_000 })
-        expect(placesOf(listed).toSorted()).toEqual(expected.toSorted())
-        const times = listed.map(({ rejectedAt }) => rejectedAt)
-        expect(times).toEqual(times.toSorted((a, b) => b - a))
-      }),
-      { numRuns: 50 },
-    )
-    inspector.close()
-  })
-
-  test('passes on the rejects that are stored when it starts, and none that a retry causes', async () => {
-    const inspector = openJournalInspector(journal)
-    let walked = 0
-    await inspector.walkRejects({}, async part => {
-      walked += part.length
-      const again = part.map(({ record, reason }) => ({
-        ...{ record: { ...record, offset: record.offset + 10_000 }, reason, rejectedAt: startedAt },
-      }))
-      await put(again)
-      return walked <= 2_000
-    })
-    expect(walked).toBe(2_000)
-    inspector.close()
-  })
-
   test('says how many there are of those that it shows', async () => {
     const { stdout } = await run('list', '--topic', 'pledges', '--reason', 'slug is', '--limit', '2')
     const expected = placesAskedFor(rejects, { topic: 'pledges', reasonPart: 'slug is' }).length
     expect(stdout).toContain(`2,000 rejects in all, ${expected} as asked for, the latest 2\n`)
     expect(stdout.split('\n')).toHaveLength(4)
+    expect(stdout).toMatch(/Z {2}pledges\/0\/\d+ {2}pledge key \d+ {2}slug is empty$/im)
   })
 
   test('by reason counts each, with its first and last time and a place that show knows', async () => {
@@ -95,23 +79,25 @@ describe('rejects list', () => {
       count: ofIt.length,
       first: new Date(ofIt[0]?.rejectedAt ?? 0).toISOString(),
       last: new Date(ofIt.at(-1)?.rejectedAt ?? 0).toISOString(),
-      example: placesOf(ofIt)[0],
+      example: expect.toBeOneOf(placesOf(ofIt)),
     })
     const shown = await json<{ reason: string }>('show', unknown?.example ?? '')
     expect(shown.reason).toBe('schema id 9 is unknown')
   })
 
-  test.each([
-    [['list', '--since', 'yesterday'], '--since takes a time'],
-    [['list', '--dry-run'], '--dry-run is not an option of this command'],
-    [['show', 'pledges'], 'a PLACE is'],
-    [['show', 'pledges/0/1', '--topic', 'pledges'], '--topic is not an option of this command'],
-    [['retry'], 'takes PLACEs, or --all-matching'],
-    [['retry', 'pledges/0/1', '--all-matching'], 'takes PLACEs, or --all-matching'],
-    [['retry', 'pledges/0/1', '--since', '2h'], '--since is not an option of this command'],
-    [['drop'], 'list, show and retry'],
-  ])('%j is refused with exit code 2', async (args, message) => {
-    expect(await run(...args)).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
+  test('is refused with exit code 2 if the call is wrong, and so are the other commands', async () => {
+    const calls: [args: string[], message: string][] = [
+      [['list', '--since', 'yesterday'], '--since takes a time'],
+      [['list', '--dry-run'], '--dry-run is not an option of this command'],
+      [['show', 'pledges'], 'a PLACE is'],
+      [['show', 'pledges/0/1', '--topic', 'pledges'], '--topic is not an option of this command'],
+      [['retry'], 'takes PLACEs, or --all-matching'],
+      [['retry', 'pledges/0/1', '--all-matching'], 'takes PLACEs, or --all-matching'],
+      [['retry', 'pledges/0/1', '--since', '2h'], '--since is not an option of this command'],
+      [['drop'], 'list, show and retry'],
+    ]
+    for (const [args, message] of calls)
+      expect(await run(...args)).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
   })
 })
 
@@ -125,7 +111,14 @@ describe('rejects show', () => {
     ])
     const shown = await json<object>('show', 'pledges/0/7')
     expect(shown).toMatchObject({
-      ...{ topic: 'pledges', partition: 0, offset: 7, reason: 'amount_minor -5 is negative' },
+      ...{
+        topic: 'pledges',
+        partition: 0,
+        offset: 7,
+        type: 'pledge',
+        cut: null,
+        reason: 'amount_minor -5 is negative',
+      },
       ...{ rejected_at: new Date(startedAt).toISOString(), appended_at: new Date(1_000).toISOString() },
       ...{ key_text: 'a/p', value_bytes: value.length, value_base64: value.toString('base64'), schema_id: 2 },
       headers: Object.entries(headers).map(([name, value]) => ({
@@ -141,6 +134,7 @@ describe('rejects show', () => {
     const { stdout, stderr } = await run('show', 'pledges/0/7')
     for (const part of [
       '"a/p"',
+      'entity    pledge a/p',
       'schema id 2',
       'trace: "t-1"',
       'field     amount_minor',
@@ -165,6 +159,31 @@ describe('rejects show', () => {
     expect(stdout).not.toContain('\u001b')
     expect((await run('list')).stdout).not.toContain('\u001b')
   })
+
+  test('of a record that was cut says so, and a retry names its place and appends nothing', async () => {
+    const value = Buffer.concat([
+      newRecordOf(pledgeEvent({ campaign_id: 'a', pledge_id: 'p' })).value ?? Buffer.alloc(0),
+      Buffer.alloc(5_000_000),
+    ])
+    await put([
+      reject({ topic: 'pledges', key: Buffer.from('a/p'), value }, { offset: 9, reason: 'trailing data' }),
+    ])
+    expect(await json('show', 'pledges/0/9')).toMatchObject({
+      ...{ value_bytes: value.length, value_omitted: true, cut: { value_bytes: value.length } },
+      reason_now: expect.stringContaining(`value: 4,194,304 of ${value.length.toLocaleString('en')} bytes`),
+    })
+    const { code, stdout } = await run('retry', 'pledges/0/9')
+    expect(code).toBe(1)
+    expect(stdout).toContain('have their producer append them again: pledges/0/9\n')
+    expect(ends()).toMatchObject({ campaigns: 1, pledges: 1, 'api-keys': 1 })
+  })
+
+  test('and list work without a service, too', async () => {
+    await put([reject(noEvent, { offset: 3, reason: 'the first byte is 9' })])
+    await service.close()
+    expect(await json('list')).toMatchObject({ total: 1, rejects: [{ offset: 3 }] })
+    expect(await json('show', 'pledges/0/3')).toMatchObject({ reason: 'the first byte is 9' })
+  }, 60_000)
 
   test('of a place that is not kept fails and names it', async () => {
     await put([])
@@ -210,7 +229,8 @@ describe('rejects retry', () => {
     expect(await reading()).toEqual(expected(events))
     await json('retry', '--all-matching')
     expect(await reading()).toEqual(expected(events))
-    expect(placesOf(kept()).toSorted()).toEqual([
+    const kept = await keptRejects(service.model.tables, service.model.databases)
+    expect(placesOf(kept).toSorted()).toEqual([
       'campaigns/0/101',
       'pledges/0/102',
       'pledges/0/103',
@@ -245,13 +265,13 @@ describe('rejects retry', () => {
     expect(code).toBe(1)
     expect(stdout).toContain('0 were appended, of 1\n')
     expect(stdout).toContain('1 are not stored rejects: pledges/0/2')
-    expect(ends()).toEqual({ campaigns: 1, pledges: 1, 'api-keys': 1 })
+    expect(ends()).toMatchObject({ campaigns: 1, pledges: 1, 'api-keys': 1 })
   })
 
   test('of a filter that finds nothing has nothing to do', async () => {
     await put([reject(newRecordOf(late), { offset: 1, reason: 'unknown' })])
     expect(await run('retry', '--all-matching', '--reason', 'other')).toMatchObject({ code: 0 })
-    expect(ends()).toEqual({ campaigns: 1, pledges: 1, 'api-keys': 1 })
+    expect(ends()).toMatchObject({ campaigns: 1, pledges: 1, 'api-keys': 1 })
   })
 
   /** What the views say once everything in the journal is projected. */
@@ -275,32 +295,19 @@ describe('rejects retry', () => {
   }
 })
 
-function reject(record: NewRecord, { offset, reason }: { offset: number; reason: string }): StoredReject {
+function reject(record: NewRecord, { offset, reason }: { offset: number; reason: string }): TimedReject {
   return { record: { ...record, partition: 0, offset, appendedAt: 1_000 }, reason, rejectedAt: startedAt }
 }
 
 /** Puts rejects at their times, as a service puts those that it meets. */
-async function put(rejects: readonly StoredReject[]): Promise<void> {
-  let now = 0
-  const reader = await openJournalReader(journal, { consumer: 'by hand', now: () => now })
-  for (const [rejectedAt, ofTime] of Map.groupBy(rejects, reject => reject.rejectedAt)) {
-    now = rejectedAt
-    await reader.reject(ofTime)
-  }
-  await reader.close()
+function put(rejects: readonly TimedReject[]): Promise<void> {
+  return storeAt(service.model.tables, service.model.databases, rejects)
 }
 
 async function append(records: readonly NewRecord[]): Promise<void> {
   const writer = await openJournalWriter(journal)
   await writer.append(records)
   await writer.close()
-}
-
-function kept(): StoredReject[] {
-  const inspector = openJournalInspector(journal)
-  const rejects = inspector.rejects({ limit: 10_000 })
-  inspector.close()
-  return rejects
 }
 
 function ends() {

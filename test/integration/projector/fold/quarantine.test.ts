@@ -1,0 +1,363 @@
+/** Campaigns that cannot be folded within the bounds of a fold: they hold no other campaign, lose no change, and leave when deleted. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { ChangeEvent } from '../../../../contracts/events/event.ts'
+import type { QuarantineChange } from '../../../../services/projector/fold/quarantine.ts'
+import { tablesStatus } from '../../../../services/projector/status.ts'
+import { type Databases, TablesError } from '../../../../services/shared/tables/port.ts'
+import {
+  isAloneFold,
+  isCampaignFold,
+  isFoldRecord,
+  isQuarantineRecord,
+  lostConnection,
+  type Obstacles,
+  obstructed,
+  type TablesCall,
+  timeoutExceeded,
+} from '../../../support/faulty-tables.ts'
+import { readModelOf } from '../../../support/model.ts'
+import {
+  createIngest,
+  createTestFoldWorker,
+  expectedReading,
+  type ModelTables,
+  openModelTables,
+  readViews,
+  type TestFoldWorker,
+} from '../../../support/model-tables.ts'
+import { campaignEvent, campaignTombstone, pledgeEvent } from '../../../support/sample-events.ts'
+
+const foldMsMax = 30_000
+const others = Array.from({ length: 30 }, (_, n) => campaignEvent({ campaign_id: `c${n}` }))
+const heavy = (version: number, id = 'heavy'): ChangeEvent[] => [
+  campaignEvent({ campaign_id: id, version, title: `version ${version}` }),
+  pledgeEvent({ campaign_id: id, pledge_id: `p${version}` }),
+]
+
+describe('a campaign that cannot be folded within the bounds', () => {
+  let model: ModelTables
+  let databases: Databases
+  let ingest: (events: readonly ChangeEvent[]) => Promise<void>
+  let reports: (QuarantineChange & { all: number })[]
+
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+  afterAll(() => model.dispose())
+  beforeEach(async () => {
+    databases = await model.freshDatabases()
+    ingest = createIngest(model.tables, databases)
+    reports = []
+    return () => model.drop(databases)
+  })
+
+  async function leader(obstacles: Obstacles, settings: { memoryBytesMax?: number } = {}) {
+    const tested = createTestFoldWorker(obstructed(model.tables, obstacles), databases, {
+      holder: `fold-worker-${Math.random()}`,
+      foldMsMax,
+      onQuarantine: (all, change) => change && reports.push({ ...change, all: all.length }),
+      ...settings,
+    })
+    await tested.foldWorker.acquireLeadership()
+    return tested
+  }
+
+  /** The heavy ones of those that a fold's statement looks at, by their names. */
+  async function heavyIn({ text, query_params }: TablesCall): Promise<string[]> {
+    const { campaign, target = 0 } = query_params as { campaign?: string; target?: string }
+    const { pieces, piece } = query_params as { pieces: number; piece: number }
+    const { model: name } = databases
+    const rows = await model.tables.rows<{ id: string }>({
+      query: `SELECT DISTINCT arrayJoin(campaign_ids) AS id FROM ${name}.batch_log
+              WHERE sequence > (SELECT max(sequence) FROM ${name}.fold_progress FINAL WHERE is_folded)
+                AND sequence <= (SELECT max(sequence) FROM ${name}.fold_progress FINAL WHERE NOT is_folded)
+                AND (NOT {leaves_out:Bool} OR id NOT IN
+                  (SELECT campaign_id FROM ${name}.quarantine FINAL WHERE is_quarantined AND fold_id < {target:UInt64}))
+              ORDER BY id`,
+      query_params: { leaves_out: text.includes('.quarantine'), target },
+    })
+    const ids = rows.map(row => row.id)
+    const place = (n: number) => Math.floor((ids.length * n) / pieces)
+    const own = campaign === undefined ? ids.slice(place(piece), place(piece + 1)) : [campaign]
+    return own.filter(id => id.startsWith('heavy'))
+  }
+
+  /** The common folds refuse it. */
+  const tooSlow = async (call: TablesCall) => {
+    if (
+      isCampaignFold(call) &&
+      call.query_params.campaign === undefined &&
+      (await heavyIn(call)).length > 0
+    ) {
+      throw timeoutExceeded()
+    }
+  }
+
+  /** No fold can do it. */
+  const tooSlowAlone = async (call: TablesCall) => {
+    if (isCampaignFold(call) && (await heavyIn(call)).length > 0) throw timeoutExceeded()
+  }
+
+  /** Its pledges need more memory than `memoryBytesMax`. */
+  const writeManyPledges = () =>
+    model.tables.run({
+      query: `INSERT INTO ${databases.model}.pledge_ledger
+              SELECT 'heavy', toString(number), 1, true, sipHash64(number), 100, 100, toString(number)
+              FROM numbers(600000) SETTINGS async_insert = 0`,
+    })
+  const memoryBytesMax = 67_108_864
+
+  const events = () => reports.map(({ event }) => event)
+  const views = () => readViews(model.tables, databases)
+  const whole = (all: readonly ChangeEvent[]) => expectedReading(readModelOf(all))
+  const shownIds = async () =>
+    (await views()).campaigns.map(row => (row as { campaign_id: string }).campaign_id)
+
+  test('does not hold the others, is recorded before their fold is, and is named in the status', async () => {
+    const order: string[] = []
+    const { foldWorker } = await leader({
+      async before(call) {
+        if (isQuarantineRecord(call)) order.push('quarantine')
+        if (isFoldRecord(call)) order.push('folded')
+        await tooSlowAlone(call)
+      },
+    })
+    await ingest([...others, ...heavy(1)])
+    await foldWorker.fold()
+    expect(await views()).toEqual(whole(others))
+    expect(order).toEqual(['quarantine', 'folded'])
+    expect(events()).toEqual(['quarantined'])
+    expect((await tablesStatus({ tables: model.tables, databases })).fold).toMatchObject({
+      pending_batches: 0,
+      quarantine: [{ campaign_id: 'heavy', failures: 1, reason: 'TIMEOUT_EXCEEDED' }],
+    })
+    expect(await foldWorker.fold()).toBeUndefined()
+  })
+
+  test('is tried alone, then shown, and takes part in the common folds again if that was quick', async () => {
+    let alone = 0
+    let isHeavy = true
+    const { foldWorker } = await leader({
+      async before(call) {
+        if (isAloneFold(call, 'heavy')) alone++
+        if (isHeavy) await tooSlow(call)
+      },
+    })
+    await ingest([...others, ...heavy(1)])
+    await foldWorker.fold()
+    await foldWorker.fold()
+    expect(await views()).toEqual(whole([...others, ...heavy(1)]))
+    expect(events()).toEqual(['quarantined', 'released'])
+    expect(reports.at(-1)).toMatchObject({ campaign: 'heavy', all: 0 })
+    isHeavy = false
+    await ingest(heavy(2))
+    await foldWorker.fold()
+    expect(await views()).toEqual(whole([...others, ...heavy(1), ...heavy(2)]))
+    expect(alone).toBe(1)
+  })
+
+  test('that is folded alone in much time stays in quarantine, and is shown again after it changed', async () => {
+    const tested: TestFoldWorker = await leader({
+      before: tooSlow,
+      after: call => (isAloneFold(call, 'heavy') ? tested.advance(foldMsMax / 2 + 1) : undefined),
+    })
+    await ingest([...others, ...heavy(1)])
+    await tested.foldWorker.fold()
+    await tested.foldWorker.fold()
+    expect(events()).toEqual(['quarantined', 'folded alone'])
+    await ingest(heavy(2))
+    await tested.foldWorker.fold()
+    // Its pause, nine times as long as the try was.
+    tested.advance(9 * (foldMsMax / 2 + 1))
+    await tested.foldWorker.fold()
+    expect(await views()).toEqual(whole([...others, ...heavy(1), ...heavy(2)]))
+    expect(events()).toEqual(['quarantined', 'folded alone'])
+  })
+
+  test('that fails again and again takes a tenth of the time at most, and each of several has its turn', async () => {
+    const ids = ['heavy 1', 'heavy 2', 'heavy 3']
+    const tries = new Map<string, number>()
+    let triedMs = 0
+    let totalMs = 0
+    const tested = await leader({
+      async before(call) {
+        const campaign = String(call.query_params.campaign)
+        if (isCampaignFold(call) && campaign.startsWith('heavy')) {
+          tries.set(campaign, (tries.get(campaign) ?? 0) + 1)
+          triedMs += 5_000
+          totalMs += 5_000
+          tested.advance(5_000)
+        }
+        await tooSlowAlone(call)
+      },
+    })
+    await ingest([...others, ...ids.flatMap(id => heavy(1, id))])
+    await tested.foldWorker.fold()
+    for (; totalMs < 330_000; totalMs += 10_000) {
+      await tested.foldWorker.fold()
+      tested.advance(10_000)
+    }
+    expect(triedMs).toBeGreaterThanOrEqual(30_000)
+    expect(triedMs).toBeLessThanOrEqual(totalMs / 10 + 5_000)
+    expect([...tries.keys()].toSorted()).toEqual(ids)
+    expect(Math.max(...tries.values()) - Math.min(...tries.values())).toBeLessThanOrEqual(1)
+    expect(reports.at(-1)).toMatchObject({ event: 'not folded', all: 3 })
+  })
+
+  test('leaves at once when it is deleted or hidden, although its pledges need more memory than a fold may use', async () => {
+    const first = await leader({})
+    const shown = [campaignEvent({ campaign_id: 'heavy' }), campaignEvent({ campaign_id: 'other' })]
+    await ingest(shown)
+    await first.foldWorker.fold()
+    await writeManyPledges()
+    const tested = await leader({}, { memoryBytesMax })
+    await ingest(heavy(2))
+    await tested.foldWorker.fold()
+    await tested.foldWorker.fold()
+    expect(events()).toEqual(['quarantined', 'not folded'])
+    expect(reports[0]).toMatchObject({ campaign: 'heavy', reason: 'MEMORY_LIMIT_EXCEEDED' })
+    expect(await shownIds()).toEqual(['heavy', 'other'])
+    // Its next try is only after a pause, and the clock stands still.
+    await ingest([campaignEvent({ campaign_id: 'heavy', version: 3, status: 'SUSPENDED' })])
+    await tested.foldWorker.fold()
+    expect(await shownIds()).toEqual(['other'])
+    // It comes back, and is deleted for good.
+    await ingest([campaignEvent({ campaign_id: 'heavy', version: 4 })])
+    const next = await leader({})
+    await next.foldWorker.fold()
+    expect(await shownIds()).toEqual(['heavy', 'other'])
+    await ingest([campaignTombstone('heavy')])
+    await next.foldWorker.fold()
+    expect(await shownIds()).toEqual(['other'])
+  })
+
+  test('leaves when it is deleted although no fold has been able to fold it since, and although it was not in quarantine before', async () => {
+    const first = await leader({})
+    await ingest([campaignEvent({ campaign_id: 'heavy' }), campaignEvent({ campaign_id: 'other' })])
+    await first.foldWorker.fold()
+    await writeManyPledges()
+    const tested = await leader({}, { memoryBytesMax })
+    await ingest([campaignTombstone('heavy')])
+    await tested.foldWorker.fold()
+    await tested.foldWorker.fold()
+    expect(await shownIds()).toEqual(['other'])
+  })
+
+  test('is right once a fold may use the memory that it needs', async () => {
+    const tested = await leader({}, { memoryBytesMax })
+    await writeManyPledges()
+    await ingest([...others, campaignEvent({ campaign_id: 'heavy' })])
+    await tested.foldWorker.fold()
+    expect(await views()).toMatchObject({ campaigns: whole(others).campaigns })
+    const next = await leader({})
+    await next.foldWorker.fold()
+    expect(events()).toEqual(['quarantined', 'released'])
+    const rows = await model.tables.rows({
+      query: `SELECT pledge_count, backer_count FROM ${databases.views}.campaigns WHERE campaign_id = 'heavy'`,
+    })
+    expect(rows).toEqual([{ pledge_count: 600_000, backer_count: 600_000 }])
+  })
+
+  test('is known to the next leader, which tries it, and writes no other row of it', async () => {
+    const first = await leader({ before: tooSlow })
+    await ingest([...others, ...heavy(1)])
+    await first.foldWorker.fold()
+    const second = await leader({ before: tooSlow })
+    await second.foldWorker.fold()
+    expect(events()).toEqual(['quarantined', 'released'])
+    expect(await views()).toEqual(whole([...others, ...heavy(1)]))
+    const stamps = () =>
+      model.tables.rows({ query: `SELECT updated_at FROM ${databases.views}.campaigns ORDER BY campaign_id` })
+    const shown = await stamps()
+    await (await leader({})).foldWorker.foldAll()
+    expect(await stamps()).toEqual(shown)
+  })
+
+  test.each(['before', 'after'] as const)(
+    'is not lost if the connection was lost %s it was recorded',
+    async side => {
+      let isLost = false
+      const first = await leader({
+        before: call => (side === 'before' && isQuarantineRecord(call) ? lose() : tooSlow(call)),
+        after: call => (side === 'after' && isQuarantineRecord(call) ? lose() : undefined),
+      })
+      function lose(): void {
+        if (isLost) return
+        isLost = true
+        throw lostConnection()
+      }
+      await ingest([...others, ...heavy(1)])
+      await expect(first.foldWorker.fold()).rejects.toMatchObject({ retryable: true })
+      const second = await leader({ before: tooSlow })
+      // Its batches are not recorded as folded yet. So it is refused once more, and tried again after a pause.
+      await second.foldWorker.fold()
+      second.advance(1_000)
+      await second.foldWorker.fold()
+      expect(await views()).toEqual(whole([...others, ...heavy(1)]))
+      expect((await tablesStatus({ tables: model.tables, databases })).fold.quarantine).toEqual([])
+    },
+  )
+
+  test('is shown, and marked when it is hidden, with stamps at or above a watermark that is ahead of the clock', async () => {
+    const tested: TestFoldWorker = await leader({
+      before: tooSlow,
+      after: call => (isAloneFold(call, 'heavy') ? tested.advance(foldMsMax) : undefined),
+    })
+    await ingest([...others, ...heavy(1)])
+    await tested.foldWorker.fold()
+    await model.tables.run({
+      query: `INSERT INTO ${databases.model}.watermarks (shard, reached)
+              SELECT '', now64(3, 'UTC') + INTERVAL 1 HOUR SETTINGS async_insert = 0`,
+    })
+    await tested.foldWorker.fold()
+    await ingest([campaignEvent({ campaign_id: 'heavy', version: 2, status: 'SUSPENDED' })])
+    await model.tables.run({ query: `SYSTEM STOP MERGES ${databases.model}.campaigns` })
+    await tested.foldWorker.fold()
+    const rows = await model.tables.rows<{ is_deleted: number; aheadS: number }>({
+      query: `SELECT is_deleted, dateDiff('second', now64(3, 'UTC'), updated_at) AS aheadS
+              FROM ${databases.model}.campaigns WHERE campaign_id = 'heavy' ORDER BY fold_id`,
+    })
+    expect(rows.map(row => row.is_deleted)).toEqual([0, 1])
+    for (const { aheadS } of rows) expect(aheadS).toBeGreaterThan(3_000)
+  })
+
+  test.each<[string, () => Promise<Obstacles>]>([
+    [
+      'for what no fold can do',
+      async () => ({
+        before(call) {
+          if (isCampaignFold(call))
+            throw new TablesError('denied', { retryable: false, type: 'ACCESS_DENIED' })
+        },
+      }),
+    ],
+    [
+      'for a lost connection',
+      async () => ({
+        async before(call) {
+          if (isCampaignFold(call) && (await heavyIn(call)).length > 0) throw lostConnection()
+        },
+      }),
+    ],
+  ])('is not blamed %s', async (_, obstacles) => {
+    const tested = await leader(await obstacles())
+    await ingest([...others, ...heavy(1)])
+    await expect(tested.foldWorker.fold()).rejects.toBeInstanceOf(TablesError)
+    expect(reports).toEqual([])
+  })
+
+  test('is not blamed if ClickHouse is slow with every fold, also with one of nothing', async () => {
+    const tested: TestFoldWorker = await leader({
+      async before(call) {
+        if (isCampaignFold(call)) tested.advance(foldMsMax)
+        await tooSlow(call)
+      },
+    })
+    await ingest([...others, ...heavy(1)])
+    await expect(tested.foldWorker.fold()).rejects.toMatchObject({
+      retryable: true,
+      message: expect.stringContaining('ClickHouse is slow'),
+    })
+    expect(reports).toEqual([])
+  })
+})

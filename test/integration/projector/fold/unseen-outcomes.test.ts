@@ -1,0 +1,222 @@
+/**
+ * Statements whose answer was not seen, and processes that die between any two statements. The next thing that happens is a new
+ * epoch, and a look that nothing of an older one runs. After that everything goes on as if nothing had been: no poller misses a
+ * change, and what was folded already is not written again.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { ChangeEvent } from '../../../../contracts/events/event.ts'
+import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
+import { foldCampaignsStatement } from '../../../../services/projector/fold/fold-statements.ts'
+import { type Databases, TablesError } from '../../../../services/shared/tables/port.ts'
+import {
+  isCampaignFold,
+  isFoldRecord,
+  isKeyFold,
+  isOfLine,
+  isTargetNote,
+  isWatermark,
+  lostConnection,
+  type Obstacles,
+  obstructed,
+  type TablesCall,
+  timeoutExceeded,
+} from '../../../support/faulty-tables.ts'
+import { readModelOf } from '../../../support/model.ts'
+import {
+  createIngest,
+  createTestFoldWorker,
+  expectedReading,
+  type ModelTables,
+  openModelTables,
+  readViews,
+} from '../../../support/model-tables.ts'
+import { createPoller } from '../../../support/poller.ts'
+import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/sample-events.ts'
+
+describe('the fold', () => {
+  let model: ModelTables
+  let databases: Databases
+  let ingest: (events: readonly ChangeEvent[]) => Promise<void>
+
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+  afterAll(() => model.dispose())
+  beforeEach(async () => {
+    databases = await model.freshDatabases()
+    ingest = createIngest(model.tables, databases)
+    return () => model.drop(databases)
+  })
+
+  /** A worker in two pieces, with a watermark that is due before each. `did`: its statements that write, and its looks. */
+  function foldWorkerOver({ before, after }: Obstacles, holder = 'fold-worker') {
+    const did: string[] = []
+    const tested = createTestFoldWorker(
+      obstructed(model.tables, {
+        async before(call) {
+          tested.advance(600)
+          if (call.kind === 'run') did.push(tableOf(call))
+          await before?.(call)
+        },
+        ...(after && { after }),
+      }),
+      databases,
+      { holder, campaignsPerStatementMax: 1, untilNoneRuns: async () => void did.push('none runs') },
+    )
+    return { ...tested, did }
+  }
+
+  const recordedFolds = async () =>
+    (
+      await model.tables.rows({
+        query: `SELECT fold_id FROM ${databases.model}.fold_progress FINAL WHERE is_folded`,
+      })
+    ).length
+
+  const kinds: [string, (call: TablesCall) => boolean][] = [
+    ['a note of what is folded', isTargetNote],
+    ['a fold of keys', isKeyFold],
+    ['a fold of campaigns', isCampaignFold],
+    ['a watermark', isWatermark],
+    ['a record of a fold', isFoldRecord],
+  ]
+  const sides = ['before', 'after'] as const
+
+  test.each(kinds.flatMap(([what, isOne]) => sides.map(side => ({ what, isOne, side }))))(
+    'takes a new epoch before anything else if the connection was lost $side $what ran',
+    async ({ isOne, side }) => {
+      let isSpent = true
+      const { foldWorker, did } = foldWorkerOver({
+        [side](call: TablesCall) {
+          if (isSpent || !isOne(call)) return
+          isSpent = true
+          throw lostConnection()
+        },
+      })
+      await foldWorker.acquireLeadership()
+      const events = [
+        campaignEvent({ campaign_id: 'a' }),
+        campaignEvent({ campaign_id: 'b' }),
+        apiKeyEvent({ key: 'k', account_id: 'acc' }),
+      ]
+      await ingest(events)
+      isSpent = false
+      await expect(foldWorker.fold()).rejects.toMatchObject({ message: 'the connection was lost' })
+      did.length = 0
+      await expect(foldWorker.fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
+      expect(did).toEqual([])
+      await foldWorker.acquireLeadership()
+      expect(did.slice(0, 2)).toEqual(['fold_epochs', 'none runs'])
+      await foldWorker.fold()
+      expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(events)))
+      expect(await recordedFolds()).toBe(1)
+      expect(await foldWorker.fold()).toBeUndefined()
+    },
+  )
+
+  test('goes on after a kill between any two statements: no poller misses a change, and what is right is not written again', {
+    timeout: 240_000,
+  }, async () => {
+    const poller = createPoller(model.tables, databases)
+    const all: ChangeEvent[] = []
+    for (let left = 0, isKilled = true; isKilled; left++) {
+      isKilled = false
+      let statements = left
+      const killed = foldWorkerOver(
+        {
+          async before(call) {
+            if (!isOfLine(call)) return
+            if (isKilled) throw new TablesError('dead', { retryable: false })
+            if (statements-- > 0) return
+            isKilled = true
+            await poller.poll()
+            throw new TablesError('killed', { retryable: false })
+          },
+        },
+        `killed ${left}`,
+      )
+      const events = [
+        campaignEvent({ campaign_id: 'a', version: left + 1, title: `a ${left}` }),
+        campaignEvent({ campaign_id: 'b', version: left + 1, title: `b ${left}` }),
+        pledgeEvent({ campaign_id: 'a', pledge_id: `p${left}` }),
+      ]
+      all.push(...events)
+      await ingest(events)
+      await killed.foldWorker
+        .acquireLeadership()
+        .then(() => killed.foldWorker.fold())
+        .catch(error => expect(error.message).toMatch(/killed|dead/))
+      const shown = await poller.stamps()
+      const next = foldWorkerOver({}, `next ${left}`)
+      await next.foldWorker.acquireLeadership()
+      await next.foldWorker.fold()
+      await poller.poll()
+      expect(poller.mirror).toEqual(await poller.titles())
+      expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(all)))
+      // What the killed one had folded already keeps its stamp.
+      const after = await poller.stamps()
+      for (const [id, { title, at }] of shown) {
+        if (after.get(id)?.title === title && title.endsWith(` ${left}`)) expect(after.get(id)?.at).toBe(at)
+      }
+      expect(await next.foldWorker.fold()).toBeUndefined()
+      // To fold it once more changes nothing.
+      await next.foldWorker.foldAll()
+      expect(await poller.stamps()).toEqual(after)
+    }
+    expect(all.length / 3).toBeGreaterThan(8)
+  })
+
+  test('that ClickHouse cancelled is split and finishes, and what was written before it was cancelled keeps its stamp', async () => {
+    const pieces: unknown[] = []
+    const poller = createPoller(model.tables, databases)
+    let first: ReadonlyMap<string, unknown> = new Map()
+    const tested = createTestFoldWorker(
+      obstructed(model.tables, {
+        async before(call) {
+          if (!isCampaignFold(call)) return
+          pieces.push(call.query_params.pieces)
+          if (Number(call.query_params.pieces) >= 16) return
+          // Half of it was already written when it was cancelled.
+          const half = { ...call.query_params, pieces: 2, piece: 0 }
+          await model.tables.run({ query: call.text, query_params: half })
+          if (pieces.length === 1) first = await poller.stamps()
+          throw timeoutExceeded()
+        },
+      }),
+      databases,
+    )
+    await tested.foldWorker.acquireLeadership()
+    const events = Array.from({ length: 40 }, (_, n) => campaignEvent({ campaign_id: `c${n}` }))
+    await ingest(events)
+    expect(await tested.foldWorker.fold()).toMatchObject({ campaigns: 40, statements: 16 })
+    // Only what did not end is split further. What has ended is not run again.
+    expect(pieces).toEqual([1, ...Array.from({ length: 4 }, () => [4, 16, 16, 16, 16]).flat()])
+    expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(events)))
+    const after = await poller.stamps()
+    expect(first.size).toBeGreaterThan(5)
+    for (const [id, row] of first) expect(after.get(id)).toEqual(row)
+  })
+
+  test('is cancelled by ClickHouse itself if it takes too long', async () => {
+    await ingest(Array.from({ length: 5_000 }, (_, n) => campaignEvent({ campaign_id: `c${n}` })))
+    const { foldWorker } = createTestFoldWorker(model.tables, databases, { holder: 'holder' })
+    await foldWorker.acquireLeadership()
+    const step = {
+      term: { epoch: 1n, holder: 'holder' },
+      foldId: 2n ** 32n + 9n,
+      pieces: 1,
+      piece: 0,
+      msMax: 1,
+      memoryBytesMax: 1_000_000_000,
+    }
+    const folded = { touched: 'all', platformDigits: 2 } as const
+    await expect(model.tables.run(foldCampaignsStatement(databases, step, folded))).rejects.toMatchObject({
+      retryable: true,
+      type: 'TIMEOUT_EXCEEDED',
+    })
+  })
+})
+
+function tableOf({ text }: TablesCall): string {
+  return /INSERT INTO \w+\.(\w+)/.exec(text)?.[1] ?? text
+}

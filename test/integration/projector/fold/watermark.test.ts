@@ -1,0 +1,324 @@
+/**
+ * The watermark on a real ClickHouse: no later stamp is below it, and no list claims more. A watermark in the future is what a clock
+ * that steps back leaves behind.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { ChangeEvent } from '../../../../contracts/events/event.ts'
+import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
+import { type ClockStep, createWatermark } from '../../../../services/projector/fold/watermark.ts'
+import { snapshotStatement } from '../../../../services/query/views/statements.ts'
+import { readNextStamp } from '../../../../services/rebuild/stamp-changed.ts'
+import { type Databases, TablesError } from '../../../../services/shared/tables/port.ts'
+import { isCampaignFold, obstructed } from '../../../support/faulty-tables.ts'
+import {
+  createIngest,
+  createTestFoldWorker,
+  type ModelTables,
+  openModelTables,
+} from '../../../support/model-tables.ts'
+import { campaignEvent } from '../../../support/sample-events.ts'
+import { createStampClock } from '../../../support/stamp-clock.ts'
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+
+describe('the watermark', () => {
+  let model: ModelTables
+  let databases: Databases
+  let ingest: (events: readonly ChangeEvent[]) => Promise<void>
+
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+
+  afterAll(() => model.dispose())
+
+  beforeEach(async () => {
+    databases = await model.freshDatabases()
+    ingest = createIngest(model.tables, databases)
+    return () => model.drop(databases)
+  })
+
+  async function clock(): Promise<number> {
+    const [row] = await model.tables.rows<{ now: number }>({
+      query: "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS now",
+    })
+    return row?.now ?? 0
+  }
+
+  /** Writes a watermark as a leader would have when the clock showed this time. */
+  async function reach(at: number, shard = ''): Promise<void> {
+    await model.tables.run({
+      query: `INSERT INTO ${databases.model}.watermarks (shard, reached)
+              SELECT {shard:String}, fromUnixTimestamp64Milli({at:Int64}, 'UTC') SETTINGS async_insert = 0`,
+      query_params: { at, shard },
+    })
+  }
+
+  async function stamps(): Promise<Record<string, number>> {
+    const rows = await model.tables.rows<{ id: string; at: number }>({
+      query: `SELECT campaign_id AS id, toUnixTimestamp64Milli(updated_at) AS at FROM ${databases.views}.campaigns`,
+    })
+    return Object.fromEntries(rows.map(({ id, at }) => [id, at]))
+  }
+
+  /** The watermark of a list, Unix ms. */
+  async function watermark(): Promise<number> {
+    const everything = { status: null, category: null, sort: 'newest', updatedSince: null } as const
+    const [row] = await model.tables.rows<{ as_of: string }>(snapshotStatement(everything, databases, 10_000))
+    return Date.parse(`${row?.as_of.replace(' ', 'T')}Z`)
+  }
+
+  test('is the least stamp of a fold and of a swap after the clock stepped back by an hour, and two states have two stamps', async () => {
+    const { foldWorker } = createTestFoldWorker(model.tables, databases)
+    await foldWorker.acquireLeadership()
+    const reached = (await clock()) + hourMs
+    await reach(reached)
+    const seen: number[] = []
+    for (const version of [1, 2, 3]) {
+      await ingest([campaignEvent({ campaign_id: 'a', version, title: `version ${version}` })])
+      await foldWorker.fold()
+      seen.push((await stamps()).a ?? 0)
+      expect(await watermark()).toBeGreaterThanOrEqual(reached)
+    }
+    expect(seen[0]).toBeGreaterThanOrEqual(reached)
+    expect(new Set(seen).size).toBe(3)
+    expect(seen).toEqual(seen.toSorted((a, b) => a - b))
+    const next = await readNextStamp(model.tables, databases)
+    expect(Date.parse(`${next.replace(' ', 'T')}Z`)).toBeGreaterThanOrEqual(await watermark())
+  })
+
+  test('is what a list says; on a cluster the shard that is furthest behind decides', async () => {
+    expect(await watermark()).toBe(0)
+    const reached = (await clock()) - hourMs
+    await reach(reached)
+    expect(await watermark()).toBe(reached)
+    await reach(reached - 1, 'second')
+    expect(await watermark()).toBe(reached - 1)
+  })
+
+  test('is written between statements only: every stamp of a fold in pieces is at or above the one before it', async () => {
+    const pairs: { before: number; stamp: number }[] = []
+    let before = 0
+    const tested = createTestFoldWorker(
+      obstructed(model.tables, {
+        async before(call) {
+          if (!isCampaignFold(call)) return
+          before = await highest()
+          tested.advance(1_000)
+        },
+        async after(call) {
+          if (!isCampaignFold(call)) return
+          expect(await highest()).toBe(before)
+          pairs.push({ before, stamp: Math.max(...Object.values(await stamps())) })
+        },
+      }),
+      databases,
+      { campaignsPerStatementMax: 1 },
+    )
+    await tested.foldWorker.acquireLeadership()
+    await ingest(['a', 'b', 'c'].map(campaign_id => campaignEvent({ campaign_id })))
+    await tested.foldWorker.fold()
+    expect(pairs).toHaveLength(3)
+    for (const [n, pair] of pairs.entries()) {
+      expect(pair.stamp).toBeGreaterThanOrEqual(pair.before)
+      expect(pair.before).toBeGreaterThan(pairs[n - 1]?.before ?? 0)
+    }
+  })
+
+  test('is advanced by the leader while there is nothing to fold, and not by a superseded one', async () => {
+    const leader = createTestFoldWorker(model.tables, databases)
+    await leader.foldWorker.acquireLeadership()
+    const first = await highest()
+    expect(first).toBeGreaterThan(0)
+    leader.advance(hourMs)
+    await leader.foldWorker.fold()
+    const second = await highest()
+    expect(second).toBeGreaterThan(first)
+    const next = createTestFoldWorker(model.tables, databases, { holder: 'next' })
+    await next.foldWorker.acquireLeadership()
+    const third = await highest()
+    leader.advance(hourMs)
+    await expect(leader.foldWorker.fold()).rejects.toThrow(SupersededFoldWorker)
+    expect(await highest()).toBe(third)
+  })
+
+  test('is remembered before any list can say it, and a new leader begins at no less', async () => {
+    let remembered = (await clock()) + hourMs / 2
+    const begun = remembered
+    const written: number[] = []
+    const tested = createTestFoldWorker(
+      obstructed(model.tables, {
+        async after() {
+          written.push(await highest())
+          expect(written.at(-1)).toBeLessThanOrEqual(remembered)
+        },
+      }),
+      databases,
+      {
+        campaignsPerStatementMax: 1,
+        async rememberWatermark(watermark) {
+          remembered = Math.max(remembered, watermark)
+          return remembered
+        },
+      },
+    )
+    await tested.foldWorker.acquireLeadership()
+    expect(await highest()).toBeGreaterThanOrEqual(begun)
+    await ingest(['a', 'b'].map(campaign_id => campaignEvent({ campaign_id })))
+    await tested.foldWorker.fold()
+    for (const stamp of Object.values(await stamps())) expect(stamp).toBeGreaterThanOrEqual(begun)
+    expect(new Set(written).size).toBeGreaterThan(2)
+    expect(await highest()).toBe(remembered)
+  })
+
+  test('is not written as long as it cannot be remembered: no epoch is taken, and nothing is folded', async () => {
+    let isAway = true
+    const { foldWorker, advance } = createTestFoldWorker(model.tables, databases, {
+      async rememberWatermark(watermark) {
+        if (isAway) throw new Error('the log is away')
+        return watermark
+      },
+    })
+    await ingest([campaignEvent({ campaign_id: 'a' })])
+    await expect(foldWorker.acquireLeadership()).rejects.toThrow('the log is away')
+    expect(await epochs()).toBe(0)
+    isAway = false
+    await foldWorker.acquireLeadership()
+    const reached = await highest()
+    isAway = true
+    advance(1_000)
+    await expect(foldWorker.fold()).rejects.toThrow('the log is away')
+    expect(await stamps()).toEqual({})
+    expect(await highest()).toBe(reached)
+  })
+
+  async function epochs(): Promise<number> {
+    const [row] = await model.tables.rows<{ taken: number }>({
+      query: `SELECT count() AS taken FROM ${databases.model}.fold_epochs`,
+    })
+    return row?.taken ?? 0
+  }
+
+  async function highest(): Promise<number> {
+    const [row] = await model.tables.rows<{ at: number }>({
+      query: `SELECT toUnixTimestamp64Milli(max(reached)) AS at FROM ${databases.model}.watermarks`,
+    })
+    return row?.at ?? 0
+  }
+
+  test('ends a day at whose end the clock stands behind it, at once: a new leader does not wait for that midnight', async () => {
+    await reach(futureMidnight() - 500)
+    const { foldWorker, sleptMs } = createTestFoldWorker(model.tables, databases)
+    await foldWorker.acquireLeadership()
+    expect(await highest()).toBeGreaterThanOrEqual(futureMidnight())
+    expect(sleptMs()).toBe(0)
+  })
+
+  test('that creeps into the last second of a day ahead of the clock does not stop the fold', async () => {
+    await reach(futureMidnight() - 1_000 - 8)
+    const { foldWorker } = createTestFoldWorker(model.tables, databases)
+    await foldWorker.acquireLeadership()
+    for (let version = 1; version <= 8; version++) {
+      await ingest([campaignEvent({ campaign_id: 'a', version, title: `version ${version}` })])
+      await foldWorker.fold()
+    }
+    expect((await stamps()).a).toBeGreaterThanOrEqual(futureMidnight())
+  })
+
+  test('is not written by a leader whose own clock is an hour behind ClickHouse’s: nothing is folded until they agree', async () => {
+    let ownBehindMs = 0
+    const { foldWorker, advance } = createTestFoldWorker(model.tables, databases, {
+      now: () => Date.now() - ownBehindMs,
+    })
+    await foldWorker.acquireLeadership()
+    const reached = await highest()
+    await ingest([campaignEvent({ campaign_id: 'a' })])
+    ownBehindMs = hourMs + 1_000
+    advance(1_000)
+    const failure = await foldWorker.fold().catch((error: unknown) => error)
+    expect(failure).toBeInstanceOf(TablesError)
+    expect(failure).toMatchObject({
+      retryable: true,
+      message: expect.stringMatching(
+        /ClickHouse’s clock says .*Z, and this process’s clock .*Z.*Set the clock/,
+      ),
+    })
+    await expect(foldWorker.acquireLeadership()).rejects.toThrow('ClickHouse’s clock says')
+    expect(await highest()).toBe(reached)
+    expect(await stamps()).toEqual({})
+    ownBehindMs = 0
+    await foldWorker.acquireLeadership()
+    await foldWorker.fold()
+    expect(Object.keys(await stamps())).toEqual(['a'])
+  })
+
+  test('of a clock that leapt ahead by days and came back is not there: no row was stamped, either', async () => {
+    const clockOfServer = createStampClock()
+    const { foldWorker, advance } = createTestFoldWorker(clockOfServer.on(model.tables), databases, {
+      now: Date.now,
+    })
+    await foldWorker.acquireLeadership()
+    await ingest([campaignEvent({ campaign_id: 'a' })])
+    clockOfServer.moveForward(365 * dayMs)
+    // The statement itself meets the end of the day.
+    await expect(foldWorker.fold()).rejects.toThrow('ClickHouse’s clock says')
+    advance(1_000)
+    await expect(foldWorker.acquireLeadership()).rejects.toThrow('ClickHouse’s clock says')
+    expect(await stamps()).toEqual({})
+    expect(await highest()).toBeLessThan(Date.now() + hourMs)
+  })
+
+  /** Three days from now. */
+  function futureMidnight(): number {
+    return Date.now() - (Date.now() % dayMs) + 3 * dayMs
+  }
+})
+
+describe('a step of the clock', () => {
+  test('is reported once, with its size and direction; time that passes and slow answers are no steps', async () => {
+    let monotonic = 0
+    let now = 1_000_000
+    let reached = 0
+    let answerMs = 10
+    const steps: ClockStep[] = []
+    const watermark = createWatermark({
+      tables: {
+        async rows<Row>() {
+          monotonic += answerMs
+          now += answerMs
+          return [{ now, watermark: reached, epoch: '1', holder: 'h' }] as Row[]
+        },
+        async run({ query_params }) {
+          reached = Math.max(reached, Number(query_params?.reached))
+          return undefined
+        },
+      },
+      databases: { model: 'model', views: 'views' },
+      everyMs: 1_000,
+      monotonicMs: () => monotonic,
+      rememberWatermark: async () => {},
+      onClockStep: step => steps.push(step),
+    })
+    const term = { epoch: 1n, holder: 'h' }
+    const step = { term, foldId: 1n, pieces: 1, piece: 0, msMax: 1, memoryBytesMax: 1 }
+    const pass = async (ms: number, steppedMs = 0) => {
+      monotonic += ms
+      now += ms + steppedMs
+      await watermark.advance(() => step, 'if due')
+    }
+    await pass(2_000)
+    await pass(2_000)
+    answerMs = 5_000
+    await pass(2_000)
+    answerMs = 10
+    await pass(2_000)
+    expect(steps).toEqual([])
+    await pass(2_000, -60_000)
+    expect(steps).toEqual([{ stepMs: expect.closeTo(-60_000, -2), behindMs: expect.closeTo(58_000, -2) }])
+    await pass(2_000)
+    expect(steps).toHaveLength(1)
+    await pass(2_000, 90_000)
+    expect(steps.slice(1)).toEqual([{ stepMs: expect.closeTo(90_000, -2), behindMs: 0 }])
+  })
+})

@@ -1,0 +1,298 @@
+/**
+ * Positions that stand with the data: a projector reads on from the tables, whatever the log has been told. Tables that were restored
+ * from a backup are noticed, and no poller of the lost ones misses a change.
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { pino } from 'pino'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import { createProjectorService } from '../../../services/projector/service.ts'
+import { readConfig } from '../../../services/shared/config.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
+import type { EventWriter } from '../../../services/shared/event-log/port.ts'
+import { createMetrics } from '../../../services/shared/ops/metrics.ts'
+import type { Databases } from '../../../services/shared/tables/port.ts'
+import { hashBacker, type ModelTables, openModelTables } from '../../support/model-tables.ts'
+import { positionsIn } from '../../support/positions.ts'
+import { campaignEvent, newRecordOf, pledgeEvent } from '../../support/sample-events.ts'
+
+const soon = { timeout: 30_000, interval: 20 }
+
+let model: ModelTables
+let databases: Databases
+let directory: string
+let journal: string
+let writer: EventWriter
+let warnings: string[]
+let runs = 0
+
+beforeAll(async () => {
+  model = await openModelTables()
+})
+
+afterAll(() => model.dispose())
+
+beforeEach(async () => {
+  databases = await model.freshDatabases()
+  directory = await mkdtemp(join(tmpdir(), 'pledgeview-positions-'))
+  journal = join(directory, 'journal.sqlite')
+  writer = await openJournalWriter(journal)
+  warnings = []
+  return async () => {
+    await writer.close()
+    await rm(directory, { recursive: true, force: true })
+    await model.drop(databases)
+  }
+})
+
+/** Appends events, and projects until they are folded and the watermark has moved. Resolves with the records that were read. */
+async function project(...events: ChangeEvent[]): Promise<number> {
+  await writer.append(events.map(newRecordOf))
+  const { tables } = model
+  const positions = positionsIn({ tables, databases, warn: message => warnings.push(message) })
+  const reader = await openJournalReader(journal, { consumer: 'projector', starts: positions })
+  const service = createProjectorService({
+    ...{ reader, tables, databases, positions, hashBacker },
+    config: readConfig({}),
+    run: `run-${++runs}`,
+    metrics: createMetrics(),
+    logger: pino({ level: 'silent' }),
+    now: Date.now,
+    monotonicMs: () => performance.now(),
+    random: () => 0,
+  })
+  const stop = new AbortController()
+  const done = service.run(stop.signal)
+  let failure: unknown
+  done.catch(error => {
+    failure = error
+  })
+  const seen = new Set<number>()
+  try {
+    await vi.waitFor(async () => {
+      expect(failure).toBeUndefined()
+      expect(await service.isDrained()).toBe(true)
+      seen.add(await watermark())
+      // What was written is remembered with the next one.
+      expect(seen.size).toBeGreaterThan(2)
+    }, soon)
+  } finally {
+    stop.abort()
+    await done
+    await reader.close()
+  }
+  return service.health().records
+}
+
+async function watermark(): Promise<number> {
+  const [row] = await model.tables.rows<{ at: number }>({
+    query: `SELECT toUnixTimestamp64Milli(max(reached)) AS at FROM ${databases.model}.watermarks`,
+  })
+  return row?.at ?? 0
+}
+
+/** What a poll with this watermark brings: the titles, by id. */
+async function changedSince(since: number): Promise<Record<string, string>> {
+  const rows = await model.tables.rows<{ id: string; title: string }>({
+    query: `SELECT campaign_id AS id, title FROM ${databases.views}.campaigns
+            WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC') ORDER BY id`,
+    query_params: { since },
+  })
+  return Object.fromEntries(rows.map(({ id, title }) => [id, title]))
+}
+
+/** Copies all tables, and returns what puts the copies back. `hoursAgo`: when the backup's batches were written. */
+async function backUp({ hoursAgo = 0 } = {}): Promise<() => Promise<void>> {
+  const { tables } = model
+  const { model: database } = databases
+  if (hoursAgo > 0) {
+    for (const [table, column] of [
+      ['batch_log', 'appended_at'],
+      ['positions', 'written_at'],
+    ]) {
+      await tables.run({
+        query: `ALTER TABLE ${database}.${table} UPDATE ${column} = ${column} - INTERVAL ${hoursAgo} HOUR WHERE 1 SETTINGS mutations_sync = 2`,
+      })
+    }
+  }
+  const names = await tables.rows<{ name: string }>({
+    query: `SELECT name FROM system.tables WHERE database = '${database}' AND engine LIKE '%MergeTree' AND name NOT LIKE 'backup_%'`,
+  })
+  for (const { name } of names) {
+    await tables.run({ query: `CREATE TABLE ${database}.backup_${name} AS ${database}.${name}` })
+    await tables.run({ query: `INSERT INTO ${database}.backup_${name} SELECT * FROM ${database}.${name}` })
+  }
+  return async () => {
+    for (const { name } of names) {
+      await tables.run({ query: `TRUNCATE TABLE ${database}.${name}` })
+      await tables.run({ query: `INSERT INTO ${database}.${name} SELECT * FROM ${database}.backup_${name}` })
+    }
+  }
+}
+
+const campaign = (campaign_id: string, version = 1, more = {}) =>
+  campaignEvent({ campaign_id, version, title: `${campaign_id} ${version}`, ...more })
+
+describe('a projector', () => {
+  test('reads on from the tables, not from what the log was told', async () => {
+    await project(campaign('a'), campaign('b'))
+    // As after a restore of the log's own state, or by a tool.
+    const db = new DatabaseSync(journal)
+    db.exec("DELETE FROM positions WHERE topic NOT LIKE '%watermark'")
+    db.close()
+    expect(await project(campaign('c'))).toBe(1)
+    expect(Object.keys(await changedSince(0))).toEqual(['a', 'b', 'c'])
+    expect(warnings).toEqual([])
+  })
+
+  test('fills new tables from the start of the log, and no stamp of theirs is below a watermark of the lost ones', async () => {
+    await project(campaign('a'), campaign('b'))
+    const since = await watermark()
+    databases = await model.freshDatabases()
+    expect(await project()).toBe(2)
+    expect(Object.keys(await changedSince(since))).toEqual(['a', 'b'])
+  })
+
+  test('reads a log from its start that was replaced: it is shorter', async () => {
+    await project(campaign('a'), campaign('b'), campaign('c'))
+    await replaceJournal()
+    expect(await project(campaign('d'))).toBe(1)
+    expect(warnings).toEqual([
+      expect.stringContaining('campaigns/0: it ends at 2, before 4. It is another log'),
+    ])
+    // The position in the new log counts now.
+    expect(await project(campaign('e'))).toBe(1)
+    expect(warnings).toHaveLength(1)
+    expect(Object.keys(await changedSince(0))).toEqual(['a', 'b', 'c', 'd', 'e'])
+  })
+
+  test('reads a log from its start that was replaced: it has another record where it stopped', async () => {
+    await project(campaign('a'), campaign('b'))
+    await replaceJournal()
+    expect(await project(campaign('c'), campaign('d'), campaign('e'))).toBe(3)
+    expect(warnings).toEqual([
+      expect.stringContaining('campaigns/0: the record at 2 is not the one that was read'),
+    ])
+    expect(Object.keys(await changedSince(0))).toEqual(['a', 'b', 'c', 'd', 'e'])
+  })
+})
+
+async function replaceJournal(): Promise<void> {
+  await writer.close()
+  for (const suffix of ['', '-wal', '-shm']) await rm(`${journal}${suffix}`, { force: true })
+  writer = await openJournalWriter(journal)
+}
+
+describe('tables that were restored from a backup', () => {
+  test('show what was deleted meanwhile no longer, and everything else as the log has it', async () => {
+    await project(campaign('a'), campaign('b'), campaign('gone'))
+    const restore = await backUp()
+    await project(campaign('a', 2), campaign('gone', 2, { status: 'DRAFT' }), campaign('new'))
+    await restore()
+    await project()
+    expect(await changedSince(0)).toEqual({ a: 'a 2', b: 'b 1', new: 'new 1' })
+    expect(warnings).toEqual([expect.stringContaining('the tables went back')])
+  })
+
+  test('tell a poller of a change that was shown and taken back while they were lost', async () => {
+    await project(campaign('a'), campaign('b'))
+    const restore = await backUp({ hoursAgo: 48 })
+    await project(pledgeEvent({ campaign_id: 'a', pledge_id: 'p', version: 1 }))
+    const since = await watermark()
+    await writer.append([
+      newRecordOf(pledgeEvent({ campaign_id: 'a', pledge_id: 'p', version: 2, status: 'CANCELLED' })),
+    ])
+    await restore()
+    await project()
+    // The row of `a` is again what the backup has, so only a new stamp tells. `b` was read before the backup.
+    expect(await changedSince(since)).toEqual({ a: 'a 1' })
+    // Once: what comes later is compared as ever.
+    const later = await watermark()
+    await project(pledgeEvent({ campaign_id: 'b', pledge_id: 'q', version: 1, status: 'CANCELLED' }))
+    expect(await changedSince(later)).toEqual({})
+    expect(warnings).toHaveLength(1)
+  })
+
+  test('are read again from a day before, because a backup copies one table after the other', async () => {
+    await project(campaign('a'))
+    await backUp({ hoursAgo: 48 })
+    await project(campaign('b'))
+    const { tables } = model
+    const restore = await backUpAgain()
+    await project(campaign('c'))
+    await restore()
+    // The backup has the positions of `b`, and not its row.
+    await tables.run({
+      query: `DELETE FROM ${databases.model}.campaign_ledger WHERE campaign_id = 'b' SETTINGS lightweight_deletes_sync = 2`,
+    })
+    // `a` was certain.
+    expect(await project()).toBe(2)
+    expect(Object.keys(await changedSince(0))).toEqual(['a', 'b', 'c'])
+  })
+
+  test('are folded whole, because a backup may say that something is folded that is not', async () => {
+    await project(campaign('a'), campaign('b'))
+    const restore = await backUp({ hoursAgo: 48 })
+    await project(campaign('c'))
+    await restore()
+    await model.tables.run({
+      query: `DELETE FROM ${databases.model}.campaigns WHERE campaign_id = 'b' SETTINGS lightweight_deletes_sync = 2`,
+    })
+    await project()
+    expect(Object.keys(await changedSince(0))).toEqual(['a', 'b', 'c'])
+  })
+
+  test('are noticed once, also if the projector is killed before it has read anything', async () => {
+    await project(campaign('a'))
+    const restore = await backUp()
+    await project(campaign('b'))
+    await restore()
+    const { tables } = model
+    const positions = positionsIn({ tables, databases, warn: message => warnings.push(message) })
+    await (await openJournalReader(journal, { consumer: 'projector', starts: positions })).close()
+    await project()
+    expect(Object.keys(await changedSince(0))).toEqual(['a', 'b'])
+    expect(warnings).toHaveLength(1)
+  })
+
+  test('end the projector if it runs, and the next one reads again what they lack', async () => {
+    await project(campaign('a'))
+    const restore = await backUp()
+    await project(campaign('b'))
+    const { tables } = model
+    const positions = positionsIn({ tables, databases })
+    const reader = await openJournalReader(journal, { consumer: 'projector', starts: positions })
+    const service = createProjectorService({
+      ...{ reader, tables, databases, positions, hashBacker },
+      config: readConfig({}),
+      run: `run-${++runs}`,
+      metrics: createMetrics(),
+      logger: pino({ level: 'silent' }),
+      now: Date.now,
+      monotonicMs: () => performance.now(),
+      random: () => 0,
+    })
+    const running = service.run(new AbortController().signal)
+    const ended = expect(running).rejects.toThrow('the tables went back')
+    const before = await watermark()
+    await vi.waitFor(async () => expect(await watermark()).toBeGreaterThan(before), soon)
+    await restore()
+    await ended
+    await reader.close()
+    await project()
+    expect(Object.keys(await changedSince(0))).toEqual(['a', 'b'])
+  })
+})
+
+/** As `backUp`, with what the first one has copied aside. */
+async function backUpAgain(): Promise<() => Promise<void>> {
+  const { model: database } = databases
+  const names = await model.tables.rows<{ name: string }>({
+    query: `SELECT name FROM system.tables WHERE database = '${database}' AND name LIKE 'backup_%'`,
+  })
+  for (const { name } of names) await model.tables.run({ query: `DROP TABLE ${database}.${name}` })
+  return backUp()
+}

@@ -1,0 +1,167 @@
+/** What a query process keeps of a campaign leaves its memory in time: the heap no longer contains its texts. */
+import { getHeapSnapshot } from 'node:v8'
+import { pino } from 'pino'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { forgetMs } from '../../../services/query/forgetting.ts'
+import type { Credentials } from '../../../services/shared/api-keys/credentials.ts'
+import { purgeLookMs, writePurge } from '../../../services/shared/tables/identity.ts'
+import type { Statement } from '../../../services/shared/tables/port.ts'
+import { startTestApp, type TestApp, testClock } from '../../support/query-app.ts'
+import {
+  campaignRow,
+  openQueryShards,
+  openQueryTables,
+  type QueryTables,
+} from '../../support/query-tables.ts'
+
+const fiveMinutesMs = 300_000
+// Half of a text is in this file; the whole is made for each use, so that only the service can keep it.
+const whole = (half: string) => ['erased', half].join('-of-')
+const halves = ['the-id', 'the-slug', 'the-title', 'the-description']
+
+let store: QueryTables
+let app: TestApp
+let credentials: Credentials
+let isAway: boolean
+/** How many statements have read rows by id. */
+let rowReads: number
+/** Ends the pause of the loop that forgets. */
+let wake: (() => void) | undefined
+const clock = testClock(Date.now())
+
+async function start(): Promise<void> {
+  isAway = false
+  rowReads = 0
+  await store.clear()
+  app = await startTestApp({
+    databases: store.databases,
+    clock,
+    options: { indexCampaignsMax: 1_000 },
+    tables: {
+      rows: <Row>(statement: Statement) => {
+        if (isAway) return Promise.reject(new Error('away'))
+        if (statement.query.includes('{ids:Array(String)}')) rowReads++
+        return store.asQuery.rows<Row>(statement)
+      },
+    },
+    overrides: {
+      monotonicNow: clock.now,
+      // Log lines may have slugs.
+      logger: pino({ level: 'silent' }),
+      forgetting: {
+        sleep: (_, signal) =>
+          new Promise(resolve => {
+            wake = resolve
+            signal?.addEventListener('abort', () => resolve(), { once: true })
+          }),
+      },
+    },
+  })
+  credentials = app.issue()
+}
+
+/** Lets this time pass, in steps after which the loop goes on. */
+async function pass(ms: number, stepMs = forgetMs): Promise<void> {
+  for (let passed = 0; passed < ms; passed += stepMs) {
+    await expect.poll(() => wake, { timeout: 20_000, interval: 1 }).toBeDefined()
+    const go = wake
+    wake = undefined
+    clock.advance(stepMs)
+    go?.()
+  }
+  await expect.poll(() => wake, { timeout: 20_000, interval: 1 }).toBeDefined()
+}
+
+async function put(isDeleted: boolean): Promise<void> {
+  const [id = '', slug = '', title = '', description = ''] = halves.map(whole)
+  const updated_at = new Date().toISOString().replace('T', ' ').replace('Z', '')
+  const rows = [{ ...campaignRow(id), slug, title, description, updated_at }, campaignRow('kept')]
+  await store.putCampaigns(isDeleted ? rows.slice(0, 1).map(row => ({ ...row, is_deleted: 1 })) : rows)
+}
+
+/** Sends a request, and throws its answer away. Returns the snapshot of a list. */
+async function ask(path: string): Promise<string | null> {
+  // A connection keeps its last request.
+  const response = await app.get(path, credentials, { connection: 'close' })
+  await response.arrayBuffer()
+  expect(response.status).toBe(200)
+  return response.headers.get('x-snapshot-id')
+}
+
+/** Asks until the campaign is in every place that may keep it. Returns the snapshot of the lists. */
+async function askForEverything(): Promise<string | null> {
+  let limit = 1
+  // Rows are kept once the index is loaded.
+  await expect
+    .poll(async () => {
+      const before = rowReads
+      await ask(`/projects?limit=${++limit}`)
+      return rowReads - before
+    })
+    .toBe(0)
+  for (let times = 0; times < 3; times++) await ask(`/projects/${whole('the-slug')}`)
+  return ask('/projects?limit=2')
+}
+
+/** Which of these texts the heap of this process contains. */
+async function inHeap(texts: readonly string[]): Promise<string[]> {
+  // Of `fetch` in the tests.
+  performance.clearResourceTimings()
+  const found = new Set<string>()
+  let tail = ''
+  for await (const chunk of getHeapSnapshot()) {
+    const part = tail + String(chunk)
+    for (const half of texts) if (part.includes(whole(half))) found.add(half)
+    tail = part.slice(-100)
+  }
+  return texts.filter(half => found.has(half))
+}
+
+/** A connection to ClickHouse may keep its last statement for the seconds until it is closed. */
+const untilGone = (texts: readonly string[]) =>
+  expect.poll(() => inHeap(texts), { timeout: 30_000, interval: 1_000 }).toEqual([])
+
+describe.each([
+  ['one server', openQueryTables],
+  ['two shards', openQueryShards],
+])('the texts of a campaign on %s', { timeout: 120_000 }, (_, open) => {
+  beforeAll(async () => {
+    store = await open()
+  })
+  afterAll(() => store?.close())
+  beforeEach(start)
+  afterEach(() => app.close())
+
+  // A description is only in the bytes of an answer, which are not part of the heap.
+  const kept = halves.slice(0, 3)
+
+  test('leave the memory of a query process within five minutes of its deletion, without any request', async () => {
+    await put(false)
+    await askForEverything()
+    expect(await inHeap(kept)).toEqual(kept)
+    await put(true)
+    await pass(fiveMinutesMs)
+    await untilGone(kept)
+  })
+
+  test('leave it within five minutes while ClickHouse is away', async () => {
+    await put(false)
+    await askForEverything()
+    isAway = true
+    await pass(fiveMinutesMs)
+    await untilGone(kept)
+  })
+
+  test('leave it at once after a purge, and a walk goes on in its snapshot', async () => {
+    await put(false)
+    const snapshot = await askForEverything()
+    await put(true)
+    await writePurge(store.tables, store.databases, 'the moment of a purge')
+    await pass(purgeLookMs, purgeLookMs)
+    // Its id stays in the list of the walk.
+    const texts = kept.slice(1)
+    await untilGone(texts)
+    expect(await ask('/projects?limit=2')).toBe(snapshot)
+    await untilGone(texts)
+  })
+})

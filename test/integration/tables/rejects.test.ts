@@ -1,0 +1,225 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { LogRecord } from '../../../services/shared/event-log/port.ts'
+import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
+import {
+  createRejectStore,
+  headerBytesMax,
+  headersOf,
+  keyBytesMax,
+  placeName,
+  valueBytesMax,
+} from '../../../services/shared/tables/rejects.ts'
+import {
+  countReasons,
+  countRejects,
+  latestRejects,
+  type StoredReject,
+  walkRejects,
+} from '../../../services/shared/tables/stored-rejects.ts'
+import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
+import {
+  anyFilter,
+  placesAskedFor,
+  placesOf,
+  rejectsOf,
+  startedAt,
+  storeAt,
+} from '../../support/reject-filters.ts'
+
+describe('the table of rejects', () => {
+  let model: ModelTables
+  let databases: Databases
+  let source: { tables: Tables; databases: Databases }
+
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+  beforeEach(async () => {
+    databases = await model.freshDatabases()
+    source = { tables: model.tables, databases }
+  })
+  afterAll(() => model.dispose())
+
+  const month = 30 * 86_400_000
+  const store = (now: number, keptMs = 1_000 * month) =>
+    createRejectStore({ ...source, keptMs, now: () => now })
+
+  test('keeps a record of any size, with its place and its sizes: whole, or cut where it must be', async () => {
+    const size = fc.oneof(
+      { weight: 4, arbitrary: fc.constantFrom(0, 1, 900) },
+      { weight: 2, arbitrary: fc.constantFrom(keyBytesMax, keyBytesMax + 1, headerBytesMax, 900_000) },
+      {
+        weight: 1,
+        arbitrary: fc.constantFrom(valueBytesMax, valueBytesMax + 1, 12 * 900_000, 16 * 1024 ** 2),
+      },
+    )
+    const shape = fc.record({
+      key: fc.option(size),
+      value: fc.option(size),
+      headers: fc.array(size, { maxLength: 3 }),
+      small: fc.constantFrom(0, 1_000),
+      repeated: fc.constantFrom(0, 2),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(shape, { minLength: 1, maxLength: 4 }), async shapes => {
+        await model.tables.run({ query: `TRUNCATE TABLE ${databases.model}.rejects` })
+        const records = shapes.map((one, offset) => recordOf(one, offset))
+        await store(startedAt)(
+          'cluster',
+          records.map(record => ({ record, reason: 'not wanted' })),
+        )
+        const kept = await latestRejects(source, { places: records }, 100)
+        expect(placesOf(kept).toSorted()).toEqual(records.map(placeName).toSorted())
+        for (const reject of kept) expectKept(reject, records[reject.record.offset] as LogRecord)
+      }),
+      { numRuns: 15 },
+    )
+  }, 240_000)
+
+  /** What is kept of the record is all of it, or its beginning. */
+  function expectKept({ record, reason, rejectedAt, sizes }: StoredReject, original: LogRecord): void {
+    expect({ reason, rejectedAt }).toEqual({ reason: 'not wanted', rejectedAt: startedAt })
+    expect(record.appendedAt).toBe(original.appendedAt)
+    const beginning = (bytes: Uint8Array | null, max: number) =>
+      bytes && Buffer.from(bytes).subarray(0, max).toString('latin1')
+    expect(beginning(record.key, Infinity)).toBe(beginning(original.key, keyBytesMax))
+    expect(beginning(record.value, Infinity)).toBe(beginning(original.value, valueBytesMax))
+    const all = headersOf(original)
+    const bytes = all.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
+    expect(sizes).toEqual({
+      key: original.key?.length ?? 0,
+      value: original.value?.length ?? 0,
+      headers: bytes,
+    })
+    const texts = headersOf(record).map(([name, value]) => `${name}=${Buffer.from(value).toString('latin1')}`)
+    const originals = all.map(([name, value]) => `${name}=${Buffer.from(value).toString('latin1')}`)
+    if (bytes <= headerBytesMax) expect(texts).toEqual(originals)
+    else expect(originals.filter(one => texts.includes(one))).toEqual(texts)
+  }
+
+  test('keeps a record once, with the first time and reason, however often it is read', async () => {
+    const rejects = rejectsOf(30, 2)
+    await store(startedAt)('', rejects)
+    await store(startedAt + 5)('', rejects.toReversed())
+    await store(startedAt + 9)(
+      '',
+      rejects.map(({ record }) => ({ record, reason: 'another reason' })),
+    )
+    await store(startedAt + 9)('', [])
+    expect(await countRejects(source)).toBe(30)
+    const kept = await latestRejects(source, {}, 100)
+    expect(new Set(kept.map(({ rejectedAt }) => rejectedAt))).toEqual(new Set([startedAt]))
+    expect(kept.map(({ reason }) => reason)).not.toContain('another reason')
+    await model.tables.run({ query: `OPTIMIZE TABLE ${databases.model}.rejects FINAL` })
+    expect(await latestRejects(source, {}, 100)).toEqual(kept)
+  })
+
+  test('keeps records of one place apart if they are of other clusters, or of a topic that was made anew', async () => {
+    const [reject] = rejectsOf(1, 1)
+    if (!reject) throw new Error('there is none')
+    await store(startedAt)('first', [reject])
+    await store(startedAt + 1)('second', [{ ...reject, reason: 'of the second' }])
+    const anew = { ...reject.record, appendedAt: reject.record.appendedAt + 1 }
+    await store(startedAt + 2)('second', [{ record: anew, reason: 'of the new topic' }])
+    expect(await countRejects(source)).toBe(3)
+    expect(await latestRejects(source, { places: [reject.record] }, 100)).toMatchObject([
+      ...[{ reason: 'of the new topic' }, { reason: 'of the second' }],
+      { reason: expect.any(String) },
+    ])
+  })
+
+  test('selects by every filter exactly what a plain search selects, in every way of reading', async () => {
+    const rejects = rejectsOf(1_400, 3)
+    await storeAt(model.tables, databases, rejects)
+    await fc.assert(
+      fc.asyncProperty(anyFilter, fc.constantFrom(1, 7, 10_000), async (filter, limit) => {
+        const expected = placesAskedFor(rejects, filter)
+        expect(await countRejects(source, filter)).toBe(expected.length)
+        const walked: StoredReject[] = []
+        for await (const part of walkRejects(source, filter)) walked.push(...part)
+        expect(placesOf(walked).toSorted()).toEqual(expected.toSorted())
+        const latest = await latestRejects(source, filter, limit)
+        expect(latest).toHaveLength(Math.min(limit, expected.length))
+        const times = latest.map(({ rejectedAt }) => rejectedAt)
+        expect(times).toEqual(times.toSorted((a, b) => b - a))
+        if (limit === 10_000) expect(placesOf(latest).toSorted()).toEqual(expected.toSorted())
+        const { matched, counts } = await countReasons(source, filter, 100)
+        expect(matched).toBe(expected.length)
+        expect(counts.reduce((sum, { count }) => sum + count, 0)).toBe(expected.length)
+      }),
+      { numRuns: 30 },
+    )
+  }, 120_000)
+
+  test('counts reasons by kind, the most frequent first, with their times and a place', async () => {
+    await storeAt(model.tables, databases, rejectsOf(25, 1))
+    const { reasons, counts } = await countReasons(source, {}, 2)
+    expect(reasons).toBe(5)
+    expect(counts).toHaveLength(2)
+    expect(counts[0]).toMatchObject({ count: 5, example: expect.stringMatching(/^[a-z-]+\/0\/\d+$/) })
+  })
+
+  test('keeps any bytes, any header name and any time of a producer', async () => {
+    const bytes = Buffer.from(Array.from({ length: 256 }, (_, n) => n))
+    const names = ['__proto__', 'constructor', '', 'ü'.repeat(40), '\u0000']
+    const record: LogRecord = {
+      ...{ topic: 'pledges', partition: 4_294_967_295, offset: Number.MAX_SAFE_INTEGER - 1 },
+      ...{ appendedAt: 9.3e18, key: bytes, value: bytes },
+      headers: Object.fromEntries(names.map(name => [name, bytes])),
+      repeatedHeaders: { '': [Buffer.from('1'), bytes] },
+    }
+    await store(startedAt)('', [{ record, reason: `"\u0000\\'\ud83d${'x'.repeat(9_999)}` }])
+    const [kept] = await latestRejects(source, { places: [record] }, 100)
+    if (!kept) throw new Error('it is not kept')
+    expect(Buffer.from(kept.record.key ?? [])).toEqual(bytes)
+    expect(Buffer.from(kept.record.value ?? [])).toEqual(bytes)
+    expect(headersOf(kept.record)).toEqual(headersOf(record))
+    expect(kept.reason).toHaveLength(2_000)
+  })
+
+  test('lists at most 64 MiB, and walks in parts that fit into memory', async () => {
+    const value = Buffer.alloc(4_000_000, 'x')
+    const rejects = Array.from({ length: 20 }, (_, offset) => ({
+      record: { topic: 'pledges', partition: 0, offset, appendedAt: 1, key: null, value } as const,
+      reason: 'large',
+    }))
+    await store(startedAt)('', rejects)
+    expect(await latestRejects(source, {}, 100)).toHaveLength(16)
+    const parts: number[] = []
+    for await (const part of walkRejects(source, {})) parts.push(part.length)
+    expect(Math.max(...parts)).toBe(2)
+    expect(parts.reduce((sum, part) => sum + part, 0)).toBe(20)
+  }, 60_000)
+
+  test('forgets a reject when its time is over, also if a rebuild reads it again and again', async () => {
+    await store(Date.now() - month - 60_000, month)('', rejectsOf(3, 1))
+    await store(Date.now(), month)('', rejectsOf(4, 1).slice(3))
+    await model.tables.run({ query: `OPTIMIZE TABLE ${databases.model}.rejects FINAL` })
+    expect(await countRejects(source)).toBe(1)
+  })
+})
+
+interface Shape {
+  key: number | null
+  value: number | null
+  headers: number[]
+  /** How many more headers of a few bytes, and how many values the first of them has. */
+  small: number
+  repeated: number
+}
+
+function recordOf({ key, value, headers, small, repeated }: Shape, offset: number): LogRecord {
+  const bytes = (length: number | null, letter: string) =>
+    length === null ? null : Buffer.alloc(length, letter)
+  const large = headers.map((length, n) => [`large ${n}`, Buffer.alloc(length, `${n}`)] as const)
+  const many = Array.from({ length: small }, (_, n) => [`small ${n}`, Buffer.from([n % 256])] as const)
+  const all = [...large, ...many]
+  const values = Array.from({ length: repeated }, (_, n) => Buffer.from([n]))
+  return {
+    ...{ topic: 'pledges', partition: 3, offset, appendedAt: startedAt - offset },
+    ...{ key: bytes(key, 'k'), value: bytes(value, '\xff') },
+    ...(all.length > 0 && { headers: Object.fromEntries(all) }),
+    ...(repeated > 0 && small > 0 && { repeatedHeaders: { 'small 0': values } }),
+  }
+}

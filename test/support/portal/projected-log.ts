@@ -1,0 +1,175 @@
+/**
+ * An event log with a projector that runs: what is appended is in the ledgers a moment later. In a journal, or on Kafka. It has
+ * only the projector's loop, without a fold.
+ */
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { portalKeyOf, portalTopics } from '../../../contracts/events/portal-event.ts'
+import { recordOf } from '../../../services/portal/own-events.ts'
+import { addDelivery, emptyBatch, ledgerInserts } from '../../../services/projector/ingest/batch.ts'
+import { createDecoder } from '../../../services/projector/ingest/decode.ts'
+import { createRejectCircuitBreaker } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
+import { runProjector } from '../../../services/projector/projector.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
+import { type KafkaSettings, topicName } from '../../../services/shared/event-log/kafka/client.ts'
+import { openKafkaReader } from '../../../services/shared/event-log/kafka/reader.ts'
+import { openKafkaWriter } from '../../../services/shared/event-log/kafka/writer.ts'
+import type { EventReader, EventWriter, LogRecord } from '../../../services/shared/event-log/port.ts'
+import { sleep } from '../../../services/shared/sleep.ts'
+import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
+import { noticeEvent } from '../accounts.ts'
+import { makeTopics, readTopic, removeTopics, silent } from '../kafka/topics.ts'
+import { hashBacker, type ModelTables } from '../model-tables.ts'
+
+export interface ProjectedLog {
+  tables: Tables
+  databases: Databases
+  /** A writer of one more process. */
+  openWriter(): Promise<EventWriter>
+  /** Everything that is in the portal's topics, without the code under test. The records of a key are in their order. */
+  records(): Promise<LogRecord[]>
+  /** Empties the ledgers, once everything in the log is in them. In a journal only: Kafka has several partitions. */
+  clear(): Promise<void>
+  close(): Promise<void>
+}
+
+interface Log {
+  openWriter(): Promise<EventWriter>
+  openReader(): Promise<EventReader>
+  records(): Promise<LogRecord[]>
+  remove(): Promise<void>
+}
+
+/** A log in a journal. */
+export async function projectedJournal(model: ModelTables): Promise<ProjectedLog & { journal: string }> {
+  const directory = mkdtempSync(join(tmpdir(), 'projected-'))
+  const path = join(directory, 'journal.sqlite')
+  const log = await project(model, {
+    openWriter: () => openJournalWriter(path),
+    openReader: () => openJournalReader(path, { consumer: 'projector', lookMs: 2 }),
+    async records() {
+      const db = new DatabaseSync(path, { readOnly: true })
+      const records = portalTopics.flatMap(topic =>
+        db
+          .prepare(`SELECT offset, appended_at, key, value FROM state_${topic} ORDER BY offset`)
+          .all()
+          .map(({ offset, appended_at, key, value }) => {
+            const place = { topic, partition: 0, offset: Number(offset), appendedAt: Number(appended_at) }
+            return { ...place, key: key as Uint8Array, value: value as Uint8Array | null }
+          }),
+      )
+      db.close()
+      return records
+    },
+    remove: async () => rmSync(directory, { recursive: true }),
+  })
+  return { ...log, journal: path }
+}
+
+/** A log in new topics of this cluster. */
+export async function projectedKafka(model: ModelTables, settings: KafkaSettings): Promise<ProjectedLog> {
+  await makeTopics(settings, { partitions: 2 })
+  return project(model, {
+    openWriter: () => openKafkaWriter(settings, { logger: silent }),
+    openReader: () =>
+      openKafkaReader({ ...settings, groupId: `${settings.topicPrefix}projector` }, { logger: silent }),
+    async records() {
+      const records: LogRecord[] = []
+      for (const topic of portalTopics) {
+        for (const { partition, offset, timestamp, key, value } of await readTopic(
+          settings,
+          topicName(settings, topic),
+        ))
+          records.push({
+            topic,
+            partition,
+            offset: Number(offset),
+            appendedAt: Number(timestamp),
+            key,
+            value,
+          })
+      }
+      return records
+    },
+    remove: () => removeTopics(settings),
+  })
+}
+
+async function project(model: ModelTables, log: Log): Promise<ProjectedLog> {
+  const { tables } = model
+  const databases = await model.freshDatabases()
+  const closers: (() => Promise<unknown>)[] = [() => log.remove(), () => model.drop(databases)]
+  const reader = await log.openReader()
+  closers.push(() => reader.close())
+  const stop = new AbortController()
+  const running = runProjector(
+    {
+      ...{ reader, tables, databases, hashBacker, decode: createDecoder(), projector: randomUUID() },
+      circuitBreaker: createRejectCircuitBreaker({ shareMax: 0, windowRecords: 100, rejectsMin: 1 }),
+      settings: {
+        batchRecordsMax: 1_000,
+        batchBytesMax: 1e6,
+        batchMsMax: 5,
+        idleMsMax: 50,
+        retryMsMax: 10_000,
+      },
+      events: { onBatch() {}, onRetry() {}, onTurn() {} },
+      ...{ monotonicMs: () => performance.now(), now: Date.now, sleep, random: () => 0 },
+    },
+    stop.signal,
+  )
+  running.catch(() => undefined)
+  closers.push(async () => {
+    stop.abort()
+    await running
+  })
+  return {
+    tables,
+    databases,
+    async openWriter() {
+      const writer = await log.openWriter()
+      closers.push(() => writer.close())
+      return writer
+    },
+    records: log.records,
+    async clear() {
+      const marker = noticeEvent(`marker-${randomUUID()}`)
+      const writer = await log.openWriter()
+      await writer.append([recordOf(marker)])
+      await writer.close()
+      const { model: database } = databases
+      const id = { id: portalKeyOf(marker) }
+      const found = () =>
+        tables.rows({
+          query: `SELECT 1 FROM ${database}.notice_ledger WHERE notice_id = {id:String}`,
+          query_params: id,
+        })
+      while ((await found()).length === 0) await sleep(5)
+      for (const table of ['notice_ledger', 'account_ledger', 'api_key_ledger', 'api_keys', 'api_key_usage'])
+        await tables.run({ query: `TRUNCATE TABLE ${database}.${table}` })
+    },
+    async close() {
+      for (const closer of closers.splice(0).reverse()) await closer()
+    },
+  }
+}
+
+/** What a compacted topic keeps of the records: of each key, the one that was appended last. */
+export function compacted(records: readonly LogRecord[]): LogRecord[] {
+  const last = new Map(records.map(record => [`${record.topic}/${Buffer.from(record.key ?? [])}`, record]))
+  return [...last.values()]
+}
+
+/** Writes the records into the ledgers of these databases, as a projector of new tables does. */
+export async function replay(
+  tables: Tables,
+  databases: Databases,
+  records: readonly LogRecord[],
+): Promise<void> {
+  const batch = emptyBatch('replay', hashBacker)
+  addDelivery(batch, { assignment: 'replay', positions: [], records: [...records] }, createDecoder())
+  for (const insert of ledgerInserts(batch, databases)) await tables.insert(insert)
+}
