@@ -90,17 +90,20 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
 
   return {
     async find(state) {
+      // From here on, what the last assignment has read is not stored.
+      assignment = state.assignment
       const stored = await readPositions(shards, state.log)
       const restored = await restoredPositions(dependencies, state, stored)
       const fresh = readUntilOfNew(stored, now())
-      held = new Map(
-        state.partitions.map(at => {
+      const found = new Map(
+        state.partitions.map((at): [string, StoredPosition] => {
           const row = (restored ?? stored.ofLog).get(partitionName(at))
           return [partitionName(at), row ?? { ...startOfLog(state.log, at), readUntil: fresh }]
         }),
       )
-      assignment = state.assignment
-      return new Map([...held].map(([name, { next, lastAt }]): [string, Start] => [name, { next, lastAt }]))
+      // A reading that ends late does not replace that of a newer assignment.
+      if (assignment === state.assignment) held = found
+      return new Map([...found].map(([name, { next, lastAt }]): [string, Start] => [name, { next, lastAt }]))
     },
 
     beginAnew({ topic, partition, low }, reason) {

@@ -95,7 +95,7 @@ describe('the real Kickstarter table, with five percent of noise, distributed', 
     for (const topic of topics) {
       const folders = readdirSync(dataDirectory).filter(name => new RegExp(`^${topic}-\\d+$`).test(name))
       expect(folders).toHaveLength(6)
-      if (topic === 'api-keys') continue
+      if (topic !== 'campaigns' && topic !== 'pledges') continue
       for (const folder of folders)
         expect(compressionsOf(join(dataDirectory, folder))).toEqual(new Set([lz4]))
     }

@@ -131,20 +131,24 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
 
   async function foldPending(): Promise<FoldReport | undefined> {
     await quarantine?.tend()
-    const pending = await pendingBatches()
-    if (!pending) {
+    const waiting = await pendingBatches()
+    if (!waiting) {
       await lead.advanceWatermark()
       return undefined
     }
-    const { campaigns, keys, oldestAt, isAgain } = pending
+    let pending = waiting
     const hasQuarantine = quarantine !== undefined && !quarantine.isEmpty()
     const done = await withTarget(async target => {
+      // The target covers batches that came since, too: their keys, for example.
+      pending = (await pendingBatches()) ?? pending
+      const { campaigns, keys, isAgain } = pending
       // Keys come first: they are few, and a new key should soon be active.
       const statements = keys > 0 ? await keyFold.fold() : 0
       if (campaigns === 0) return statements
       return statements + (await foldCampaigns(campaigns, { target, longRuns, hasQuarantine, isAgain }))
     })
     await lead.advanceWatermark()
+    const { campaigns, keys, oldestAt } = pending
     return { campaigns, keys, oldestAt, ...done }
   }
 

@@ -99,7 +99,9 @@ export function createWatermark(dependencies: WatermarkDependencies): Watermark 
   const { tables, databases, everyMs, monotonicMs, now, rememberWatermark, onClockStep } = dependencies
   let advancedAt = Number.NEGATIVE_INFINITY
   let isBehind = false
-  let written = 0
+  /** The last watermark that was read, Unix ms. */
+  let found = 0
+  let isFirst = true
   let seen: { now: number; asked: number; answered: number } | undefined
 
   async function watchClock(atLeast: number): Promise<ClockRow> {
@@ -124,16 +126,19 @@ export function createWatermark(dependencies: WatermarkDependencies): Watermark 
       const step = nextStep()
       // An idle worker learns here that it lost the lead. Otherwise the watermark would stand still.
       if (BigInt(epoch) !== step.term.epoch || holder !== step.term.holder) return false
-      if (watermark < written) throw new TablesWentBack(watermark, written)
+      if (watermark < found) throw new TablesWentBack(watermark, found)
+      found = watermark
       const reached = Math.max(told, watermark + 1, atLeast)
       await rememberWatermark(reached, watermark)
       await runWhole(tables, advanceWatermarkStatement(databases, step, reached))
-      const isFirst = written === 0
-      written = reached
       advancedAt = monotonicMs()
-      // Later ones are remembered as shown with the next one. The first one at once: after a run of a second, too, it is noticed that
-      // tables went back.
-      if (isFirst) await rememberWatermark(reached, reached)
+      // One that is found is remembered as shown with the next one. The first one at once: after a run of a second, too, it is noticed
+      // that tables went back. Found, not written: behind the fence it was not.
+      if (isFirst) {
+        isFirst = false
+        found = (await watchClock(atLeast)).watermark
+        await rememberWatermark(reached, found)
+      }
       return true
     },
   }

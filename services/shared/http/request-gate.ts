@@ -9,6 +9,9 @@
  * The gate does not interpret requests. It passes bytes on up to the next empty line, and such a piece holds the end of
  * at most one head. The body of a request in progress passes, too. Its last piece may hold the next head, so two requests
  * may be in progress.
+ *
+ * A body of unknown length may be one byte a chunk, and each chunk is a callback. None that is wanted here is long, so a long one ends
+ * its connection.
  */
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -22,6 +25,8 @@ export interface RequestGate {
   remove(): void
 }
 
+/** Bytes of a body in chunks, with the lengths of its chunks. The forms of the portal are far shorter. */
+const chunkedBytesMax = 65_536
 const headEnd = Buffer.from('\r\n\r\n')
 
 /** Puts a gate on a new connection of an HTTP server. Call it in the server's event `connection`. */
@@ -34,6 +39,7 @@ export function gateRequests(socket: Socket): RequestGate {
   /** Whether bytes wait in the socket. */
   let isWaiting = false
   let isTurnDue = false
+  let chunkedBytes = 0
 
   const isBusy = () => running > 1 || (running === 1 && latest?.req.complete === true)
 
@@ -42,6 +48,11 @@ export function gateRequests(socket: Socket): RequestGate {
     if (!socket.writable) return
     if (isWaiting || isBusy()) {
       wait(chunk)
+      return
+    }
+    if (isChunked(latest)) chunkedBytes += chunk.length
+    if (chunkedBytes > chunkedBytesMax) {
+      socket.destroy()
       return
     }
     const end = endOfHead(chunk)
@@ -84,12 +95,18 @@ export function gateRequests(socket: Socket): RequestGate {
   return {
     begin(response) {
       running++
+      chunkedBytes = 0
       latest = response
       response.on('close', end)
     },
     latest: () => latest,
     remove: () => void socket.removeListener('data', take),
   }
+}
+
+/** Whether the body of this request is still arriving, and in chunks. */
+function isChunked(response: ServerResponse | undefined): boolean {
+  return response?.req.complete === false && response.req.headers['transfer-encoding'] !== undefined
 }
 
 /** Returns a function that finds the first end of a head in the next bytes of a connection, or else their end. */

@@ -5,6 +5,7 @@
  */
 import Fastify, { type FastifyInstance } from 'fastify'
 import type { Config } from '../config.ts'
+import { createConnections } from '../http/connections.ts'
 import { messageOf } from '../message-of.ts'
 import { answered, type Check } from './checks.ts'
 import type { Metrics } from './metrics.ts'
@@ -23,6 +24,9 @@ export interface OpsServerDependencies {
   beforeScrape: () => Promise<void>
 }
 
+/** Probes, a scrape and an operator need a few connections. More would only hold memory. */
+const connectionsPerAddressMax = 64
+
 /** The names of the ops port in the configuration. */
 export function opsHosts(config: Config): readonly string[] {
   return [config.PLEDGEVIEW_OPS_HOST, ...config.PLEDGEVIEW_OPS_HOSTS]
@@ -31,6 +35,9 @@ export function opsHosts(config: Config): readonly string[] {
 /** The server, not listening yet. */
 export function createOpsServer(dependencies: OpsServerDependencies): FastifyInstance {
   const server = Fastify({ logger: false, exposeHeadRoutes: false })
+  createConnections({ perAddressMax: connectionsPerAddressMax, isTrustedProxy: () => false }).listen(
+    server.server,
+  )
 
   server.setErrorHandler((error, _request, reply) => {
     reply.code(500).send({ error: messageOf(error) })

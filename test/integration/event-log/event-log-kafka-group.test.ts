@@ -159,7 +159,7 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       await deleteBefore(60)
       await expect(openReader(settings)).rejects.toThrow(OffsetOutOfRange)
       await expect(openReader(settings)).rejects.toThrow(
-        /pledges\/\d: the group is at 40, and the records before 60/,
+        /pledges\/\d: it is read up to 40, and the records before 60/,
       )
       expect(await committed()).toBe(40)
     })
@@ -173,7 +173,7 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
           partitions: [{ partition: pledgePartition, offset: '40' }],
         }),
       )
-      await expect(openReader(settings)).rejects.toThrow(/is at 40, and the log ends at 30/)
+      await expect(openReader(settings)).rejects.toThrow(/it is read up to 40, and the log ends at 30/)
     })
 
     test('but begins again in a topic that was deleted and created again, because Kafka has dropped its offsets', async () => {

@@ -105,7 +105,9 @@ function addFold(add: Add, databases: Databases): void {
     memoryBytesMax: 1,
   }
   const target = { target: 1n, longRuns: [] }
-  const batches = [true, false].map(hasQuarantine => ({ ...target, hasQuarantine, isAgain: hasQuarantine }))
+  const batches = [true, false].flatMap(hasQuarantine =>
+    [true, false].map(isAgain => ({ ...target, hasQuarantine, isAgain })),
+  )
   for (const touched of [...batches, { campaign: '' }]) {
     add('fold', foldCampaignsStatement(databases, step, { touched, platformDigits: 2 }))
     add('piece campaigns', pieceCampaignsStatement(databases, step, touched))

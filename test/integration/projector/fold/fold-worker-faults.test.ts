@@ -23,6 +23,7 @@ import {
   type TestFoldWorker,
 } from '../../../support/model-tables.ts'
 import { createPoller, type Poller } from '../../../support/poller.ts'
+import { apiKeyEvent, campaignEvent } from '../../../support/sample-events.ts'
 
 type Fault = 'none' | 'lost before' | 'lost after' | 'timeout before' | 'timeout after' | 'superseded'
 
@@ -80,6 +81,31 @@ describe('a fold with faults', () => {
       // A busy machine tries fewer cases. That is not a failure.
       { numRuns: 5, interruptAfterTimeLimit: 60_000 },
     )
+  })
+
+  test('batches that come while a fold notes its target are folded whole', async () => {
+    const own = await model.freshDatabases()
+    const first = createIngest(model.tables, own, 'first')
+    const late = createIngest(model.tables, own, 'late')
+    const key = apiKeyEvent({ key: 'pv_live_late', account_id: 'a1' })
+    let isDue = true
+    const tables = obstructed(model.tables, {
+      async before(call) {
+        if (!isDue || !isOfLine(call) || !call.text.includes('.fold_progress')) return
+        isDue = false
+        await late([key])
+      },
+      async after() {},
+    })
+    const { foldWorker } = createTestFoldWorker(tables, own, { holder: 'tested' })
+    await foldWorker.acquireLeadership()
+    await first([campaignEvent({ campaign_id: 'c1' })])
+    await foldWorker.fold()
+    expect(isDue).toBe(false)
+    expect(await foldWorker.fold()).toBeUndefined()
+    const keys = await model.tables.rows({ query: `SELECT api_key FROM ${own.model}.api_keys FINAL` })
+    expect(keys).toEqual([{ api_key: 'pv_live_late' }])
+    await model.drop(own)
   })
 })
 

@@ -59,3 +59,16 @@ test.each(['100-continue', 'something'])(
     expect(answer).toContain('answered')
   },
 )
+
+test('a body of many chunks ends its connection, and a short one does not', async () => {
+  const head = 'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
+  const short = await open()
+  short.write(`${head}${'1\r\na\r\n'.repeat(1_000)}0\r\n\r\n`)
+  short.end('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+  expect((await text(short)).match(/answered/g)).toHaveLength(2)
+
+  const long = await open()
+  const ended = new Promise(resolve => long.resume().on('error', resolve).on('close', resolve))
+  long.write(`${head}${'1\r\na\r\n'.repeat(50_000)}`)
+  await ended
+})
