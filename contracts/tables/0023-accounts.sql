@@ -18,7 +18,8 @@ CREATE TABLE IF NOT EXISTS ${model}.account_ledger
     url                 String COMMENT 'Of the integration',
     created_at          DateTime64(3, 'UTC'),
     sessions_valid_from DateTime64(3, 'UTC') COMMENT 'Of the account',
-    changed_at          DateTime64(3, 'UTC')
+    changed_at          DateTime64(3, 'UTC'),
+    written_at          DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') COMMENT 'When this row came, whatever clock its portal has'
 )
 ENGINE = ReplacingMergeTree(version)
 ORDER BY (account_id, integration_id)

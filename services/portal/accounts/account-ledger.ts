@@ -29,6 +29,8 @@ export interface LedgerRow {
   created_at_ms: number
   sessions_valid_from_ms: number
   changed_at_ms: number
+  /** Since the row came, by ClickHouse's clock. */
+  age_ms: number
 }
 
 const accountSql = readSql('account', import.meta.url)

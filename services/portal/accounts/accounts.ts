@@ -205,7 +205,7 @@ function deletions(
       const left = removals(held, lifeOf(account.version))
       const isEnding = account.email !== '' || !(await hasKeys(dependencies, accountId))
       const due = [...(isEnding ? [account] : []), ...integrations].filter(
-        row => isFirstOfTwo(row) && now() - row.changed_at_ms >= settledMs,
+        row => isFirstOfTwo(row) && row.age_ms >= settledMs,
       )
       const again = due.map(row => eventOf({ ...row, version: row.version + 1n }))
       if (left.length + again.length > 0) await write(dependencies, accountId, [...left, ...again])

@@ -8,7 +8,7 @@ FROM
         account_id,
         countIf(integration_id = '') > 0 AND maxIf(email, integration_id = '') = '' AS is_deleted,
         maxIf(version, integration_id = '') AS latest,
-        countIf(email = '' AND changed_at < now64(3, 'UTC') - toIntervalMillisecond({settled_ms:UInt32})
+        countIf(email = '' AND written_at < now64(3, 'UTC') - toIntervalMillisecond({settled_ms:UInt32})
             AND version % {life:UInt64} = if(integration_id = '', 0, {removed:UInt64})) > 0 AS is_due,
         groupArrayIf(intDiv(version, {life:UInt64}), integration_id != '' AND email != '') AS lives
     FROM (SELECT * FROM ${model}.account_ledger FINAL)
