@@ -30,17 +30,23 @@ async function listen(port: number, portBehind: number): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
+/** Node cannot reset a connection whose own side has ended: it would keep the socket for ever. */
+function reset(socket: Socket): void {
+  if (socket.writableEnded) socket.destroy()
+  else socket.resetAndDestroy()
+}
+
 /** Passes bytes both ways until ClickHouse ends the connection, or until the client is gone. A reset stays a reset. */
 function pass(client: Socket, port: number): void {
   const server = connect({ port, host, noDelay: true })
   client.pipe(server)
   server.pipe(client, { end: false })
-  client.on('error', () => server.resetAndDestroy())
+  client.on('error', () => reset(server))
   client.on('close', () => server.destroy())
   // `close` follows.
   server.on('error', () => {})
   server.on('close', () => {
-    if (!server.readableEnded) return client.resetAndDestroy()
+    if (!server.readableEnded) return reset(client)
     client.setTimeout(unreadMsMax, () => client.destroy())
     return client.destroySoon()
   })
