@@ -9,7 +9,7 @@
  * - Every campaign, from the old or from the new tables. A total over all shards is the sum of old and new parts. No part shows
  *   less than it did: each swap brings its tables to the end of the log first, while the shard's fold is paused. So a total gets
  *   smaller only by what a changed rule takes out, and the number of backers by those that were counted before their pledges were
- *   folded (contracts/tables/0009-platform-totals.sql).
+ *   folded (contracts/tables/0005-views.sql).
  * - Stamps, the floor and the watermark belong to the shard, and its swap moves them as on one server: changed rows get stamps at
  *   or above the shard's floor, which no watermark has passed. The watermark of the whole is the lowest of all shards. So a
  *   poller misses no change of any swap, whichever shards are swapped when it polls.

@@ -1,4 +1,4 @@
--- Two years of history for the questions bench (contracts/tables/0016-history.sql), computed from the folded campaigns: a
+-- Two years of history for the questions bench (contracts/tables/0004-history.sql), computed from the folded campaigns: a
 -- quarter of them, and all that are LIVE, changed on 30 days in a row, and the others had ended before the history began. The
 -- days of the live ones are the last 30. Days are closed up to today.
 INSERT INTO ${model}.campaign_days

@@ -3,7 +3,7 @@
  *
  * Promises:
  * - A key whose secret was not received ends by itself: its first event says until when it has to be confirmed. So this also holds if
- *   the process is killed, and without a portal that runs (0012-key-expiry.sql).
+ *   the process is killed, and without a portal that runs (0001-ledger.sql).
  * - An old key expires only after the key that replaces it was confirmed. The new key's events say which key it replaces, so
  *   any portal can confirm it, and the sweeper completes what a killed process left (key-sweeper.ts).
  * - Of an account at most three keys are active, however many portals issue at once: the fold decides.

@@ -22,7 +22,7 @@ export interface UsageReaderDependencies {
 export const usageDays = 30
 
 const dayMs = 86_400_000
-// The table keeps 90 days (contracts/tables/0014-usage.sql). The first of them may be gone in part.
+// The table keeps 90 days (contracts/tables/0007-usage.sql). The first of them may be gone in part.
 const keptMs = 89 * dayMs
 // A living process writes its row every 20 seconds (services/query/usage/usage-recorder.ts).
 const aliveMs = 60_000

@@ -1,5 +1,5 @@
 /**
- * The rows of `campaign_pages` and `campaign_by_slug`, whose fields are JSON arrays (contracts/tables/0019-shown-fields.sql).
+ * The rows of `campaign_pages` and `campaign_by_slug`, whose fields are JSON arrays (contracts/tables/0003-read-tables.sql).
  * Pure.
  */
 import type { Reward } from '../../../contracts/api/schemas.ts'

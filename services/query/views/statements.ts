@@ -182,7 +182,7 @@ SETTINGS ${readByKey}, ${fewRows}, ${readIdsBySlugIndex}, ${timeBound(msMax)}`,
 /**
  * The statistics of the platform: one row of type `StatsRow`. All sums come from one read of the campaigns, so totals
  * and categories agree even if the fold changes them meanwhile. Backers and creators are counted by another read a moment
- * before, and backers in the ledger, which is ahead of the fold (contracts/tables/0009-platform-totals.sql). They are never
+ * before, and backers in the ledger, which is ahead of the fold (contracts/tables/0005-views.sql). They are never
  * more than the pledges and the campaigns. `threadsMax`: default as many as ClickHouse takes.
  */
 export function statsStatement(databases: Databases, msMax: number, threadsMax?: number): Statement {
@@ -265,7 +265,7 @@ SETTINGS ${timeBound(msMax)}`,
 const keyBucket = 'CRC32(api_key) % {bucket_count:UInt32}'
 
 /**
- * The watermark of what a statement reads: every change with an earlier stamp is in the rows (contracts/tables/0008-watermark.sql).
+ * The watermark of what a statement reads: every change with an earlier stamp is in the rows (contracts/tables/0002-progress.sql).
  * ClickHouse evaluates the subquery before it chooses the parts to read. Before the first fold it is the year 1970.
  */
 function watermark({ model }: Databases): string {

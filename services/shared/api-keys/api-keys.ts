@@ -5,7 +5,7 @@
  * the three oldest of an account, and the others are deleted again here. The secret is not stored anywhere else.
  *
  * A key may end by itself: it was not confirmed in time, or it expired. The query service refuses it from that moment
- * (0012-key-expiry.sql). The fold counts it among the three until its end is in the log too, so `issueKey` writes that first.
+ * (0001-ledger.sql). The fold counts it among the three until its end is in the log too, so `issueKey` writes that first.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { encodeState, type StateEncoder } from '../../../contracts/events/codec.ts'

@@ -105,17 +105,17 @@ const readsOfWhole = [
 export function clusterViews(statements: ViewStatements, cluster: string, definer?: string): string[] {
   const asDefiner =
     definer === undefined ? 'SQL SECURITY DEFINER' : `DEFINER = ${definer} SQL SECURITY DEFINER`
-  const single = lastOfEach(statements.migrations)
-  const added = lastOfEach(statements.parts)
+  const single = viewsOf(statements.migrations)
+  const added = viewsOf(statements.parts)
   const shards = [...single.map(onShard), ...added]
   const wholes = [
-    ...lastOfEach(statements.wholes),
+    ...viewsOf(statements.wholes),
     ...single.filter(({ name }) => daysOfWhole.includes(tableOf(name))).map(withReadsOfWhole),
   ]
   return [
     ...shards.map(view => viewStatement(view, asDefiner, cluster)),
     ...shards.flatMap(view => joinedTable(view, cluster)),
-    ...lastOfEach(statements.people).map(view => viewStatement(view, asDefiner, cluster)),
+    ...viewsOf(statements.people).map(view => viewStatement(view, asDefiner, cluster)),
     ...wholes.map(view => viewStatement(withHeadOf(view, single), 'SQL SECURITY INVOKER', cluster)),
   ]
 }
@@ -163,11 +163,9 @@ ${security}
 AS ${select}${comment}`
 }
 
-/** The views that these statements create, each as its last statement has it. */
-function lastOfEach(statements: readonly string[]): View[] {
-  const found = statements.filter(statement => statement.startsWith('CREATE OR REPLACE VIEW')).map(parsed)
-  // A view that is created again may read views that are newer than its first statement.
-  return found.filter(({ name }, index) => !found.slice(index + 1).some(later => later.name === name))
+/** The views that these statements create. */
+function viewsOf(statements: readonly string[]): View[] {
+  return statements.filter(statement => statement.startsWith('CREATE OR REPLACE VIEW')).map(parsed)
 }
 
 function parsed(statement: string): View {

@@ -91,7 +91,7 @@ function refuseOthers(
     if (!other) continue
     throw new Error(
       `the tables in ${model} were made by an earlier version (${other.name}, and not ${name}). Let the projector read the whole log ` +
-        'into new ones: other databases, or in the embedded form a new data directory',
+        'into new ones: name other databases, or in the embedded form move `tables` out of the data directory',
     )
   }
 }

@@ -5,7 +5,6 @@ import { detailByIdStatement } from '../../../../services/query/views/detail-by-
 import type { CampaignBySlugRow, CampaignPageRow } from '../../../../services/query/views/rows.ts'
 import { projectDetailRowOf, projectRowOf } from '../../../../services/query/views/shown-fields.ts'
 import { projectDetailStatement, projectsStatement } from '../../../../services/query/views/statements.ts'
-import { readMigrations } from '../../../../services/shared/tables/migrate.ts'
 import { fullCampaign } from '../../../support/query-campaigns.ts'
 import { campaignRow, openQueryTables, type QueryTables } from '../../../support/query-tables.ts'
 
@@ -70,21 +69,6 @@ const rows = [campaignRow('plain'), campaignRow('full', fullCampaign), awkward]
 
 it('is every field of a list and a detail, with the values of the views', async () => {
   await store.putCampaigns(rows)
-  for (const { campaign_id, slug } of rows) await expectAsViewed(campaign_id, slug)
-})
-
-it('is the same for rows that were written before the columns existed', async () => {
-  await store.clear()
-  const { model } = store.databases
-  await store.tables.run({
-    query: `ALTER TABLE ${model}.campaigns DROP COLUMN list_fields, DROP COLUMN reward_fields`,
-  })
-  await store.putCampaigns(rows)
-  const files = readMigrations(store.databases)
-  const shownFields = files.findIndex(({ name }) => name === '0019-shown-fields.sql')
-  for (const { statements } of files.slice(shownFields)) {
-    for (const query of statements) await store.tables.run({ query })
-  }
   for (const { campaign_id, slug } of rows) await expectAsViewed(campaign_id, slug)
 })
 

@@ -1,4 +1,4 @@
--- The history for data teams (see 0016-history.sql and README.md, "History").
+-- The history for data teams (see 0004-history.sql and README.md, "History").
 
 -- Up to when the days are closed on every shard; 1970 before the first close. Private.
 CREATE OR REPLACE VIEW ${model}.history_end

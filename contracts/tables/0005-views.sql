@@ -1,8 +1,9 @@
--- The views of 0004-views.sql and 0009-platform-totals.sql for tools that sum and plot (pandas, BI).
+-- The data teams' contract: views with plain names, only public rows, nothing personal, and no need for FINAL. Money
+-- is exact (Decimal) and in major units. The query service reads the same views.
 --
--- Many tools read Decimal(38, 4) as text or as an object, and cannot sum it. So each amount has a Float64 beside it, with a
--- short name: `pledged` is `pledged_amount`. The exact columns stay, and the query service reads them. Every view has a
--- comment, and every column has one with its unit. So system.tables and system.columns are the data teams' dictionary.
+-- Many tools (pandas, BI) read Decimal(38, 4) as text or as an object, and cannot sum it. So each amount has a Float64 beside it, with a
+-- short name: `pledged` is `pledged_amount`. The query service reads the exact columns. Every view has a comment, and every column has
+-- one with its unit. So system.tables and system.columns are the data teams' dictionary.
 
 CREATE OR REPLACE VIEW ${views}.campaigns
 (
@@ -105,6 +106,9 @@ GROUP BY category
 COMMENT 'Categories with public campaigns, one row each, as they are now';
 
 -- Backers are counted in the ledger. 0009-platform-totals.sql says what that means.
+-- Everything except the backers is a sum over the read rows, as they were folded. Backers are counted in the ledger, because
+-- one who backed several campaigns counts once. The ledger is ahead of the read rows until the next fold, so during a backlog
+-- it has backers whose pledges are not folded yet. They may be counted early, but never more backers than pledges.
 CREATE OR REPLACE VIEW ${views}.platform_totals
 (
     total_raised       Decimal(38, 4) COMMENT 'Sum of the pledges that count, of public campaigns, in major units of the platform currency; exact',
@@ -139,3 +143,34 @@ AS SELECT
     countIf(status = 'CANCELLED') AS projects_cancelled
 FROM ${model}.campaigns FINAL
 COMMENT 'The platform, exactly one row, as it is now';
+
+-- What the data teams' views are, and how current they are.
+--
+-- The watermark is the view `watermark`. The clock is the upper bound, because the floor is ahead of a clock that was set
+-- back. Nothing else goes into it: a query that reads `about` first, and the data after it, has every change with an earlier stamp.
+
+CREATE OR REPLACE VIEW ${views}.about
+(
+    version           String COMMENT 'Version of Pledgeview that last began to fill these views; empty: unknown',
+    platform_currency String COMMENT 'ISO 4217 code of the columns pledged_platform and pledged_platform_amount; empty: no service has started yet',
+    as_of             DateTime64(3, 'UTC') COMMENT 'Watermark, UTC: everything stamped (updated_at) before this moment is in the views; 1970 if nothing was folded yet',
+    freshness_seconds Float64 COMMENT 'Age of as_of now, seconds',
+    history_from      Nullable(Date) COMMENT 'First day of the history, UTC; null: there is no history yet',
+    campaigns         UInt64 COMMENT 'Number of public campaigns'
+)
+SQL SECURITY DEFINER
+AS SELECT
+    (
+        SELECT argMax(JSONExtractString(detail, 'version'), noted_at)
+        FROM ${model}.projector_log
+        WHERE kind = 'started'
+    ) AS version,
+    (SELECT any(fingerprint) FROM ${model}.identity WHERE setting = 'PLEDGEVIEW_PLATFORM_CURRENCY') AS platform_currency,
+    least(now64(3, 'UTC'), ifNull((SELECT reached FROM ${model}.watermark), toDateTime64(0, 3, 'UTC'))) AS as_of,
+    dateDiff('millisecond', as_of, now64(3, 'UTC')) / 1000 AS freshness_seconds,
+    (
+        SELECT minOrNull(day)
+        FROM (SELECT day FROM ${model}.campaign_days UNION ALL SELECT toDate(updated_at) FROM ${model}.campaigns FINAL)
+    ) AS history_from,
+    (SELECT count() FROM ${model}.campaigns FINAL) AS campaigns
+COMMENT 'These views themselves, exactly one row: version, currency, and how current they are';
