@@ -101,9 +101,7 @@ export function reasonKind(reason: string): string {
 }
 
 function placeOf({ record: { topic, partition, offset, appendedAt } }: Reject): unknown[] {
-  // A producer sets the time of its records, so it may be beyond 2^53.
-  const storable = Math.min(Math.max(appendedAt, Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER)
-  return [topic, partition, offset, Math.round(storable)]
+  return [topic, partition, offset, Math.round(appendedAt)]
 }
 
 function reasonOf({ reason }: Reject): [reason: string, kind: string] {

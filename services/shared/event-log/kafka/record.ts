@@ -28,7 +28,7 @@ export function toLogRecord(topic: Topic, partition: number, message: ReadMessag
     // Both are exact: 2^53 records in a partition would take a century at two million per second.
     offset: Number(offset),
     // The oldest message format has no time. Kafka's value for this is -1.
-    appendedAt: timestamp === undefined ? -1 : Number(timestamp),
+    appendedAt: timestamp === undefined ? -1 : exactTime(Number(timestamp)),
     key,
     value,
   }
@@ -41,6 +41,11 @@ export function toLogRecord(topic: Topic, partition: number, message: ReadMessag
   } catch (cause) {
     return { ...record, unreadable: `the headers cannot be read: ${messageOf(cause)}` }
   }
+}
+
+/** Producers may set any time of 64 bits. One beyond the exact numbers is stored as the nearest of them, Unix ms. */
+function exactTime(ms: number): number {
+  return Math.min(Math.max(ms, Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER)
 }
 
 function boundedHeaders({ headers, headerCount = 0 }: ReadMessage): Partial<LogRecord> {
