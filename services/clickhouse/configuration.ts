@@ -50,6 +50,11 @@ export const workingDirectory = 'gone'
 
 const analystRole = 'pledgeview_analyst'
 
+// ClickHouse's own default. A query of people is far shorter.
+const queryBytesMax = 262_144
+// A session that is idle for so long ends, whatever time it asks for.
+const sessionSecondsMax = 5
+
 /**
  * Settings that are not bounds, but that an analyst could do harm with: files that this process reads or writes,
  * addresses that it requests, and text that a browser would show. `add_http_cors_header` is not in the list:
@@ -66,6 +71,9 @@ const fixedForAnalysts: readonly RoleSetting[] = Object.entries({
   format_avro_schema_registry_url: '',
   // Headers that would make a browser show the answer to a linked query as a page of this origin.
   http_response_headers: '{}',
+  // What a session holds counts for no query. So it lives for seconds, and one request adds little.
+  log_comment: '',
+  max_query_size: String(queryBytesMax),
 }).map(([name, value]) => ({ name, value }))
 
 /**
@@ -116,6 +124,8 @@ export function configurationText(configuration: ServerConfiguration): string {
     logger: { log: `${filesDirectory}/${logFile}`, size: '10M', count: 3, async: false },
     max_server_memory_usage: memoryBytesMax,
     max_concurrent_queries: 100,
+    default_session_timeout: sessionSecondsMax,
+    max_session_timeout: sessionSecondsMax,
     // Folds and pages read little at a time. The defaults are meant for machines with hundreds of gigabytes.
     mark_cache_size: cacheBytesMax,
     primary_index_cache_size: cacheBytesMax,

@@ -61,6 +61,24 @@ describe('of an analyst', () => {
     directory.remove()
   })
 
+  describe('sessions, which count for no query', () => {
+    const inSession = (parameters: Record<string, string>, query: string) =>
+      fetch(`${url}/?${new URLSearchParams({ user: 'analyst', ...parameters })}`, {
+        method: 'POST',
+        body: query,
+      })
+
+    test.each([
+      ['a comment', {}, `SET log_comment = 'x'`, /log_comment/],
+      ['a long query', { max_query_size: '100000000' }, 'SELECT 1', /max_query_size/],
+      ['a time of more than seconds', { session_timeout: '6' }, 'SELECT 1', /session.timeout/i],
+    ])('hold little: %s is refused', async (_, parameters, query, reason) => {
+      const answer = await inSession({ session_id: `held-${reason}`, ...parameters }, query)
+      expect(answer.ok).toBe(false)
+      expect(await answer.text()).toMatch(reason)
+    })
+  })
+
   describe.each(bounds)('$name', ({ name, value, range }) => {
     const above = range && String(Number(range.max) + 1)
     const beyond = above === undefined ? [another(value)] : range?.min === '0' ? [above] : [above, '0']
