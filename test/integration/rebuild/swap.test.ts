@@ -187,7 +187,7 @@ describe('the swap', () => {
     // As if the previous tables had been made before the last migration of the read tables.
     await live.tables.run({ query: `DROP VIEW ${model}_shadow.campaign_changes` })
     await live.tables.run({
-      query: `ALTER TABLE ${model}_shadow.migrations DELETE WHERE number = 5 SETTINGS mutations_sync = 1`,
+      query: `ALTER TABLE ${model}_shadow.migrations DELETE WHERE number = 3 SETTINGS mutations_sync = 1`,
     })
     await live.rebuild({ kind: 'rollback' })
     const views = `SELECT count() AS value FROM system.tables WHERE database = '${model}_shadow' AND name = 'campaign_changes'`
