@@ -21,7 +21,7 @@ export interface NewRecord {
   repeatedHeaders?: Readonly<Record<string, readonly Uint8Array[]>>
 }
 
-/** A record as the log delivers it. `appendedAt` is the log's own time, in ms since the epoch. */
+/** A record as the log delivers it. `appendedAt`: ms since the epoch, a safe integer whatever its producer wrote. */
 export interface LogRecord extends NewRecord {
   partition: number
   offset: number

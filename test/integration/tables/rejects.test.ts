@@ -165,7 +165,7 @@ describe('the table of rejects', () => {
     const names = ['__proto__', 'constructor', '', 'ü'.repeat(40), '\u0000']
     const record: LogRecord = {
       ...{ topic: 'pledges', partition: 4_294_967_295, offset: Number.MAX_SAFE_INTEGER - 1 },
-      ...{ appendedAt: 9.3e18, key: bytes, value: bytes },
+      ...{ appendedAt: Number.MAX_SAFE_INTEGER, key: bytes, value: bytes },
       headers: Object.fromEntries(names.map(name => [name, bytes])),
       repeatedHeaders: { '': [Buffer.from('1'), bytes] },
     }
