@@ -34,7 +34,7 @@ let moved: Readonly<Record<string, string>>
 let kept: Record<string, string>
 let revoked: Record<string, string>
 let watermark = ''
-let output = ''
+let outputs: string[]
 let beforeStart: { projector: { lag: { committed: number; end: number }[] } }
 let before: Row[]
 
@@ -110,7 +110,7 @@ describe('a restore of last night', () => {
     // Both get some of the partitions.
     const projectors = await Promise.all([deployment.startProjector(moved), deployment.startProjector(moved)])
     await untilDrained(...projectors)
-    output = projectors.map(one => one.output()).join('')
+    outputs = projectors.map(one => one.output())
     await Promise.all(projectors.map(one => one.stop()))
   }, 480_000)
 
@@ -123,10 +123,14 @@ describe('a restore of last night', () => {
     rmSync(backups, { recursive: true, force: true })
   })
 
-  test('is noticed: the status counts what the tables lack, and the log says that they went back, once', async () => {
+  test('is noticed: the status counts what the tables lack, and a projector says once that its partitions went back', async () => {
     const { lag } = beforeStart.projector
     expect(lag.some(({ committed, end }) => committed < end)).toBe(true)
-    expect(output.match(/the tables went back: lists have shown changes up to/g)).toHaveLength(1)
+    // Two that start at once, each with half of the partitions, both say it.
+    const said = outputs.map(
+      one => one.match(/the tables went back: lists have shown changes up to/g)?.length ?? 0,
+    )
+    expect(Math.max(...said)).toBe(1)
   })
 
   test('has what came after the backup, and undoes no deletion', async () => {
