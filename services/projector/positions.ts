@@ -10,6 +10,8 @@
  *   backup, because a backup copies one table after the other. Everything is folded once. And what is read again is stamped anew up to
  *   the log's end of that moment, even if it comes out the same: a poller may have seen what the backup lacks.
  * - The log went back: it ends before the position, or has another record there. It is read from its start.
+ * - A rebuild swapped the tables, and their positions with them (rebuild/positions.ts). What a projector stores under the era of the
+ *   tables from before counts for nothing, and within a second it reads on from the new positions.
  *
  * Each shard has its own positions, and the lowest counts. A group that was never used remembers nothing; then `pledgeview restored`
  * says that the tables went back.
@@ -45,8 +47,8 @@ export interface PositionsShard {
 export interface PositionsDependencies {
   tables: Pick<Tables, 'rows' | 'run'>
   databases: Databases
-  /** The shards that each have positions. */
-  shards: readonly PositionsShard[]
+  /** The shards that each have positions. They are looked up at each call. */
+  readonly shards: readonly PositionsShard[]
   /** Unix ms. */
   now: () => number
   warn: (message: string) => void
@@ -59,6 +61,8 @@ export interface Positions extends FindStarts {
   restampBefore(assignment: string, positions: readonly Position[]): number
   /** Notes that everything that these partitions had at that time (Unix ms) is in the tables. */
   noteRead(places: readonly string[], until: number): Promise<void>
+  /** Whether the tables have positions of a later era than those that were found: then the log has to be read from there. */
+  areSuperseded(): Promise<boolean>
 }
 
 const columns = [
@@ -78,8 +82,9 @@ const marginHours = 24
 const wholeFoldIds = 5_000
 
 export function createPositions(dependencies: PositionsDependencies): Positions {
-  const { shards, now, warn } = dependencies
+  const { now, warn } = dependencies
   let assignment = ''
+  let log = ''
   let held = new Map<string, StoredPosition>()
 
   const heldIn = (positions: readonly Position[]) =>
@@ -92,7 +97,7 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
     async find(state) {
       // From here on, what the last assignment has read is not stored.
       assignment = state.assignment
-      const stored = await readPositions(shards, state.log)
+      const stored = await readPositions(dependencies.shards, state.log)
       const restored = await restoredPositions(dependencies, state, stored)
       const fresh = readUntilOfNew(stored, now())
       const found = new Map(
@@ -102,7 +107,10 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
         }),
       )
       // A reading that ends late does not replace that of a newer assignment.
-      if (assignment === state.assignment) held = found
+      if (assignment === state.assignment) {
+        held = found
+        log = state.log
+      }
       return new Map([...found].map(([name, { next, lastAt }]): [string, Start] => [name, { next, lastAt }]))
     },
 
@@ -126,18 +134,23 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
         const { next, lastAt = row.lastAt } = position
         return { ...row, next, lastAt }
       })
-      await writePositions(shards, rows)
+      await writePositions(dependencies.shards, rows)
       // Another assignment may have come meanwhile.
       if (of === assignment) for (const row of rows) held.set(partitionName(row), row)
     },
 
     async noteRead(places, until) {
       const rows = places.flatMap(place => held.get(place) ?? []).map(row => ({ ...row, readUntil: until }))
-      await writePositions(shards, rows)
+      await writePositions(dependencies.shards, rows)
       for (const row of rows) {
         const at = held.get(partitionName(row))
         if (at?.era === row.era) at.readUntil = until
       }
+    },
+
+    async areSuperseded() {
+      const { ofLog } = await readPositions(dependencies.shards, log)
+      return [...held].some(([name, { era }]) => (ofLog.get(name)?.era ?? 0) > era)
     },
   }
 }

@@ -90,6 +90,8 @@ export interface ProjectorService {
 const idleMsMax = 500
 // Records of one moment share a batch.
 const batchMsMin = 25
+// New tables lack what the projectors wrote to the tables from before for as long as this, and a little more.
+const positionsLookMs = 1_000
 
 export function createProjectorService(dependencies: ProjectorServiceDependencies): ProjectorService {
   const { tables, databases, config, monotonicMs, random, run, schemaRegistry } = dependencies
@@ -197,6 +199,18 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     observer.onRetry(error instanceof SchemaRegistryError ? 'schemas' : 'ingest', error)
   }
 
+  /** After a rebuild, positions stand with the new tables. A look that fails is followed by the next one. */
+  async function followPositions(signal: AbortSignal): Promise<void> {
+    while (positions && !signal.aborted) {
+      await sleep(positionsLookMs, signal)
+      try {
+        if (await positions.areSuperseded()) await reader.restart()
+      } catch (error) {
+        dependencies.logger.warn({ error: messageOf(error) }, 'the positions could not be read')
+      }
+    }
+  }
+
   async function ingest(signal: AbortSignal): Promise<void> {
     const circuitBreaker = await openCircuitBreaker({ ...dependencies, reader }, signal, onRetry)
     return runProjector(
@@ -242,7 +256,10 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   return {
     async run(signal) {
       try {
-        await untilFirstFails([ingest, foldWorkers.run, slugWatch.run, ...rewriteLoops], signal)
+        await untilFirstFails(
+          [ingest, followPositions, foldWorkers.run, slugWatch.run, ...rewriteLoops],
+          signal,
+        )
       } catch (error) {
         failure = messageOf(error)
         throw error
@@ -256,7 +273,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     beforeScrape,
     async isDrained() {
       // This costs nothing to ask; the lag is read from the log.
-      if (!foldWorkers.isDone()) return false
+      if (!foldWorkers.isDone() || (await positions?.areSuperseded())) return false
       const lag = await reader.lag()
       return lag.every(({ committed, end }) => committed >= end) && foldWorkers.isDone()
     },

@@ -2,6 +2,7 @@
 
 import type { Logger } from 'pino'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
+import type { Positions } from '../projector/positions.ts'
 import type { Config } from '../shared/config.ts'
 import type { History } from '../shared/event-log/history.ts'
 import type { SchemaRegistry } from '../shared/schema-registry/schema-registry.ts'
@@ -38,6 +39,7 @@ export interface RebuildContext extends RebuildDependencies {
   /** What is swapped in one statement each: on one server all tables, on a cluster those of each shard. */
   parts: readonly RebuildPart[]
   tracker: RebuildTracker
+  positions: Positions
   shadowProjector: ShadowProjector
   sleep: Sleep
   signal: AbortSignal
@@ -61,9 +63,4 @@ export async function enterBeforeSwap(context: RebuildContext, phase: WorkPhase)
 /** The parts that are not swapped yet. */
 export function openParts({ parts }: Pick<RebuildContext, 'parts'>): RebuildPart[] {
   return parts.filter(({ isSwapped }) => !isSwapped)
-}
-
-/** A rollback brings the previous tables back as they were, including any faults in them. */
-export function isRollback({ tracker }: Pick<RebuildContext, 'tracker'>): boolean {
-  return tracker.detail.request.kind === 'rollback'
 }

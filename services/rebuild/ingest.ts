@@ -1,5 +1,5 @@
 /**
- * Reads the log up to a given position into the shadow tables or the live tables. The projector's own loop does the reading. Once the position is reached, its reader pauses, and reading ends when every batch is committed.
+ * Reads the log up to a given position into the shadow tables. The projector's own loop does the reading. Once the position is reached, its reader pauses, and reading ends when every batch is committed.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Batch } from '../projector/ingest/batch.ts'
@@ -8,7 +8,6 @@ import type { Delivery, EventReader, PartitionLag, Position } from '../shared/ev
 import { createNotifier } from '../shared/notifier.ts'
 import { onEach } from './cluster.ts'
 import { openParts, type RebuildContext } from './context.ts'
-import type { Target } from './shadow-projector.ts'
 
 const catchUpRoundsMax = 100
 // Once a round took no longer than this, the rest is read during the fold pause.
@@ -27,15 +26,10 @@ export async function catchUp(context: RebuildContext, reader: EventReader): Pro
   const { monotonicMs } = context
   await inShorterRounds(async () => {
     const startedAt = monotonicMs()
-    await ingestToEnd(context, reader, targetOf(context))
+    await ingestToEnd(context, reader)
     await onEach(openParts(context), part => part.foldWorker.fold())
     return monotonicMs() - startedAt
   })
-}
-
-/** Which tables get the rest of the log, as long as a swap is still to come. */
-export function targetOf(context: Pick<RebuildContext, 'parts'>): Target {
-  return openParts(context).length === context.parts.length ? 'shadow' : 'both'
 }
 
 /**
@@ -52,7 +46,7 @@ export async function inShorterRounds(round: () => Promise<number>): Promise<voi
 }
 
 /** Reads up to the current end of the log. */
-export async function ingestToEnd(context: RebuildContext, reader: EventReader, into: Target): Promise<void> {
+export async function ingestToEnd(context: RebuildContext, reader: EventReader): Promise<void> {
   const { tracker, shadowProjector, history, signal } = context
   const target = await history.ends()
   const end = sumOf(target)
@@ -66,7 +60,7 @@ export async function ingestToEnd(context: RebuildContext, reader: EventReader, 
     tracker.progress({ done: at - start, of: Math.max(end, at) - start, unit: 'records', lagRecords })
   }
   const storesRejects = !tracker.detail.request.isDry
-  await shadowProjector.ingest({ reader, target, into, storesRejects, onLag }, signal)
+  await shadowProjector.ingest({ reader, target, storesRejects, onLag }, signal)
 }
 
 function sumOf(positions: readonly Position[]): number {

@@ -114,7 +114,6 @@ export const begunAgain = {
   tableIds: null,
   unstampedSince: null,
   shards: {},
-  positions: null,
 } satisfies Partial<RebuildDetail>
 
 async function newRebuild(
@@ -158,7 +157,6 @@ async function newRebuild(
       differences: null,
       tableIds: null,
       unstampedSince: null,
-      positions: request.kind === 'rollback' ? (latest?.detail.positions ?? null) : null,
       program: programVersion,
       failure: null,
     },

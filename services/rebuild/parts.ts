@@ -15,10 +15,9 @@
  *   poller misses no change of any swap, whichever shards are swapped when it polls.
  * - A list is one statement, or an index that follows the stamps. It may have the new rows of one shard and the old rows of
  *   another, as it has changes of different moments at any time. Pages of one query come from one snapshot of it.
- * - What projectors wrote to a swapped shard just before its swap may be in its previous tables only. From its swap on, what the
- *   rebuild reads goes into the live and the shadow tables of all shards (`both` in shadow-projector.ts), and it goes on reading
- *   where it was before that swap. A row that is written twice changes nothing. Deletions come from the previous tables too,
- *   because the log forgets them (withdrawals.ts). What was not folded there by then is noted for a rollback (unfolded.ts).
+ * - What projectors wrote to a swapped shard just before its swap may be in its previous tables only. Each shard has its own
+ *   positions, which are swapped with it, and projectors read on from the lowest (positions.ts). A row that is written twice
+ *   changes nothing. What the rebuild goes on reading for the other shards goes into the previous tables of this one as well.
  * - Each shard's swap is recorded before it happens. The next run finds by the tables' UUIDs which shards are swapped, and swaps
  *   the others. Once one is swapped, the rebuild cannot be given up, because shards would stay on different rules. It can be
  *   completed, and then rolled back.
@@ -50,8 +49,6 @@ export interface RebuildPart {
   touched: Touched
   /** Whether the rebuilt tables are live. */
   isSwapped: boolean
-  /** Whether this run has given the rebuilt tables, after their swap, the withdrawals that the previous ones have. */
-  hasWithdrawals: boolean
 }
 
 export async function createParts(
@@ -76,7 +73,6 @@ export async function createParts(
         withdrawals: createWithdrawals({ tables, databases, run }),
         touched: createTouched(),
         isSwapped: false,
-        hasWithdrawals: false,
       }
     }),
   )

@@ -2,11 +2,9 @@
  * The rebuild log: the state of each rebuild. It lets others watch a rebuild, lets a process continue after a kill, and keeps
  * two processes from working at the same time.
  */
-import type { Position } from '../shared/event-log/port.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { encodeRows } from '../shared/tables/row-binary.ts'
 import type { Differences } from './differences.ts'
-import { detailOf, persistedDetail, persistedPhase, phaseOf } from './persisted-words.ts'
 import type { TableIds } from './shadow-tables.ts'
 
 /** The phases in their order. A rebuild ends in one of `endPhases`. */
@@ -17,7 +15,6 @@ export const workPhases = [
   'catching up',
   'verifying',
   'swapping',
-  'finishing',
 ] as const
 
 /** `rebuilt`: the new tables are live, and the previous ones are kept. */
@@ -73,8 +70,6 @@ export interface RebuildDetail {
   unstampedSince: string | null
   /** On a cluster: the swap of each shard, by the shard's name. */
   shards?: Readonly<Record<string, SwapRecord>>
-  /** Everything before these positions is in the previous tables. */
-  positions: Position[] | null
   /** The version of the program that read the history. All of it has to be read by the same rules. */
   program: string
   /** Why its process stopped, if it could write that. */
@@ -131,7 +126,7 @@ export function isWorking({ phase }: Pick<RebuildState, 'phase'>): boolean {
 
 /** Whether the rebuilt tables may already be live. Then the rebuild has to be completed, and cannot be given up. */
 export function isCommitted({ phase }: Pick<RebuildState, 'phase'>): boolean {
-  return phase === 'swapping' || phase === 'finishing'
+  return phase === 'swapping'
 }
 
 /** Whether its process has given a sign of life recently, and has not recorded a failure. */
@@ -152,7 +147,7 @@ const asked = 'asked'
 interface Row {
   id: string
   run: string
-  phase: string
+  phase: Phase
   detail: string
   writtenAt: string
   ageMs: number
@@ -170,7 +165,6 @@ export async function latestRebuild(tables: Tables, { model }: Databases): Promi
   if (!row) return undefined
   return {
     ...row,
-    phase: phaseOf(row.phase),
     detail: detailOf(row.detail),
     isAborting: Number(row.isAborting) === 1,
   }
@@ -185,12 +179,16 @@ export async function rebuildUnderWay(
   return state && isWorking(state) ? { phase: state.phase, silentMs: state.ageMs } : undefined
 }
 
+function detailOf(text: string): RebuildDetail {
+  return JSON.parse(text) as RebuildDetail
+}
+
 export async function writeRebuild(
   tables: Tables,
   { model }: Databases,
   { id, run, phase, detail }: Pick<RebuildState, 'id' | 'run' | 'phase' | 'detail'>,
 ): Promise<void> {
-  await insert(tables, model, [id, run, persistedPhase(phase), persistedDetail(detail)])
+  await insert(tables, model, [id, run, phase, JSON.stringify(detail)])
 }
 
 /** Asks the process that works on the rebuild to give up. */
@@ -204,7 +202,7 @@ export async function rivalOf(
   { model }: Databases,
   run: string,
 ): Promise<string | undefined> {
-  const rivals = await tables.rows<{ run: string; phase: string; detail: string }>({
+  const rivals = await tables.rows<{ run: string; phase: Phase; detail: string }>({
     query: `SELECT run, argMax(phase, written_at) AS phase, argMax(detail, written_at) AS detail
             FROM ${model}.rebuild_log
             WHERE run NOT IN ({run:String}, '${asked}') AND written_at > now64(3, 'UTC') - INTERVAL ${aliveMs} MILLISECOND
@@ -212,7 +210,7 @@ export async function rivalOf(
     query_params: { run },
   })
   const alive = rivals.filter(({ phase, detail }) => {
-    return isWorking({ phase: phaseOf(phase) }) && detailOf(detail).failure === null
+    return isWorking({ phase }) && detailOf(detail).failure === null
   })
   return alive.find(rival => rival.run < run)?.run
 }

@@ -1,12 +1,13 @@
 /**
  * A rebuild is a blue/green replay. It reads the whole history into the shadow tables, a second set of the same tables, and
- * verifies and compares them. Then it swaps the live and the shadow tables, and reads on to where the live tables were. The
- * API and the projector use the live tables all the time. After the swap, the shadow tables are the previous ones. On a
- * cluster, all of this happens for each shard (parts.ts).
+ * verifies and compares them. Then it swaps the live and the shadow tables, with their positions: the projectors read on where the
+ * new tables are. The API and the projector use the live tables all the time. After the swap, the shadow tables are the previous
+ * ones. A rollback is the same act: it reads on where the previous tables are, folds them, and swaps. On a cluster, all of this
+ * happens for each shard (parts.ts).
  *
  * Promises (in addition to those in swap.ts):
- * - It can be killed at any time and continues where it was. It commits its position in the log after the rows, and records
- *   each step in the rebuild log before the next step begins. lease.ts decides whether it continues or begins again.
+ * - It can be killed at any time and continues where it was. Its positions stand with the rows, and it records each step in the
+ *   rebuild log before the next step begins. lease.ts decides whether it continues or begins again.
  * - It swaps in no tables that differ from their ledger, or that contain less than the live tables.
  * - What the live tables have deleted or hidden does not come back, whatever history it reads (withdrawals.ts).
  * - If it is given up before the swap, the live tables are as if it had never run.
@@ -14,17 +15,15 @@
  */
 import type { FoldProgress } from '../projector/fold/line.ts'
 import { createMisplacedReporter } from '../projector/misplaced-records.ts'
-import { readPositions, writePositions } from '../projector/positions.ts'
 import { writeNote } from '../projector/projector-log.ts'
 import { projectorSettings } from '../projector/service.ts'
-import { type EventReader, partitionName } from '../shared/event-log/port.ts'
+import type { EventReader } from '../shared/event-log/port.ts'
 import { messageOf } from '../shared/message-of.ts'
 import { sleep } from '../shared/sleep.ts'
 import { onEach } from './cluster.ts'
 import {
   enter,
   enterBeforeSwap,
-  isRollback,
   openParts,
   type RebuildContext,
   type RebuildDependencies,
@@ -36,6 +35,7 @@ import { releaseLeftPause } from './held-fold.ts'
 import { catchUp, ingestToEnd } from './ingest.ts'
 import { acquireLease, begunAgain, isOutdated } from './lease.ts'
 import { clusterOf, createParts } from './parts.ts'
+import { createRebuildPositions } from './positions.ts'
 import { giveUp } from './rebuild-controller.ts'
 import {
   consumerOf,
@@ -46,7 +46,7 @@ import {
 } from './rebuild-log.ts'
 import { createShadowProjector } from './shadow-projector.ts'
 import { createShadow, dropShadow } from './shadow-tables.ts'
-import { isSwapped, returnWithdrawals, settleSwapped, stampWhatChanged, swapParts } from './swap-in-time.ts'
+import { isSwapped, stampWhatChanged, swapParts } from './swap-in-time.ts'
 import { revokePermits } from './swap-permit.ts'
 import { createTracker } from './tracker.ts'
 import { verifyAll } from './verification.ts'
@@ -89,10 +89,12 @@ export async function runRebuild(
     onFailure: onRetry,
     monotonicMs,
   })
+  const positions = createRebuildPositions({ ...dependencies, tables, parts, tracker })
   const shadowProjector = createShadowProjector({
     ...dependencies,
     tables,
     cluster,
+    positions,
     projectorSettings: projectorSettings(config),
     sleep,
     onRetry,
@@ -110,6 +112,7 @@ export async function runRebuild(
     cluster,
     parts,
     tracker,
+    positions,
     shadowProjector,
     sleep,
     signal: AbortSignal.any([signal, aborting.signal]),
@@ -144,54 +147,21 @@ async function carryThrough(context: RebuildContext, mayBeginAgain: boolean): Pr
   if (!tracker.isPast('preparing')) await prepare(context, consumer)
   // If the program was upgraded since the shadow tables were made, they may need new columns.
   else if (areOpen > 0) await createShadow(context, tracker.id)
-  tracker.waitFor(history.waitsFor)
-  const reader = await history.open(consumer)
-  let beganAt: number | undefined
-  try {
-    if (areOpen > 0) {
-      if (areOpen < parts.length) await settleSwapped(context, reader)
+  if (areOpen > 0) {
+    tracker.waitFor(history.waitsFor)
+    const reader = await history.open(consumer, context.positions)
+    try {
       await build(context, reader)
-      if (tracker.detail.request.isDry) return await endDry(context, consumer)
-      if (areOpen === parts.length) beganAt = context.monotonicMs()
-      await swapParts(context, reader)
+      if (!tracker.detail.request.isDry) await swapParts(context, reader)
+    } finally {
+      await reader.close()
     }
-    // What the live projectors wrote during the swap may be in the previous tables, so it is read again.
-    await tracker.enter('finishing')
-    await returnWithdrawals(context)
-    await ingestToEnd(context, reader, 'live')
-    await storeReached(context, reader, beganAt)
-    for (const part of parts) await stampWhatChanged(context, part)
-  } finally {
-    await reader.close()
   }
+  // Those that a killed run has swapped.
+  for (const part of parts) await stampWhatChanged(context, part)
+  if (tracker.detail.request.isDry) await dropShadow(context)
   await history.forget(consumer)
-  await tracker.enter('rebuilt')
-}
-
-/**
- * The tables have what the log has, so the projectors read on from there. After a whole rebuild they have nothing but what this run has
- * just read, and all of it up to `beganAt` (monotonic ms). So a projector that was away too long may start again. Previous tables may
- * have what is deleted by now, without its deletion. A run that continues after the swap does not know how long ago the swap was.
- */
-async function storeReached(
-  { tracker, monotonicMs, now, parts }: RebuildContext,
-  reader: EventReader,
-  beganAt: number | undefined,
-): Promise<void> {
-  const { log } = reader
-  const isWhole = beganAt !== undefined && tracker.detail.request.kind === 'rebuild'
-  const { ofLog } = await readPositions(parts, log)
-  const rows = (await reader.lag()).flatMap(({ topic, partition, committed, end }) => {
-    const row = ofLog.get(partitionName({ topic, partition }))
-    const readUntil = isWhole ? Math.floor(now() - (monotonicMs() - beganAt)) : (row?.readUntil ?? 0)
-    // Of two rows with the same position, the one with the later record counts.
-    const lastAt = row?.next === committed ? row.lastAt : 0
-    const reached = { log, topic, partition, next: committed, lastAt, readUntil }
-    // A position behind the log's end is one of a log that was replaced.
-    const era = row === undefined ? 0 : row.next > end ? row.era + 1 : row.era
-    return [{ ...reached, era, againUntil: 0, lostWatermark: row?.lostWatermark ?? 0 }]
-  })
-  await writePositions(parts, rows)
+  await tracker.enter(tracker.detail.request.isDry ? 'compared' : 'rebuilt')
 }
 
 /** Checks what can be checked before an open rebuild exists. */
@@ -206,37 +176,27 @@ async function checkBeforehand(
 
 async function prepare(context: RebuildContext, consumer: string): Promise<void> {
   const { history, tracker } = context
-  const { request, positions } = tracker.detail
   await enter(context, 'preparing')
-  if (request.kind === 'rollback') {
-    await createShadow(context, tracker.id)
-    tracker.waitFor(history.waitsFor)
-    await history.seek(consumer, positions ?? [])
-    return
-  }
-  await dropShadow(context)
+  if (tracker.detail.request.kind === 'rebuild') await dropShadow(context)
   await createShadow(context, tracker.id)
-  // If this rebuild begins again, its consumer has already read part of the log.
+  // If this rebuild begins again, its consumer may have a part of the log.
   await history.forget(consumer)
-  if (request.fromTime === null) return
-  tracker.waitFor(history.waitsFor)
-  await history.seek(consumer, await history.positionsAt(request.fromTime))
 }
 
 /** Reads, folds, catches up and verifies. Skips what is already done. */
 async function build(context: RebuildContext, reader: EventReader): Promise<void> {
   const { tracker, signal } = context
   const parts = openParts(context)
-  if (!tracker.isPast('reading log') && !isRollback(context)) {
+  if (!tracker.isPast('reading log')) {
     await enter(context, 'reading log')
-    await ingestToEnd(context, reader, 'shadow')
+    await ingestToEnd(context, reader)
   }
   await onEach(parts, async part => {
     await part.foldWorker.acquireLeadership()
-    // Also when it continues: the log may have forgotten deletions while it did not run. And a rollback reads only the log's end.
+    // Also when it continues: the log may have forgotten deletions while it did not run, or while the previous tables were kept.
     await part.withdrawals.carry(signal)
   })
-  if (!tracker.isPast('folding') && !isRollback(context)) {
+  if (!tracker.isPast('folding')) {
     await enter(context, 'folding')
     await foldWhole(context)
   }
@@ -266,11 +226,4 @@ async function foldWhole(context: RebuildContext): Promise<void> {
       tracker.progress({ done: sum(({ done }) => done), of: sum(({ of }) => of), unit: 'folds' })
     }),
   )
-}
-
-async function endDry(context: RebuildContext, consumer: string): Promise<void> {
-  const { history, tracker } = context
-  await dropShadow(context)
-  await history.forget(consumer)
-  await tracker.enter('compared')
 }

@@ -1,21 +1,23 @@
-/** Reads into the shadow tables, the live tables, or both. */
+/** Reads the log into the shadow tables. */
 
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
 import { createDecoder } from '../projector/ingest/decode.ts'
 import { createRejectCircuitBreaker } from '../projector/ingest/reject-circuit-breaker.ts'
 import type { MisplacedRecords } from '../projector/misplaced-records.ts'
+import type { Positions } from '../projector/positions.ts'
 import type { ProjectorSettings } from '../projector/projector.ts'
 import { rejectStoreOf } from '../projector/service.ts'
 import type { Config } from '../shared/config.ts'
 import type { EventReader, PartitionLag, Position } from '../shared/event-log/port.ts'
 import type { SchemaRegistry } from '../shared/schema-registry/schema-registry.ts'
 import type { Sleep } from '../shared/sleep.ts'
-import type { TableInsert, Tables } from '../shared/tables/port.ts'
+import type { Tables } from '../shared/tables/port.ts'
 import { onEach, type RebuildTables } from './cluster.ts'
 import { ingestTo } from './ingest.ts'
 import { shadowOf } from './shadow-tables.ts'
 
 export interface ShadowProjectorDependencies extends RebuildTables {
+  positions: Positions
   config: Config
   projectorSettings: ProjectorSettings
   hashBacker: HashBacker
@@ -33,36 +35,33 @@ export interface ShadowProjectorDependencies extends RebuildTables {
 }
 
 export interface ShadowProjector {
-  /** Reads up to these positions into the ledger. */
+  /** Reads up to these positions into the shadow ledger. */
   ingest(source: IngestSource, signal: AbortSignal): Promise<void>
 }
 
 export interface IngestSource {
   reader: EventReader
   target: readonly Position[]
-  into: Target
   /** A dry run stores none. */
   storesRejects: boolean
   onLag: (lag: readonly PartitionLag[]) => void
 }
 
-/** `both`: the rebuilt tables of some shards are live, and those of others are not yet. */
-export type Target = 'shadow' | 'live' | 'both'
-
 export function createShadowProjector(dependencies: ShadowProjectorDependencies): ShadowProjector {
-  const { tables, databases, config, run, now, monotonicMs, sleep, random } = dependencies
+  const { tables, databases, positions, config, run, now, monotonicMs, sleep, random } = dependencies
   const { schemaRegistry, onRetry } = dependencies
   const decode = createDecoder(schemaRegistry?.known)
   let stretches = 0
 
   return {
-    ingest({ reader, target, into, storesRejects, onLag }, signal) {
+    ingest({ reader, target, storesRejects, onLag }, signal) {
       stretches++
       return ingestTo(
         {
           reader,
-          tables: into === 'live' ? tables : { ...tables, insert: insertInto(dependencies, into) },
-          databases: into === 'live' ? databases : shadowOf(databases),
+          tables: { ...tables, insert: insertIntoShadow(dependencies) },
+          databases: shadowOf(databases),
+          positions,
           // The table belongs to no generation, and has the rejects that the projectors have stored already.
           ...(storesRejects && { storeRejects: rejectStoreOf(tables, databases, config, now) }),
           decode,
@@ -94,22 +93,17 @@ export function createShadowProjector(dependencies: ShadowProjectorDependencies)
   }
 }
 
-/** The insert of the shadow tables. On a cluster each shard's shadow tables have a batch log of their own, with all batches. */
-function insertInto({ tables, databases, cluster }: RebuildTables, into: Target): Tables['insert'] {
+/** On a cluster each shard's shadow tables have a batch log of their own, with all batches. */
+function insertIntoShadow({ tables, databases, cluster }: RebuildTables): Tables['insert'] {
   const shadow = shadowOf(databases).model
   return async (insert, options) => {
     const name = insert.table.slice(shadow.length + 1)
     if (!insert.table.startsWith(`${shadow}.`)) throw new Error(`${insert.table} is no shadow table`)
     // A rebuild makes what readers see. The portal's ledgers are not a part of it: the projectors keep them, with their deletions.
     if (name === 'account_ledger' || name === 'notice_ledger') return
-    const inserts: [Tables, TableInsert][] =
-      cluster && name === 'batch_log'
-        ? cluster.shards.map(shard => [
-            shard.tables,
-            { ...insert, table: `${shadowOf(shard.databases).model}.${name}` },
-          ])
-        : [[tables, insert]]
-    if (into === 'both') inserts.push([tables, { ...insert, table: `${databases.model}.${name}` }])
-    await onEach(inserts, ([target, one]) => target.insert(one, options))
+    if (!cluster || name !== 'batch_log') return tables.insert(insert, options)
+    await onEach(cluster.shards, shard =>
+      shard.tables.insert({ ...insert, table: `${shadowOf(shard.databases).model}.${name}` }, options),
+    )
   }
 }

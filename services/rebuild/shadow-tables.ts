@@ -2,8 +2,8 @@
  * The shadow tables: a second set of the model's tables in a database beside it. While a rebuild runs, they are the ones that
  * it builds. After the swap, they are the ones that were live before.
  *
- * The swap covers the tables that are a function of the events: ledgers and read tables. What describes processes (batch
- * log, fold log, epochs) stays where it is.
+ * The swap covers the tables that are a function of the events: ledgers, read tables, and the positions up to which the log is in
+ * them. What describes processes (batch log, progress of the fold, epochs) stays where it is.
  *
  * On a cluster each shard has shadow tables as one server has them. So they are swapped, folded and dropped on their own server.
  * Beside them is a database with the ledgers of all shards, through which a rebuild inserts each row on its shard.
@@ -16,13 +16,15 @@ import { type NamedShard, onEach, type RebuildTables } from './cluster.ts'
 import { ledgers } from './ledgers.ts'
 import { isRevoked, permitPair, type SwapPermit } from './swap-permit.ts'
 
-// Ledgers come first, so that a reader never joins campaigns with an older ledger.
+// Ledgers come first, so that a reader never joins campaigns with an older ledger. Positions come last: who reads on from the new
+// ones writes into the new ledgers.
 export const swappedTables = [
   'campaign_ledger',
   'pledge_ledger',
   'api_key_ledger',
   'campaigns',
   'api_keys',
+  'positions',
 ] as const
 
 const swapAttemptsMax = 10

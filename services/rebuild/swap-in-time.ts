@@ -1,16 +1,15 @@
 /** The swap as a step of a rebuild: retries it if it took too long, and completes it if it was interrupted. */
 import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
-import { readPositions } from '../projector/positions.ts'
-import { type EventReader, type Position, partitionName } from '../shared/event-log/port.ts'
-import { isRollback, openParts, type RebuildContext } from './context.ts'
+import type { EventReader } from '../shared/event-log/port.ts'
+import { openParts, type RebuildContext } from './context.ts'
 import { FoldPauseLost, type HeldFoldDependencies } from './held-fold.ts'
-import { catchUp, ingestToEnd, targetOf } from './ingest.ts'
+import { catchUp, ingestToEnd } from './ingest.ts'
 import type { RebuildPart } from './parts.ts'
+import { beginEra } from './positions.ts'
 import { swapOf, withSwap } from './rebuild-log.ts'
 import { countLive, swapTables, untilNoSwapRuns } from './shadow-tables.ts'
 import { readNextStamp, stampChanged } from './stamp-changed.ts'
 import { runSwap } from './swap.ts'
-import { noteUnfolded, readUnfolded } from './unfolded.ts'
 import { verifyTouched } from './verification.ts'
 
 const attemptsMax = 5
@@ -20,26 +19,7 @@ export async function swapParts(context: RebuildContext, reader: EventReader): P
   for (const part of openParts(context)) {
     await swapInTime(context, part, reader)
     part.isSwapped = true
-    if (openParts(context).length > 0) await settleSwapped(context, reader)
-  }
-}
-
-/** Gives the swapped shards what projectors wrote just before their swap, and their stamps, while other shards are not swapped. */
-export async function settleSwapped(context: RebuildContext, reader: EventReader): Promise<void> {
-  await returnWithdrawals(context)
-  await ingestToEnd(context, reader, targetOf(context))
-  for (const part of context.parts) if (part.isSwapped) await stampWhatChanged(context, part)
-}
-
-/**
- * Gives the swapped parts the deletions that projectors inserted just before the swap. They are in the log too. But if the
- * rebuild stood still since the swap, the log may have forgotten them.
- */
-export async function returnWithdrawals({ parts, signal }: RebuildContext): Promise<void> {
-  for (const part of parts) {
-    if (!part.isSwapped || part.hasWithdrawals) continue
-    await part.withdrawals.carryBack(signal)
-    part.hasWithdrawals = true
+    await stampWhatChanged(context, part)
   }
 }
 
@@ -47,13 +27,12 @@ export async function returnWithdrawals({ parts, signal }: RebuildContext): Prom
 async function swapInTime(context: RebuildContext, part: RebuildPart, reader: EventReader): Promise<void> {
   const { tracker, logger } = context
   const { databases } = part
-  const unfolded = isRollback(context) ? await readUnfolded(part.tables, databases) : []
   for (let attempt = 1; ; attempt++) {
     // The new epoch is above the stamps of an earlier attempt.
     await part.foldWorker.acquireLeadership()
     await part.withdrawals.carry(context.signal)
     await catchUp(context, reader)
-    await verifyTouched(context, part, unfolded)
+    await verifyTouched(context, part, [])
     const { added = 0, different = 0, inMotion = 0 } = tracker.detail.differences ?? {}
     const areMany = added + different + inMotion > (context.stampedDuringPauseMax ?? 10_000)
     const unstampedSince = areMany ? await readNextStamp(part.tables, databases) : null
@@ -61,7 +40,7 @@ async function swapInTime(context: RebuildContext, part: RebuildPart, reader: Ev
       const report = await runSwap(swapDependencies(context, part), {
         hasManyChanges: unstampedSince !== null,
         async catchUp() {
-          await ingestToEnd(context, reader, targetOf(context))
+          await ingestToEnd(context, reader)
           // What is deleted later than this is in the log behind its end, and is read after the swap.
           const withdrawn = await part.withdrawals.carryRest()
           await part.foldWorker.fold()
@@ -69,13 +48,9 @@ async function swapInTime(context: RebuildContext, part: RebuildPart, reader: Ev
         },
         async beforeSwap(tableIds) {
           context.signal.throwIfAborted()
-          const isFirst = openParts(context).length === context.parts.length
-          // Those of the first swap hold for all shards: what is read twice changes nothing.
-          const positions = isFirst ? await livePositions(context, reader.log) : tracker.detail.positions
-          // Everything before the positions is in a batch by now.
-          await noteUnfolded(part.tablesOnAllCores, databases, `${context.run}-${attempt}`)
+          await beginEra(context, part, reader.log)
           const swap = withSwap(tracker.detail, part.name, { tableIds, unstampedSince })
-          await tracker.enter('swapping', { ...swap, positions })
+          await tracker.enter('swapping', swap)
         },
       })
       logger.info({ databases, shard: part.name, ...report }, 'the tables are swapped')
@@ -86,13 +61,6 @@ async function swapInTime(context: RebuildContext, part: RebuildPart, reader: Ev
       logger.warn({ error: error.message, attempt }, 'the swap is tried again')
     }
   }
-}
-
-/** Everything before these is in the tables that are live. */
-async function livePositions({ history, parts }: RebuildContext, log: string): Promise<Position[]> {
-  const { ofLog } = await readPositions(parts, log)
-  const first = await history.positionsAt(0)
-  return first.map(at => ({ ...at, next: ofLog.get(partitionName(at))?.next ?? at.next }))
 }
 
 /** Runs after a swap that changed many rows. */

@@ -11,7 +11,7 @@ import type { EventReader } from '../shared/event-log/port.ts'
 import { idParts } from '../shared/tables/parameter-parts.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { onEach } from './cluster.ts'
-import { isRollback, openParts, type RebuildContext } from './context.ts'
+import { openParts, type RebuildContext } from './context.ts'
 import { catchUp } from './ingest.ts'
 import { lossesOf, type Missing, placeOf, readMissing, stillMissing } from './missing.ts'
 import type { RebuildPart } from './parts.ts'
@@ -75,9 +75,7 @@ async function verifyRange(
   also: { alsoKeys: boolean },
 ): Promise<Missing[]> {
   const { tables, databases } = part
-  if (!isRollback(context)) {
-    mustFit(await verifyReadTables(tables, shadowOf(databases), range, foldWorkerSettings(context.config)))
-  }
+  mustFit(await verifyReadTables(tables, shadowOf(databases), range, foldWorkerSettings(context.config)))
   return readMissing(tables, sidesOf(part), range, also)
 }
 

@@ -3,10 +3,6 @@
  * from the live ledgers into the shadow ledgers, because the history of a rebuild may not have them: the log has
  * compacted the tombstone away, or older events were appended again.
  *
- * After the swap they travel the other way, from the previous ledgers into the live ones: a projector may have inserted a
- * deletion just before the swap, behind what the rebuild had read. If the rebuild is killed then, the log may have compacted the
- * tombstone away before the rebuild goes on.
- *
  * Promises:
  * - What is withdrawn in the live tables is not shown by the tables that are swapped in, whatever history was read. Versions
  *   decide, as in every ledger: only a later version shows a hidden campaign again, and nothing ranks after a tombstone.
@@ -29,8 +25,6 @@ export interface Withdrawals {
   carry(signal: AbortSignal): Promise<void>
   /** The same in one statement per table, for a moment in which little is new. Resolves with the campaigns to fold. */
   carryRest(): Promise<string[]>
-  /** After the swap: carries everything from the previous ledgers into the live ones. The live fold follows by itself. */
-  carryBack(signal: AbortSignal): Promise<void>
 }
 
 export interface WithdrawalsDependencies {
@@ -41,16 +35,8 @@ export interface WithdrawalsDependencies {
   run: string
 }
 
-/** Which ledgers the withdrawals are read from, and which they are carried into. */
-interface Direction {
-  from: Databases
-  to: Databases
-}
-
 const everything: Scope = { after: null, upTo: null }
 const announce = readSql('announce-withdrawals', import.meta.url)
-const announceAgain = readSql('announce-withdrawals-again', import.meta.url)
-const backSuffix = '-withdrawals-back-'
 // ClickHouse's clock may step back by less than this meanwhile. What is carried twice changes nothing.
 const marginMs = 3_600_000
 
@@ -60,14 +46,10 @@ export function createWithdrawals({ tables, databases, run }: WithdrawalsDepende
 
   /** Carries the withdrawals of these campaigns. Resolves with the campaigns to fold. */
   async function carryOf(scope: Scope, since: number | undefined, alsoKeys: boolean): Promise<string[]> {
-    const direction = { from: databases, to: shadowOf(databases) }
-    return copy(direction, `${run}-withdrawals-${++calls}`, { scope, since, alsoKeys })
-  }
-
-  async function copy(direction: Direction, projector: string, what: Extent): Promise<string[]> {
-    const { announcement, copies, parameters } = statementsOf(direction, what)
+    const projector = `${run}-withdrawals-${++calls}`
+    const { announcement, copies, parameters } = statementsOf(databases, { scope, since, alsoKeys })
     await tables.run({ query: announcement, query_params: { ...parameters, projector } })
-    const announced = await readAnnounced(tables, direction.to, projector)
+    const announced = await readAnnounced(tables, shadowOf(databases), projector)
     // Usually there is nothing to carry.
     if (!announced) return []
     for (const { ledger, query } of copies) {
@@ -94,20 +76,6 @@ export function createWithdrawals({ tables, databases, run }: WithdrawalsDepende
       carried = now
       return campaigns
     },
-
-    async carryBack(signal) {
-      const direction = { from: shadowOf(databases), to: databases }
-      for (const [place, range] of (await rangesOf(tables, direction.from)).entries()) {
-        signal.throwIfAborted()
-        const projector = `${run}${backSuffix}${++calls}`
-        await copy(direction, projector, { scope: range, since: undefined, alsoKeys: place === 0 })
-      }
-      // The live fold worker may have folded the announced campaigns before their rows were copied.
-      await tables.run({
-        query: nameDatabases(announceAgain, direction.to),
-        query_params: { suffix: backSuffix },
-      })
-    },
   }
 }
 
@@ -118,10 +86,10 @@ interface Extent {
   alsoKeys: boolean
 }
 
-function statementsOf({ from, to }: Direction, { scope, since, alsoKeys }: Extent) {
-  const sides = { live: from, rebuilt: to }
+function statementsOf(live: Databases, { scope, since, alsoKeys }: Extent) {
+  const sides = { live, rebuilt: shadowOf(live) }
   const { condition, parameters } = conditionOf(scope)
-  const isNew = `campaign_id IN (SELECT arrayJoin(campaign_ids) FROM ${from.model}.batch_log
+  const isNew = `campaign_id IN (SELECT arrayJoin(campaign_ids) FROM ${live.model}.batch_log
         WHERE appended_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC'))`
   const scopeOfPledges = since === undefined ? condition : `${condition} AND ${isNew}`
   const scopeOf = ({ name }: Ledger) => {
@@ -132,7 +100,7 @@ function statementsOf({ from, to }: Direction, { scope, since, alsoKeys }: Exten
     ledgers.map(ledger => [ledger.name, withdrawnQuery(ledger, sides, scopeOf(ledger))]),
   )
   const announcement = nameDatabases(announce, sides.rebuilt)
-    .replaceAll('${live}', from.model)
+    .replaceAll('${live}', live.model)
     .replaceAll('${scope}', scopeOfPledges)
     .replaceAll('${tombstone}', String(tombstoneVersion))
     .replaceAll('${withdrawn_campaigns}', () => selections.get('campaign_ledger') ?? '')

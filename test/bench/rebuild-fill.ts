@@ -12,8 +12,11 @@ import { keyOf, topicOf } from '../../contracts/events/event.ts'
 import { openDataDirectory, readSecrets } from '../../services/embedded/data-directory.ts'
 import { liveConsumer } from '../../services/embedded/model.ts'
 import { backerHasher } from '../../services/projector/ingest/backer-hash.ts'
+import { createDecoder } from '../../services/projector/ingest/decode.ts'
+import { createRejectCircuitBreaker } from '../../services/projector/ingest/reject-circuit-breaker.ts'
+import { createPositions } from '../../services/projector/positions.ts'
 import { projectorSettings } from '../../services/projector/service.ts'
-import { createShadowProjector } from '../../services/rebuild/shadow-projector.ts'
+import { ingestTo } from '../../services/rebuild/ingest.ts'
 import { readConfig } from '../../services/shared/config.ts'
 import { openJournalReader, openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
 import type { NewRecord } from '../../services/shared/event-log/port.ts'
@@ -73,28 +76,30 @@ async function appendHistory(): Promise<void> {
 
 async function fillLedger(tables: Tables): Promise<void> {
   const config = readConfig({})
-  const reader = await openJournalReader(files.journal, { consumer: liveConsumer })
-  const model = createShadowProjector({
-    tables,
-    databases: defaultDatabases,
-    config,
-    projectorSettings: projectorSettings(config),
-    // Held before there are pledges: tables with pledges and without a held hash count as those of an earlier version.
-    hashBacker: backerHasher(secrets.backerKey, await heldBackerHash(tables, defaultDatabases)),
-    run: 'fill',
-    now: Date.now,
-    monotonicMs: () => performance.now(),
-    sleep,
-    random: Math.random,
-    onRetry: fail,
-    onRecords: ({ rejects }) => {
-      if (rejects > 0) throw new Error(`${rejects} records were rejected`)
-    },
-    onCampaigns: () => {},
-  })
+  const place = { tables, databases: defaultDatabases }
+  const positions = createPositions({ ...place, shards: [place], now: Date.now, warn: console.error })
+  const reader = await openJournalReader(files.journal, { consumer: liveConsumer, starts: positions })
   const target = (await reader.lag()).map(({ topic, partition, end }) => ({ topic, partition, next: end }))
-  await model.ingest(
-    { reader, target, into: 'live', storesRejects: true, onLag: () => {} },
+  await ingestTo(
+    {
+      ...place,
+      reader,
+      positions,
+      decode: createDecoder(),
+      // Held before there are pledges: tables with pledges and without a held hash count as those of an earlier version.
+      hashBacker: backerHasher(secrets.backerKey, await heldBackerHash(tables, defaultDatabases)),
+      circuitBreaker: createRejectCircuitBreaker({ shareMax: 0, windowRecords: 1, rejectsMin: 1 }),
+      projector: 'fill',
+      settings: projectorSettings(config),
+      now: Date.now,
+      monotonicMs: () => performance.now(),
+      sleep,
+      random: Math.random,
+      onBatch: () => {},
+      onRetry: fail,
+      onLag: () => {},
+    },
+    target,
     new AbortController().signal,
   )
   await reader.close()

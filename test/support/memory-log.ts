@@ -102,6 +102,9 @@ export function createMemoryLog(): MemoryLog {
       commits.push({ assignment, positions })
       for (const { topic, partition, next } of positions) partitionOf(topic, partition).committed = next
     },
+    async restart() {
+      assign(lost)
+    },
     async lag() {
       return held().map(({ topic, partition, committed, records }) => ({
         topic,

@@ -8,7 +8,6 @@ import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { readNextPositions } from '../../services/projector/positions.ts'
 import { createProjectorService } from '../../services/projector/service.ts'
 import type { NamedShard, RebuildTables } from '../../services/rebuild/cluster.ts'
-import { phaseOf } from '../../services/rebuild/persisted-words.ts'
 import { type RebuildResult, runRebuild } from '../../services/rebuild/rebuild.ts'
 import type { AbortDependencies } from '../../services/rebuild/rebuild-controller.ts'
 import type { RebuildRequest, RebuildState } from '../../services/rebuild/rebuild-log.ts'
@@ -258,7 +257,7 @@ function withPhases(tables: Tables, onPhase: (phase: RebuildState['phase']) => P
     async insert(insert, options) {
       await tables.insert(insert, options)
       if (!insert.table.endsWith('.rebuild_log')) return
-      const phase = phaseOf(String(decodeRows(insert)[0]?.phase))
+      const phase = String(decodeRows(insert)[0]?.phase) as RebuildState['phase']
       if (phase === last) return
       last = phase
       await onPhase(phase)

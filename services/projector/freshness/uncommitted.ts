@@ -98,6 +98,7 @@ export function watchUncommitted(reader: EventReader, now: () => number): Uncomm
         await reader.commit(of, positions)
         if (of === assignment) noteCommitted(positions)
       },
+      restart: () => reader.restart(),
       async lag() {
         const lag = await reader.lag()
         noteLag(lag)

@@ -6,6 +6,7 @@
  * - records of one partition are delivered in offset order, and nothing after a committed position is lost;
  * - only positions that `commit` was given are committed, and a commit of a superseded assignment commits nothing;
  * - a reader that is told where to begin begins there, and if the log has another record there, at the start of the partition;
+ * - after `restart` it begins where it is told then, under another assignment;
  * - a record that was appended (the promise of `append` resolved) survives a crash of the process;
  * - the watermark that is remembered never goes down, whatever is committed, and whichever reader leads.
  */
@@ -133,6 +134,8 @@ export interface EventReader {
    * `SupersededAssignment` if the assignment is not the current one.
    */
   commit(assignment: string, positions: readonly Position[]): Promise<void>
+  /** Begins again where the starts say now. What is fetched and not committed is dropped, as after a new assignment. */
+  restart(): Promise<void>
   /** Records that are in the log and not committed, for each partition of the current assignment. */
   lag(): Promise<PartitionLag[]>
   /** Whether this reader holds partition 0 of `campaigns`. Its process is the one that folds. */

@@ -25,6 +25,7 @@ import {
   until,
 } from '../../support/kafka/suite.ts'
 import { makeTopics, readTopic, settingsFor, silent, withAdmin } from '../../support/kafka/topics.ts'
+import { startsAt } from '../../support/starts.ts'
 
 const never = new AbortController().signal
 
@@ -168,7 +169,7 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       await (await openWriter(settings)).append(numbered(0, 10))
       const history = await openKafkaHistory(own, { logger: silent })
       try {
-        const replay = await history.open('replay')
+        const replay = await history.open('replay', startsAt({}))
         try {
           await broker().halt()
           const asked = Promise.all([replay.lag(), history.ends(), history.positionsAt(0)])

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { openKafkaHistory } from '../../../services/shared/event-log/kafka/history.ts'
 import { describeKafka, groupOf, numbered } from '../../support/kafka/suite.ts'
 import { makeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
+import { startsAt } from '../../support/starts.ts'
 
 describeKafka('the history of the event log', ({ address, openReader, openWriter }) => {
   test('its ends are those of all partitions, also while another member of the group holds some of them', async () => {
@@ -12,7 +13,7 @@ describeKafka('the history of the event log', ({ address, openReader, openWriter
     const writer = await openWriter(settings)
     await writer.append(numbered(0, 30))
     const history = await openKafkaHistory(own, { logger: silent })
-    const replay = await history.open('shared')
+    const replay = await history.open('shared', startsAt({}))
     const all = await replay.lag()
     const other = await openReader({ ...settings, groupId: `${own.groupId}-shared` } as typeof settings)
     await expect.poll(async () => (await replay.lag()).length).toBeLessThan(all.length)

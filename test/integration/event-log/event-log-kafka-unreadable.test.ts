@@ -41,6 +41,7 @@ import { makeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
 import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
 import { keptRejects } from '../../support/reject-filters.ts'
 import { newRecordOf, pledgeEvent, pledgeTombstone } from '../../support/sample-events.ts'
+import { startsAt } from '../../support/starts.ts'
 
 const inherited = ['toString', '__proto__', 'constructor', 'hasOwnProperty', 'valueOf']
 const compressed = compressions.filter(compression => compression !== 'none')
@@ -234,11 +235,7 @@ function suite({ address, openReader, openWriter }: KafkaSuite): void {
       { logger: silent },
     )
     try {
-      await history.seek('rebuild', [
-        { topic: 'pledges', partition: 0, next: 9 },
-        { topic: 'campaigns', partition: 0, next: 5 },
-      ])
-      const reader = await history.open('rebuild')
+      const reader = await history.open('rebuild', startsAt({ 'pledges/0': 9, 'campaigns/0': 5 }))
       try {
         const replayed = await projected(reader, 5)
         expect(replayed.accepted).toBe(2)

@@ -1,6 +1,7 @@
 /** Which rebuilds tell a projector that was away too long that it may start again. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readPositions } from '../../../services/projector/positions.ts'
+import { dropPrevious } from '../../../services/rebuild/rebuild-controller.ts'
 import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
 import { openRebuildableModel, platformHistory, type RebuildableModel } from '../../support/rebuilds.ts'
 
@@ -23,20 +24,23 @@ test('a whole rebuild says that everything was read when it began, also in parti
   }
 })
 
-test('a rebuild that continues after the swap does not say so, and a rollback neither', async () => {
+test('a rebuild that continues says when its first run began, and a part of the log says nothing', async () => {
   const live = await openFilled()
   try {
-    const began = Date.now()
+    const before = Math.max(...(await readUntil(live)))
+    await live.rebuild({ fromTime: before, acceptsLoss: true })
+    expect(Math.max(...(await readUntil(live)))).toBe(before)
+    await dropPrevious(live)
     const killed = live.rebuild({
       onPhase: async phase => {
-        if (phase === 'finishing') throw new Error('killed after the swap')
+        if (phase === 'folding') throw new Error('killed')
       },
     })
-    await expect(killed).rejects.toThrow('killed after the swap')
+    await expect(killed).rejects.toThrow('killed')
+    const continued = Date.now()
     await live.rebuild()
-    expect(Math.max(...(await readUntil(live)))).toBeLessThan(began)
-    await live.rebuild({ kind: 'rollback' })
-    expect(Math.max(...(await readUntil(live)))).toBeLessThan(began)
+    expect(Math.max(...(await readUntil(live)))).toBeLessThan(continued)
+    expect(Math.min(...(await readUntil(live)))).toBeGreaterThan(before)
   } finally {
     await live.close()
   }

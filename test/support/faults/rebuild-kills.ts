@@ -11,14 +11,7 @@ import { launchProcess, runCli } from '../service-process.ts'
 import type { Place } from './projectors.ts'
 
 /** When it is killed: once it is in this phase or a later one; `holding`: once it has paused the fold. */
-export type Moment =
-  | 'reading log'
-  | 'folding'
-  | 'catching up'
-  | 'verifying'
-  | 'holding'
-  | 'swapping'
-  | 'finishing'
+export type Moment = 'reading log' | 'folding' | 'catching up' | 'verifying' | 'holding' | 'swapping'
 
 const victims = ['rebuild', 'projector', 'both'] as const
 

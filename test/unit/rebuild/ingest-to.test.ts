@@ -77,7 +77,7 @@ test('reads up to the end of every partition of the log, also of those that the 
   log.lose(1)
   const sources: IngestSource[] = []
   const progress: unknown[] = []
-  await ingestToEnd(contextOf(log, sources, progress), log.reader, 'shadow')
+  await ingestToEnd(contextOf(log, sources, progress), log.reader)
   expect(await log.reader.lag()).toHaveLength(partitions - 1)
   expect(sources.map(({ target }) => target)).toEqual([log.ends()])
   expect(log.ends()).toHaveLength(partitions)

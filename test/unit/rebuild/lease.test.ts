@@ -33,8 +33,3 @@ test('once it may have swapped tables, only the tables tell whether it has to be
   const request = { ...wholeRequest, kind: 'rollback' as const }
   expect(isOutdated({ detail: { ...detail, request }, ageMs: 13 * hourMs })).toBe(false)
 })
-
-test('after the swap it continues however long it was interrupted', () => {
-  const late = interrupted('finishing', 999 * hourMs)
-  expect(resumedRebuild(late, wholeRequest)).toMatchObject({ phase: 'finishing' })
-})

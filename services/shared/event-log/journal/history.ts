@@ -3,20 +3,12 @@ import { topics } from '../../../../contracts/events/event.ts'
 import type { History } from '../history.ts'
 import { endOf, inWriteTransaction, onlyPartition, openJournalFile, recordsTable } from './file.ts'
 import { openJournalReader } from './journal.ts'
-import { storePositions } from './positions.ts'
 
 export async function openJournalHistory(path: string): Promise<History> {
   const db = await openJournalFile(path)
 
   return {
-    open: consumer => openJournalReader(path, { consumer }),
-
-    async seek(consumer, positions) {
-      await inWriteTransaction(db, path, () => {
-        db.prepare('DELETE FROM positions WHERE consumer = ?').run(consumer)
-        storePositions(db, consumer, positions)
-      })
-    },
+    open: (consumer, starts) => openJournalReader(path, { consumer, starts }),
 
     async forget(consumer) {
       await inWriteTransaction(db, path, () => {

@@ -85,44 +85,58 @@ export async function openJournalReader(
   { consumer, starts, lookMs = 25, sliceRowsMax = 2_000 }: JournalReaderOptions,
 ): Promise<EventReader> {
   const db = await openJournalFile(path)
-  const generation = await inWriteTransaction(db, path, () => raiseGeneration(db, consumer)).catch(cause => {
+  /** The last one that this reader took. */
+  let generation = 0
+
+  async function begin() {
+    generation = await inWriteTransaction(db, path, () => raiseGeneration(db, consumer))
+    const assignment = assignmentOf(consumer, generation)
+    const committed = starts
+      ? await findStarts(db, path, { consumer, assignment, starts })
+      : readPositions(db, consumer)
+    return { assignment, committed, cursors: topics.map(topic => openCursor(db, topic, committed[topic])) }
+  }
+
+  let present = await begin().catch(cause => {
     db.close()
     throw cause
   })
-  const assignment = assignmentOf(consumer, generation)
-  const begin = () =>
-    starts ? findStarts(db, path, { consumer, assignment, starts }) : readPositions(db, consumer)
-  const committed = await Promise.resolve(begin()).catch(cause => {
-    db.close()
-    throw cause
-  })
-  const cursors = topics.map(topic => openCursor(db, topic, committed[topic]))
 
   function checkAssignment(fetchedUnder: string): void {
-    const present = assignmentOf(consumer, readGeneration(db, consumer))
-    if (fetchedUnder === assignment && present === assignment) return
-    throw new SupersededAssignment(`the assignment ${fetchedUnder} is superseded by ${present}`)
+    const latest = assignmentOf(consumer, readGeneration(db, consumer))
+    if (fetchedUnder === present.assignment && latest === fetchedUnder) return
+    throw new SupersededAssignment(`the assignment ${fetchedUnder} is superseded by ${latest}`)
   }
 
   return {
     log: '',
 
-    poll: async (bounds, signal) => ({
-      ...(await pollCursors(cursors, bounds, { lookMs, sliceRowsMax, signal })),
-      assignment,
-    }),
+    async poll(bounds, signal) {
+      const { cursors, assignment } = present
+      return { ...(await pollCursors(cursors, bounds, { lookMs, sliceRowsMax, signal })), assignment }
+    },
+
+    async restart() {
+      // Another reader may have superseded this one. It must not take the consumer back.
+      if (readGeneration(db, consumer) !== generation) {
+        throw new SupersededAssignment(`${present.assignment} is superseded by another reader`)
+      }
+      present = await begin()
+    },
 
     commit: (fetchedUnder, positions) =>
       inWriteTransaction(db, path, () => {
         checkAssignment(fetchedUnder)
         storePositions(db, consumer, positions)
       }).then(() => {
+        if (fetchedUnder !== present.assignment) return
+        const { committed } = present
         for (const { topic, next } of positions) committed[topic] = Math.max(committed[topic], next)
       }),
 
     rememberWatermark: async (watermark, shown = 0) => {
       const remembered = await inWriteTransaction(db, path, () => {
-        checkAssignment(assignment)
+        checkAssignment(present.assignment)
         return storeWatermark(db, consumer, { watermark, shown })
       })
       return remembered.watermark
@@ -132,7 +146,7 @@ export async function openJournalReader(
       return topics.map(topic => ({
         topic,
         partition: onlyPartition,
-        committed: committed[topic],
+        committed: present.committed[topic],
         end: endOf(db, topic),
       }))
     },

@@ -79,6 +79,8 @@ export interface AssignmentStarts {
 
 export interface Assignments extends Pick<MemberEvents, 'onJoin' | 'onLeave' | 'onMessages' | 'onNothing'> {
   present(): Assignment
+  /** Begins the current partitions anew, as a join does. */
+  restart(): void
   /** The next records of the current assignment; empty if there are none. */
   take(bounds: PollBounds): Delivery
 }
@@ -102,14 +104,23 @@ export interface AssignmentDependencies {
 
 export function createAssignments(dependencies: AssignmentDependencies): Assignments {
   const { onChange, onFailure, logger } = dependencies
-  let joins = 0
-  let present = emptyAssignment('none')
+  let begins = 0
+  let memberId = 'none'
+  let present = emptyAssignment(memberId)
 
   /** A failure of an old assignment is ignored: another reader, or a newer assignment, has the partitions now. */
   function follow(assignment: Assignment, work: Promise<void>): void {
     work.catch((cause: Error) => {
       if (assignment === present) onFailure(cause)
     })
+  }
+
+  function beginAll(partitions: readonly TopicPartition[]): void {
+    begins++
+    present = emptyAssignment(`${memberId}/${begins}/${partitions.map(partitionName).sort()}`, partitions)
+    dependencies.member().pause(partitions)
+    follow(present, begin(present))
+    onChange()
   }
 
   async function begin(assignment: Assignment): Promise<void> {
@@ -178,17 +189,19 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
   return {
     present: () => present,
 
-    onJoin(memberId, partitions) {
-      joins++
-      present = emptyAssignment(`${memberId}/${joins}/${partitions.map(partitionName).sort()}`, partitions)
-      dependencies.member().pause(partitions)
-      follow(present, begin(present))
-      onChange()
+    onJoin(id, partitions) {
+      memberId = id
+      beginAll(partitions)
     },
 
     onLeave() {
-      present = emptyAssignment(`none/${joins}`)
+      present = emptyAssignment(`none/${begins}`)
       onChange()
+    },
+
+    restart() {
+      // What is not assigned finds its starts when it is.
+      if (present.isJoined) beginAll([...present.partitions.values()])
     },
 
     onMessages(at, from, messages, next) {

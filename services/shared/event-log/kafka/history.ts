@@ -12,7 +12,6 @@ import { createKafka, isOutage, topicName } from './client.ts'
 import { askLeaders } from './leaders.ts'
 import { readRanges } from './offsets.ts'
 import { type KafkaReaderSettings, openKafkaReader, outageMsMaxDefault } from './reader.ts'
-import { setOffsets } from './set-offsets.ts'
 
 const retryPauseMs = 500
 
@@ -34,16 +33,13 @@ export async function openKafkaHistory(
     retry(work, { isRetryable: isOutage, msMax: outageMsMax, pauseMsMin: retryPauseMs })
 
   return {
-    async open(consumer) {
+    async open(consumer, starts) {
       // After an outage the group has to form again. Until then a rebuild has nothing better to do than to wait.
       const ofConsumer = { ...settings, groupId: groupOf(consumer), lagMsMax: outageMsMax }
-      return openKafkaReader(ofConsumer, { logger })
+      return openKafkaReader(ofConsumer, { logger, starts })
     },
 
     waitsFor: 'Kafka to form the consumer group of the rebuild',
-
-    seek: (consumer, positions) =>
-      patient(() => setOffsets({ kafka, admin, names: settings }, groupOf(consumer), positions)),
 
     async forget(consumer) {
       // It fails if the group is gone already, or still has a member. Neither is an error here.

@@ -38,6 +38,7 @@ export interface Membership {
   start(): Promise<void>
   present(): Assignment
   take(bounds: PollBounds): Delivery
+  restart(): void
   /** Waits until there is more to take, something else changed, or the time is over. */
   change(msMax: number, signal: AbortSignal): Promise<void>
   /** The current assignment, when it can be read. Rejects if that takes longer. */
@@ -248,6 +249,7 @@ export function createMembership(
     },
     present: assignments.present,
     take: assignments.take,
+    restart: assignments.restart,
     change,
     reading,
 

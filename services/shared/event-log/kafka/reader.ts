@@ -105,6 +105,10 @@ export async function openKafkaReader(
 
     commit: (assignment, positions) => membership.during(() => membership.commit(assignment, positions)),
 
+    async restart() {
+      membership.restart()
+    },
+
     async lag() {
       const { partitions, buffer } = await membership.reading(settings.lagMsMax ?? lagMsMaxDefault)
       const ranges = await membership.ranges()

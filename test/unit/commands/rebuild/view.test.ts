@@ -53,7 +53,6 @@ function stateOf(phase: RebuildState['phase'], detail: Partial<RebuildDetail> = 
       differences: null,
       tableIds: null,
       unstampedSince: null,
-      positions: null,
       program: '0',
       failure: null,
       ...detail,
@@ -192,7 +191,7 @@ describe('the end of a rebuild', () => {
 
   test('of an interrupted one says how to continue, and offers abort only while that is possible', () => {
     expect(unfinishedText(reportOf(stateOf('folding')))).toContain('rebuild abort')
-    expect(unfinishedText(reportOf(stateOf('finishing')))).not.toContain('rebuild abort')
+    expect(unfinishedText(reportOf(stateOf('swapping')))).not.toContain('rebuild abort')
     const back = stateOf('verifying', { request: { ...wholeRequest, kind: 'rollback' } })
     expect(unfinishedText(reportOf(back))).toContain('Run pledgeview rebuild rollback again')
   })
