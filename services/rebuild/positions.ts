@@ -8,10 +8,12 @@ import {
   type Positions,
   type PositionsShard,
   readPositions,
+  readUntilOfNew,
+  type StoredPosition,
   writePositions,
 } from '../projector/positions.ts'
 import type { History } from '../shared/event-log/history.ts'
-import { partitionName } from '../shared/event-log/port.ts'
+import { type LogState, partitionName } from '../shared/event-log/port.ts'
 import { openParts, type RebuildContext } from './context.ts'
 import type { RebuildPart } from './parts.ts'
 import { shadowOf } from './shadow-tables.ts'
@@ -37,21 +39,24 @@ export function createRebuildPositions(
   return {
     ...positions,
     async find(state) {
-      const { fromTime } = tracker.detail.request
-      const { ofLog } = await readPositions(openShards(), state.log)
-      if (fromTime !== null && ofLog.size === 0) {
-        const first = await history.positionsAt(fromTime)
-        await writePositions(
-          openShards(),
-          first.map(({ topic, partition, next }) => ({
-            ...{ log: state.log, topic, partition, era: 0, next, lastAt: 0 },
-            // What was deleted before that time is known to the live tables only.
-            ...{ readUntil: 0, againUntil: 0, lostWatermark: 0 },
-          })),
-        )
-      }
+      const { log } = state
+      const { ofLog } = await readPositions(openShards(), log)
+      if (ofLog.size === 0) await writePositions(openShards(), await firstPositions(state))
       return positions.find(state)
     },
+  }
+
+  async function firstPositions({ log, partitions }: LogState): Promise<StoredPosition[]> {
+    const { fromTime } = tracker.detail.request
+    const none = { log, era: 0, lastAt: 0, againUntil: 0, lostWatermark: 0 }
+    if (fromTime === null) {
+      return partitions.map(({ topic, partition, low }) => {
+        return { ...none, topic, partition, next: low, readUntil: now() }
+      })
+    }
+    const first = await history.positionsAt(fromTime)
+    // What was deleted before that time is known to the live tables only.
+    return first.map(({ topic, partition, next }) => ({ ...none, topic, partition, next, readUntil: 0 }))
   }
 }
 
@@ -67,14 +72,16 @@ export async function beginEra(
   part: RebuildPart,
   log: string,
 ): Promise<void> {
-  const { ofLog: live } = await readPositions([part], log)
+  const stored = await readPositions([part], log)
+  const live = stored.ofLog
   const { ofLog: rebuilt } = await readPositions([shadowPart(part)], log)
   const era = Math.max(0, ...[...live.values(), ...rebuilt.values()].map(row => row.era)) + eraStep
+  const fresh = readUntilOfNew(stored, now())
   const rows = (await history.positionsAt(0)).map(({ topic, partition, next: first }) => {
     const name = partitionName({ topic, partition })
     const [before, after] = [live.get(name), rebuilt.get(name)]
     const { next, lastAt } = (isChangeTopic(topic) ? after : before) ?? { next: first, lastAt: 0 }
-    const readUntil = Math.max(before?.readUntil ?? 0, after?.readUntil ?? 0) || now()
+    const readUntil = Math.max(before?.readUntil ?? fresh, after?.readUntil ?? 0)
     const lostWatermark = before?.lostWatermark ?? 0
     return { log, topic, partition, era, next, lastAt, readUntil, againUntil: 0, lostWatermark }
   })

@@ -258,6 +258,22 @@ export function describeEventLog(name: string, open: () => Promise<LogUnderTest>
         expect(begunAnew).toEqual([])
       })
 
+      test('and after a restart where it is told then, under another assignment', async () => {
+        await (await openWriter()).append(pledges(0, 30))
+        const all = await readRecords(await openReader('another'), 30)
+        const readUpTo = (count: number): FindStarts =>
+          known((all[count - 1]?.offset ?? 0) + 1, all[count - 1] as LogRecord)
+        let starts = readUpTo(20)
+        const reader = await openReader('projector', { ...starts, find: state => starts.find(state) })
+        const [before] = await readDeliveries(reader, 1, { ...generous, recordsMax: 5 })
+        if (!before) throw new Error('nothing came')
+        expect(numbersOf(before.records)).toEqual(range(20, 25))
+        starts = readUpTo(10)
+        await reader.restart()
+        expect(numbersOf(await readRecords(reader, 20))).toEqual(range(10, 30))
+        await expect(reader.commit(before.assignment, before.positions)).rejects.toThrow(SupersededAssignment)
+      })
+
       test('unless another record is there: then at the start', async () => {
         await (await openWriter()).append(pledges(0, 30))
         const [, second] = await readRecords(await openReader('another'), 30)
