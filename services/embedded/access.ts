@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
+import { backerHasher } from '../projector/ingest/backer-hash.ts'
 import { type Status, statusOf } from '../projector/status.ts'
 import type { RebuildController } from '../rebuild/rebuild-controller.ts'
 import { type KeyDirectory, keyDirectory } from '../shared/api-keys/api-keys.ts'
@@ -12,6 +13,7 @@ import { openJournalWriter } from '../shared/event-log/journal/journal.ts'
 import { DataDirectoryInUse } from '../shared/event-log/journal/lock.ts'
 import type { EventWriter } from '../shared/event-log/port.ts'
 import { createMetrics } from '../shared/ops/metrics.ts'
+import { heldBackerHash } from '../shared/tables/identity.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import {
   type DataDirectory,
@@ -22,7 +24,6 @@ import {
   type ServiceAddress,
 } from './data-directory.ts'
 import { openEmbeddedModel } from './model.ts'
-import { remoteRebuildController } from './rebuild-routes.ts'
 import { createEmbeddedRebuilds } from './rebuilds.ts'
 import { openRunningTables } from './tables.ts'
 
@@ -39,9 +40,9 @@ export interface ModelAccess {
 }
 
 const answerMsMax = 10_000
-// Dropping tables and giving up a rebuild take longer than reading.
-const actMsMax = 120_000
 const lockMsMax = 30_000
+const commandEnded = 'its command has ended'
+const logger = pino({ level: 'silent' })
 const lookMs = 100
 
 /**
@@ -84,12 +85,16 @@ async function withService<T>(
   holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
   const { tables, databases } = openRunningTables(service.clickhouse, config)
   const writer = await openJournalWriter(directory.journal)
+  const rebuilds = createEmbeddedRebuilds({
+    ...{ tables, databases, config, logger, journal: directory.journal, isAlone: false },
+    hashBacker: backerHasher(secrets.backerKey, await heldBackerHash(tables, databases)),
+  })
   try {
-    const status = () => ask<Status>(service, 'GET', '/status')
-    const rebuilds = remoteRebuildController((method, path, body) => ask(service, method, path, body))
+    const status = () => statusFrom(service)
     const keys = keyDirectory(tables, databases)
     return await work({ service, keys, writer, secrets, tables, databases, rebuilds, status })
   } finally {
+    await rebuilds.close(commandEnded)
     await writer.close()
     await tables.close()
   }
@@ -101,14 +106,19 @@ async function withOwnModel<T>(
   isCaughtUp: boolean,
   work: (access: ModelAccess) => Promise<T>,
 ): Promise<T> {
-  const logger = pino({ level: 'silent' })
   const model = await openEmbeddedModel({ directory, config, metrics: createMetrics(), logger })
-  const rebuilds = createEmbeddedRebuilds({ model, directory, config, logger })
+  const rebuilds = createEmbeddedRebuilds({
+    ...model,
+    journal: directory.journal,
+    isAlone: true,
+    config,
+    logger,
+  })
   try {
     if (isCaughtUp) await model.whenDrained()
     return await work({ ...model, service: undefined, rebuilds, status: () => statusOf(model) })
   } finally {
-    await rebuilds.close('its command has ended')
+    await rebuilds.close(commandEnded)
     await model.close()
   }
 }
@@ -123,28 +133,12 @@ function isAlive({ pid }: ServiceAddress): boolean {
   }
 }
 
-async function ask<T>(
-  service: ServiceAddress,
-  method: 'GET' | 'POST',
-  path: string,
-  body?: object,
-): Promise<T> {
-  const response = await fetch(`${service.ops_url}${path}`, {
-    method,
-    headers: {
-      authorization: `Bearer ${service.ops_token}`,
-      ...(body && { 'content-type': 'application/json' }),
+async function statusFrom({ pid, ops_url: url }: ServiceAddress): Promise<Status> {
+  const response = await fetch(`${url}/status`, { signal: AbortSignal.timeout(answerMsMax) }).catch(
+    (error: Error) => {
+      throw new Error(`the service (process ${pid}) does not answer at ${url}: ${error.message}`)
     },
-    ...(body && { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(method === 'GET' ? answerMsMax : actMsMax),
-  }).catch((error: Error) => {
-    throw new Error(
-      `the service (process ${service.pid}) does not answer at ${service.ops_url}: ${error.message}`,
-    )
-  })
-  if (response.ok) return (await response.json()) as T
-  const { error } = (await response.json().catch(() => ({}))) as { error?: string }
-  // The service words a refusal for the user of the command.
-  if (response.status === 409 && error) throw new Error(error)
-  throw new Error(`the service answered ${path} with ${response.status}${error ? `: ${error}` : ''}`)
+  )
+  if (!response.ok) throw new Error(`the service answered /status with ${response.status}`)
+  return (await response.json()) as Status
 }

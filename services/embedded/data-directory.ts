@@ -203,7 +203,6 @@ const serviceSchema = z.object({
   pid: z.int(),
   port: z.int(),
   ops_url: z.string(),
-  ops_token: z.string(),
   // A user with all rights on the tables, for an operator who inspects what the views do not show.
   clickhouse: z.object({ url: z.string(), user: z.string(), password: z.string() }),
 })

@@ -116,8 +116,6 @@ export async function openEmbeddedModel({
       config,
       hashBacker,
       run,
-      // A rebuild that paused the fold has died too, unless it belongs to this process.
-      respectsPause: holder => holder.includes(run),
       afterExpiredPause: () =>
         completeSwap(tables, databases, { monotonicMs: () => performance.now(), sleep }),
       rebuild: () => rebuildUnderWay(tables, databases),

@@ -4,7 +4,6 @@
  * If the projector stops (too many rejects, a table that does not answer), the API still answers from the tables, and
  * readiness reports why they no longer change.
  */
-import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { analystUser } from '../clickhouse/configuration.ts'
@@ -27,8 +26,6 @@ import { createOpsServer, opsHosts } from '../shared/ops/ops-server.ts'
 import { type DataDirectory, removeServiceAddress, writeServiceAddress } from './data-directory.ts'
 import { type EmbeddedModel, openEmbeddedModel } from './model.ts'
 import { startEmbeddedPortal } from './portal.ts'
-import { addRebuildRoutes } from './rebuild-routes.ts'
-import { createEmbeddedRebuilds, serviceStopped } from './rebuilds.ts'
 
 export interface EmbeddedServiceOptions {
   directory: DataDirectory
@@ -97,11 +94,7 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
       })
       closers.push(() => portal.close())
     }
-    const token = randomBytes(32).toString('hex')
-    const rebuilds = createEmbeddedRebuilds({ model, directory, config, logger })
-    closers.push(() => rebuilds.close(serviceStopped))
     const ops = opsServer(model, query, config, metrics)
-    addRebuildRoutes(ops, rebuilds, token)
     closers.push(() => closeServer(ops))
     const opsUrl = await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: options.opsPort })
 
@@ -111,13 +104,9 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
       pid: process.pid,
       port,
       ops_url: opsUrl,
-      ops_token: token,
       clickhouse: { url, user, password },
     })
     closers.push(() => removeServiceAddress(directory))
-    rebuilds.resume().catch((error: Error) => {
-      logger.error({ error: error.message }, 'the interrupted rebuild could not continue')
-    })
     return { model, apiUrl: `${apiUrl}/api/v1`, portalUrl, opsUrl, close }
   } catch (error) {
     await close()

@@ -21,7 +21,7 @@ import type { Shards } from '../shared/tables/shards.ts'
 import { hasReplicas, nameShards, type RebuildCluster, type RebuildTables } from './cluster.ts'
 import { RebuildRefused } from './lease.ts'
 import { runRebuild } from './rebuild.ts'
-import { createRebuildController, type LocalRebuildController, type Watch } from './rebuild-controller.ts'
+import { createRebuildController, type RebuildController, type Watch } from './rebuild-controller.ts'
 import type { RebuildRequest } from './rebuild-log.ts'
 
 // The reader waits this long for its caller, because everything is folded between two reads.
@@ -34,7 +34,7 @@ const callerMsMax = 86_400_000
 export async function withDistributedRebuilds<T>(
   config: Config,
   { logger }: { logger: Logger },
-  work: (controller: LocalRebuildController) => Promise<T>,
+  work: (controller: RebuildController) => Promise<T>,
 ): Promise<T> {
   required(config, ['PLEDGEVIEW_KAFKA_BROKERS', 'PLEDGEVIEW_CLICKHOUSE_URL'])
   const databases = databasesOf(config)

@@ -1,6 +1,6 @@
 /**
- * The rebuild controller: starts a rebuild, reports on it, gives it up, and drops the previous tables, no matter which process
- * does the work.
+ * The rebuild controller: runs a rebuild in this process, and reports on rebuilds, gives them up and drops the previous tables, no
+ * matter which process does the work.
  */
 import type { History } from '../shared/event-log/history.ts'
 import { type Sleep, sleep } from '../shared/sleep.ts'
@@ -13,7 +13,6 @@ import {
   isCommitted,
   isWorking,
   latestRebuild,
-  RebuildInProgress,
   type RebuildRequest,
   type RebuildState,
   writeRebuild,
@@ -34,8 +33,8 @@ export interface RebuildReport {
 
 export interface RebuildController {
   /**
-   * Begins a rebuild, or continues the open one. If the same request already runs in this process, it goes on. Resolves once
-   * it is running. Throws `RebuildRefused`, `RebuildInProgress`, or why it could not begin.
+   * Begins a rebuild, or continues the open one. Resolves once it is running. Throws `RebuildRefused`, `RebuildInProgress`, or
+   * why it could not begin.
    */
   start(request: RebuildRequest): Promise<RebuildReport>
   /** `undefined` if there has never been a rebuild. */
@@ -44,15 +43,9 @@ export interface RebuildController {
   abort(): Promise<RebuildReport>
   /** Drops the tables from before the last rebuild. Throws `RebuildRefused` if none are kept. */
   drop(): Promise<RebuildReport>
-  /**
-   * Only on a controller that runs rebuilds in this process: stops the running one, and refuses new ones. The reason is
-   * written to the rebuild log.
-   */
-  close?(reason: string): Promise<void>
+  /** Stops the rebuild that runs in this process. The reason is written to the rebuild log. */
+  close(reason: string): Promise<void>
 }
-
-/** A controller that runs rebuilds in this process. */
-export type LocalRebuildController = RebuildController & Required<Pick<RebuildController, 'close'>>
 
 export interface RebuildControllerDependencies extends RebuildTables {
   /** Whether no other process can work on these tables. */
@@ -68,7 +61,6 @@ export interface Watch {
 }
 
 interface Running {
-  request: RebuildRequest
   /** What it reported last. */
   state: RebuildState | undefined
   /** Resolves with the first report. Rejects with the reason if the rebuild ends before that. */
@@ -76,7 +68,7 @@ interface Running {
   ended: Promise<void>
 }
 
-export function createRebuildController(dependencies: RebuildControllerDependencies): LocalRebuildController {
+export function createRebuildController(dependencies: RebuildControllerDependencies): RebuildController {
   const { tables, databases, cluster, isAlone, withHistory } = dependencies
   const place = { tables, databases, cluster }
   const stop = new AbortController()
@@ -87,7 +79,7 @@ export function createRebuildController(dependencies: RebuildControllerDependenc
   function begin(request: RebuildRequest): Running {
     failed = undefined
     const first = Promise.withResolvers<void>()
-    const begun: Running = { request, state: undefined, begun: first.promise, ended: Promise.resolve() }
+    const begun: Running = { state: undefined, begun: first.promise, ended: Promise.resolve() }
     const work = dependencies.run(request, {
       signal: stop.signal,
       onProgress(state) {
@@ -129,9 +121,7 @@ export function createRebuildController(dependencies: RebuildControllerDependenc
     report,
 
     async start(request) {
-      if (stop.signal.aborted) throw new RebuildRefused('the process is about to stop')
-      if (running && !isSame(running.request, request)) throw new RebuildInProgress(inProgress(running.state))
-      running ??= begin(request)
+      running = begin(request)
       await running.begun
       return present()
     },
@@ -143,7 +133,6 @@ export function createRebuildController(dependencies: RebuildControllerDependenc
     },
 
     async drop() {
-      if (running) throw new RebuildInProgress(inProgress(running.state))
       await dropPrevious(place)
       return present()
     },
@@ -153,16 +142,6 @@ export function createRebuildController(dependencies: RebuildControllerDependenc
       await running?.ended
     },
   }
-}
-
-function isSame(running: RebuildRequest, asked: RebuildRequest): boolean {
-  const names = Object.keys(running) as (keyof RebuildRequest)[]
-  return names.every(name => JSON.stringify(running[name]) === JSON.stringify(asked[name]))
-}
-
-function inProgress(state: RebuildState | undefined): string {
-  const what = state ? ` (${state.phase}, begun ${state.detail.startedAt})` : ''
-  return `another rebuild is running${what}: pledgeview rebuild status shows it, and pledgeview rebuild abort gives it up`
 }
 
 export interface AbortDependencies extends RebuildTables {

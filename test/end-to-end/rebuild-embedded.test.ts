@@ -1,4 +1,5 @@
 /** `pledgeview rebuild` on an embedded service, as its users run it: beside HTTP readers, cut off, refused and taken back. */
+import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import {
@@ -46,19 +47,6 @@ describe('a rebuild of a running service', { timeout: 300_000 }, () => {
     expect(await service.rebuild('drop')).toMatchObject({ code: 1 })
   })
 
-  test('the ops port tells of rebuilds and does anything about them only for the bearer of its token', async () => {
-    const { opsUrl } = service.process()
-    for (const [method, path] of [
-      ['GET', '/rebuild'],
-      ['POST', '/rebuild'],
-      ['POST', '/rebuild/abort'],
-      ['POST', '/rebuild/drop'],
-    ] as const) {
-      const response = await fetch(`${opsUrl}${path}`, { method, headers: { authorization: 'Bearer no' } })
-      expect(response.status, path).toBe(401)
-    }
-  })
-
   test('changes no answer and no updated_at, and tells how far it is', async () => {
     const asking = service.askOn(truth)
     const rebuild = await service.rebuild('--json')
@@ -103,61 +91,60 @@ describe('a rebuild of a running service', { timeout: 300_000 }, () => {
     expect(service.process().output()).not.toContain('another projector')
   })
 
-  test('a dry run compares and leaves nothing; the same request meanwhile follows it, and other requests are refused', async () => {
-    const both = [service.rebuild('--dry-run', '--json'), service.rebuild('--dry-run', '--json')] as const
+  test('a dry run compares and leaves nothing, and another rebuild is refused meanwhile', async () => {
+    const running = service.rebuildSlowly('--dry-run', '--json')
     await service.untilPhase('reading log')
-    const other = await service.ask()
-    expect(other).toMatchObject({ status: 409, text: expect.stringContaining('another rebuild is running') })
+    const other = await service.rebuild()
+    expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining('a rebuild is running') })
     expect(await service.report()).toMatchObject({ isAlive: true })
-    const [dry, same] = await Promise.all(both)
+    const dry = await running
     expect(dry.code, dry.stderr).toBe(0)
     const result = resultOf(dry)
     expect(result).toMatchObject({
       outcome: 'compared',
       differences: { same: campaigns, added: 0, removed: 0 },
     })
-    expect(same.code, same.stderr).toBe(0)
-    expect(resultOf(same)).toEqual(result)
     const status = await service.rebuild('status', '--json')
     expect(JSON.parse(status.stdout).rebuild).toMatchObject({ type: 'dry-run', id: result.id })
     expect(service.hasShadow()).toBe(false)
     expect(await service.answers()).toEqual(truth)
   })
 
-  test('abort leaves nothing, and commands that follow the rebuild report it', async () => {
-    await service.process().stop()
-    await service.start({ slow: true })
-    const following = service.rebuild('--json')
+  test('abort leaves nothing, and the command that does the work reports it', async () => {
+    const running = service.rebuildSlowly('--json')
     await service.untilPhase('reading log')
     const abort = await service.rebuild('abort')
     expect(abort).toMatchObject({ code: 0, stdout: expect.stringContaining('was given up') })
-    const followed = await following
-    expect(followed.code).toBe(1)
-    expect(resultOf(followed)).toMatchObject({ outcome: 'aborted' })
+    const ended = await running
+    expect(ended.code).toBe(1)
+    expect(resultOf(ended)).toMatchObject({ outcome: 'aborted' })
     expect(service.hasShadow()).toBe(false)
     expect(await service.answers()).toEqual(truth)
   })
 
-  test('goes on by itself in the service that is started again, after kills in several phases and a clean stop', async () => {
-    const following = service.rebuild()
-    await service.untilPhase('reading log')
-    const id = (await service.report())?.state.id
-    await service.process().stop('SIGKILL')
-    expect(await following).toMatchObject({ code: 1, stderr: expect.stringContaining('does not answer') })
+  test('killed in several phases, it goes on with the same command, also after a restart of the service', async () => {
+    let id: string | undefined
     for (const phase of ['reading log', 'folding', 'verifying'] as const) {
-      await service.start()
+      const { child, started } = launchProcess(['rebuild', '--data-dir', service.root], slowly, 'never said')
+      started.catch(() => undefined)
+      const exit = once(child, 'exit')
       await service.untilPhase(phase, id)
-      if (phase === 'folding') expect(await service.process().stop('SIGTERM')).toBe(0)
-      else await service.process().stop('SIGKILL')
+      child.kill('SIGKILL')
+      await exit
+      id ??= (await service.report())?.id
+      if (phase === 'folding') {
+        await service.process().stop()
+        await service.start()
+      }
     }
-    await service.start()
+    const last = await service.rebuild('--json')
+    expect(last.code, last.stderr).toBe(0)
+    expect(resultOf(last)).toMatchObject({
+      id,
+      outcome: 'rebuilt',
+      differences: { same: campaigns, different: 0 },
+    })
     expect(await service.changedSince(stampedBefore)).toEqual([])
-    const ended = await vi.waitUntil(async () => {
-      const report = await service.report()
-      return report?.state.phase === 'rebuilt' && !report.isAlive ? report : undefined
-    }, soon)
-    expect(ended).toMatchObject({ state: { id }, isPreviousKept: true })
-    expect(ended.state.detail.differences).toMatchObject({ same: campaigns, different: 0 })
     expect(await service.answers()).toEqual(truth)
     expect(await service.rebuild('drop')).toMatchObject({ code: 0 })
   })

@@ -1,16 +1,17 @@
-/** An embedded service as a process, on a small platform. Tests request rebuilds from it, watch them and interrupt them. */
+/** An embedded service as a process, on a small platform. Tests run rebuilds beside it, watch them and interrupt them. */
 import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { expect, vi } from 'vitest'
+import { vi } from 'vitest'
 import type { ProjectListBody, Stats } from '../../contracts/api/schemas.ts'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { openDataDirectory, readServiceAddress } from '../../services/embedded/data-directory.ts'
-import type { RebuildReport } from '../../services/rebuild/rebuild-controller.ts'
+import { openRunningTables } from '../../services/embedded/tables.ts'
+import { rebuildStatus } from '../../services/rebuild/rebuild-controller.ts'
 import { isWorking, type WorkPhase, workPhases } from '../../services/rebuild/rebuild-log.ts'
+import { readConfig } from '../../services/shared/config.ts'
 import { openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
-import { wholeRequest } from './rebuild-request.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from './sample-events.ts'
 import {
   type CommandResult,
@@ -55,18 +56,20 @@ export interface Answers {
   contentDigest: string
 }
 
+type Report = NonNullable<Awaited<ReturnType<typeof rebuildStatus>>>
+
 export interface RebuildService {
   root: string
   process(): ServiceProcess
   append(events: Iterable<ChangeEvent>): Promise<void>
-  /** Starts it, or restarts it, and resolves when everything is folded. `slow`: a rebuild reads for many seconds. */
-  start(options?: { slow?: boolean }): Promise<void>
+  /** Starts it, or restarts it, and resolves when everything is folded. */
+  start(): Promise<void>
   /** Runs `rebuild` with these arguments to its end. */
   rebuild(...args: string[]): Promise<CommandResult>
-  /** Requests a rebuild of everything at its ops port. Resolves with the status and the text of the answer. */
-  ask(): Promise<{ status: number; text: string }>
-  /** The latest rebuild as its ops port reports it. */
-  report(): Promise<RebuildReport | null>
+  /** The same, and it reads for many seconds. */
+  rebuildSlowly(...args: string[]): Promise<CommandResult>
+  /** The latest rebuild in the tables of the running service. */
+  report(): Promise<Report | undefined>
   /**
    * Resolves when the running or the next rebuild has reached this phase, or has ended. With `id`, it is that rebuild, which may have
    * ended before the call: it would wait for a next one for ever.
@@ -102,7 +105,8 @@ export async function makeRebuildService(): Promise<RebuildService> {
   let service: ServiceProcess | undefined
   let credentials: { key: string; secret: string } | undefined
 
-  const command = (args: string[]) => runCli([...args, '--data-dir', directory.path], undefined, settings)
+  const command = (args: string[], own: Readonly<Record<string, string>> = settings) =>
+    runCli([...args, '--data-dir', directory.path], undefined, own)
 
   async function get(path: string): Promise<{ status: number; body: string }> {
     const headers = { 'x-api-key': credentials?.key ?? '', 'x-api-secret': credentials?.secret ?? '' }
@@ -130,21 +134,15 @@ export async function makeRebuildService(): Promise<RebuildService> {
     return { ids: data.map(({ id }) => id), digest: digestOf(data), contentDigest: digestOf(contents) }
   }
 
-  async function askOps(body?: object): Promise<{ status: number; text: string }> {
-    const response = await fetch(`${service?.opsUrl}/rebuild`, {
-      headers: {
-        authorization: `Bearer ${readServiceAddress(files)?.ops_token}`,
-        'content-type': 'application/json',
-      },
-      ...(body && { method: 'POST', body: JSON.stringify(body) }),
-    })
-    return { status: response.status, text: await response.text() }
-  }
-
-  async function report(): Promise<RebuildReport | null> {
-    const { status, text } = await askOps()
-    expect(status, text).toBe(200)
-    return (JSON.parse(text) as { latest: RebuildReport | null }).latest
+  async function report(): Promise<Report | undefined> {
+    const address = readServiceAddress(files)
+    if (!address) throw new Error('the service does not run')
+    const place = openRunningTables(address.clickhouse, readConfig({}))
+    try {
+      return await rebuildStatus(place)
+    } finally {
+      await place.tables.close()
+    }
   }
 
   return {
@@ -155,24 +153,23 @@ export async function makeRebuildService(): Promise<RebuildService> {
     },
     append: events => writer.append([...events].map(newRecordOf)),
 
-    async start({ slow = false } = {}) {
-      const own = { ...settings, ...(slow && slowly) }
-      service = await startServiceProcess(['--no-demo', '--data-dir', directory.path], own)
+    async start() {
+      service = await startServiceProcess(['--no-demo', '--data-dir', directory.path], settings)
       credentials ??= JSON.parse((await command(['keys', 'issue', ...identity, '--json'])).stdout)
       const isReady = async () => (await waiting(service)) === 0 && (await get('/stats')).status === 200
       await vi.waitUntil(isReady, { timeout: readyMsMax, interval: 20 })
     },
 
     rebuild: (...args) => command(['rebuild', ...args]),
-    ask: () => askOps(wholeRequest),
+    rebuildSlowly: (...args) => command(['rebuild', ...args], { ...settings, ...slowly }),
     report,
 
     async untilPhase(phase, id) {
-      const first = (await report())?.state
+      const first = await report()
       const before = first && first.id !== id && !isWorking(first) ? first.id : undefined
       const phasesFrom = new Set<string>(workPhases.slice(workPhases.indexOf(phase)))
       const isReached = async () => {
-        const state = (await report())?.state
+        const state = await report()
         return state && state.id !== before && (!isWorking(state) || phasesFrom.has(state.phase))
       }
       await vi.waitUntil(isReached, { timeout: readyMsMax, interval: 5 })

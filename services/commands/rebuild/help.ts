@@ -12,10 +12,9 @@ export const rebuildHelp: Help = {
   does:
     'Replays the event log into new tables beside the live ones, verifies them, and swaps the two. The API and the projector ' +
     'go on meanwhile. A campaign that comes out the same keeps its updated_at. If a rebuild was killed or interrupted, the same ' +
-    'command goes on with it. The previous tables are kept until rebuild drop. If PLEDGEVIEW_KAFKA_BROKERS is set and ' +
-    '--data-dir is not given, it runs in this process, in a consumer group of its own; otherwise it runs in the service of the ' +
-    'data directory, if there is one, and goes on there when this command is interrupted. Exit code: 0 done; 1 failed, refused ' +
-    'or interrupted; 2 called wrongly.',
+    'command goes on with it. The previous tables are kept until rebuild drop. It runs in the process of this command: with Kafka ' +
+    'in a consumer group of its own, embedded beside the service that runs on the data directory. Exit code: 0 done; 1 failed, ' +
+    'refused or interrupted; 2 called wrongly.',
   options: {
     '--from-time TIME': 'read only what was appended to the log at TIME (ISO 8601, with its zone) or later',
     '--dry-run': 'build and compare, print what would change, and drop the new tables',

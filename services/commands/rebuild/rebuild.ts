@@ -129,10 +129,6 @@ async function carryThrough(
     const first = await controller.start(request)
     const last = await followRebuild(controller, first, reporter, signal)
     if (!last.isAlive) return printEnd(last, ['rebuilt', 'compared'], asJson, io)
-    if (!controller.close) {
-      io.stderr.write('The service continues the rebuild. Run the same command again to follow it.\n')
-      return 1
-    }
     io.stderr.write('Stopping. A second interrupt ends the command at once, which does no harm.\n')
     await controller.close(interrupted)
     return printEnd((await controller.report()) ?? last, ['rebuilt', 'compared'], asJson, io)

@@ -43,7 +43,7 @@ beforeEach(async () => {
   const { port } = service.address() as AddressInfo
   const clickhouse = { url: 'http://127.0.0.1:9', user: '', password: '' }
   const ops_url = `http://127.0.0.1:${port}`
-  writeServiceAddress(directory, { pid: process.pid, port, ops_url, ops_token: 't', clickhouse })
+  writeServiceAddress(directory, { pid: process.pid, port, ops_url, clickhouse })
 })
 
 afterEach(async () => {
