@@ -106,8 +106,7 @@ async function rebuild(): Promise<RebuildRun> {
       history,
       config,
       hashBacker: model.hashBacker,
-      // The model respects a fold pause only of a rebuild in its own process.
-      run: `${model.run}-rebuild-${++runs}`,
+      run: `rebuild-${++runs}`,
       isAlone: true,
       logger: log.logger,
       onProgress: ({ phase }) => clock.enter(phase),
