@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { backerHasher } from '../projector/ingest/backer-hash.ts'
 import { type Status, statusOf } from '../projector/status.ts'
-import type { RebuildController } from '../rebuild/rebuild-controller.ts'
+import type { Rebuilds } from '../rebuild/rebuilds.ts'
 import { type KeyDirectory, keyDirectory } from '../shared/api-keys/api-keys.ts'
 import type { Config } from '../shared/config.ts'
 import { openJournalWriter } from '../shared/event-log/journal/journal.ts'
@@ -35,13 +35,12 @@ export interface ModelAccess {
   secrets: Secrets
   tables: Tables
   databases: Databases
-  rebuilds: RebuildController
+  rebuilds: Rebuilds
   status(): Promise<Status>
 }
 
 const answerMsMax = 10_000
 const lockMsMax = 30_000
-const commandEnded = 'its command has ended'
 const logger = pino({ level: 'silent' })
 const lookMs = 100
 
@@ -94,7 +93,6 @@ async function withService<T>(
     const keys = keyDirectory(tables, databases)
     return await work({ service, keys, writer, secrets, tables, databases, rebuilds, status })
   } finally {
-    await rebuilds.close(commandEnded)
     await writer.close()
     await tables.close()
   }
@@ -118,7 +116,6 @@ async function withOwnModel<T>(
     if (isCaughtUp) await model.whenDrained()
     return await work({ ...model, service: undefined, rebuilds, status: () => statusOf(model) })
   } finally {
-    await rebuilds.close(commandEnded)
     await model.close()
   }
 }

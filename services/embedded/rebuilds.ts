@@ -6,9 +6,8 @@ import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
 import { runRebuild } from '../rebuild/rebuild.ts'
-import { createRebuildController, type RebuildController } from '../rebuild/rebuild-controller.ts'
+import { createRebuilds, type Rebuilds } from '../rebuild/rebuilds.ts'
 import type { Config } from '../shared/config.ts'
-import type { History } from '../shared/event-log/history.ts'
 import { openJournalHistory } from '../shared/event-log/journal/history.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 
@@ -24,37 +23,30 @@ export interface EmbeddedRebuildsDependencies {
   logger: Logger
 }
 
-export function createEmbeddedRebuilds({
-  journal,
-  ...dependencies
-}: EmbeddedRebuildsDependencies): RebuildController {
-  async function withHistory<T>(work: (history: History) => Promise<T>): Promise<T> {
-    const history = await openJournalHistory(journal)
-    try {
-      return await work(history)
-    } finally {
-      await history.close()
-    }
-  }
-
-  return createRebuildController({
+export function createEmbeddedRebuilds({ journal, ...dependencies }: EmbeddedRebuildsDependencies): Rebuilds {
+  return createRebuilds({
     ...dependencies,
-    withHistory,
-    run: (request, { onProgress, signal }) =>
-      withHistory(history =>
-        runRebuild(
-          {
-            ...dependencies,
-            history,
-            run: `rebuild-${randomUUID()}`,
-            onProgress,
-            now: Date.now,
-            monotonicMs: () => performance.now(),
-            random: Math.random,
-          },
-          request,
-          signal,
-        ),
+    async withHistory(work) {
+      const history = await openJournalHistory(journal)
+      try {
+        return await work(history)
+      } finally {
+        await history.close()
+      }
+    },
+    runRebuild: (history, request, { onProgress, signal }) =>
+      runRebuild(
+        {
+          ...dependencies,
+          history,
+          run: `rebuild-${randomUUID()}`,
+          onProgress,
+          now: Date.now,
+          monotonicMs: () => performance.now(),
+          random: Math.random,
+        },
+        request,
+        signal,
       ),
   })
 }

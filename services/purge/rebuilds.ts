@@ -1,7 +1,7 @@
 /** Purges what rebuilds have left: the tables from before the last one, and the examples of differences in its log. */
 
-import type { RebuildController } from '../rebuild/rebuild-controller.ts'
 import { isWorking, latestRebuild, writeRebuild } from '../rebuild/rebuild-log.ts'
+import type { Rebuilds } from '../rebuild/rebuilds.ts'
 import { messageOf } from '../shared/message-of.ts'
 import type { Shard } from '../shared/tables/port.ts'
 import { type PurgedCopy, purged, unreached } from './report.ts'
@@ -18,7 +18,7 @@ const withExamples = `position(detail, '"examples":[{') > 0`
  */
 export async function purgeRebuilds(
   whole: Shard,
-  rebuilds: Pick<RebuildController, 'report' | 'drop'>,
+  rebuilds: Pick<Rebuilds, 'report' | 'drop'>,
   purge: TablesPurge,
   shards: readonly Shard[] = [whole],
 ): Promise<PurgedCopy[]> {

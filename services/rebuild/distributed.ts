@@ -21,20 +21,20 @@ import type { Shards } from '../shared/tables/shards.ts'
 import { hasReplicas, nameShards, type RebuildCluster, type RebuildTables } from './cluster.ts'
 import { RebuildRefused } from './lease.ts'
 import { runRebuild } from './rebuild.ts'
-import { createRebuildController, type RebuildController, type Watch } from './rebuild-controller.ts'
 import type { RebuildRequest } from './rebuild-log.ts'
+import { createRebuilds, type Rebuilds, type Watch } from './rebuilds.ts'
 
 // The reader waits this long for its caller, because everything is folded between two reads.
 const callerMsMax = 86_400_000
 
 /**
- * Runs the work with a rebuild controller, and closes what it opened. Kafka is only contacted if the work needs it.
+ * Runs the work with the rebuilds, and closes what it opened. Kafka is only contacted if the work needs it.
  * Throws `ConfigError`, or an error if the tables are not migrated.
  */
 export async function withDistributedRebuilds<T>(
   config: Config,
   { logger }: { logger: Logger },
-  work: (controller: RebuildController) => Promise<T>,
+  work: (rebuilds: Rebuilds) => Promise<T>,
 ): Promise<T> {
   required(config, ['PLEDGEVIEW_KAFKA_BROKERS', 'PLEDGEVIEW_CLICKHOUSE_URL'])
   const databases = databasesOf(config)
@@ -48,13 +48,15 @@ export async function withDistributedRebuilds<T>(
       await checkMigrated(shard.tables, shard.databases)
     }
     const cluster = await clusterOf(config, opened)
-    const withHistory = <R>(read: (history: History) => Promise<R>) => withKafkaHistory(config, read)
-    const run = (request: RebuildRequest, watch: Watch) =>
-      withHistory(history =>
-        runDistributed({ config, tables, databases, cluster, history, logger, ...watch }, request),
-      )
+    const place = { tables, databases, cluster }
     return await work(
-      createRebuildController({ tables, databases, cluster, isAlone: false, withHistory, run }),
+      createRebuilds({
+        ...place,
+        isAlone: false,
+        withHistory: read => withKafkaHistory(config, read),
+        runRebuild: (history, request, watch) =>
+          runDistributed({ ...place, ...watch, config, history, logger }, request),
+      }),
     )
   } finally {
     await opened?.close()

@@ -36,7 +36,6 @@ import { catchUp, ingestToEnd } from './ingest.ts'
 import { acquireLease, begunAgain, isOutdated } from './lease.ts'
 import { clusterOf, createParts } from './parts.ts'
 import { createRebuildPositions } from './positions.ts'
-import { giveUp } from './rebuild-controller.ts'
 import {
   consumerOf,
   isWorking,
@@ -44,6 +43,7 @@ import {
   type RebuildDetail,
   type RebuildRequest,
 } from './rebuild-log.ts'
+import { giveUp } from './rebuilds.ts'
 import { createShadowProjector } from './shadow-projector.ts'
 import { createShadow, dropShadow } from './shadow-tables.ts'
 import { isSwapped, stampWhatChanged, swapParts } from './swap-in-time.ts'

@@ -1,7 +1,7 @@
-/** Follows a rebuild to its end and reports its progress: a progress bar on a terminal, otherwise a line a second. */
-import { setTimeout as delay } from 'node:timers/promises'
-import type { RebuildController, RebuildReport } from '../../rebuild/rebuild-controller.ts'
+/** Reports the progress of a rebuild: a progress bar on a terminal, otherwise a line a second. */
+
 import type { RebuildState } from '../../rebuild/rebuild-log.ts'
+import type { RebuildReport } from '../../rebuild/rebuilds.ts'
 import { createPaintedLine } from '../../shared/progress.ts'
 import { type Io, printJson } from '../command.ts'
 import { progressJson } from './json.ts'
@@ -17,33 +17,23 @@ export interface ProgressReporter {
 const lookMs = 250
 const reportMs = 1_000
 
-/**
- * Resolves with the last report when no process works on the rebuild any more, or when the signal aborts.
- * Throws if another rebuild has begun since.
- */
-export async function followRebuild(
-  controller: Pick<RebuildController, 'report'>,
-  first: RebuildReport,
+/** Runs a rebuild, and reports its latest state several times a second, also while nothing new is known. */
+export async function reportOften(
   reporter: ProgressReporter,
-  signal: AbortSignal,
+  run: (onProgress: (state: RebuildState) => void) => Promise<RebuildReport>,
 ): Promise<RebuildReport> {
-  let report = first
+  let latest: RebuildState | undefined
+  const reporting = setInterval(() => latest && reporter.report(latest), lookMs)
   try {
-    while (report.isAlive && !signal.aborted) {
-      reporter.report(report.state)
-      await delay(lookMs, undefined, { signal }).catch(() => undefined)
-      report = await latestOf(controller, first.state.id)
-    }
+    const report = await run(state => {
+      latest = state
+    })
+    latest = report.state
     return report
   } finally {
-    reporter.end(report.state)
+    clearInterval(reporting)
+    if (latest) reporter.end(latest)
   }
-}
-
-async function latestOf(controller: Pick<RebuildController, 'report'>, id: string): Promise<RebuildReport> {
-  const report = await controller.report()
-  if (report?.state.id === id) return report
-  throw new Error(`the rebuild ${id} is over, and another one has begun: see pledgeview rebuild status`)
 }
 
 /** For a person at a terminal, on stderr: a progress bar for the running phase, and a line for each finished one. */

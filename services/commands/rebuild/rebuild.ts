@@ -1,15 +1,15 @@
 import { withModel } from '../../embedded/access.ts'
 import { openExistingDataDirectory } from '../../embedded/data-directory.ts'
 import { withDistributedRebuilds } from '../../rebuild/distributed.ts'
-import type { RebuildController, RebuildReport } from '../../rebuild/rebuild-controller.ts'
 import type { RebuildRequest } from '../../rebuild/rebuild-log.ts'
+import type { RebuildReport, Rebuilds } from '../../rebuild/rebuilds.ts'
 import { readConfig } from '../../shared/config.ts'
 import { createLogger } from '../../shared/ops/logger.ts'
 import { type Command, embeddedDirectory, type Io, printJson, readArguments, UsageError } from '../command.ts'
 import { interruptible } from '../interruptible.ts'
 import { hasRealDay } from '../iso-day.ts'
 import { printableLines } from '../printable.ts'
-import { followRebuild, jsonReporter, lineReporter, terminalReporter } from './follow.ts'
+import { jsonReporter, lineReporter, reportOften, terminalReporter } from './follow.ts'
 import { rebuildHelp } from './help.ts'
 import { resultJson, statusJson } from './json.ts'
 import { type Outcome, outcomeOf, resultText, statusText, unfinishedText } from './view.ts'
@@ -47,21 +47,21 @@ export const rebuildCommand: Command = {
       if (values[name] && !isTaken) throw new UsageError(`rebuild ${verb} does not take --${name}`)
     }
     const request = requestOf(verb, values)
-    return withRebuildController(values['data-dir'], async controller => {
+    return withRebuilds(values['data-dir'], async rebuilds => {
       switch (verb) {
         case 'begin':
         case 'rollback':
-          return carryThrough(controller, request, values.json, io)
+          return carryThrough(rebuilds, request, values.json, io)
         case 'status': {
-          const latest = await controller.report()
+          const latest = await rebuilds.report()
           if (values.json) printJson(io, statusJson(latest))
           else io.stdout.write(statusText(latest))
           return 0
         }
         case 'abort':
-          return printEnd(await controller.abort(), ['aborted'], values.json, io)
+          return printEnd(await rebuilds.abort(), ['aborted'], values.json, io)
         case 'drop':
-          return printEnd(await controller.drop(), ['dropped'], values.json, io)
+          return printEnd(await rebuilds.drop(), ['dropped'], values.json, io)
         default:
           return verb satisfies never
       }
@@ -102,9 +102,9 @@ function timeOf(text: string): number {
   throw new UsageError(`--from-time takes a time as 2026-03-01T09:00:00Z, not ${JSON.stringify(text)}`)
 }
 
-async function withRebuildController<T>(
+async function withRebuilds<T>(
   root: string | undefined,
-  work: (controller: RebuildController) => Promise<T>,
+  work: (rebuilds: Rebuilds) => Promise<T>,
 ): Promise<T> {
   const config = readConfig(process.env)
   const embedded = embeddedDirectory(root, config)
@@ -115,10 +115,8 @@ async function withRebuildController<T>(
   return withModel(directory, config, { isCaughtUp: false }, ({ rebuilds }) => work(rebuilds))
 }
 
-const interrupted = 'it was interrupted'
-
 async function carryThrough(
-  controller: RebuildController,
+  rebuilds: Rebuilds,
   request: RebuildRequest,
   asJson: boolean,
   io: Io,
@@ -126,12 +124,15 @@ async function carryThrough(
   const isTerminal = 'isTTY' in io.stderr && io.stderr.isTTY === true
   const reporter = asJson ? jsonReporter(io) : isTerminal ? terminalReporter(io) : lineReporter(io)
   return interruptible(async signal => {
-    const first = await controller.start(request)
-    const last = await followRebuild(controller, first, reporter, signal)
-    if (!last.isAlive) return printEnd(last, ['rebuilt', 'compared'], asJson, io)
-    io.stderr.write('Stopping. A second interrupt ends the command at once, which does no harm.\n')
-    await controller.close(interrupted)
-    return printEnd((await controller.report()) ?? last, ['rebuilt', 'compared'], asJson, io)
+    const stop = new AbortController()
+    signal.addEventListener('abort', () => {
+      io.stderr.write('Stopping. A second interrupt ends the command at once, which does no harm.\n')
+      stop.abort(new Error('it was interrupted'))
+    })
+    const last = await reportOften(reporter, onProgress =>
+      rebuilds.run(request, { onProgress, signal: stop.signal }),
+    )
+    return printEnd(last, ['rebuilt', 'compared'], asJson, io)
   })
 }
 

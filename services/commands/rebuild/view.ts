@@ -1,6 +1,5 @@
 /** What `pledgeview rebuild` prints for a person: the progress, the outcome and the differences. Pure. */
 import type { Differences, Example } from '../../rebuild/differences.ts'
-import type { RebuildReport } from '../../rebuild/rebuild-controller.ts'
 import {
   isWorking,
   keptTables,
@@ -9,6 +8,7 @@ import {
   type WorkPhase,
   workPhases,
 } from '../../rebuild/rebuild-log.ts'
+import type { RebuildReport } from '../../rebuild/rebuilds.ts'
 import { barText, clock, grouped } from '../../shared/progress.ts'
 import { printable, printableLines } from '../printable.ts'
 

@@ -1,7 +1,7 @@
 /** Which rebuilds tell a projector that was away too long that it may start again. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readPositions } from '../../../services/projector/positions.ts'
-import { dropPrevious } from '../../../services/rebuild/rebuild-controller.ts'
+import { dropPrevious } from '../../../services/rebuild/rebuilds.ts'
 import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
 import { openRebuildableModel, platformHistory, type RebuildableModel } from '../../support/rebuilds.ts'
 

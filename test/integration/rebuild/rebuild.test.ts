@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { RebuildRefused } from '../../../services/rebuild/lease.ts'
-import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/rebuild/rebuild-controller.ts'
 import { RebuildInProgress } from '../../../services/rebuild/rebuild-log.ts'
+import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/rebuild/rebuilds.ts'
 import { hasShadow } from '../../../services/rebuild/shadow-tables.ts'
 import { VerificationFailed } from '../../../services/rebuild/verification.ts'
 import { damage, inventedCampaign, lostCampaign, spoiltTitle } from '../../support/damage.ts'
@@ -235,7 +235,7 @@ describe('what must not be swapped in', () => {
   })
 })
 
-describe('the rebuild controller', () => {
+describe('a running rebuild', () => {
   test('refuses a second rebuild, and leaves nothing of one that was given up', async () => {
     await live.append(platformHistory(10))
     await live.settled()

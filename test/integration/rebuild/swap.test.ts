@@ -1,6 +1,6 @@
 /** The swap of a rebuild: it happens once and whole, and shows nothing less than before. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { rebuildStatus } from '../../../services/rebuild/rebuild-controller.ts'
+import { rebuildStatus } from '../../../services/rebuild/rebuilds.ts'
 import { countLive, swappedTables } from '../../../services/rebuild/shadow-tables.ts'
 import { completeSwap } from '../../../services/rebuild/swap.ts'
 import { sleep } from '../../../services/shared/sleep.ts'

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { dropPrevious } from '../../../services/rebuild/rebuild-controller.ts'
+import { dropPrevious } from '../../../services/rebuild/rebuilds.ts'
 import { column } from '../../support/fold-records.ts'
 import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
 import { compactLog, openRebuildableModel, type RebuildableModel, stampsOf } from '../../support/rebuilds.ts'

@@ -16,7 +16,7 @@ import {
   type Random,
   randomOf,
 } from '../../../../services/demo/random.ts'
-import { dropPrevious } from '../../../../services/rebuild/rebuild-controller.ts'
+import { dropPrevious } from '../../../../services/rebuild/rebuilds.ts'
 import type { Databases, Tables } from '../../../../services/shared/tables/port.ts'
 import { isCampaignFold, isFoldRecord, lostConnection, obstructed } from '../../../support/faulty-tables.ts'
 import {

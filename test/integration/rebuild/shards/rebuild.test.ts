@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { RebuildRefused } from '../../../../services/rebuild/lease.ts'
-import { abortRebuild, dropPrevious, rebuildStatus } from '../../../../services/rebuild/rebuild-controller.ts'
+import { abortRebuild, dropPrevious, rebuildStatus } from '../../../../services/rebuild/rebuilds.ts'
 import { hasShadow, shadowOf } from '../../../../services/rebuild/shadow-tables.ts'
 import type { Tables } from '../../../../services/shared/tables/port.ts'
 import { spoiltTitle } from '../../../support/damage.ts'

@@ -3,14 +3,14 @@ import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import type { Io } from '../../../../services/commands/command.ts'
 import {
-  followRebuild,
   jsonReporter,
   lineReporter,
   type ProgressReporter,
+  reportOften,
   terminalReporter,
 } from '../../../../services/commands/rebuild/follow.ts'
-import type { RebuildReport } from '../../../../services/rebuild/rebuild-controller.ts'
 import type { RebuildState, WorkPhase } from '../../../../services/rebuild/rebuild-log.ts'
+import type { RebuildReport } from '../../../../services/rebuild/rebuilds.ts'
 
 function reportOf(phase: RebuildState['phase'], more: Partial<RebuildReport> = {}, id = '1'): RebuildReport {
   const phaseMs: Partial<Record<WorkPhase, number>> = { preparing: 100, 'reading log': 1_000 }
@@ -18,28 +18,25 @@ function reportOf(phase: RebuildState['phase'], more: Partial<RebuildReport> = {
   return { state, isAlive: true, isPreviousKept: false, ...more }
 }
 
-/** A controller that returns these reports, one after the other. */
-function deskOf(...reports: RebuildReport[]) {
-  return { report: async () => reports.shift() }
-}
-
-const silent: ProgressReporter = { report() {}, end() {} }
-const never = new AbortController().signal
-
-describe('following a rebuild', () => {
-  test('ends when no process works on the rebuild any more', async () => {
-    const last = reportOf('rebuilt', { isAlive: false })
-    expect(await followRebuild(deskOf(last), reportOf('folding'), silent, never)).toBe(last)
-  })
-
-  test('ends with the latest report when the command is interrupted', async () => {
-    const first = reportOf('folding')
-    expect(await followRebuild(deskOf(), first, silent, AbortSignal.abort())).toBe(first)
-  })
-
-  test('does not follow another rebuild', async () => {
-    const other = reportOf('folding', {}, '2')
-    await expect(followRebuild(deskOf(other), reportOf('folding'), silent, never)).rejects.toThrow('another')
+describe('a rebuild that runs', () => {
+  test('is reported again while nothing new is known, and its end is the last report', async () => {
+    const seen: string[] = []
+    const over = Promise.withResolvers<void>()
+    const reporter: ProgressReporter = {
+      report({ phase }) {
+        seen.push(phase)
+        if (seen.length === 2) over.resolve()
+      },
+      end: ({ phase }) => void seen.push(`end: ${phase}`),
+    }
+    const rebuilt = reportOf('rebuilt', { isAlive: false })
+    const run = async (onProgress: (state: RebuildState) => void) => {
+      onProgress(reportOf('folding').state)
+      await over.promise
+      return rebuilt
+    }
+    expect(await reportOften(reporter, run)).toBe(rebuilt)
+    expect(seen).toEqual(['folding', 'folding', 'end: rebuilt'])
   })
 })
 

@@ -9,8 +9,8 @@ import {
   unfinishedText,
 } from '../../../../services/commands/rebuild/view.ts'
 import type { Differences } from '../../../../services/rebuild/differences.ts'
-import type { RebuildReport } from '../../../../services/rebuild/rebuild-controller.ts'
 import type { RebuildDetail, RebuildState } from '../../../../services/rebuild/rebuild-log.ts'
+import type { RebuildReport } from '../../../../services/rebuild/rebuilds.ts'
 import { wholeRequest } from '../../../support/rebuild-request.ts'
 
 const reading: RebuildDetail['progress'] = {

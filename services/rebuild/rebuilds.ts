@@ -1,8 +1,6 @@
-/**
- * The rebuild controller: runs a rebuild in this process, and reports on rebuilds, gives them up and drops the previous tables, no
- * matter which process does the work.
- */
+/** Rebuilds as the commands see them: run here, and reported on, given up and dropped whichever process does the work. */
 import type { History } from '../shared/event-log/history.ts'
+import { messageOf } from '../shared/message-of.ts'
 import { type Sleep, sleep } from '../shared/sleep.ts'
 import type { RebuildTables } from './cluster.ts'
 import { RebuildRefused } from './lease.ts'
@@ -31,84 +29,46 @@ export interface RebuildReport {
   isPreviousKept: boolean
 }
 
-export interface RebuildController {
+/** What the commands do with rebuilds. */
+export interface Rebuilds {
   /**
-   * Begins a rebuild, or continues the open one. Resolves once it is running. Throws `RebuildRefused`, `RebuildInProgress`, or
-   * why it could not begin.
+   * Begins a rebuild, or continues the open one, and runs it in this process until it ends or the signal aborts. If it fails once it
+   * has begun, the report says why. Throws `RebuildRefused`, `RebuildInProgress`, or why it could not begin.
    */
-  start(request: RebuildRequest): Promise<RebuildReport>
+  run(request: RebuildRequest, watch: Watch): Promise<RebuildReport>
   /** `undefined` if there has never been a rebuild. */
   report(): Promise<RebuildReport | undefined>
-  /** Gives up the open rebuild. Resolves when nothing is left of it. Throws `RebuildRefused`. */
+  /** Gives up the open rebuild, whichever process works on it. Resolves when nothing is left of it. Throws `RebuildRefused`. */
   abort(): Promise<RebuildReport>
   /** Drops the tables from before the last rebuild. Throws `RebuildRefused` if none are kept. */
   drop(): Promise<RebuildReport>
-  /** Stops the rebuild that runs in this process. The reason is written to the rebuild log. */
-  close(reason: string): Promise<void>
-}
-
-export interface RebuildControllerDependencies extends RebuildTables {
-  /** Whether no other process can work on these tables. */
-  isAlone: boolean
-  withHistory<T>(work: (history: History) => Promise<T>): Promise<T>
-  /** Runs a rebuild to its end: `runRebuild` with its dependencies. */
-  run(request: RebuildRequest, watch: Watch): Promise<unknown>
 }
 
 export interface Watch {
   onProgress: (state: RebuildState) => void
+  /** Its reason is written to the rebuild log. */
   signal: AbortSignal
 }
 
-interface Running {
-  /** What it reported last. */
-  state: RebuildState | undefined
-  /** Resolves with the first report. Rejects with the reason if the rebuild ends before that. */
-  begun: Promise<void>
-  ended: Promise<void>
+export interface RebuildsDependencies extends RebuildTables {
+  /** Whether no other process can work on these tables. */
+  isAlone: boolean
+  withHistory<T>(work: (history: History) => Promise<T>): Promise<T>
+  /** Runs a rebuild to its end: `runRebuild` with its dependencies. */
+  runRebuild(history: History, request: RebuildRequest, watch: Watch): Promise<unknown>
 }
 
-export function createRebuildController(dependencies: RebuildControllerDependencies): RebuildController {
-  const { tables, databases, cluster, isAlone, withHistory } = dependencies
-  const place = { tables, databases, cluster }
-  const stop = new AbortController()
-  let running: Running | undefined
-  /** How the last rebuild failed in this process. The rebuild log has it too, unless writing the log is what failed. */
-  let failed: { id: string | undefined; message: string } | undefined
-
-  function begin(request: RebuildRequest): Running {
-    failed = undefined
-    const first = Promise.withResolvers<void>()
-    const begun: Running = { state: undefined, begun: first.promise, ended: Promise.resolve() }
-    const work = dependencies.run(request, {
-      signal: stop.signal,
-      onProgress(state) {
-        begun.state = state
-        first.resolve()
-      },
-    })
-    begun.ended = work
-      .then(
-        () => first.resolve(),
-        (error: Error) => {
-          failed = { id: begun.state?.id, message: error.message }
-          first.reject(error)
-        },
-      )
-      .finally(() => {
-        running = undefined
-      })
-    return begun
-  }
-
+export function createRebuilds({
+  isAlone,
+  withHistory,
+  runRebuild,
+  ...place
+}: RebuildsDependencies): Rebuilds {
   async function report(): Promise<RebuildReport | undefined> {
-    if (running?.state) return { state: running.state, isAlive: true, isPreviousKept: false }
     const status = await rebuildStatus(place)
     if (!status) return undefined
     const { isAlive, isPreviousKept, ...state } = status
-    if (failed?.id === state.id && isWorking(state)) state.detail.failure ??= failed.message
-    // A rebuild that has recorded its failure is not running any more.
-    return { state, isAlive: isAlive && !isAlone && state.detail.failure === null, isPreviousKept }
+    return { state, isAlive: isAlive && !isAlone, isPreviousKept }
   }
 
   async function present(): Promise<RebuildReport> {
@@ -120,26 +80,32 @@ export function createRebuildController(dependencies: RebuildControllerDependenc
   return {
     report,
 
-    async start(request) {
-      running = begin(request)
-      await running.begun
-      return present()
+    async run(request, watch) {
+      let begun: RebuildState | undefined
+      function onProgress(state: RebuildState): void {
+        begun = state
+        watch.onProgress(state)
+      }
+      try {
+        await withHistory(history => runRebuild(history, request, { ...watch, onProgress }))
+        return await present()
+      } catch (error) {
+        if (!begun) throw error
+        const failed = await present()
+        // The rebuild log has the reason, unless writing it is what failed.
+        if (isWorking(failed.state)) failed.state.detail.failure ??= messageOf(error)
+        return { ...failed, isAlive: false }
+      }
     },
 
     async abort() {
       await withHistory(history => abortRebuild({ ...place, history, sleep }))
-      await running?.ended
       return present()
     },
 
     async drop() {
       await dropPrevious(place)
       return present()
-    },
-
-    async close(reason) {
-      stop.abort(new Error(reason))
-      await running?.ended
     },
   }
 }
