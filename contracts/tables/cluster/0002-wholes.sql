@@ -15,8 +15,9 @@ AS SELECT
 FROM ${views}_parts.all_categories AS shards
 GROUP BY category;
 
--- The people are counted over the other cluster of 0003-people.sql. If that one does not have the same shards, this fails: it would
--- count fewer people than there are.
+-- The people are counted first, over the other cluster of 0003-people.sql. So a pledge that is folded meanwhile may be in the sum
+-- without its backer. (The query service reads its sums before this view.) If the other cluster does not have the same shards, this
+-- fails: it would count fewer people than there are.
 CREATE OR REPLACE VIEW ${views}.platform_totals
 AS WITH (SELECT (total_backers, shards) FROM ${views}_parts.backers) AS counted
 SELECT

@@ -24,7 +24,7 @@ import {
 import { isRebuildHolder } from './fold-pause.ts'
 import { epochHoldersStatement, type FoldStep, type Term, untilDecidedStatement } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
-import { createLine, type Line, runWhole } from './line.ts'
+import { createLine, type Line, runWhole, ServerSlow } from './line.ts'
 import { createWatermark, type Watermark } from './watermark.ts'
 
 export interface FoldLeadership extends Line {
@@ -36,6 +36,8 @@ export interface FoldLeadership extends Line {
   keepDay(how?: { isOver: boolean }): Promise<void>
   /** Writes the watermark if it is time for it (watermark.ts). Throws if another process leads. */
   advanceWatermark(): Promise<void>
+  /** How the fold ended. It says how long the next statements may take. */
+  ended(how: { elapsedMs: number } | { error: unknown }): void
 }
 
 const epochBits = 32n
@@ -50,6 +52,11 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
   let counter = 0n
   /** On replicas, rows of an earlier statement may be undecided. They have earlier stamps than a watermark that is written now. */
   let mayBeUndecided = true
+  /**
+   * ClickHouse was too busy for what cannot be split. Until a fold is quick again, each statement has the time of a campaign that is
+   * folded alone: with less, a busy server would refuse one of them in every fold, and nothing would ever be folded.
+   */
+  let isSlow = false
   /** The monotonic time at which the day of this term is probably over. */
   let dayOverAt = Number.POSITIVE_INFINITY
 
@@ -92,8 +99,14 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     if (!term) throw new SupersededFoldWorker('acquireLeadership has to be called first')
     counter++
     const foldId = (term.epoch << epochBits) + counter
-    const { foldMsMax, memoryBytesMax } = settings
-    return { term, foldId, pieces, piece, msMax: foldMsMax, memoryBytesMax }
+    const { foldMsMax, aloneMsMax, memoryBytesMax } = settings
+    const msMax = isSlow ? Math.max(foldMsMax, aloneMsMax) : foldMsMax
+    return { term, foldId, pieces, piece, msMax, memoryBytesMax }
+  }
+
+  function ended(how: { elapsedMs: number } | { error: unknown }): void {
+    if ('elapsedMs' in how) isSlow &&= how.elapsedMs > settings.foldMsMax
+    else isSlow ||= how.error instanceof ServerSlow
   }
 
   async function untilDecided(): Promise<void> {
@@ -143,6 +156,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
         await beginDay()
       } catch (error) {
         endTerm()
+        ended({ error })
         throw error
       }
       return taken
@@ -152,6 +166,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     },
     nextStep,
     advanceWatermark: () => advanceWatermark('if due'),
+    ended,
   }
 }
 

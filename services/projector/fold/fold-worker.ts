@@ -26,7 +26,7 @@ import {
   type Term,
   type Touched,
 } from './fold-statements.ts'
-import { DayOver, type FoldProgress, type RefusedPiece, runWhole, splitOrRefuse } from './line.ts'
+import { DayOver, type FoldProgress, type RefusedPiece, runWhole, ServerSlow, splitOrRefuse } from './line.ts'
 import { createQuarantine, type OnQuarantine, type Quarantine } from './quarantine.ts'
 import type { ClockStep } from './watermark.ts'
 
@@ -152,6 +152,18 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
     return { campaigns, keys, oldestAt, ...done }
   }
 
+  async function foldToday(): Promise<FoldReport | undefined> {
+    await lead.keepDay()
+    try {
+      return await foldPending()
+    } catch (error) {
+      if (!(error instanceof DayOver)) throw error
+      // Midnight came during the fold. What it has written belongs to the day that is closed now.
+      await lead.keepDay({ isOver: true })
+      return await foldPending()
+    }
+  }
+
   return {
     async acquireLeadership() {
       const term = await lead.acquire()
@@ -161,14 +173,13 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
     },
 
     async fold() {
-      await lead.keepDay()
       try {
-        return await foldPending()
+        const report = await foldToday()
+        if (report) lead.ended(report)
+        return report
       } catch (error) {
-        if (!(error instanceof DayOver)) throw error
-        // Midnight came during the fold. What it has written belongs to the day that is closed now.
-        await lead.keepDay({ isOver: true })
-        return await foldPending()
+        lead.ended({ error })
+        throw error
       }
     },
 
@@ -230,17 +241,18 @@ function createCampaignFold(
     keyFold,
   }: { lead: FoldLeadership; quarantine: Quarantine | undefined; keyFold: KeyFold },
 ): FoldCampaigns {
-  const { platformDigits, campaignsPerStatementMax, foldMsMax } = settings
+  const { platformDigits, campaignsPerStatementMax } = settings
   const folded = { platformDigits, stampsFrom: liveModel }
 
   /** Throws if ClickHouse cannot even fold no campaign in half of the time: then the reason is not in a campaign. */
   async function checkServer(): Promise<void> {
     const startedAt = monotonicMs()
     const none = { campaign: '' }
-    await runWhole(lead, foldCampaignsStatement(databases, lead.nextStep(1, 0), { ...folded, touched: none }))
+    const step = lead.nextStep(1, 0)
+    await runWhole(lead, foldCampaignsStatement(databases, step, { ...folded, touched: none }))
     const elapsedMs = monotonicMs() - startedAt
-    if (elapsedMs <= foldMsMax / 2) return
-    throw new TablesError(`ClickHouse is slow: a fold of nothing took ${Math.round(elapsedMs)} ms`, {
+    if (elapsedMs <= step.msMax / 2) return
+    throw new ServerSlow(`ClickHouse is slow: a fold of nothing took ${Math.round(elapsedMs)} ms`, {
       retryable: true,
     })
   }

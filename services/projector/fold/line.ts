@@ -70,6 +70,11 @@ export class DayOver extends TablesError {
   }
 }
 
+/** ClickHouse refused what cannot be split. Nothing of it runs any more, and the reason is not in a campaign. */
+export class ServerSlow extends TablesError {
+  override name = 'ServerSlow'
+}
+
 const refusalsMax = 6
 
 // ClickHouse cancelled the statement, so it does not run any more.
@@ -145,14 +150,14 @@ export function createLine({
 
 function refusedInEverySize(name: string, { reason }: Refusal): TablesError {
   const message = `${name} was refused ${refusalsMax} times, in smaller pieces, too: ${reason}`
-  return new TablesError(message, { retryable: true })
+  return new ServerSlow(message, { retryable: true })
 }
 
 /** Runs a statement whose work cannot be split. Throws if ClickHouse refuses it. */
 export async function runWhole(line: Pick<Line, 'run'>, statement: Statement): Promise<void> {
   const refusal = await line.run(statement)
   if (refusal)
-    throw refusal.lasting ?? new TablesError(`ClickHouse refused it (${refusal.reason})`, { retryable: true })
+    throw refusal.lasting ?? new ServerSlow(`ClickHouse refused it (${refusal.reason})`, { retryable: true })
 }
 
 /** For pieces that cannot be left out: splits a refused one, and throws what can never succeed. */

@@ -181,40 +181,53 @@ SETTINGS ${readByKey}, ${fewRows}, ${readIdsBySlugIndex}, ${timeBound(msMax)}`,
 
 /**
  * The statistics of the platform: one row of type `StatsRow`. All sums come from one read of the campaigns, so totals
- * and categories agree even if the fold changes them meanwhile. Backers and creators are counted by another read a moment
- * before, and backers in the ledger, which is ahead of the fold (contracts/tables/0005-views.sql). They are never
- * more than the pledges and the campaigns. `threadsMax`: default as many as ClickHouse takes.
+ * and categories agree even if the fold changes them meanwhile.
+ *
+ * Backers and creators are counted by another read, and backers in the ledger, which is ahead of the fold
+ * (contracts/tables/0005-views.sql). That read uses the sums, so it comes after them. In the other order, a pledge that is folded
+ * between the two reads would be in the sum of pledges without its backer. They are never more than the pledges and the
+ * campaigns. `threadsMax`: default as many as ClickHouse takes.
  */
 export function statsStatement(databases: Databases, msMax: number, threadsMax?: number): Statement {
   return {
-    query: `WITH (SELECT (total_backers, total_creators) FROM ${databases.views}.platform_totals) AS people
+    query: `WITH
+    (
+        SELECT (
+            sum(pledges), sum(projects), sum(pledged), sum(live), sum(funded), sum(failed), sum(cancelled),
+            groupArray(category), groupArray(projects)
+        )
+        FROM (
+            SELECT
+                category,
+                count() AS projects,
+                countIf(status = 'LIVE') AS live,
+                countIf(status = 'FUNDED') AS funded,
+                countIf(status = 'FAILED') AS failed,
+                countIf(status = 'CANCELLED') AS cancelled,
+                sum(pledge_count) AS pledges,
+                sum(pledged_platform_amount) AS pledged
+            FROM ${databases.views}.campaigns
+            GROUP BY category
+            ORDER BY projects DESC, category
+        )
+    ) AS sums,
+    (
+        SELECT (least(total_backers, sums.1), least(total_creators, sums.2))
+        FROM ${databases.views}.platform_totals
+    ) AS people
 SELECT
-    sum(pledged) AS total_raised,
-    sum(pledges) AS total_pledges,
-    least(people.1, total_pledges) AS total_backers,
-    least(people.2, projects_total) AS total_creators,
-    sum(projects) AS projects_total,
-    sum(live) AS projects_live,
-    sum(funded) AS projects_funded,
-    sum(failed) AS projects_failed,
-    sum(cancelled) AS projects_cancelled,
-    groupArray(category) AS categories,
-    groupArray(projects) AS category_projects,
+    sums.1 AS total_pledges,
+    people.1 AS total_backers,
+    people.2 AS total_creators,
+    sums.2 AS projects_total,
+    sums.3 AS total_raised,
+    sums.4 AS projects_live,
+    sums.5 AS projects_funded,
+    sums.6 AS projects_failed,
+    sums.7 AS projects_cancelled,
+    sums.8 AS categories,
+    sums.9 AS category_projects,
     now64(3, 'UTC') AS generated_at
-FROM (
-    SELECT
-        category,
-        count() AS projects,
-        countIf(status = 'LIVE') AS live,
-        countIf(status = 'FUNDED') AS funded,
-        countIf(status = 'FAILED') AS failed,
-        countIf(status = 'CANCELLED') AS cancelled,
-        sum(pledge_count) AS pledges,
-        sum(pledged_platform_amount) AS pledged
-    FROM ${databases.views}.campaigns
-    GROUP BY category
-    ORDER BY projects DESC, category
-)
 SETTINGS ${threadsMax === undefined ? '' : `max_threads = ${threadsMax}, `}${readAllPledges}, ${timeBound(msMax)}`,
   }
 }

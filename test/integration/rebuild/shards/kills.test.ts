@@ -116,7 +116,8 @@ function startReaders() {
     for (const name of ['projects_total', 'total_raised', 'total_pledges'] as const) {
       if (Number(stats[name]) < Number(highest[name] ?? 0)) smaller.push([name, highest[name], stats[name]])
     }
-    // Backers are counted in the ledger, which is ahead of the fold. None is missing whose pledge was shown before.
+    // Backers are counted in the ledger, which is ahead of the fold, after the pledges. None is missing whose pledge was shown
+    // before, or is shown by the same answer: a cached answer comes again.
     if (stats.total_backers < (highest.total_pledges ?? 0) - spare)
       smaller.push(['total_backers', highest, stats])
     highest = stats
