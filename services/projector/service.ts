@@ -73,7 +73,7 @@ export interface ProjectorHealth {
   stillMsMax: number
   /** Why the projector stopped, or is stopping; `undefined` while it runs. */
   failure: string | undefined
-  /** Records that this run has committed. */
+  /** Records that this run has written. */
   records: number
   rejects: number
 }
