@@ -1,8 +1,8 @@
 /**
  * The embedded service: the read model, the API, the portal and the ops port, in one process.
  *
- * If the projector stops (too many rejects, a table that does not answer), the API still answers from the tables, and
- * readiness reports why they no longer change.
+ * If the projector stops (too many rejects, a table that does not answer), the API still answers from the tables, and both
+ * probes of the ops port report why they no longer change.
  */
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'

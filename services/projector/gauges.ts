@@ -89,7 +89,7 @@ function registerClocked(dependencies: GaugeDependencies): void {
 
   gaugeOf(metrics, {
     name: 'pledgeview_lag_seconds',
-    help: 'Age of the oldest record that is not committed, by topic and partition; 0 if none waits',
+    help: 'Age of the oldest record that is not in the tables, by topic and partition; 0 if none waits',
     labelNames: ['topic', 'partition'] as const,
     collect() {
       this.reset()

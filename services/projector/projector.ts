@@ -37,7 +37,7 @@ export interface ProjectorSettings {
 
 /** What the loop reports. */
 export interface ProjectorEvents {
-  /** The fold can begin: the batch is in the ledger and in the batch log. Its offsets are not committed yet. */
+  /** The fold can begin: the batch is in the ledger and in the batch log, and its positions are in the tables. */
   onLogged?(batch: Batch): void
   onBatch(batch: Batch, timing: { collectMs: number; writeMs: number }): void
   onRetry(error: Error, attempt: number): void

@@ -32,7 +32,7 @@ import { createMisplacedReporter } from './misplaced-records.ts'
 import { createObserver } from './observer.ts'
 import type { Positions } from './positions.ts'
 import { createPresence } from './presence.ts'
-import { type ProjectorSettings, runProjector } from './projector.ts'
+import { collectMsOf, type ProjectorSettings, runProjector } from './projector.ts'
 import { type ProjectorNote, writeNote } from './projector-log.ts'
 import { createSlugWatch } from './shared-slugs.ts'
 import { runRewriteLoop } from './superseded/rewrite-loop.ts'
@@ -67,11 +67,13 @@ export interface ProjectorServiceDependencies {
 }
 
 export interface ProjectorHealth {
-  /** Ms since the ingest loop made its last turn. */
-  turnedMsAgo: number
-  /** Why the projector stopped; `undefined` while it runs. */
+  /** Ms since the ingest loop last moved: made a turn, got an answer of ClickHouse, or began to try again. */
+  movedMsAgo: number
+  /** If it has not moved for longer than this, it hangs. */
+  stillMsMax: number
+  /** Why the projector stopped, or is stopping; `undefined` while it runs. */
   failure: string | undefined
-  /** Records that this run has committed. */
+  /** Records that this run has written. */
   records: number
   rejects: number
 }
@@ -98,7 +100,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
   const uncommitted = watchUncommitted(dependencies.reader, dependencies.now)
   const { reader } = uncommitted
   const observer = createObserver(dependencies)
-  let turnedAt = monotonicMs()
+  let movedAt = monotonicMs()
   let failure: string | undefined
   let records = 0
   let rejects = 0
@@ -193,9 +195,13 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
         })
       : undefined
 
+  function noteMove(): void {
+    movedAt = monotonicMs()
+  }
+
   function onRetry(error: Error): void {
     // A loop that waits for another service is alive. Restarting the process would not bring that service back.
-    turnedAt = monotonicMs()
+    noteMove()
     observer.onRetry(error instanceof SchemaRegistryError ? 'schemas' : 'ingest', error)
   }
 
@@ -213,12 +219,14 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
 
   async function ingest(signal: AbortSignal): Promise<void> {
     const circuitBreaker = await openCircuitBreaker({ ...dependencies, reader }, signal, onRetry)
+    // A batch may need several long statements.
+    const noted: Tables = { ...tables, insert: (...call) => tables.insert(...call).finally(noteMove) }
     return runProjector(
       {
         reader,
-        tables,
+        tables: noted,
         databases,
-        storeRejects: rejectStoreOf(tables, databases, config, dependencies.now),
+        storeRejects: rejectStoreOf(noted, databases, config, dependencies.now),
         ...(positions && { positions }),
         decode: createDecoder(schemaRegistry?.known),
         schemaRegistry,
@@ -240,7 +248,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
           },
           onRetry,
           onTurn: () => {
-            turnedAt = monotonicMs()
+            noteMove()
             presence?.turn()
           },
         },
@@ -253,22 +261,32 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     )
   }
 
+  /** The failure is known at once: the other works may take a while to end. */
+  function noteFailure(work: (signal: AbortSignal) => Promise<void>): (signal: AbortSignal) => Promise<void> {
+    return signal =>
+      work(signal).catch(error => {
+        failure ??= messageOf(error)
+        throw error
+      })
+  }
+
   return {
     async run(signal) {
+      const works = [ingest, followPositions, foldWorkers.run, slugWatch.run, ...rewriteLoops]
       try {
-        await untilFirstFails(
-          [ingest, followPositions, foldWorkers.run, slugWatch.run, ...rewriteLoops],
-          signal,
-        )
-      } catch (error) {
-        failure = messageOf(error)
-        throw error
+        await untilFirstFails(works.map(noteFailure), signal)
       } finally {
         await presence?.close()
         await misplaced.close()
       }
     },
-    health: () => ({ turnedMsAgo: monotonicMs() - turnedAt, failure, records, rejects }),
+    health: () => ({
+      movedMsAgo: monotonicMs() - movedAt,
+      stillMsMax: stillMsMaxOf(config),
+      failure,
+      records,
+      rejects,
+    }),
     lag: () => reader.lag(),
     beforeScrape,
     async isDrained() {
@@ -315,6 +333,20 @@ function openCircuitBreaker(
     return createRejectCircuitBreaker(settings, earlier)
   }
   return retry(open, policy, { monotonicMs, random, signal })
+}
+
+// Room for a busy machine, and for the last request of a step.
+const stillMarginMs = 30_000
+
+/** Longer than any step of the ingest loop may take: to collect a batch, to write its rows or its positions, and to commit its offsets. */
+function stillMsMaxOf(config: Config): number {
+  // A statement is tried again within the first bound, and may then be silent for the second, twice: a read is sent again.
+  const statementMs = config.PLEDGEVIEW_RETRY_MS_MAX + 2 * config.PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX
+  const collectMs = collectMsOf(
+    { batchMsMax: config.PLEDGEVIEW_BATCH_MS_MAX },
+    { isBacklog: true, sinceLastMs: 0 },
+  )
+  return Math.max(statementMs, config.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX, collectMs) + stillMarginMs
 }
 
 /** The rejects of these tables. */

@@ -55,7 +55,7 @@ interface FoldStatus {
   quarantine: QuarantineStatus[]
 }
 
-/** A campaign that the common folds cannot fold within their bounds. It is tried alone. */
+/** A public campaign that the common folds cannot fold within their bounds. It is tried alone. */
 export interface QuarantineStatus {
   campaign_id: string
   /** ISO 8601. */
@@ -153,7 +153,9 @@ async function readFold({ tables, databases: { model, views } }: Shard): Promise
   if (!fold) throw new Error('the progress of the fold returned no row')
   const quarantine = await tables.rows<QuarantineStatus>({
     query: `SELECT campaign_id, formatDateTime(since, '%Y-%m-%dT%H:%i:%S.%fZ') AS since, failures, reason
-            FROM ${model}.quarantine FINAL WHERE is_quarantined ORDER BY campaign_id`,
+            FROM ${model}.quarantine FINAL WHERE is_quarantined
+              AND campaign_id IN (SELECT campaign_id FROM ${model}.campaign_ledger FINAL WHERE is_public)
+            ORDER BY campaign_id`,
   })
   return { ...fold, pending_batches: pending?.batches ?? 0, quarantine }
 }

@@ -1,6 +1,6 @@
-/** Rejects of an embedded service, retried from another process while it runs. */
+/** Rejects of an embedded service: retried from another process while it runs, and too many of them. */
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import {
   openDataDirectory,
   readServiceAddress,
@@ -85,8 +85,43 @@ test('a retry beside a service that runs, killed and repeated, ends in the read 
   expect(await rejectCount()).toBe(3_002)
 })
 
-async function rejectCount(): Promise<number> {
-  const { stdout, code, stderr } = await runCli(['status', '--json', '--data-dir', directory.path])
+test('a projector that stopped at too many rejects fails both probes, the API goes on, and no restart drains the log into rejects', async () => {
+  const own = makeDataDirectory()
+  const start = () =>
+    startServiceProcess(['--no-demo', '--data-dir', own.path], { PLEDGEVIEW_REJECTS_MIN: '1' })
+  let stopping = await start()
+  onTestFinished(async () => {
+    await stopping.stop('SIGKILL')
+    own.remove()
+  })
+  const credentials = await issueCredentials(args => runCli([...args, '--data-dir', own.path]), 'a')
+  const writer = await openJournalWriter(join(own.path, 'journal.sqlite'))
+  await writer.append(Array.from({ length: 10 }, () => noEvent))
+  await writer.close()
+  for (let starts = 1; starts <= 2; starts++) {
+    for (const [path, check] of [
+      ['healthz', 'loop'],
+      ['readyz', 'projector'],
+    ] as const) {
+      await vi.waitFor(
+        async () => {
+          const response = await fetch(`${stopping.opsUrl}/${path}`)
+          const { checks } = (await response.json()) as { checks: Record<string, { detail: string }> }
+          expect(response.status, path).toBe(503)
+          expect(checks[check]?.detail, path).toContain('Too many of the recent records were rejected')
+        },
+        { timeout: 60_000, interval: 100 },
+      )
+    }
+    expect((await fetch(`${stopping.apiUrl}/projects`, { headers: credentials })).status).toBe(200)
+    expect(await rejectCount(own.path)).toBe(0)
+    expect(await stopping.stop()).toBe(0)
+    stopping = await start()
+  }
+})
+
+async function rejectCount(path = directory.path): Promise<number> {
+  const { stdout, code, stderr } = await runCli(['status', '--json', '--data-dir', path])
   expect(code, stderr).toBe(0)
   return (JSON.parse(stdout) as { rejects: { total: number } }).rejects.total
 }

@@ -7,7 +7,9 @@
  *   takes part in the common folds again.
  * - Nothing is lost. That a campaign is in quarantine is recorded before the progress of the fold that left it out. It is tried
  *   again whether it has changed or not.
- * - A withdrawal does not wait. Before each fold, those that are no longer public are marked, without reading a pledge.
+ * - A withdrawal does not wait. Before each fold, those that are no longer public are marked, without reading a pledge. Nothing of them
+ *   waits to be shown, so they are not named, and they do not count. The common folds leave them out as before: their pledges may
+ *   still change, for example when they are refunded.
  */
 import { type Databases, type Statement, TablesError } from '../../shared/tables/port.ts'
 import { readSql } from '../../shared/tables/read-sql.ts'
@@ -30,7 +32,7 @@ export interface QuarantineChange extends QuarantinedCampaign {
   event: 'quarantined' | 'folded alone' | 'not folded' | 'released'
 }
 
-/** Is told all campaigns in quarantine. Without a change, a new leader has read them from the table. */
+/** Is told all public campaigns in quarantine. Without a change, they were read from the table. */
 export type OnQuarantine = (all: readonly QuarantinedCampaign[], change?: QuarantineChange) => void
 
 export interface Quarantine {
@@ -44,6 +46,7 @@ export interface Quarantine {
 }
 
 interface Member extends QuarantinedCampaign {
+  isPublic: boolean
   /** Monotonic ms. */
   triedAt: number
 }
@@ -66,9 +69,26 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
   async function change({ event, ...now }: QuarantineChange): Promise<void> {
     const isQuarantined = event !== 'released'
     await runWhole(lead, recordQuarantineStatement(databases, lead.nextStep(1, 0), { ...now, isQuarantined }))
-    if (isQuarantined) members.set(now.campaign, { ...now, triedAt: monotonicMs() })
+    if (isQuarantined) members.set(now.campaign, { ...now, isPublic: true, triedAt: monotonicMs() })
     else members.delete(now.campaign)
-    onQuarantine([...members.values()].map(withoutTime), { ...now, event })
+    onQuarantine(named(), { ...now, event })
+  }
+
+  function publicMembers(): Member[] {
+    return [...members.values()].filter(({ isPublic }) => isPublic)
+  }
+
+  function named(): QuarantinedCampaign[] {
+    return publicMembers().map(({ campaign, failures, reason }) => ({ campaign, failures, reason }))
+  }
+
+  async function read(): Promise<void> {
+    const records = await tables.rows<Omit<Member, 'triedAt'>>(quarantineStatement(databases))
+    const triedAt = (campaign: string) => members.get(campaign)?.triedAt ?? Number.NEGATIVE_INFINITY
+    members = new Map(
+      records.map(record => [record.campaign, { ...record, triedAt: triedAt(record.campaign) }]),
+    )
+    onQuarantine(named())
   }
 
   async function tryAlone({ campaign, failures, reason }: Member): Promise<void> {
@@ -90,18 +110,15 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
 
   return {
     async load() {
-      const records = await tables.rows<QuarantinedCampaign>(quarantineStatement(databases))
-      members = new Map(
-        records.map(record => [record.campaign, { ...record, triedAt: Number.NEGATIVE_INFINITY }]),
-      )
+      members = new Map()
       nextTryAt = Number.NEGATIVE_INFINITY
-      onQuarantine([...members.values()].map(withoutTime))
+      await read()
     },
 
     isEmpty: () => members.size === 0,
 
     async add(campaign, reason) {
-      if (members.size >= campaignsMax) {
+      if (publicMembers().length >= campaignsMax) {
         throw new TablesError(
           `${campaignsMax} campaigns are in quarantine, and ${campaign} cannot be folded either`,
           { retryable: true },
@@ -113,19 +130,14 @@ export function createQuarantine(dependencies: FoldWorkerDependencies, lead: Fol
     async tend() {
       if (members.size === 0) return
       await runWhole(lead, withdrawStatement(databases, lead.nextStep(1, 0)))
+      await read()
       if (monotonicMs() < nextTryAt) return
-      const [next] = [...members.values()].toSorted((a, b) => a.triedAt - b.triedAt)
+      const [next] = publicMembers().toSorted((a, b) => a.triedAt - b.triedAt)
       if (!next) return
       next.triedAt = monotonicMs()
-      const [found] = await tables.rows<{ isPublic: boolean }>(isPublicStatement(databases, next.campaign))
-      // Its mark is written, and its pledges need not be read.
-      if (found?.isPublic) await tryAlone(next)
+      await tryAlone(next)
     },
   }
-}
-
-function withoutTime({ campaign, failures, reason }: Member): QuarantinedCampaign {
-  return { campaign, failures, reason }
 }
 
 /** Marks the campaigns in quarantine that are not public. */
@@ -146,19 +158,13 @@ export function recordQuarantineStatement(
   }
 }
 
-/** The campaigns in quarantine: rows of `QuarantinedCampaign`. */
+/** The campaigns in quarantine, and whether the ledger has them as public. */
 export function quarantineStatement({ model }: Databases): Statement {
   return {
-    query: `SELECT campaign_id AS campaign, failures, reason
+    query: `SELECT campaign_id AS campaign, failures, reason, toBool(campaign_id IN (
+              SELECT campaign_id FROM ${model}.campaign_ledger FINAL WHERE is_public
+                AND campaign_id IN (SELECT campaign_id FROM ${model}.quarantine FINAL WHERE is_quarantined)
+            )) AS isPublic
             FROM ${model}.quarantine FINAL WHERE is_quarantined ORDER BY campaign_id`,
-  }
-}
-
-/** Whether the ledger has a campaign as public: a row {isPublic}, or none. */
-export function isPublicStatement({ model }: Databases, campaign: string): Statement {
-  return {
-    query: `SELECT is_public AS isPublic FROM ${model}.campaign_ledger FINAL
-            WHERE campaign_id = {campaign:String}`,
-    query_params: { campaign },
   }
 }

@@ -3,7 +3,7 @@
  * machine over counts.
  *
  * It looks at the last `windowRecords` records. If more than the share `shareMax` of them was rejected, it trips: the batch
- * that tripped it is not written, its offsets are not committed, and the projector stops.
+ * that tripped it is not written, its positions stay, and the projector stops.
  */
 
 export interface RejectCircuitBreakerSettings {

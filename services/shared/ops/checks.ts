@@ -10,21 +10,22 @@ export interface Check {
   detail: string
 }
 
-// A projector's loop runs twice a second, unless ClickHouse does not accept a batch.
-const turnMsMax = 30_000
 // Shorter than the timeout of common probes.
 const answerMsMax = 3_000
 
-/** Whether the loop runs. A loop that stopped with a failure does not count as stuck. */
+/** Whether the projector's loop moves. One that stopped does not, whatever the reason. */
 export function loopCheck({
-  turnedMsAgo,
+  movedMsAgo,
+  stillMsMax,
   failure,
 }: {
-  turnedMsAgo: number
+  movedMsAgo: number
+  stillMsMax: number
   failure: string | undefined
 }): Check {
-  const ok = failure !== undefined || turnedMsAgo < turnMsMax
-  return { ok, detail: `the loop ran ${Math.round(turnedMsAgo)} ms ago` }
+  if (failure !== undefined) return { ok: false, detail: `the projector stopped: ${failure}` }
+  const detail = `the loop moved ${Math.round(movedMsAgo)} ms ago, at most ${stillMsMax} ms are allowed`
+  return { ok: movedMsAgo <= stillMsMax, detail }
 }
 
 export function projectorCheck(failure: string | undefined): Check {

@@ -41,7 +41,7 @@ export function createMetrics() {
     }),
     batchSeconds: new Histogram({
       name: 'pledgeview_batch_write_seconds',
-      help: 'Time from a collected batch to its committed offsets',
+      help: 'Time to write a collected batch: its rows, its positions, and the offsets that tools for lag read',
       buckets: secondsBuckets,
       registers,
     }),
@@ -89,7 +89,7 @@ export function createMetrics() {
     }),
     lag: new Gauge({
       name: 'pledgeview_lag_records',
-      help: 'Records in the log that are not committed, by topic and partition',
+      help: 'Records in the log that are not in the tables, by topic and partition',
       labelNames: ['topic', 'partition'] as const,
       registers,
     }),

@@ -8,6 +8,7 @@ import { createProjectorService, type ProjectorService } from '../../../services
 import { readConfig } from '../../../services/shared/config.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
 import type { EventReader, EventWriter } from '../../../services/shared/event-log/port.ts'
+import { loopCheck } from '../../../services/shared/ops/checks.ts'
 import { createMetrics, type Metrics } from '../../../services/shared/ops/metrics.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/shared/tables/port.ts'
 import { isCampaignFold, lostConnection, obstructed, timeoutExceeded } from '../../support/faulty-tables.ts'
@@ -196,27 +197,80 @@ describe('the projector', () => {
     expect(text).toContain('pledgeview_events_total{topic="campaigns",outcome="accepted"} 2')
   })
 
-  test('counts as alive while it waits for ClickHouse', async () => {
-    let nowMs = 0
-    let failures = 0
-    const tables = obstructed(model.tables, {
-      before({ kind }) {
-        if (kind !== 'insert' || failures >= 6) return
-        failures++
-        nowMs += 10_000
+  describe('on the probe of its loop', () => {
+    /** Time moves only with `before`, which runs before each insert of the ingest loop. */
+    function startTimed(before: (insert: number, advance: (ms: number) => void) => Promise<void> | void) {
+      let nowMs = 0
+      let inserts = 0
+      const advance = (ms: number): void => {
+        nowMs += ms
+      }
+      const tables = obstructed(model.tables, {
+        before: ({ kind }) => (kind === 'insert' ? before(++inserts, advance) : undefined),
+      })
+      const settings = { PLEDGEVIEW_RETRY_MS_MAX: '600000', PLEDGEVIEW_BATCH_RECORDS_MAX: '1' }
+      return { ...start({ tables, settings, monotonicMs: () => nowMs }), advance, inserts: () => inserts }
+    }
+
+    const check = (service: ProjectorService) => loopCheck(service.health())
+
+    test('it is alive while it waits for ClickHouse', async () => {
+      await writer.append([newRecordOf(campaignEvent({ campaign_id: 'a' }))])
+      const { service, inserts } = startTimed((insert, advance) => {
+        if (insert > 100) return
+        advance(10_000)
         throw lostConnection()
-      },
+      })
+      await vi.waitFor(() => expect(inserts()).toBeGreaterThan(6), soon)
+      expect(service.health().movedMsAgo).toBeLessThanOrEqual(10_000)
+      expect(check(service)).toMatchObject({ ok: true })
     })
-    await writer.append([newRecordOf(campaignEvent({ campaign_id: 'a' }))])
-    const { service } = start({
-      tables,
-      monotonicMs: () => nowMs,
-      settings: { PLEDGEVIEW_RETRY_MS_MAX: '600000', PLEDGEVIEW_BATCH_RECORDS_MAX: '1' },
+
+    test('it is alive while a batch takes several statements, each as long as its bounds allow', async () => {
+      await writer.append([newRecordOf(campaignEvent({ campaign_id: 'a' }))])
+      const seen: boolean[] = []
+      const timed: ReturnType<typeof startTimed> = startTimed((_, advance) => {
+        advance(600_000)
+        seen.push(check(timed.service).ok)
+      })
+      await drained(timed.service)
+      expect(seen).toEqual(seen.map(() => true))
+      expect(seen.length).toBeGreaterThanOrEqual(2)
     })
-    await vi.waitFor(() => expect(failures).toBe(6), soon)
-    expect(service.health().turnedMsAgo).toBeLessThanOrEqual(10_000)
-    expect(service.health().failure).toBeUndefined()
-    await drained(service)
+
+    test('it is dead if a statement is never answered', async () => {
+      const answer = Promise.withResolvers<void>()
+      await writer.append([newRecordOf(campaignEvent({ campaign_id: 'a' }))])
+      const { service, advance, inserts } = startTimed(() => answer.promise)
+      await vi.waitFor(() => expect(inserts()).toBe(1), soon)
+      // One turn more, beside the statement.
+      await vi.waitFor(() => {
+        advance(service.health().stillMsMax + 1)
+        expect(check(service)).toEqual({
+          ok: false,
+          detail: 'the loop moved 690001 ms ago, at most 690000 ms are allowed',
+        })
+      }, soon)
+      answer.resolve()
+    })
+
+    test('it is dead as soon as one of its loops has failed, while another one still ends', async () => {
+      const answer = Promise.withResolvers<void>()
+      const tables = obstructed(model.tables, {
+        before: call => (isCampaignFold(call) ? answer.promise : undefined),
+      })
+      await writer.append(smallWorld().map(newRecordOf))
+      const { service, done } = start({ tables, settings: { PLEDGEVIEW_REJECTS_MIN: '1' } })
+      await vi.waitFor(() => expect(service.health().records).toBe(5), soon)
+      await writer.append(Array.from({ length: 10 }, () => noEvent))
+      await vi.waitFor(() => expect(service.health().failure).toContain('Too many'), soon)
+      expect(check(service)).toEqual({
+        ok: false,
+        detail: expect.stringMatching(/^the projector stopped: Too many of the recent records/),
+      })
+      answer.resolve()
+      await expect(done).rejects.toThrow('Too many')
+    })
   })
 
   test('a revoked key is inactive in the table as soon as its event is folded, backlog or not', async () => {

@@ -11,7 +11,7 @@ export interface BatchRecord {
   key: Buffer | null
   value: Buffer | null
   headers?: Readonly<Record<string, Buffer | Buffer[]>>
-  timestampDelta?: number
+  timestampDelta?: number | bigint
 }
 
 export interface BatchToWrite {

@@ -5,7 +5,6 @@ import {
   closedDays,
   epochHolders,
   holdsEpoch,
-  isPublicRows,
   leaderOf,
   pendingBatches,
   pieceCampaigns,
@@ -59,8 +58,6 @@ function read(
       return pieceCampaigns(state, statement)
     case 'quarantine':
       return quarantineRows(state)
-    case 'is public':
-      return isPublicRows(state, statement)
     case 'snapshot':
       return snapshotRows(state, statement, startedAt, safeguards)
     case 'projects':

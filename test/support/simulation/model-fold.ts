@@ -226,15 +226,10 @@ export function closedDays({ closed, campaigns }: ModelState): object[] {
   return [{ ...closed, rows: campaigns.size }]
 }
 
-export function quarantineRows({ quarantine }: ModelState): object[] {
+export function quarantineRows({ quarantine, ledger }: ModelState): object[] {
   return [...quarantine].flatMap(([campaign, { isQuarantined, failures, reason }]) =>
-    isQuarantined ? { campaign, failures, reason } : [],
+    isQuarantined ? { campaign, failures, reason, isPublic: ledger.get(campaign)?.isPublic === true } : [],
   )
-}
-
-export function isPublicRows({ ledger }: ModelState, { query_params }: Statement): object[] {
-  const found = ledger.get(String(query_params?.campaign))
-  return found ? [{ isPublic: found.isPublic }] : []
 }
 
 export function pieceCampaigns(state: ModelState, statement: Statement): object[] {

@@ -26,7 +26,6 @@ import {
   untilDecidedStatement,
 } from '../../../services/projector/fold/fold-statements.ts'
 import {
-  isPublicStatement,
   quarantineStatement,
   recordQuarantineStatement,
   withdrawStatement,
@@ -62,7 +61,6 @@ export type ReadKind =
   | 'running'
   | 'piece campaigns'
   | 'quarantine'
-  | 'is public'
   | 'pending batches'
   | 'long runs'
   | 'epoch holders'
@@ -116,7 +114,6 @@ function addFold(add: Add, databases: Databases): void {
   add('withdraw', withdrawStatement(databases, step))
   add('record quarantine', recordQuarantineStatement(databases, step, campaign))
   add('quarantine', quarantineStatement(databases))
-  add('is public', isPublicStatement(databases, ''))
   add('fold keys', foldKeysStatement(databases, step))
   add('until decided', untilDecidedStatement(databases, step))
   add('pending batches', pendingBatchesStatement(databases, []))

@@ -7,7 +7,7 @@ describe('the status of a projector', () => {
   it('has the lag and the reason while ClickHouse is away', async () => {
     const lag = [{ topic: 'pledges' as const, partition: 0, committed: 3, end: 10 }]
     const projector: Pick<ProjectorService, 'health' | 'lag'> = {
-      health: () => ({ turnedMsAgo: 1, failure: undefined, records: 3, rejects: 0 }),
+      health: () => ({ movedMsAgo: 1, stillMsMax: 10, failure: undefined, records: 3, rejects: 0 }),
       lag: async () => lag,
     }
     const tables = {

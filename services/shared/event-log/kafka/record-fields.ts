@@ -72,10 +72,15 @@ function readBytes(cursor: Cursor): Buffer | null {
   return bytes.subarray(at, end)
 }
 
-/** A whole number, seven bits at a time from the lowest, with its sign in the lowest bit. Exact up to 2^52. */
+/**
+ * A whole number, seven bits at a time from the lowest, with its sign in the lowest bit. It is exact up to 2^52, and beyond that it is the
+ * nearest number: only a time can be so far from the first of its batch.
+ */
 function readVarint(cursor: Cursor): number {
   const { bytes } = cursor
   let { at } = cursor
+  // A number that is not exact has lost this bit.
+  const isNegative = ((bytes[at] ?? 0) & 1) === 1
   let raw = 0
   let factor = 1
   for (;;) {
@@ -87,7 +92,7 @@ function readVarint(cursor: Cursor): number {
     if (factor > maxFactor) throw new Error('a number has more than ten bytes')
   }
   cursor.at = at
-  return raw % 2 === 0 ? raw / 2 : -(raw + 1) / 2
+  return isNegative ? -(raw + 1) / 2 : raw / 2
 }
 
 const maxFactor = 128 ** 9

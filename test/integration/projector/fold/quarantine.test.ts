@@ -39,6 +39,8 @@ describe('a campaign that cannot be folded within the bounds', () => {
   let databases: Databases
   let ingest: (events: readonly ChangeEvent[]) => Promise<void>
   let reports: (QuarantineChange & { all: number })[]
+  /** What the metric names. */
+  let named: string[]
 
   beforeAll(async () => {
     model = await openModelTables()
@@ -55,7 +57,10 @@ describe('a campaign that cannot be folded within the bounds', () => {
     const tested = createTestFoldWorker(obstructed(model.tables, obstacles), databases, {
       holder: `fold-worker-${Math.random()}`,
       foldMsMax,
-      onQuarantine: (all, change) => change && reports.push({ ...change, all: all.length }),
+      onQuarantine(all, change) {
+        named = all.map(({ campaign }) => campaign)
+        if (change) reports.push({ ...change, all: all.length })
+      },
       ...settings,
     })
     await tested.foldWorker.acquireLeadership()
@@ -108,6 +113,8 @@ describe('a campaign that cannot be folded within the bounds', () => {
   const memoryBytesMax = 67_108_864
 
   const events = () => reports.map(({ event }) => event)
+  const inStatus = async () =>
+    (await tablesStatus({ tables: model.tables, databases })).fold.quarantine.map(one => one.campaign_id)
   const views = () => readViews(model.tables, databases)
   const whole = (all: readonly ChangeEvent[]) => expectedReading(readModelOf(all))
   const shownIds = async () =>
@@ -204,7 +211,7 @@ describe('a campaign that cannot be folded within the bounds', () => {
     expect(reports.at(-1)).toMatchObject({ event: 'not folded', all: 3 })
   })
 
-  test('leaves at once when it is deleted or hidden, although its pledges need more memory than a fold may use', async () => {
+  test('leaves at once when it is deleted or hidden, and is named nowhere then, although its pledges need more memory than a fold may use', async () => {
     const first = await leader({})
     const shown = [campaignEvent({ campaign_id: 'heavy' }), campaignEvent({ campaign_id: 'other' })]
     await ingest(shown)
@@ -217,18 +224,40 @@ describe('a campaign that cannot be folded within the bounds', () => {
     expect(events()).toEqual(['quarantined', 'not folded'])
     expect(reports[0]).toMatchObject({ campaign: 'heavy', reason: 'MEMORY_LIMIT_EXCEEDED' })
     expect(await shownIds()).toEqual(['heavy', 'other'])
+    expect([named, await inStatus()]).toEqual([['heavy'], ['heavy']])
     // Its next try is only after a pause, and the clock stands still.
     await ingest([campaignEvent({ campaign_id: 'heavy', version: 3, status: 'SUSPENDED' })])
     await tested.foldWorker.fold()
     expect(await shownIds()).toEqual(['other'])
+    expect([named, await inStatus()]).toEqual([[], []])
+    // Refunds of its pledges cost the others nothing.
+    await ingest([pledgeEvent({ campaign_id: 'heavy', pledge_id: '1', version: 2, status: 'REFUNDED' })])
+    await tested.foldWorker.fold()
+    expect(events()).toEqual(['quarantined', 'not folded'])
     // It comes back, and is deleted for good.
     await ingest([campaignEvent({ campaign_id: 'heavy', version: 4 })])
+    await tested.foldWorker.fold()
+    expect([named, await inStatus()]).toEqual([['heavy'], ['heavy']])
     const next = await leader({})
     await next.foldWorker.fold()
     expect(await shownIds()).toEqual(['heavy', 'other'])
     await ingest([campaignTombstone('heavy')])
     await next.foldWorker.fold()
     expect(await shownIds()).toEqual(['other'])
+    expect([named, await inStatus()]).toEqual([[], []])
+  })
+
+  test('does not count any more once it is withdrawn, so a hundred of them keep no other out', async () => {
+    await model.tables.run({
+      query: `INSERT INTO ${databases.model}.quarantine (campaign_id, fold_id, is_quarantined, failures, reason, since)
+              SELECT concat('gone', toString(number)), 1, true, 1, 'TIMEOUT_EXCEEDED', now64(3, 'UTC') FROM numbers(100)
+              SETTINGS async_insert = 0`,
+    })
+    const { foldWorker } = await leader({ before: tooSlowAlone })
+    await ingest([...others, ...heavy(1)])
+    await foldWorker.fold()
+    expect(await views()).toEqual(whole(others))
+    expect([named, await inStatus()]).toEqual([['heavy'], ['heavy']])
   })
 
   test('leaves when it is deleted although no fold has been able to fold it since, and although it was not in quarantine before', async () => {

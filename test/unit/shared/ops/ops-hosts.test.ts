@@ -1,27 +1,35 @@
-/** Which names of the ops port are answered: a page on another name must not read it through a visitor's browser. */
+/**
+ * Who gets an answer of the ops port: a page on another name must not read it through a visitor's browser, and one address has few
+ * connections.
+ */
 import type { AddressInfo } from 'node:net'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createMetrics } from '../../../../services/shared/ops/metrics.ts'
 import { createOpsServer } from '../../../../services/shared/ops/ops-server.ts'
-import { sendRaw } from '../../../support/raw-http.ts'
+import { connectRaw, sendRaw } from '../../../support/raw-http.ts'
 
-const server = createOpsServer({
-  hosts: ['ops.internal', 'Monitor.Example'],
-  health: () => ({}),
-  readiness: async () => ({}),
-  status: async () => ({ service: 'test' }),
-  metrics: createMetrics(),
-  beforeScrape: async () => {},
-})
 let port: number
+let close: () => Promise<void>
 
 beforeAll(async () => {
-  await server.listen({ host: '127.0.0.1', port: 0 })
-  port = (server.server.address() as AddressInfo).port
+  ;({ port, close } = await startOpsServer())
 })
-afterAll(() => server.close())
+afterAll(() => close())
 
 const paths = ['/status', '/metrics', '/healthz', '/readyz', '/unknown']
+
+async function startOpsServer(): Promise<{ port: number; close: () => Promise<void> }> {
+  const server = createOpsServer({
+    hosts: ['ops.internal', 'Monitor.Example'],
+    health: () => ({}),
+    readiness: async () => ({}),
+    status: async () => ({ service: 'test' }),
+    metrics: createMetrics(),
+    beforeScrape: async () => {},
+  })
+  await server.listen({ host: '127.0.0.1', port: 0 })
+  return { port: (server.server.address() as AddressInfo).port, close: () => server.close() }
+}
 
 async function ask(path: string, host: string): Promise<{ status: number | undefined; body: string }> {
   const [response] = await sendRaw(port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
@@ -68,4 +76,20 @@ describe('the ops port', () => {
       expect([400, 421]).toContain((await ask('/status', host)).status)
     },
   )
+
+  it('has 64 connections of one address, and takes a further one only if one of them ends', async () => {
+    // The connections of other tests may still be ending.
+    const { port, close } = await startOpsServer()
+    const connections = await Promise.all(Array.from({ length: 64 }, () => connectRaw(port)))
+    const request = 'GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'
+    for (const connection of connections) {
+      connection.send(request)
+      expect(await connection.next()).toMatchObject({ status: 200 })
+    }
+    expect(await sendRaw(port, request)).toEqual([])
+    connections.pop()?.close()
+    await vi.waitFor(async () => expect(await sendRaw(port, request)).toMatchObject([{ status: 200 }]))
+    for (const connection of connections) connection.close()
+    await close()
+  })
 })

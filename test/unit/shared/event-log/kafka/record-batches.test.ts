@@ -126,6 +126,14 @@ test('a message of the oldest format, which has no time, has one that can be sho
   expect(new Date(appendedAt).toISOString()).toBe('1969-12-31T23:59:59.999Z')
 })
 
+test.each([-(2n ** 62n), -(2n ** 55n) - 1n, 2n ** 55n + 1n, 2n ** 62n])(
+  'a time that is %s ms from the first of its batch is the nearest exact number',
+  async timestampDelta => {
+    const [record] = await logRecords({ ...small(0), timestampDelta })
+    expect(record?.appendedAt).toBe(timestampDelta < 0n ? Number.MIN_SAFE_INTEGER : Number.MAX_SAFE_INTEGER)
+  },
+)
+
 describe('headers', () => {
   test('may be named like members of every object, once or repeated', async () => {
     const once = Object.fromEntries(inherited.map(name => [name, Buffer.from(name)]))
