@@ -46,20 +46,12 @@ export interface Accounts {
 /** When the old key of a replacement ends. */
 export type Overlap = 'at-once' | 'one-hour' | 'one-day'
 
-/**
- * The API keys of accounts. A key that `issue` or `replace` made ends by itself after `confirmMsMax`, unless `confirm` was
- * called: it is called once the secret was shown. So no key stays whose secret was not received.
- */
+/** The API keys of accounts. */
 export interface PortalKeys {
-  /**
-   * The keys of an account, oldest first. It includes the revoked and the ended ones, but not those that ended before their
-   * secret was shown.
-   */
+  /** The keys of an account, oldest first. It includes the revoked and the ended ones. */
   ofAccount(accountId: string): Promise<PortalKey[]>
   /** Resolves when the key is active. Throws `KeyError` with a reason for people, for example that three are active. */
   issue(integration: Integration): Promise<{ key: string; secret: string }>
-  /** The secret was shown: the key stays. Does nothing if the key is confirmed already. Throws `KeyError` if it has ended. */
-  confirm(accountId: string, key: string): Promise<void>
   /** By the first 16 characters or the whole key; does nothing if it is revoked. Throws `KeyError` if the account has no such key. */
   revoke(accountId: string, key: string): Promise<PortalKey>
   replace(

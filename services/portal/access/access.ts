@@ -71,7 +71,6 @@ export const doneTexts = {
   added: 'The integration was added. Create its key next.',
   saved: 'The integration was saved.',
   removed: 'The integration was removed.',
-  confirmed: 'The key stays: you have its secret.',
   revoked: 'The key was revoked. The API refuses it within seconds.',
 } as const
 

@@ -23,7 +23,7 @@ export function wayBack(): Html {
 }
 
 /** A key with its usage of the last 30 days. */
-export function keyPage({ view, now, csrf }: KeyPageData): Html {
+export function keyPage({ view, now }: Omit<KeyPageData, 'csrf'>): Html {
   const { key, usage } = view
   const path = keyPath(key)
   const state = keyState(key, now)
@@ -35,7 +35,6 @@ export function keyPage({ view, now, csrf }: KeyPageData): Html {
 <div><dt>Created</dt><dd>${moment(key.issued_at_ms)}</dd></div>
 <div><dt>Last used</dt><dd>${lastUsed(usage)}</dd></div>
 </dl>
-${state.name === 'unconfirmed' && html`<form method="post" action="${path}/confirm">${csrf}<button type="submit">I have saved the secret</button></form>`}
 ${isAlive(key, now) && html`<div class="actions"><a class="button secondary" href="${path}/replace">Replace this key</a> <a class="button secondary danger" href="${path}/revoke">Revoke this key</a></div>`}
 <h2>Requests of the last 30 days</h2>
 ${usage ? usageFigure(usage.days) : notice('The usage cannot be read at the moment. The key itself is not affected.', 'warning')}`
@@ -103,8 +102,6 @@ ${only && html`<p>${only}</p>`}
 }
 
 function whyOnlyAtOnce(state: KeyState, active: number): string | undefined {
-  if (state.name === 'unconfirmed')
-    return 'The secret of the old key was not confirmed yet. So the old key ends at once.'
   if (state.name === 'ending') return 'Another key replaces the old one already. So the old key ends at once.'
   if (active < activeKeysMax) return undefined
   return `You have ${activeKeysMax} active keys, the most that an account can have. So the old key has to end at once.`

@@ -158,8 +158,6 @@ export function statusText(state: KeyState): Html {
   switch (state.name) {
     case 'active':
       return html`${badge('Active', 'good')}`
-    case 'unconfirmed':
-      return html`${badge('Active, secret not confirmed', 'warning')} It ends by itself within minutes, unless you confirm that you have its secret.`
     case 'ending':
       return html`${badge('Active, being replaced', 'warning')} It ends on ${moment(state.until)}.`
     case 'waiting':

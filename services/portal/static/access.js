@@ -15,20 +15,3 @@ for (const form of document.querySelectorAll('form[data-once]')) {
     status.textContent = ''
   })
 }
-
-// The page of a new key is shown, so its secret has arrived: the key may stay.
-const confirmation = document.querySelector('form[data-confirm]')
-if (confirmation) void confirm(confirmation)
-
-async function confirm(form) {
-  const body = new URLSearchParams(new FormData(form))
-  body.set('by', 'script')
-  try {
-    const { ok } = await fetch(form.action, { method: 'POST', body, keepalive: true })
-    if (!ok) return
-    form.querySelector('[data-confirm-status]').textContent =
-      'Your browser has told us that this page reached you. The key stays.'
-  } catch {
-    // The button does the same, and the server may know already that the page was sent.
-  }
-}

@@ -219,10 +219,6 @@ describe('the page of a new key', () => {
       'curl -H "X-API-Key: K" -H "X-API-Secret: S" "https://api.example/api/v1/projects?limit=1"',
     )
   })
-
-  it('says what happens if nobody confirms that it was shown', () => {
-    expect(secretPage(secretData).text).toContain('within a minute, the key ends by itself')
-  })
 })
 
 describe('the form of an integration', () => {

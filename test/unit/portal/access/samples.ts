@@ -19,7 +19,6 @@ export function sampleKey(changes: Partial<PortalKey> = {}): PortalKey {
     issued_at_ms: now - dayMs,
     status: 'active',
     integration_id: 'i1',
-    confirm_by_ms: null,
     expires_at_ms: null,
     replaces: '',
     replaced_until_ms: null,
