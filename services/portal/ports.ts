@@ -85,20 +85,15 @@ export interface UsageCounts {
 }
 
 export interface KeyUsage {
-  /**
-   * Right to a minute. `never` only if it is known. `unknown` if the key is older than the counts. A request with a wrong
-   * secret does not use the key.
-   */
-  last_used: number | 'never' | 'unknown'
-  /** No count is missing since then, so an `unknown` key was not used since then. Missing: nothing was counted yet. */
-  counted_since?: number
+  /** Right to a minute. Undefined: no counted use in the last 90 days. A request with a wrong secret does not use the key. */
+  last_used: number | undefined
   /** The last 30 UTC days, oldest first, days without requests included. `day`: `2026-11-22`. */
   days: (UsageCounts & { day: string })[]
 }
 
 export interface UsageReader {
   /** By whole key. Every given key has an entry. */
-  ofKeys(keys: readonly { key: string; issued_at_ms: number }[]): Promise<Map<string, KeyUsage>>
+  ofKeys(keys: readonly { key: string }[]): Promise<Map<string, KeyUsage>>
 }
 
 /** A mail as text. `id` makes the Message-ID, so that a mail that is sent twice is recognised. */

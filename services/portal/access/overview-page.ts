@@ -171,11 +171,8 @@ export function statusText(state: KeyState): Html {
   }
 }
 
-/** When a key was last used. It never says `never` unless that is known. */
+/** When a key was last used, as far as it was counted. */
 export function lastUsed(usage: KeyView['usage']): Html {
   if (usage === undefined) return html`not known now`
-  if (usage.last_used === 'never') return html`never`
-  if (usage.last_used !== 'unknown') return moment(usage.last_used)
-  if (usage.counted_since === undefined) return html`not known: nothing was counted yet`
-  return html`not since ${moment(usage.counted_since)}; what was before is not known`
+  return usage.last_used === undefined ? html`no counted use in the last 90 days` : moment(usage.last_used)
 }

@@ -165,7 +165,7 @@ describe('a key', () => {
     const { key } = lastKey(portal)
     const path = `/access/keys/${keyPrefix(key)}/revoke`
     const { text } = await person.browser.get(path)
-    expect(text).toContain('<dt>Last used</dt><dd>never</dd>')
+    expect(text).toContain('<dt>Last used</dt><dd>no counted use in the last 90 days</dd>')
     expect(lastKey(portal).status).toBe('active')
     for (const _ of [1, 2]) expect((await person.browser.post(path)).location).toBe('/access?done=revoked')
     expect(lastKey(portal).status).toBe('revoked')

@@ -115,7 +115,7 @@ export function memoryKeys(
 
 /** No key has been used. */
 export const noUsage: UsageReader = {
-  ofKeys: async keys => new Map(keys.map(({ key }) => [key, { last_used: 'never' as const, days: [] }])),
+  ofKeys: async keys => new Map(keys.map(({ key }) => [key, { last_used: undefined, days: [] }])),
 }
 
 /** The page for data teams without data. */

@@ -45,7 +45,6 @@ describe('a revoked key', () => {
       config,
       keyPepper: 'pepper',
       parts: memoryParts(config),
-      isOnlyProcess: false,
       metrics: createMetrics(),
       logger: pino({ level: 'silent' }),
     })
