@@ -100,13 +100,13 @@ test('a question of the page for data teams opens in the play page, and runs the
   await close()
 }, 180_000)
 
-test('a browser without scripts gets no page that scrolls sideways, and the curl line of the explorer', async () => {
+test('a browser without scripts gets no page that scrolls sideways, and the curl line of a request', async () => {
   const { page, complaints, close } = await openWindow(browser, { scripts: false })
-  await page.goto(`${portal.url}/explorer`)
-  await page.locator('details[open]').getByLabel('limit').fill('7')
-  await page.locator('details[open]').getByRole('button', { name: 'Show the curl line' }).click()
-  await page.locator('details[open] code', { hasText: '?limit=7' }).waitFor()
-  await lookAt(page, 'explorer-without-scripts', { scripts: false })
+  await page.goto(`${portal.url}/reference`)
+  await page.getByLabel('limit').first().fill('7')
+  await page.getByRole('button', { name: 'Show the curl line' }).first().click()
+  await page.locator('code', { hasText: '?limit=7' }).waitFor()
+  await lookAt(page, 'reference-without-scripts', { scripts: false })
   expect(complaints).toEqual([])
   await close()
 }, 180_000)
