@@ -130,7 +130,6 @@ export interface ApiKeyState {
   changed_at: TimestampMs
   issued_at: TimestampMs | null
   integration_id: string | null
-  confirm_by: TimestampMs | null
   expires_at: TimestampMs | null
   replaces: string | null
   replaced_until: TimestampMs | null

@@ -179,7 +179,6 @@ function apiKeyFault(apiKey: ApiKeyState): Fault | undefined {
     timestampFault('changed_at', apiKey.changed_at) ??
     timestampFault('issued_at', apiKey.issued_at) ??
     (apiKey.integration_id === null ? undefined : idFault('integration_id', apiKey.integration_id)) ??
-    timestampFault('confirm_by', apiKey.confirm_by) ??
     timestampFault('expires_at', apiKey.expires_at) ??
     (apiKey.replaces === null ? undefined : idFault('replaces', apiKey.replaces)) ??
     timestampFault('replaced_until', apiKey.replaced_until)

@@ -67,9 +67,8 @@ SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory =
 
 -- Only the projector's role reads it, and the view revoked_keys, which shows nothing of it but keys.
 --
--- Some keys end by themselves. A key of the portal has to be confirmed, because its secret may never have reached a person. A key that
--- another one replaces expires. The fold does not look at the time, so that it stays a function of the events. A key that has ended
--- therefore counts as one of the three of its account until its end is in the log as well (services/shared/api-keys/ended-keys.ts).
+-- A key that another one replaces expires. The fold does not look at the time, so that it stays a function of the events. A key that
+-- has expired therefore counts as one of the three of its account until its end is in the log as well (services/portal/keys/key-sweeper.ts).
 CREATE TABLE IF NOT EXISTS ${model}.api_key_ledger
 (
     api_key                   String,
@@ -83,7 +82,6 @@ CREATE TABLE IF NOT EXISTS ${model}.api_key_ledger
     scopes                    Array(String),
     issued_at                 DateTime64(3, 'UTC'),
     integration_id            String COMMENT 'Empty: not issued in the portal',
-    confirm_by                Nullable(DateTime64(3, 'UTC')) COMMENT 'Refused from then on. Null: confirmed',
     expires_at                Nullable(DateTime64(3, 'UTC')) COMMENT 'Refused from then on. Null: never',
     replaces                  String COMMENT 'Key that this one replaces. Empty: none',
     replaced_until            Nullable(DateTime64(3, 'UTC')) COMMENT 'When the replaced key expires'

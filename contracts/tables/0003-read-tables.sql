@@ -115,7 +115,7 @@ SQL SECURITY DEFINER
 AS SELECT api_key
 FROM ${model}.api_keys FINAL
 WHERE is_active AND api_key IN (SELECT api_key FROM ${model}.api_key_ledger FINAL
-    WHERE NOT is_unrevoked OR ifNull(expires_at <= now64(3, 'UTC'), 0) OR ifNull(confirm_by <= now64(3, 'UTC'), 0));
+    WHERE NOT is_unrevoked OR ifNull(expires_at <= now64(3, 'UTC'), 0));
 
 -- The public campaigns for pages and details, by id. Private.
 --

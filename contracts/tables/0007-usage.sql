@@ -23,21 +23,3 @@ PARTITION BY toYYYYMM(minute)
 ORDER BY (api_key, minute, process)
 TTL toDateTime(minute) + INTERVAL 90 DAY
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
-
--- The runs of the query processes. It tells from when on the counts are complete, so that a key without counts is known to be
--- unused: see services/portal/usage/sql/counted-since.sql. One row per run that is replaced every 20 seconds.
-CREATE TABLE IF NOT EXISTS ${model}.usage_runs
-(
-    process        String,
-    version        UInt64,
-    started_at     DateTime64(3, 'UTC'),
-    counts_from    DateTime64(3, 'UTC') COMMENT 'No request after this moment was answered by a process that does not count',
-    is_only        Bool COMMENT 'No other process served these tables: every earlier run has ended',
-    complete_until DateTime64(3, 'UTC') COMMENT 'All requests that were answered before are in the table',
-    lost_at        DateTime64(3, 'UTC') COMMENT 'When it last had to drop a count; 1970: never',
-    is_ended       Bool COMMENT 'It ended cleanly: complete_until is its last moment'
-)
-ENGINE = ReplacingMergeTree(version)
-ORDER BY process
-TTL toDateTime(complete_until) + INTERVAL 400 DAY
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;

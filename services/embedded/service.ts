@@ -71,7 +71,6 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
       config,
       keyPepper: model.secrets.keyPepper,
       parts: memoryParts(config),
-      isOnlyProcess: true,
       addresses: () => addresses,
       metrics,
       logger,

@@ -46,20 +46,12 @@ export interface Accounts {
 /** When the old key of a replacement ends. */
 export type Overlap = 'at-once' | 'one-hour' | 'one-day'
 
-/**
- * The API keys of accounts. A key that `issue` or `replace` made ends by itself after `confirmMsMax`, unless `confirm` was
- * called: it is called once the secret was shown. So no key stays whose secret was not received.
- */
+/** The API keys of accounts. */
 export interface PortalKeys {
-  /**
-   * The keys of an account, oldest first. It includes the revoked and the ended ones, but not those that ended before their
-   * secret was shown.
-   */
+  /** The keys of an account, oldest first. It includes the revoked and the ended ones. */
   ofAccount(accountId: string): Promise<PortalKey[]>
   /** Resolves when the key is active. Throws `KeyError` with a reason for people, for example that three are active. */
   issue(integration: Integration): Promise<{ key: string; secret: string }>
-  /** The secret was shown: the key stays. Does nothing if the key is confirmed already. Throws `KeyError` if it has ended. */
-  confirm(accountId: string, key: string): Promise<void>
   /** By the first 16 characters or the whole key; does nothing if it is revoked. Throws `KeyError` if the account has no such key. */
   revoke(accountId: string, key: string): Promise<PortalKey>
   replace(
@@ -93,20 +85,15 @@ export interface UsageCounts {
 }
 
 export interface KeyUsage {
-  /**
-   * Right to a minute. `never` only if it is known. `unknown` if the key is older than the counts. A request with a wrong
-   * secret does not use the key.
-   */
-  last_used: number | 'never' | 'unknown'
-  /** No count is missing since then, so an `unknown` key was not used since then. Missing: nothing was counted yet. */
-  counted_since?: number
+  /** Right to a minute. Undefined: no counted use in the last 90 days. A request with a wrong secret does not use the key. */
+  last_used: number | undefined
   /** The last 30 UTC days, oldest first, days without requests included. `day`: `2026-11-22`. */
   days: (UsageCounts & { day: string })[]
 }
 
 export interface UsageReader {
   /** By whole key. Every given key has an entry. */
-  ofKeys(keys: readonly { key: string; issued_at_ms: number }[]): Promise<Map<string, KeyUsage>>
+  ofKeys(keys: readonly { key: string }[]): Promise<Map<string, KeyUsage>>
 }
 
 /** A mail as text. `id` makes the Message-ID, so that a mail that is sent twice is recognised. */

@@ -48,7 +48,6 @@ export async function runQueryProcess({
     config,
     keyPepper,
     parts,
-    isOnlyProcess: false,
     metrics,
     logger,
   })

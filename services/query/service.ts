@@ -37,8 +37,6 @@ export interface QueryServiceDependencies {
   /** The pepper that was used to hash the secrets of the API keys. */
   keyPepper: string
   parts: QueryParts
-  /** Whether no other query process can use these tables at the same time. */
-  isOnlyProcess: boolean
   /** Where consumers find the API and the portal. Default: as configured. */
   addresses?: () => PublicAddresses
   metrics: Metrics
@@ -70,13 +68,13 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
     tables,
     databases,
     process: `query-${randomUUID()}`,
-    isOnlyProcess: dependencies.isOnlyProcess,
     options: defaultUsageRecorderOptions,
     now: Date.now,
     sleep,
     observer: usageMeter(metrics, logger),
   })
-  await Promise.all([keyRing.start(), usage.start()])
+  usage.start()
+  await keyRing.start()
   const options = appOptionsOf(config, dependencies.keyPepper)
   const app = createQueryApp({
     tables,

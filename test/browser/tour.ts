@@ -9,7 +9,7 @@ const soon = { timeout: 60_000 }
 
 /** What everybody can read, and what goes wrong before signing in. */
 export async function tourPublicPages(page: Page, { url }: Portal, look: Look): Promise<void> {
-  for (const name of ['docs', 'reference', 'explorer', 'changes', 'data', 'no-such-page']) {
+  for (const name of ['docs', 'reference', 'changes', 'data', 'no-such-page']) {
     await page.goto(`${url}/${name}`)
     await look(name)
   }
@@ -53,8 +53,8 @@ export async function tourAccess(page: Page, portal: Portal, look: Look): Promis
   const secret = await textOf(page, '#secret')
   await openKey(page, portal)
   await look('key-unused')
-  await sendFromExplorer(page, portal, { key, secret })
-  await look('explorer-answer')
+  await sendFromReference(page, portal, { key, secret })
+  await look('reference-answer')
 
   for (let keys = 1; keys < 3; keys++) {
     await page.goto(`${portal.url}/access`)
@@ -83,15 +83,15 @@ export async function tourAccount(page: Page, portal: Portal, look: Look): Promi
   await look('account-deleted')
 }
 
-async function sendFromExplorer(
+async function sendFromReference(
   page: Page,
   { url }: Portal,
   { key, secret }: { key: string; secret: string },
 ): Promise<void> {
-  await page.goto(`${url}/explorer`)
+  await page.goto(`${url}/reference`)
   await page.getByLabel('Key', { exact: true }).fill(key)
   await page.getByLabel('Secret', { exact: true }).fill(secret)
-  await page.locator('details[open]').getByRole('button', { name: 'Send the request' }).click()
+  await page.getByRole('button', { name: 'Send the request' }).first().click()
   await page.getByText('Status 200').waitFor()
 }
 

@@ -145,7 +145,7 @@ describe('the commands on two shards', () => {
     const now = Date.now()
     const portal = shards.as('pledgeview_portal', 1)
     await vi.waitFor(async () => {
-      const usage = await readUsage(portal, shards.databases, { key, issuedAt: now, now })
+      const usage = await readUsage(portal, shards.databases, { key, now })
       expect(totalOf(usage).ok).toBe(used)
     }, soon)
     await json('keys', 'revoke', key)

@@ -122,7 +122,6 @@ export function apiKeyEvent(state: Partial<ApiKeyState> & { key: string; account
     changed_at: Date.UTC(2026, 0, 1),
     issued_at: Date.UTC(2026, 0, 1),
     integration_id: null,
-    confirm_by: null,
     expires_at: null,
     replaces: null,
     replaced_until: null,

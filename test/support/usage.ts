@@ -15,7 +15,6 @@ export function createTestRecorder(
     Partial<UsageRecorderDependencies>,
 ): UsageRecorder {
   return createUsageRecorder({
-    isOnlyProcess: false,
     options: defaultUsageRecorderOptions,
     sleep: (_, signal) =>
       new Promise(resolve => signal?.addEventListener('abort', () => resolve(), { once: true })),
@@ -28,10 +27,10 @@ export function createTestRecorder(
 export async function readUsage(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
-  { key, issuedAt, now }: { key: string; issuedAt: number; now: number },
+  { key, now }: { key: string; now: number },
 ): Promise<KeyUsage> {
   const reader = createUsageReader({ tables, databases, now: () => now })
-  const usage = (await reader.ofKeys([{ key, issued_at_ms: issuedAt }])).get(key)
+  const usage = (await reader.ofKeys([{ key }])).get(key)
   if (!usage) throw new Error('the reader left the key out')
   return usage
 }

@@ -13,5 +13,3 @@ GRANT SELECT ON ${model}.campaign_by_slug TO pledgeview_query;
 GRANT SELECT ON ${model}.identity TO pledgeview_query;
 GRANT SELECT ON ${model}.watermark TO pledgeview_query;
 GRANT INSERT ON ${model}.api_key_usage TO pledgeview_query;
-GRANT SELECT ON ${model}.usage_runs TO pledgeview_query;
-GRANT INSERT ON ${model}.usage_runs TO pledgeview_query;

@@ -14,4 +14,3 @@ GRANT SELECT ON ${model}.identity TO pledgeview_portal;
 GRANT INSERT ON ${model}.identity TO pledgeview_portal;
 GRANT SELECT ON ${model}.watermark TO pledgeview_portal;
 GRANT SELECT ON ${model}.api_key_usage TO pledgeview_portal;
-GRANT SELECT ON ${model}.usage_runs TO pledgeview_portal;

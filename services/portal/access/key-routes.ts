@@ -1,4 +1,4 @@
-/** Routes of keys: create, look at, confirm, revoke, replace. A path names a key by its first 16 characters. */
+/** Routes of keys: create, look at, revoke, replace. A path names a key by its first 16 characters. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { KeyError } from '../../shared/api-keys/api-keys.ts'
 import { keyPrefix } from '../../shared/api-keys/credentials.ts'
@@ -36,11 +36,8 @@ export function addKeyRoutes(app: FastifyInstance, access: Access): void {
   app.get<ByName>('/access/keys/:name', async (request, reply) => {
     const view = await viewOf(access, request)
     if (!view) return sendNotFound(request, reply)
-    const data = { view, now: access.now(), csrf: csrfField(request) }
-    return sendPage(reply, `Key ${keyPrefix(view.key.key)}`, keyPage(data))
+    return sendPage(reply, `Key ${keyPrefix(view.key.key)}`, keyPage({ view, now: access.now() }))
   })
-
-  app.post<ByName>('/access/keys/:name/confirm', async (request, reply) => confirm(access, request, reply))
 
   app.get<ByName>('/access/keys/:name/revoke', async (request, reply) => {
     const view = await viewOf(access, request)
@@ -86,29 +83,6 @@ async function endIfRemoved(
   await access.keys.deleteAll(account.account_id, integration_id)
   throw new KeyError('The integration was removed meanwhile, so its new key was revoked again.')
 }
-
-async function confirm(
-  access: Access,
-  request: FastifyRequest<ByName>,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
-  const account = signedIn(request)
-  const key = await findKey(access, account, request.params.name)
-  if (!key) return sendProblem(reply, 'There is no such key', noSuchKey, 404)
-  try {
-    await access.keys.confirm(account.account_id, key.key)
-  } catch (error) {
-    const reason = reasonOf(error)
-    if (reason === undefined) throw error
-    return sendProblem(reply, 'The key has ended', reason)
-  }
-  // The script of the page needs no page.
-  if (textField(request.body, 'by') === 'script') return reply.code(204).send()
-  return toOverview(reply, 'confirmed')
-}
-
-const noSuchKey =
-  'The account has no key of this name. A key ends by itself if it is not confirmed in time. Create another one, and save its secret.'
 
 async function revoke(
   access: Access,

@@ -10,8 +10,6 @@ export interface KeyView {
 
 export type KeyState =
   | { name: 'active' }
-  /** Works, but its secret may not have reached anyone. */
-  | { name: 'unconfirmed'; until: number }
   /** Works until its replacement has taken over. */
   | { name: 'ending'; until: number }
   /** Three older keys of the account are active. */
@@ -23,12 +21,10 @@ export type KeyState =
 /** The state of the key at that moment. The ledger may name a key active for some seconds after its time is over. */
 export function keyState(key: PortalKey, now: number): KeyState {
   if (key.status === 'revoked') return { name: 'revoked' }
-  const ends = [key.confirm_by_ms, key.expires_at_ms].filter(end => end !== null)
-  const end = ends.length > 0 ? Math.min(...ends) : undefined
-  if (key.status === 'ended' || (end !== undefined && end <= now)) return { name: 'ended', at: end }
+  const end = key.expires_at_ms
+  if (key.status === 'ended' || (end !== null && end <= now)) return { name: 'ended', at: end ?? undefined }
   if (key.status === 'waiting') return { name: 'waiting' }
-  if (key.confirm_by_ms !== null) return { name: 'unconfirmed', until: key.confirm_by_ms }
-  if (key.expires_at_ms !== null) return { name: 'ending', until: key.expires_at_ms }
+  if (end !== null) return { name: 'ending', until: end }
   return { name: 'active' }
 }
 

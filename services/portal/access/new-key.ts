@@ -1,15 +1,9 @@
 /**
- * Makes a key once per form, and answers with the page that shows its secret.
- *
- * The key ends by itself unless it is confirmed. It is confirmed by whichever comes first: the page's script says that it is shown, the
- * person says so, or, only for a key that replaces none, the whole page was handed to the kernel. The last one does not prove that
- * the page arrived: behind a proxy, or on a line that breaks at that moment, a key may stay whose secret was not received. That
- * costs one of three places. A replacement ends a key that a program uses, so for it only the reader counts.
+ * Makes a key once per form, and answers with the page that shows its secret. If the page does not arrive, the secret is lost:
+ * the person finds the key in the overview, and replaces it.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { KeyError } from '../../shared/api-keys/api-keys.ts'
-import { messageOf } from '../../shared/message-of.ts'
-import { csrfField } from '../http/csrf.ts'
 import type { Account } from '../ports.ts'
 import { type Access, reasonOf, sendPage, sendProblem, signedIn } from './access.ts'
 import { textField } from './integration-form.ts'
@@ -43,7 +37,7 @@ export async function answerWithNewKey(
     )
     if (result.outcome === 'used') return sendProblem(reply, whatFailed, usedReason)
     if (result.outcome === 'too old') return sendProblem(reply, whatFailed, oldReason)
-    return sendSecret(access, request, reply, account, result.value)
+    return sendPage(reply, 'Your new key', secretPage({ ...result.value, apiUrl: access.apiUrl }))
   } catch (error) {
     const reason = reasonOf(error)
     if (reason === undefined) throw error
@@ -64,37 +58,6 @@ async function oneAtATime<T>(
   } finally {
     makingKeys.delete(account_id)
   }
-}
-
-function sendSecret(
-  access: Access,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  account: Account,
-  { key, secret, name, replaced }: NewKey,
-): FastifyReply {
-  if (replaced === undefined) confirmWhenSent(access, reply, account, key)
-  const content = secretPage({
-    key,
-    secret,
-    name,
-    apiUrl: access.apiUrl,
-    replaced,
-    csrf: csrfField(request),
-  })
-  return sendPage(reply, 'Your new key', content)
-}
-
-function confirmWhenSent(access: Access, reply: FastifyReply, account: Account, key: string): void {
-  // `finish` comes when the last byte was handed to the kernel, and not if the reader hung up before.
-  reply.raw.once('finish', () => {
-    access.keys.confirm(account.account_id, key).catch((error: unknown) => {
-      access.logger.warn(
-        { error: messageOf(error) },
-        'a new key could not be confirmed after its page was sent',
-      )
-    })
-  })
 }
 
 const usedReason =

@@ -1,6 +1,7 @@
 /** The page /access: the integrations of an account, their keys, and what each key did in the last 30 days. */
 import { activeKeysMax } from '../../shared/api-keys/api-keys.ts'
 import { keyPrefix } from '../../shared/api-keys/credentials.ts'
+import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { badge, notice } from '../html/parts.ts'
 import type { Integration } from '../ports.ts'
@@ -85,7 +86,13 @@ function integrationSection(integration: Integration, active: number, data: Over
 ${keyLists(keys, data.now, html`<p>No key yet.</p>`)}
 ${
   active < activeKeysMax &&
-  html`<div class="actions"><form method="post" action="${path}/keys" data-once>${data.csrf}<input type="hidden" name="token" value="${data.formToken()}"><button type="submit">Create a key<span class="visually-hidden"> for ${integration.name}</span></button></form></div>`
+  form({
+    action: `${path}/keys`,
+    csrf: data.csrf,
+    hidden: { token: data.formToken() },
+    submit: html`Create a key<span class="visually-hidden"> for ${integration.name}</span>`,
+    isSentOnce: true,
+  })
 }
 </section>
 `
@@ -158,8 +165,6 @@ export function statusText(state: KeyState): Html {
   switch (state.name) {
     case 'active':
       return html`${badge('Active', 'good')}`
-    case 'unconfirmed':
-      return html`${badge('Active, secret not confirmed', 'warning')} It ends by itself within minutes, unless you confirm that you have its secret.`
     case 'ending':
       return html`${badge('Active, being replaced', 'warning')} It ends on ${moment(state.until)}.`
     case 'waiting':
@@ -173,11 +178,8 @@ export function statusText(state: KeyState): Html {
   }
 }
 
-/** When a key was last used. It never says `never` unless that is known. */
+/** When a key was last used, as far as it was counted. */
 export function lastUsed(usage: KeyView['usage']): Html {
   if (usage === undefined) return html`not known now`
-  if (usage.last_used === 'never') return html`never`
-  if (usage.last_used !== 'unknown') return moment(usage.last_used)
-  if (usage.counted_since === undefined) return html`not known: nothing was counted yet`
-  return html`not since ${moment(usage.counted_since)}; what was before is not known`
+  return usage.last_used === undefined ? html`no counted use in the last 90 days` : moment(usage.last_used)
 }

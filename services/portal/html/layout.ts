@@ -19,7 +19,6 @@ export interface PageOptions {
 const navigation = [
   { path: '/docs', title: 'Guide' },
   { path: '/reference', title: 'Reference' },
-  { path: '/explorer', title: 'Explorer' },
   { path: '/changes', title: 'Versions' },
   { path: '/data', title: 'Data teams' },
 ] as const

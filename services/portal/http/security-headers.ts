@@ -2,7 +2,7 @@
 
 export interface SecurityHeadersOptions {
   portalUrl: string
-  /** The explorer calls it from the browser. */
+  /** The reference calls it from the browser. */
   apiUrl: string
 }
 

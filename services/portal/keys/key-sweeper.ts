@@ -1,19 +1,18 @@
 /**
  * The sweeper: writes into the log what time has done to keys.
  *
- * - A key that expired, or that was not confirmed in time, becomes REVOKED. The query service has refused it since its moment;
- *   from now on it also frees its place among the three.
- * - A key that ended before its secret was shown is deleted later: nothing of it has to stay.
- * - A key that should expire because another one replaced it gets its time, if the process that confirmed the other one was
- *   killed in between.
+ * - A key that another one replaces gets the time at which it expires. The other one's event has that time, so this also
+ *   happens if the portal that made it was killed.
+ * - A key that has expired becomes REVOKED. The query service has refused it since its moment; from now on it also frees its
+ *   place among the three.
  *
  * Every portal runs one. What it writes follows from the tables and has fixed versions, so several may write the same. A
  * round reads and writes at most `rowsMax` keys. How it fails: a round that fails is reported, and the next one tries again.
  */
 import type { ApiKeyState } from '../../../contracts/events/event.ts'
-import { appendStates, deleteKeys, type KeyAdmin, type KeyRecord } from '../../shared/api-keys/api-keys.ts'
+import { appendStates, type KeyAdmin, type KeyRecord } from '../../shared/api-keys/api-keys.ts'
 import { sweepStatement } from '../../shared/api-keys/key-statements.ts'
-import { endedState, expiringState } from '../../shared/api-keys/key-states.ts'
+import { expiringState, revokedState } from '../../shared/api-keys/key-states.ts'
 import { sleep as realSleep, type Sleep } from '../../shared/sleep.ts'
 import type { Databases, Tables } from '../../shared/tables/port.ts'
 
@@ -22,10 +21,8 @@ export interface KeySweeperOptions {
   pollMs: number
   /** Keys of one round. */
   rowsMax: number
-  /** How long after its end a key becomes REVOKED. A confirmation that was written in time is in the tables by then. */
+  /** How long after its end a key becomes REVOKED, and how long after its issue a key gives the one that it replaces an end. */
   graceMs: number
-  /** How long after its end a key is deleted whose secret was never shown. */
-  forgottenMs: number
   /** A key is not written again for so long, if the tables do not show yet what was written. */
   rewriteMsMin: number
   /** Time limit of the query. */
@@ -36,7 +33,6 @@ export const defaultKeySweeperOptions: KeySweeperOptions = {
   pollMs: 10_000,
   rowsMax: 100,
   graceMs: 60_000,
-  forgottenMs: 600_000,
   rewriteMsMin: 60_000,
   readMsMax: 15_000,
 }
@@ -61,7 +57,7 @@ export interface KeySweeper {
 }
 
 type SweptKey = Omit<KeyRecord, 'status'> & {
-  work: 'ended' | 'forgotten' | 'replaced'
+  work: 'ended' | 'replaced'
   /** For `replaced`: when it expires (Unix ms). */
   expires_ms: number | null
 }
@@ -85,11 +81,8 @@ export function createKeySweeper({
     const now = admin.monotonicMs()
     for (const [work, at] of written) if (now - at >= options.rewriteMsMin) written.delete(work)
     const fresh = rows.filter(row => !written.has(nameOf(row)))
-    const states = fresh.map(row => ({ row, state: stateOf(row, admin) }))
-    const changed = states.flatMap(({ state }) => state ?? [])
-    const deleted = states.filter(({ state }) => !state).map(({ row }) => row.key)
-    if (changed.length > 0) await appendStates(admin, changed)
-    if (deleted.length > 0) await deleteKeys(admin, deleted)
+    const states = fresh.flatMap(row => stateOf(row, admin) ?? [])
+    if (states.length > 0) await appendStates(admin, states)
     for (const row of fresh) written.set(nameOf(row), now)
     return fresh.length
   }
@@ -115,7 +108,7 @@ export function createKeySweeper({
   }
 }
 
-/** The event to write. `undefined`: a tombstone. */
+/** The event to write. `undefined`: the key has the highest version. */
 function stateOf(
   { work, expires_ms, ...key }: SweptKey,
   { now, randomBytes }: Pick<KeyAdmin, 'now' | 'randomBytes'>,
@@ -124,9 +117,7 @@ function stateOf(
   const record: KeyRecord = { ...key, status: 'ended' }
   switch (work) {
     case 'ended':
-      return endedState(record, now())
-    case 'forgotten':
-      return undefined
+      return revokedState(record, now())
     case 'replaced':
       return expiringState(record, expires_ms ?? now(), now(), randomBytes)
     default:

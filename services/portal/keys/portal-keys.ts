@@ -2,16 +2,14 @@
  * The keys of accounts, for people. Written by the same code as those of the CLI, all as `api-keys` events.
  *
  * Promises:
- * - A key whose secret was not received ends by itself: its first event says until when it has to be confirmed. So this also holds if
- *   the process is killed, and without a portal that runs (0001-ledger.sql).
- * - An old key expires only after the key that replaces it was confirmed. The new key's events say which key it replaces, so
- *   any portal can confirm it, and the sweeper completes what a killed process left (key-sweeper.ts).
+ * - A key that is replaced expires at the moment that the new key's event says. The sweeper of any portal writes that into the
+ *   old key's own events (key-sweeper.ts), so a killed process leaves nothing half done.
+ * - A secret that did not arrive is lost like any other: its key is listed, and can be replaced or revoked.
  * - Of an account at most three keys are active, however many portals issue at once: the fold decides.
  * How it fails: with a `KeyError` for the person, or with the error of the log or of the tables.
  */
 import {
   activeKeysMax,
-  appendStates,
   deleteKeys,
   issueKey,
   type KeyAdmin,
@@ -19,26 +17,18 @@ import {
   type KeyRecord,
   type NewKey,
   revokeKey,
-  seen,
   visibleMsMax,
 } from '../../shared/api-keys/api-keys.ts'
 import { keyPrefix } from '../../shared/api-keys/credentials.ts'
-import { confirmedState, expiringState } from '../../shared/api-keys/key-states.ts'
 import { sleep as realSleep, type Sleep } from '../../shared/sleep.ts'
 import type { Integration, Overlap, PortalKey, PortalKeys } from '../ports.ts'
 
 export interface PortalKeysOptions {
-  /** A key ends this long after its issue, unless it is confirmed. */
-  confirmMsMax: number
-  /** A key can no longer be confirmed this long before it ends: the confirmation has to be in the tables by then. */
-  confirmMarginMs: number
   /** How many keys an account may create within a day, so that nobody fills the tables with revoked ones. */
   issuedPerDayMax: number
 }
 
 export const defaultPortalKeysOptions: PortalKeysOptions = {
-  confirmMsMax: 120_000,
-  confirmMarginMs: visibleMsMax,
   issuedPerDayMax: 20,
 }
 
@@ -64,19 +54,14 @@ export function createPortalKeys(
       url,
       email,
       integrationId: integration.integration_id,
-      confirmMsMax: options.confirmMsMax,
       ...(replaces && { replaces }),
     })
   }
 
   return {
-    async ofAccount(accountId) {
-      const keys = await admin.directory.ofAccount(accountId)
-      return keys.filter(key => !isForgotten(key))
-    },
+    ofAccount: accountId => keysOf(admin, accountId),
 
     issue: integration => forPeople(() => issue(integration)),
-    confirm: (accountId, key) => forPeople(() => confirm(admin, options, accountId, key)),
 
     revoke: (accountId, key) =>
       forPeople(async () => {
@@ -128,51 +113,18 @@ async function replaceAtOnce<T>(
   }
 }
 
-async function confirm(
-  admin: KeyAdmin,
-  { confirmMarginMs }: PortalKeysOptions,
-  accountId: string,
-  keyOrPrefix: string,
-): Promise<void> {
-  const record = await ownKey(admin, accountId, keyOrPrefix)
-  requireAlive(record)
-  const { confirm_by_ms: confirmBy, key } = record
-  if (confirmBy === null) return
-  const now = admin.now()
-  if (now > confirmBy - confirmMarginMs) {
-    throw new KeyError(
-      'It took too long until the secret of this key was shown, so the key ends. Create another one.',
-    )
-  }
-  const states = [confirmedState(record, now, admin.randomBytes)]
-  const replaced = await replacedBy(admin, record)
-  if (replaced && record.replaced_until_ms !== null) {
-    states.push(expiringState(replaced, record.replaced_until_ms, now, admin.randomBytes))
-  }
-  await appendStates(admin, states)
-  const confirmed = await seen(admin, key, ({ confirm_by_ms }) => confirm_by_ms === null)
-  if (!confirmed) {
-    throw new KeyError(
-      `the confirmation of key ${keyPrefix(key)} is in the log, but no projector has read it within ${visibleMsMax / 1000} s`,
-    )
-  }
-  requireAlive(confirmed)
-}
-
-/** The key that this one replaces, if it does not expire yet. */
-async function replacedBy(
-  admin: KeyAdmin,
-  { replaces, account_id }: KeyRecord,
-): Promise<KeyRecord | undefined> {
-  if (replaces === '') return undefined
-  const [old] = await admin.directory.find(replaces)
-  return old?.account_id === account_id && isAlive(old) && old.expires_at_ms === null ? old : undefined
+/** The keys of the account. A replaced key has its end from the event of its successor, before the sweeper has written it. */
+async function keysOf(admin: KeyAdmin, accountId: string): Promise<PortalKey[]> {
+  const keys = await admin.directory.ofAccount(accountId)
+  const ends = keys.filter(({ replaced_until_ms }) => replaced_until_ms !== null)
+  const endOf = (old: string) => ends.find(({ replaces }) => replaces === old)?.replaced_until_ms ?? null
+  return keys.map(key => ({ ...key, expires_at_ms: key.expires_at_ms ?? endOf(key.key) }))
 }
 
 /** The account's key of that name or prefix. A key of another account is unknown here. */
 async function ownKey(admin: KeyAdmin, accountId: string, keyOrPrefix: string): Promise<PortalKey> {
-  const found = await admin.directory.find(keyOrPrefix)
-  const [record, second] = found.filter(({ account_id }) => account_id === accountId)
+  const keys = await keysOf(admin, accountId)
+  const [record, second] = keys.filter(({ key }) => key === keyOrPrefix || keyPrefix(key) === keyOrPrefix)
   if (!record) throw new KeyError(`you have no key ${keyPrefix(keyOrPrefix)}`)
   if (second) throw new KeyError(`two of your keys begin with ${keyPrefix(keyOrPrefix)}: give the whole key`)
   return record
@@ -184,11 +136,6 @@ function requireAlive(record: KeyRecord): void {
 
 /** Throws unless a new key can be active beside the old one. */
 async function requireRoom(admin: KeyAdmin, old: KeyRecord): Promise<void> {
-  if (old.confirm_by_ms !== null) {
-    throw new KeyError(
-      'The secret of this key was not shown yet. Let it end at once: then you get a new secret.',
-    )
-  }
   if (old.expires_at_ms !== null) {
     throw new KeyError('Another key replaces this one already. You can still let it end at once.')
   }
@@ -246,11 +193,6 @@ async function deleteAll(
 
 function isAlive({ status }: KeyRecord): boolean {
   return status === 'active' || status === 'waiting'
-}
-
-/** It ended before its secret was shown. */
-function isForgotten(key: KeyRecord): boolean {
-  return key.confirm_by_ms !== null && !isAlive(key)
 }
 
 /** A `KeyError` as a sentence: pages show it as it is. */

@@ -40,7 +40,7 @@ ${codeBlock({ id: 'first-call', caption: 'The three newest campaigns that are li
 <ol class="steps">
 <li><a href="/sign-in?next=/access">Sign in</a> with your e-mail address. There is no password, and it costs nothing.</li>
 <li>Add your program under API access, and create a key. You see the secret once.</li>
-<li>Copy the line that the page shows, and you have your first answer. Or try the <a href="/explorer">explorer</a>.</li>
+<li>Copy the line that the page shows, and you have your first answer. Or send requests from the <a href="/reference">reference</a>.</li>
 </ol>`
 }
 

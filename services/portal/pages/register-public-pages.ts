@@ -1,4 +1,4 @@
-/** The pages that need no account: what the service is, the guide, the reference, the explorer, and versions. */
+/** The pages that need no account: what the service is, the guide, the reference, and versions. */
 import { readFileSync } from 'node:fs'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import {
@@ -10,7 +10,6 @@ import { versions } from '../../../contracts/api/versions.ts'
 import type { LiveStateReader } from '../ports.ts'
 import { consumerReleases } from './changelog.ts'
 import { changesContent } from './changes.ts'
-import { explorerContent } from './explorer/explorer.ts'
 import { guideContent } from './guide/guide.ts'
 import { landingContent } from './landing.ts'
 import type { Document } from './reference/document.ts'
@@ -40,7 +39,6 @@ export function registerPublicPages(app: FastifyInstance, dependencies: PublicPa
   const releases = consumerReleases(textOf('CHANGELOG.md'))
   // These pages are the same for everybody and do not change while the process runs.
   const guide = guideContent({ apiUrl })
-  const reference = referenceContent({ document, apiUrl })
   const changes = changesContent({ versions, releases })
 
   app.get('/', async (request, reply) => {
@@ -57,22 +55,14 @@ export function registerPublicPages(app: FastifyInstance, dependencies: PublicPa
   app.get('/docs', (_request, reply) =>
     reply.page({ title: 'Guide', description: descriptions.guide, path: '/docs', content: guide }),
   )
-  app.get('/reference', (_request, reply) =>
-    reply.page({
+  app.get('/reference', (request, reply) => {
+    const content = referenceContent({ document, apiUrl, chosen: chosenIn(request) })
+    return reply.page({
       title: 'Reference',
       description: descriptions.reference,
       path: '/reference',
-      content: reference,
-    }),
-  )
-  app.get('/explorer', (request, reply) => {
-    const content = explorerContent({ document, apiUrl, chosen: chosenIn(request) })
-    return reply.page({
-      title: 'Explorer',
-      description: descriptions.explorer,
-      path: '/explorer',
       content,
-      scripts: ['explorer.js'],
+      scripts: ['try-it.js'],
     })
   })
   app.get('/changes', (_request, reply) =>
@@ -95,8 +85,8 @@ export function registerPublicPages(app: FastifyInstance, dependencies: PublicPa
 const descriptions = {
   guide:
     'How to make a first call, read lists, keep a copy that misses no change, and what to do for each error.',
-  reference: 'Every request, parameter and field of the API, made from its OpenAPI document.',
-  explorer: 'Send requests to the API from your browser, with your own key, or get them as curl lines.',
+  reference:
+    'Every request, parameter and field of the API. Send requests from your browser, or get them as curl lines.',
   changes: 'Versions of the API, and what changed for its consumers.',
 }
 

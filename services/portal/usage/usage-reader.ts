@@ -1,11 +1,8 @@
 /**
  * Reads how often keys were used, from the tables that the query processes write (services/query/usage).
  *
- * A count is here some seconds after its answer. `never` means: the key was issued after counting began, no count can be
- * missing since then (sql/counted-since.sql), and there is none. Otherwise a key without counts is `unknown`, and
- * `counted_since` says from when on it was not used.
+ * A count is here some seconds after its answer. What a killed process had not written is not counted.
  */
-
 import { nameDatabases } from '../../shared/tables/migrate.ts'
 import type { Databases, Tables } from '../../shared/tables/port.ts'
 import { readSql } from '../../shared/tables/read-sql.ts'
@@ -22,13 +19,10 @@ export interface UsageReaderDependencies {
 export const usageDays = 30
 
 const dayMs = 86_400_000
-// The table keeps 90 days (contracts/tables/0007-usage.sql). The first of them may be gone in part.
-const keptMs = 89 * dayMs
-// A living process writes its row every 20 seconds (services/query/usage/usage-recorder.ts).
-const aliveMs = 60_000
+// As long as the table keeps them (contracts/tables/0007-usage.sql).
+const keptMs = 90 * dayMs
 const readMsMax = 12_000
 
-const countedSinceSql = readSql('counted-since', import.meta.url)
 const keyUsageSql = readSql('key-usage', import.meta.url)
 
 interface DayRow extends UsageCounts {
@@ -39,23 +33,10 @@ interface DayRow extends UsageCounts {
 
 /** Rejects with `TablesError` if ClickHouse does not answer in time. */
 export function createUsageReader({ tables, databases, now }: UsageReaderDependencies): UsageReader {
-  async function countedSince(signal: AbortSignal): Promise<number | undefined> {
-    const [row] = await tables.rows<{ runs: number; counted_since: number }>(
-      {
-        query: nameDatabases(countedSinceSql, databases),
-        query_params: { alive_from: now() - aliveMs },
-      },
-      { signal },
-    )
-    return row && row.runs > 0 ? Math.max(row.counted_since, now() - keptMs) : undefined
-  }
-
   return {
     async ofKeys(keys) {
       if (keys.length === 0) return new Map()
       const signal = AbortSignal.timeout(readMsMax)
-      // In this order: the counts then have all that the runs say is complete.
-      const since = await countedSince(signal)
       const rows = await tables.rows<DayRow>(
         {
           query: nameDatabases(keyUsageSql, databases),
@@ -65,27 +46,15 @@ export function createUsageReader({ tables, databases, now }: UsageReaderDepende
       )
       const rowsOf = Map.groupBy(rows, row => row.api_key)
       const days = lastDays(now())
-      return new Map(
-        keys.map(key => [key.key, keyUsage(rowsOf.get(key.key) ?? [], days, key.issued_at_ms, since)]),
-      )
+      return new Map(keys.map(({ key }) => [key, keyUsage(rowsOf.get(key) ?? [], days)]))
     },
   }
 }
 
-function keyUsage(
-  rows: readonly DayRow[],
-  days: readonly string[],
-  issuedAt: number,
-  since: number | undefined,
-): KeyUsage {
+function keyUsage(rows: readonly DayRow[], days: readonly string[]): KeyUsage {
   const byDay = new Map(rows.map(row => [row.day, row]))
   const lastUsed = Math.max(0, ...rows.map(row => row.last_used))
-  const unused = since !== undefined && issuedAt >= since ? 'never' : 'unknown'
-  return {
-    last_used: lastUsed > 0 ? lastUsed : unused,
-    ...(since !== undefined && { counted_since: since }),
-    days: days.map(day => dayOf(day, byDay.get(day))),
-  }
+  return { last_used: lastUsed > 0 ? lastUsed : undefined, days: days.map(day => dayOf(day, byDay.get(day))) }
 }
 
 function dayOf(day: string, row: DayRow | undefined): KeyUsage['days'][number] {

@@ -91,7 +91,6 @@ export const apiKeyColumns: readonly TableColumn[] = [
   { name: 'scopes', type: 'Array(String)' },
   { name: 'issued_at', type: "DateTime64(3, 'UTC')" },
   { name: 'integration_id', type: 'String' },
-  { name: 'confirm_by', type: "Nullable(DateTime64(3, 'UTC'))" },
   { name: 'expires_at', type: "Nullable(DateTime64(3, 'UTC'))" },
   { name: 'replaces', type: 'String' },
   { name: 'replaced_until', type: "Nullable(DateTime64(3, 'UTC'))" },
@@ -222,7 +221,7 @@ function writeUncounted(
 /** A row for `apiKeyColumns`. A deleted key keeps no address and no hash. */
 export function apiKeyRow(key: string, apiKey: ApiKeyState | null): Row {
   if (apiKey === null) {
-    return [key, tombstoneVersion, false, '', '', '', '', '', [], 0, '', null, null, '', null]
+    return [key, tombstoneVersion, false, '', '', '', '', '', [], 0, '', null, '', null]
   }
   const { integration } = apiKey
   return [
@@ -237,7 +236,6 @@ export function apiKeyRow(key: string, apiKey: ApiKeyState | null): Row {
     apiKey.scopes,
     apiKey.issued_at ?? apiKey.changed_at,
     apiKey.integration_id ?? '',
-    apiKey.confirm_by,
     apiKey.expires_at,
     apiKey.replaces ?? '',
     apiKey.replaced_until,

@@ -38,12 +38,6 @@ export interface UsageBatch {
   requests: readonly number[]
 }
 
-export interface UsageLoss {
-  requests: number
-  /** When the last one was lost, Unix ms; 0: never. */
-  at: number
-}
-
 export interface UsageCounts {
   count(key: string, status: number, isDeprecated: boolean): void
   /** The rows that have requests which the table lacks, oldest first. */
@@ -56,7 +50,8 @@ export interface UsageCounts {
   sum(): number
   /** Rows in memory. */
   size(): number
-  lost(): UsageLoss
+  /** Requests that were not counted because the memory was full. */
+  lost(): number
 }
 
 export interface UsageCountsOptions {
@@ -82,7 +77,7 @@ export function createUsageCounts({ process, rowsMax, now }: UsageCountsOptions)
   let minutes: Minute[] = [current]
   let stepsBack = 0
   let size = 0
-  const loss: UsageLoss = { requests: 0, at: 0 }
+  let lost = 0
 
   function begin(minute: number): void {
     if (minute < current.minute) stepsBack++
@@ -92,10 +87,9 @@ export function createUsageCounts({ process, rowsMax, now }: UsageCountsOptions)
     minutes.push(current)
   }
 
-  function add(key: string, at: number): UsageRow | undefined {
+  function add(key: string): UsageRow | undefined {
     if (size >= rowsMax) {
-      loss.requests++
-      loss.at = at
+      lost++
       return undefined
     }
     size++
@@ -123,10 +117,9 @@ export function createUsageCounts({ process, rowsMax, now }: UsageCountsOptions)
 
   return {
     count(key, status, isDeprecated) {
-      const at = now()
-      const minute = Math.floor(at / minuteMs)
+      const minute = Math.floor(now() / minuteMs)
       if (minute !== current.minute) begin(minute)
-      const row = current.rows.get(key) ?? add(key, at)
+      const row = current.rows.get(key) ?? add(key)
       if (row === undefined) return
       row.requests++
       if (isDeprecated) row.deprecated++
@@ -189,7 +182,7 @@ export function createUsageCounts({ process, rowsMax, now }: UsageCountsOptions)
     },
 
     size: () => size,
-    lost: () => ({ ...loss }),
+    lost: () => lost,
   }
 }
 

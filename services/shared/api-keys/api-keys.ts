@@ -4,8 +4,8 @@
  * A key is issued only when the fold says that it is active. If several keys are issued at once, the fold activates
  * the three oldest of an account, and the others are deleted again here. The secret is not stored anywhere else.
  *
- * A key may end by itself: it was not confirmed in time, or it expired. The query service refuses it from that moment
- * (0001-ledger.sql). The fold counts it among the three until its end is in the log too, so `issueKey` writes that first.
+ * A key that was replaced expires. The query service refuses it from that moment (0001-ledger.sql). The fold counts it
+ * among the three until its end is in the log too, so `issueKey` writes that first.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { encodeState, type StateEncoder } from '../../../contracts/events/codec.ts'
@@ -14,7 +14,7 @@ import type { EventWriter } from '../event-log/port.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { generateApiKey, generateSecret, hashSecret, keyPrefix, type RandomBytes } from './credentials.ts'
 import { accountKeysStatement, matchingKeysStatement } from './key-statements.ts'
-import { endedState, revokedState } from './key-states.ts'
+import { revokedState } from './key-states.ts'
 
 /** One key, from the key ledger and the fold. `version` is text, because it may be any 64-bit integer. */
 export interface KeyRecord {
@@ -29,16 +29,14 @@ export interface KeyRecord {
   issued_at_ms: number
   /** The integration of the account. Empty: the key was not issued in the portal. */
   integration_id: string
-  /** The key ends at this moment (Unix ms), unless it is confirmed before. Null: its owner has its secret. */
-  confirm_by_ms: number | null
   /** The key ends at this moment (Unix ms). Null: it does not expire. */
   expires_at_ms: number | null
   /** The key that this one replaces. Empty: none. */
   replaces: string
-  /** When the replaced key expires, once this one is confirmed. Null: it replaces none, or a revoked one. */
+  /** When the replaced key expires (Unix ms). Null: it replaces none, or a revoked one. */
   replaced_until_ms: number | null
   /**
-   * `waiting`: not revoked, but the account has three older keys. `ended`: its time has passed, and the API refuses it; it
+   * `waiting`: not revoked, but the account has three older keys. `ended`: it has expired, and the API refuses it; it
    * will soon be `revoked`.
    */
   status: 'active' | 'waiting' | 'ended' | 'revoked'
@@ -85,8 +83,6 @@ export interface NewKey {
   scopes?: string[]
   /** The integration in the portal. */
   integrationId?: string
-  /** The key ends after so many milliseconds, unless `confirmedState` is written. Default: it needs no confirmation. */
-  confirmMsMax?: number
   /** The key that it replaces, and when that one expires (Unix ms). Null: it is revoked. */
   replaces?: { key: string; until: number | null }
 }
@@ -131,7 +127,7 @@ export async function issueKey(admin: KeyAdmin, wanted: NewKey): Promise<{ key: 
 
 function newState(admin: KeyAdmin, wanted: NewKey, key: string, secret: string): ApiKeyState {
   const issuedAt = admin.now()
-  const { confirmMsMax, replaces } = wanted
+  const { replaces } = wanted
   return {
     key,
     account_id: wanted.account,
@@ -143,16 +139,15 @@ function newState(admin: KeyAdmin, wanted: NewKey, key: string, secret: string):
     changed_at: issuedAt,
     issued_at: issuedAt,
     integration_id: wanted.integrationId ?? null,
-    confirm_by: confirmMsMax === undefined ? null : issuedAt + confirmMsMax,
     expires_at: null,
     replaces: replaces?.key ?? null,
     replaced_until: replaces?.until ?? null,
   }
 }
 
-/** Writes the end of keys whose time has passed, and waits until the ledger has it, so that they free their places. */
+/** Writes the end of keys that have expired, and waits until the ledger has it, so that they free their places. */
 async function endKeys(admin: KeyAdmin, keys: readonly KeyRecord[]): Promise<void> {
-  const states = keys.flatMap(key => endedState(key, admin.now()) ?? [])
+  const states = keys.flatMap(key => revokedState(key, admin.now()) ?? [])
   if (states.length === 0) return
   await appendStates(admin, states)
   for (const { key } of states) await seen(admin, key, ({ status }) => status === 'revoked')
@@ -173,11 +168,7 @@ async function activeKeysOf({ directory }: KeyAdmin, account: string): Promise<K
 
 function hasEnough(active: readonly KeyRecord[]): string {
   const prefixes = active.map(({ key }) => keyPrefix(key)).join(', ')
-  const isOneUnseen = active.some(({ confirm_by_ms }) => confirm_by_ms !== null)
-  const advice = isOneUnseen
-    ? 'one of them was not shown to anyone yet and ends within minutes unless it is: try again then, or revoke one'
-    : 'revoke one first'
-  return `there are three active keys already (${prefixes}); ${advice}`
+  return `there are three active keys already (${prefixes}); revoke one first`
 }
 
 /** The key as the fold has it, after every key that was issued before it is folded. */

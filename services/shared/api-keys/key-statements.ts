@@ -18,48 +18,44 @@ export function matchingKeysStatement(databases: Databases, keyOrPrefix: string)
 
 /**
  * What the sweeper has to write, at most `rowsMax` keys:
- * - keys that ended at least `graceMs` ago, and that are not revoked yet;
- * - keys that were never confirmed and are revoked, `forgottenMs` after they ended;
- * - keys that another one replaces, but that do not expire: the process ended between the two events. `replaced_until_ms`
- *   and `replaces` of these rows are those of the other key.
+ * - keys that expired at least `graceMs` ago, and that are not revoked yet;
+ * - keys that another one replaces, and that do not expire yet. The other one was issued at least `graceMs` ago: a younger
+ *   one may still be withdrawn.
  */
 export function sweepStatement(
   { model }: Databases,
-  { graceMs, forgottenMs, rowsMax }: { graceMs: number; forgottenMs: number; rowsMax: number },
+  { graceMs, rowsMax }: { graceMs: number; rowsMax: number },
 ): Statement {
-  const before = (ms: string) => `now64(3, 'UTC') - toIntervalMillisecond({${ms}:UInt32})`
+  const before = `now64(3, 'UTC') - toIntervalMillisecond({grace_ms:UInt32})`
   return {
     query: `SELECT ${columns},
-              multiIf(NOT ledger.is_unrevoked, 'forgotten', ${hasEnded(before('grace_ms'))}, 'ended', 'replaced') AS work,
+              if(${hasEnded(before)}, 'ended', 'replaced') AS work,
               successors.until AS expires_ms
-            FROM (SELECT * FROM ${model}.api_key_ledger FINAL WHERE account_id != '') AS ledger
+            FROM (SELECT * FROM ${model}.api_key_ledger FINAL WHERE is_unrevoked AND account_id != '') AS ledger
             LEFT JOIN
             (
                 SELECT replaces AS old_key, account_id AS of_account,
                     min(toUnixTimestamp64Milli(replaced_until)) AS until
                 FROM ${model}.api_key_ledger FINAL
-                WHERE replaces != '' AND replaced_until IS NOT NULL AND confirm_by IS NULL AND account_id != ''
+                WHERE replaces != '' AND replaced_until IS NOT NULL AND issued_at <= ${before} AND account_id != ''
                 GROUP BY old_key, of_account
             ) AS successors ON successors.old_key = ledger.api_key AND successors.of_account = ledger.account_id
-            WHERE if(ledger.is_unrevoked,
-                ${hasEnded(before('grace_ms'))} OR (successors.until IS NOT NULL AND ledger.expires_at IS NULL),
-                ifNull(ledger.confirm_by <= ${before('forgotten_ms')}, 0))
+            WHERE ${hasEnded(before)} OR (successors.until IS NOT NULL AND ledger.expires_at IS NULL)
             ORDER BY ledger.issued_at, ledger.api_key LIMIT {rows_max:UInt32}
             SETTINGS join_use_nulls = 0`,
-    query_params: { grace_ms: graceMs, forgotten_ms: forgottenMs, rows_max: rowsMax },
+    query_params: { grace_ms: graceMs, rows_max: rowsMax },
   }
 }
 
-// A key that has not been confirmed in time, or has expired.
 function hasEnded(time: string): string {
-  return `(ifNull(ledger.expires_at <= ${time}, 0) OR ifNull(ledger.confirm_by <= ${time}, 0))`
+  return `ifNull(ledger.expires_at <= ${time}, 0)`
 }
 
 const columns = `ledger.api_key AS key, toString(ledger.version) AS version, ledger.account_id AS account_id,
               ledger.integration_name AS name, ledger.integration_url AS url,
               ledger.integration_contact_email AS contact_email, ledger.secret_hash AS secret_hash,
               ledger.scopes AS scopes, toUnixTimestamp64Milli(ledger.issued_at) AS issued_at_ms,
-              ledger.integration_id AS integration_id, toUnixTimestamp64Milli(ledger.confirm_by) AS confirm_by_ms,
+              ledger.integration_id AS integration_id,
               toUnixTimestamp64Milli(ledger.expires_at) AS expires_at_ms, ledger.replaces AS replaces,
               toUnixTimestamp64Milli(ledger.replaced_until) AS replaced_until_ms`
 

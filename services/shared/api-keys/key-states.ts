@@ -3,10 +3,8 @@
  *
  * Several processes may write a key at once, each from the same state, so the versions decide which event holds, whatever
  * the order is in which they are read:
- * - the end of a key that was not confirmed in time is the next version. A confirmation ranks above it, so a key whose
- *   confirmation is already in the log stays, although the ledger does not have it yet;
- * - a confirmation and an expiry take a random version above that, so that two states never share one;
- * - a revocation, and the end of a key that expired, rank above all of these. Nothing takes them back.
+ * - an expiry takes a random version above the last one, so that two states never share one;
+ * - a revocation, also that of a key that has expired, ranks above all of these. Nothing takes it back.
  */
 import type { ApiKeyState } from '../../../contracts/events/event.ts'
 import type { KeyRecord } from './api-keys.ts'
@@ -23,18 +21,6 @@ export function revokedState(record: KeyRecord, now: number): ApiKeyState | unde
   return { ...stateOf(record, now), status: 'REVOKED', version: above < versionMax ? above : versionMax }
 }
 
-/** The key has ended: it expired, or was not confirmed in time. `undefined` if it has the highest version already. */
-export function endedState(record: KeyRecord, now: number): ApiKeyState | undefined {
-  const version = BigInt(record.version)
-  if (record.confirm_by_ms === null || version >= versionMax) return revokedState(record, now)
-  return { ...stateOf(record, now), status: 'REVOKED', version: version + 1n }
-}
-
-/** The secret of the key was shown. */
-export function confirmedState(record: KeyRecord, now: number, randomBytes: RandomBytes): ApiKeyState {
-  return { ...stateOf(record, now), confirm_by: null, version: nextVersion(record, randomBytes) }
-}
-
 /** The key expires at this moment (Unix ms). */
 export function expiringState(
   record: KeyRecord,
@@ -42,13 +28,10 @@ export function expiringState(
   now: number,
   randomBytes: RandomBytes,
 ): ApiKeyState {
-  return { ...stateOf(record, now), expires_at: expiresAt, version: nextVersion(record, randomBytes) }
-}
-
-function nextVersion(record: KeyRecord, randomBytes: RandomBytes): bigint {
   const [low = 0, middle = 0, high = 0] = randomBytes(3)
-  const next = BigInt(record.version) + 2n + BigInt(low + middle * 256 + high * 65_536)
-  return next < versionMax ? next : versionMax
+  const next = BigInt(record.version) + 1n + BigInt(low + middle * 256 + high * 65_536)
+  const version = next < versionMax ? next : versionMax
+  return { ...stateOf(record, now), expires_at: expiresAt, version }
 }
 
 function stateOf(record: KeyRecord, now: number): ApiKeyState {
@@ -63,7 +46,6 @@ function stateOf(record: KeyRecord, now: number): ApiKeyState {
     changed_at: now,
     issued_at: record.issued_at_ms,
     integration_id: record.integration_id === '' ? null : record.integration_id,
-    confirm_by: record.confirm_by_ms,
     expires_at: record.expires_at_ms,
     replaces: record.replaces === '' ? null : record.replaces,
     replaced_until: record.replaced_until_ms,

@@ -117,7 +117,6 @@ describe('what belongs to another account', () => {
         `/access/integrations/${integrationId}/remove`,
       ],
       post: [
-        `/access/keys/${keyName}/confirm`,
         `/access/keys/${keyName}/revoke`,
         `/access/keys/${keyName}/replace`,
         `/access/integrations/${integrationId}`,
@@ -153,7 +152,6 @@ describe('every form', () => {
       `/access/integrations/${id}`,
       `/access/integrations/${id}/remove`,
       `/access/integrations/${id}/keys`,
-      `/access/keys/${prefix}/confirm`,
       `/access/keys/${prefix}/revoke`,
       `/access/keys/${prefix}/replace`,
     ]) {

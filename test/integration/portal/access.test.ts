@@ -1,5 +1,4 @@
 /** The pages under /access as a browser without JavaScript uses them, on the real app with its ports in memory. */
-import { request as httpRequest } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
 import { keyPrefix } from '../../../services/shared/api-keys/credentials.ts'
 import { type AccessPortal, startAccessPortal } from '../../support/portal/access.ts'
@@ -91,7 +90,7 @@ describe('an integration', () => {
 })
 
 describe('a new key', () => {
-  it('is shown with its secret once, is not cached, and is confirmed when the page was sent', async () => {
+  it('is shown with its secret once, and is not cached', async () => {
     portal = await startAccessPortal()
     const person = await portal.signIn('a@example.com')
     const { status, headers, text } = await createKey(person, await addIntegration(portal, person))
@@ -101,7 +100,6 @@ describe('a new key', () => {
     expect(headers.get('cache-control')).toBe('no-store')
     expect(text).toContain(`<code id="key">${key}</code>`)
     expect(text).toContain(`<code id="secret">${secret}</code>`)
-    await expect.poll(() => portal.calls.confirmed).toContain(key)
     expect((await person.browser.get('/access')).text).not.toContain(secret)
     expect(portal.log.join('')).not.toContain(secret)
     expect(portal.calls.created).toEqual([keyPrefix(key)])
@@ -123,38 +121,6 @@ describe('a new key', () => {
     expect(late.text).toContain('This form was sent before')
     expect(late.text).not.toContain('pv_secret')
     expect(portal.keys.all).toHaveLength(1)
-  })
-
-  it('is not confirmed if the reader had gone before the page was sent', async () => {
-    portal = await startAccessPortal()
-    const person = await portal.signIn('a@example.com')
-    const action = `/access/integrations/${await addIntegration(portal, person)}/keys`
-    const { text } = await person.browser.get('/access')
-    const issue = Promise.withResolvers<void>()
-    portal.calls.beforeIssue = () => issue.promise
-    const body = new URLSearchParams({ _csrf: csrfOf(text), token: tokenOf(text, action) }).toString()
-    const cookie = [...person.browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-    const sent = httpRequest(`${portal.url}${action}`, {
-      method: 'POST',
-      headers: { cookie, 'content-type': 'application/x-www-form-urlencoded' },
-    })
-    sent.on('error', () => undefined)
-    const open = await portal.connections()
-    sent.end(body)
-    await expect.poll(() => portal.calls.issuing).toBe(1)
-    sent.destroy()
-    await expect.poll(() => portal.connections()).toBeLessThanOrEqual(open)
-    issue.resolve()
-    await expect.poll(() => portal.keys.all).toHaveLength(1)
-    await expect.poll(() => portal.calls.created).toHaveLength(1)
-    expect(await person.browser.get('/access')).toMatchObject({ status: 200 })
-    expect(portal.calls.confirmed).toEqual([])
-    // The overview says so, and offers to confirm it.
-    expect((await person.browser.get('/access')).text).toContain('Active, secret not confirmed')
-    const path = `/access/keys/${keyPrefix(lastKey(portal).key)}`
-    expect((await person.browser.get(path)).text).toContain('I have saved the secret')
-    expect((await person.browser.post(`${path}/confirm`)).location).toBe('/access?done=confirmed')
-    expect(portal.calls.confirmed).toEqual([lastKey(portal).key])
   })
 
   it('is refused with the reason if three are active', async () => {
@@ -192,15 +158,6 @@ describe('a new key', () => {
 })
 
 describe('a key', () => {
-  it('is confirmed by the script of its page without a new page', async () => {
-    portal = await startAccessPortal()
-    const person = await portal.signIn('a@example.com')
-    await createKey(person, await addIntegration(portal, person))
-    const { key } = lastKey(portal)
-    const { status } = await person.browser.post(`/access/keys/${keyPrefix(key)}/confirm`, { by: 'script' })
-    expect(status).toBe(204)
-  })
-
   it('is revoked after a question that says when it was last used, and twice is no error', async () => {
     portal = await startAccessPortal()
     const person = await portal.signIn('a@example.com')
@@ -208,7 +165,7 @@ describe('a key', () => {
     const { key } = lastKey(portal)
     const path = `/access/keys/${keyPrefix(key)}/revoke`
     const { text } = await person.browser.get(path)
-    expect(text).toContain('<dt>Last used</dt><dd>never</dd>')
+    expect(text).toContain('<dt>Last used</dt><dd>no counted use in the last 90 days</dd>')
     expect(lastKey(portal).status).toBe('active')
     for (const _ of [1, 2]) expect((await person.browser.post(path)).location).toBe('/access?done=revoked')
     expect(lastKey(portal).status).toBe('revoked')
@@ -231,11 +188,6 @@ describe('a key', () => {
     expect(text).toContain(`The old key ${keyPrefix(old.key)}… ${consequence}`)
     expect(old.status).toBe(status)
     expect((await person.browser.post(path, { overlap, token })).status).toBe(409)
-    // That its page was sent is not enough: it may not have arrived, and the old key is in use.
-    const { key } = lastKey(portal)
-    expect(portal.calls.confirmed).not.toContain(key)
-    await person.browser.post(`/access/keys/${keyPrefix(key)}/confirm`)
-    expect(portal.calls.confirmed).toContain(key)
     expect(portal.keys.all).toHaveLength(2)
   })
 
@@ -284,7 +236,3 @@ describe('usage', () => {
     expect((await person.browser.post(`${path}/revoke`)).location).toBe('/access?done=revoked')
   })
 })
-
-function csrfOf(text: string): string {
-  return /name="_csrf" value="([^"]*)"/.exec(text)?.[1] ?? ''
-}

@@ -187,7 +187,6 @@ describe('API keys', () => {
         changed_at: 2 * n,
         issued_at: 2 * n,
         integration_id: null,
-        confirm_by: null,
         expires_at: null,
         replaces: null,
         replaced_until: null,

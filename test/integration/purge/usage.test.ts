@@ -33,7 +33,7 @@ test('a purge removes the usage of deleted keys, and leaves that of others', {
   })
   const shown = async (key: string) => {
     const now = Date.now()
-    return totalOf(await readUsage(tables, databases, { key, issuedAt: now, now })).ok
+    return totalOf(await readUsage(tables, databases, { key, now })).ok
   }
 
   const purge = {

@@ -100,7 +100,7 @@ describe('a rebuild from events that were appended again, and are from before', 
     const times = { integration_id: 'int_7', expires_at: at, replaces: 'k0', replaced_until: at + 1 }
     const history = await appendedAgain([
       apiKeyEvent({ key: 'k1', account_id: 'acc', version: 2, ...times }),
-      apiKeyEvent({ key: 'k2', account_id: 'acc', status: 'REVOKED', confirm_by: at, ...times }),
+      apiKeyEvent({ key: 'k2', account_id: 'acc', status: 'REVOKED', ...times }),
     ])
     const rowsOf = () =>
       live.tables.rows({
@@ -109,7 +109,7 @@ describe('a rebuild from events that were appended again, and are from before', 
     const before = await rowsOf()
     expect(before).toMatchObject([
       { integration_id: 'int_7', replaces: 'k0' },
-      { confirm_by: expect.any(String) },
+      { integration_id: 'int_7', replaces: 'k0' },
     ])
     await live.rebuild({ ...history, acceptsLoss: true })
     expect(await rowsOf()).toEqual(before)

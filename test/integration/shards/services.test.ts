@@ -87,7 +87,6 @@ beforeAll(async () => {
     config,
     keyPepper: pepper,
     parts: memoryParts(config),
-    isOnlyProcess: false,
     metrics: createMetrics(),
     logger,
   })

@@ -172,7 +172,7 @@ describe('the rights', () => {
           'watermark',
           'revoked_keys',
         ],
-        ...['usage_runs', 'campaign_rows', 'campaign_slugs', 'shard_watermark'],
+        ...['campaign_rows', 'campaign_slugs', 'shard_watermark'],
       ],
     ],
     [
@@ -185,7 +185,6 @@ describe('the rights', () => {
         'identity',
         'watermark',
         'api_key_usage',
-        'usage_runs',
         'shard_watermark',
       ],
     ],

@@ -23,8 +23,6 @@ export interface Person {
 interface Calls {
   /** The secrets by key. */
   secrets: Map<string, string>
-  /** Keys whose page is known to have been shown. */
-  confirmed: string[]
   /** How many keys are being made or were made. */
   issuing: number
   /** How often a page looked for integrations. */
@@ -58,8 +56,6 @@ export interface AccessPortal {
   close(): Promise<void>
 }
 
-const confirmMs = 600_000
-
 /** Listens when it resolves. `overrides` takes the place of ports in memory. */
 export async function startAccessPortal(overrides: Partial<PortalDependencies> = {}): Promise<AccessPortal> {
   const log: string[] = []
@@ -68,7 +64,6 @@ export async function startAccessPortal(overrides: Partial<PortalDependencies> =
   const calls: Calls = {
     ...{
       secrets: new Map(),
-      confirmed: [],
       issuing: 0,
       integrationsRead: 0,
       beforeIssue: async () => undefined,
@@ -167,8 +162,6 @@ function watchedKeys(keys: ReturnType<typeof memoryKeys>, calls: Calls): PortalK
     await calls.beforeIssue()
     const made = await make()
     calls.secrets.set(made.key, made.secret)
-    const record = keys.all.find(({ key }) => key === made.key)
-    if (record) record.confirm_by_ms = record.issued_at_ms + confirmMs
     return made
   }
   return {
@@ -181,11 +174,5 @@ function watchedKeys(keys: ReturnType<typeof memoryKeys>, calls: Calls): PortalK
         keys.all.pop()
         throw new KeyError(calls.replaceRefusal)
       }),
-    async confirm(accountId, key) {
-      await keys.confirm(accountId, key)
-      calls.confirmed.push(key)
-      const record = keys.all.find(found => found.key === key)
-      if (record) record.confirm_by_ms = null
-    },
   }
 }

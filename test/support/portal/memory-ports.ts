@@ -82,7 +82,6 @@ export function memoryKeys(
       issued_at_ms: now(),
       status: 'active',
       integration_id: integration.integration_id,
-      confirm_by_ms: null,
       expires_at_ms: null,
       replaces: '',
       replaced_until_ms: null,
@@ -93,7 +92,6 @@ export function memoryKeys(
     all,
     ofAccount: async accountId => all.filter(({ account_id }) => account_id === accountId),
     issue,
-    confirm: async (accountId, key) => void find(accountId, key),
     async revoke(accountId, key) {
       const record = find(accountId, key)
       record.status = 'revoked'
@@ -117,7 +115,7 @@ export function memoryKeys(
 
 /** No key has been used. */
 export const noUsage: UsageReader = {
-  ofKeys: async keys => new Map(keys.map(({ key }) => [key, { last_used: 'never' as const, days: [] }])),
+  ofKeys: async keys => new Map(keys.map(({ key }) => [key, { last_used: undefined, days: [] }])),
 }
 
 /** The page for data teams without data. */

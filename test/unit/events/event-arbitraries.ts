@@ -126,7 +126,6 @@ export const apiKeyState: fc.Arbitrary<ApiKeyState> = fc.record({
   changed_at: timestamp,
   issued_at: fc.option(timestamp),
   integration_id: fc.option(id),
-  confirm_by: fc.option(timestamp),
   expires_at: fc.option(timestamp),
   replaces: fc.option(id),
   replaced_until: fc.option(timestamp),

@@ -106,7 +106,7 @@ const nullablePaths: Readonly<Record<EventType, readonly string[]>> = {
     'rewards.quantity_available',
   ],
   pledge: ['reward_id'],
-  'api-key': ['issued_at', 'integration_id', 'confirm_by', 'expires_at', 'replaces', 'replaced_until'],
+  'api-key': ['issued_at', 'integration_id', 'expires_at', 'replaces', 'replaced_until'],
 }
 
 /** Paths without array indexes; a null that any element has wins. */

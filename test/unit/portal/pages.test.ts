@@ -7,13 +7,12 @@ import { limitDefault, limitMax } from '../../../contracts/api/parameters.ts'
 import { versions } from '../../../contracts/api/versions.ts'
 import { consumerReleases } from '../../../services/portal/pages/changelog.ts'
 import { changesContent } from '../../../services/portal/pages/changes.ts'
-import { curlOf } from '../../../services/portal/pages/explorer/curl.ts'
-import { explorerContent } from '../../../services/portal/pages/explorer/explorer.ts'
 import { guideContent } from '../../../services/portal/pages/guide/guide.ts'
 import { agoOf, landingContent } from '../../../services/portal/pages/landing.ts'
 import { limits } from '../../../services/portal/pages/limits.ts'
 import { type Document, operationsOf } from '../../../services/portal/pages/reference/document.ts'
 import { referenceContent } from '../../../services/portal/pages/reference/reference.ts'
+import { curlOf } from '../../../services/portal/pages/reference/try-it.ts'
 import { sampleLanguages, sampleNames, sampleText } from '../../../services/portal/pages/samples/samples.ts'
 import { defaultQueryAppOptions } from '../../../services/query/options.ts'
 
@@ -34,13 +33,7 @@ test('the reference has every parameter and every field of the OpenAPI document'
 })
 
 test('no page has an id twice, and every link within a page leads somewhere', () => {
-  const chosen = { operation: undefined, values: {} }
-  const pages = [
-    referenceContent({ document, apiUrl }),
-    guideContent({ apiUrl }),
-    explorerContent({ document, apiUrl, chosen }),
-  ]
-  for (const { text } of pages) {
+  for (const { text } of [referenceContent({ document, apiUrl }), guideContent({ apiUrl })]) {
     const ids = [...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
     expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([])
     const targets = [
@@ -85,16 +78,16 @@ test('every sample calls the API of this portal, and none has another address', 
 })
 
 test('key and secret have no name, so no form can put them into an address', () => {
-  const chosen = { operation: undefined, values: { 'explorer-secret': 'x' } }
-  const { text } = explorerContent({ document, apiUrl, chosen })
-  for (const id of ['explorer-key', 'explorer-secret']) {
+  const chosen = { operation: undefined, values: { 'try-secret': 'x' } }
+  const { text } = referenceContent({ document, apiUrl, chosen })
+  for (const id of ['try-key', 'try-secret']) {
     const [input] = text.match(new RegExp(`<input id="${id}"[^>]*>`)) ?? []
     expect(input).toContain('autocomplete="off"')
     expect(input).not.toMatch(/ (name|value)=/)
   }
 })
 
-test('whatever a reader types, it stays text in the explorer, and one word in the shell', () => {
+test('whatever a reader types, it stays text in the reference, and one word in the shell', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), value => {
       const values = { slug: value, category: value, limit: value }
@@ -103,7 +96,7 @@ test('whatever a reader types, it stays text in the explorer, and one word in th
         const line = curlOf({ apiUrl, path, parameters, values })
         expect(line.match(/'/g)).toHaveLength(2)
         expect(line).toMatch(/^[ -~\n]*$/)
-        const { text } = explorerContent({ document, apiUrl, chosen: { operation: operation.id, values } })
+        const { text } = referenceContent({ document, apiUrl, chosen: { operation: operation.id, values } })
         expect(text.match(/<script|<img/gi)).toBeNull()
         expect(text.split('<input').length).toBe(inputs)
       }
@@ -111,9 +104,7 @@ test('whatever a reader types, it stays text in the explorer, and one word in th
     { numRuns: 30, examples: [[`"><script>alert(1)</script>`], ["'; rm -rf ~; '"], ['\ud800'], ['$&']] },
   )
 })
-const inputs = explorerContent({ document, apiUrl, chosen: { operation: undefined, values: {} } }).text.split(
-  '<input',
-).length
+const inputs = referenceContent({ document, apiUrl }).text.split('<input').length
 
 test('the first page names what is unknown, and does not invent it', () => {
   const live = { status: 'unavailable', campaigns: undefined, as_of: undefined } as const

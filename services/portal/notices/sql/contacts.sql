@@ -14,7 +14,6 @@ LEFT JOIN
 ) AS held ON held.account_id = ledger.account_id AND held.integration_id = ledger.integration_id
 WHERE ledger.is_unrevoked AND folded.is_active AND ledger.account_id != '' AND ledger.integration_contact_email != ''
     AND ifNull(ledger.expires_at > now64(3, 'UTC'), 1)
-    AND ifNull(ledger.confirm_by > now64(3, 'UTC'), 1)
     AND
     (
         NOT {only_called:Bool} OR ledger.api_key IN

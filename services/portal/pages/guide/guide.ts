@@ -31,7 +31,7 @@ export function guideContent({ apiUrl }: GuideData): Html {
 <article>
 <h1>Guide</h1>
 <p class="lead">The API shows the public campaigns of the platform and its totals, as JSON over HTTP. It only reads, and it has nothing that an anonymous visitor of the website could not see.</p>
-<p>The <a href="/reference">reference</a> lists every parameter and field. In the <a href="/explorer">explorer</a> you can send requests from this site.</p>
+<p>The <a href="/reference">reference</a> lists every parameter and field, and sends requests from this site.</p>
 ${firstCallSection(apiUrl)}
 ${readingSection(apiUrl)}
 ${mirroringSection(apiUrl)}

@@ -1,4 +1,4 @@
-/** The OpenAPI document in the form that the reference and the explorer show. Pure. */
+/** The OpenAPI document in the form that the reference shows. Pure. */
 
 /** A schema, as far as our document uses JSON Schema. */
 export interface Schema {

@@ -1,4 +1,7 @@
-/** The reference, made from the OpenAPI document. Nothing of it is written by hand, so it cannot differ. Pure. */
+/**
+ * The reference, made from the OpenAPI document. Nothing of it is written by hand, so it cannot differ. Each request can be
+ * tried where it is described (try-it.ts). Pure.
+ */
 import { type Html, html } from '../../html/html.ts'
 import { badge, codeBlock } from '../../html/parts.ts'
 import { prose } from '../../html/prose.ts'
@@ -13,14 +16,17 @@ import {
   type Parameter,
   typeOf,
 } from './document.ts'
+import { controlId, controlOf, credentialsCard, tryIt, type Values } from './try-it.ts'
 
 export interface ReferenceData {
   document: Document
   /** The base address that consumers call, with `/api/v1`. */
   apiUrl: string
+  /** What the reader filled in: the id of an operation, and values of its parameters. */
+  chosen?: { operation: string | undefined; values: Values }
 }
 
-export function referenceContent({ document, apiUrl }: ReferenceData): Html {
+export function referenceContent({ document, apiUrl, chosen }: ReferenceData): Html {
   const operations = operationsOf(document)
   const objects = objectNames(operations, document)
   return html`<div class="guide">
@@ -37,7 +43,8 @@ export function referenceContent({ document, apiUrl }: ReferenceData): Html {
 <p class="lead">Every request, parameter and field. This page is made from the <a href="/openapi.json">OpenAPI document</a>, version ${document.info.version}.</p>
 <dl class="facts"><div><dt>Base address</dt><dd><code>${apiUrl}</code></dd></div></dl>
 <p>Every request needs a key and a secret, in the headers <code>X-API-Key</code> and <code>X-API-Secret</code>, or as <code>Authorization: Bearer KEY:SECRET</code>. The <a href="/docs#first-call">guide</a> shows a first call.</p>
-${operations.map(operation => operationSection(operation, document))}
+${credentialsCard()}
+${operations.map(operation => operationSection(operation, document, apiUrl, operation.id === chosen?.operation ? chosen.values : {}))}
 <h2 id="objects">Objects</h2>
 <p>Every field is always present. New fields may be added at any time, so ignore fields that you do not know.</p>
 ${objects.map(name => objectSection(name, document))}
@@ -47,15 +54,22 @@ ${headersSection(operations)}
 </div>`
 }
 
-function operationSection(operation: Operation, document: Document): Html {
+function operationSection(operation: Operation, document: Document, apiUrl: string, values: Values): Html {
   const { id, path, summary, description, deprecated, parameters } = operation
   const success = operation.answers.find(({ status }) => status === '200')
   return html`<section class="operation" aria-labelledby="${id}">
 <div class="heading"><h2 id="${id}">${summary}</h2>${deprecated && badge('Deprecated', 'warning')}</div>
-<p class="request"><span class="method">GET</span> <code>${path}</code> <a class="button secondary small" href="/explorer?operation=${id}">Try it</a></p>
+<p class="request"><span class="method">GET</span> <code>${path}</code></p>
 ${description && html`<p>${prose(description)}</p>`}
 <h3>Parameters</h3>
-${parameters.length === 0 ? html`<p>None.</p>` : fieldList(parameters.map(parameter => parameterEntry(parameter, document)))}
+${tryIt(
+  operation,
+  parameters.length === 0
+    ? html`<p>None.</p>`
+    : fieldList(parameters.map(parameter => parameterEntry(id, parameter, document, values[parameter.name]))),
+  apiUrl,
+  values,
+)}
 <h3>Answers</h3>
 <ul>${operation.answers.map(answer => html`<li><strong>${answer.status}</strong> ${answerLine(answer)}</li>`)}</ul>
 ${success?.schema && html`<p>The body is ${objectLink(typeOf(success.schema, document), typeOf(success.schema, document))}.</p>`}
@@ -68,7 +82,12 @@ function answerLine({ status, description }: Answer): Html {
   return prose(description.startsWith(`${status} `) ? description.slice(status.length + 1) : description)
 }
 
-function parameterEntry(parameter: Parameter, document: Document): Html {
+function parameterEntry(
+  operation: string,
+  parameter: Parameter,
+  document: Document,
+  value: string | undefined,
+): Html {
   const { name, required, description, schema = {} } = parameter
   const place = parameter.in === 'query' ? '' : `in the ${parameter.in}`
   const facts = [
@@ -84,6 +103,8 @@ function parameterEntry(parameter: Parameter, document: Document): Html {
     description: schema.description ?? description,
     values: (schema.enum ?? []).map(String),
     example: schema.example,
+    id: controlId(operation, parameter),
+    control: controlOf(operation, parameter, value),
   })
 }
 
@@ -122,13 +143,24 @@ interface Entry {
   description: string | undefined
   values: readonly string[]
   example: unknown
+  /** Where a reader fills it in, and the id of that. */
+  id?: string
+  control?: Html | undefined
 }
 
-function fieldEntry({ name, facts, description, values, example }: Entry): Html {
-  return html`<div><dt><code>${name}</code> <span class="muted">${facts}</span></dt><dd>${description && html`<p>${prose(description)}</p>`}${
+function fieldEntry(entry: Entry): Html {
+  const { name, facts, id, control } = entry
+  const title = html`<code>${name}</code>`
+  return html`<div><dt>${control ? html`<label for="${id}">${title}</label>` : title} <span class="muted">${facts}</span></dt><dd>${
+    control ? html`<div id="${id}-hint">${entryText(entry)}</div>${control}` : entryText(entry)
+  }</dd></div>`
+}
+
+function entryText({ description, values, example }: Entry): Html {
+  return html`${description && html`<p>${prose(description)}</p>`}${
     values.length > 0 &&
     html`<p>One of ${values.map((value, index) => html`${index > 0 && ', '}<code>${value}</code>`)}.</p>`
-  }${example !== undefined && html`<p class="muted">For example <code>${typeof example === 'string' ? example : JSON.stringify(example)}</code></p>`}</dd></div>`
+  }${example !== undefined && html`<p class="muted">For example <code>${typeof example === 'string' ? example : JSON.stringify(example)}</code></p>`}`
 }
 
 function fieldList(entries: readonly Html[]): Html {

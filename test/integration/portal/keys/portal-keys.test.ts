@@ -1,8 +1,10 @@
-/** The keys of accounts: confirmed when their secret was shown, replaced with an overlap, at most three at a time. */
+/** The keys of accounts: issued, replaced with an overlap, at most three at a time. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { defaultPortalKeysOptions } from '../../../../services/portal/keys/portal-keys.ts'
+import { encodeState } from '../../../../contracts/events/codec.ts'
+import type { StateEvent } from '../../../../contracts/events/event.ts'
 import { KeyError } from '../../../../services/shared/api-keys/api-keys.ts'
 import { keyPrefix, verifySecret } from '../../../../services/shared/api-keys/credentials.ts'
+import type { NewRecord } from '../../../../services/shared/event-log/port.ts'
 import {
   integrationOf,
   type KeyModel,
@@ -10,8 +12,8 @@ import {
   pepper,
   type TestPortal,
 } from '../../../support/portal/key-model.ts'
+import { apiKeyEvent } from '../../../support/sample-events.ts'
 
-const { confirmMsMax, confirmMarginMs } = defaultPortalKeysOptions
 const hourMs = 3_600_000
 
 describe('the portal’s keys', () => {
@@ -31,9 +33,13 @@ describe('the portal’s keys', () => {
   })
 
   async function issued(): Promise<string> {
-    const { key } = await portal.keys.issue(integrationOf(account))
-    await portal.keys.confirm(account, key)
-    return key
+    return (await portal.keys.issue(integrationOf(account))).key
+  }
+
+  /** The event of a key of the account that has expired, and that no sweeper has seen. */
+  function expiring(key: string): NewRecord {
+    const event = apiKeyEvent({ key, account_id: account, expires_at: Date.now() - 1_000 })
+    return { topic: 'api-keys', key: Buffer.from(key), value: encodeState(event as StateEvent) }
   }
 
   async function statuses(): Promise<string[]> {
@@ -46,54 +52,32 @@ describe('the portal’s keys', () => {
     return found
   }
 
-  test('end by themselves until they are confirmed, and stay then', async () => {
-    const before = Date.now()
+  test('are active with the secret that was given out, and belong to one account', async () => {
     const { key, secret } = await portal.keys.issue(integrationOf(account, 'int_7'))
     const record = await find(key)
     expect(record).toMatchObject({ integration_id: 'int_7', status: 'active', expires_at_ms: null })
-    expect(record.confirm_by_ms).toBe(record.issued_at_ms + confirmMsMax)
-    expect(record.issued_at_ms).toBeGreaterThanOrEqual(before)
     expect(verifySecret(pepper, secret, record.secret_hash)).toBe(true)
-    await portal.keys.confirm(account, keyPrefix(key))
-    const confirmed = await find(key)
-    expect(confirmed).toMatchObject({ confirm_by_ms: null, status: 'active', integration_id: 'int_7' })
-    await portal.keys.confirm(account, key)
-    expect((await find(key)).version).toBe(confirmed.version)
-  })
-
-  test('cannot be confirmed when it is too late, when they have ended, or by another account', async () => {
-    // Too late to confirm it, and long before it ends: a busy machine needs seconds until it is active.
-    const late = await model.openPortal({ msAgo: confirmMsMax - confirmMarginMs + 1_000 })
-    const { key } = await late.keys.issue(integrationOf(account))
-    await expect(portal.keys.confirm(account, key)).rejects.toThrow(KeyError)
-    await expect(portal.keys.confirm(account, key)).rejects.toThrow('too long')
-    const other = await issued()
-    expect(await portal.keys.revoke(account, other)).toMatchObject({ key: other, status: 'revoked' })
-    const revoked = await find(other)
-    expect(await portal.keys.revoke(account, keyPrefix(other))).toEqual(revoked)
-    await expect(portal.keys.confirm(account, other)).rejects.toThrow('has ended')
-    const unknown = portal.keys.confirm('another', other)
-    await expect(unknown).rejects.toThrow(`You have no key ${keyPrefix(other)}.`)
-    await expect(portal.keys.revoke('another', other)).rejects.toThrow('You have no key')
-    await expect(portal.keys.replace('another', other, 'at-once', integrationOf('another'))).rejects.toThrow(
-      'You have no key',
+    const foreign = () => portal.keys.replace('another', key, 'at-once', integrationOf('another'))
+    await expect(foreign()).rejects.toThrow(`You have no key ${keyPrefix(key)}.`)
+    await expect(portal.keys.revoke('another', key)).rejects.toThrow('You have no key')
+    expect(await portal.keys.revoke(account, key)).toMatchObject({ key, status: 'revoked' })
+    // A second click finds it done.
+    expect(await portal.keys.revoke(account, keyPrefix(key))).toEqual(await find(key))
+    await expect(portal.keys.replace(account, key, 'one-hour', integrationOf(account))).rejects.toThrow(
+      'has ended',
     )
   })
 
-  test('expire an hour or a day after their replacement, but only once that one was shown', async () => {
+  test('expire an hour or a day after their replacement, as any portal says at once', async () => {
     for (const [overlap, ms] of [
       ['one-hour', hourMs],
       ['one-day', 24 * hourMs],
     ] as const) {
       const old = await issued()
       const { key } = await portal.keys.replace(account, old, overlap, integrationOf(account))
-      expect(await find(old)).toMatchObject({ status: 'active', expires_at_ms: null })
-      // Any portal can confirm it.
-      const other = await model.openPortal()
-      await other.keys.confirm(account, key)
       const replacement = await find(key)
       expect(replacement).toMatchObject({ replaces: old, status: 'active' })
-      await expect.poll(async () => (await find(old)).expires_at_ms).toBe(replacement.replaced_until_ms)
+      expect((await find(old)).expires_at_ms).toBe(replacement.replaced_until_ms)
       expect((replacement.replaced_until_ms ?? 0) - replacement.issued_at_ms).toBeCloseTo(ms, -4)
       expect(await find(old)).toMatchObject({ status: 'active', scopes: ['read:public'] })
       await expect(portal.keys.replace(account, old, overlap, integrationOf(account))).rejects.toThrow(
@@ -135,14 +119,13 @@ describe('the portal’s keys', () => {
     expect(left.map(({ status }) => status)).toEqual(['active', 'active', 'active'])
   })
 
-  test('that have ended make room for a new one although no sweeper runs', async () => {
-    // It has to become active before it ends, and a busy machine needs seconds for that.
-    const late = await model.openPortal({ msAgo: confirmMsMax - 12_000 })
-    await Promise.all([issued(), issued(), late.keys.issue(integrationOf(account))])
-    await expect.poll(statuses, { timeout: 60_000 }).toEqual(['active', 'active'])
+  test('that have expired make room for a new one although no sweeper runs', async () => {
+    await Promise.all([issued(), issued()])
+    await portal.admin.writer.append([expiring(`pv_live_expired_${account}`)])
+    await expect.poll(async () => (await statuses()).toSorted()).toEqual(['active', 'active', 'ended'])
     const key = await issued()
     expect(await find(key)).toMatchObject({ status: 'active' })
-    expect(await statuses()).toEqual(['active', 'active', 'active'])
+    expect((await statuses()).toSorted()).toEqual(['active', 'active', 'active', 'revoked'])
   })
 
   test('are not created without end', async () => {

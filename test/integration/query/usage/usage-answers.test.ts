@@ -43,7 +43,7 @@ describe('the usage of a key', () => {
   async function usageOf(key: string) {
     await usage.flush()
     const now = Date.now()
-    return readUsage(own.tables, databases, { key, issuedAt: now, now })
+    return readUsage(own.tables, databases, { key, now })
   }
 
   const wrong = ({ key }: Credentials): Credentials => ({

@@ -48,7 +48,6 @@ async function start(tables: Tables = store.tables): Promise<QueryService> {
     config,
     keyPepper: pepper,
     parts: memoryParts(config),
-    isOnlyProcess: true,
     metrics,
     logger: pino({ level: 'silent' }),
   })
@@ -66,7 +65,7 @@ async function ask({ app }: QueryService): Promise<number> {
 }
 
 async function usage() {
-  return readUsage(store.tables, store.databases, { key: credentials.key, issuedAt: 0, now: Date.now() })
+  return readUsage(store.tables, store.databases, { key: credentials.key, now: Date.now() })
 }
 
 const okSoFar = async () => totalOf(await usage()).ok

@@ -162,7 +162,7 @@ async function play(played: readonly Step[], rowsMax: number): Promise<Outcome> 
   for (const { recorder } of processes) await recorder.close()
   for (const insert of late.toReversed()) await own.tables.insert(insert)
   for (const key of keys) {
-    outcome.shown.push(totalOf(await readUsage(own.tables, databases, { key, issuedAt: start, now })))
+    outcome.shown.push(totalOf(await readUsage(own.tables, databases, { key, now })))
   }
   return outcome
 }

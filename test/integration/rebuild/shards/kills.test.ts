@@ -81,7 +81,6 @@ beforeEach(async () => {
     config,
     keyPepper: pepper,
     parts: memoryParts(config),
-    isOnlyProcess: false,
     metrics: createMetrics(),
     logger: pino({ level: 'silent' }),
   })

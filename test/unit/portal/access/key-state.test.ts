@@ -15,15 +15,11 @@ describe('the state of a key', () => {
     expect(keyState(sampleKey({ status: 'revoked', expires_at_ms: now + 1 }), now)).toEqual({
       name: 'revoked',
     })
-    expect(keyState(sampleKey({ confirm_by_ms: now + 1 }), now)).toEqual({
-      name: 'unconfirmed',
-      until: now + 1,
-    })
     expect(keyState(sampleKey({ expires_at_ms: now + 1 }), now)).toEqual({ name: 'ending', until: now + 1 })
   })
 
   it('is ended as soon as its time is over, though the ledger still names it active', () => {
-    const key = sampleKey({ confirm_by_ms: now + 9, expires_at_ms: now })
+    const key = sampleKey({ expires_at_ms: now })
     expect(keyState(key, now)).toEqual({ name: 'ended', at: now })
     expect(isAlive(key, now)).toBe(false)
     expect(isAlive(sampleKey({ status: 'ended' }), now)).toBe(false)

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { readIntegrationForm } from '../../../../services/portal/access/integration-form.ts'
 import { integrationPage, removePage } from '../../../../services/portal/access/integration-pages.ts'
 import { keyPage, replacePage, revokePage } from '../../../../services/portal/access/key-pages.ts'
-import { lastUsed, overviewPage } from '../../../../services/portal/access/overview-page.ts'
+import { overviewPage } from '../../../../services/portal/access/overview-page.ts'
 import { curlLine, secretPage } from '../../../../services/portal/access/secret-page.ts'
 import { type Html, html } from '../../../../services/portal/html/html.ts'
 import type { Integration } from '../../../../services/portal/ports.ts'
@@ -145,24 +145,18 @@ describe('the overview', () => {
     expect(free).toContain('Create a key')
   })
 
-  it('says never only where it is known, and says so where usage cannot be read', () => {
-    const at = (last_used: 'never' | 'unknown' | number) =>
+  it('never says that a key was never used, and says so where usage cannot be read', () => {
+    const at = (last_used: number | undefined) =>
       overviewPage({
         ...base,
         integrations: [integration],
-        keys: [sampleView({}, sampleUsage({}, last_used))],
+        keys: [sampleView({}, { ...sampleUsage(), last_used })],
       }).text
-    expect(at('never')).toContain('>never<')
-    expect(at('unknown')).not.toContain('>never<')
-    expect(at('unknown')).toContain('not known: nothing was counted yet')
-    const since = { ...sampleUsage({}, 'unknown'), counted_since: now }
-    expect(lastUsed(since).text).toMatch(
-      /^not since .*22 Nov 2026, 14:05 UTC<\/time>; what was before is not known$/,
-    )
+    expect(at(undefined)).toContain('>no counted use in the last 90 days<')
     expect(at(now)).toContain('22 Nov 2026, 14:05 UTC')
     const view = { key: sampleKey(), usage: undefined }
     const away = overviewPage({ ...base, integrations: [integration], keys: [view] }).text
-    expect(away).not.toContain('>never<')
+    expect(away).not.toContain('no counted use')
     expect(away).toContain('The usage of keys cannot be read at the moment')
   })
 
@@ -218,10 +212,6 @@ describe('the page of a new key', () => {
     expect(curlLine(secretData.apiUrl, 'K', 'S')).toBe(
       'curl -H "X-API-Key: K" -H "X-API-Secret: S" "https://api.example/api/v1/projects?limit=1"',
     )
-  })
-
-  it('says what happens if nobody confirms that it was shown', () => {
-    expect(secretPage(secretData).text).toContain('within a minute, the key ends by itself')
   })
 })
 

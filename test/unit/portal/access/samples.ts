@@ -19,7 +19,6 @@ export function sampleKey(changes: Partial<PortalKey> = {}): PortalKey {
     issued_at_ms: now - dayMs,
     status: 'active',
     integration_id: 'i1',
-    confirm_by_ms: null,
     expires_at_ms: null,
     replaces: '',
     replaced_until_ms: null,
@@ -37,16 +36,13 @@ export const noRequests: UsageCounts = {
 }
 
 /** Thirty days up to now. The counts are those of the last day; the other days have none. */
-export function sampleUsage(
-  counts: Partial<UsageCounts> = {},
-  last_used: KeyUsage['last_used'] = now,
-): KeyUsage {
+export function sampleUsage(counts: Partial<UsageCounts> = {}): KeyUsage {
   const days = Array.from({ length: 30 }, (_, index) => ({
     ...noRequests,
     ...(index === 29 && counts),
     day: new Date(now - (29 - index) * dayMs).toISOString().slice(0, 10),
   }))
-  return { last_used, days }
+  return { last_used: now, days }
 }
 
 export function sampleView(key: Partial<PortalKey> = {}, usage: KeyView['usage'] = sampleUsage()): KeyView {

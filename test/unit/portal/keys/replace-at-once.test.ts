@@ -11,7 +11,7 @@ function record(key: string, status: KeyRecord['status']): KeyRecord {
   return {
     ...{ key, status, version: '1', account_id: 'account', name: 'Mirror', url: '', contact_email: '' },
     ...{ secret_hash: '', scopes: [], issued_at_ms: now - 1_000, integration_id: 'mirror' },
-    ...{ confirm_by_ms: null, expires_at_ms: null, replaces: '', replaced_until_ms: null },
+    ...{ expires_at_ms: null, replaces: '', replaced_until_ms: null },
   }
 }
 

@@ -151,7 +151,6 @@ describe('the ledger row of an API key', () => {
       scopes: [],
       issued_at: 0,
       integration_id: '',
-      confirm_by: null,
       expires_at: null,
       replaces: '',
       replaced_until: null,

@@ -5,12 +5,7 @@ import { describe, expect, test } from 'vitest'
 import type { ApiKeyState } from '../../../../contracts/events/event.ts'
 import { faultOf } from '../../../../contracts/events/rules.ts'
 import type { KeyRecord } from '../../../../services/shared/api-keys/api-keys.ts'
-import {
-  confirmedState,
-  endedState,
-  expiringState,
-  revokedState,
-} from '../../../../services/shared/api-keys/key-states.ts'
+import { expiringState, revokedState } from '../../../../services/shared/api-keys/key-states.ts'
 
 const now = Date.UTC(2026, 10, 22)
 const versionMax = 2n ** 63n - 1n
@@ -26,7 +21,6 @@ const record: KeyRecord = {
   scopes: ['read:public'],
   issued_at_ms: now - 1_000,
   integration_id: 'int_7',
-  confirm_by_ms: null,
   expires_at_ms: null,
   replaces: 'pv_live_old',
   replaced_until_ms: now + 3_600_000,
@@ -51,16 +45,12 @@ describe('the events of a key', () => {
       changed_at: now,
       issued_at: record.issued_at_ms,
       integration_id: 'int_7',
-      confirm_by: null,
       expires_at: null,
       replaces: 'pv_live_old',
       replaced_until: record.replaced_until_ms,
     }
-    const unseen = { ...record, confirm_by_ms: now + 60_000 }
     const states = [
       [revokedState(record, now), { ...whole, status: 'REVOKED' }],
-      [endedState(unseen, now), { ...whole, status: 'REVOKED', confirm_by: now + 60_000 }],
-      [confirmedState(unseen, now, randomBytes), { ...whole, status: 'ACTIVE' }],
       [expiringState(record, now + 5, now, randomBytes), { ...whole, status: 'ACTIVE', expires_at: now + 5 }],
     ] as const
     for (const [state, expected] of states) {
@@ -73,13 +63,7 @@ describe('the events of a key', () => {
     fc.assert(
       fc.property(version, fc.uint8Array({ minLength: 3, maxLength: 3 }), (from, random) => {
         const base = { ...record, version: from }
-        const unseen = { ...base, confirm_by_ms: now + 60_000 }
-        const states = [
-          revokedState(base, now),
-          confirmedState(unseen, now, () => random),
-          expiringState(base, now + 5, now, () => random),
-          endedState(unseen, now),
-        ]
+        const states = [revokedState(base, now), expiringState(base, now + 5, now, () => random)]
         expect(latest(states)?.status).toBe('REVOKED')
         expect(latest(states)).toBe(latest(states.toReversed()))
         expect(latest([revokedState(base, now), revokedState(base, now)])?.version).toBe(
@@ -89,32 +73,11 @@ describe('the events of a key', () => {
     )
   })
 
-  test('a key whose confirmation is in the log stays, although a sweeper that did not see it ended the key', () => {
-    fc.assert(
-      fc.property(version, fc.uint8Array({ minLength: 3, maxLength: 3 }), (from, random) => {
-        const unseen = { ...record, version: from, confirm_by_ms: now - 1 }
-        const states = [endedState(unseen, now), confirmedState(unseen, now, () => random)]
-        expect(latest(states)?.status).toBe('ACTIVE')
-      }),
-    )
-  })
-
-  test('the end of an expired key ranks above a change of it', () => {
-    const expired = { ...record, expires_at_ms: now - 1 }
-    const states = [
-      endedState(expired, now),
-      expiringState(record, now + 5, now, () => [255, 255, 255] as never),
-    ]
-    expect(latest(states)?.status).toBe('REVOKED')
-  })
-
   test('never leave the range of versions; a key with the highest one cannot be revoked by a state', () => {
     const highest = { ...record, version: String(versionMax) }
     expect(revokedState(highest, now)).toBeUndefined()
-    expect(endedState({ ...highest, expires_at_ms: now - 1 }, now)).toBeUndefined()
-    expect(endedState({ ...highest, confirm_by_ms: now - 1 }, now)).toBeUndefined()
     const nearly = { ...record, version: String(versionMax - 1n) }
-    for (const state of [revokedState(nearly, now), confirmedState(nearly, now, randomBytes)]) {
+    for (const state of [revokedState(nearly, now), expiringState(nearly, now + 5, now, randomBytes)]) {
       expect(state?.version).toBe(versionMax)
     }
   })

@@ -1,4 +1,4 @@
-// Sends the requests of the explorer from the browser to the API, with the key and secret that the reader typed. Both stay in
+// Sends the requests of the reference from the browser to the API, with the key and secret that the reader typed. Both stay in
 // their two fields: nothing here stores them, logs them, or puts them into an address.
 
 const answerMsMax = 30_000
@@ -28,7 +28,7 @@ for (const form of document.querySelectorAll('form[data-path]')) {
   showCurl(form)
 }
 
-// The same as services/portal/pages/explorer/curl.ts.
+// The same as services/portal/pages/reference/try-it.ts.
 function addressOf(form) {
   let path = form.dataset.path
   const query = []
@@ -52,7 +52,7 @@ function showCurl(form) {
 
 async function send(form) {
   const button = form.querySelector('button.with-script')
-  const [key, secret] = ['explorer-key', 'explorer-secret'].map(id => document.getElementById(id))
+  const [key, secret] = ['try-key', 'try-secret'].map(id => document.getElementById(id))
   const missing = [key, secret].find(field => field.value.trim() === '')
   if (missing) {
     missing.focus()
