@@ -1,7 +1,6 @@
-/** One example of each body. The OpenAPI document shows them, and the tests parse them. */
-import { apiTitle, basePath, openApiPath } from './conventions.ts'
+/** The examples that several resources share. The OpenAPI document shows them, and the tests parse them. */
 import { invalidParameterBody } from './errors.ts'
-import type { Project, ProjectDetail, ProjectListBody, Reward, Service, Stats } from './schemas.ts'
+import type { Project } from './schemas.ts'
 
 export const projectExample: Project = {
   id: 'cmp_8d1f42',
@@ -37,66 +36,5 @@ export const projectExample: Project = {
     avatar_url: null,
   },
 }
-
-const rewardExample: Reward = {
-  reward_id: 'print',
-  title: 'The atlas, signed',
-  description: 'A bound copy with a drawing of your choice on the first page.',
-  amount: 45,
-  quantity_available: 200,
-  quantity_claimed: 163,
-  quantity_remaining: 37,
-}
-
-const detailExample: ProjectDetail = {
-  ...projectExample,
-  description: 'We have spent four years drawing every lighthouse between Bergen and Cadiz.',
-  risks: 'Printing may take longer than planned; the drawings are finished.',
-  rewards: [rewardExample],
-}
-
-const statsExample: Stats = {
-  currency: 'USD',
-  total_raised: 4831250.75,
-  total_pledges: 60214,
-  total_backers: 41877,
-  total_creators: 352,
-  projects_total: 391,
-  projects_live: 58,
-  projects_funded: 201,
-  success_rate: 60.36,
-  average_pledge: 80.23,
-  categories: [
-    { category: 'Publishing', project_count: 240 },
-    { category: 'Games', project_count: 151 },
-  ],
-  generated_at: '2026-03-19T10:15:30.123Z',
-}
-
-const serviceExample: Service = {
-  title: apiTitle,
-  documentation_url: 'https://developers.crowdfunding.example/docs',
-  keys_url: 'https://developers.crowdfunding.example/access',
-  openapi_url: `https://api.crowdfunding.example${openApiPath}`,
-  versions: [
-    {
-      name: 'v1',
-      url: `https://api.crowdfunding.example${basePath}`,
-      deprecated_at: null,
-      sunset_at: null,
-    },
-  ],
-}
-
-export const listBodyExample: ProjectListBody = {
-  data: [projectExample],
-  pagination: { total: 391, limit: 1, offset: 0, has_more: true },
-}
-
-export const detailBodyExample = { data: detailExample }
-
-export const statsBodyExample = { data: statsExample }
-
-export const serviceBodyExample = { data: serviceExample }
 
 export const invalidParameterExample = invalidParameterBody('limit', 'must be a whole number from 1 to 100')

@@ -1,27 +1,27 @@
 /**
- * The bodies of the API: one schema per body, with every field named.
+ * The schemas that several bodies of the API share, with every field named. Those of one resource stand with it
+ * (services/query/endpoints).
  *
  * The schemas are the allowlist. Every body is parsed by one of them before it leaves the service. This drops every
- * field that is not named here, and refuses values of the wrong type. The OpenAPI document is generated from the same
- * schemas.
+ * field that is not named, and refuses values of the wrong type. The OpenAPI document is generated from the same schemas.
  */
 import { z } from 'zod'
 import { publicStatuses } from '../events/event.ts'
 import { errorCodes } from './errors.ts'
 
-const amount = z.number().nonnegative()
+export const amount = z.number().nonnegative()
 // Not z.int(), which stops at 2^53-1: the platform may send more, and one such number must not break its page.
-const count = z
+export const count = z
   .number()
   .nonnegative()
   .refine(Number.isInteger)
   .meta({ override: { type: 'integer' } })
 
-const timestamp = z.iso.datetime({ precision: 3 }).meta({ example: '2026-03-01T12:00:00.000Z' })
-const timestampForm = 'ISO 8601 in UTC, with milliseconds and a trailing Z.'
+export const timestamp = z.iso.datetime({ precision: 3 }).meta({ example: '2026-03-01T12:00:00.000Z' })
+export const timestampForm = 'ISO 8601 in UTC, with milliseconds and a trailing Z.'
 
 // Web addresses are passed on unchanged: a check here could only hide a campaign.
-const webAddress = z.string().meta({ format: 'uri' })
+export const webAddress = z.string().meta({ format: 'uri' })
 
 const creator = z
   .object({
@@ -136,109 +136,6 @@ export const projectDetailSchema = z
   })
   .meta({ id: 'ProjectDetail', description: 'A public campaign with its texts and reward tiers.' })
 
-export const statsSchema = z
-  .object({
-    currency: z.string().meta({ description: 'The ISO 4217 code of the amounts in this object.' }),
-    total_raised: amount.meta({
-      description: 'The sum of all valid pledges to public campaigns, in major units of `currency`.',
-    }),
-    total_pledges: count.meta({ description: 'The number of valid pledges to public campaigns.' }),
-    total_backers: count.meta({
-      description:
-        'The number of distinct backers. A backer of several campaigns counts once. It may include a backer shortly before ' +
-        'the pledge is in total_pledges, but is never above total_pledges.',
-    }),
-    total_creators: count.meta({ description: 'The number of distinct creators of public campaigns.' }),
-    projects_total: count.meta({
-      description: 'The number of public campaigns: the `total` of `GET /projects` without filters.',
-    }),
-    projects_live: count.meta({ description: 'The number of campaigns with the status LIVE.' }),
-    projects_funded: count.meta({ description: 'The number of campaigns with the status FUNDED.' }),
-    success_rate: amount.max(100).meta({
-      description:
-        'The percentage of ended campaigns that were funded: 100 * FUNDED / (FUNDED + FAILED + CANCELLED), with two ' +
-        'decimals, rounded half up.',
-    }),
-    average_pledge: amount.meta({
-      description:
-        'total_raised / total_pledges, rounded half up to the decimals of `currency` (two for USD, none for JPY); 0 if ' +
-        'there are no pledges.',
-    }),
-    categories: z
-      .array(
-        z
-          .object({
-            category: z.string().meta({ description: 'The value of `category` of these campaigns.' }),
-            project_count: count.meta({ description: 'The number of public campaigns in the category.' }),
-          })
-          .meta({ id: 'CategoryCount', description: 'The number of public campaigns in a category.' }),
-      )
-      .meta({ description: 'Every category with public campaigns, the largest first.' }),
-    generated_at: timestamp.meta({ description: `When these numbers were computed. ${timestampForm}` }),
-  })
-  .meta({ id: 'Stats', description: 'Statistics of the public campaigns of the platform.' })
-
-export const paginationSchema = z
-  .object({
-    total: count.meta({ description: 'The number of campaigns that match the query, on all pages.' }),
-    limit: count.meta({ description: 'The largest number of campaigns on this page, as requested.' }),
-    offset: count.meta({ description: 'The number of campaigns before this page, as requested.' }),
-    has_more: z.boolean().meta({ description: 'Whether there is another page after this one.' }),
-  })
-  .meta({ id: 'Pagination', description: 'The place of this page in the whole list.' })
-
-export const projectListBodySchema = z
-  .object({
-    data: z.array(projectSchema).meta({ description: 'The campaigns of this page.' }),
-    pagination: paginationSchema,
-  })
-  .meta({ id: 'ProjectListBody', description: 'A page of campaigns.' })
-
-export const projectDetailBodySchema = z
-  .object({ data: projectDetailSchema })
-  .meta({ id: 'ProjectDetailBody', description: 'One campaign.' })
-
-export const statsBodySchema = z
-  .object({ data: statsSchema })
-  .meta({ id: 'StatsBody', description: 'The statistics of the platform.' })
-
-export const serviceSchema = z
-  .object({
-    title: z.string().meta({ description: 'The name of the API.' }),
-    documentation_url: webAddress.nullable().meta({ description: 'The guide; null if there is no portal.' }),
-    keys_url: webAddress.nullable().meta({
-      description: 'Where to get a key and a secret; null if there is no portal: ask the operator.',
-    }),
-    openapi_url: z.string().meta({
-      format: 'uri-reference',
-      description: 'The OpenAPI document. It needs no key.',
-    }),
-    versions: z
-      .array(
-        z
-          .object({
-            name: z.string().meta({ description: 'As in the path.', example: 'v1' }),
-            url: z.string().meta({
-              format: 'uri-reference',
-              description: 'The base address: the paths of resources follow it.',
-            }),
-            deprecated_at: timestamp.nullable().meta({
-              description: `Since when new programs should not use it; null if it is current. ${timestampForm}`,
-            }),
-            sunset_at: timestamp.nullable().meta({
-              description: `When it may stop answering; null if that is not decided. ${timestampForm}`,
-            }),
-          })
-          .meta({ id: 'Version', description: 'A version of the API.' }),
-      )
-      .meta({ description: 'The versions of the API, the oldest first.' }),
-  })
-  .meta({ id: 'Service', description: 'Where to go from here.' })
-
-export const serviceBodySchema = z
-  .object({ data: serviceSchema })
-  .meta({ id: 'ServiceBody', description: 'Where to go from here.' })
-
 export const errorBodySchema = z
   .object({
     error: z
@@ -253,6 +150,3 @@ export const errorBodySchema = z
 export type Project = z.infer<typeof projectSchema>
 export type ProjectDetail = z.infer<typeof projectDetailSchema>
 export type Reward = z.infer<typeof rewardSchema>
-export type Stats = z.infer<typeof statsSchema>
-export type Service = z.infer<typeof serviceSchema>
-export type ProjectListBody = z.infer<typeof projectListBodySchema>

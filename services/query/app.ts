@@ -19,12 +19,21 @@ import type { PublicAddresses, PublishedDocument } from '../../contracts/api/pub
 import { type ApiVersion, versions as declaredVersions } from '../../contracts/api/versions.ts'
 import { addressMatcher } from '../shared/address-ranges.ts'
 import { createConnections } from '../shared/http/connections.ts'
+import type { Sleep } from '../shared/sleep.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import type { KeyRing } from './auth/key-ring.ts'
 import { createCache, type OnLookup } from './cache/cache.ts'
 import type { ResponseCache } from './cache/response-cache.ts'
-import { type CampaignReader, createCampaignReader, NotFoundError } from './campaigns/campaign-reader.ts'
 import { createCachedCampaignRows } from './campaigns/campaign-rows.ts'
+import { createAhead } from './endpoints/ahead.ts'
+import { endpoints } from './endpoints/all.ts'
+import {
+  type Asked,
+  type Endpoint,
+  type EndpointParts,
+  entryOfLoaded,
+  NotFoundError,
+} from './endpoints/endpoint.ts'
 import { ClientGoneError, createFairTurns, type Turn } from './fair-turns.ts'
 import { type ForgettingDependencies, forget, type Keeper } from './forgetting.ts'
 import { createAdmissions } from './http/admission.ts'
@@ -39,7 +48,7 @@ import {
   type RequestDone,
 } from './http/request-log.ts'
 import { createResponder, targetOf } from './http/responder.ts'
-import { addPublicRoutes, addRoutes } from './http/routes.ts'
+import { addPublicRoutes, addRoutes, type OpenEndpoint } from './http/routes.ts'
 import { deprecatedMatcher } from './http/version-notices.ts'
 import { createCampaignLists, type SnapshotCache } from './lists/campaign-lists.ts'
 import { createListFollower } from './lists/list-follower.ts'
@@ -47,7 +56,6 @@ import { createIndexListSource, createSqlListSource } from './lists/list-source.
 import { snapshots as listSnapshots } from './lists/snapshots.ts'
 import type { QueryAppOptions } from './options.ts'
 import type { RateLimiters } from './rate-limit/rate-limiter.ts'
-import { type AheadOptions, addStats } from './stats/app-stats.ts'
 import { whileOpen } from './while-open.ts'
 
 export interface QueryAppDependencies {
@@ -59,8 +67,8 @@ export interface QueryAppDependencies {
   /** The cache of list snapshots. Default: in memory. */
   snapshots?: SnapshotCache
   options: QueryAppOptions
-  /** Keeps the statistics ahead of the requests for them. Default: they are computed when they are asked for. */
-  ahead?: AheadOptions
+  /** Keeps slow answers ahead of the requests for them. `random`: 0 to 1. Default: they are computed when they are asked for. */
+  ahead?: { sleep: Sleep; random: () => number }
   /** Forgets what it keeps of campaigns in time. Default: when something else needs the memory. */
   forgetting?: Pick<ForgettingDependencies, 'sleep'>
   /** Where consumers find the API and the portal. Default: not known. */
@@ -93,7 +101,7 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
   const { keyRing, limiters, cache, options, now, monotonicNow, logger, onRequestDone } = dependencies
   const newRequestId = dependencies.newRequestId ?? (() => randomUUID())
   const tables = limitTables(dependencies.tables, options)
-  const { reader, keepers } = createReader({ ...dependencies, tables })
+  const { parts, keepers } = createParts({ ...dependencies, tables })
   const admissions = createAdmissions({ keyRing, limiters, pepper: options.pepper, now })
   const isTrustedProxy = addressMatcher(options.trustProxy)
   const connections = createConnections({
@@ -181,7 +189,6 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
     monotonicNow,
     onError: error => logger.error({ err: error }, 'a direct answer broke off'),
   })
-  const stats = addStats(app, dependencies, tables)
   if (dependencies.forgetting) {
     const forgetting = { ...dependencies.forgetting, tables, databases: dependencies.databases }
     const onError = (error: unknown) =>
@@ -190,7 +197,12 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
       forget({ ...forgetting, keepers: [cache, direct, ...keepers], now: monotonicNow, onError }, signal),
     )
   }
-  addRoutes(app, { reader, stats, responder, cached: createCachedEntries(cache, options), direct })
+  addRoutes(app, endpoints, {
+    open: endpoint => openEndpoint(app, endpoint, parts, dependencies),
+    cached: createCachedEntries(cache, options),
+    responder,
+    direct,
+  })
   addPublicRoutes(app, { responder, publications, now })
   app.addHook('preClose', done => {
     direct.stop()
@@ -202,8 +214,52 @@ export function createQueryApp(dependencies: QueryAppDependencies): FastifyInsta
   return app
 }
 
+// No request waits for an answer that is computed ahead, so it may take as long as a statement may be silent. It uses one core.
+const aheadMsMax = 30_000
+
+/** Reads an endpoint. If it has no parameters, and the app has `ahead`, it is kept ahead while the app runs. */
+function openEndpoint(
+  app: FastifyInstance,
+  endpoint: Endpoint,
+  parts: EndpointParts,
+  { cache, tables, options, ahead, now, logger }: QueryAppDependencies,
+): OpenEndpoint {
+  const finished = async (asked: Asked, owner: string) => {
+    const createdAt = now()
+    const loaded = await asked.load(owner, createdAt)
+    return { entry: entryOfLoaded(endpoint, loaded, { createdAt, options }), isSlow: loaded.isSlow === true }
+  }
+  const read = endpoint.open(parts)
+  const load = async (asked: Asked, owner: string) => (await finished(asked, owner)).entry
+  const { query, path } = endpoint.parameters
+  if (ahead === undefined || query !== undefined || path !== undefined) return { read, load }
+  const asked = read('', {}) as Asked
+  const statementMsMax = Math.max(aheadMsMax, options.statementMsMax)
+  const kept = createAhead({
+    key: asked.key,
+    cache,
+    compute: () => load(asked, ''),
+    computeAhead: signal => {
+      const until = AbortSignal.any([signal, AbortSignal.timeout(statementMsMax)])
+      const rows: Tables['rows'] = statement => tables.rows(statement, { signal: until })
+      const slow = {
+        ...parts,
+        tables: { rows },
+        options: { ...parts.options, statementMsMax, threadsMax: 1 },
+      }
+      return finished(endpoint.open(slow)('', {}) as Asked, '')
+    },
+    cacheMs: endpoint.cacheMs(options),
+    now,
+    ...ahead,
+    onError: error => logger.warn({ err: error }, 'an answer could not be computed ahead'),
+  })
+  whileOpen(app, kept.run, kept.started)
+  return { read, load: kept.load }
+}
+
 /** Lists and rows share one list follower, so the rows of a page are as new as its list. */
-function createReader(dependencies: QueryAppDependencies): { reader: CampaignReader; keepers: Keeper[] } {
+function createParts(dependencies: QueryAppDependencies): { parts: EndpointParts; keepers: Keeper[] } {
   const { tables, databases, options, now, monotonicNow, logger } = dependencies
   const { statementMsMax, indexCampaignsMax: campaignsMax } = options
   const follower = createListFollower({
@@ -229,10 +285,10 @@ function createReader(dependencies: QueryAppDependencies): { reader: CampaignRea
     onLookup: dependencies.onRowLookup,
     now: monotonicNow,
   })
-  const reader = createCampaignReader({ tables, databases, lists, rows, slugs: follower, options, now })
   // A purge leaves the ids of lists until they expire, so that the pages of a walk come from one snapshot.
   const lasting: Keeper = { forgetOld: () => snapshots.forgetOld(), forgetAll: () => undefined }
-  return { reader, keepers: [rows, follower, lasting] }
+  const parts = { tables, databases, lists, rows, slugs: follower, options }
+  return { parts, keepers: [rows, follower, lasting] }
 }
 
 // The status of a request whose client has gone. Only the log and the metrics show it.

@@ -3,7 +3,7 @@
  * by the projector's fold worker, and served by the query service's app.
  */
 
-import { statsStatement } from '../../services/query/views/statements.ts'
+import { statsStatement } from '../../services/query/endpoints/stats.ts'
 import { sleep } from '../../services/shared/sleep.ts'
 import { defaultDatabases } from '../../services/shared/tables/port.ts'
 import { openOwnTables } from '../support/clickhouse.ts'

@@ -5,7 +5,8 @@
  *   watermark.
  * - To find what is no longer public, walk everything into a new copy, and continue from that walk's watermark.
  */
-import type { Project, ProjectListBody } from '../../contracts/api/schemas.ts'
+import type { Project } from '../../contracts/api/schemas.ts'
+import type { ProjectListBody } from '../../services/query/endpoints/projects.ts'
 
 export interface Place {
   copy: Map<string, Project>

@@ -1,6 +1,8 @@
 /** Fake tables that answer the query service's statements with any rows, valid or not. */
 import { listColumns } from '../../contracts/tables/campaign-columns.ts'
-import type { ProjectDetailRow, SnapshotRow, StatsRow } from '../../services/query/views/rows.ts'
+import type { ProjectDetailRow } from '../../services/query/campaigns/campaign-fields.ts'
+import type { StatsRow } from '../../services/query/endpoints/stats.ts'
+import type { SnapshotRow } from '../../services/query/lists/list-statements.ts'
 import type { Statement, Tables } from '../../services/shared/tables/port.ts'
 
 export type StatementKind = 'snapshot' | 'projects' | 'detail' | 'stats'

@@ -1,7 +1,9 @@
 /** The query service over the read tables of a real ClickHouse: a new app per test, one store per file. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import type { ErrorBody } from '../../contracts/api/errors.ts'
-import type { Project, ProjectDetail, ProjectListBody, Stats } from '../../contracts/api/schemas.ts'
+import type { Project, ProjectDetail } from '../../contracts/api/schemas.ts'
+import type { ProjectListBody } from '../../services/query/endpoints/projects.ts'
+import type { Stats } from '../../services/query/endpoints/stats.ts'
 import type { Credentials } from '../../services/shared/api-keys/credentials.ts'
 import { startTestApp, type TestApp, testClock } from './query-app.ts'
 import { type AnyResponse, expectEveryPromise, readResponse } from './query-shape.ts'

@@ -13,7 +13,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Databases, Statement, Tables } from '../../shared/tables/port.ts'
-import { apiKeyBucketsStatement, apiKeysFingerprintStatement, apiKeysStatement } from '../views/statements.ts'
+import { timeBound } from '../statement-settings.ts'
 import { bucketCount, createKeyBuckets, type ListedBucket } from './key-buckets.ts'
 
 export interface ApiKey {
@@ -187,3 +187,48 @@ interface ApiKeyRow {
 function toApiKey(row: ApiKeyRow): ApiKey {
   return { key: row.api_key, secretHash: row.secret_hash, scopes: row.scopes }
 }
+
+/** A fingerprint of the keys: one row {fingerprint}. Merges of the table change it too, which does no harm. */
+export function apiKeysFingerprintStatement(databases: Databases, msMax: number): Statement {
+  return {
+    query: `SELECT concat(
+    toString(count()), ' ', toString(max(fold_id)), ' ',
+    toString(sum(cityHash64(api_key, secret_hash, scopes, is_active, is_deleted, fold_id)))
+) AS fingerprint
+FROM ${databases.model}.api_keys
+SETTINGS ${timeBound(msMax)}`,
+  }
+}
+
+/** The buckets of the key table that have rows: rows {bucket, row_count, fingerprint}. */
+export function apiKeyBucketsStatement(buckets: number, databases: Databases, msMax: number): Statement {
+  return {
+    query: `SELECT
+    ${keyBucket} AS bucket,
+    count() AS row_count,
+    toString(sum(cityHash64(api_key, secret_hash, scopes, is_active, is_deleted, fold_id))) AS fingerprint
+FROM ${databases.model}.api_keys
+GROUP BY bucket
+SETTINGS ${timeBound(msMax)}`,
+    query_params: { bucket_count: buckets },
+  }
+}
+
+/** The active keys of these buckets: rows {api_key, secret_hash, scopes}. */
+export function apiKeysStatement(
+  buckets: readonly number[],
+  bucketCount: number,
+  databases: Databases,
+  msMax: number,
+): Statement {
+  return {
+    query: `SELECT api_key, secret_hash, scopes
+FROM ${databases.model}.api_keys FINAL
+WHERE is_active AND ${keyBucket} IN {buckets:Array(UInt32)}
+SETTINGS ${timeBound(msMax)}`,
+    query_params: { buckets, bucket_count: bucketCount },
+  }
+}
+
+// The same as `bucketOf` in auth/key-buckets.ts.
+const keyBucket = 'CRC32(api_key) % {bucket_count:UInt32}'

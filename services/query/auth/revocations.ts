@@ -10,8 +10,8 @@
  * it is older than `staleMsMax`, it lets no key pass: a key may be revoked, or its time may be over.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Databases, Tables } from '../../shared/tables/port.ts'
-import { revokedKeysStatement } from '../views/statements.ts'
+import type { Databases, Statement, Tables } from '../../shared/tables/port.ts'
+import { timeBound } from '../statement-settings.ts'
 import { type KeyRing, KeysUnavailableError } from './key-ring.ts'
 
 export interface RevocationsOptions {
@@ -109,5 +109,14 @@ export function withRevocations(keyRing: KeyRing, dependencies: RevocationsDepen
     },
 
     isReady: () => keyRing.isReady() && now() - readAt <= options.freshMsMax,
+  }
+}
+
+/** The keys to refuse although the key table still has them as active: rows {api_key}. */
+export function revokedKeysStatement(databases: Databases, msMax: number): Statement {
+  return {
+    query: `SELECT api_key
+FROM ${databases.model}.revoked_keys
+SETTINGS ${timeBound(msMax)}`,
   }
 }

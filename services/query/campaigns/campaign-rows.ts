@@ -5,16 +5,14 @@
  * are read in one statement. So pages of thousands of different lists do not cause as many statements.
  */
 import { LRUCache } from 'lru-cache'
-import type { Databases, Tables } from '../../shared/tables/port.ts'
+import type { Databases, Statement, Tables } from '../../shared/tables/port.ts'
 import { yieldToEventLoop } from '../../shared/yield-to-event-loop.ts'
 import type { OnLookup } from '../cache/cache.ts'
 import { createFairYield } from '../fair-yield.ts'
 import { type Keeper, keptMsMax } from '../forgetting.ts'
 import type { FollowedIndex, ListFollower } from '../lists/list-follower.ts'
-import { presentTimestamp } from '../views/present.ts'
-import type { CampaignPageRow, ProjectRow } from '../views/rows.ts'
-import { projectRowOf } from '../views/shown-fields.ts'
-import { projectsStatement } from '../views/statements.ts'
+import { fewRows, readByKey, timeBound } from '../statement-settings.ts'
+import { type ProjectRow, presentTimestamp, projectRowOf } from './campaign-fields.ts'
 
 export interface CampaignRows extends Keeper {
   /**
@@ -166,5 +164,25 @@ function inBatches(
     next.chars += chars
     for (const id of ids) next.ids.add(id)
     return next.loading
+  }
+}
+
+/** A public campaign for a page. `list_fields`: see `projectRowOf`. */
+export interface CampaignPageRow {
+  campaign_id: string
+  list_fields: string
+}
+
+/**
+ * The page fields of these campaigns, in no particular order: rows of type `CampaignPageRow`. Ids that are not public are
+ * left out.
+ */
+export function projectsStatement(ids: readonly string[], databases: Databases, msMax: number): Statement {
+  return {
+    query: `SELECT campaign_id, list_fields
+FROM ${databases.model}.campaign_pages
+WHERE campaign_id IN {ids:Array(String)}
+SETTINGS ${readByKey}, ${fewRows}, ${timeBound(msMax)}`,
+    query_params: { ids },
   }
 }

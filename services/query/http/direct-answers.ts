@@ -12,8 +12,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { LRUCache } from 'lru-cache'
 import { readScope } from '../../../contracts/api/conventions.ts'
-import { parameterNames } from '../../../contracts/api/parameters.ts'
 import type { ResponseCache } from '../cache/response-cache.ts'
+import { operations } from '../endpoints/all.ts'
 import { type Keeper, keptMsMax } from '../forgetting.ts'
 import type { Admissions } from './admission.ts'
 import { sendEntry } from './answer.ts'
@@ -60,6 +60,7 @@ const targetLengthMax = 512
 
 // A path, and parameters that the API has. Elsewhere a target may hold a secret, and then it is not kept: in another
 // parameter, before the host, or after a hash.
+const parameterNames = operations.flatMap(({ parameters: { query } }) => Object.keys(query?.shape ?? {}))
 const keptTarget = new RegExp(`^/[^?#]*(?:\\?(?:(?:${parameterNames.join('|')})=[^&#]*(?:&|$))*)?$`)
 
 /** Creates the direct answers of one app. No target is known yet. */

@@ -2,7 +2,6 @@
  * What the API says of itself, to everybody: its first page, its OpenAPI document, the place of its documentation, and
  * notices about the end of a version. Everything is built once for the addresses of the installation.
  */
-import { apiTitle, openApiPath } from '../../../contracts/api/conventions.ts'
 import {
   documentationUrlOf,
   type PublicAddresses,
@@ -10,10 +9,10 @@ import {
   publishedOpenApi,
   withoutSlash,
 } from '../../../contracts/api/published-openapi.ts'
-import { type Service, serviceBodySchema } from '../../../contracts/api/schemas.ts'
 import type { ApiVersion } from '../../../contracts/api/versions.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
 import { weakTagOf } from '../cache/response-cache.ts'
+import { service } from '../endpoints/service.ts'
 import { createVersionNotices, type VersionNotices } from './version-notices.ts'
 
 export interface Publications {
@@ -63,33 +62,9 @@ function publicationsFor(
   return {
     documentationUrl: documentationUrlOf(addresses),
     notices: createVersionNotices(versions, changesUrl),
-    service: entryOf(serviceBodySchema.parse({ data: serviceFor(addresses, versions) })),
+    service: entryOf(service.bodyFor(addresses, versions)),
     openApi: entryOf(publishedOpenApi(document, addresses)),
   }
-}
-
-function serviceFor(addresses: PublicAddresses, versions: readonly ApiVersion[]): Service {
-  const { apiUrl, portalUrl } = addresses
-  // Where the paths of this service begin. Empty: relative to the address that was called.
-  const root = apiUrl === undefined ? '' : rootOf(withoutSlash(apiUrl), versions)
-  return {
-    title: apiTitle,
-    documentation_url: documentationUrlOf(addresses) ?? null,
-    keys_url: portalUrl === undefined ? null : `${withoutSlash(portalUrl)}/access`,
-    openapi_url: `${root}${openApiPath}`,
-    versions: versions.map(({ name, basePath, deprecation }) => ({
-      name,
-      url: `${root}${basePath}`,
-      deprecated_at: deprecation === null ? null : new Date(deprecation.since).toISOString(),
-      sunset_at: deprecation?.sunset == null ? null : new Date(deprecation.sunset).toISOString(),
-    })),
-  }
-}
-
-/** A proxy may put a path of its own before that of the version. */
-function rootOf(apiUrl: string, versions: readonly ApiVersion[]): string {
-  const version = versions.find(({ basePath }) => apiUrl.endsWith(basePath))
-  return version === undefined ? new URL(apiUrl).origin : apiUrl.slice(0, -version.basePath.length)
 }
 
 function entryOf(body: object): (now: number) => CacheEntry {

@@ -8,6 +8,7 @@ import {
 } from '../../../contracts/api/conventions.ts'
 import { type ErrorBody, type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
 import { errorBodySchema } from '../../../contracts/api/schemas.ts'
+import { operations } from '../endpoints/all.ts'
 import type { Admission } from './admission.ts'
 import { jsonType, type ResponseHeaders } from './headers.ts'
 
@@ -51,7 +52,11 @@ export function refusalCodeOf(
 /** The paths of the API's first page. It needs no key. */
 export const servicePaths = ['/', basePath, `${basePath}/`] as const
 
-const resources = `${servicePaths.join('|')}|${openApiPath}|${basePath}/(?:projects|projects/[^/?#]+|stats)`
+const resources = [
+  ...servicePaths,
+  openApiPath,
+  ...operations.map(({ path }) => basePath + path.replace(/\{\w+\}/g, '[^/?#]+')),
+].join('|')
 // An absolute target may have no path: that is the root.
 const resourcePattern = new RegExp(`^(?:(?:https?://[^/?#]*)?(?:${resources})|https?://[^/?#]*)(?:[?#]|$)`)
 

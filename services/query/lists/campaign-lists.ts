@@ -9,9 +9,9 @@
  * the other. Two snapshots of that time have the same `asOf` and different campaigns.
  */
 import type { Cache } from '../cache/cache.ts'
-import type { ListQuery } from '../views/statements.ts'
 import type { IdList } from './id-list.ts'
 import type { ListSource } from './list-source.ts'
+import type { ListQuery } from './list-statements.ts'
 
 /** One page of ids. Times are Unix milliseconds, `asOf` is ISO 8601. */
 export interface ListPage {

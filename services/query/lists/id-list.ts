@@ -3,7 +3,7 @@
  * id: a list of a million campaigns takes 4 MB, and is made in milliseconds. Only the ids of a page become strings.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { idSeparator } from '../views/statements.ts'
+import { idSeparator } from './list-statements.ts'
 
 export interface IdList {
   readonly total: number

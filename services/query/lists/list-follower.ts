@@ -19,13 +19,15 @@ import { idParts } from '../../shared/tables/parameter-parts.ts'
 import type { Databases, Tables } from '../../shared/tables/port.ts'
 import { yieldToEventLoop } from '../../shared/yield-to-event-loop.ts'
 import { forgetMs, type Keeper, keptMsMax } from '../forgetting.ts'
-import type { ChangedEntriesRow, ChangesRow, EntriesRow } from '../views/rows.ts'
+import { createListIndex, type ListIndex } from './list-index.ts'
 import {
+  type ChangedEntriesRow,
+  type ChangesRow,
   campaignChangesStatement,
   changedEntriesStatement,
+  type EntriesRow,
   nextEntriesStatement,
-} from '../views/statements.ts'
-import { createListIndex, type ListIndex } from './list-index.ts'
+} from './list-statements.ts'
 
 export interface ListFollowerOptions {
   statementMsMax: number

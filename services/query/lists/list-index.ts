@@ -5,14 +5,14 @@
  * campaign has a slot in each column. A sort order is an array of slots. A change moves the changed slots, and only in the
  * orders whose values changed. 400,000 campaigns take about 50 MB.
  */
-import type { EntriesRow } from '../views/rows.ts'
-import type { ListQuery } from '../views/statements.ts'
+
 import { createIdIndex } from './id-index.ts'
 import { type IdList, slotIdList } from './id-list.ts'
 import { createDictionary, grown, newColumns } from './list-columns.ts'
 import { createSlotOrder, type Pause, type SlotOrder } from './list-order.ts'
 import { selectSlots } from './list-selection.ts'
 import { sortedByColumn, sortedUnlessInOrder } from './list-sorting.ts'
+import type { EntriesRow, ListQuery } from './list-statements.ts'
 import { createSlugIndex, slugCodeOf } from './slug-index.ts'
 
 export interface ListIndex {

@@ -5,9 +5,9 @@
  * takes the marked slots. Both are several times faster than reading the columns in the sort order.
  */
 import type { Sort } from '../../../contracts/api/parameters.ts'
-import type { ListQuery } from '../views/statements.ts'
 import type { Dictionary, ListColumns } from './list-columns.ts'
 import type { Pause, SlotOrder } from './list-order.ts'
+import type { ListQuery } from './list-statements.ts'
 
 /** The parts of a list index that a selection reads. */
 export interface SelectionSource {

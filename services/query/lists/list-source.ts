@@ -1,11 +1,10 @@
 /** The sources of lists: ClickHouse, or the list index in this process. */
 import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { presentTimestamp } from '../campaigns/campaign-fields.ts'
 import { createFairYield, createShareOfLoop } from '../fair-yield.ts'
-import { presentTimestamp } from '../views/present.ts'
-import type { SnapshotRow } from '../views/rows.ts'
-import { type ListQuery, snapshotStatement } from '../views/statements.ts'
 import { type IdList, joinedIdList } from './id-list.ts'
 import type { ListFollower } from './list-follower.ts'
+import { type ListQuery, type SnapshotRow, snapshotStatement } from './list-statements.ts'
 
 /** The ids of a list. The list contains every change up to `asOf` (ISO 8601). */
 export interface SelectedList {

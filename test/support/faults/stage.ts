@@ -3,8 +3,8 @@
  * time. A fault is played on it. Afterwards everything has to be as if there had been no fault.
  */
 import { expect, vi } from 'vitest'
-import { projectListBodySchema } from '../../../contracts/api/schemas.ts'
 import { type Random, randomOf } from '../../../services/demo/random.ts'
+import { projectListBodySchema } from '../../../services/query/endpoints/projects.ts'
 import { openKafkaWriter } from '../../../services/shared/event-log/kafka/writer.ts'
 import type { EventWriter } from '../../../services/shared/event-log/port.ts'
 import { openTables } from '../../../services/shared/tables/clickhouse.ts'

@@ -32,14 +32,14 @@ import {
 } from '../../../services/projector/fold/quarantine.ts'
 import { untilNoFoldRuns } from '../../../services/projector/fold/running-folds.ts'
 import { advanceWatermarkStatement, clockStatement } from '../../../services/projector/fold/watermark.ts'
+import { projectsStatement } from '../../../services/query/campaigns/campaign-rows.ts'
 import {
   campaignChangesStatement,
   changedEntriesStatement,
   type ListQuery,
   nextEntriesStatement,
-  projectsStatement,
   snapshotStatement,
-} from '../../../services/query/views/statements.ts'
+} from '../../../services/query/lists/list-statements.ts'
 import type { Databases, Statement } from '../../../services/shared/tables/port.ts'
 
 /** Statements of the fold that write. */

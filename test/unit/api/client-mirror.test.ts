@@ -8,7 +8,8 @@ import {
   createClient,
   type WatermarkStore,
 } from '../../../contracts/api/client.ts'
-import type { Project, ProjectListBody } from '../../../contracts/api/schemas.ts'
+import type { Project } from '../../../contracts/api/schemas.ts'
+import type { ProjectListBody } from '../../../services/query/endpoints/projects.ts'
 import {
   baseUrl,
   createServiceModel,

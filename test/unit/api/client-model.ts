@@ -10,9 +10,9 @@ import { basePath } from '../../../contracts/api/conventions.ts'
 import { type ErrorCode, errorBody, errors } from '../../../contracts/api/errors.ts'
 import { parseListQuery } from '../../../contracts/api/parameters.ts'
 import type { Project } from '../../../contracts/api/schemas.ts'
+import { presentProject } from '../../../services/query/campaigns/campaign-fields.ts'
+import type { ListQuery } from '../../../services/query/lists/list-statements.ts'
 import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate-limiter-memory.ts'
-import { presentProject } from '../../../services/query/views/present.ts'
-import type { ListQuery } from '../../../services/query/views/statements.ts'
 import { detailRow } from '../../support/query-fake-tables.ts'
 
 export const horizonMs = 5000

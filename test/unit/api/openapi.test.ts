@@ -4,21 +4,10 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { errorCodes, errors } from '../../../contracts/api/errors.ts'
-import {
-  detailBodyExample,
-  listBodyExample,
-  serviceBodyExample,
-  statsBodyExample,
-} from '../../../contracts/api/examples.ts'
-import { generateOpenApi } from '../../../contracts/api/generate-openapi.ts'
-import { buildOpenApi } from '../../../contracts/api/openapi.ts'
 import { parseListQuery } from '../../../contracts/api/parameters.ts'
-import {
-  projectDetailBodySchema,
-  projectListBodySchema,
-  serviceBodySchema,
-  statsBodySchema,
-} from '../../../contracts/api/schemas.ts'
+import { operations } from '../../../services/query/endpoints/all.ts'
+import { generateOpenApi } from '../../../services/query/openapi/generate-openapi.ts'
+import { buildOpenApi } from '../../../services/query/openapi/openapi.ts'
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
@@ -60,7 +49,7 @@ describe('the OpenAPI document', () => {
 
   it('has every endpoint with GET and OPTIONS and nothing else', () => {
     const paths = document.paths as { [name: string]: { [name: string]: Json } }
-    expect(Object.keys(paths)).toEqual(['/projects', '/projects/{slug}', '/stats', '/'])
+    expect(Object.keys(paths)).toEqual(operations.map(({ path }) => path))
     for (const path of Object.values(paths)) expect(Object.keys(path)).toEqual(['get', 'options'])
   })
 
@@ -132,11 +121,8 @@ describe('the OpenAPI document', () => {
     walk(document, node => expect(node).not.toHaveProperty('additionalProperties'))
   })
 
-  it('has complete and valid examples', () => {
-    expect(projectListBodySchema.parse(listBodyExample)).toEqual(listBodyExample)
-    expect(projectDetailBodySchema.parse(detailBodyExample)).toEqual(detailBodyExample)
-    expect(statsBodySchema.parse(statsBodyExample)).toEqual(statsBodyExample)
-    expect(serviceBodySchema.parse(serviceBodyExample)).toEqual(serviceBodyExample)
+  it.each(operations)('has a complete and valid example of $path', ({ schema, example }) => {
+    expect(schema.parse(example)).toEqual(example)
   })
 
   it('documents parameters whose examples and defaults the service accepts', () => {

@@ -1,7 +1,9 @@
 /** A detail that is read by the id from the list index is the one that the search by slug finds. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { createCampaignReader, NotFoundError } from '../../../../services/query/campaigns/campaign-reader.ts'
+import type { ProjectDetail } from '../../../../contracts/api/schemas.ts'
+import { type Asked, NotFoundError } from '../../../../services/query/endpoints/endpoint.ts'
+import { project } from '../../../../services/query/endpoints/project.ts'
 import { createListFollower, type ListFollower } from '../../../../services/query/lists/list-follower.ts'
 import type { Statement, Tables } from '../../../../services/shared/tables/port.ts'
 import { campaignRow, openQueryTables, type QueryTables } from '../../../support/query-tables.ts'
@@ -47,17 +49,17 @@ function counted(): Pick<Tables, 'rows'> {
 /** The id that a detail shows, or null. */
 async function shown(slug: string, known: Pick<ListFollower, 'idOfSlug'> = follower): Promise<string | null> {
   const unused = () => Promise.reject(new Error('a detail reads no list'))
-  const reader = createCampaignReader({
+  const read = project.open({
     tables: counted(),
     databases: store.databases,
     lists: { page: unused },
     rows: { read: unused },
     slugs: known,
-    options: { detailCacheMs: 1, statementMsMax: 10_000 },
-    now: () => 0,
+    options: { platformCurrency: 'USD', statementMsMax: 10_000 },
   })
   try {
-    const { data } = JSON.parse(String((await reader.projectDetail(slug)).body))
+    const { body } = await (read('', { slug }) as Asked).load('', 0)
+    const { data } = project.schema.parse(body) as { data: ProjectDetail }
     expect(data.slug).toBe(slug)
     return data.id
   } catch (error) {

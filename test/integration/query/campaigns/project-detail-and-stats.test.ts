@@ -1,8 +1,8 @@
 /** GET /projects/{slug} and GET /stats, over rows in the read tables of a real ClickHouse. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
-import type { StatsRow } from '../../../../services/query/views/rows.ts'
-import { statsStatement } from '../../../../services/query/views/statements.ts'
+import type { StatsRow } from '../../../../services/query/endpoints/stats.ts'
+import { statsStatement } from '../../../../services/query/endpoints/stats.ts'
 import { fullCampaign } from '../../../support/query-campaigns.ts'
 import { useQueryService } from '../../../support/query-service.ts'
 import { campaignRow } from '../../../support/query-tables.ts'

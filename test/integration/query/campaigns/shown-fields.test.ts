@@ -1,10 +1,16 @@
 /** What pages and details show is what the data teams' views have, although it is read from other columns. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { detailColumns, listColumns } from '../../../../contracts/tables/campaign-columns.ts'
-import { detailByIdStatement } from '../../../../services/query/views/detail-by-id.ts'
-import type { CampaignBySlugRow, CampaignPageRow } from '../../../../services/query/views/rows.ts'
-import { projectDetailRowOf, projectRowOf } from '../../../../services/query/views/shown-fields.ts'
-import { projectDetailStatement, projectsStatement } from '../../../../services/query/views/statements.ts'
+import {
+  type CampaignBySlugRow,
+  projectDetailRowOf,
+  projectRowOf,
+} from '../../../../services/query/campaigns/campaign-fields.ts'
+import {
+  type CampaignPageRow,
+  projectsStatement,
+} from '../../../../services/query/campaigns/campaign-rows.ts'
+import { detailByIdStatement, projectDetailStatement } from '../../../../services/query/endpoints/project.ts'
 import { fullCampaign } from '../../../support/query-campaigns.ts'
 import { campaignRow, openQueryTables, type QueryTables } from '../../../support/query-tables.ts'
 

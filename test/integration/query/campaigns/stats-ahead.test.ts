@@ -1,7 +1,6 @@
 /** The statistics of a large platform are computed before the app listens, and again before they end. */
 import { expect, it } from 'vitest'
-import { aheadPledgesMin } from '../../../../services/query/stats/stats-ahead.ts'
-import type { StatsRow } from '../../../../services/query/views/rows.ts'
+import { aheadPledgesMin, type StatsRow } from '../../../../services/query/endpoints/stats.ts'
 import { sleep } from '../../../../services/shared/sleep.ts'
 import { startTestApp } from '../../../support/query-app.ts'
 

@@ -1,8 +1,8 @@
 /** What the public port says of itself, and of a version that comes to its end. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { PublicAddresses } from '../../../../contracts/api/published-openapi.ts'
-import { serviceBodySchema } from '../../../../contracts/api/schemas.ts'
 import type { ApiVersion } from '../../../../contracts/api/versions.ts'
+import { serviceBodySchema } from '../../../../services/query/endpoints/service.ts'
 import type { Credentials } from '../../../../services/shared/api-keys/credentials.ts'
 import { keyHeaders, startTestApp, type TestApp } from '../../../support/query-app.ts'
 import { fakeTables, snapshotRow } from '../../../support/query-fake-tables.ts'

@@ -10,7 +10,7 @@ import {
   type ListFollowerOptions,
 } from '../../../../services/query/lists/list-follower.ts'
 import { createIndexListSource, createSqlListSource } from '../../../../services/query/lists/list-source.ts'
-import type { ListQuery } from '../../../../services/query/views/statements.ts'
+import type { ListQuery } from '../../../../services/query/lists/list-statements.ts'
 import type { Statement, Tables } from '../../../../services/shared/tables/port.ts'
 import {
   type CampaignRow,

@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createListIndex } from '../../../../services/query/lists/list-index.ts'
+import type { EntriesRow, ListQuery } from '../../../../services/query/lists/list-statements.ts'
 import { slugCodeOf } from '../../../../services/query/lists/slug-index.ts'
-import type { EntriesRow } from '../../../../services/query/views/rows.ts'
-import type { ListQuery } from '../../../../services/query/views/statements.ts'
 
 const newest: ListQuery = { status: null, category: null, sort: 'newest', updatedSince: null }
 

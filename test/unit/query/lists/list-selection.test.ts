@@ -2,9 +2,8 @@
 import { expect, test } from 'vitest'
 import { sorts } from '../../../../contracts/api/parameters.ts'
 import { createListIndex } from '../../../../services/query/lists/list-index.ts'
+import { type EntriesRow, type ListQuery, noDate } from '../../../../services/query/lists/list-statements.ts'
 import { slugCodeOf } from '../../../../services/query/lists/slug-index.ts'
-import type { EntriesRow } from '../../../../services/query/views/rows.ts'
-import { type ListQuery, noDate } from '../../../../services/query/views/statements.ts'
 import { seededRandom } from '../../../bench/cold-requests.ts'
 
 interface Campaign {

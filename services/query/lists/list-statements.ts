@@ -1,12 +1,51 @@
 /**
- * The statements of the query service, as values. Pure: parameters and database names in, text and parameters out.
- *
- * Values from a client are always typed placeholders, never part of the text. The service reads the views for data
- * teams, views of the same rows for pages and details, what changed and until when, and, for authentication, the API keys;
- * nothing else.
+ * The statements of lists, as values, and their rows. Pure: parameters and database names in, text and parameters out. Values from a
+ * client are always typed placeholders, never part of the text.
  */
 import type { ListParameters, Sort } from '../../../contracts/api/parameters.ts'
 import type { Databases, Statement } from '../../shared/tables/port.ts'
+import { readByKey, timeBound } from '../statement-settings.ts'
+
+export interface SnapshotRow {
+  /** Joined by `idSeparator`; empty if there are none. */
+  ids: string
+  total: number
+  as_of: string
+}
+
+/** Times are Unix milliseconds. */
+export interface ChangesRow {
+  read_at: number
+  as_of: number
+  ids: string[]
+  /** When the campaign with the same index changed; `severalChanges` if it changed several times. */
+  stamps: number[]
+  /** The number of public campaigns; null if it was not asked for. */
+  total: number | null
+}
+
+/**
+ * The fields that lists filter and sort by. Index n of every array is the same campaign. Moments are Unix ms; `noDate`
+ * if there is none.
+ */
+export interface EntriesRow {
+  ids: string[]
+  statuses: string[]
+  categories: string[]
+  /** See `slugCodeOf` in lists/slug-index.ts. */
+  slug_codes: number[]
+  launch_dates: number[]
+  end_dates: number[]
+  /** In the platform's currency. */
+  pledged: number[]
+  backers: number[]
+  updates: number[]
+}
+
+export interface ChangedEntriesRow extends EntriesRow {
+  /** The number of all public campaigns, including those that did not change; null if it was not asked for. */
+  total: number | null
+}
 
 /** The parameters that define a list, without the page. */
 export type ListQuery = Pick<ListParameters, 'status' | 'category' | 'sort' | 'updatedSince'>
@@ -19,18 +58,6 @@ export const severalChanges = -1
 
 /** Separates ids in a snapshot: no campaign id contains a slash. */
 export const idSeparator = '/'
-
-// With FINAL, ClickHouse reads all columns before it filters by the sorting key, unless this setting is on.
-export const readByKey = 'optimize_move_to_prewhere_if_final = 1'
-
-// A few rows are read sooner by one thread than they are shared among several. The buffers are as small as what is read.
-export const fewRows = 'max_threads = 1, max_read_buffer_size = 65536'
-
-// Nearly all pledges are of public campaigns: looking for granules without any costs more than it saves.
-const readAllPledges = 'use_index_for_in_with_subqueries = 0'
-
-// The ids come from the slug index, which is used without FINAL. With FINAL, ClickHouse would look at the whole index again.
-const readIdsBySlugIndex = 'use_skip_indexes_if_final = 0'
 
 /**
  * All ids that a list query matches, in order, as one string (one row per id would cost five times as much). Returns
@@ -156,142 +183,11 @@ FROM (
 }
 
 /**
- * The page fields of these campaigns, in no particular order: rows of type `CampaignPageRow`. Ids that are not public are
- * left out.
- */
-export function projectsStatement(ids: readonly string[], databases: Databases, msMax: number): Statement {
-  return {
-    query: `SELECT campaign_id, list_fields
-FROM ${databases.model}.campaign_pages
-WHERE campaign_id IN {ids:Array(String)}
-SETTINGS ${readByKey}, ${fewRows}, ${timeBound(msMax)}`,
-    query_params: { ids },
-  }
-}
-
-/** One public campaign with its texts and reward tiers, by slug: no row, or one of type `CampaignBySlugRow`. */
-export function projectDetailStatement(slug: string, databases: Databases, msMax: number): Statement {
-  return {
-    query: `SELECT list_fields, description, risks, reward_fields
-FROM ${databases.model}.campaign_by_slug(slug = {slug:String})
-SETTINGS ${readByKey}, ${fewRows}, ${readIdsBySlugIndex}, ${timeBound(msMax)}`,
-    query_params: { slug },
-  }
-}
-
-/**
- * The statistics of the platform: one row of type `StatsRow`. All sums come from one read of the campaigns, so totals
- * and categories agree even if the fold changes them meanwhile.
- *
- * Backers and creators are counted by another read, and backers in the ledger, which is ahead of the fold
- * (contracts/tables/0005-views.sql). That read uses the sums, so it comes after them. In the other order, a pledge that is folded
- * between the two reads would be in the sum of pledges without its backer. They are never more than the pledges and the
- * campaigns. `threadsMax`: default as many as ClickHouse takes.
- */
-export function statsStatement(databases: Databases, msMax: number, threadsMax?: number): Statement {
-  return {
-    query: `WITH
-    (
-        SELECT (
-            sum(pledges), sum(projects), sum(pledged), sum(live), sum(funded), sum(failed), sum(cancelled),
-            groupArray(category), groupArray(projects)
-        )
-        FROM (
-            SELECT
-                category,
-                count() AS projects,
-                countIf(status = 'LIVE') AS live,
-                countIf(status = 'FUNDED') AS funded,
-                countIf(status = 'FAILED') AS failed,
-                countIf(status = 'CANCELLED') AS cancelled,
-                sum(pledge_count) AS pledges,
-                sum(pledged_platform_amount) AS pledged
-            FROM ${databases.views}.campaigns
-            GROUP BY category
-            ORDER BY projects DESC, category
-        )
-    ) AS sums,
-    (
-        SELECT (least(total_backers, sums.1), least(total_creators, sums.2))
-        FROM ${databases.views}.platform_totals
-    ) AS people
-SELECT
-    sums.1 AS total_pledges,
-    people.1 AS total_backers,
-    people.2 AS total_creators,
-    sums.2 AS projects_total,
-    sums.3 AS total_raised,
-    sums.4 AS projects_live,
-    sums.5 AS projects_funded,
-    sums.6 AS projects_failed,
-    sums.7 AS projects_cancelled,
-    sums.8 AS categories,
-    sums.9 AS category_projects,
-    now64(3, 'UTC') AS generated_at
-SETTINGS ${threadsMax === undefined ? '' : `max_threads = ${threadsMax}, `}${readAllPledges}, ${timeBound(msMax)}`,
-  }
-}
-
-/** A fingerprint of the keys: one row {fingerprint}. Merges of the table change it too, which does no harm. */
-export function apiKeysFingerprintStatement(databases: Databases, msMax: number): Statement {
-  return {
-    query: `SELECT concat(
-    toString(count()), ' ', toString(max(fold_id)), ' ',
-    toString(sum(cityHash64(api_key, secret_hash, scopes, is_active, is_deleted, fold_id)))
-) AS fingerprint
-FROM ${databases.model}.api_keys
-SETTINGS ${timeBound(msMax)}`,
-  }
-}
-
-/** The buckets of the key table that have rows: rows {bucket, row_count, fingerprint}. */
-export function apiKeyBucketsStatement(buckets: number, databases: Databases, msMax: number): Statement {
-  return {
-    query: `SELECT
-    ${keyBucket} AS bucket,
-    count() AS row_count,
-    toString(sum(cityHash64(api_key, secret_hash, scopes, is_active, is_deleted, fold_id))) AS fingerprint
-FROM ${databases.model}.api_keys
-GROUP BY bucket
-SETTINGS ${timeBound(msMax)}`,
-    query_params: { bucket_count: buckets },
-  }
-}
-
-/** The active keys of these buckets: rows {api_key, secret_hash, scopes}. */
-export function apiKeysStatement(
-  buckets: readonly number[],
-  bucketCount: number,
-  databases: Databases,
-  msMax: number,
-): Statement {
-  return {
-    query: `SELECT api_key, secret_hash, scopes
-FROM ${databases.model}.api_keys FINAL
-WHERE is_active AND ${keyBucket} IN {buckets:Array(UInt32)}
-SETTINGS ${timeBound(msMax)}`,
-    query_params: { buckets, bucket_count: bucketCount },
-  }
-}
-
-// The same as `bucketOf` in auth/key-buckets.ts.
-const keyBucket = 'CRC32(api_key) % {bucket_count:UInt32}'
-
-/**
  * The watermark of what a statement reads: every change with an earlier stamp is in the rows (contracts/tables/0002-progress.sql).
  * ClickHouse evaluates the subquery before it chooses the parts to read. Before the first fold it is the year 1970.
  */
 function watermark({ model }: Databases): string {
   return `ifNull((SELECT reached FROM ${model}.watermark), toDateTime64(0, 3, 'UTC'))`
-}
-
-/** The keys to refuse although the key table still has them as active: rows {api_key}. */
-export function revokedKeysStatement(databases: Databases, msMax: number): Statement {
-  return {
-    query: `SELECT api_key
-FROM ${databases.model}.revoked_keys
-SETTINGS ${timeBound(msMax)}`,
-  }
 }
 
 const isRunning = "status = 'LIVE' AND ifNull(end_date > now64(3, 'UTC'), 0)"
@@ -316,8 +212,3 @@ function order(sort: Sort): string {
 
 // Escaping the separator after some hundred thousand ids would make the row longer and slower to parse.
 const plainSlashes = 'output_format_json_escape_forward_slashes = 0'
-
-// The caller stops waiting by its signal. This setting also stops the work in ClickHouse, which nothing would read.
-export function timeBound(msMax: number): string {
-  return `max_execution_time = ${Math.ceil(msMax / 1000)}`
-}

@@ -1,15 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { projectDetailSchema, projectSchema, statsSchema } from '../../../../contracts/api/schemas.ts'
+import { projectDetailSchema, projectSchema } from '../../../../contracts/api/schemas.ts'
 import { currencyDigits } from '../../../../contracts/events/currencies.ts'
 import {
   daysRemaining,
+  type ProjectDetailRow,
   presentProject,
   presentProjectDetail,
-  presentStats,
   presentTimestamp,
-} from '../../../../services/query/views/present.ts'
-import type { ProjectDetailRow, StatsRow } from '../../../../services/query/views/rows.ts'
+} from '../../../../services/query/campaigns/campaign-fields.ts'
+import { presentStats, type StatsRow, statsSchema } from '../../../../services/query/endpoints/stats.ts'
 
 const now = Date.parse('2026-03-01T12:00:00.000Z')
 

@@ -1,12 +1,12 @@
 /**
- * Writes the OpenAPI document next to this file. With `--check` it only checks that the document is up to date, and
+ * Writes the OpenAPI document of the contract (contracts/api/openapi.json). With `--check` it only checks that the document is up to date, and
  * exits 1 if it is out of date or missing.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { buildOpenApi } from './openapi.ts'
 
-const target = new URL('openapi.json', import.meta.url)
+const target = new URL('../../../contracts/api/openapi.json', import.meta.url)
 
 /** The text of the document for this version of the program. */
 export function openApiText(version: string): string {
@@ -31,7 +31,7 @@ export function generateOpenApi(
 }
 
 if (import.meta.main) {
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as {
     version: string
   }
   const { exitCode, message } = generateOpenApi(target, { version, check: process.argv.includes('--check') })

@@ -1,17 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { sorts } from '../../../../contracts/api/parameters.ts'
-import { detailByIdStatement } from '../../../../services/query/views/detail-by-id.ts'
+import { sorts } from '../../../contracts/api/parameters.ts'
 import {
   apiKeyBucketsStatement,
   apiKeysFingerprintStatement,
   apiKeysStatement,
-  type ListQuery,
-  projectDetailStatement,
-  projectsStatement,
-  revokedKeysStatement,
-  snapshotStatement,
-  statsStatement,
-} from '../../../../services/query/views/statements.ts'
+} from '../../../services/query/auth/key-ring.ts'
+import { revokedKeysStatement } from '../../../services/query/auth/revocations.ts'
+import { projectsStatement } from '../../../services/query/campaigns/campaign-rows.ts'
+import { detailByIdStatement, projectDetailStatement } from '../../../services/query/endpoints/project.ts'
+import { statsStatement } from '../../../services/query/endpoints/stats.ts'
+import { type ListQuery, snapshotStatement } from '../../../services/query/lists/list-statements.ts'
 
 const databases = { model: 'the_model', views: 'the_views' }
 const everything: ListQuery = { status: null, category: null, sort: 'newest', updatedSince: null }

@@ -1,9 +1,9 @@
 /** The parts of the OpenAPI document that its operations share: headers, error responses, and authentication. */
 import type { ZodOpenApiHeadersObject, ZodOpenApiResponseObject } from 'zod-openapi'
-import { basePath, exposedHeaders, methods, requestHeaders } from './conventions.ts'
-import { type ErrorCode, errorBody, errorCodes, errors } from './errors.ts'
-import { invalidParameterExample } from './examples.ts'
-import { errorBodySchema } from './schemas.ts'
+import { basePath, exposedHeaders, methods, requestHeaders } from '../../../contracts/api/conventions.ts'
+import { type ErrorCode, errorBody, errorCodes, errors } from '../../../contracts/api/errors.ts'
+import { invalidParameterExample } from '../../../contracts/api/examples.ts'
+import { errorBodySchema } from '../../../contracts/api/schemas.ts'
 
 /** The two ways to send credentials. */
 export const securitySchemes = {

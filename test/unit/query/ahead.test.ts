@@ -1,14 +1,10 @@
 import { afterEach, expect, it } from 'vitest'
-import { createCache } from '../../../../services/query/cache/cache.ts'
-import { type CacheEntry, responses } from '../../../../services/query/cache/response-cache.ts'
-import {
-  aheadPledgesMin,
-  createStatsAhead,
-  type StatsAhead,
-  statsKey,
-} from '../../../../services/query/stats/stats-ahead.ts'
-import { yieldToEventLoop } from '../../../../services/shared/yield-to-event-loop.ts'
+import { createCache } from '../../../services/query/cache/cache.ts'
+import { type CacheEntry, responses } from '../../../services/query/cache/response-cache.ts'
+import { type Ahead, createAhead } from '../../../services/query/endpoints/ahead.ts'
+import { yieldToEventLoop } from '../../../services/shared/yield-to-event-loop.ts'
 
+const key = 'a slow answer'
 const periodMs = 300_000
 const computationMs = 2_000
 const stepMs = 500
@@ -45,8 +41,8 @@ afterEach(() => {
   for (const controller of closing.splice(0)) controller.abort()
 })
 
-/** Processes that share a cache. `pledges`: of the platform. */
-function startProcesses(count: number, pledges: number, msOfOne = computationMs) {
+/** Processes that share a cache. */
+function startProcesses(count: number, isSlow: boolean, msOfOne = computationMs) {
   const time = manualTime()
   const cache = createCache(responses, { bytesMax: 1_000_000, now: time.now })
   const world = { ...time, cache, ahead: 0, forRequests: 0, isAway: false, errors: 0 }
@@ -54,10 +50,10 @@ function startProcesses(count: number, pledges: number, msOfOne = computationMs)
   const result = (createdAt: number) => {
     if (world.isAway) throw new Error('ClickHouse is away')
     const rest = { asOf: null, snapshotId: null, link: null, createdAt, expiresAt: createdAt + periodMs }
-    return { entry: { body: Buffer.from(''), etag: `W/"${version++}"`, ...rest }, totalPledges: pledges }
+    return { body: Buffer.from(''), etag: `W/"${version++}"`, ...rest }
   }
   const processes = Array.from({ length: count }, (_, index) =>
-    createStatsAhead({
+    createAhead({
       cache,
       compute: async () => {
         world.forRequests++
@@ -67,9 +63,10 @@ function startProcesses(count: number, pledges: number, msOfOne = computationMs)
         world.ahead++
         const createdAt = time.now()
         await time.sleep(msOfOne)
-        return result(createdAt)
+        return { entry: result(createdAt), isSlow }
       },
-      statsCacheMs: periodMs,
+      key,
+      cacheMs: periodMs,
       now: time.now,
       random: () => index / count,
       sleep: time.sleep,
@@ -79,12 +76,12 @@ function startProcesses(count: number, pledges: number, msOfOne = computationMs)
   const controller = new AbortController()
   closing.push(controller)
   for (const process of processes) void process.run(controller.signal)
-  return { world, processes, request: (process: StatsAhead) => cache.get(statsKey, process.load) }
+  return { world, processes, request: (process: Ahead) => cache.get(key, process.load) }
 }
 
 it('computes before the cached answer ends, so no request ever computes, and none gets an answer older than a period', async () => {
-  const { world, processes, request } = startProcesses(1, aheadPledgesMin)
-  const [process] = processes as [StatsAhead]
+  const { world, processes, request } = startProcesses(1, true)
+  const [process] = processes as [Ahead]
   await world.pass(2 * computationMs)
   const shown = new Set<string>()
   let latest: CacheEntry | undefined
@@ -103,8 +100,8 @@ it('computes before the cached answer ends, so no request ever computes, and non
 it.each([500, 5_000, 16_000, 25_000])(
   'lets no request compute, however long a computation takes: %i ms',
   async msOfOne => {
-    const { world, processes, request } = startProcesses(1, aheadPledgesMin, msOfOne)
-    const [process] = processes as [StatsAhead]
+    const { world, processes, request } = startProcesses(1, true, msOfOne)
+    const [process] = processes as [Ahead]
     await world.pass(2 * msOfOne)
     await world.pass(5 * periodMs, () => request(process))
     expect(world.forRequests).toBe(0)
@@ -113,7 +110,7 @@ it.each([500, 5_000, 16_000, 25_000])(
 )
 
 it('shares each computation among the processes of a cache', async () => {
-  const { world, processes, request } = startProcesses(4, aheadPledgesMin)
+  const { world, processes, request } = startProcesses(4, true)
   await world.pass(2 * computationMs)
   const atStart = world.ahead
   expect(atStart).toBe(4)
@@ -122,9 +119,9 @@ it('shares each computation among the processes of a cache', async () => {
   expect(world.ahead - atStart).toBeLessThanOrEqual(6)
 })
 
-it('leaves a small platform to the requests, so that their answer is new', async () => {
-  const { world, processes, request } = startProcesses(1, aheadPledgesMin - 1)
-  const [process] = processes as [StatsAhead]
+it('leaves an answer that is not slow to the requests, so that it is new', async () => {
+  const { world, processes, request } = startProcesses(1, false)
+  const [process] = processes as [Ahead]
   await world.pass(periodMs / 2)
   const askedAt = world.now()
   expect((await request(process)).createdAt).toBe(askedAt)
@@ -132,8 +129,8 @@ it('leaves a small platform to the requests, so that their answer is new', async
 })
 
 it('serves what is young enough while ClickHouse is away, then its error, and is ahead again afterwards', async () => {
-  const { world, processes, request } = startProcesses(1, aheadPledgesMin)
-  const [process] = processes as [StatsAhead]
+  const { world, processes, request } = startProcesses(1, true)
+  const [process] = processes as [Ahead]
   await world.pass(2 * computationMs)
   const { expiresAt } = await request(process)
   world.isAway = true
@@ -157,8 +154,8 @@ it('lets the service start after five seconds, however long the first computatio
   const never = new Promise<never>(() => {})
   const [compute, computeAhead] = [() => never, () => never]
   const cache = createCache(responses, { bytesMax: 1_000, now: time.now })
-  const stats = createStatsAhead({
-    ...{ cache, compute, computeAhead, ...time, statsCacheMs: periodMs, random: () => 0, onError: () => {} },
+  const stats = createAhead({
+    ...{ cache, compute, computeAhead, ...time, key, cacheMs: periodMs, random: () => 0, onError: () => {} },
   })
   let isStarted = false
   void stats.run(new AbortController().signal)

@@ -1,6 +1,7 @@
 /**
- * Keeps the statistics of a large platform ahead of the requests for them: the next answer is computed before the cached one
- * ends, so no request waits for the seconds that it takes. The first one is computed before the service listens.
+ * Keeps the answer of an endpoint without parameters ahead of the requests for it, if it is slow: the next answer is computed
+ * before the cached one ends, so no request waits for the seconds that it takes. The first one is computed before the service listens.
+ * These are the statistics of a large platform.
  *
  * Promises:
  * - an answer is never older than the cache period: an entry expires one period after it was computed, however late it is first
@@ -10,29 +11,35 @@
  * - if a computation fails, it is tried again after a pause. Until one succeeds, requests compute, as without this module:
  *   while ClickHouse is away, they get what is cached, and then an error.
  *
- * The statistics of a smaller platform take no longer than a page. They are computed when they are asked for, so that the
- * first answer after a change is as new as it can be.
+ * An answer that is not slow is computed when it is asked for, so that the first one after a change is as new as it can be.
  */
 import type { Sleep } from '../../shared/sleep.ts'
 import type { CacheEntry, ResponseCache } from '../cache/response-cache.ts'
-import type { ComputedStats } from './stats-reader.ts'
 
-export interface StatsAhead {
+export interface Computed {
+  entry: CacheEntry
+  /** Whether it has to be kept ahead. */
+  isSlow: boolean
+}
+
+export interface Ahead {
   /** What was computed ahead, if it has not ended. Otherwise what a new computation returns. */
   load(): Promise<CacheEntry>
-  /** Keeps the statistics ahead until the signal aborts. It never rejects. Call it once. */
+  /** Keeps the answer ahead until the signal aborts. It never rejects. Call it once. */
   run(signal: AbortSignal): Promise<void>
   /** Resolves once the first computation of `run` has ended, or after `startMsMax`. */
   started(): Promise<void>
 }
 
-export interface StatsAheadDependencies {
+export interface AheadDependencies {
+  /** Of the answer, in the response cache. */
+  key: string
   cache: Pick<ResponseCache, 'get'>
   /** For a request, within the time that a request may take. */
-  compute: () => Promise<ComputedStats>
+  compute: () => Promise<CacheEntry>
   /** Ahead of requests: it may take longer. */
-  computeAhead: (signal: AbortSignal) => Promise<ComputedStats>
-  statsCacheMs: number
+  computeAhead: (signal: AbortSignal) => Promise<Computed>
+  cacheMs: number
   /** Unix milliseconds. */
   now: () => number
   /** 0 to 1. */
@@ -40,12 +47,6 @@ export interface StatsAheadDependencies {
   sleep: Sleep
   onError: (error: unknown) => void
 }
-
-/** The key of the statistics in the response cache. */
-export const statsKey = 'stats'
-
-/** From this number of pledges on, the statistics are kept ahead: they take about 0.1 s and more. */
-export const aheadPledgesMin = 1_000_000
 
 // The service listens after that time, whatever has become of the first computation.
 const startMsMax = 5_000
@@ -58,18 +59,18 @@ const pauseMsMin = 1_000
 // A rest of nine times the computation bounds its share of a core, however short the period is.
 const restFactor = 9
 
-/** Creates statistics that are computed when they are asked for, until `run` is called. */
-export function createStatsAhead(dependencies: StatsAheadDependencies): StatsAhead {
-  const { cache, compute, computeAhead, statsCacheMs, now, random, sleep, onError } = dependencies
+/** Creates an answer that is computed when it is asked for, until `run` is called. */
+export function createAhead(dependencies: AheadDependencies): Ahead {
+  const { key, cache, compute, computeAhead, cacheMs, now, random, sleep, onError } = dependencies
   const { promise: first, resolve: endFirst } = Promise.withResolvers<void>()
   let ahead: CacheEntry | undefined
   let computedMs = 0
 
   async function load(): Promise<CacheEntry> {
-    return ahead !== undefined && now() < ahead.expiresAt ? ahead : (await compute()).entry
+    return ahead !== undefined && now() < ahead.expiresAt ? ahead : await compute()
   }
 
-  async function timed(signal: AbortSignal): Promise<ComputedStats> {
+  async function timed(signal: AbortSignal): Promise<Computed> {
     const startedAt = now()
     try {
       return await computeAhead(signal)
@@ -78,17 +79,17 @@ export function createStatsAhead(dependencies: StatsAheadDependencies): StatsAhe
     }
   }
 
-  /** The entry that follows `current`; `undefined` if the platform is small. */
+  /** The entry that follows `current`; `undefined` if it is not slow. */
   async function next(current: CacheEntry | undefined, signal: AbortSignal): Promise<CacheEntry | undefined> {
     if (current === undefined) {
-      const { entry, totalPledges } = await timed(signal)
-      return totalPledges < aheadPledgesMin ? undefined : entry
+      const { entry, isSlow } = await timed(signal)
+      return isSlow ? entry : undefined
     }
     // All processes have the same current entry, so they share the computation of the next one.
-    return cache.get(`${statsKey} after ${current.etag}`, async () => (await timed(signal)).entry)
+    return cache.get(`${key} after ${current.etag}`, async () => (await timed(signal)).entry)
   }
 
-  /** Returns the entry that is cached from now on, and `undefined` if the platform is small. */
+  /** Returns the entry that is cached from now on, and `undefined` if it is not slow. */
   async function round(
     current: CacheEntry | undefined,
     signal: AbortSignal,
@@ -96,7 +97,7 @@ export function createStatsAhead(dependencies: StatsAheadDependencies): StatsAhe
     ahead = await next(current, signal)
     if (ahead === undefined) return undefined
     if (current !== undefined) await sleep(Math.max(0, current.expiresAt - now()), signal)
-    return signal.aborted ? current : cache.get(statsKey, load)
+    return signal.aborted ? current : cache.get(key, load)
   }
 
   return {
@@ -114,12 +115,12 @@ export function createStatsAhead(dependencies: StatsAheadDependencies): StatsAhe
         let restMs: number
         try {
           current = await round(current, signal)
-          const leadMs = Math.max(statsCacheMs * leadShare, computedMs * leadFactor) * (1 + random())
-          restMs = (current?.expiresAt ?? now() + statsCacheMs) - leadMs - now()
+          const leadMs = Math.max(cacheMs * leadShare, computedMs * leadFactor) * (1 + random())
+          restMs = (current?.expiresAt ?? now() + cacheMs) - leadMs - now()
         } catch (error) {
           if (!signal.aborted) onError(error)
           if (current !== undefined && now() >= current.expiresAt) current = undefined
-          restMs = statsCacheMs * retryShare
+          restMs = cacheMs * retryShare
         }
         endFirst()
         await sleep(Math.max(pauseMsMin, restMs, restFactor * computedMs), signal)

@@ -1,15 +1,15 @@
 /**
- * Writes the client's types of the bodies (client/bodies.ts) from the OpenAPI document. With `--check` it only checks
+ * Writes the client's types of the bodies (contracts/api/client/bodies.ts) from the OpenAPI document. With `--check` it only checks
  * that they are up to date, and exits 1 if they are not.
  *
- * The types of schemas.ts are made by zod. The package of the client has no dependencies, so it needs types that stand
+ * The types of the schemas are made by zod. The package of the client has no dependencies, so it needs types that stand
  * alone. Editors show the descriptions of the document beside each field.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { buildOpenApi } from './openapi.ts'
 
-const target = new URL('client/bodies.ts', import.meta.url)
+const target = new URL('../../../contracts/api/client/bodies.ts', import.meta.url)
 const bodies = ['ProjectListBody', 'ProjectDetail', 'Stats']
 const lineLengthMax = 110
 const head =

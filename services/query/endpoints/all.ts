@@ -1,0 +1,12 @@
+/** Every resource of the API. A new one is a file beside this one, and a line here. */
+import type { Endpoint, Operation } from './endpoint.ts'
+import { project } from './project.ts'
+import { projects } from './projects.ts'
+import { service } from './service.ts'
+import { stats } from './stats.ts'
+
+/** Those that need a key. */
+export const endpoints: readonly Endpoint[] = [projects, project, stats]
+
+/** All of them, as the document has them. */
+export const operations: readonly Operation[] = [...endpoints, service]

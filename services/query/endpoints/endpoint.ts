@@ -1,0 +1,105 @@
+/**
+ * What a resource of the API is. Each one is a file beside this one: its path, parameters, cache time, statement, schema,
+ * presenter and example. The router, the OpenAPI document, the direct answers and the tests iterate over them (all.ts).
+ *
+ * Every body is parsed by its schema before it is serialised, and only here. So no field outside the allowlist can leave,
+ * whatever the tables hold.
+ */
+import type { z } from 'zod'
+import { basePath } from '../../../contracts/api/conventions.ts'
+import type { ErrorCode } from '../../../contracts/api/errors.ts'
+import type { ParameterFault } from '../../../contracts/api/parameters.ts'
+import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { type CacheEntry, entryOf } from '../cache/response-cache.ts'
+import type { CampaignRows } from '../campaigns/campaign-rows.ts'
+import type { CampaignLists } from '../lists/campaign-lists.ts'
+import type { ListFollower } from '../lists/list-follower.ts'
+import type { QueryAppOptions } from '../options.ts'
+
+/** What the OpenAPI document says of a resource, and where it is. */
+export interface Operation {
+  /** Below the base path, as in OpenAPI: `/projects/{slug}`. */
+  path: string
+  /** A verb and a noun, such as `listProjects`. */
+  operationId: string
+  tag: 'Projects' | 'Platform' | 'Service'
+  summary: string
+  /** Needs no key. */
+  isPublic?: boolean
+  parameters: { query?: z.ZodObject; path?: z.ZodObject }
+  /** What the answer is, for people. */
+  answer: string
+  /** It is a page of a list: it has a watermark and a snapshot. */
+  isPage?: boolean
+  schema: z.ZodType<object>
+  example: object
+  /** The errors that not every resource of its kind has. */
+  failures: readonly ErrorCode[]
+}
+
+export interface Endpoint extends Operation {
+  /** How long an answer is cached. */
+  cacheMs: (options: QueryAppOptions) => number
+  /** Returns what reads the parameters of a request. Pure, but for the answer's `load`. */
+  open(parts: EndpointParts): (query: string, path: Readonly<Record<string, string>>) => Asked | Malformed
+}
+
+/** What endpoints read from. */
+export interface EndpointParts {
+  tables: Pick<Tables, 'rows'>
+  databases: Databases
+  lists: CampaignLists
+  rows: Pick<CampaignRows, 'read'>
+  /** Which campaign has a slug, as far as that is known. */
+  slugs: Pick<ListFollower, 'idOfSlug'>
+  /** `threadsMax`: of a statement that nobody waits for. */
+  options: Pick<QueryAppOptions, 'platformCurrency' | 'statementMsMax'> & { threadsMax?: number }
+}
+
+/** A request that is well-formed. */
+export interface Asked {
+  /** The key of its answer in the cache: the same for every spelling. */
+  key: string
+  /** For the log. */
+  parameters: object | null
+  /** `owner`: the API key that asks. `now`: Unix milliseconds. Rejects with `NotFoundError`. */
+  load(owner: string, now: number): Promise<Loaded>
+}
+
+export interface Malformed {
+  fault: ParameterFault
+}
+
+/** A body, before its schema. What is not given comes from the endpoint: no watermark, and an age that begins now. */
+export interface Loaded extends Partial<Omit<CacheEntry, 'body' | 'etag'>> {
+  body: object
+  /** Whether it takes so long that the next one should be computed before this one expires. */
+  isSlow?: boolean
+}
+
+/** There is no such public resource. */
+export class NotFoundError extends Error {
+  override name = 'NotFoundError'
+}
+
+/** The finished response. `createdAt`: when its load began, Unix milliseconds. */
+export function entryOfLoaded(
+  { schema, cacheMs }: Pick<Endpoint, 'schema' | 'cacheMs'>,
+  { body, isSlow: _, ...rest }: Loaded,
+  { createdAt, options }: { createdAt: number; options: QueryAppOptions },
+): CacheEntry {
+  const expiresAt = createdAt + cacheMs(options)
+  return entryOf(schema.parse(body), {
+    asOf: null,
+    snapshotId: null,
+    link: null,
+    createdAt,
+    expiresAt,
+    ...rest,
+  })
+}
+
+/** The pattern of the route: `/api/v1/projects/:slug`. */
+export function patternOf({ path }: Operation): string {
+  return basePath + path.replace(/\{(\w+)\}/g, ':$1')
+}

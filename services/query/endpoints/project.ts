@@ -1,0 +1,108 @@
+/** `GET /projects/{slug}`: one public campaign, with its texts and reward tiers. */
+import { z } from 'zod'
+import { projectExample } from '../../../contracts/api/examples.ts'
+import { type ProjectDetail, projectDetailSchema, type Reward } from '../../../contracts/api/schemas.ts'
+import type { Databases, Statement } from '../../shared/tables/port.ts'
+import {
+  type CampaignBySlugRow,
+  type ProjectDetailRow,
+  presentProjectDetail,
+  projectDetailRowOf,
+} from '../campaigns/campaign-fields.ts'
+import { fewRows, readByKey, timeBound } from '../statement-settings.ts'
+import { type Endpoint, type EndpointParts, NotFoundError } from './endpoint.ts'
+
+const slugPath = z.object({
+  slug: z.string().meta({ description: "The campaign's slug.", example: projectExample.slug }),
+})
+
+export const projectDetailBodySchema = z
+  .object({ data: projectDetailSchema })
+  .meta({ id: 'ProjectDetailBody', description: 'One campaign.' })
+
+const rewardExample: Reward = {
+  reward_id: 'print',
+  title: 'The atlas, signed',
+  description: 'A bound copy with a drawing of your choice on the first page.',
+  amount: 45,
+  quantity_available: 200,
+  quantity_claimed: 163,
+  quantity_remaining: 37,
+}
+
+const detailExample: ProjectDetail = {
+  ...projectExample,
+  description: 'We have spent four years drawing every lighthouse between Bergen and Cadiz.',
+  risks: 'Printing may take longer than planned; the drawings are finished.',
+  rewards: [rewardExample],
+}
+
+export const project: Endpoint = {
+  path: '/projects/{slug}',
+  operationId: 'getProject',
+  tag: 'Projects',
+  summary: 'Show one public campaign',
+  parameters: { path: slugPath },
+  answer: 'The campaign.',
+  schema: projectDetailBodySchema,
+  example: { data: detailExample },
+  failures: ['malformed_request', 'not_found'],
+  cacheMs: ({ detailCacheMs }) => detailCacheMs,
+
+  open:
+    parts =>
+    (_, { slug = '' }) => ({
+      key: `project ${slug}`,
+      parameters: { slug },
+      async load(_, now) {
+        const row = await detailRow(parts, slug)
+        if (row === undefined) throw new NotFoundError('no public campaign has this slug')
+        return { body: { data: presentProjectDetail(row, now) } }
+      },
+    }),
+}
+
+/**
+ * The campaign of a slug. One of them that is known to have it is read by its id, and taken only if its row has the slug
+ * now. In any other case the slug is searched for.
+ */
+async function detailRow(
+  { tables, databases, slugs, options }: EndpointParts,
+  slug: string,
+): Promise<ProjectDetailRow | undefined> {
+  const read = async (statement: Statement) => {
+    const [row] = await tables.rows<CampaignBySlugRow>(statement)
+    return row && projectDetailRowOf(row)
+  }
+  const id = slugs.idOfSlug(slug)
+  const known =
+    id === undefined ? undefined : await read(detailByIdStatement(id, databases, options.statementMsMax))
+  return known?.slug === slug ? known : read(projectDetailStatement(slug, databases, options.statementMsMax))
+}
+
+// The ids come from the slug index, which is used without FINAL. With FINAL, ClickHouse would look at the whole index again.
+const readIdsBySlugIndex = 'use_skip_indexes_if_final = 0'
+
+/** One public campaign with its texts and reward tiers, by slug: no row, or one of type `CampaignBySlugRow`. */
+export function projectDetailStatement(slug: string, databases: Databases, msMax: number): Statement {
+  return {
+    query: `SELECT list_fields, description, risks, reward_fields
+FROM ${databases.model}.campaign_by_slug(slug = {slug:String})
+SETTINGS ${readByKey}, ${fewRows}, ${readIdsBySlugIndex}, ${timeBound(msMax)}`,
+    query_params: { slug },
+  }
+}
+
+/**
+ * One public campaign with its texts and reward tiers, by id: no row, or one of type `CampaignBySlugRow`. It costs half as
+ * much as by slug (`projectDetailStatement`), which has to find the id first.
+ */
+export function detailByIdStatement(id: string, databases: Databases, msMax: number): Statement {
+  return {
+    query: `SELECT list_fields, description, risks, reward_fields
+FROM ${databases.model}.campaign_pages
+WHERE campaign_id = {id:String}
+SETTINGS ${readByKey}, ${fewRows}, ${timeBound(msMax)}`,
+    query_params: { id },
+  }
+}
