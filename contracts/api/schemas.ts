@@ -6,7 +6,7 @@
  * field that is not named, and refuses values of the wrong type. The OpenAPI document is generated from the same schemas.
  */
 import { z } from 'zod'
-import { publicStatuses } from '../events/event.ts'
+import { type CreatorFields, columns, type Flat, type ShownFields } from '../tables/campaign-columns.ts'
 import { errorCodes } from './errors.ts'
 
 export const amount = z.number().nonnegative()
@@ -23,92 +23,6 @@ export const timestampForm = 'ISO 8601 in UTC, with milliseconds and a trailing 
 // Web addresses are passed on unchanged: a check here could only hide a campaign.
 export const webAddress = z.string().meta({ format: 'uri' })
 
-const creator = z
-  .object({
-    name: z.string().meta({ description: 'The public name.' }),
-    profile_url: webAddress.meta({ description: "The creator's page on the platform." }),
-    avatar_url: webAddress
-      .nullable()
-      .meta({ description: "The web address of the creator's picture; null if there is none." }),
-  })
-  .meta({ id: 'Creator', description: "The public profile of the campaign's creator." })
-
-const projectFields = {
-  id: z.string().meta({ description: 'An opaque, stable identifier.' }),
-  slug: z.string().meta({
-    description:
-      'The URL-safe name, used in the path of the detail. It may change; then the old name is not found any more.',
-  }),
-  url: webAddress.meta({ description: "The campaign's page on the platform." }),
-  title: z.string().meta({ description: 'The title, as plain text.' }),
-  subtitle: z
-    .string()
-    .nullable()
-    .meta({ description: 'The subtitle, as plain text; null if there is none.' }),
-  category: z.string().meta({ description: 'The value that the query parameter `category` must equal.' }),
-  subcategory: z
-    .string()
-    .nullable()
-    .meta({ description: 'A narrower category within `category`; null if there is none.' }),
-  location: z.string().nullable().meta({ description: 'A place, as free text; null if there is none.' }),
-  image_url: webAddress
-    .nullable()
-    .meta({ description: 'The web address of the main picture; null if there is none.' }),
-  currency: z
-    .string()
-    .meta({ description: 'The ISO 4217 code of all amounts of this campaign.', example: 'EUR' }),
-  goal_amount: amount.meta({ description: 'The funding goal, in major units of `currency`.' }),
-  pledged_amount: amount.meta({
-    description: 'The sum of all valid pledges, in major units of `currency`.',
-  }),
-  percent_funded: amount.meta({
-    description:
-      '100 * pledged_amount / goal_amount, with two decimals. Above 100 if overfunded; 0 if the goal is 0.',
-  }),
-  backer_count: count.meta({ description: 'The number of distinct backers with a valid pledge.' }),
-  follower_count: count.meta({ description: 'The number of people who follow the campaign.' }),
-  status: z.enum(publicStatuses).meta({
-    description:
-      'LIVE: it runs. FUNDED: it ended and reached its goal. FAILED: it ended without. CANCELLED: its creator ended it. ' +
-      'A campaign with any other status is not public.',
-  }),
-  campaign_type: z.string().meta({
-    description: 'How the campaign is funded. The platform may add values.',
-    example: 'ALL_OR_NOTHING',
-  }),
-  project_type: z
-    .string()
-    .meta({ description: 'What kind of project it is. The platform may add values.', example: 'COMIC' }),
-  is_staff_pick: z.boolean().meta({ description: "Whether the platform's staff recommend it." }),
-  has_adult_content: z.boolean().meta({ description: 'Whether it is marked as adult content.' }),
-  uses_ai: z.boolean().meta({ description: 'Whether the creator declared the use of generative AI.' }),
-  tags: z.array(z.string()).meta({ description: 'Free labels; empty if there are none.' }),
-  launch_date: timestamp
-    .nullable()
-    .meta({ description: `When the campaign began; null if that is not known. ${timestampForm}` }),
-  end_date: timestamp
-    .nullable()
-    .meta({ description: `When the campaign ends or ended; null if that is not known. ${timestampForm}` }),
-  days_remaining: count.meta({
-    description:
-      'Whole days until `end_date`, rounded up; 0 if it has passed or there is none. It was right when the response was ' +
-      'computed, and decreases with time. That is not a change of the campaign: `updated_since` does not report it. A ' +
-      'mirror must compute it itself from `end_date`.',
-  }),
-  created_at: timestamp.meta({ description: `When the campaign was created. ${timestampForm}` }),
-  updated_at: timestamp.meta({
-    description:
-      'When something that readers can see of this campaign last changed: a list field, its texts or its rewards. Of two ' +
-      'copies of one campaign, the one with the later value is the newer. Do not send it as `updated_since`: changes with ' +
-      `an earlier value may still become visible. Send \`X-Data-As-Of\`. ${timestampForm}`,
-  }),
-  creator,
-}
-
-export const projectSchema = z
-  .object(projectFields)
-  .meta({ id: 'Project', description: 'A public campaign as shown in lists.' })
-
 export const rewardSchema = z
   .object({
     reward_id: z.string().meta({ description: 'Unique within its campaign.' }),
@@ -123,18 +37,112 @@ export const rewardSchema = z
   })
   .meta({ id: 'Reward', description: 'A reward tier.' })
 
-export const projectDetailSchema = z
-  .object({
-    ...projectFields,
-    description: z
-      .string()
-      .meta({ description: "The campaign's full description, as the creator wrote it." }),
-    risks: z.string().meta({ description: 'What the creator says about risks and challenges.' }),
-    rewards: z
-      .array(rewardSchema)
-      .meta({ description: "The reward tiers in the campaign's order; empty if there are none." }),
+export type Reward = z.infer<typeof rewardSchema>
+
+/** A campaign as shown in lists. */
+export type Project = Flat<
+  ShownFields<'list'> & { days_remaining: number; updated_at: string; creator: CreatorFields }
+>
+
+/** A campaign as shown on its own page. */
+export type ProjectDetail = Flat<Project & Omit<ShownFields<'detail'>, 'rewards'> & { rewards: Reward[] }>
+
+/** The schema of a field, by its type in the tables. */
+function schemaOf({ type, values, format }: Column): z.ZodType {
+  if (values) return z.enum(values)
+  const inner = /^(?:Nullable|LowCardinality)\((.*)\)$/.exec(type)?.[1] ?? type
+  const schema = typeSchema(inner)
+  const formed = format === 'uri' ? webAddress : schema
+  return type.startsWith('Nullable') ? formed.nullable() : formed
+}
+
+function typeSchema(type: string): z.ZodType {
+  if (type === 'String') return z.string()
+  if (type === 'Bool') return z.boolean()
+  if (type === 'Array(String)') return z.array(z.string())
+  if (type.startsWith('UInt')) return count
+  if (type.startsWith('Decimal')) return amount
+  if (type.startsWith('DateTime64')) return timestamp
+  if (type.startsWith('Array(Tuple(reward_id')) return z.array(rewardSchema)
+  throw new Error(`no schema is known for ${type}`)
+}
+
+type Column = (typeof columns)[number]
+
+/** The columns that the API shows in this place. `part`: the name within the creator. */
+const shownColumns = { list: shownIn('list'), detail: shownIn('detail') }
+
+function shownIn(where: 'list' | 'detail'): { column: Column; field: string; part: string | undefined }[] {
+  return columns.flatMap(column => {
+    const [field = '', part] = (column.api ?? column.name).split('.')
+    return column.shown === where ? { column, field, part } : []
   })
-  .meta({ id: 'ProjectDetail', description: 'A public campaign with its texts and reward tiers.' })
+}
+
+/** What the API shows of a campaign in this place, by its names. `valueIn`: of a column. */
+export function shownAs<Value>(where: 'list' | 'detail', valueIn: (column: Column) => Value) {
+  const fields: Record<string, Value> = {}
+  const creator: Record<string, Value> = {}
+  for (const { column, field, part } of shownColumns[where]) {
+    if (part === undefined) fields[field] = valueIn(column)
+    else creator[part] = valueIn(column)
+  }
+  return where === 'list' ? { ...fields, creator } : fields
+}
+
+function describedSchema(column: Column): z.ZodType {
+  const { type, comment, description = `${comment}.`, example, isExampleShown } = column
+  const form = type.includes('DateTime64') ? ` ${timestampForm}` : ''
+  return schemaOf(column).meta({ description: description + form, ...(isExampleShown && { example }) })
+}
+
+const daysRemaining = count.meta({
+  description:
+    'Whole days until `end_date`, rounded up; 0 if it has passed or there is none. It was right when the response was ' +
+    'computed, and decreases with time. That is not a change of the campaign: `updated_since` does not report it. A ' +
+    'mirror must compute it itself from `end_date`.',
+})
+const updatedAt = timestamp.meta({
+  description:
+    'When something that readers can see of this campaign last changed: a list field, its texts or its rewards. Of two ' +
+    'copies of one campaign, the one with the later value is the newer. Do not send it as `updated_since`: changes with ' +
+    `an earlier value may still become visible. Send \`X-Data-As-Of\`. ${timestampForm}`,
+})
+
+const { creator, ...ownFields } = shownAs<z.ZodType>('list', describedSchema) as Record<string, z.ZodType> & {
+  creator: Record<string, z.ZodType>
+}
+// What is computed stands beside what it comes from.
+const projectFields = Object.fromEntries(
+  Object.entries(ownFields).flatMap(([name, schema]) => {
+    if (name === 'end_date')
+      return [
+        [name, schema],
+        ['days_remaining', daysRemaining],
+      ]
+    return name === 'created_at'
+      ? [
+          [name, schema],
+          ['updated_at', updatedAt],
+        ]
+      : [[name, schema]]
+  }),
+) as Record<string, z.ZodType>
+projectFields.creator = z
+  .object(creator)
+  .meta({ id: 'Creator', description: "The public profile of the campaign's creator." })
+
+export const projectSchema = z.object(projectFields).meta({
+  id: 'Project',
+  description: 'A public campaign as shown in lists.',
+}) as unknown as z.ZodType<Project>
+
+export const projectDetailSchema = z
+  .object({ ...projectFields, ...(shownAs('detail', describedSchema) as Record<string, z.ZodType>) })
+  .meta({
+    id: 'ProjectDetail',
+    description: 'A public campaign with its texts and reward tiers.',
+  }) as unknown as z.ZodType<ProjectDetail>
 
 export const errorBodySchema = z
   .object({
@@ -146,7 +154,3 @@ export const errorBodySchema = z
       .meta({ description: 'Why the request failed.' }),
   })
   .meta({ id: 'ErrorBody', description: 'The body of every response with a status of 400 or above.' })
-
-export type Project = z.infer<typeof projectSchema>
-export type ProjectDetail = z.infer<typeof projectDetailSchema>
-export type Reward = z.infer<typeof rewardSchema>

@@ -10,16 +10,61 @@
 import { readFileSync } from 'node:fs'
 import type avro from 'avsc'
 import { beginText, checkedText, compileSchema, pathText } from './avro-types.ts'
-import type { ApiKeyState, CampaignState, EventType, PledgeState, StateEvent } from './event.ts'
+import {
+  type ApiKeyState,
+  type CampaignState,
+  type EventType,
+  eventTypes,
+  type PledgeState,
+  type StateEvent,
+} from './event.ts'
 
 /** A schema id for each event type. */
 export type SchemaIds = Readonly<Record<EventType, number>>
 
+/**
+ * A schema document with its fixed ids. An id is never given to another schema: a changed schema has a new `schema_id`, and the former one
+ * goes to `earlier_ids`. `since`: the id with which the field came. A schema of an earlier id does not have it. `removed_fields`: those
+ * that schemas up to the id `until` have, in front of the field `before`.
+ */
+interface SchemaDocument {
+  schema_id: number
+  earlier_ids?: readonly number[]
+  fields: readonly SchemaField[]
+  removed_fields?: readonly (SchemaField & { before: string; until: number })[]
+}
+
+interface SchemaField {
+  name: string
+  since?: number
+}
+
+const documents: Readonly<Record<EventType, SchemaDocument>> = {
+  campaign: readSchema('campaign'),
+  pledge: readSchema('pledge'),
+  'api-key': readSchema('api-key'),
+}
+
+/** The schema of this id as Avro has it. */
+function schemaAt(
+  { schema_id: _, earlier_ids: __, fields, removed_fields: removed = [], ...rest }: SchemaDocument,
+  id: number,
+): object {
+  const then = fields.flatMap(field => [
+    ...removed
+      .filter(({ before, until }) => before === field.name && id <= until)
+      .map(({ before: ___, until: ____, ...old }) => old),
+    field,
+  ])
+  const known = then.filter(({ since = 0 }) => since <= id)
+  return { ...rest, fields: known.map(({ since: ___, ...field }) => field) }
+}
+
 /** The fixed schema id of each event type's current schema. */
 export const schemaIds: SchemaIds = {
-  campaign: 1,
-  pledge: 2,
-  'api-key': 4,
+  campaign: documents.campaign.schema_id,
+  pledge: documents.pledge.schema_id,
+  'api-key': documents['api-key'].schema_id,
 }
 
 /** A fixed schema id of an earlier version of a schema. Values in the log have it, and producers may still use it. */
@@ -29,16 +74,16 @@ export interface EarlierSchema {
   schema: object
 }
 
-/** The fixed ids of earlier schemas. An id is never given to another schema. */
-export const earlierSchemas: readonly EarlierSchema[] = [
-  { type: 'api-key', id: 3, schema: readSchema('earlier/api-key-3') },
-]
+/** The earlier schemas. */
+export const earlierSchemas: readonly EarlierSchema[] = eventTypes.flatMap(type =>
+  (documents[type].earlier_ids ?? []).map(id => ({ type, id, schema: schemaAt(documents[type], id) })),
+)
 
 /** The current schemas, as JSON documents. A producer registers them or compiles against them. */
 export const schemas: Readonly<Record<EventType, object>> = {
-  campaign: readSchema('campaign'),
-  pledge: readSchema('pledge'),
-  'api-key': readSchema('api-key'),
+  campaign: schemaAt(documents.campaign, schemaIds.campaign),
+  pledge: schemaAt(documents.pledge, schemaIds.pledge),
+  'api-key': schemaAt(documents['api-key'], schemaIds['api-key']),
 }
 
 /**
@@ -149,6 +194,6 @@ function firstMismatch(type: avro.Type, value: unknown): string {
   return found[0] ?? 'the state does not fit the schema'
 }
 
-function readSchema(name: string): object {
-  return JSON.parse(readFileSync(new URL(`${name}.avsc.json`, import.meta.url), 'utf8')) as object
+function readSchema(name: string): SchemaDocument {
+  return JSON.parse(readFileSync(new URL(`${name}.avsc.json`, import.meta.url), 'utf8')) as SchemaDocument
 }

@@ -5,6 +5,8 @@
  * beside this file define the meaning and unit of each field. This file has their shape in TypeScript.
  */
 
+import type { CopiedFields, CreatorFields } from '../tables/campaign-columns.ts'
+
 /** A 64-bit integer: a `number` if that is exact, otherwise a `bigint`. Both print as the same digits. */
 export type Long = number | bigint
 
@@ -60,39 +62,15 @@ export interface RewardState {
   quantity_available: Long | null
 }
 
-export interface CampaignState {
+/** What the ledger has under the same name comes from the list of a campaign's fields. */
+export interface CampaignState extends CopiedFields {
   campaign_id: string
   version: Long
   changed_at: TimestampMs
   status: CampaignStatus
-  slug: string
-  url: string
-  title: string
-  subtitle: string | null
-  category: string
-  subcategory: string | null
-  location: string | null
-  image_url: string | null
-  currency: string
   goal_amount_minor: Long
-  campaign_type: string
-  project_type: string
-  is_staff_pick: boolean
-  has_adult_content: boolean
-  uses_ai: boolean
-  tags: string[]
   follower_count: Long
-  launch_date: TimestampMs | null
-  end_date: TimestampMs | null
-  created_at: TimestampMs
-  creator: {
-    creator_id: string
-    name: string
-    profile_url: string
-    avatar_url: string | null
-  }
-  description: string
-  risks: string
+  creator: { creator_id: string } & CreatorFields
   rewards: RewardState[]
 }
 

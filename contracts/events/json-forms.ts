@@ -29,7 +29,7 @@ type Schema = string | SchemaObject | readonly Schema[]
 interface SchemaObject {
   type: Schema
   logicalType?: string
-  fields?: readonly { name: string; type: Schema }[]
+  fields?: readonly { name: string; type: Schema; default?: unknown }[]
   items?: Schema
   symbols?: readonly string[]
 }
@@ -37,6 +37,8 @@ interface SchemaObject {
 interface FieldForm {
   name: string
   isNullable: boolean
+  /** What an event has that does not have the field. */
+  absent: unknown
   form: Form
 }
 
@@ -60,13 +62,21 @@ function formOf(schema: Schema): Form {
   throw new Error(`no JSON form for the Avro type ${JSON.stringify(schema)}`)
 }
 
-function fieldForm({ name, type }: { name: string; type: Schema }): FieldForm {
-  if (!isUnion(type)) return { name, isNullable: false, form: formOf(type) }
+function fieldForm({
+  name,
+  type,
+  default: absent,
+}: {
+  name: string
+  type: Schema
+  default?: unknown
+}): FieldForm {
+  if (!isUnion(type)) return { name, isNullable: false, absent, form: formOf(type) }
   const [first, second, ...rest] = type
   if (first !== 'null' || second === undefined || rest.length > 0) {
     throw new Error(`no JSON form for the union of ${name}`)
   }
-  return { name, isNullable: true, form: formOf(second) }
+  return { name, isNullable: true, absent: null, form: formOf(second) }
 }
 
 function isUnion(schema: Schema): schema is readonly Schema[] {
@@ -79,12 +89,12 @@ function recordForm(fields: readonly FieldForm[]): Form {
     read(holder, at) {
       const record = holder[at]
       if (!isObject(record)) return notA('an object', record, at)
-      for (const { name, isNullable, form } of fields) {
+      for (const { name, isNullable, absent, form } of fields) {
         const value = record[name]
         if (value === undefined || value === null) {
-          if (!isNullable)
-            return under(at, { field: name, reason: value === null ? 'is null' : 'is missing' })
-          record[name] = null
+          if (value === null && !isNullable) return under(at, { field: name, reason: 'is null' })
+          if (absent === undefined) return under(at, { field: name, reason: 'is missing' })
+          record[name] = absent
         } else {
           const fault = form.read(record, name)
           if (fault) return under(at, fault)
@@ -98,8 +108,8 @@ function recordForm(fields: readonly FieldForm[]): Form {
     write(value) {
       const record = value as Holder
       const json: Holder = {}
-      for (const { name, form } of fields) {
-        const part = record[name]
+      for (const { name, absent, form } of fields) {
+        const part = record[name] ?? absent
         json[name] = part === null || part === undefined ? null : form.write(part)
       }
       return json

@@ -12,38 +12,7 @@
 
 CREATE TABLE IF NOT EXISTS ${model}.campaign_ledger
 (
-    campaign_id        String,
-    version            UInt64,
-    is_public          Bool,
-    status             LowCardinality(String),
-    slug               String,
-    url                String,
-    title              String,
-    subtitle           Nullable(String),
-    category           LowCardinality(String),
-    subcategory        Nullable(String),
-    location           Nullable(String),
-    image_url          Nullable(String),
-    currency           LowCardinality(String),
-    currency_digits    UInt8,
-    goal_amount_minor  Int64,
-    campaign_type      LowCardinality(String),
-    project_type       LowCardinality(String),
-    is_staff_pick      Bool,
-    has_adult_content  Bool,
-    uses_ai            Bool,
-    tags               Array(String),
-    follower_count     Int64,
-    launch_date        Nullable(DateTime64(3, 'UTC')),
-    end_date           Nullable(DateTime64(3, 'UTC')),
-    created_at         DateTime64(3, 'UTC'),
-    creator_id         String,
-    creator_name       String,
-    creator_profile_url String,
-    creator_avatar_url Nullable(String),
-    description        String,
-    risks              String,
-    rewards            Array(Tuple(reward_id String, title String, description String, amount_minor Int64, quantity_available Nullable(Int64)))
+${ledger_columns}
 )
 ENGINE = ReplacingMergeTree(version)
 ORDER BY campaign_id

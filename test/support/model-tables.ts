@@ -3,7 +3,8 @@
  * model (model.ts).
  */
 import { currencyDigits } from '../../contracts/events/currencies.ts'
-import type { ChangeEvent } from '../../contracts/events/event.ts'
+import type { CampaignState, ChangeEvent } from '../../contracts/events/event.ts'
+import { copiedColumns, ledgerColumns } from '../../contracts/tables/campaign-columns.ts'
 import {
   createFoldWorker,
   type FoldWorker,
@@ -166,30 +167,11 @@ export interface Reading {
   totals: unknown[]
 }
 
-const plainColumns = [
-  'campaign_id',
-  'slug',
-  'url',
-  'title',
-  'subtitle',
-  'category',
-  'subcategory',
-  'location',
-  'image_url',
-  'currency',
-  'status',
-  'campaign_type',
-  'project_type',
-  'is_staff_pick',
-  'has_adult_content',
-  'uses_ai',
-  'tags',
-  'creator_name',
-  'creator_profile_url',
-  'creator_avatar_url',
-  'description',
-  'risks',
-]
+// What the views have as the event has it.
+const plain = ledgerColumns.filter(
+  ({ name, type }) => copiedColumns.includes(name) && !type.includes('DateTime64'),
+)
+const plainColumns = plain.map(({ name }) => name)
 const exactColumns = [
   'goal_amount',
   'pledged_amount',
@@ -262,32 +244,10 @@ export function expectedReading({ campaigns, categories, platform }: ReadModel):
 
 function campaignRow(reading: CampaignReading): unknown {
   const { campaign } = reading
-  const { creator } = campaign
   const digits = currencyDigits(campaign.currency) ?? 0
   const goal = BigInt(campaign.goal_amount_minor)
   return {
-    campaign_id: campaign.campaign_id,
-    slug: campaign.slug,
-    url: campaign.url,
-    title: campaign.title,
-    subtitle: campaign.subtitle,
-    category: campaign.category,
-    subcategory: campaign.subcategory,
-    location: campaign.location,
-    image_url: campaign.image_url,
-    currency: campaign.currency,
-    status: campaign.status,
-    campaign_type: campaign.campaign_type,
-    project_type: campaign.project_type,
-    is_staff_pick: campaign.is_staff_pick,
-    has_adult_content: campaign.has_adult_content,
-    uses_ai: campaign.uses_ai,
-    tags: campaign.tags,
-    creator_name: creator.name,
-    creator_profile_url: creator.profile_url,
-    creator_avatar_url: creator.avatar_url,
-    description: campaign.description,
-    risks: campaign.risks,
+    ...Object.fromEntries(plain.map(column => [column.name, valueIn(campaign, column)])),
     goal_amount_text: majorText(goal, digits),
     pledged_amount_text: majorText(reading.pledgedMinor, digits),
     pledged_platform_amount_text: majorText(reading.pledgedPlatformMinor, platformDigits),
@@ -300,6 +260,15 @@ function campaignRow(reading: CampaignReading): unknown {
     created_at_ms: String(campaign.created_at),
     reward_ids: campaign.rewards.map(reward => reward.reward_id),
   }
+}
+
+function valueIn(
+  campaign: CampaignState,
+  { name, event = name, default: added = null }: (typeof plain)[number],
+): unknown {
+  const [field, part] = event.split('.') as [keyof CampaignState, string?]
+  const value = campaign[field] ?? added
+  return part === undefined ? value : (value as Record<string, unknown>)[part]
 }
 
 function rewardRows({ campaign, rewards }: CampaignReading): unknown[] {

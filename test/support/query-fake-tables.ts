@@ -91,13 +91,8 @@ export function fakeTables(answers: Partial<FakeAnswers> = {}): {
 /** A row of the views for pages and details with these fields, missing and wrong ones included. */
 function asShown(fields: unknown): object {
   const row = fields as Record<string, unknown>
-  const list = [...listColumns, 'updated_at'].map(name => row[name] ?? null)
-  const rewards = (row.rewards as object[] | undefined) ?? []
-  return {
-    ...row,
-    list_fields: JSON.stringify(list),
-    reward_fields: JSON.stringify(rewards.map(reward => Object.values(reward))),
-  }
+  const list = Object.fromEntries([...listColumns, 'updated_at'].map(name => [name, row[name] ?? null]))
+  return { ...row, list_fields: JSON.stringify(list), reward_fields: JSON.stringify(row.rewards ?? []) }
 }
 
 function kindOf({ query }: Statement): StatementKind {

@@ -22,6 +22,7 @@ import {
   versionPartMax,
 } from '../../../contracts/events/portal-event.ts'
 import { pledgeIdsOf } from '../../../contracts/events/rules.ts'
+import { ledgerColumns } from '../../../contracts/tables/campaign-columns.ts'
 import type { ByteWriter } from '../../shared/tables/byte-writer.ts'
 import type { RowEncoder, TableColumn } from '../../shared/tables/row-binary.ts'
 import type { HashBacker } from './backer-hash.ts'
@@ -30,43 +31,7 @@ import type { Hash64 } from './siphash.ts'
 /** Ranks after every version that an event can have (versions are signed 64-bit). */
 export const tombstoneVersion = 18_446_744_073_709_551_615n
 
-export const ledgerCampaignColumns: readonly TableColumn[] = [
-  { name: 'campaign_id', type: 'String' },
-  { name: 'version', type: 'UInt64' },
-  { name: 'is_public', type: 'Bool' },
-  { name: 'status', type: 'LowCardinality(String)' },
-  { name: 'slug', type: 'String' },
-  { name: 'url', type: 'String' },
-  { name: 'title', type: 'String' },
-  { name: 'subtitle', type: 'Nullable(String)' },
-  { name: 'category', type: 'LowCardinality(String)' },
-  { name: 'subcategory', type: 'Nullable(String)' },
-  { name: 'location', type: 'Nullable(String)' },
-  { name: 'image_url', type: 'Nullable(String)' },
-  { name: 'currency', type: 'LowCardinality(String)' },
-  { name: 'currency_digits', type: 'UInt8' },
-  { name: 'goal_amount_minor', type: 'Int64' },
-  { name: 'campaign_type', type: 'LowCardinality(String)' },
-  { name: 'project_type', type: 'LowCardinality(String)' },
-  { name: 'is_staff_pick', type: 'Bool' },
-  { name: 'has_adult_content', type: 'Bool' },
-  { name: 'uses_ai', type: 'Bool' },
-  { name: 'tags', type: 'Array(String)' },
-  { name: 'follower_count', type: 'Int64' },
-  { name: 'launch_date', type: "Nullable(DateTime64(3, 'UTC'))" },
-  { name: 'end_date', type: "Nullable(DateTime64(3, 'UTC'))" },
-  { name: 'created_at', type: "DateTime64(3, 'UTC')" },
-  { name: 'creator_id', type: 'String' },
-  { name: 'creator_name', type: 'String' },
-  { name: 'creator_profile_url', type: 'String' },
-  { name: 'creator_avatar_url', type: 'Nullable(String)' },
-  { name: 'description', type: 'String' },
-  { name: 'risks', type: 'String' },
-  {
-    name: 'rewards',
-    type: 'Array(Tuple(reward_id String, title String, description String, amount_minor Int64, quantity_available Nullable(Int64)))',
-  },
-]
+export const ledgerCampaignColumns: readonly TableColumn[] = ledgerColumns
 
 export const pledgeColumns: readonly TableColumn[] = [
   { name: 'campaign_id', type: 'String' },
@@ -130,44 +95,31 @@ export type Row = readonly unknown[]
 export function campaignRow(campaignId: string, campaign: CampaignState | null): Row {
   if (campaign === null || !isPublicStatus(campaign.status)) {
     const version = campaign === null ? tombstoneVersion : campaign.version
-    return [campaignId, version, false, ...hiddenCampaignTail]
+    return hiddenCampaign.with(idAt, campaignId).with(versionAt, version)
   }
-  const { creator } = campaign
-  return [
-    campaignId,
-    campaign.version,
-    true,
-    campaign.status,
-    campaign.slug,
-    campaign.url,
-    campaign.title,
-    campaign.subtitle,
-    campaign.category,
-    campaign.subcategory,
-    campaign.location,
-    campaign.image_url,
-    campaign.currency,
-    currencyDigits(campaign.currency),
-    campaign.goal_amount_minor,
-    campaign.campaign_type,
-    campaign.project_type,
-    campaign.is_staff_pick,
-    campaign.has_adult_content,
-    campaign.uses_ai,
-    campaign.tags,
-    campaign.follower_count,
-    campaign.launch_date,
-    campaign.end_date,
-    campaign.created_at,
-    creator.creator_id,
-    creator.name,
-    creator.profile_url,
-    creator.avatar_url,
-    campaign.description,
-    campaign.risks,
-    campaign.rewards,
-  ]
+  return ledgerValues.map(read => read(campaign))
 }
+
+/** What a column has of a public campaign. */
+const ledgerValues: readonly ((campaign: CampaignState) => unknown)[] = ledgerColumns.map(
+  ({ name, event = name, default: added }) => {
+    if (name === 'is_public') return () => true
+    if (name === 'currency_digits') return ({ currency }) => currencyDigits(currency)
+    const [field, part] = event.split('.') as [keyof CampaignState, string?]
+    if (part === undefined) return campaign => campaign[field] ?? added ?? null
+    return campaign => (campaign[field] as Record<string, unknown>)[part]
+  },
+)
+
+/** A row without content. */
+const hiddenCampaign: Row = ledgerColumns.map(({ type }) => {
+  if (type.startsWith('Nullable')) return null
+  if (type.startsWith('Array')) return []
+  if (type === 'Bool') return false
+  return /^U?Int|^DateTime64/.test(type) ? 0 : ''
+})
+const idAt = ledgerColumns.findIndex(({ name }) => name === 'campaign_id')
+const versionAt = ledgerColumns.findIndex(({ name }) => name === 'version')
 
 /** A pledge's state under its key, or a tombstone. */
 export type PledgeEvent = Extract<ChangeEvent, { type: 'pledge' }>
@@ -278,10 +230,3 @@ export function removedNoticeRow({ notice_id, at }: RemovedNotice): Row {
   const time = Math.min(Math.max(at, 0), versionPartMax)
   return [notice_id, tombstoneVersion, '', '', '', '', '', '', 0, time, null, time]
 }
-
-const hiddenCampaignTail: Row = [
-  '', // status
-  ...['', '', '', null, '', null, null, null, '', 0, 0, '', ''], // slug to project_type
-  ...[false, false, false, [], 0, null, null, 0], // is_staff_pick to created_at
-  ...['', '', '', null, '', '', []], // creator_id to rewards
-]

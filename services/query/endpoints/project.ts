@@ -1,7 +1,12 @@
 /** `GET /projects/{slug}`: one public campaign, with its texts and reward tiers. */
 import { z } from 'zod'
 import { projectExample } from '../../../contracts/api/examples.ts'
-import { type ProjectDetail, projectDetailSchema, type Reward } from '../../../contracts/api/schemas.ts'
+import {
+  type ProjectDetail,
+  projectDetailSchema,
+  type Reward,
+  shownAs,
+} from '../../../contracts/api/schemas.ts'
 import type { Databases, Statement } from '../../shared/tables/port.ts'
 import {
   type CampaignBySlugRow,
@@ -32,8 +37,7 @@ const rewardExample: Reward = {
 
 const detailExample: ProjectDetail = {
   ...projectExample,
-  description: 'We have spent four years drawing every lighthouse between Bergen and Cadiz.',
-  risks: 'Printing may take longer than planned; the drawings are finished.',
+  ...(shownAs('detail', ({ example }) => example) as Pick<ProjectDetail, 'description' | 'risks'>),
   rewards: [rewardExample],
 }
 

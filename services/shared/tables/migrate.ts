@@ -1,5 +1,6 @@
 /** Brings the tables up to date: runs the numbered SQL files of `contracts/tables` that have not run yet. */
 import { readdirSync, readFileSync } from 'node:fs'
+import { withCampaignFields } from '../../../contracts/tables/campaign-sql.ts'
 import { retry } from '../retry.ts'
 import { clusterViews, countsClusterOf } from './cluster-views.ts'
 import { type Databases, type Tables, TablesError } from './port.ts'
@@ -171,7 +172,7 @@ function readStatements(folder: URL): SqlFile[] {
     .map(name => ({
       number: Number(name.slice(0, 4)),
       name,
-      statements: splitStatements(readFileSync(new URL(name, folder), 'utf8')),
+      statements: splitStatements(withCampaignFields(readFileSync(new URL(name, folder), 'utf8'))),
     }))
 }
 

@@ -117,9 +117,9 @@ export function replicatedForms(statement: string, { cluster }: Replicated): str
   if (statement.startsWith('CREATE OR REPLACE VIEW ')) return []
   const extended = /^ALTER TABLE \$\{model\}\.(\w+)\s+(?=ADD COLUMN IF NOT EXISTS )/.exec(statement)
   if (extended) return addedColumns(statement, extended, onCluster)
-  // Only the shard's part has a codec, and only a user has settings.
+  // Only the shard's part has a codec and computed columns, and only a user has settings.
   const altered =
-    /^ALTER TABLE \$\{model\}\.\w+(?= MODIFY COLUMN \w+ CODEC\()|^ALTER USER \w+(?= SETTINGS\s)/.exec(
+    /^ALTER TABLE \$\{model\}\.\w+(?= MODIFY COLUMN \w+ (?:CODEC\(|String MATERIALIZED ))|^ALTER USER \w+(?= SETTINGS\s)/.exec(
       statement,
     )?.[0]
   if (altered !== undefined) return [statement.replace(altered, `${altered} ${onCluster}`)]

@@ -2,6 +2,7 @@
 import type { Project, Reward } from '../../../contracts/api/schemas.ts'
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import { columns } from '../../../contracts/tables/campaign-columns.ts'
 import { type CampaignReading, readModelOf } from '../model.ts'
 import { majorText, percentText } from '../model-tables.ts'
 
@@ -34,36 +35,37 @@ export function expectedWalk(events: readonly ChangeEvent[]): TimelessProject[] 
 /** The campaign as lists show it. */
 export function expectedProject({ campaign, pledgedMinor, backerCount }: CampaignReading): TimelessProject {
   const digits = currencyDigits(campaign.currency) ?? 0
-  const { campaign_id, creator, follower_count, goal_amount_minor } = campaign
+  const {
+    campaign_id,
+    creator,
+    follower_count,
+    goal_amount_minor,
+    changed_at: _,
+    version: __,
+    ...texts
+  } = campaign
+  const { description: _d, risks: _r, rewards: _w, ...copied } = texts
   return {
+    ...defaults,
+    ...copied,
     id: campaign_id,
-    slug: campaign.slug,
-    url: campaign.url,
-    title: campaign.title,
-    subtitle: campaign.subtitle,
-    category: campaign.category,
-    subcategory: campaign.subcategory,
-    location: campaign.location,
-    image_url: campaign.image_url,
-    currency: campaign.currency,
     goal_amount: Number(majorText(BigInt(goal_amount_minor), digits)),
     pledged_amount: Number(majorText(pledgedMinor, digits)),
     percent_funded: Number(percentText(pledgedMinor, BigInt(goal_amount_minor))),
     backer_count: backerCount,
     follower_count: Number(follower_count),
     status: campaign.status as Project['status'],
-    campaign_type: campaign.campaign_type,
-    project_type: campaign.project_type,
-    is_staff_pick: campaign.is_staff_pick,
-    has_adult_content: campaign.has_adult_content,
-    uses_ai: campaign.uses_ai,
-    tags: campaign.tags,
     launch_date: timestampOf(campaign.launch_date),
     end_date: timestampOf(campaign.end_date),
     created_at: new Date(campaign.created_at).toISOString(),
     creator: { name: creator.name, profile_url: creator.profile_url, avatar_url: creator.avatar_url },
-  }
+  } as TimelessProject
 }
+
+// Of the fields that were added later.
+const defaults = Object.fromEntries(
+  columns.flatMap(({ name, default: added }) => (added === undefined ? [] : [[name, added]])),
+)
 
 /** The additional fields of the campaign's own page. */
 export function expectedTexts({ campaign, rewards }: CampaignReading): {

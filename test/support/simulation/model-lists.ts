@@ -119,7 +119,7 @@ function projectRow({ id, updatedAt, campaign }: ReadRow): object {
     backer_count: 0,
     updated_at: clickHouseTime(updatedAt),
   }
-  const fields = [...listColumns, 'updated_at'].map(name => row[name] ?? null)
+  const fields = Object.fromEntries([...listColumns, 'updated_at'].map(name => [name, row[name] ?? null]))
   // ClickHouse escapes slashes in JSON.
   return { campaign_id: id, list_fields: JSON.stringify(fields).replaceAll('/', '\\/') }
 }

@@ -1,0 +1,65 @@
+/**
+ * The parts of the SQL beside this file that come from the list of a campaign's fields (campaign-columns.ts). Pure.
+ *
+ * `${campaign_fields}` is a whole migration: it adds to the tables of an earlier version what the list has more, at its place, and
+ * makes the view again. What was written before has the default in the new columns.
+ */
+import { columns, ledgerColumns } from './campaign-columns.ts'
+
+type Named = readonly { name: string; type: string }[]
+
+const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`
+const lines = (all: readonly string[]) => all.map(line => `    ${line}`).join(',\n')
+const definitions = (all: Named) => lines(all.map(({ name, type }) => `${name} ${type}`))
+
+const updatedAt = { name: 'updated_at', type: "DateTime64(3, 'UTC')" }
+const listFields: Named = [...columns.filter(({ shown }) => shown === 'list'), updatedAt]
+
+// An object: rows that were written before a field was added do not have it. LowCardinality is for columns.
+const fieldTypes = listFields.map(
+  ({ name, type }) => `${name} ${type.replace(/^LowCardinality\((.*)\)$/, '$1')}`,
+)
+const listJson = `toJSONString(CAST((${listFields.map(({ name }) => name).join(', ')}), ${quoted(`Tuple(${fieldTypes.join(', ')})`)}))`
+
+const viewColumns = columns.flatMap(({ name, type, float, comment }) =>
+  float === undefined
+    ? [`${name} ${type} COMMENT ${quoted(comment)}`]
+    : [
+        `${name} ${type} COMMENT ${quoted(`${comment}; exact`)}`,
+        `${float} Float64 COMMENT ${quoted(`${comment}; ${name} as a floating-point number`)}`,
+      ],
+)
+const viewValues = columns.map(
+  ({ name, float }) => name + (float === undefined ? '' : `, toFloat64(${name}) AS ${float}`),
+)
+
+const view = `CREATE OR REPLACE VIEW \${views}.campaigns
+(
+${lines([...viewColumns, `${updatedAt.name} ${updatedAt.type} COMMENT 'When something of this row last changed, UTC'`])}
+)
+SQL SECURITY DEFINER
+AS SELECT
+${lines([...viewValues, updatedAt.name])}
+FROM \${model}.campaigns FINAL
+COMMENT 'Public campaigns, one row each, as they are now'`
+
+const added = (table: string, all: Named) => `ALTER TABLE \${model}.${table}
+${lines(all.map(({ name, type }, at) => `ADD COLUMN IF NOT EXISTS ${name} ${type}${at === 0 ? '' : ` AFTER ${all[at - 1]?.name}`}`))}`
+
+const parts: Readonly<Record<string, string>> = {
+  ledger_columns: definitions(ledgerColumns),
+  campaign_columns: definitions(columns),
+  list_fields: listJson,
+  campaigns_view: view,
+  campaign_fields: [
+    added('campaign_ledger', ledgerColumns),
+    added('campaigns', columns),
+    `ALTER TABLE \${model}.campaigns MODIFY COLUMN list_fields String MATERIALIZED ${listJson}`,
+    view,
+  ].join(';\n'),
+}
+
+/** Fills the parts into SQL text. */
+export function withCampaignFields(sql: string): string {
+  return Object.entries(parts).reduce((text, [name, part]) => text.replaceAll(`\${${name}}`, () => part), sql)
+}
