@@ -37,13 +37,8 @@ export function signedIn(request: FastifyRequest): Account {
 }
 
 /** Sends a page under /access. No cache keeps it: it shows what belongs to one person. */
-export function sendPage(
-  reply: FastifyReply,
-  title: string,
-  content: Html,
-  scripts: readonly string[] = ['access.js'],
-): FastifyReply {
-  return reply.header('cache-control', 'no-store').page({ title, path: '/access', content, scripts })
+export function sendPage(reply: FastifyReply, title: string, content: Html): FastifyReply {
+  return reply.header('cache-control', 'no-store').page({ title, path: '/access', content })
 }
 
 /** Answers 404. A key or an integration of another account gets the same page as one that does not exist. */

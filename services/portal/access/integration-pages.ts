@@ -6,6 +6,7 @@ import {
   nameLengthMax,
   urlLengthMax,
 } from '../accounts/integration.ts'
+import { type Field, form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
 import type { Integration } from '../ports.ts'
@@ -25,17 +26,10 @@ export interface IntegrationPageData {
   formToken?: string | undefined
 }
 
-interface Field {
-  name: keyof IntegrationFields
-  type: 'text' | 'url' | 'email'
-  lengthMax: number
-  autocomplete: 'off' | 'url' | 'email'
-  hint: string
-}
-
-const formFields: readonly Field[] = [
+const formFields: readonly (Field & { name: keyof IntegrationFields })[] = [
   {
     name: 'name',
+    label: fieldLabels.name,
     type: 'text',
     lengthMax: nameLengthMax,
     autocomplete: 'off',
@@ -43,6 +37,7 @@ const formFields: readonly Field[] = [
   },
   {
     name: 'url',
+    label: fieldLabels.url,
     type: 'url',
     lengthMax: urlLengthMax,
     autocomplete: 'url',
@@ -50,6 +45,7 @@ const formFields: readonly Field[] = [
   },
   {
     name: 'contact_email',
+    label: fieldLabels.contact_email,
     type: 'email',
     lengthMax: 254,
     autocomplete: 'email',
@@ -65,11 +61,19 @@ export function integrationPage(data: IntegrationPageData): Html {
   return html`${wayBack()}
 <h1>${isNew ? 'Add an integration' : 'Edit the integration'}</h1>
 ${faultList(faults, problem)}
-<form class="stacked" method="post" action="${action}" novalidate>${csrf}
-${formToken && html`<input type="hidden" name="token" value="${formToken}">`}
-${formFields.map(field => fieldInput(field, fields[field.name], faults[field.name]))}
-<div class="actions"><button type="submit">${isNew ? 'Add the integration' : 'Save'}</button> <a class="button secondary" href="/access">Cancel</a></div>
-</form>`
+${form({
+  action,
+  csrf,
+  hidden: { token: formToken },
+  fields: formFields.map(field => ({
+    ...field,
+    value: fields[field.name],
+    fault: faults[field.name] && `${field.label} ${faults[field.name]}.`,
+  })),
+  submit: isNew ? 'Add the integration' : 'Save',
+  cancel: { href: '/access', text: 'Cancel' },
+  isCheckedHere: true,
+})}`
 }
 
 function faultList(faults: FieldFaults, problem: string | undefined): Html | undefined {
@@ -77,19 +81,9 @@ function faultList(faults: FieldFaults, problem: string | undefined): Html | und
   if (faulty.length === 0 && problem === undefined) return undefined
   return notice(
     html`<p><strong>It was not saved.</strong> ${problem}</p>
-${faulty.length > 0 && html`<ul>${faulty.map(({ name }) => html`<li><a href="#${name}">${fieldLabels[name]}</a> ${faults[name]}.</li>`)}</ul>`}`,
+${faulty.length > 0 && html`<ul>${faulty.map(({ name, label }) => html`<li><a href="#${name}">${label}</a> ${faults[name]}.</li>`)}</ul>`}`,
     'bad',
   )
-}
-
-function fieldInput(field: Field, value: string, fault: string | undefined): Html {
-  const { name, type, lengthMax, autocomplete, hint } = field
-  const describedBy = fault ? `${name}-fault ${name}-hint` : `${name}-hint`
-  return html`<label for="${name}">${fieldLabels[name]}</label>
-<input id="${name}" name="${name}" type="${type}" value="${value}" maxlength="${lengthMax}" required autocomplete="${autocomplete}" aria-describedby="${describedBy}"${fault && html` aria-invalid="true"`}>
-${fault && html`<small class="fault" id="${name}-fault">${fieldLabels[name]} ${fault}.</small>`}
-<small class="hint" id="${name}-hint">${hint}</small>
-`
 }
 
 /** Asks before an integration is removed, and names the keys that end with it. */
@@ -104,7 +98,11 @@ ${
     : html`<p>Its keys are revoked first. The API refuses them within seconds. This cannot be undone.</p>
 <ul>${alive.map(({ key, usage }) => html`<li><code>${keyPrefix(key.key)}…</code>, last used: ${lastUsed(usage)}</li>`)}</ul>`
 }
-<form method="post" action="${path}">${csrf}
-<div class="actions"><button type="submit" class="danger">${alive.length === 0 ? 'Remove it' : 'Revoke its keys and remove it'}</button> <a class="button secondary" href="/access">Keep it</a></div>
-</form>`
+${form({
+  action: path,
+  csrf,
+  submit: alive.length === 0 ? 'Remove it' : 'Revoke its keys and remove it',
+  isDanger: true,
+  cancel: { href: '/access', text: 'Keep it' },
+})}`
 }

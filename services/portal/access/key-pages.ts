@@ -1,6 +1,7 @@
 /** The pages of one key: its usage, and the questions before it is revoked or replaced. */
 import { activeKeysMax } from '../../shared/api-keys/api-keys.ts'
 import { keyPrefix } from '../../shared/api-keys/credentials.ts'
+import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
 import type { Integration } from '../ports.ts'
@@ -62,10 +63,10 @@ export function revokePage({ view, csrf }: KeyPageData): Html {
 <div><dt>Last used</dt><dd>${lastUsed(usage)}</dd></div>
 </dl>
 <p>The API refuses the key within seconds. This cannot be undone. If a program still uses it, <a href="${keyPath(key)}/replace">replace it</a> instead: then the old key can keep working for a while.</p>
-<form method="post" action="${keyPath(key)}/revoke">${csrf}
-<div class="actions"><button type="submit" class="danger">Revoke this key</button> <a class="button secondary" href="/access">Keep it</a></div>
-</form>`
+${form({ action: `${keyPath(key)}/revoke`, csrf, submit: 'Revoke this key', isDanger: true, cancel: keepIt })}`
 }
+
+const keepIt = { href: '/access', text: 'Keep it' }
 
 export interface ReplacePageData extends KeyPageData {
   /** Active keys of the account, this one included. */
@@ -87,17 +88,21 @@ export function replacePage(data: ReplacePageData): Html {
 ${
   !hasIntegration && integrations.length === 0
     ? html`<p>A new key belongs to an integration. <a href="/access/integrations/new">Add an integration</a> first.</p>`
-    : html`<form method="post" action="${keyPath(key)}/replace" data-once>${csrf}
-<input type="hidden" name="token" value="${formToken}">
-${!hasIntegration && integrationChoice(integrations)}
+    : form({
+        action: `${keyPath(key)}/replace`,
+        csrf,
+        hidden: { token: formToken },
+        content: html`${!hasIntegration && integrationChoice(integrations)}
 <fieldset class="choices"><legend>When does the old key end?</legend>
 ${overlapChoice('at-once', 'At once', 'A program that still uses it is refused within seconds.', only !== undefined, false)}
 ${overlapChoice('one-hour', 'After 1 hour', 'Time to change one program.', only === undefined, only !== undefined)}
 ${overlapChoice('one-day', 'After 24 hours', 'Time to change several.', false, only !== undefined)}
 </fieldset>
-${only && html`<p>${only}</p>`}
-<div class="actions"><button type="submit">Replace this key</button> <a class="button secondary" href="/access">Keep it</a></div>
-</form>`
+${only && html`<p>${only}</p>`}`,
+        submit: 'Replace this key',
+        cancel: keepIt,
+        isSentOnce: true,
+      })
 }`
 }
 

@@ -1,6 +1,7 @@
 /** The page /access: the integrations of an account, their keys, and what each key did in the last 30 days. */
 import { activeKeysMax } from '../../shared/api-keys/api-keys.ts'
 import { keyPrefix } from '../../shared/api-keys/credentials.ts'
+import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { badge, notice } from '../html/parts.ts'
 import type { Integration } from '../ports.ts'
@@ -85,7 +86,13 @@ function integrationSection(integration: Integration, active: number, data: Over
 ${keyLists(keys, data.now, html`<p>No key yet.</p>`)}
 ${
   active < activeKeysMax &&
-  html`<div class="actions"><form method="post" action="${path}/keys" data-once>${data.csrf}<input type="hidden" name="token" value="${data.formToken()}"><button type="submit">Create a key<span class="visually-hidden"> for ${integration.name}</span></button></form></div>`
+  form({
+    action: `${path}/keys`,
+    csrf: data.csrf,
+    hidden: { token: data.formToken() },
+    submit: html`Create a key<span class="visually-hidden"> for ${integration.name}</span>`,
+    isSentOnce: true,
+  })
 }
 </section>
 `

@@ -1,5 +1,6 @@
 /** The page of the account: who is signed in, sign-out everywhere, deletion. */
 import type { FastifyInstance } from 'fastify'
+import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import type { Cookies } from '../http/cookies.ts'
 import { csrfField } from '../http/csrf.ts'
@@ -65,7 +66,7 @@ function accountView({ email, created_at }: Account, csrf: Html): Html {
 <section>
 <h2>Sessions</h2>
 <p>A session ends seven days after its last use. Did you lose a device? End all sessions, this one too.</p>
-<form method="post" action="/sign-out-everywhere">${csrf}<button type="submit">Sign out everywhere</button></form>
+${form({ action: '/sign-out-everywhere', csrf, submit: 'Sign out everywhere' })}
 </section>
 <section>
 <h2>Delete the account</h2>
@@ -78,9 +79,13 @@ function deleteView({ email }: Account, activeKeys: number, csrf: Html): Html {
   const keys = activeKeys === 1 ? 'one key' : `${activeKeys} keys`
   return html`<h1>Delete the account?</h1>
 <p>The account of <strong>${email}</strong> is deleted for good, with its integrations${activeKeys > 0 && html` and <strong>${keys}</strong>: what calls the API with them is refused within seconds`}. This cannot be undone.</p>
-<form method="post" action="/account/delete">${csrf}
-<div class="actions"><button type="submit" class="danger">Delete the account</button> <a class="button secondary" href="/account">Keep it</a></div>
-</form>`
+${form({
+  action: '/account/delete',
+  csrf,
+  submit: 'Delete the account',
+  isDanger: true,
+  cancel: { href: '/account', text: 'Keep it' },
+})}`
 }
 
 const deletedView = html`<h1>The account is deleted</h1>
