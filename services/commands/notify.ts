@@ -2,17 +2,18 @@ import { randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync } from 'node:fs'
 import { withModel } from '../embedded/access.ts'
 import { type DataDirectory, openExistingDataDirectory, readPortalKey } from '../embedded/data-directory.ts'
-import { createOutboxMailer } from '../portal/mail/outbox-mailer.ts'
 import {
   type Announcement,
   type AnnouncementReport,
   announce,
+  checkSubject,
+  checkText,
   namePattern,
 } from '../portal/notices/announcement.ts'
 import { createClaims } from '../portal/notices/claims.ts'
 import { type Contacts, contactsOfFile, contactsOfKeys, versionOf } from '../portal/notices/contacts.ts'
 import { openNotices } from '../portal/notices/notices.ts'
-import { checkSubject, checkText } from '../portal/notices/typed-mail.ts'
+import { createOutboxMailer } from '../portal/notices/outbox-mailer.ts'
 import type { Mailer } from '../portal/ports.ts'
 import { smtpMailer } from '../portal/service.ts'
 import type { PortalStore } from '../portal/store/port.ts'

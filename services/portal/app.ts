@@ -12,20 +12,18 @@ import type { Logger } from 'pino'
 import { addressMatcher } from '../shared/address-ranges.ts'
 import type { RandomBytes } from '../shared/api-keys/credentials.ts'
 import { createConnections } from '../shared/http/connections.ts'
-import { registerAccessPages } from './access/register-access-pages.ts'
 import { addAccountPages } from './account/account-pages.ts'
-import { registerDataPage } from './data/register-data-page.ts'
+import { registerDataPage } from './guide/data-page.ts'
+import { registerPublicPages } from './guide/public-pages.ts'
 import { createCookies } from './http/cookies.ts'
 import { addCsrfProtection } from './http/csrf.ts'
 import { addErrorPages, answerBadAddress } from './http/error-pages.ts'
-import { addHostCheck } from './http/host-check.ts'
 import { addPageReply } from './http/page-reply.ts'
-import { addRequestLog } from './http/request-log.ts'
-import { securityHeaders } from './http/security-headers.ts'
-import { serverOptions } from './http/server-options.ts'
+import { addHostCheck, securityHeaders } from './http/security-headers.ts'
+import { addRequestLog, serverOptions } from './http/server-options.ts'
 import { addSessionHook } from './http/session-hook.ts'
 import { addStaticFiles } from './http/static-files.ts'
-import { registerPublicPages } from './pages/register-public-pages.ts'
+import { registerAccessPages } from './keys/access-pages.ts'
 import type {
   Accounts,
   DataPicturesReader,
@@ -35,11 +33,10 @@ import type {
   PortalKeys,
   UsageReader,
 } from './ports.ts'
-import { createSessions } from './sessions/sessions.ts'
 import { createFinishSignIn } from './sign-in/finish.ts'
 import type { OidcSettings } from './sign-in/oidc-client.ts'
-import { addSignInRoutes } from './sign-in/routes.ts'
-import { addSignOutRoutes } from './sign-in/sign-out-routes.ts'
+import { addSignInRoutes, addSignOutRoutes } from './sign-in/routes.ts'
+import { createSessions } from './sign-in/sessions.ts'
 import type { PortalStore } from './store/port.ts'
 
 export interface PortalOptions {

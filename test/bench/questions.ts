@@ -3,7 +3,7 @@
  * the pictures of the portal, and the panels of the boards, one after the other, as the data teams' user, with its bounds.
  */
 import { readdirSync, readFileSync } from 'node:fs'
-import { readExamples } from '../../services/portal/data/examples.ts'
+import { readExamples } from '../../services/portal/guide/data-examples.ts'
 import { nameDatabases } from '../../services/shared/tables/migrate.ts'
 import { defaultDatabases } from '../../services/shared/tables/port.ts'
 import { askAsAnalyst } from '../support/analyst.ts'
@@ -30,7 +30,7 @@ const shownMs = 30 * 86_400_000
 /** Of the bench's platform (cold-campaigns.sql). */
 const categories = 15
 
-const pictures = new URL('../../services/portal/data/sql/', import.meta.url)
+const pictures = new URL('../../services/portal/guide/sql/', import.meta.url)
 
 export async function benchQuestions(workspace: Workspace, size: PlatformSize): Promise<BenchReport> {
   const input: QuestionsInput = { directory: workspace.directory('questions'), ...size }

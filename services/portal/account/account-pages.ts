@@ -6,8 +6,8 @@ import type { Cookies } from '../http/cookies.ts'
 import { csrfField } from '../http/csrf.ts'
 import { requireAccount } from '../http/session-hook.ts'
 import type { Account, Accounts, PortalKeys } from '../ports.ts'
-import type { Sessions } from '../sessions/sessions.ts'
-import { deleteAccount } from './delete-account.ts'
+import type { Sessions } from '../sign-in/sessions.ts'
+import { deleteAccount } from './deletions.ts'
 
 export interface AccountPagesDependencies {
   accounts: Accounts

@@ -32,3 +32,13 @@ function textOf(part: Part): string {
   if (Array.isArray(part)) return part.map(textOf).join('')
   return escaping`${String(part)}`
 }
+
+/* Short texts of contracts as HTML: words in backticks become code. Everything is escaped. */
+
+/** `text` with `code` in backticks. */
+export function prose(text: string | undefined): Html {
+  const parts = (text ?? '').split('`')
+  // An odd number of backticks is text like any other.
+  if (parts.length % 2 === 0) return html`${text}`
+  return html`${parts.map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part))}`
+}

@@ -2,6 +2,8 @@
  * The portal's cookies. All of them are HttpOnly and SameSite=Lax. Behind https they are Secure and their names begin with
  * `__Host-`, so that no other host can set or see them.
  */
+
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 export interface Cookies {
@@ -51,4 +53,18 @@ function cookie(name: string, secure: boolean): Cookie {
     },
     clear: reply => void reply.clearCookie(name, attributes),
   }
+}
+
+/* Values that the portal gives to a browser and believes when they come back, because they carry a keyed hash. Pure. */
+
+/** The seal of a text. Seals of one purpose are of no use for another. */
+export function sealOf(portalKey: string, purpose: string, text: string): string {
+  return createHmac('sha256', portalKey).update(`${purpose} ${text}`).digest('base64url')
+}
+
+/** Compares in a time that tells nothing. `given` may be any text. */
+export function isSame(given: string, expected: string): boolean {
+  // Bytes are compared, not letters: a letter can have several bytes.
+  const [givenBytes, expectedBytes] = [Buffer.from(given), Buffer.from(expected)]
+  return givenBytes.length === expectedBytes.length && timingSafeEqual(givenBytes, expectedBytes)
 }

@@ -12,8 +12,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
 import { type Html, html } from '../html/html.ts'
 import type { Cookies } from './cookies.ts'
-import { PageError } from './page-error.ts'
-import { isSame, sealOf } from './sealed.ts'
+import { isSame, sealOf } from './cookies.ts'
+import { PageError } from './error-pages.ts'
 
 export interface CsrfDependencies {
   cookies: Cookies

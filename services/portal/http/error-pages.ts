@@ -7,7 +7,6 @@ import { TablesError } from '../../shared/tables/port.ts'
 import { html } from '../html/html.ts'
 import { page } from '../html/layout.ts'
 import { PortalUnavailable } from '../own-events.ts'
-import { PageError } from './page-error.ts'
 import type { PageContent } from './page-reply.ts'
 
 interface ErrorText {
@@ -102,5 +101,18 @@ function errorContent(requestId: string, status: number, text?: string): PageCon
 <p>${text ?? usual}</p>
 ${status >= 500 && html`<p>If it stays so, tell the operator this number: <code>${requestId}</code></p>`}
 <p><a href="/">To the first page</a></p>`,
+  }
+}
+
+/** An answer that is an error, with a text for people. Thrown by handlers and hooks. */
+export class PageError extends Error {
+  override name = 'PageError'
+  readonly status: number
+  /** Seconds after which it makes sense to try again. */
+  readonly retryAfterSeconds: number | undefined
+  constructor(status: number, text: string, { retryAfterSeconds }: { retryAfterSeconds?: number } = {}) {
+    super(text)
+    this.status = status
+    this.retryAfterSeconds = retryAfterSeconds
   }
 }

@@ -1,7 +1,8 @@
 /** The limits of the portal's HTTP server: everything that a client can send or hold is bounded. */
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import type { FastifyHttpOptions, RawServerDefault } from 'fastify'
+import type { FastifyHttpOptions, FastifyInstance, RawServerDefault } from 'fastify'
+import type { Logger } from 'pino'
 import { errorText } from './error-pages.ts'
 
 const headerBytesMax = 16 * 1024
@@ -54,4 +55,22 @@ function answerClientError(
   }).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
   socket.destroySoon()
+}
+
+/* One log line per request. It has the route, not the address: addresses of sign-in links carry secrets. */
+
+/** Logs every answer of the app. */
+export function addRequestLog(app: FastifyInstance, logger: Logger): void {
+  app.addHook('onResponse', async (request, reply) => {
+    logger.info(
+      {
+        requestId: request.id,
+        method: request.method,
+        route: request.routeOptions.url ?? 'unknown',
+        status: reply.statusCode,
+        elapsedMs: Math.round(reply.elapsedTime),
+      },
+      'portal request',
+    )
+  })
 }

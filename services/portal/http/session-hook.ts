@@ -4,9 +4,9 @@ import type { Logger } from 'pino'
 import { messageOf } from '../../shared/message-of.ts'
 import { within } from '../../shared/within.ts'
 import type { Account } from '../ports.ts'
-import type { Sessions } from '../sessions/sessions.ts'
+import type { Sessions } from '../sign-in/sessions.ts'
 import type { Cookies } from './cookies.ts'
-import { PageError } from './page-error.ts'
+import { PageError } from './error-pages.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -3,7 +3,7 @@ import { type ApiVersion, versions } from '../../../contracts/api/versions.ts'
 import { nameDatabases } from '../../shared/tables/migrate.ts'
 import type { Databases, Tables } from '../../shared/tables/port.ts'
 import { readSql } from '../../shared/tables/read-sql.ts'
-import { checkEmail } from '../accounts/email.ts'
+import { checkEmail } from '../account/email.ts'
 
 export interface Contacts {
   /** In their normal form, each once. */

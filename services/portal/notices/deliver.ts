@@ -6,8 +6,8 @@
  */
 import { messageOf } from '../../shared/message-of.ts'
 import { retry } from '../../shared/retry.ts'
-import { MailError } from '../mail/mail-error.ts'
 import type { Mailer } from '../ports.ts'
+import { MailError } from '../ports.ts'
 import type { ClaimNotice, Settled } from './claims.ts'
 import type { Notice, Notices } from './notices.ts'
 

@@ -4,7 +4,7 @@
 import { createHmac } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { NoticeRule } from '../../../contracts/events/portal-event.ts'
-import { checkEmail } from '../accounts/email.ts'
+import { checkEmail } from '../account/email.ts'
 import type { KeyNotices } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'
 import { changeOf } from './deliver.ts'

@@ -8,7 +8,7 @@
 import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
-import { isSame } from '../http/sealed.ts'
+import { isSame } from '../http/cookies.ts'
 import type { Accounts } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'
 

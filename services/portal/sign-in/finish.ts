@@ -1,13 +1,13 @@
 /** The end of every way to sign in: a new session for the account of a verified address. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
-import { AccountError } from '../accounts/accounts.ts'
+import { AccountError } from '../account/accounts.ts'
 import type { Cookies } from '../http/cookies.ts'
-import { ownPath } from '../http/own-path.ts'
-import { PageError } from '../http/page-error.ts'
+import { PageError } from '../http/error-pages.ts'
+import { ownPath } from '../http/fields.ts'
 import type { Accounts } from '../ports.ts'
-import { type Sessions, sessionMsMax } from '../sessions/sessions.ts'
-import { knownBrowser, knownMsMax } from './known-browser.ts'
+import { knownBrowser, knownMsMax } from './mail-limits.ts'
+import { type Sessions, sessionMsMax } from './sessions.ts'
 
 export interface FinishDependencies {
   accounts: Accounts

@@ -6,19 +6,15 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
 import { messageOf } from '../../shared/message-of.ts'
-import { checkEmail } from '../accounts/email.ts'
+import { checkEmail } from '../account/email.ts'
 import type { Cookies } from '../http/cookies.ts'
 import { csrfField } from '../http/csrf.ts'
-import { fieldOf, queryOf } from '../http/fields.ts'
-import { ownPath } from '../http/own-path.ts'
-import { PageError } from '../http/page-error.ts'
-import { MailError } from '../mail/mail-error.ts'
-import type { Mail, Mailer } from '../ports.ts'
+import { PageError } from '../http/error-pages.ts'
+import { fieldOf, ownPath, queryOf } from '../http/fields.ts'
+import { type Mail, MailError, type Mailer } from '../ports.ts'
 import { type Attempts, attemptMsMax } from './attempts.ts'
 import type { FinishSignIn } from './finish.ts'
-import { knownAs } from './known-browser.ts'
-import type { MailLimits } from './mail-limits.ts'
-import { signInMail } from './sign-in-mail.ts'
+import { knownAs, type MailLimits } from './mail-limits.ts'
 import { codeView, linkView, overView, signInView } from './views.ts'
 
 export interface MailRoutesDependencies {
@@ -153,3 +149,36 @@ async function send({ mailer, logger }: MailRoutesDependencies, mail: Mail): Pro
 }
 
 const tooManyMails = 'Too many sign-in mails were asked for from your network. Try again in ten minutes.'
+
+/** The mail with a sign-in link and a code. Pure. */
+
+export interface SignInMail {
+  email: string
+  /** Names the attempt in the Message-ID. It is not the browser's id. */
+  mailId: string
+  code: string
+  link: string
+  portalUrl: string
+}
+
+/** The code has eight digits, in two groups of four. The link leads to a page with a button: only the button signs the person in. */
+export function signInMail({ email, mailId, code, link, portalUrl }: SignInMail): Mail {
+  const { host } = new URL(portalUrl)
+  return {
+    id: `sign-in-${mailId}`,
+    to: email,
+    subject: `Sign in to Pledgeview (${host})`,
+    text: `Someone asked to sign in to Pledgeview at ${host} with this address.
+
+Enter this code in the window where you asked:
+
+    ${code.slice(0, 4)} ${code.slice(4)}
+
+Or open this link, and press the button there:
+
+    ${portalUrl}/sign-in/link?token=${link}
+
+Both work once, within 15 minutes. If it was not you, do nothing: without this mail there is no sign-in. Do not give the code to anyone.
+`,
+  }
+}

@@ -28,7 +28,7 @@ for (const form of document.querySelectorAll('form[data-path]')) {
   showCurl(form)
 }
 
-// The same as services/portal/pages/reference/try-it.ts.
+// The same as services/portal/guide/try-it.ts.
 function addressOf(form) {
   let path = form.dataset.path
   const query = []

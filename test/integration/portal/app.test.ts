@@ -48,7 +48,7 @@ test('a page has one style sheet, whole from the start: half of it would ask for
   expect(style.headers.get('content-type')).toBe('text/css; charset=utf-8')
   // Pico's rules come first, so that the portal's own win.
   expect(style.text.indexOf('Pico CSS')).toBeGreaterThan(-1)
-  expect(style.text.indexOf('Pico CSS')).toBeLessThan(style.text.indexOf('--pico-icon-date: none'))
+  expect(style.text.indexOf('Pico CSS')).toBeLessThan(style.text.indexOf('--pico-icon-valid: none'))
   const again = await fetch(`${portal.url}/static/portal.css`, {
     headers: { 'if-none-match': style.headers.get('etag') ?? '' },
   })

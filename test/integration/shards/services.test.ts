@@ -5,7 +5,7 @@
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { readAccount, readUnfinished } from '../../../services/portal/accounts/account-ledger.ts'
+import { readAccount, readUnfinished } from '../../../services/portal/account/account-ledger.ts'
 import { contactsOfKeys } from '../../../services/portal/notices/contacts.ts'
 import { openNotices } from '../../../services/portal/notices/notices.ts'
 import { findRunaways } from '../../../services/portal/notices/runaway.ts'

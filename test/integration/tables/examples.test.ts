@@ -3,8 +3,8 @@
  * its answer is what the events say.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { readExamples } from '../../../services/portal/data/examples.ts'
-import { createDataPicturesReader } from '../../../services/portal/data/pictures.ts'
+import { readExamples } from '../../../services/portal/guide/data-examples.ts'
+import { createDataPicturesReader } from '../../../services/portal/guide/data-pictures.ts'
 import { holdTablesIdentity } from '../../../services/shared/tables/identity.ts'
 import { migrate } from '../../../services/shared/tables/migrate.ts'
 import { defaultDatabases } from '../../../services/shared/tables/port.ts'

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { createPortalApp, type PortalDependencies, type PortalOptions } from '../../../services/portal/app.ts'
-import { loopbackHosts } from '../../../services/portal/http/host-check.ts'
+import { loopbackHosts } from '../../../services/portal/http/security-headers.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
 import { freePort } from '../../../services/shared/free-port.ts'
 import { type TestClock, testClock } from '../query-app.ts'

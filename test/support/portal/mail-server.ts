@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import PostalMime, { type Email } from 'postal-mime'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
-import { createSmtpMailer } from '../../../services/portal/mail/smtp-mailer.ts'
+import { createSmtpMailer } from '../../../services/portal/notices/smtp-mailer.ts'
 import type { Mailer } from '../../../services/portal/ports.ts'
 
 export interface MailServer {

@@ -3,10 +3,11 @@
  *
  *     fork('test/support/portal/notify-child.ts', [JSON.stringify({ journal, store, databases, settings, smtpUrl, announcement })])
  */
-import { createSmtpMailer } from '../../../services/portal/mail/smtp-mailer.ts'
+
 import { type Announcement, announce } from '../../../services/portal/notices/announcement.ts'
 import { createClaims } from '../../../services/portal/notices/claims.ts'
 import { openNotices } from '../../../services/portal/notices/notices.ts'
+import { createSmtpMailer } from '../../../services/portal/notices/smtp-mailer.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
 import { openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
 import { sleep } from '../../../services/shared/sleep.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { errorBody, errorCodes, errors, invalidParameterBody } from '../../../contracts/api/errors.ts'
 import { errorBodySchema } from '../../../contracts/api/schemas.ts'
-import { guideContent } from '../../../services/portal/pages/guide/guide.ts'
+import { guideContent } from '../../../services/portal/guide/guide.ts'
 
 describe('the error registry', () => {
   it('gives the codes of the API the statuses that clients were promised', () => {

@@ -94,7 +94,7 @@ describe('every command and service', () => {
   test('reads its settings with readConfig, and in no other way', () => {
     const sources = readdirSync(folderOfCommands, { recursive: true, encoding: 'utf8' })
       // The samples are shown to API consumers.
-      .filter(name => name.endsWith('.ts') && !name.startsWith('portal/pages/samples/'))
+      .filter(name => name.endsWith('.ts') && !name.startsWith('portal/guide/samples/'))
     for (const name of sources) {
       const text = readFileSync(new URL(name, folderOfCommands), 'utf8')
       expect(text.replaceAll('readConfig(process.env)', ''), name).not.toMatch(

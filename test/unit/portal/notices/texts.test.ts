@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { checkSubject, checkText } from '../../../../services/portal/notices/announcement.ts'
 import { plainName } from '../../../../services/portal/notices/texts.ts'
-import { checkSubject, checkText } from '../../../../services/portal/notices/typed-mail.ts'
 
 describe('a name that a person typed', () => {
   const anything = fc.string({ unit: 'binary', maxLength: 200 })

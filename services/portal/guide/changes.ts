@@ -1,0 +1,103 @@
+/** The page of versions and changes. Pure. */
+import type { ApiVersion } from '../../../contracts/api/versions.ts'
+import { type Html, html, prose } from '../html/html.ts'
+import { badge } from '../html/parts.ts'
+
+export interface ChangesData {
+  versions: readonly ApiVersion[]
+  releases: readonly Release[]
+}
+
+export function changesContent({ versions, releases }: ChangesData): Html {
+  return html`<h1>Versions and changes</h1>
+<p class="lead">What works today keeps working. New fields may come at any time; anything that could break a program comes under a new version.</p>
+<h2>Versions of the API</h2>
+<table class="stack"><thead><tr><th scope="col">Version</th><th scope="col">State</th><th scope="col">Ends</th></tr></thead><tbody>
+${versions.map(versionRow)}
+</tbody></table>
+<p>Before a version ends, we write to the contact address of each integration whose keys are active. From then on its answers carry three headers: <code>Deprecation</code> with the day since when it is deprecated, <code>Sunset</code> with the day on which it ends, and <code>Link</code> with the address of this page. Under <a href="/access">API access</a> you see which of your keys still call it.</p>
+<h2>Changes</h2>
+${releases.map(releaseSection)}`
+}
+
+function versionRow({ basePath, deprecation }: ApiVersion): Html {
+  const state =
+    deprecation === null
+      ? badge('Current', 'good')
+      : badge(`Deprecated since ${dayOf(deprecation.since)}`, 'warning')
+  const successor = deprecation?.successor
+  return html`<tr><th scope="row"><code>${basePath}</code></th><td data-label="State">${state}</td><td data-label="Ends">${endOf(deprecation)}${successor && html`; use <code>${successor}</code>`}</td></tr>`
+}
+
+function endOf(deprecation: ApiVersion['deprecation']): string {
+  if (deprecation === null) return 'no end is planned'
+  return deprecation.sunset === null ? 'the day is not decided yet' : dayOf(deprecation.sunset)
+}
+
+function releaseSection({ version, day, groups }: Release): Html {
+  return html`<section class="card">
+<h3>${version === 'Unreleased' ? 'Since the last release' : version}${day && html` <span class="muted">${day}</span>`}</h3>
+${groups.map(({ title, entries }) => html`<h4>${title}</h4><ul>${entries.map(entry => html`<li>${prose(entry)}</li>`)}</ul>`)}
+</section>`
+}
+
+/** The UTC day of a moment in ISO 8601. */
+function dayOf(moment: string): string {
+  return new Date(moment).toISOString().slice(0, 10)
+}
+
+/** Reads CHANGELOG.md: what it says to API consumers. Pure. */
+
+export interface Release {
+  /** `Unreleased`, or a version. */
+  version: string
+  day: string | undefined
+  groups: readonly { title: string; entries: readonly string[] }[]
+}
+
+const audiences = /^\*\*([^*]+)\*\*: /
+const forConsumers = new Set(['API consumers', 'Everybody'])
+
+/** The releases of a changelog in the form of Keep a Changelog, with only the entries for API consumers. */
+export function consumerReleases(text: string): Release[] {
+  return sections(text, /^## \[(?<title>[^\]]+)\](?: - (?<day>\S+))?$/)
+    .map(({ title, day, lines }) => ({
+      version: title,
+      day,
+      groups: sections(lines.join('\n'), /^### (?<title>.+)$/)
+        .map(group => ({ title: group.title, entries: consumerEntries(group.lines) }))
+        .filter(({ entries }) => entries.length > 0),
+    }))
+    .filter(({ groups }) => groups.length > 0)
+}
+
+function sections(
+  text: string,
+  heading: RegExp,
+): { title: string; day: string | undefined; lines: string[] }[] {
+  const found: { title: string; day: string | undefined; lines: string[] }[] = []
+  for (const line of text.split('\n')) {
+    const groups = heading.exec(line)?.groups
+    if (groups?.title !== undefined) found.push({ title: groups.title, day: groups.day, lines: [] })
+    else found.at(-1)?.lines.push(line)
+  }
+  return found
+}
+
+/** Entries may go on over several lines, indented. */
+function consumerEntries(lines: readonly string[]): string[] {
+  return lines
+    .join('\n')
+    .split(/^- /m)
+    .slice(1)
+    .map(entry => entry.replace(/\s+/g, ' ').trim())
+    .filter(entry => {
+      const named = audiences.exec(entry)?.[1]?.split(', ') ?? []
+      return named.some(audience => forConsumers.has(audience))
+    })
+    .map(entry => capitalized(entry.replace(audiences, '').replace(/\[([^\]]+)\]\([^)]+\)/g, '$1')))
+}
+
+function capitalized(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1)
+}

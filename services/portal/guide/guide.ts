@@ -1,0 +1,180 @@
+/** The guide for people whose program reads the API. Pure. */
+
+import { type ErrorCode, errorBody, errorCodes, errors } from '../../../contracts/api/errors.ts'
+import { type Html, html, prose } from '../html/html.ts'
+import { codeBlock } from '../html/parts.ts'
+import { samples } from './samples/samples.ts'
+
+export interface GuideData {
+  /** The base address that consumers call, with `/api/v1`. */
+  apiUrl: string
+}
+
+const contents = [
+  { id: 'first-call', title: 'The first call' },
+  { id: 'reading', title: 'Read lists' },
+  { id: 'mirroring', title: 'Keep a copy' },
+  { id: 'caches', title: 'How fresh answers are' },
+  { id: 'limits', title: 'Limits' },
+  { id: 'errors', title: 'Errors' },
+  { id: 'versions', title: 'Versions' },
+  { id: 'help', title: 'Help and credit' },
+] as const
+
+export function guideContent({ apiUrl }: GuideData): Html {
+  return html`<div class="guide">
+<nav class="contents" aria-label="On this page">
+<p>On this page</p>
+<ul>${contents.map(({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`)}</ul>
+</nav>
+<article>
+<h1>Guide</h1>
+<p class="lead">The API shows the public campaigns of the platform and its totals, as JSON over HTTP. It only reads, and it has nothing that an anonymous visitor of the website could not see.</p>
+<p>The <a href="/reference">reference</a> lists every parameter and field, and sends requests from this site.</p>
+${firstCallSection(apiUrl)}
+${readingSection(apiUrl)}
+${mirroringSection(apiUrl)}
+${cachesSection()}
+${limitsSection()}
+${errorsSection()}
+${versionsSection()}
+${helpSection()}
+</article>
+</div>`
+}
+
+function helpSection(): Html {
+  return html`<h2 id="help">Help and credit</h2>
+<p>When you report a problem, send the header <code>X-Request-Id</code> of the answer, and the first 16 characters of your key. Never send the secret to anyone.</p>
+<p>If you publish figures from the API, please credit the platform, and link to the <code>url</code> of the campaign.</p>`
+}
+
+/** The limits of the API as its text promises them (test/unit/portal/guide/pages.test.ts compares them with the services' defaults). */
+export const limits = {
+  requestsPerMinute: 120,
+  pageSizeDefault: 50,
+  pageSizeMax: 100,
+  cacheSeconds: 60,
+  statsCacheSeconds: 300,
+  activeKeys: 3,
+} as const
+
+/** The guide: from nothing to an answer. Pure. */
+
+export function firstCallSection(apiUrl: string): Html {
+  return html`<h2 id="first-call">The first call</h2>
+<ol class="steps">
+<li><a href="/sign-in">Sign in</a> with your e-mail address. This creates a free account; there is no password.</li>
+<li>Under <a href="/access">API access</a>, add an integration: the name of your program, its URL, and an address where we reach you before something changes.</li>
+<li>Create a key. You see its secret once, so keep it where your program finds it, for example in environment variables:</li>
+</ol>
+<figure class="code"><figcaption>In your shell</figcaption><pre tabindex="0" role="group" aria-label="In your shell"><code>export PLEDGEVIEW_KEY=pv_live_...
+export PLEDGEVIEW_SECRET=...</code></pre></figure>
+<p>Then ask for three campaigns:</p>
+${samples('first-call', apiUrl)}
+<p>The samples in TypeScript use our client, the package <code>@pledgeview/client</code>. It has no dependencies, and runs in Node 20 or later and in browsers. The operator of this API gives it to you as a file; install it with <code>npm install ./pledgeview-client.tgz</code>. The samples in Python need nothing but Python 3.9 or later.</p>
+<h3>Key and secret</h3>
+<p>Send both in headers, in one of two ways: as <code>X-API-Key</code> and <code>X-API-Secret</code>, or as <code>Authorization: Bearer KEY:SECRET</code>. Never put them into a URL: URLs end up in logs, and the API does not read them there.</p>
+<p>Browsers may call the API from any site. But everyone who opens a page can read the secret in it, so keep secrets on your server.</p>
+<p>If you lose a secret, replace its key. Up to three keys of an account can be active at once, so you can change to the new one before the old one ends.</p>`
+}
+
+/** The guide: what lists and fields look like, and what stays the same. Pure. */
+
+export function readingSection(apiUrl: string): Html {
+  return html`<h2 id="reading">Read lists</h2>
+<p>There are three requests:</p>
+<table class="stack"><thead><tr><th scope="col">Request</th><th scope="col">Answer</th></tr></thead><tbody>
+<tr><th scope="row"><code>GET /projects</code></th><td>a page of public campaigns</td></tr>
+<tr><th scope="row"><code>GET /projects/{slug}</code></th><td>one campaign, with description, risks and reward tiers</td></tr>
+<tr><th scope="row"><code>GET /stats</code></th><td>the totals of the platform</td></tr>
+</tbody></table>
+<p>A campaign is public if it is <code>LIVE</code>, <code>FUNDED</code>, <code>FAILED</code> or <code>CANCELLED</code>. Any other one gets a 404, as if it did not exist.</p>
+<p>A page has ${limits.pageSizeDefault} campaigns, or as many as <code>limit</code> says, up to ${limits.pageSizeMax}. As long as <code>pagination.has_more</code> is true, there is a next page: the header <code>Link</code> has its address.</p>
+${samples('paging', apiUrl)}
+<h3>What fields mean</h3>
+<ul>
+<li>Recognise a campaign by <code>id</code>. The <code>slug</code> may change; the old one is then not found.</li>
+<li>Money is a number in the <code>currency</code> beside it: 15480.5 EUR is 15,480 euros and 50 cents.</li>
+<li>Times are in UTC: <code>2026-03-01T12:00:00.000Z</code>.</li>
+<li>Every field is always there. Some may be null; the <a href="/reference#objects">reference</a> says which.</li>
+<li><code>days_remaining</code> counts down by itself. It is not a change of the campaign, so a copy must compute it: the whole days until <code>end_date</code>, rounded up, and 0 after it.</li>
+</ul>`
+}
+
+export function versionsSection(): Html {
+  return html`<h2 id="versions">Versions</h2>
+<p>The version is part of the address: <code>/api/v1</code>. Within a version, fields may be added at any time, so ignore fields that you do not know. What is there stays as it is.</p>
+<p>A change that could break a program comes as <code>/api/v2</code>. Before the old version ends, we write to the contact address of each integration, and its answers carry the headers <code>Deprecation</code> and <code>Sunset</code>. <a href="/changes">Versions and changes</a></p>`
+}
+
+/** The guide: how to keep a copy and miss no change. Pure. */
+
+export function mirroringSection(apiUrl: string): Html {
+  return html`<h2 id="mirroring">Keep a copy</h2>
+<p>Your own copy of the campaigns stays up to date with one short request a minute. It misses no change, if it keeps one timestamp with care.</p>
+<ol class="steps">
+<li>Read all pages of <code>/projects</code> once: a <em>walk</em>. Keep the header <code>X-Data-As-Of</code> of its <strong>first</strong> page. This is your <em>watermark</em>: the list has every change up to this moment.</li>
+<li>A minute later, walk again with <code>updated_since</code> and the watermark. You get only what has changed. Replace each campaign in your copy, by <code>id</code>.</li>
+<li>Keep the watermark of this walk's first page for the next one. Save it together with the copy, after the whole walk.</li>
+</ol>
+${samples('mirroring', apiUrl)}
+<h3>Four things to know</h3>
+<ul>
+<li><strong>A campaign may come twice.</strong> <code>updated_since</code> includes its moment. To receive a campaign again changes nothing. If answers reach you out of order, keep the one with the later <code>updated_at</code>.</li>
+<li><strong>A walk has to come from one snapshot.</strong> All pages of one query do for ${limits.cacheSeconds} seconds. If a later page has another <code>X-Snapshot-Id</code> than the first, a campaign may have moved between the pages: keep what you got, keep the old watermark, and walk again. Our client does this for you, and also copes with walks that take longer than a snapshot.</li>
+<li><strong>Campaigns can disappear.</strong> One that is no longer public is simply not in the list any more. Once a day, read everything, and remove what is gone.</li>
+<li><strong>Do not filter.</strong> With <code>status=LIVE</code> you would never learn that a campaign has become <code>FUNDED</code>. Filter in your copy.</li>
+</ul>
+<p><code>days_remaining</code> changes every day without a change of the campaign. Compute it from <code>end_date</code> when you show it.</p>
+<p>If nothing new comes, look at <code>X-Data-As-Of</code>: it moves on as long as our data is up to date. The <a href="/">first page</a> shows it too.</p>`
+}
+
+/** The guide: how old an answer may be, and how often to ask. Pure. */
+
+export function cachesSection(): Html {
+  return html`<h2 id="caches">How fresh answers are</h2>
+<p>An answer may be up to ${limits.cacheSeconds} seconds old, and the one of <code>/stats</code> up to ${limits.statsCacheSeconds} seconds. If you ask more often, you get the same answer again. The headers say how old it is: <code>Age</code> is its age, and <code>Cache-Control</code> how long it stays.</p>
+<p>Answers have an <code>ETag</code>. Send it back as <code>If-None-Match</code>, and the answer is an empty 304 if nothing has changed. This saves bytes, not requests: a 304 counts like any other answer.</p>`
+}
+
+export function limitsSection(): Html {
+  return html`<h2 id="limits">Limits</h2>
+<p>A key may send ${limits.requestsPerMinute} requests within any 60 seconds. Every answer says how many are left:</p>
+<table class="stack"><thead><tr><th scope="col">Header</th><th scope="col">Meaning</th></tr></thead><tbody>
+<tr><th scope="row"><code>X-RateLimit-Limit</code></th><td>the limit</td></tr>
+<tr><th scope="row"><code>X-RateLimit-Remaining</code></th><td>how many requests you may send now</td></tr>
+<tr><th scope="row"><code>X-RateLimit-Reset</code></th><td>when you may send one again, as a Unix time in seconds</td></tr>
+<tr><th scope="row"><code>Retry-After</code></th><td>with a 429 or a 500: how many seconds to wait</td></tr>
+</tbody></table>
+<p>With ${limits.pageSizeMax} campaigns a page, ${limits.requestsPerMinute} requests read ${(limits.pageSizeMax * limits.requestsPerMinute).toLocaleString('en')} campaigns a minute. Send requests one after the other: of those that no cache can answer, two of a key run at once, and more of them wait.</p>
+<p>Requests without a valid key count towards a limit of their network address, also ${limits.requestsPerMinute} a minute. They never use up the limit of a valid key.</p>`
+}
+
+/* The guide: what to do for each error. Pure. */
+
+/** A new code does not compile without its advice. */
+const advice: Record<ErrorCode, string> = {
+  invalid_parameter: 'Correct the parameter that the message names. To send it again does not help.',
+  malformed_request: 'Encode the path and the headers correctly. To send it again does not help.',
+  unauthorized:
+    'Check key and secret. The answer is the same if one is missing, unknown, wrong or revoked. API access shows whether your key is active.',
+  forbidden: 'The key may not read. Create another key.',
+  not_found: 'There is no such public campaign, or no such path. The slug of a campaign may have changed.',
+  method_not_allowed: 'Use `GET`. The API only reads.',
+  request_timeout: 'Send the whole request at once, and try again.',
+  headers_too_large: 'Send fewer or shorter headers.',
+  rate_limited: 'Wait as many seconds as `Retry-After` says, then go on. Poll once a minute at most.',
+  internal_error: 'Wait as many seconds as `Retry-After` says, then try again with growing pauses.',
+}
+
+export function errorsSection(): Html {
+  const codes = [...errorCodes].sort((one, other) => errors[one].status - errors[other].status)
+  return html`<h2 id="errors">Errors</h2>
+<p>Every answer with a status of 400 or more has this shape. Use <code>code</code> in your program. The message is for people, and its words may change.</p>
+${codeBlock({ id: 'error-body', caption: 'The body of an error', text: JSON.stringify(errorBody('rate_limited'), null, 2) })}
+<table class="stack"><thead><tr><th scope="col">Status and code</th><th scope="col">What to do</th></tr></thead><tbody>
+${codes.map(code => html`<tr id="error-${code}"><th scope="row">${errors[code].status} <code>${code}</code></th><td>${prose(advice[code])}</td></tr>`)}
+</tbody></table>
+<p>If no answer comes at all, the network failed or the address is wrong: try again with growing pauses. Only 408, 429 and 500 are worth a second try.</p>`
+}

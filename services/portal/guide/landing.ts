@@ -1,0 +1,91 @@
+/** The first page: what this is, how it stands now, and how to begin. Pure. */
+import { type Html, html } from '../html/html.ts'
+import { badge, codeBlock, type Tone } from '../html/parts.ts'
+import type { LiveState } from '../ports.ts'
+import { limits } from './guide.ts'
+import { sampleText } from './samples/samples.ts'
+
+export interface LandingData {
+  live: LiveState
+  /** The base address that consumers call, with `/api/v1`. */
+  apiUrl: string
+  isSignedIn: boolean
+  /** Unix milliseconds. */
+  now: number
+}
+
+export function landingContent({ live, apiUrl, isSignedIn, now }: LandingData): Html {
+  return html`<div class="hero">
+<h1>Every public campaign, as data you can build on</h1>
+<p class="lead">Pledgeview is a read-only API of a crowdfunding platform: campaigns, funding totals, reward tiers and statistics as JSON. It is free, and your copy misses no change.</p>
+<div class="actions">
+${isSignedIn ? html`<a class="button" href="/access">Your API access</a>` : html`<a class="button" href="/sign-in?next=/access">Get a key</a>`}
+<a class="button secondary" href="/docs">Read the guide</a>
+</div>
+</div>
+${liveCard(live, now)}
+<h2>One request</h2>
+<p>Send your key and secret, and get campaigns. More samples, also in TypeScript and Python, are in the <a href="/docs#first-call">guide</a>.</p>
+${codeBlock({ id: 'first-call', caption: 'The three newest campaigns that are live', text: sampleText('first-call', 'sh', apiUrl) })}
+<h2>What to expect</h2>
+<div class="cards">
+<section class="card"><h3>Only public data</h3><p>What an anonymous visitor of the website sees, and nothing else. No backers, no addresses, nothing personal.</p></section>
+<section class="card"><h3>${limits.requestsPerMinute} requests a minute</h3><p>For each key, and three keys for each account. With up to ${limits.pageSizeMax} campaigns a page, that is plenty. <a href="/docs#limits">Limits</a></p></section>
+<section class="card"><h3>Fresh within a minute</h3><p>Answers are cached for ${limits.cacheSeconds} seconds, statistics for ${limits.statsCacheSeconds}. Each answer says how old it is. <a href="/docs#caches">Caches</a></p></section>
+<section class="card"><h3>A copy without gaps</h3><p>Ask once a minute for what has changed. One timestamp makes sure that you miss nothing. <a href="/docs#mirroring">Keep a copy</a></p></section>
+<section class="card"><h3>Errors that say what to do</h3><p>One shape, fixed codes, and advice for each of them. <a href="/docs#errors">Errors</a></p></section>
+<section class="card"><h3>No surprises</h3><p>What works today keeps working under <code>/api/v1</code>. Before that ends, we write to you. <a href="/changes">Versions</a></p></section>
+</div>
+<h2>How to begin</h2>
+<ol class="steps">
+<li><a href="/sign-in?next=/access">Sign in</a> with your e-mail address. There is no password, and it costs nothing.</li>
+<li>Add your program under API access, and create a key. You see the secret once.</li>
+<li>Copy the line that the page shows, and you have your first answer. Or send requests from the <a href="/reference">reference</a>.</li>
+</ol>`
+}
+
+const tones: Record<LiveState['status'], Tone> = {
+  'up to date': 'good',
+  behind: 'warning',
+  unavailable: 'bad',
+}
+
+function liveCard({ status, campaigns, as_of }: LiveState, now: number): Html {
+  return html`<section class="card" aria-labelledby="now">
+<div class="heading"><h2 id="now">Right now</h2>${badge(capitalized(status), tones[status])}</div>
+<dl class="facts large">
+<div><dt>Public campaigns</dt><dd>${campaigns === undefined ? 'unknown' : number.format(campaigns)}</dd></div>
+<div><dt>Data as of</dt><dd>${as_of === undefined ? 'unknown' : html`<time datetime="${new Date(as_of).toISOString()}">${agoOf(now - as_of)}</time>`}</dd></div>
+</dl>
+<p class="muted">${explanations[status]}</p>
+</section>`
+}
+
+const explanations: Record<LiveState['status'], string> = {
+  'up to date': 'Every change up to this moment can be read.',
+  behind:
+    'New changes take longer than usual. Everything up to this moment can be read, and nothing is lost: the rest follows.',
+  unavailable:
+    'The data cannot be read at the moment. Requests may fail with a 500; try again with growing pauses.',
+}
+
+const number = new Intl.NumberFormat('en')
+
+/** A duration as people say it: `6 seconds ago`. */
+export function agoOf(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000))
+  const units = [
+    { name: 'day', seconds: 86_400 },
+    { name: 'hour', seconds: 3_600 },
+    { name: 'minute', seconds: 60 },
+    { name: 'second', seconds: 1 },
+  ]
+  const unit = units.find(candidate => seconds >= candidate.seconds)
+  if (unit === undefined) return 'just now'
+  const count = Math.floor(seconds / unit.seconds)
+  return `${number.format(count)} ${unit.name}${count === 1 ? '' : 's'} ago`
+}
+
+function capitalized(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1)
+}

@@ -1,0 +1,109 @@
+/** The pages that need no account: what the service is, the guide, the reference, and versions. */
+import { readFileSync } from 'node:fs'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import {
+  type PublishedDocument,
+  publishedOpenApi,
+  withoutSlash,
+} from '../../../contracts/api/published-openapi.ts'
+import { versions } from '../../../contracts/api/versions.ts'
+import type { LiveStateReader } from '../ports.ts'
+import { changesContent, consumerReleases } from './changes.ts'
+import { guideContent } from './guide.ts'
+import { landingContent } from './landing.ts'
+import type { Document } from './openapi.ts'
+import { referenceContent } from './reference.ts'
+
+export interface PublicPagesDependencies {
+  live: LiveStateReader
+  options: { apiUrl: string; portalUrl: string }
+  /** Unix milliseconds. */
+  now: () => number
+}
+
+/** Longer values are no use to anybody. */
+const valueCharactersMax = 200
+
+export function registerPublicPages(app: FastifyInstance, dependencies: PublicPagesDependencies): void {
+  const { live, now } = dependencies
+  const apiUrl = withoutSlash(dependencies.options.apiUrl)
+  const { portalUrl } = dependencies.options
+  const published = publishedOpenApi(JSON.parse(textOf('contracts/api/openapi.json')) as PublishedDocument, {
+    apiUrl,
+    portalUrl,
+  })
+  const openApiText = JSON.stringify(published, null, 2)
+  // The part of it that pages show.
+  const document = JSON.parse(openApiText) as Document
+  const releases = consumerReleases(textOf('CHANGELOG.md'))
+  // These pages are the same for everybody and do not change while the process runs.
+  const guide = guideContent({ apiUrl })
+  const changes = changesContent({ versions, releases })
+
+  app.get('/', async (request, reply) => {
+    const isSignedIn = request.account !== undefined
+    const content = landingContent({ live: await live.read(), apiUrl, isSignedIn, now: now() })
+    return reply.page({
+      title: 'Pledgeview: public campaigns as data',
+      description:
+        'A free, read-only API of public crowdfunding campaigns: funding totals, reward tiers and statistics as JSON.',
+      path: '/',
+      content,
+    })
+  })
+  app.get('/docs', (_request, reply) =>
+    reply.page({ title: 'Guide', description: descriptions.guide, path: '/docs', content: guide }),
+  )
+  app.get('/reference', (request, reply) => {
+    const content = referenceContent({ document, apiUrl, chosen: chosenIn(request) })
+    return reply.page({
+      title: 'Reference',
+      description: descriptions.reference,
+      path: '/reference',
+      content,
+      scripts: ['try-it.js'],
+    })
+  })
+  app.get('/changes', (_request, reply) =>
+    reply.page({
+      title: 'Versions and changes',
+      description: descriptions.changes,
+      path: '/changes',
+      content: changes,
+    }),
+  )
+  // The same document as at the API, for readers and tools that are here.
+  app.get('/openapi.json', (_request, reply) =>
+    reply
+      .type('application/json; charset=utf-8')
+      .header('cache-control', 'public, max-age=300')
+      .send(openApiText),
+  )
+}
+
+const descriptions = {
+  guide:
+    'How to make a first call, read lists, keep a copy that misses no change, and what to do for each error.',
+  reference:
+    'Every request, parameter and field of the API. Send requests from your browser, or get them as curl lines.',
+  changes: 'Versions of the API, and what changed for its consumers.',
+}
+
+/** A parameter that is given twice counts once, as the last one. */
+function chosenIn(request: FastifyRequest): {
+  operation: string | undefined
+  values: Record<string, string>
+} {
+  const given = request.query as Record<string, string | string[] | undefined>
+  const entries = Object.entries(given).map(([name, value]) => [
+    name,
+    (Array.isArray(value) ? value.at(-1) : value)?.slice(0, valueCharactersMax) ?? '',
+  ])
+  const { operation, ...values } = Object.fromEntries(entries) as Record<string, string>
+  return { operation, values }
+}
+
+/** A file of the program, by its path from the root. */
+function textOf(path: string): string {
+  return readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
+}

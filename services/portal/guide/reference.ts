@@ -1,0 +1,208 @@
+/**
+ * The reference, made from the OpenAPI document. Nothing of it is written by hand, so it cannot differ. Each request can be
+ * tried where it is described (try-it.ts). Pure.
+ */
+import { type Html, html, prose } from '../html/html.ts'
+import { badge, codeBlock } from '../html/parts.ts'
+import {
+  type Answer,
+  type Document,
+  type Field,
+  fieldsOf,
+  type Operation,
+  objectsIn,
+  operationsOf,
+  type Parameter,
+  typeOf,
+} from './openapi.ts'
+import { controlId, controlOf, credentialsCard, tryIt, type Values } from './try-it.ts'
+
+export interface ReferenceData {
+  document: Document
+  /** The base address that consumers call, with `/api/v1`. */
+  apiUrl: string
+  /** What the reader filled in: the id of an operation, and values of its parameters. */
+  chosen?: { operation: string | undefined; values: Values }
+}
+
+export function referenceContent({ document, apiUrl, chosen }: ReferenceData): Html {
+  const operations = operationsOf(document)
+  const objects = objectNames(operations, document)
+  return html`<div class="guide">
+<nav class="contents" aria-label="On this page">
+<p>Requests</p>
+<ul>${operations.map(({ id, path }) => html`<li><a href="#${id}">GET ${path}</a></li>`)}</ul>
+<p>Objects</p>
+<ul>${objects.map(name => html`<li><a href="#object-${name}">${name}</a></li>`)}</ul>
+<p>More</p>
+<ul><li><a href="#errors">Errors</a></li><li><a href="#headers">Headers</a></li></ul>
+</nav>
+<article>
+<h1>Reference</h1>
+<p class="lead">Every request, parameter and field. This page is made from the <a href="/openapi.json">OpenAPI document</a>, version ${document.info.version}.</p>
+<dl class="facts"><div><dt>Base address</dt><dd><code>${apiUrl}</code></dd></div></dl>
+<p>Every request needs a key and a secret, in the headers <code>X-API-Key</code> and <code>X-API-Secret</code>, or as <code>Authorization: Bearer KEY:SECRET</code>. The <a href="/docs#first-call">guide</a> shows a first call.</p>
+${credentialsCard()}
+${operations.map(operation => operationSection(operation, document, apiUrl, operation.id === chosen?.operation ? chosen.values : {}))}
+<h2 id="objects">Objects</h2>
+<p>Every field is always present. New fields may be added at any time, so ignore fields that you do not know.</p>
+${objects.map(name => objectSection(name, document))}
+${errorsSection(operations)}
+${headersSection(operations)}
+</article>
+</div>`
+}
+
+function operationSection(operation: Operation, document: Document, apiUrl: string, values: Values): Html {
+  const { id, path, summary, description, deprecated, parameters } = operation
+  const success = operation.answers.find(({ status }) => status === '200')
+  return html`<section class="operation" aria-labelledby="${id}">
+<div class="heading"><h2 id="${id}">${summary}</h2>${deprecated && badge('Deprecated', 'warning')}</div>
+<p class="request"><span class="method">GET</span> <code>${path}</code></p>
+${description && html`<p>${prose(description)}</p>`}
+<h3>Parameters</h3>
+${tryIt(
+  operation,
+  parameters.length === 0
+    ? html`<p>None.</p>`
+    : fieldList(parameters.map(parameter => parameterEntry(id, parameter, document, values[parameter.name]))),
+  apiUrl,
+  values,
+)}
+<h3>Answers</h3>
+<ul>${operation.answers.map(answer => html`<li><strong>${answer.status}</strong> ${answerLine(answer)}</li>`)}</ul>
+${success?.schema && html`<p>The body is ${objectLink(typeOf(success.schema, document), typeOf(success.schema, document))}.</p>`}
+${success?.example !== undefined && codeBlock({ id: `${id}-example`, caption: `Example of an answer: ${path}`, text: JSON.stringify(success.example, null, 2) })}
+</section>`
+}
+
+/** An error's answer: what happened, without the status and the code that stand beside it. */
+function answerLine({ status, description }: Answer): Html {
+  return prose(description.startsWith(`${status} `) ? description.slice(status.length + 1) : description)
+}
+
+function parameterEntry(
+  operation: string,
+  parameter: Parameter,
+  document: Document,
+  value: string | undefined,
+): Html {
+  const { name, required, description, schema = {} } = parameter
+  const place = parameter.in === 'query' ? '' : `in the ${parameter.in}`
+  const facts = [
+    typeOf(schema, document),
+    place,
+    required ? 'required' : '',
+    schema.default === undefined ? '' : `default ${String(schema.default)}`,
+    rangeOf(schema.minimum, schema.maximum),
+  ]
+  return fieldEntry({
+    name,
+    facts: facts.filter(fact => fact !== '').join(', '),
+    description: schema.description ?? description,
+    values: (schema.enum ?? []).map(String),
+    example: schema.example,
+    id: controlId(operation, parameter),
+    control: controlOf(operation, parameter, value),
+  })
+}
+
+// A bound that only says what fits into a number is no news to a reader.
+function rangeOf(minimum: number | undefined, maximum: number | undefined): string {
+  if (minimum === undefined) return ''
+  return maximum === undefined || maximum >= Number.MAX_SAFE_INTEGER
+    ? `at least ${minimum}`
+    : `${minimum} to ${maximum}`
+}
+
+function objectSection(name: string, document: Document): Html {
+  const schema = document.components.schemas[name] ?? {}
+  return html`<section aria-labelledby="object-${name}">
+<h3 id="object-${name}">${name}</h3>
+${schema.description && html`<p>${prose(schema.description)}</p>`}
+${fieldList(fieldsOf(schema, document).map(objectField))}
+</section>`
+}
+
+function objectField(field: Field): Html {
+  const { name, type, description, values, example, object } = field
+  return fieldEntry({ name, facts: objectLink(type, object), description, values, example })
+}
+
+/** A type, with a link to the object that it names. */
+function objectLink(type: string, object: string | undefined): Html {
+  const at = object === undefined ? -1 : type.indexOf(object)
+  if (object === undefined || at < 0) return html`${type}`
+  return html`${type.slice(0, at)}<a href="#object-${object}">${object}</a>${type.slice(at + object.length)}`
+}
+
+interface Entry {
+  name: string
+  facts: Html | string
+  description: string | undefined
+  values: readonly string[]
+  example: unknown
+  /** Where a reader fills it in, and the id of that. */
+  id?: string
+  control?: Html | undefined
+}
+
+function fieldEntry(entry: Entry): Html {
+  const { name, facts, id, control } = entry
+  const title = html`<code>${name}</code>`
+  return html`<div><dt>${control ? html`<label for="${id}">${title}</label>` : title} <span class="muted">${facts}</span></dt><dd>${
+    control ? html`<div id="${id}-hint">${entryText(entry)}</div>${control}` : entryText(entry)
+  }</dd></div>`
+}
+
+function entryText({ description, values, example }: Entry): Html {
+  return html`${description && html`<p>${prose(description)}</p>`}${
+    values.length > 0 &&
+    html`<p>One of ${values.map((value, index) => html`${index > 0 && ', '}<code>${value}</code>`)}.</p>`
+  }${example !== undefined && html`<p class="muted">For example <code>${typeof example === 'string' ? example : JSON.stringify(example)}</code></p>`}`
+}
+
+function fieldList(entries: readonly Html[]): Html {
+  return html`<dl class="fields">${entries}</dl>`
+}
+
+function errorsSection(operations: readonly Operation[]): Html {
+  const answers = unique(
+    operations.flatMap(operation => operation.answers.filter(({ status }) => Number(status) >= 400)),
+    answer => answer.description,
+  ).sort((one, other) => Number(one.status) - Number(other.status))
+  return html`<section aria-labelledby="errors">
+<h2 id="errors">Errors</h2>
+<p>Every error has the same shape. Use <code>code</code> in programs; the message is for people. The guide says <a href="/docs#errors">what to do for each</a>.</p>
+${codeBlock({ id: 'error-example', caption: 'Example of an error', text: JSON.stringify(answers[0]?.example, null, 2) })}
+<ul>${answers.map(answer => html`<li><strong>${answer.status}</strong> ${answerLine(answer)}</li>`)}</ul>
+</section>`
+}
+
+function headersSection(operations: readonly Operation[]): Html {
+  const headers = unique(
+    operations.flatMap(operation => operation.answers.flatMap(answer => answer.headers)),
+    header => header.name,
+  )
+  return html`<section aria-labelledby="headers">
+<h2 id="headers">Headers of answers</h2>
+${fieldList(
+  headers.map(({ name, description, example }) =>
+    fieldEntry({ name, facts: '', description, values: [], example }),
+  ),
+)}
+</section>`
+}
+
+function objectNames(operations: readonly Operation[], document: Document): string[] {
+  const seen: string[] = []
+  const answers = operations.flatMap(operation => operation.answers)
+  // What people ask for first, errors after it.
+  for (const { schema } of answers.toSorted((one, other) => Number(one.status) - Number(other.status)))
+    if (schema) objectsIn(schema, document, seen)
+  return seen
+}
+
+function unique<Value>(values: readonly Value[], key: (value: Value) => string): Value[] {
+  return [...new Map(values.map(value => [key(value), value])).values()]
+}

@@ -1,0 +1,42 @@
+/** How the pages under /access write moments, days and counts. All times are UTC: a page that is read anywhere says so. */
+import { type Html, html } from './html.ts'
+
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const
+const counts = new Intl.NumberFormat('en')
+
+/** `22 Nov 2026, 14:05 UTC`, readable by programs too. */
+export function moment(ms: number): Html {
+  return html`<time datetime="${new Date(ms).toISOString()}">${momentText(ms)}</time>`
+}
+
+/** `22 Nov 2026, 14:05 UTC` */
+export function momentText(ms: number): string {
+  const iso = new Date(ms).toISOString()
+  return `${dayText(iso)}, ${iso.slice(11, 16)} UTC`
+}
+
+/** A day: `22 Nov 2026`, readable by programs too. */
+export function date(ms: number): Html {
+  const day = new Date(ms).toISOString().slice(0, 10)
+  return html`<time datetime="${day}">${dayText(day)}</time>`
+}
+
+/** `22 Nov 2026` for `2026-11-22`. */
+export function dayText(day: string): string {
+  return `${Number(day.slice(8, 10))} ${months[Number(day.slice(5, 7)) - 1]} ${day.slice(0, 4)}`
+}
+
+/** `22 Nov` for `2026-11-22`, in one line. For tables of less than a year. */
+export function shortDay(day: string): Html {
+  return html`<time datetime="${day}">${dayText(day).slice(0, -5).replace(' ', '\u00a0')}</time>`
+}
+
+/** `12,345` */
+export function count(value: number): string {
+  return counts.format(value)
+}
+
+/** `1 request`, `12,345 requests` */
+export function countOf(value: number, one: string, several = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : several}`
+}

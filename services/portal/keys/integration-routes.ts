@@ -1,0 +1,169 @@
+/** Routes of integrations: add, edit, remove. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { keyPrefix } from '../../shared/api-keys/credentials.ts'
+import type { IntegrationFields } from '../account/integration.ts'
+import { csrfField } from '../http/csrf.ts'
+import type { Account, Integration, PortalKey } from '../ports.ts'
+import {
+  type Access,
+  findIntegration,
+  notify,
+  reasonOf,
+  sendNotFound,
+  sendPage,
+  sendProblem,
+  signedIn,
+  toOverview,
+  withUsage,
+} from './access.ts'
+import {
+  type IntegrationPageData,
+  integrationPage,
+  readIntegrationForm,
+  removePage,
+  textField,
+} from './integration-pages.ts'
+import { isAlive } from './key-state.ts'
+
+type ById = { Params: { id: string } }
+
+const empty: IntegrationFields = { name: '', url: '', contact_email: '' }
+
+export function addIntegrationRoutes(app: FastifyInstance, access: Access): void {
+  app.get('/access/integrations/new', async (request, reply) => {
+    // The address of the account is a good guess for the contact. The person can change it.
+    const fields = { ...empty, contact_email: signedIn(request).email }
+    return sendForm(access, request, reply, { integrationId: undefined, fields, faults: {} })
+  })
+
+  app.post('/access/integrations', async (request, reply) => addIntegration(access, request, reply))
+
+  app.get<ById>('/access/integrations/:id/edit', async (request, reply) => {
+    const integration = await findIntegration(access, signedIn(request), request.params.id)
+    if (!integration) return sendNotFound(request, reply)
+    return sendForm(access, request, reply, {
+      integrationId: integration.integration_id,
+      fields: integration,
+      faults: {},
+    })
+  })
+
+  app.post<ById>('/access/integrations/:id', async (request, reply) => {
+    const integration = await findIntegration(access, signedIn(request), request.params.id)
+    if (!integration) return sendNotFound(request, reply)
+    const { fields, faults } = readIntegrationForm(request.body)
+    const form = { integrationId: integration.integration_id, fields, faults }
+    if (Object.keys(faults).length > 0) return sendForm(access, request, reply.code(422), form)
+    await access.countSave(signedIn(request))
+    const problem = await problemOf(() => access.accounts.saveIntegration({ ...integration, ...fields }))
+    if (problem) return sendForm(access, request, reply.code(409), { ...form, problem })
+    return toOverview(reply, 'saved')
+  })
+
+  app.get<ById>('/access/integrations/:id/remove', async (request, reply) => {
+    const account = signedIn(request)
+    const integration = await findIntegration(access, account, request.params.id)
+    if (!integration) return sendNotFound(request, reply)
+    const alive = await withUsage(access, await aliveKeysOf(access, account, integration))
+    const title = `Remove ${integration.name}?`
+    return sendPage(reply, title, removePage({ integration, alive, csrf: csrfField(request) }))
+  })
+
+  app.post<ById>('/access/integrations/:id/remove', async (request, reply) => {
+    const account = signedIn(request)
+    const integration = await findIntegration(access, account, request.params.id)
+    if (!integration) return sendNotFound(request, reply)
+    const problem = await problemOf(() => removeIntegration(access, account, integration))
+    if (problem) return sendProblem(reply, 'The integration was not removed', problem)
+    return toOverview(reply, 'removed')
+  })
+}
+
+async function addIntegration(
+  access: Access,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const account = signedIn(request)
+  const { fields, faults } = readIntegrationForm(request.body)
+  const form = { integrationId: undefined, fields, faults }
+  if (Object.keys(faults).length > 0) return sendForm(access, request, reply.code(422), form)
+  await access.countSave(account)
+  const save = () =>
+    access.accounts.saveIntegration({
+      ...fields,
+      integration_id: Buffer.from(access.randomBytes(16)).toString('hex'),
+      account_id: account.account_id,
+      created_at: access.now(),
+    })
+  let isTooOld = false
+  const problem = await problemOf(async () => {
+    const { outcome } = await access.tokens.once(account.account_id, textField(request.body, 'token'), save)
+    isTooOld = outcome === 'too old'
+  })
+  if (problem) return sendForm(access, request, reply.code(409), { ...form, problem })
+  if (isTooOld) return sendForm(access, request, reply.code(409), { ...form, problem: tooOld })
+  // A form that was sent twice has added it before.
+  return toOverview(reply, 'added')
+}
+
+const tooOld = 'The form was open for more than a day. Look at the fields, and send it again.'
+
+/**
+ * Revokes and deletes the keys of the integration, then removes it, then does the same with what was created meanwhile. So no key keeps its
+ * contact address, and an interrupted removal can be done again.
+ */
+async function removeIntegration(access: Access, account: Account, integration: Integration): Promise<void> {
+  const { account_id: accountId, integration_id: integrationId } = integration
+  await revokeKeysOf(access, account, integration)
+  await access.keys.deleteAll(accountId, integrationId)
+  await access.accounts.removeIntegration(accountId, integrationId)
+  await revokeKeysOf(access, account, integration)
+  await access.keys.deleteAll(accountId, integrationId)
+}
+
+async function revokeKeysOf(access: Access, account: Account, integration: Integration): Promise<void> {
+  for (const { key } of await aliveKeysOf(access, account, integration)) {
+    await access.keys.revoke(account.account_id, key)
+    notify(access, () => access.notices.revoked(account, integration, keyPrefix(key)))
+  }
+}
+
+async function aliveKeysOf(
+  access: Access,
+  account: Account,
+  { integration_id }: Integration,
+): Promise<PortalKey[]> {
+  const keys = await access.keys.ofAccount(account.account_id)
+  return keys.filter(key => key.integration_id === integration_id && isAlive(key, access.now()))
+}
+
+function sendForm(
+  access: Access,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  data: Omit<IntegrationPageData, 'csrf' | 'formToken'>,
+): FastifyReply {
+  const isNew = data.integrationId === undefined
+  const csrf = csrfField(request)
+  const content = integrationPage({
+    ...data,
+    csrf,
+    formToken: isNew ? access.tokens.make(signedIn(request).account_id) : undefined,
+  })
+  const title = isNew ? 'Add an integration' : 'Edit the integration'
+  // Screen readers read the title first.
+  return sendPage(reply, reply.statusCode >= 400 ? `Not saved: ${title}` : title, content)
+}
+
+/** The reason against it, if there is one for people. */
+async function problemOf(action: () => Promise<void>): Promise<string | undefined> {
+  try {
+    await action()
+    return undefined
+  } catch (error) {
+    const reason = reasonOf(error)
+    if (reason === undefined) throw error
+    return reason
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * Makes a key once per form, and answers with the page that shows its secret. If the page does not arrive, the secret is lost:
+ * the person finds the key in the overview, and replaces it.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { KeyError } from '../../shared/api-keys/api-keys.ts'
+import { type Html, html } from '../html/html.ts'
+import { codeBlock, copyable, notice } from '../html/parts.ts'
+import type { Account } from '../ports.ts'
+import { type Access, reasonOf, sendPage, sendProblem, signedIn } from './access.ts'
+import { textField } from './integration-pages.ts'
+
+export interface NewKey {
+  key: string
+  secret: string
+  /** The name of its integration. */
+  name: string
+  /** What became of the key that it replaces. */
+  replaced?: string
+}
+
+/** Runs `make` unless this form was used before, and answers with the key. `whatFailed` is the title if there is a reason against it. */
+export async function answerWithNewKey(
+  access: Access,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  whatFailed: string,
+  make: () => Promise<NewKey>,
+): Promise<FastifyReply> {
+  const account = signedIn(request)
+  await access.countNewKey(account)
+  try {
+    const result = await access.tokens.once(account.account_id, textField(request.body, 'token'), () =>
+      oneAtATime(access, account, async () => {
+        await access.countMadeKey(account)
+        return make()
+      }),
+    )
+    if (result.outcome === 'used') return sendProblem(reply, whatFailed, usedReason)
+    if (result.outcome === 'too old') return sendProblem(reply, whatFailed, oldReason)
+    return sendPage(reply, 'Your new key', secretPage({ ...result.value, apiUrl: access.apiUrl }))
+  } catch (error) {
+    const reason = reasonOf(error)
+    if (reason === undefined) throw error
+    return sendProblem(reply, whatFailed, reason)
+  }
+}
+
+/** Making a key takes seconds. A second form of the account does not wait in line, but hears so. */
+async function oneAtATime<T>(
+  { makingKeys }: Access,
+  { account_id }: Account,
+  make: () => Promise<T>,
+): Promise<T> {
+  if (makingKeys.has(account_id)) throw new KeyError(busyReason)
+  makingKeys.add(account_id)
+  try {
+    return await make()
+  } finally {
+    makingKeys.delete(account_id)
+  }
+}
+
+const usedReason =
+  'This form was sent before, so nothing was done now. If it created a key whose secret you did not see, revoke that key, or replace it at once: you get a new secret.'
+const busyReason =
+  'Another key of your account is being made at this moment. Open the page again in a moment.'
+const oldReason = 'This form was open for more than a day, so nothing was done. Open the page again.'
+
+/** The answer to the form that made a key: the only page that ever shows a secret. It must not be stored anywhere. */
+
+export interface SecretPageData {
+  key: string
+  secret: string
+  /** The name of the integration. */
+  name: string
+  apiUrl: string
+  /** What became of the key that this one replaces. */
+  replaced?: string | undefined
+}
+
+export function secretPage(data: SecretPageData): Html {
+  const { key, secret, name, apiUrl, replaced } = data
+  return html`<h1>Your new key</h1>
+<p class="lead">The key of <bdi>${name}</bdi> works now.${replaced && ` ${replaced}`}</p>
+${notice(
+  html`<p><strong>Save the secret now. This page shows it once.</strong> Pledgeview keeps only a hash of it. If you lose it, replace the key.</p>`,
+  'warning',
+)}
+<h2>Key and secret</h2>
+<p id="key-title">Key</p>
+${copyable({ id: 'key', text: key, what: 'the key' })}
+<p id="secret-title">Secret</p>
+${copyable({ id: 'secret', text: secret, what: 'the secret' })}
+<h2>Try it</h2>
+<p>This line works at once. Your shell may keep it in its history: take key and secret from a secret store in programs.</p>
+${codeBlock({ id: 'curl', caption: 'curl', text: curlLine(apiUrl, key, secret) })}
+<p><a href="/docs">How to call the API</a></p>`
+}
+
+/** One line for sh, PowerShell and cmd: neither key nor secret has a character that a shell reads. */
+export function curlLine(apiUrl: string, key: string, secret: string): string {
+  return `curl -H "X-API-Key: ${key}" -H "X-API-Secret: ${secret}" "${apiUrl}/projects?limit=1"`
+}

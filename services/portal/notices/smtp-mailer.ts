@@ -1,0 +1,107 @@
+/**
+ * Mails over SMTP. A mail is sent once: it is in the server's hands, or `send` throws. The time and the number of mails in
+ * flight are bounded, so a server that hangs cannot hold up the portal.
+ */
+import { isIPv4 } from 'node:net'
+import { createTransport } from 'nodemailer'
+import type { Mail, Mailer } from '../ports.ts'
+import { MailError } from '../ports.ts'
+
+export interface SmtpMailerOptions {
+  /** `smtp://user:password@host:587` or `smtps://`. With `?tls=off`, mails may go without TLS, but never a password. */
+  url: string
+  /** `Name <address>` */
+  from: string
+  /** Time limit of one mail, ms. Default 15 s. */
+  sendMsMax?: number
+  /** Mails that wait or are being sent. More are refused at once. Default 50. */
+  inFlightMax?: number
+}
+
+const connectionsMax = 3
+
+/** Does not connect before the first mail. */
+export function createSmtpMailer(options: SmtpMailerOptions): Mailer {
+  const { url, from, sendMsMax = 15_000, inFlightMax = 50 } = options
+  const server = new URL(url)
+  const isTlsOff = server.searchParams.get('tls') === 'off'
+  server.searchParams.delete('tls')
+  const transport = createTransport({
+    ...{ url: server.href },
+    pool: true,
+    maxConnections: connectionsMax,
+    connectionTimeout: sendMsMax,
+    greetingTimeout: sendMsMax,
+    socketTimeout: sendMsMax,
+    // Mails carry codes and links that sign people in. Nobody listens between two processes of one machine.
+    requireTLS: !isLoopback(server.hostname) && (server.username !== '' || !isTlsOff),
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  const host = /@([\w.-]+)>?$/.exec(from)?.[1] ?? 'localhost'
+  let inFlight = 0
+
+  return {
+    async send(mail) {
+      if (inFlight >= inFlightMax) throw new MailError('too many mails are being sent')
+      inFlight++
+      const sent = transport.sendMail(messageOf(mail, from, host)).finally(() => inFlight--)
+      await within(sendMsMax, sent)
+    },
+    async close() {
+      transport.close()
+    },
+  }
+}
+
+function messageOf({ id, to, subject, text }: Mail, from: string, host: string) {
+  return {
+    from,
+    // As an object: the text of an address is not parsed, so it cannot hold a second one.
+    to: { name: '', address: to },
+    subject,
+    text,
+    messageId: `<${id}@${host}>`,
+    // So that no automatic answer comes back.
+    headers: { 'Auto-Submitted': 'auto-generated' },
+  }
+}
+
+/** Throws `MailError`. Its message names the step and the server's code, and neither an address nor a text. */
+async function within(msMax: number, sent: Promise<unknown>): Promise<void> {
+  const timeout = Promise.withResolvers<never>()
+  const timer = setTimeout(() => timeout.reject(late(msMax)), msMax)
+  try {
+    await Promise.race([sent, timeout.promise])
+  } catch (error) {
+    if (error instanceof MailError) {
+      sent.catch(() => undefined)
+      throw error
+    }
+    const { code = 'unknown', responseCode, command } = error as SmtpFailure
+    const isRefusedAddress = code === 'EENVELOPE' && (responseCode ?? 0) >= 500
+    const isInDoubt = responseCode === undefined && command !== 'CONN' && !beforeTheMail.has(code)
+    const reason = `the mail server refused: ${code} ${responseCode ?? ''}`.trim()
+    throw new MailError(reason, { isRefusedAddress, isInDoubt })
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+interface SmtpFailure {
+  code?: string
+  responseCode?: number
+  /** The step that failed. */
+  command?: string
+}
+
+// With these, the connection never got as far as the mail.
+const beforeTheMail: ReadonlySet<string> = new Set(['EDNS', 'ETLS', 'EAUTH', 'ENOAUTH', 'EENVELOPE'])
+
+function late(msMax: number): MailError {
+  return new MailError(`no answer within ${msMax} ms`, { isInDoubt: true })
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || (isIPv4(hostname) && hostname.startsWith('127.'))
+}

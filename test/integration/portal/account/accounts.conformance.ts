@@ -1,0 +1,164 @@
+/** What accounts promise while several portals use them at once, for every log that they may stand on. */
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { AccountError, integrationsMax, openAccounts } from '../../../../services/portal/account/accounts.ts'
+import { PortalUnavailable } from '../../../../services/portal/own-events.ts'
+import type { Accounts, Integration } from '../../../../services/portal/ports.ts'
+import type { EventWriter } from '../../../../services/shared/event-log/port.ts'
+import { sleep } from '../../../../services/shared/sleep.ts'
+import type { ProjectedLog } from '../../../support/portal/projected-log.ts'
+
+const portalKey = 'ab'.repeat(32)
+const start = 1_790_000_000_000
+
+export function describeAccounts(make: () => Promise<ProjectedLog>): void {
+  describe('accounts', () => {
+    let log: ProjectedLog
+    let clock = start
+    let email = ''
+
+    afterAll(() => log?.close())
+    beforeEach(async () => {
+      // Not before all tests: a test that is skipped has no service to make it with.
+      log ??= await make()
+      clock = start
+      // Each test is about another person.
+      email = `ann-${randomUUID()}@example.com`
+    })
+
+    async function portal(
+      change: (writer: EventWriter) => EventWriter = writer => writer,
+      options: { portalKey?: string; writeMsMax?: number } = {},
+    ): Promise<Accounts> {
+      const { tables, databases } = log
+      const time = { now: () => clock++, monotonicMs: () => performance.now(), sleep }
+      const writer = change(await log.openWriter())
+      return openAccounts({ writer, tables, databases, portalKey, ...time, ...options })
+    }
+
+    const portals = () => Promise.all([portal(), portal()])
+
+    test('are one of sign-ups at once on two portals, however the address is written', async () => {
+      const [one, two] = await portals()
+      const spellings = [email.toUpperCase(), `${email} `, email.replace('a', 'A'), email]
+      const signedUp = await Promise.all(
+        spellings.map((spelling, index) => (index % 2 === 0 ? one : two).ofVerifiedEmail(spelling)),
+      )
+      const [first] = signedUp
+      expect(new Set(signedUp.map(({ account_id }) => account_id)).size).toBe(1)
+      for (const accounts of [one, two, await portal()]) {
+        const found = await accounts.ofVerifiedEmail(email)
+        expect(found).toMatchObject({ account_id: first?.account_id, email })
+        // A session of any of the sign-ups lives on.
+        for (const { created_at } of signedUp) expect(found.sessions_valid_from).toBeLessThan(created_at)
+      }
+    })
+
+    test('are kept where they are there, and what is no address is refused', async () => {
+      const [one, two] = await portals()
+      const account = await one.ofVerifiedEmail(email)
+      expect(await two.ofVerifiedEmail(email)).toEqual(account)
+      expect(await two.find(account.account_id)).toEqual(account)
+      expect(await two.find('acct_none')).toBeUndefined()
+      await expect(one.ofVerifiedEmail('ann')).rejects.toMatchObject({ code: 'invalid' })
+    })
+
+    test('end their sessions everywhere, at once', async () => {
+      const [one, two] = await portals()
+      const { account_id, created_at } = await one.ofVerifiedEmail(email)
+      await one.endSessions(account_id)
+      expect((await two.find(account_id))?.sessions_valid_from).toBeGreaterThan(created_at)
+      await expect(one.endSessions('acct_none')).rejects.toMatchObject({ code: 'no-account' })
+    })
+
+    test('end their sessions also if a portal whose clock is ahead has written before', async () => {
+      const [one, two] = await portals()
+      const { account_id } = await one.ofVerifiedEmail(email)
+      clock += 600_000
+      await one.endSessions(account_id)
+      clock -= 600_000
+      const ahead = (await one.find(account_id))?.sessions_valid_from ?? 0
+      await two.endSessions(account_id)
+      expect((await two.find(account_id))?.sessions_valid_from).toBe(ahead + 1)
+    })
+
+    test('keep changes of different integrations on two portals at once', async () => {
+      const [one, two] = await portals()
+      const { account_id } = await one.ofVerifiedEmail(email)
+      const made = Array.from({ length: 8 }, (_, n) =>
+        integration(account_id, { name: `Mirror ${n}`, created_at: n }),
+      )
+      await Promise.all(made.map((each, n) => (n % 2 === 0 ? one : two).saveIntegration(each)))
+      await Promise.all([
+        one.saveIntegration({ ...made[0], name: 'Renamed' } as Integration),
+        two.removeIntegration(account_id, made[1]?.integration_id ?? ''),
+        two.endSessions(account_id),
+      ])
+      const names = (await (await portal()).integrations(account_id)).map(({ name }) => name)
+      expect(names).toEqual(['Renamed', ...[2, 3, 4, 5, 6, 7].map(n => `Mirror ${n}`)])
+    })
+
+    test('never have more integrations than the limit, added on two portals at once', async () => {
+      const [one, two] = await portals()
+      const { account_id } = await one.ofVerifiedEmail(email)
+      await Promise.all(
+        Array.from({ length: integrationsMax - 2 }, () => one.saveIntegration(integration(account_id))),
+      )
+      const results = await Promise.allSettled(
+        Array.from({ length: 6 }, (_, n) =>
+          (n % 2 === 0 ? one : two).saveIntegration(integration(account_id, { created_at: start + n })),
+        ),
+      )
+      const refused = results.filter(result => result.status === 'rejected')
+      for (const { reason } of refused) expect(reason).toMatchObject({ code: 'too-many-integrations' })
+      // The oldest count: one that was there first may have to make room for one that began earlier.
+      const kept = await (await portal()).integrations(account_id)
+      expect(kept).toHaveLength(integrationsMax)
+      expect(refused.length).toBeLessThanOrEqual(4)
+      // One that is there can still be changed.
+      await one.saveIntegration({ ...kept[0], name: 'Renamed' } as Integration)
+      await expect(one.saveIntegration(integration(account_id))).rejects.toThrow('at most 20')
+    })
+
+    test('refuse fields that do not fit, with a message for each', async () => {
+      const accounts = await portal()
+      const { account_id } = await accounts.ofVerifiedEmail(email)
+      const wrong = integration(account_id, { name: '', url: 'javascript:alert(1)' })
+      const saving = accounts.saveIntegration(wrong)
+      await expect(saving).rejects.toThrow(AccountError)
+      await expect(saving).rejects.toMatchObject({
+        code: 'invalid',
+        faults: { name: 'is missing', url: 'does not begin with https:// or http://' },
+      })
+      expect(await accounts.integrations(account_id)).toEqual([])
+    })
+
+    test('say within a bounded time that the log does not take a change', async () => {
+      const { account_id } = await (await portal()).ofVerifiedEmail(email)
+      const never = Promise.withResolvers<never>()
+      const hung = await portal(writer => ({ ...writer, append: () => never.promise }), { writeMsMax: 50 })
+      await expect(hung.endSessions(account_id)).rejects.toThrow(PortalUnavailable)
+      // Reading needs no log.
+      expect(await hung.find(account_id)).toMatchObject({ email })
+    })
+
+    test('refuse to open with another key, because nobody would find an account', async () => {
+      await (await portal()).ofVerifiedEmail(email)
+      const other = portal(writer => writer, { portalKey: 'cd'.repeat(32) })
+      await expect(other).rejects.toThrow('PLEDGEVIEW_PORTAL_KEY')
+      await portal()
+    })
+  })
+}
+
+function integration(accountId: string, part: Partial<Integration> = {}): Integration {
+  return {
+    integration_id: randomUUID(),
+    account_id: accountId,
+    name: 'Mirror',
+    url: 'https://mirror.example/',
+    contact_email: 'dev@mirror.example',
+    created_at: start,
+    ...part,
+  }
+}

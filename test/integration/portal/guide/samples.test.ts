@@ -1,0 +1,134 @@
+/** Every sample of the guide does what it says, against a real service over real tables, as readers copy it. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { packageName, packClient } from '../../../../contracts/api/client-package/pack.ts'
+import { type SampleName, sampleText } from '../../../../services/portal/guide/samples/samples.ts'
+import { outputOf } from '../../../clients/programs.ts'
+import { useQueryService } from '../../../support/query-service.ts'
+import { campaignRow } from '../../../support/query-tables.ts'
+import { needs } from '../../../support/requirements.ts'
+import { makeDataDirectory } from '../../../support/service-process.ts'
+
+const ids = Array.from({ length: 130 }, (_, n) => `c${String(n).padStart(3, '0')}`)
+const languages = [
+  { extension: 'sh', program: 'sh', version: ['-c', 'curl --version'] },
+  { extension: 'ts', program: process.execPath, version: ['--version'] },
+  { extension: 'py', program: 'python3', version: ['--version'] },
+] as const
+
+const { store, app } = useQueryService()
+const client = makeDataDirectory()
+const running: ChildProcess[] = []
+let work: ReturnType<typeof makeDataDirectory>
+
+const unpacks = ['tar', ['--version']] as const
+
+beforeAll(async () => {
+  const tarball = packClient(client.path)
+  // The samples in TypeScript need the package. Without tar they are skipped.
+  const hasTar = await runs(...unpacks)
+  if (hasTar) await outputOf('tar', ['-xzf', tarball, '-C', client.path])
+})
+afterAll(() => client.remove())
+beforeEach(async () => {
+  work = makeDataDirectory()
+  await store().putCampaigns(ids.map(id => campaignRow(id)))
+  const { tables, databases } = store()
+  await tables.run({
+    query: `INSERT INTO ${databases.model}.watermarks (shard, reached) SELECT '', now64(3, 'UTC')`,
+  })
+})
+afterEach(async () => {
+  for (const child of running.splice(0)) {
+    if (child.exitCode === null && child.kill('SIGKILL')) await once(child, 'exit')
+  }
+  work.remove()
+})
+
+for (const { extension, program, version } of languages) {
+  test(`first-call.${extension} shows three campaigns`, async context => {
+    await needsProgram(context, program, version)
+    const printed = await outputOf(program, [write('first-call', extension)], options())
+    expect(printed.match(/Title of c\d{3}/g)).toHaveLength(3)
+    expect(printed).toContain('130')
+  })
+
+  test(`paging.${extension} reads every page`, async context => {
+    await needsProgram(context, program, version)
+    const printed = await outputOf(program, [write('paging', extension)], options())
+    expect(printed).toContain(extension === 'sh' ? '2 pages' : '130 campaigns')
+  })
+
+  test(`mirroring.${extension} has every campaign, and after a second start what has changed since`, async context => {
+    await needsProgram(context, program, version)
+    const file = write('mirroring', extension)
+    await runOnce(program, file)
+    expect(copied()).toEqual(new Map(ids.map(id => [id, `Title of ${id}`])))
+    const now = new Date().toISOString().replace('T', ' ').replace('Z', '')
+    await store().putCampaigns([campaignRow('c007', { title: 'Changed', updated_at: now })])
+    await runOnce(program, file)
+    expect(copied()).toEqual(new Map(ids.map(id => [id, id === 'c007' ? 'Changed' : `Title of ${id}`])))
+  })
+}
+
+/** Runs a mirror until it has saved a whole walk. The one for the shell ends by itself. */
+async function runOnce(program: string, file: string): Promise<void> {
+  const child = spawn(program, [file], { ...options(), stdio: ['ignore', 'pipe', 'pipe'] })
+  running.push(child)
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => (output += chunk))
+  await expect.poll(() => output, { timeout: 30_000 }).toMatch(/, as of 2\d{3}-/)
+  if (!file.endsWith('.sh')) child.kill('SIGTERM')
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+}
+
+/** Titles by id: the copy of the program, or, of the shell's, what its pages say one after the other. */
+function copied(): Map<string, string> {
+  const read = (file: string) => JSON.parse(readFileSync(join(work.path, file), 'utf8'))
+  const pages = globSync('page-*.json', { cwd: work.path }).toSorted()
+  const campaigns: { id: string; title: string }[] =
+    pages.length > 0
+      ? pages.flatMap(page => read(page).data)
+      : Object.values(read('campaigns.json').campaigns)
+  // Pages are in the order of their time, so the later state of a campaign wins.
+  return new Map(campaigns.map(({ id, title }) => [id, title]))
+}
+
+function write(name: SampleName, extension: string): string {
+  // A package is found from where the file is.
+  const folder = join(work.path, 'node_modules', packageName)
+  mkdirSync(dirname(folder), { recursive: true })
+  const unpacked = join(client.path, 'package')
+  if (existsSync(unpacked) && !existsSync(folder)) cpSync(unpacked, folder, { recursive: true })
+  const file = join(work.path, `${name}.${extension === 'ts' ? 'mts' : extension}`)
+  writeFileSync(file, sampleText(name, extension, `http://127.0.0.1:${app().port}/api/v1`))
+  return file
+}
+
+function options() {
+  const { key, secret } = app().issue()
+  const environment = { PLEDGEVIEW_KEY: key, PLEDGEVIEW_SECRET: secret }
+  return { cwd: work.path, environment, env: { ...process.env, ...environment } }
+}
+
+async function needsProgram(
+  context: Parameters<typeof needs>[0],
+  program: string,
+  version: readonly string[],
+) {
+  const needed =
+    program === process.execPath ? ([[program, version], unpacks] as const) : ([[program, version]] as const)
+  for (const [name, call] of needed) {
+    needs(context, { isMet: await runs(name, call), reason: `${name} ${call.join(' ')} does not run` })
+  }
+}
+
+function runs(program: string, version: readonly string[]): Promise<boolean> {
+  return outputOf(program, version).then(
+    () => true,
+    () => false,
+  )
+}

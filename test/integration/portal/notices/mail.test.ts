@@ -1,0 +1,143 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import PostalMime, { type Email } from 'postal-mime'
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+import { afterEach, describe, expect, test } from 'vitest'
+import { createOutboxMailer } from '../../../../services/portal/notices/outbox-mailer.ts'
+import { createSmtpMailer, type SmtpMailerOptions } from '../../../../services/portal/notices/smtp-mailer.ts'
+import type { Mail } from '../../../../services/portal/ports.ts'
+
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const closer of closers.splice(0).reverse()) await closer()
+})
+
+const mail: Mail = {
+  id: 'sign-in-1',
+  to: 'ada@example.com',
+  subject: 'Sign in',
+  text: 'Your code: 1234 5678\n',
+}
+
+/** A mail server, the mails that it took, and a mailer that sends to it. */
+async function mailServer(options: SMTPServerOptions = {}, settings: Partial<SmtpMailerOptions> = {}) {
+  const mails: { to: string[]; email: Email }[] = []
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    async onData(stream, session, done) {
+      const to = session.envelope.rcptTo.map(({ address }) => address)
+      mails.push({ to, email: await PostalMime.parse(await text(stream)) })
+      done()
+    },
+    ...options,
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  closers.push(() => new Promise(resolve => server.close(() => resolve(undefined))))
+  const { port } = server.server.address() as AddressInfo
+  const mailer = createSmtpMailer({
+    url: `smtp://127.0.0.1:${port}`,
+    from: 'Pledgeview <no-reply@portal.example>',
+    ...settings,
+  })
+  closers.push(() => mailer.close())
+  return { mails, mailer, port }
+}
+
+test('a mail arrives as it was written, with a Message-ID from its id', async () => {
+  const { mails, mailer } = await mailServer()
+  await mailer.send(mail)
+  expect(mails).toHaveLength(1)
+  expect(mails[0]?.to).toEqual(['ada@example.com'])
+  expect(mails[0]?.email).toMatchObject({
+    subject: 'Sign in',
+    text: 'Your code: 1234 5678\n',
+    messageId: '<sign-in-1@portal.example>',
+    from: { name: 'Pledgeview', address: 'no-reply@portal.example' },
+  })
+  expect(mails[0]?.email.html).toBeUndefined()
+})
+
+test('nothing in a mail can add a header or an addressee', async () => {
+  const { mails, mailer } = await mailServer()
+  await mailer.send({ ...mail, subject: 'Key of Board\r\nBcc: eve@example.com', text: '.\r\nRSET\r\n' })
+  expect(mails[0]?.to).toEqual(['ada@example.com'])
+  expect(mails[0]?.email.bcc ?? []).toEqual([])
+  expect(mails[0]?.email.text).toBe('.\nRSET\n')
+})
+
+test('a refused address is told from a server that fails, without the address', async () => {
+  const refusal = Object.assign(new Error('no such user ada@example.com'), { responseCode: 550 })
+  const { mailer } = await mailServer({ onRcptTo: (_address, _session, done) => done(refusal) })
+  const error = await mailer.send(mail).catch((cause: unknown) => cause)
+  expect(error).toMatchObject({ name: 'MailError', isRefusedAddress: true })
+  expect(String(error)).not.toContain('ada@')
+})
+
+test('a server that hangs holds up a mail for a bounded time', async () => {
+  const { mailer } = await mailServer({ onData: () => undefined }, { sendMsMax: 300 })
+  await expect(mailer.send(mail)).rejects.toThrow(/no answer within 300 ms|refused/)
+})
+
+test('mails beyond the bound are refused at once', async () => {
+  const { mailer } = await mailServer({ onData: () => undefined }, { sendMsMax: 2_000, inFlightMax: 2 })
+  const waiting = [mailer.send(mail), mailer.send(mail)].map(sent => sent.catch(() => 'late'))
+  await expect(mailer.send(mail)).rejects.toThrow('too many mails')
+  expect(await Promise.all(waiting)).toEqual(['late', 'late'])
+})
+
+describe('a server without TLS that is not named as the loopback', () => {
+  const send = async (address: (port: number) => string) => {
+    const { mails, port } = await mailServer()
+    const mailer = createSmtpMailer({ url: address(port), from: 'a@portal.example', sendMsMax: 5_000 })
+    closers.push(() => mailer.close())
+    const error = await mailer.send(mail).catch((cause: unknown) => cause)
+    return { mails: mails.length, error: String(error) }
+  }
+
+  test('gets no mail', async () => {
+    const { mails, error } = await send(port => `smtp://0.0.0.0:${port}`)
+    expect({ mails, error }).toEqual({ mails: 0, error: expect.stringMatching('refused: E') })
+  })
+
+  test('gets mails if the operator has turned TLS off', async () => {
+    expect(await send(port => `smtp://0.0.0.0:${port}?tls=off`)).toMatchObject({ mails: 1 })
+  })
+
+  test('gets no password, also if the operator has turned TLS off', async () => {
+    expect(await send(port => `smtp://user:password@0.0.0.0:${port}?tls=off`)).toMatchObject({ mails: 0 })
+  })
+})
+
+test('a server that does not listen is named by its fault', async () => {
+  const mailer = createSmtpMailer({ url: 'smtp://127.0.0.1:1', from: 'a@portal.example', sendMsMax: 5_000 })
+  closers.push(() => mailer.close())
+  await expect(mailer.send(mail)).rejects.toThrow('the mail server refused: ESOCKET')
+})
+
+test('without a mail server a mail is shown and kept for a day, for this user only', async () => {
+  const root = mkdtempSync(join(tmpdir(), 'portal-outbox-'))
+  closers.push(() => rmSync(root, { recursive: true }))
+  const folder = join(root, 'outbox')
+  const shown: Mail[] = []
+  const mailer = createOutboxMailer({
+    folder,
+    from: 'Pledgeview <no-reply@localhost>',
+    show: sent => void shown.push(sent),
+    now: Date.now,
+  })
+  closers.push(() => mailer.close())
+  await mailer.send({ ...mail, id: '../../escape' })
+  const [name = ''] = readdirSync(folder)
+  const path = join(folder, name)
+  expect(readFileSync(path, 'utf8')).toContain('To: ada@example.com\nSubject: Sign in\n')
+  expect([statSync(folder).mode & 0o777, statSync(path).mode & 0o777]).toEqual([0o700, 0o600])
+  expect(shown).toHaveLength(1)
+  const yesterday = Date.now() / 1000 - 86_500
+  utimesSync(path, yesterday, yesterday)
+  await mailer.send(mail)
+  expect(existsSync(path)).toBe(false)
+})

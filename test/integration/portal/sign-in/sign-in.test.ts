@@ -1,0 +1,316 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { mailLimits } from '../../../../services/portal/sign-in/mail-limits.ts'
+import { startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
+import type { Browser } from '../../../support/portal/browser.ts'
+
+let portal: TestPortal
+beforeEach(async () => {
+  portal = await startTestPortal()
+})
+afterEach(() => portal.close())
+
+const day = 86_400_000
+
+/** Asks for a mail and returns what it says. */
+async function askForMail(browser: Browser, email = 'ada@example.com', next?: string) {
+  await browser.get(`/sign-in${next === undefined ? '' : `?next=${encodeURIComponent(next)}`}`)
+  const answer = await browser.post('/sign-in', { email, ...(next !== undefined && { next }) })
+  const text = portal.mailer.mails.at(-1)?.text ?? ''
+  return {
+    answer,
+    code: /^ {4}(\d{4} \d{4})$/m.exec(text)?.[1] ?? '',
+    link: /\/sign-in\/link\?token=\S+/.exec(text)?.[0] ?? '',
+  }
+}
+
+async function signIn(browser: Browser, email?: string) {
+  const { code } = await askForMail(browser, email)
+  await browser.get('/sign-in/code')
+  const answer = await browser.post('/sign-in/code', { code })
+  expect(answer.status).toBe(303)
+  return answer
+}
+
+const isSignedIn = async (browser: Browser) => (await browser.get('/account')).status === 200
+
+describe('the mailed link', () => {
+  test('signs in whoever presses its button, in any browser, and leads to where the person wanted to go', async () => {
+    const { link } = await askForMail(portal.browser(), 'ada@example.com', '/account?from=mail')
+    const other = portal.browser()
+    expect((await other.get(link)).text).toContain('ada@example.com')
+    const token = new URL(link, portal.url).searchParams.get('token') ?? ''
+    const answer = await other.post('/sign-in/link', { token })
+    expect(answer).toMatchObject({ status: 303, location: '/account?from=mail' })
+    expect((await other.get('/account')).text).toContain('ada@example.com')
+  })
+
+  test('is not used up by a GET, however often a mail scanner opens it', async () => {
+    const { link } = await askForMail(portal.browser())
+    for (let count = 0; count < 5; count++) expect((await portal.browser().get(link)).status).toBe(200)
+    const browser = portal.browser()
+    await browser.get(link)
+    const token = new URL(link, portal.url).searchParams.get('token') ?? ''
+    expect((await browser.post('/sign-in/link', { token })).status).toBe(303)
+  })
+
+  test('works once, also if two browsers use it at once, and it ends the code', async () => {
+    const asking = portal.browser()
+    const { link, code } = await askForMail(asking)
+    const token = new URL(link, portal.url).searchParams.get('token') ?? ''
+    const browsers = [portal.browser(), portal.browser(), portal.browser()]
+    for (const browser of browsers) await browser.get(link)
+    const statuses = await Promise.all(
+      browsers.map(async browser => (await browser.post('/sign-in/link', { token })).status),
+    )
+    expect(statuses.sort()).toEqual([303, 410, 410])
+    await asking.get('/sign-in/code')
+    expect((await asking.post('/sign-in/code', { code })).status).toBe(410)
+  })
+
+  test('ends after 15 minutes', async () => {
+    const browser = portal.browser()
+    const { link, code } = await askForMail(browser)
+    portal.clock.advance(15 * 60_000)
+    expect((await browser.get(link)).status).toBe(410)
+    await browser.get('/sign-in/code')
+    expect((await browser.post('/sign-in/code', { code })).status).toBe(410)
+  })
+
+  test('with another token signs nobody in', async () => {
+    const browser = portal.browser()
+    const { link } = await askForMail(browser)
+    const forged = `${link.slice(0, -1)}${link.endsWith('A') ? 'B' : 'A'}`
+    expect((await browser.get(forged)).status).toBe(410)
+  })
+})
+
+describe('the mailed code', () => {
+  test('signs in the browser that asked for it', async () => {
+    const browser = portal.browser()
+    await signIn(browser)
+    expect(await isSignedIn(browser)).toBe(true)
+  })
+
+  test('is of no use in another browser', async () => {
+    const { code } = await askForMail(portal.browser())
+    const other = portal.browser()
+    await other.get('/sign-in/code')
+    expect((await other.post('/sign-in/code', { code })).status).toBe(410)
+  })
+
+  test('can be tried five times, also at once', async () => {
+    const browser = portal.browser()
+    const { code } = await askForMail(browser)
+    await browser.get('/sign-in/code')
+    const wrong = code === '0000 0000' ? '00000001' : '00000000'
+    await Promise.all(Array.from({ length: 8 }, () => browser.post('/sign-in/code', { code: wrong })))
+    expect((await browser.post('/sign-in/code', { code })).status).toBe(410)
+  })
+})
+
+describe('asking for a mail', () => {
+  test('is answered the same for an address with an account and without', async () => {
+    await signIn(portal.browser(), 'known@example.com')
+    const answers = []
+    for (const email of ['known@example.com', 'unknown@example.com']) {
+      const browser = portal.browser()
+      const { answer } = await askForMail(browser, email)
+      answers.push({ ...answer, headers: undefined, page: (await browser.get('/sign-in/code')).text })
+    }
+    const blank = (text = '') => text.replaceAll(/value="[^"]*"/g, '')
+    expect(blank(JSON.stringify(answers[0]).replaceAll('\\"', '"'))).toBe(
+      blank(JSON.stringify(answers[1]).replaceAll('\\"', '"')),
+    )
+  })
+
+  test('sends a few mails to an address from one network, and answers the same beyond', async () => {
+    const browser = portal.browser()
+    const { max } = mailLimits.addressFromNetwork
+    for (let count = 0; count < max + 2; count++) {
+      const { answer } = await askForMail(browser)
+      expect(answer).toMatchObject({ status: 303, location: '/sign-in/code' })
+    }
+    expect(portal.mailer.mails).toHaveLength(max)
+    portal.clock.advance(mailLimits.addressFromNetwork.windowMs)
+    await askForMail(browser)
+    expect(portal.mailer.mails).toHaveLength(max + 1)
+  })
+
+  test('is refused when a network has asked for too many', async () => {
+    const browser = portal.browser()
+    const { max } = mailLimits.network
+    for (let count = 0; count < max; count++) await askForMail(browser, `ada+${count}@example.com`)
+    const { answer } = await askForMail(browser, 'eve@example.com')
+    expect(answer.status).toBe(429)
+    expect(answer.headers.get('retry-after')).toBe('600')
+    expect(portal.mailer.mails).toHaveLength(max)
+  })
+
+  test.each(['', 'ada', 'ada@', 'ada@example.com\r\nBcc: eve@example.com', 'a@b.c, eve@example.com'])(
+    'refuses %j, which is no address',
+    async email => {
+      const { answer } = await askForMail(portal.browser(), email)
+      expect(answer.status).toBe(400)
+      expect(portal.mailer.mails).toEqual([])
+    },
+  )
+
+  test('shows a wrong address escaped', async () => {
+    const { answer } = await askForMail(portal.browser(), '"><script>alert(1)</script>')
+    expect(answer.text).toContain('&#34;&#62;&#60;script&#62;')
+    expect(answer.text).not.toContain('<script>alert')
+  })
+
+  test('says so if the mail could not be sent', async () => {
+    portal.mailer.fail(new Error('the server is away'))
+    expect((await askForMail(portal.browser())).answer.status).toBe(503)
+  })
+})
+
+test.each([
+  'https://evil.example/',
+  '//evil.example/',
+  '/\\evil.example',
+  '/\t/evil.example',
+  'javascript:alert(1)',
+])('signing in does not lead to %j', async next => {
+  const browser = portal.browser()
+  const { link } = await askForMail(browser, 'ada@example.com', next)
+  await browser.get(link)
+  const token = new URL(link, portal.url).searchParams.get('token') ?? ''
+  expect((await browser.post('/sign-in/link', { token })).location).toBe('/access')
+})
+
+describe('a session', () => {
+  test('ends seven days after its last use', async () => {
+    const browser = portal.browser()
+    await signIn(browser)
+    portal.clock.advance(7 * day - 1)
+    expect(await isSignedIn(browser)).toBe(true)
+    portal.clock.advance(7 * day - 1)
+    expect(await isSignedIn(browser)).toBe(true)
+    portal.clock.advance(7 * day)
+    expect(await isSignedIn(browser)).toBe(false)
+  })
+
+  test('ends after 30 days, however much it is used', async () => {
+    const browser = portal.browser()
+    await signIn(browser)
+    for (let count = 0; count < 29; count++) {
+      portal.clock.advance(day)
+      expect(await isSignedIn(browser)).toBe(true)
+    }
+    portal.clock.advance(day)
+    expect(await isSignedIn(browser)).toBe(false)
+  })
+
+  test('has a new id after every sign-in, and the former one is dead', async () => {
+    const browser = portal.browser()
+    await signIn(browser)
+    const former = browser.cookies.get('pledgeview') ?? ''
+    const { link } = await askForMail(portal.browser())
+    await browser.get(link)
+    const token = new URL(link, portal.url).searchParams.get('token') ?? ''
+    await browser.post('/sign-in/link', { token })
+    expect(browser.cookies.get('pledgeview')).not.toBe(former)
+    const thief = portal.browser()
+    thief.cookies.set('pledgeview', former)
+    expect(await isSignedIn(thief)).toBe(false)
+  })
+
+  test('a cookie that somebody planted before the sign-in is worth nothing after it', async () => {
+    const planted = 'A'.repeat(43)
+    const browser = portal.browser()
+    browser.cookies.set('pledgeview', planted)
+    await signIn(browser)
+    const thief = portal.browser()
+    thief.cookies.set('pledgeview', planted)
+    expect(await isSignedIn(thief)).toBe(false)
+  })
+
+  test('ends with signing out, and only this one', async () => {
+    const [here, there] = [portal.browser(), portal.browser()]
+    await signIn(here)
+    await signIn(there)
+    const cookie = here.cookies.get('pledgeview') ?? ''
+    await here.get('/account')
+    expect(await here.post('/sign-out')).toMatchObject({ status: 303, location: '/' })
+    here.cookies.set('pledgeview', cookie)
+    expect([await isSignedIn(here), await isSignedIn(there)]).toEqual([false, true])
+  })
+
+  test('ends with signing out everywhere, and other accounts stay signed in', async () => {
+    const [here, there, other] = [portal.browser(), portal.browser(), portal.browser()]
+    await signIn(here)
+    await signIn(there)
+    await signIn(other, 'bob@example.com')
+    await here.get('/account')
+    expect((await here.post('/sign-out-everywhere')).status).toBe(303)
+    expect([await isSignedIn(here), await isSignedIn(there), await isSignedIn(other)]).toEqual([
+      false,
+      false,
+      true,
+    ])
+    await signIn(here)
+    expect(await isSignedIn(here)).toBe(true)
+  })
+
+  test('has a cookie that scripts cannot read and other sites do not send', async () => {
+    const browser = portal.browser()
+    const cookie = (await signIn(browser)).headers.getSetCookie().find(line => line.startsWith('pledgeview='))
+    expect(cookie).toMatch(/; Path=\/; HttpOnly; SameSite=Lax$/)
+  })
+})
+
+test('behind https cookies are Secure and bound to the host', async () => {
+  await portal.close()
+  portal = await startTestPortal({ options: { portalUrl: 'https://portal.example' } })
+  const answer = await portal.browser().get('/sign-in')
+  expect(answer.headers.getSetCookie()[0]).toMatch(
+    /^__Host-pledgeview-browser=[\w-]{22}; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
+  )
+  expect(answer.headers.get('strict-transport-security')).toBe('max-age=31536000')
+})
+
+test('no code, link, session or address gets into the log', async () => {
+  const browser = portal.browser()
+  const { code, link } = await askForMail(browser, 'ada@example.com')
+  await browser.get(link)
+  await browser.post('/sign-in/code', { code })
+  portal.mailer.fail(new Error('the server is away'))
+  await askForMail(portal.browser(), 'ada@example.com')
+  const log = portal.log.join('')
+  expect(log).toContain('"route":"/sign-in/link"')
+  const token = link.split('=')[1] ?? 'none'
+  for (const secret of [token, code.replace(' ', ''), browser.cookies.get('pledgeview') ?? 'none', 'ada@'])
+    expect(log).not.toContain(secret)
+})
+
+describe('deleting the account', () => {
+  test('asks once more, revokes the keys, deletes the account and ends all its sessions', async () => {
+    const [here, there] = [portal.browser(), portal.browser()]
+    await signIn(here)
+    await signIn(there)
+    const integration = {
+      integration_id: 'i1',
+      account_id: 'ada@example.com',
+      name: 'Board',
+      url: 'https://board.example',
+      contact_email: 'ops@board.example',
+      created_at: portal.clock.now(),
+    }
+    await portal.accounts.saveIntegration(integration)
+    await portal.keys.issue(integration)
+    const question = await here.get('/account/delete')
+    expect(question.text).toContain('one key')
+    expect(portal.accounts.all.size).toBe(1)
+    expect(await here.post('/account/delete')).toMatchObject({ status: 303, location: '/account/deleted' })
+    expect(portal.accounts.all.size).toBe(0)
+    expect(portal.keys.all).toEqual([])
+    expect(await portal.accounts.integrations('ada@example.com')).toEqual([])
+    expect([await isSignedIn(here), await isSignedIn(there)]).toEqual([false, false])
+    // The same person comes back: the sessions of before stay dead.
+    await signIn(portal.browser())
+    expect(await isSignedIn(there)).toBe(false)
+  })
+})

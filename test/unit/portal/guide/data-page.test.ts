@@ -1,0 +1,135 @@
+/** The page for data teams, as a function from data to HTML. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { nameBars, timeBars } from '../../../../services/portal/guide/data-drawing.ts'
+import { playLink, readExamples } from '../../../../services/portal/guide/data-examples.ts'
+import { dataContent, examplesSection } from '../../../../services/portal/guide/data-page.ts'
+import type { DataPictures } from '../../../../services/portal/ports.ts'
+import { readConfig } from '../../../../services/shared/config.ts'
+
+const examples = readExamples('crowdfunding')
+const campaign = { url: 'https://x.example/a', category: 'Art', status: 'LIVE', raised: 1_000, backers: 9 }
+const pictures: DataPictures = {
+  about: {
+    currency: 'USD',
+    campaigns: 12_345,
+    as_of: Date.parse('2026-11-22T10:00:00Z'),
+    history_from: '2026-11-01',
+  },
+  funding: {
+    per: 'day',
+    points: [
+      { day: '2026-11-20', raised: 1_234, pledges: 3 },
+      { day: '2026-11-21', raised: -50, pledges: -1 },
+      { day: '2026-11-22', raised: 0, pledges: 0 },
+    ],
+  },
+  categories: [
+    { category: 'Art', ended: 8, funded: 6 },
+    { category: 'Games', ended: 3, funded: 1 },
+  ],
+  campaigns: [{ ...campaign, title: 'A Lamp' }],
+}
+const pageOf = (changes: Partial<DataPictures> = {}): string =>
+  dataContent({ pictures: { ...pictures, ...changes }, examples: examplesSection(examples, undefined) }).text
+
+describe('the pictures', () => {
+  test('each has a title, a description, and all of its figures as a table', () => {
+    const text = pageOf()
+    for (const id of ['picture-funding', 'picture-success', 'picture-top']) {
+      expect(text).toContain(`aria-labelledby="${id}-title" aria-describedby="${id}-desc"`)
+      expect(text).toMatch(new RegExp(`<title id="${id}-title">.+</title>\n<desc id="${id}-desc">.+</desc>`))
+    }
+    for (const cell of ['1,234 USD', '-50 USD', '20 Nov 2026', '75 %', '33.3 %', '1,000 USD', 'LIVE'])
+      expect(text).toMatch(new RegExp(`<t[hd][^>]*>${cell}</t[hd]>`))
+  })
+
+  test('whatever people typed, it is text, and no bar leaves its picture', () => {
+    const value = fc.double({ min: -1e12, max: 1e12, noNaN: true })
+    fc.assert(
+      fc.property(fc.array(fc.record({ label: fc.string(), value }), { maxLength: 40 }), given => {
+        const bars = given.map(({ label, value }) => ({
+          label: `<i x="'>${label}`,
+          value,
+          text: label,
+          title: label,
+        }))
+        const frame = { id: 'p', title: '<b>', description: '"</desc><script>' }
+        const most = Math.max(0, ...bars.map(bar => bar.value))
+        for (const { text } of [timeBars(frame, bars, String), nameBars(frame, bars, most)]) {
+          expect(text).not.toMatch(/<(?!\/?(svg|title|desc|g|rect|text|line)\b)|NaN|Infinity|style=/)
+          const [, width, height] = /viewBox="0 0 (\d+) (\d+)"/.exec(text) ?? []
+          for (const [, x, y, w, h] of text.matchAll(
+            /<rect class="\S+" x="(\S+)" y="(\S+)" width="(\S+)" height="(\S+)"/g,
+          )) {
+            expect(Math.min(Number(x), Number(y), Number(w), Number(h))).toBeGreaterThanOrEqual(0)
+            expect(Number(x) + Number(w)).toBeLessThanOrEqual(Number(width) + 0.1)
+            expect(Number(y) + Number(h)).toBeLessThanOrEqual(Number(height) + 0.1)
+          }
+        }
+      }),
+    )
+  })
+
+  test('only a web address becomes a link', () => {
+    const hostile = pageOf({ campaigns: [{ ...campaign, title: '<script>', url: 'javascript:alert(1)' }] })
+    expect(hostile).not.toContain('javascript:')
+    expect(hostile).not.toContain('<script>')
+    expect(pageOf()).toContain('<a href="https://x.example/a" rel="nofollow noopener noreferrer">')
+  })
+
+  test('a part that cannot be read is said to be missing, and the rest is there', () => {
+    const text = pageOf({ about: undefined, funding: undefined })
+    expect(text).toContain('cannot be read at the moment')
+    expect(text.match(/cannot be drawn at the moment/g)).toHaveLength(1)
+    expect(text).toContain('picture-top')
+    expect(pageOf({ funding: { per: 'month', points: [] }, categories: [], campaigns: [] })).not.toContain(
+      '<svg',
+    )
+  })
+})
+
+describe('the examples', () => {
+  test('each begins with its question, has a name of its own, and names the database of the service', () => {
+    expect(new Set(examples.map(({ name }) => name)).size).toBe(examples.length)
+    for (const { name, sql } of examples) {
+      expect(name).toMatch(/^\d\d-[a-z0-9-]+$/)
+      expect(sql).toContain('FROM crowdfunding.')
+    }
+    for (const { sql } of readExamples('open_data')) {
+      expect(sql).toContain('FROM open_data.')
+      expect(sql).not.toContain('crowdfunding.')
+    }
+  })
+
+  test('the page has every query whole, and a link that carries it to the play page', () => {
+    const section = examplesSection(examples, 'https://sql.example/base/?user=reader').text
+    const links = [...section.matchAll(/href="(https:[^"]+)"/g)].map(
+      ([, href = '']) => new URL(plainText(href)),
+    )
+    expect(links).toHaveLength(examples.length)
+    for (const [index, link] of links.entries()) {
+      expect(`${link.origin}${link.pathname}${link.search}`).toBe('https://sql.example/base/play?user=reader')
+      expect(Buffer.from(link.hash.slice(1), 'base64').toString()).toBe(examples[index]?.sql)
+    }
+  })
+
+  test('without a known SQL port there are no links, and on the loopback the page says how to reach it', () => {
+    expect(examplesSection(examples, undefined).text).not.toContain('/play')
+    expect(examplesSection(examples, 'http://127.0.0.1:8123/?user=analyst').text).toContain('through SSH')
+    expect(examplesSection(examples, 'https://sql.example').text).not.toContain('through SSH')
+    expect(playLink('http://[::1]:8123', 'é')).toBe('http://[::1]:8123/play#w6k=')
+  })
+
+  test('an address with a password is refused, because it would stand on a public page', () => {
+    for (const address of ['https://a:b@sql.example', 'https://sql.example/?password=b'])
+      expect(() => readConfig({ PLEDGEVIEW_SQL_URL: address })).toThrow('PLEDGEVIEW_SQL_URL: has a password')
+    expect(() => readConfig({ PLEDGEVIEW_SQL_URL: 'sql.example' })).toThrow('not an http')
+    readConfig({ PLEDGEVIEW_SQL_URL: 'https://sql.example/?user=analyst' })
+  })
+})
+
+/** Escaped text as it was. */
+function plainText(text: string): string {
+  return text.replace(/&#(\d+);/g, (_all, code) => String.fromCharCode(Number(code)))
+}

@@ -1,0 +1,157 @@
+/** What the public pages promise, as functions from data to HTML. */
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { errorCodes } from '../../../../contracts/api/errors.ts'
+import { limitDefault, limitMax } from '../../../../contracts/api/parameters.ts'
+import { versions } from '../../../../contracts/api/versions.ts'
+import { changesContent, consumerReleases } from '../../../../services/portal/guide/changes.ts'
+import { guideContent, limits } from '../../../../services/portal/guide/guide.ts'
+import { agoOf, landingContent } from '../../../../services/portal/guide/landing.ts'
+import { type Document, operationsOf } from '../../../../services/portal/guide/openapi.ts'
+import { referenceContent } from '../../../../services/portal/guide/reference.ts'
+import {
+  sampleLanguages,
+  sampleNames,
+  sampleText,
+} from '../../../../services/portal/guide/samples/samples.ts'
+import { curlOf } from '../../../../services/portal/guide/try-it.ts'
+import { defaultQueryAppOptions } from '../../../../services/query/options.ts'
+
+const apiUrl = 'https://data.example/api/v1'
+const read = (name: string) => readFileSync(new URL(`../../../../${name}`, import.meta.url), 'utf8')
+const document = JSON.parse(read('contracts/api/openapi.json')) as Document
+
+test('the reference has every parameter and every field of the OpenAPI document', () => {
+  const text = referenceContent({ document, apiUrl }).text
+  const operations = operationsOf(document)
+  expect(operations.map(({ path }) => path)).toEqual(Object.keys(document.paths))
+  const names = [
+    ...operations.flatMap(({ parameters }) => parameters.map(({ name }) => name)),
+    ...Object.values(document.components.schemas).flatMap(schema => Object.keys(schema.properties ?? {})),
+  ]
+  expect(names.length).toBeGreaterThan(60)
+  expect(names.filter(name => !text.includes(`<code>${name}</code>`))).toEqual([])
+})
+
+test('no page has an id twice, and every link within a page leads somewhere', () => {
+  for (const { text } of [referenceContent({ document, apiUrl }), guideContent({ apiUrl })]) {
+    const ids = [...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
+    expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([])
+    const targets = [
+      ...text.matchAll(/(?:href|data-copy|aria-describedby|aria-labelledby|for)="#?([^"/?]+)"/g),
+    ]
+    expect(targets.map(([, id]) => id).filter(id => !ids.includes(id))).toEqual([])
+  }
+})
+
+test('links between the pages lead to places that are there', () => {
+  const ids = {
+    '/docs': guideContent({ apiUrl }).text,
+    '/reference': referenceContent({ document, apiUrl }).text,
+  }
+  const live = { status: 'up to date', campaigns: 1, as_of: 0 } as const
+  const landing = landingContent({ live, apiUrl, isSignedIn: false, now: 0 }).text
+  const links = Object.values({ ...ids, landing }).flatMap(text => [
+    ...text.matchAll(/href="(\/docs|\/reference)#([^"]+)"/g),
+  ])
+  expect(links.length).toBeGreaterThan(5)
+  for (const [, path, id] of links) expect(ids[path as keyof typeof ids]).toContain(` id="${id}"`)
+})
+
+test('the guide says what to do for every error', () => {
+  const text = guideContent({ apiUrl }).text
+  for (const code of errorCodes) expect(text).toContain(`id="error-${code}"`)
+})
+
+test('the limits that the pages name are those of the contract and of the services', () => {
+  expect(limits).toMatchObject({ pageSizeDefault: limitDefault, pageSizeMax: limitMax })
+  expect(limits.cacheSeconds * 1000).toBe(defaultQueryAppOptions.listCacheMs)
+  expect(limits.statsCacheSeconds * 1000).toBe(defaultQueryAppOptions.statsCacheMs)
+})
+
+test('every sample calls the API of this portal, and none has another address', () => {
+  for (const name of sampleNames)
+    for (const { extension } of sampleLanguages) {
+      const text = sampleText(name, extension, apiUrl)
+      expect(text).toContain('https://data.example')
+      expect(text).not.toMatch(/api\.example|\.\.\//)
+    }
+})
+
+test('key and secret have no name, so no form can put them into an address', () => {
+  const chosen = { operation: undefined, values: { 'try-secret': 'x' } }
+  const { text } = referenceContent({ document, apiUrl, chosen })
+  for (const id of ['try-key', 'try-secret']) {
+    const [input] = text.match(new RegExp(`<input id="${id}"[^>]*>`)) ?? []
+    expect(input).toContain('autocomplete="off"')
+    expect(input).not.toMatch(/ (name|value)=/)
+  }
+})
+
+test('whatever a reader types, it stays text in the reference, and one word in the shell', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), value => {
+      const values = { slug: value, category: value, limit: value }
+      for (const operation of operationsOf(document)) {
+        const { path, parameters } = operation
+        const line = curlOf({ apiUrl, path, parameters, values })
+        expect(line.match(/'/g)).toHaveLength(2)
+        expect(line).toMatch(/^[ -~\n]*$/)
+        const { text } = referenceContent({ document, apiUrl, chosen: { operation: operation.id, values } })
+        expect(text.match(/<script|<img/gi)).toBeNull()
+        expect(text.split('<input').length).toBe(inputs)
+      }
+    }),
+    { numRuns: 30, examples: [[`"><script>alert(1)</script>`], ["'; rm -rf ~; '"], ['\ud800'], ['$&']] },
+  )
+})
+const inputs = referenceContent({ document, apiUrl }).text.split('<input').length
+
+test('the first page names what is unknown, and does not invent it', () => {
+  const live = { status: 'unavailable', campaigns: undefined, as_of: undefined } as const
+  const { text } = landingContent({ live, apiUrl, isSignedIn: false, now: 0 })
+  expect(text).toContain('Unavailable')
+  expect(text.match(/<dd>unknown<\/dd>/g)).toHaveLength(2)
+})
+
+test('times are said as people say them', () => {
+  const said = [0, 1_000, 59_000, 60_000, 7_200_000, 90_000_000, -5_000].map(agoOf)
+  expect(said).toEqual([
+    'just now',
+    '1 second ago',
+    '59 seconds ago',
+    '1 minute ago',
+    '2 hours ago',
+    '1 day ago',
+    'just now',
+  ])
+})
+
+test('the changelog page has what concerns API consumers, and nothing else', () => {
+  const releases = consumerReleases(
+    `# Changelog\n\n## [Unreleased]\n\n### Added\n\n- **Operators**: a switch.\n- **API consumers, data teams**: a field\n  of two lines, see [there](x.md).\n\n## [0.1.0] - 2026-11-21\n\n### Fixed\n\n- **Everybody**: a fault.\n`,
+  )
+  expect(releases).toEqual([
+    {
+      version: 'Unreleased',
+      day: undefined,
+      groups: [{ title: 'Added', entries: ['A field of two lines, see there.'] }],
+    },
+    { version: '0.1.0', day: '2026-11-21', groups: [{ title: 'Fixed', entries: ['A fault.'] }] },
+  ])
+  const { text } = changesContent({ versions, releases: consumerReleases(read('CHANGELOG.md')) })
+  expect(text).toContain('updated_since')
+  expect(text).not.toContain('events append')
+})
+
+test('the page of versions says since when one is deprecated, when it ends, and what to use instead', () => {
+  const deprecation = { since: '2027-01-01T00:00:00Z', sunset: '2027-07-01T00:00:00Z', successor: '/api/v2' }
+  const old = { name: 'v1', basePath: '/api/v1', deprecation }
+  const { text } = changesContent({ versions: [old], releases: [] })
+  expect(text).toContain('Deprecated since 2027-01-01')
+  expect(text).toContain('2027-07-01; use <code>/api/v2</code>')
+  const open = changesContent({ versions, releases: [] }).text
+  expect(open).toContain('Current')
+  expect(open).toContain('no end is planned')
+})

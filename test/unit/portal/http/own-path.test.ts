@@ -1,0 +1,63 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { ownPath } from '../../../../services/portal/http/fields.ts'
+
+const portal = 'https://portal.example'
+const pieces = [
+  '/',
+  '//',
+  '.',
+  '..',
+  '%2e',
+  '%2E%2e',
+  '\\',
+  '\t',
+  '@',
+  ':',
+  '?',
+  '#',
+  'evil.com',
+  'https:',
+  'a',
+  '%2f',
+]
+
+test.each([
+  '/.//evil.com',
+  '/a/..//evil.com',
+  '/%2e//evil.com/x',
+  '/..//evil.com',
+  '//evil.com',
+  '/\\evil.com',
+])('%j, which leads to another site, is refused', text => {
+  expect(ownPath(text)).toBeUndefined()
+})
+
+test.each([
+  ['/access', '/access'],
+  ['/a/../account?from=mail', '/account?from=mail'],
+  ['/docs//caches', '/docs//caches'],
+])('%j leads to %j', (text, path) => {
+  expect(ownPath(text)).toBe(path)
+})
+
+test('whatever the text, a browser stays on the portal', () => {
+  const paths = fc
+    .array(fc.oneof(fc.constantFrom(...pieces), fc.string({ maxLength: 3 })))
+    .map(parts => parts.join(''))
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        paths,
+        paths.map(path => `/${path}`),
+      ),
+      text => {
+        const path = ownPath(text)
+        if (path === undefined) return
+        expect(new URL(path, `${portal}/sign-in/link`).origin).toBe(portal)
+        expect(ownPath(path)).toBe(path)
+      },
+    ),
+    { numRuns: 1_000 },
+  )
+})

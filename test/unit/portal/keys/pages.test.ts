@@ -1,0 +1,241 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Html, html } from '../../../../services/portal/html/html.ts'
+import {
+  integrationPage,
+  readIntegrationForm,
+  removePage,
+} from '../../../../services/portal/keys/integration-pages.ts'
+import { keyPage, replacePage, revokePage } from '../../../../services/portal/keys/key-pages.ts'
+import { curlLine, secretPage } from '../../../../services/portal/keys/new-key.ts'
+import { overviewPage } from '../../../../services/portal/keys/overview-page.ts'
+import type { Integration } from '../../../../services/portal/ports.ts'
+import { hostileText, now, sampleKey, sampleUsage, sampleView } from './samples.ts'
+
+const csrf = html`<input type="hidden" name="_csrf" value="token-of-the-session">`
+const integration: Integration = {
+  integration_id: 'i1',
+  account_id: 'acct_1',
+  name: 'Backer Board',
+  url: 'https://board.example/',
+  contact_email: 'ops@board.example',
+  created_at: now,
+}
+const base = { now, csrf, formToken: () => 'once' }
+const secretData = {
+  key: sampleKey().key,
+  secret: 'pv_secret_x',
+  name: 'Backer Board',
+  apiUrl: 'https://api.example/api/v1',
+  csrf,
+}
+
+/** Every page, with this text wherever a person or an event can put one. */
+function pagesWith(text: string): Html[] {
+  const hostile: Integration = {
+    ...integration,
+    integration_id: text,
+    name: text,
+    url: text,
+    contact_email: text,
+  }
+  const views = (['active', 'waiting', 'revoked'] as const).map(status =>
+    sampleView({
+      status,
+      key: `${status}${text}`,
+      name: text,
+      integration_id: status === 'active' ? text : 'gone',
+    }),
+  )
+  const [view = sampleView()] = views
+  const fields = { name: text, url: text, contact_email: text }
+  const faults = { name: 'is missing', url: 'is missing', contact_email: 'is missing' }
+  return [
+    overviewPage({ ...base, integrations: [hostile], keys: views }),
+    integrationPage({ integrationId: text, fields, faults, problem: text, csrf }),
+    removePage({ integration: hostile, alive: views, csrf }),
+    keyPage({ ...base, view }),
+    revokePage({ ...base, view }),
+    replacePage({
+      ...base,
+      view,
+      active: 1,
+      integrations: [hostile],
+      hasIntegration: false,
+      formToken: text,
+    }),
+    secretPage({ ...secretData, key: `k${text}`, name: text, replaced: text }),
+  ]
+}
+
+/** The tags of a page with their attributes' names: what a browser makes of it. */
+function structureOf({ text }: Html): string[] {
+  return [...text.matchAll(/<(\/?[a-z0-9]+)((?:\s+[a-z][a-z0-9-]*(?:="[^"]*")?)*)\s*\/?>/gi)].map(
+    ([, tag, attributes = '']) => `${tag} ${attributes.replaceAll(/="[^"]*"/g, '')}`,
+  )
+}
+
+describe('what a person typed', () => {
+  it('never changes the structure of a page', () => {
+    const plain = pagesWith('plain').map(structureOf)
+    fc.assert(
+      fc.property(hostileText, text => {
+        for (const [index, page] of pagesWith(text).entries()) {
+          expect(structureOf(page)).toEqual(plain[index])
+          expect(page.text.match(/</g)?.length).toBe(structureOf(page).length)
+        }
+      }),
+    )
+  })
+
+  it('never becomes a link that runs a script', () => {
+    const hostile = { ...integration, url: 'javascript:alert(1)' }
+    const { text } = overviewPage({ ...base, integrations: [hostile], keys: [] })
+    expect(text).not.toContain('href="javascript:')
+  })
+})
+
+describe('every page', () => {
+  it('has no inline style and no inline script, which the policy would drop', () => {
+    for (const { text } of pagesWith('plain'))
+      expect(text).not.toMatch(/\sstyle=|<style|<script|\son[a-z]+=/i)
+  })
+
+  it('has the CSRF token in every form', () => {
+    for (const { text } of pagesWith('plain')) {
+      const forms = text.match(/<form [\s\S]*?<\/form>/g) ?? []
+      for (const form of forms) {
+        expect(form).toContain('method="post"')
+        expect(form).toContain('token-of-the-session')
+      }
+    }
+  })
+
+  it('never shows more of a key than its first 16 characters, except where the key is new', () => {
+    const view = sampleView({}, sampleUsage({ ok: 3, deprecated: 1 }))
+    const pages = [
+      overviewPage({ ...base, integrations: [integration], keys: [view] }),
+      keyPage({ ...base, view }),
+      revokePage({ ...base, view }),
+      replacePage({ ...base, view, active: 1, integrations: [], hasIntegration: true, formToken: 'once' }),
+      removePage({ integration, alive: [view], csrf }),
+    ]
+    for (const { text } of pages) {
+      expect(text).toContain('pv_live_abcdefgh')
+      expect(text).not.toContain('pv_live_abcdefgh0')
+    }
+  })
+})
+
+describe('the overview', () => {
+  it('shows keys that an operator issued and keys of removed integrations, too', () => {
+    const keys = [
+      sampleView({ integration_id: '' }),
+      sampleView({ key: 'pv_live_removed1xxx', integration_id: 'gone' }),
+    ]
+    const { text } = overviewPage({ ...base, integrations: [integration], keys })
+    expect(text).toContain('Keys without an integration')
+    expect(text).toContain('pv_live_abcdefgh…')
+    expect(text).toContain('pv_live_removed1…')
+  })
+
+  it('offers no further key if three are active', () => {
+    const keys = ['1', '2', '3'].map(end => sampleView({ key: `pv_live_0000000${end}` }))
+    const full = overviewPage({ ...base, integrations: [integration], keys }).text
+    expect(full).toContain('You have 3 of 3 active keys. To get a new one, replace or revoke one of them.')
+    expect(full).not.toContain('Create a key')
+    const free = overviewPage({ ...base, integrations: [integration], keys: keys.slice(1) }).text
+    expect(free).toContain('Create a key')
+  })
+
+  it('never says that a key was never used, and says so where usage cannot be read', () => {
+    const at = (last_used: number | undefined) =>
+      overviewPage({
+        ...base,
+        integrations: [integration],
+        keys: [sampleView({}, { ...sampleUsage(), last_used })],
+      }).text
+    expect(at(undefined)).toContain('>no counted use in the last 90 days<')
+    expect(at(now)).toContain('22 Nov 2026, 14:05 UTC')
+    const view = { key: sampleKey(), usage: undefined }
+    const away = overviewPage({ ...base, integrations: [integration], keys: [view] }).text
+    expect(away).not.toContain('no counted use')
+    expect(away).toContain('The usage of keys cannot be read at the moment')
+  })
+
+  it('names the keys that still call a deprecated version, and nobody else', () => {
+    const keys = [
+      sampleView({}, sampleUsage({ ok: 12, deprecated: 12 })),
+      sampleView({ key: 'pv_live_modern00' }, sampleUsage({ ok: 5 })),
+    ]
+    const { text } = overviewPage({ ...base, integrations: [integration], keys })
+    const notice = /A deprecated version is still called[\s\S]*?<\/section>/.exec(text)?.[0] ?? ''
+    expect(notice).toContain('pv_live_abcdefgh')
+    expect(notice).toContain('12 requests in the last 30 days')
+    expect(notice).not.toContain('pv_live_modern00')
+    expect(overviewPage({ ...base, integrations: [], keys: keys.slice(1) }).text).not.toContain('deprecated')
+  })
+})
+
+describe('the question before a key is replaced', () => {
+  const page = (active: number) =>
+    replacePage({
+      ...base,
+      view: sampleView(),
+      active,
+      integrations: [],
+      hasIntegration: true,
+      formToken: 'once',
+    }).text
+
+  it('offers an overlap if there is room for both keys', () => {
+    expect(page(2).match(/type="radio"/g)).toHaveLength(3)
+    expect(page(2)).not.toContain(' disabled')
+  })
+
+  it('offers only "at once" with three active keys, and says why', () => {
+    expect(page(3)).toMatch(/value="at-once" required checked>/)
+    expect(page(3).match(/ disabled/g)).toHaveLength(2)
+    expect(page(3)).toContain('You have 3 active keys')
+  })
+
+  it('offers only "at once" for a key that is being replaced already', () => {
+    const view = sampleView({ expires_at_ms: now + 1 })
+    const data = { ...base, view, active: 2, integrations: [], hasIntegration: true, formToken: 'once' }
+    expect(replacePage(data).text.match(/ disabled/g)).toHaveLength(2)
+    expect(replacePage(data).text).toContain('Another key replaces the old one already.')
+  })
+})
+
+describe('the page of a new key', () => {
+  it('shows key, secret and a whole curl line with both', () => {
+    const { text } = secretPage(secretData)
+    expect(text).toContain('<code id="key">pv_live_abcdefgh0123456789abcdef</code>')
+    expect(text).toContain('<code id="secret">pv_secret_x</code>')
+    expect(curlLine(secretData.apiUrl, 'K', 'S')).toBe(
+      'curl -H "X-API-Key: K" -H "X-API-Secret: S" "https://api.example/api/v1/projects?limit=1"',
+    )
+  })
+})
+
+describe('the form of an integration', () => {
+  it('names every fault at its field, and keeps what was typed', () => {
+    const { fields, faults } = readIntegrationForm({ name: ' ', url: 'ftp://x', contact_email: 'a@b, c@d' })
+    const { text } = integrationPage({ integrationId: undefined, fields, faults, csrf, formToken: 'once' })
+    expect(Object.keys(faults)).toEqual(['name', 'url', 'contact_email'])
+    for (const name of ['name', 'url', 'contact_email']) {
+      expect(text).toContain(`aria-describedby="${name}-fault ${name}-hint" aria-invalid="true"`)
+      expect(text).toContain(`<a href="#${name}">`)
+    }
+    expect(text).toContain('value="ftp://x"')
+  })
+
+  it('takes a field that was given twice as missing', () => {
+    const { faults } = readIntegrationForm({
+      name: ['a', 'b'],
+      url: 'https://a.example',
+      contact_email: 'a@b.example',
+    })
+    expect(faults).toEqual({ name: 'is missing' })
+  })
+})
