@@ -13,6 +13,14 @@ import type {
   RewardState,
   TimestampMs,
 } from '../../contracts/events/event.ts'
+import { columns } from '../../contracts/tables/campaign-columns.ts'
+
+/** Of the fields that were added to campaigns later. */
+export const addedFields: object = Object.fromEntries(
+  columns.flatMap(({ name, type, default: added }) =>
+    added === undefined ? [] : [[name, type === 'Bool' ? fc.boolean() : fc.constant(added)]],
+  ),
+)
 
 const campaignStatuses: readonly CampaignStatus[] = [
   // The public statuses are listed twice, because without public campaigns there is little to compare.
@@ -138,6 +146,7 @@ function historyOf<S extends { version: Long }>(
 
 function campaignState(campaign_id: string): fc.Arbitrary<Omit<CampaignState, 'version'>> {
   return fc.record({
+    ...addedFields,
     campaign_id: fc.constant(campaign_id),
     changed_at: timestamp(),
     status: fc.constantFrom(...campaignStatuses),

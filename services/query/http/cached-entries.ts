@@ -7,6 +7,7 @@
  * each waits.
  */
 import type { FastifyRequest } from 'fastify'
+import { within } from '../../shared/within.ts'
 import type { CacheEntry, ResponseCache } from '../cache/response-cache.ts'
 import { OverloadedError } from '../concurrency-limit.ts'
 import { createFairTurns } from '../fair-turns.ts'
@@ -46,19 +47,7 @@ export function createCachedEntries(
     const owner = request.admission?.apiKey?.key ?? ''
     const turn = { key: owner, isGone: () => request.raw.socket.destroyed }
     const entry = turns.run(turn, () => cache.get(key, () => load(owner)))
-    return inTime(entry, entryMsMax)
-  }
-}
-
-/** The work goes on if it is late, and keeps its turn, because its statements still run. */
-async function inTime<T>(work: Promise<T>, msMax: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new OverloadedError(`no entry within ${msMax} ms`)), msMax)
-  })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
+    // The work goes on if it is late, and keeps its turn, because its statements still run.
+    return within(entryMsMax, entry, () => new OverloadedError(`no entry within ${entryMsMax} ms`))
   }
 }

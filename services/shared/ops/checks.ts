@@ -1,8 +1,8 @@
 /** The checks of the ops ports of all processes. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { PartitionLag } from '../event-log/port.ts'
 import { messageOf } from '../message-of.ts'
 import type { Tables } from '../tables/port.ts'
+import { within } from '../within.ts'
 
 /** One condition that must hold, and a text about it. */
 export interface Check {
@@ -51,17 +51,10 @@ export function tablesCheck(tables: Pick<Tables, 'rows'>): Promise<Check> {
 
 /** Runs a check, with a bound on the time. If what it asks does not answer, the check fails. */
 export async function answered(check: () => Promise<Check>, msMax = answerMsMax): Promise<Check> {
-  const over = new AbortController()
-  const late = sleep(msMax, undefined, { signal: over.signal }).then(() => {
-    throw new Error(`no answer within ${msMax} ms`)
-  })
   try {
-    return await Promise.race([check(), late])
+    return await within(msMax, check())
   } catch (error) {
     return { ok: false, detail: messageOf(error) }
-  } finally {
-    over.abort()
-    late.catch(() => undefined)
   }
 }
 

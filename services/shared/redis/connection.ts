@@ -14,6 +14,8 @@
  */
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from 'pino'
+import { backoffMs } from '../retry.ts'
+import { within } from '../within.ts'
 import { createRedisState, type UpCallback } from './connection-state.ts'
 
 export interface RedisSettings {
@@ -91,7 +93,7 @@ export function createRedisConnection(
   let heartbeatTimer: NodeJS.Timeout | undefined
 
   const redis = openClient(settings, {
-    pauseMs: () => pauseMs(attempts++, reconnectMsMax, random()),
+    pauseMs: () => backoffMs(++attempts, { pauseMsMin, pauseMsMax: reconnectMsMax }, random),
     ready: handshake,
     lost: state.setUnavailable,
   })
@@ -101,7 +103,7 @@ export function createRedisConnection(
     try {
       // Some hosted services forbid INFO. Then every connection counts as one to another server.
       const replies = Promise.all([redis.info('server').catch(() => ''), readClock(redis, now)])
-      const [info, reading] = await withDeadline(replies, deadlineMs)
+      const [info, reading] = await within(deadlineMs, replies)
       if (redis.status !== 'ready') return
       clock = reading
       state.setUp(/^run_id:(\w+)/m.exec(info)?.[1])
@@ -125,7 +127,7 @@ export function createRedisConnection(
     if (!state.isUp()) throw new RedisUnavailableError(`Redis is unavailable (${name})`)
     const countBefore = state.upCount()
     try {
-      return await withDeadline(roundTrip(redis, timeAt(clock, now())), deadlineMs)
+      return await within(deadlineMs, roundTrip(redis, timeAt(clock, now())))
     } catch (cause) {
       if (countBefore === state.upCount() && state.isUp()) disconnect(cause)
       throw new RedisUnavailableError(`Redis did not answer (${name})`, { cause })
@@ -209,23 +211,4 @@ function optionsOf({ name, deadlineMs, tls }: RedisSettings) {
     disconnectTimeout: disconnectMsMax,
     ...(tls && { tls: { ...tls } }),
   } satisfies RedisOptions
-}
-
-/** Doubles with each attempt. Half of each pause is random. */
-function pauseMs(attempts: number, msMax: number, random: number): number {
-  const pause = Math.min(pauseMsMin * 2 ** Math.min(attempts, 16), msMax)
-  return (pause * (1 + random)) / 2
-}
-
-/** Rejects after `msMax`, but first reads what has arrived by then. */
-function withDeadline<T>(work: Promise<T>, msMax: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    // If this process was busy, the timer and the answer are due together, and the timer runs first. setImmediate lets
-    // the answer be read before the rejection.
-    const timer = setTimeout(
-      () => setImmediate(() => reject(new Error(`no answer within ${msMax} ms`))),
-      msMax,
-    )
-    work.then(resolve, reject).finally(() => clearTimeout(timer))
-  })
 }

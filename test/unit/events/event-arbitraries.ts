@@ -11,6 +11,7 @@ import {
   type RewardState,
   type StateEvent,
 } from '../../../contracts/events/event.ts'
+import { addedFields } from '../../support/arbitraries.ts'
 
 const longMax = 2n ** 63n - 1n
 
@@ -50,6 +51,7 @@ const reward: fc.Arbitrary<RewardState> = fc.record({
 })
 
 export const campaignState: fc.Arbitrary<CampaignState> = fc.record({
+  ...addedFields,
   campaign_id: id,
   version: count,
   changed_at: timestamp,

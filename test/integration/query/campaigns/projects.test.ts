@@ -1,5 +1,6 @@
 /** GET /projects: every field, parameter and header, over rows in the read tables of a real ClickHouse. */
 import { describe, expect, it } from 'vitest'
+import { projectExample } from '../../../../contracts/api/examples.ts'
 import { fullCampaign } from '../../../support/query-campaigns.ts'
 import { useQueryService } from '../../../support/query-service.ts'
 import { campaignRow } from '../../../support/query-tables.ts'
@@ -11,7 +12,8 @@ describe('GET /projects', () => {
     await store().putCampaigns([campaignRow('c1', fullCampaign)])
     const { data, pagination } = await list()
     const days = Math.ceil((Date.parse('2299-12-31T23:59:59.999Z') - app().clock.now()) / 86_400_000)
-    expect(data).toEqual([
+    expect(Object.keys(data[0] ?? {})).toEqual(Object.keys(projectExample))
+    expect(data).toMatchObject([
       {
         id: 'c1',
         slug: 'slug-c1',
