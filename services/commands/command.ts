@@ -1,6 +1,6 @@
 /** What all commands share: how they are called, how they print and how they fail. */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import { type Config, ConfigError } from '../shared/config.ts'
+import { type Config, ConfigError, readConfig } from '../shared/config.ts'
 import { isDistributed } from '../shared/distributed.ts'
 import { messageOf } from '../shared/message-of.ts'
 import { type Help, helpFor, helpText, usageText } from './help.ts'
@@ -79,6 +79,16 @@ export function readArguments<T extends ParseArgsConfig>(config: T): ReturnType<
   } catch (error) {
     throw new UsageError(messageOf(error))
   }
+}
+
+/** What a command works on that takes only `--data-dir` and `--json`, with the settings of the environment. */
+export function readPlace(args: string[]): { config: Config; directory: string | undefined; json: boolean } {
+  const { values } = readArguments({
+    args,
+    options: { 'data-dir': { type: 'string' }, json: { type: 'boolean', default: false } },
+  })
+  const config = readConfig(process.env)
+  return { config, directory: embeddedDirectory(values['data-dir'], config), json: values.json }
 }
 
 /** A whole number within bounds, from an option's text. Throws `UsageError` that names the option. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { openDataDirectory } from '../embedded/data-directory.ts'
 import { openEmbeddedTables } from '../embedded/tables.ts'
-import { type Config, readConfig } from '../shared/config.ts'
+import type { Config } from '../shared/config.ts'
 import { databasesOf, definitionsOf, serverSettings, topicSettings } from '../shared/distributed.ts'
 import { lockDataDirectory } from '../shared/event-log/journal/lock.ts'
 import { ensureTopics } from '../shared/event-log/kafka/topics.ts'
@@ -11,14 +11,7 @@ import { openTables } from '../shared/tables/clickhouse.ts'
 import { holdTablesId } from '../shared/tables/identity.ts'
 import { migrate } from '../shared/tables/migrate.ts'
 import { createRoles, withDefiner } from '../shared/tables/roles.ts'
-import {
-  type Command,
-  dataDirOption,
-  embeddedDirectory,
-  type Io,
-  printJson,
-  readArguments,
-} from './command.ts'
+import { type Command, dataDirOption, type Io, printJson, readPlace } from './command.ts'
 import { jsonOption } from './help.ts'
 import { printableLines } from './printable.ts'
 
@@ -35,17 +28,12 @@ export const migrateCommand: Command = {
   },
 
   async run(args, io) {
-    const { values } = readArguments({
-      args,
-      options: { 'data-dir': { type: 'string' }, json: { type: 'boolean', default: false } },
-    })
-    const config = readConfig(process.env)
-    const directory = embeddedDirectory(values['data-dir'], config)
+    const { config, directory, json } = readPlace(args)
     const done =
       directory === undefined
         ? await migrateDistributed(config)
         : { applied: await migrateEmbedded(directory, config) }
-    if (values.json) printJson(io, done)
+    if (json) printJson(io, done)
     else printDone(done, io)
     return 0
   },

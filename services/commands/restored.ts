@@ -2,7 +2,7 @@ import { openDataDirectory } from '../embedded/data-directory.ts'
 import { liveConsumer } from '../embedded/model.ts'
 import { openEmbeddedTables } from '../embedded/tables.ts'
 import { beginAgain, type PositionsShard, readPositions } from '../projector/positions.ts'
-import { type Config, readConfig } from '../shared/config.ts'
+import type { Config } from '../shared/config.ts'
 import { databasesOf, readerSettings, serverSettings, shardsOf } from '../shared/distributed.ts'
 import { openJournalReader } from '../shared/event-log/journal/journal.ts'
 import { lockDataDirectory } from '../shared/event-log/journal/lock.ts'
@@ -11,14 +11,7 @@ import type { LogState } from '../shared/event-log/port.ts'
 import { createLogger } from '../shared/ops/logger.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
-import {
-  type Command,
-  dataDirOption,
-  embeddedDirectory,
-  type Io,
-  printJson,
-  readArguments,
-} from './command.ts'
+import { type Command, dataDirOption, type Io, printJson, readPlace } from './command.ts'
 import { jsonOption } from './help.ts'
 
 export const restoredCommand: Command = {
@@ -34,15 +27,10 @@ export const restoredCommand: Command = {
   },
 
   async run(args, io) {
-    const { values } = readArguments({
-      args,
-      options: { 'data-dir': { type: 'string' }, json: { type: 'boolean', default: false } },
-    })
-    const config = readConfig(process.env)
-    const directory = embeddedDirectory(values['data-dir'], config)
+    const { config, directory, json } = readPlace(args)
     const positions =
       directory === undefined ? await ofCluster(config, io) : await ofDirectory(directory, config, io)
-    if (values.json) printJson(io, { positions })
+    if (json) printJson(io, { positions })
     else for (const { place, from } of positions) io.stdout.write(`${place} is read again from ${from}\n`)
     return 0
   },

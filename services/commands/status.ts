@@ -9,7 +9,7 @@ import {
   type Status,
   tablesStatus,
 } from '../projector/status.ts'
-import { type Config, readConfig } from '../shared/config.ts'
+import type { Config } from '../shared/config.ts'
 import { databasesOf, readerSettings, serverSettings, shardsOf } from '../shared/distributed.ts'
 import { compactionWarnings } from '../shared/event-log/kafka/compaction.ts'
 import { openKafkaInspector } from '../shared/event-log/kafka/inspector.ts'
@@ -17,14 +17,7 @@ import type { PartitionLag } from '../shared/event-log/port.ts'
 import { createLogger } from '../shared/ops/logger.ts'
 import { openTables } from '../shared/tables/clickhouse.ts'
 import { type Shard, TablesError } from '../shared/tables/port.ts'
-import {
-  type Command,
-  dataDirOption,
-  embeddedDirectory,
-  type Io,
-  printJson,
-  readArguments,
-} from './command.ts'
+import { type Command, dataDirOption, type Io, printJson, readPlace } from './command.ts'
 import { jsonOption } from './help.ts'
 import { printable } from './printable.ts'
 
@@ -41,15 +34,10 @@ export const statusCommand: Command = {
   },
 
   async run(args, io) {
-    const { values } = readArguments({
-      args,
-      options: { 'data-dir': { type: 'string' }, json: { type: 'boolean', default: false } },
-    })
-    const config = readConfig(process.env)
-    const directory = embeddedDirectory(values['data-dir'], config)
+    const { config, directory, json } = readPlace(args)
     const found =
       directory === undefined ? await distributedStatus(config) : await embeddedStatus(directory, config)
-    if (values.json) printJson(io, found.status)
+    if (json) printJson(io, found.status)
     else printStatus(found.heading, found.status, io)
     return found.status.clickhouse.ok ? 0 : 1
   },

@@ -6,17 +6,13 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { createProjectorService } from '../../../services/projector/service.ts'
-import { readConfig } from '../../../services/shared/config.ts'
-import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
+import { openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
 import type { EventWriter } from '../../../services/shared/event-log/port.ts'
-import { createMetrics } from '../../../services/shared/ops/metrics.ts'
 import type { Databases } from '../../../services/shared/tables/port.ts'
-import { hashBacker, type ModelTables, openModelTables } from '../../support/model-tables.ts'
-import { positionsIn } from '../../support/positions.ts'
+import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
+import { projectJournal, projectorOf, watermarkIn } from '../../support/positions.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../../support/sample-events.ts'
 
 const soon = { timeout: 30_000, interval: 20 }
@@ -27,7 +23,6 @@ let directory: string
 let journal: string
 let writer: EventWriter
 let warnings: string[]
-let runs = 0
 
 beforeAll(async () => {
   model = await openModelTables()
@@ -48,50 +43,17 @@ beforeEach(async () => {
   }
 })
 
-/** Appends events, and projects until they are folded and the watermark has moved. Resolves with the records that were read. */
+const place = () => ({
+  tables: model.tables,
+  databases,
+  warn: (message: string) => void warnings.push(message),
+})
+const watermark = () => watermarkIn(place())
+
+/** Appends events, and projects them. Resolves with the records that were read. */
 async function project(...events: ChangeEvent[]): Promise<number> {
   await writer.append(events.map(newRecordOf))
-  const { tables } = model
-  const positions = positionsIn({ tables, databases, warn: message => warnings.push(message) })
-  const reader = await openJournalReader(journal, { consumer: 'projector', starts: positions })
-  const service = createProjectorService({
-    ...{ reader, tables, databases, positions, hashBacker },
-    config: readConfig({}),
-    run: `run-${++runs}`,
-    metrics: createMetrics(),
-    logger: pino({ level: 'silent' }),
-    now: Date.now,
-    monotonicMs: () => performance.now(),
-    random: () => 0,
-  })
-  const stop = new AbortController()
-  const done = service.run(stop.signal)
-  let failure: unknown
-  done.catch(error => {
-    failure = error
-  })
-  const seen = new Set<number>()
-  try {
-    await vi.waitFor(async () => {
-      expect(failure).toBeUndefined()
-      expect(await service.isDrained()).toBe(true)
-      seen.add(await watermark())
-      // What was written is remembered with the next one.
-      expect(seen.size).toBeGreaterThan(2)
-    }, soon)
-  } finally {
-    stop.abort()
-    await done
-    await reader.close()
-  }
-  return service.health().records
-}
-
-async function watermark(): Promise<number> {
-  const [row] = await model.tables.rows<{ at: number }>({
-    query: `SELECT toUnixTimestamp64Milli(max(reached)) AS at FROM ${databases.model}.watermarks`,
-  })
-  return row?.at ?? 0
+  return projectJournal(journal, place())
 }
 
 /** What a poll with this watermark brings: the titles, by id. */
@@ -250,9 +212,7 @@ describe('tables that were restored from a backup', () => {
     const restore = await backUp()
     await project(campaign('b'))
     await restore()
-    const { tables } = model
-    const positions = positionsIn({ tables, databases, warn: message => warnings.push(message) })
-    await (await openJournalReader(journal, { consumer: 'projector', starts: positions })).close()
+    await (await projectorOf(journal, place())).reader.close()
     await project()
     expect(Object.keys(await changedSince(0))).toEqual(['a', 'b'])
     expect(warnings).toHaveLength(1)
@@ -262,19 +222,7 @@ describe('tables that were restored from a backup', () => {
     await project(campaign('a'))
     const restore = await backUp()
     await project(campaign('b'))
-    const { tables } = model
-    const positions = positionsIn({ tables, databases })
-    const reader = await openJournalReader(journal, { consumer: 'projector', starts: positions })
-    const service = createProjectorService({
-      ...{ reader, tables, databases, positions, hashBacker },
-      config: readConfig({}),
-      run: `run-${++runs}`,
-      metrics: createMetrics(),
-      logger: pino({ level: 'silent' }),
-      now: Date.now,
-      monotonicMs: () => performance.now(),
-      random: () => 0,
-    })
+    const { service, reader } = await projectorOf(journal, place())
     const running = service.run(new AbortController().signal)
     const ended = expect(running).rejects.toThrow('the tables went back')
     const before = await watermark()

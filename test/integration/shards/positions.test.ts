@@ -2,28 +2,21 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pino } from 'pino'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { readPositions } from '../../../services/projector/positions.ts'
-import { createProjectorService } from '../../../services/projector/service.ts'
-import { readConfig } from '../../../services/shared/config.ts'
-import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
+import { openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
 import type { EventWriter } from '../../../services/shared/event-log/port.ts'
-import { createMetrics } from '../../../services/shared/ops/metrics.ts'
-import { hashBacker } from '../../support/model-tables.ts'
-import { positionsIn } from '../../support/positions.ts'
+import { projectJournal } from '../../support/positions.ts'
 import { campaignEvent, campaignTombstone, newRecordOf } from '../../support/sample-events.ts'
 import { type ShardServers, startShards } from '../../support/shards.ts'
 
-const soon = { timeout: 60_000, interval: 20 }
 const ids = Array.from({ length: 20 }, (_, index) => `c${index}`)
 
 let shards: ShardServers
 let directory: string
 let writer: EventWriter
 let warnings: string[] = []
-let runs = 0
 
 beforeAll(async () => {
   shards = await startShards(2)
@@ -37,55 +30,12 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
-/** Appends events, and projects until they are folded and lists have shown them. Resolves with the records that were read. */
+/** Appends events, and projects them. Resolves with the records that were read. */
 async function project(...events: ChangeEvent[]): Promise<number> {
   await writer.append(events.map(newRecordOf))
   const { tables, databases } = shards
-  const positions = positionsIn({
-    ...{ tables, databases, cluster: shards },
-    warn: message => warnings.push(message),
-  })
-  const reader = await openJournalReader(join(directory, 'journal.sqlite'), {
-    consumer: 'projector',
-    starts: positions,
-  })
-  const service = createProjectorService({
-    ...{ reader, tables, databases, shards: shards.shards, positions, hashBacker },
-    config: readConfig({ PLEDGEVIEW_BATCH_MS_MAX: '20' }),
-    run: `run-${++runs}`,
-    metrics: createMetrics(),
-    logger: pino({ level: 'silent' }),
-    now: Date.now,
-    monotonicMs: () => performance.now(),
-    random: () => 0,
-  })
-  const stop = new AbortController()
-  let failure: unknown
-  const done = service.run(stop.signal).catch(error => {
-    failure = error
-  })
-  const seen = new Set<number>()
-  try {
-    await vi.waitFor(async () => {
-      expect(failure).toBeUndefined()
-      expect(await service.isDrained()).toBe(true)
-      seen.add(await watermark())
-      // What was written is remembered with the next one.
-      expect(seen.size).toBeGreaterThan(2)
-    }, soon)
-  } finally {
-    stop.abort()
-    await done
-    await reader.close()
-  }
-  return service.health().records
-}
-
-async function watermark(): Promise<number> {
-  const [row] = await shards.tables.rows<{ at: number }>({
-    query: `SELECT toUnixTimestamp64Milli(reached) AS at FROM ${shards.databases.model}.watermark`,
-  })
-  return row?.at ?? 0
+  const warn = (message: string) => warnings.push(message)
+  return projectJournal(join(directory, 'journal.sqlite'), { tables, databases, cluster: shards, warn })
 }
 
 async function shown(): Promise<string[]> {
