@@ -20,9 +20,6 @@ export const severalChanges = -1
 /** Separates ids in a snapshot: no campaign id contains a slash. */
 export const idSeparator = '/'
 
-// With FINAL, ClickHouse reads all columns before it filters by the sorting key, unless this setting is on.
-export const readByKey = 'optimize_move_to_prewhere_if_final = 1'
-
 // A few rows are read sooner by one thread than they are shared among several. The buffers are as small as what is read.
 export const fewRows = 'max_threads = 1, max_read_buffer_size = 65536'
 
@@ -102,11 +99,11 @@ export function changedEntriesStatement(
 ): Statement {
   return {
     query: `${entriesOf(
-      `SELECT ${entryColumns} FROM ${databases.views}.campaigns
+      `SELECT ${entryColumns} FROM ${databases.model}.campaign_pages
     WHERE campaign_id IN {changed_ids:Array(String)}`,
       `${totalOf(databases, isCounted)} AS total,`,
     )}
-SETTINGS ${readByKey}, ${timeBound(msMax)}`,
+SETTINGS ${timeBound(msMax)}`,
     query_params: { changed_ids: ids },
   }
 }
@@ -126,9 +123,9 @@ export function nextEntriesStatement(
   { rowsMax, msMax }: { rowsMax: number; msMax: number },
 ): Statement {
   return {
-    query: `${entriesOf(`SELECT ${entryColumns} FROM ${databases.views}.campaigns
+    query: `${entriesOf(`SELECT ${entryColumns} FROM ${databases.model}.campaign_pages
     WHERE campaign_id > {after:String} ORDER BY campaign_id LIMIT {rows_max:UInt32}`)}
-SETTINGS ${readByKey}, ${timeBound(msMax)}`,
+SETTINGS ${timeBound(msMax)}`,
     query_params: { after, rows_max: rowsMax },
   }
 }
@@ -164,7 +161,7 @@ export function projectsStatement(ids: readonly string[], databases: Databases, 
     query: `SELECT campaign_id, list_fields
 FROM ${databases.model}.campaign_pages
 WHERE campaign_id IN {ids:Array(String)}
-SETTINGS ${readByKey}, ${fewRows}, ${timeBound(msMax)}`,
+SETTINGS ${fewRows}, ${timeBound(msMax)}`,
     query_params: { ids },
   }
 }
@@ -174,7 +171,7 @@ export function projectDetailStatement(slug: string, databases: Databases, msMax
   return {
     query: `SELECT list_fields, description, risks, reward_fields
 FROM ${databases.model}.campaign_by_slug(slug = {slug:String})
-SETTINGS ${readByKey}, ${fewRows}, ${readIdsBySlugIndex}, ${timeBound(msMax)}`,
+SETTINGS ${fewRows}, ${readIdsBySlugIndex}, ${timeBound(msMax)}`,
     query_params: { slug },
   }
 }
