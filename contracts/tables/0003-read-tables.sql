@@ -73,18 +73,30 @@ WHERE is_active AND api_key IN (SELECT api_key FROM ${model}.api_key_ledger FINA
 -- The public campaigns for pages and details, by id. Private.
 --
 -- The query service mostly knows which campaign has a slug, from its list index. Then one row by primary key is enough, at
--- half of the cost of the search by slug. The rows are those of `campaign_by_slug`.
+-- half of the cost of the search by slug. The rows are those of `campaign_by_slug`. The list index reads the columns that lists are
+-- sorted and filtered by. The views of analysts cannot be read by key (0005-views.sql).
 
 CREATE OR REPLACE VIEW ${model}.campaign_pages
 (
-    campaign_id   String COMMENT 'Campaign',
-    list_fields   String COMMENT 'JSON object with the fields of a list',
-    description   String COMMENT 'Full description',
-    risks         String COMMENT 'Risks statement',
-    reward_fields String COMMENT 'JSON array of the reward tiers'
+    campaign_id             String COMMENT 'Campaign',
+    list_fields             String COMMENT 'JSON object with the fields of a list',
+    description             String COMMENT 'Full description',
+    risks                   String COMMENT 'Risks statement',
+    reward_fields           String COMMENT 'JSON array of the reward tiers',
+    status                  LowCardinality(String) COMMENT 'LIVE, FUNDED, FAILED or CANCELLED',
+    category                LowCardinality(String) COMMENT 'Main category',
+    slug                    String COMMENT 'URL-safe name',
+    launch_date             Nullable(DateTime64(3, 'UTC')) COMMENT 'Launch, UTC',
+    end_date                Nullable(DateTime64(3, 'UTC')) COMMENT 'End of the campaign, UTC',
+    pledged_platform_amount Decimal(38, 4) COMMENT 'Sum of the pledges that count, in major units of the platform currency',
+    backer_count            UInt64 COMMENT 'Distinct backers with a pledge that counts',
+    updated_at              DateTime64(3, 'UTC') COMMENT 'When something of this row last changed, UTC'
 )
 SQL SECURITY DEFINER
-AS SELECT campaign_id, list_fields, description, risks, reward_fields FROM ${model}.campaigns FINAL;
+AS SELECT
+    campaign_id, list_fields, description, risks, reward_fields, status, category, slug, launch_date, end_date,
+    pledged_platform_amount, backer_count, updated_at
+FROM ${model}.campaigns FINAL;
 
 -- One public campaign with its texts and tiers, by slug. Private.
 --

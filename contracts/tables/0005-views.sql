@@ -4,6 +4,11 @@
 -- Many tools (pandas, BI) read Decimal(38, 4) as text or as an object, and cannot sum it. So each amount has a Float64 beside it, with a
 -- short name: `pledged` is `pledged_amount`. The query service reads the exact columns. Every view has a comment, and every column has
 -- one with its unit. So system.tables and system.columns are the data teams' dictionary.
+--
+-- LIMIT 18446744073709551615 keeps the conditions of a query out of a view. An analyst's condition may fail, and its error names the
+-- value that it failed on. Without the LIMIT, ClickHouse evaluates conditions on rows that FINAL has not removed: it reads only the
+-- parts that can have a wanted key, so nothing replaces the other rows of these parts. Some settings do it for all rows, and a scalar
+-- subquery may have any setting. So a query on these views reads all rows of its columns (the query service reads by key elsewhere).
 
 ${campaigns_view};
 
@@ -28,6 +33,7 @@ AS SELECT
     r.quantity_claimed AS quantity_claimed, r.quantity_remaining AS quantity_remaining, updated_at
 FROM ${model}.campaigns FINAL
 ARRAY JOIN rewards AS r
+LIMIT 18446744073709551615
 COMMENT 'Reward tiers of public campaigns, one row each, as they are now';
 
 CREATE OR REPLACE VIEW ${views}.categories
@@ -51,6 +57,7 @@ AS SELECT
     toFloat64(sum(c.pledged_platform_amount)) AS pledged_platform
 FROM ${model}.campaigns AS c FINAL
 GROUP BY category
+LIMIT 18446744073709551615
 COMMENT 'Categories with public campaigns, one row each, as they are now';
 
 -- Backers are counted in the ledger. 0009-platform-totals.sql says what that means.

@@ -1,4 +1,4 @@
--- The history for data teams (see 0004-history.sql and README.md, "History").
+-- The history for data teams (see 0004-history.sql and README.md, "History"). Of the LIMIT, see 0005-views.sql.
 
 -- Up to when the days are closed on every shard; 1970 before the first close. Private.
 CREATE OR REPLACE VIEW ${model}.history_end
@@ -98,6 +98,7 @@ AS SELECT
     toFloat64(percent_funded) AS percent, backer_count, pledge_count, follower_count, is_final
 FROM ${model}.history_days
 WHERE is_deleted = 0 AND campaign_id IN (SELECT campaign_id FROM ${model}.campaigns FINAL)
+LIMIT 18446744073709551615
 COMMENT 'Each public campaign at the end of each UTC day on which it changed';
 
 CREATE OR REPLACE VIEW ${views}.campaign_funding_days
@@ -130,7 +131,6 @@ SELECT
     toFloat64(pledged) AS pledged_platform
 FROM
 (
-    -- A window, and no groups of arrays: a filter on the campaign passes through it to the tables.
     SELECT
         campaign_id, category, status, is_deleted, day AS known_day, pledged_platform_amount AS pledged,
         if(is_opening, 0, pledged_platform_amount - previous_platform_amount) AS gained,
@@ -147,6 +147,7 @@ ARRAY JOIN range(toUInt32(multiIf(isNotNull(next_day), assumeNotNull(next_day),
     status = 'LIVE', greatest(known_day, today) + 1, known_day + 1) - known_day)) AS gap
 -- From the day on which it was hidden until it was shown again it has no rows.
 WHERE is_deleted = 0
+LIMIT 18446744073709551615
 COMMENT 'What each public campaign gained on each UTC day';
 
 -- What each row of the history adds to its day. A campaign that changes its category departs from one and opens the other:

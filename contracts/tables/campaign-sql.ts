@@ -33,6 +33,7 @@ const viewValues = columns.map(
   ({ name, float }) => name + (float === undefined ? '' : `, toFloat64(${name}) AS ${float}`),
 )
 
+// 0005-views.sql says why it has a LIMIT.
 const view = `CREATE OR REPLACE VIEW \${views}.campaigns
 (
 ${lines([...viewColumns, `${updatedAt.name} ${updatedAt.type} COMMENT 'When something of this row last changed, UTC'`])}
@@ -41,6 +42,7 @@ SQL SECURITY DEFINER
 AS SELECT
 ${lines([...viewValues, updatedAt.name])}
 FROM \${model}.campaigns FINAL
+LIMIT 18446744073709551615
 COMMENT 'Public campaigns, one row each, as they are now'`
 
 const added = (table: string, all: Named) => `ALTER TABLE \${model}.${table}

@@ -118,17 +118,33 @@ const questions: readonly [view: string, row: string, condition?: string][] = [
   ['campaigns', "'by a former slug', campaign_id", "slug = 'old-b' AND status = 'LIVE'"],
   ['campaigns', "'by id', campaign_id, slug", "campaign_id IN ('kept-a', 'changed-b', 'gone-c', 'hidden-d')"],
   ['campaigns', "'by title', campaign_id, slug", "title != 'kept-a'"],
+  ['campaigns', "'by an error', campaign_id", failsUnless('campaign_id', 'kept|changed')],
+  ['campaigns', "'by an error', slug", failsUnless('slug', 'kept|new')],
+  ['campaigns', "'by an error and a key', slug", `${failsUnless('slug', 'kept|new')} AND campaign_id > 'k'`],
   ['rewards', 'campaign_id, reward_id'],
+  [
+    'rewards',
+    "'by an error and a key', reward_id",
+    `${failsUnless('reward_id', 'kept|new')} AND campaign_id > 'k'`,
+  ],
   ['rewards', "'by id', campaign_id", `reward_id IN ${slugs}`],
   ['categories', 'category, toString(project_count)'],
   ['categories', "'by name', category", "category != 'kept-a'"],
+  ['categories', "'by an error', category", failsUnless('category', 'kept|new')],
   ['platform_totals', 'toString(projects_total), toString(total_creators), toString(total_backers)'],
   ['about', 'toString(campaigns)'],
   ['campaign_days', 'campaign_id, category, toString(toUInt32(day))', `category IN ${slugs}`],
+  ['campaign_days', "'by an error', campaign_id", failsUnless('campaign_id', 'kept|changed')],
   ['campaign_funding_days', 'campaign_id, category, toString(toUInt32(day))'],
+  ['campaign_funding_days', "'by an error', campaign_id", failsUnless('campaign_id', 'kept|changed')],
   ['category_funding_days', 'category, toString(toUInt32(day)), toString(new_pledge_count)'],
   ['funding_days', 'toString(toUInt32(day)), toString(new_pledge_count)'],
 ]
+
+/** Its error names the value: `Cannot parse string 'gone-a' as Int32`. The question itself has none of the names. */
+function failsUnless(column: string, prefixes: string): string {
+  return `toInt32(if(match(${column}, '^((${prefixes})-|$)'), '1', ${column})) = 1`
+}
 
 /** A query with one row: the names of all rows that these views show. Without arguments it asks every view. */
 export function whatIsShown(

@@ -13,7 +13,6 @@ ALTER USER pledgeview_definer SETTINGS
     readonly = 1 CONST,
     max_threads CHANGEABLE_IN_READONLY,
     max_read_buffer_size CHANGEABLE_IN_READONLY,
-    optimize_move_to_prewhere_if_final CHANGEABLE_IN_READONLY,
     use_index_for_in_with_subqueries CHANGEABLE_IN_READONLY,
     use_skip_indexes_if_final CHANGEABLE_IN_READONLY,
     select_sequential_consistency CHANGEABLE_IN_READONLY;

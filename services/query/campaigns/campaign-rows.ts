@@ -11,7 +11,7 @@ import type { OnLookup } from '../cache/cache.ts'
 import { createFairYield } from '../fair-yield.ts'
 import { type Keeper, keptMsMax } from '../forgetting.ts'
 import type { FollowedIndex, ListFollower } from '../lists/list-follower.ts'
-import { fewRows, readByKey, timeBound } from '../statement-settings.ts'
+import { fewRows, timeBound } from '../statement-settings.ts'
 import { type ProjectRow, presentTimestamp, projectRowOf } from './campaign-fields.ts'
 
 export interface CampaignRows extends Keeper {
@@ -182,7 +182,7 @@ export function projectsStatement(ids: readonly string[], databases: Databases, 
     query: `SELECT campaign_id, list_fields
 FROM ${databases.model}.campaign_pages
 WHERE campaign_id IN {ids:Array(String)}
-SETTINGS ${readByKey}, ${fewRows}, ${timeBound(msMax)}`,
+SETTINGS ${fewRows}, ${timeBound(msMax)}`,
     query_params: { ids },
   }
 }

@@ -14,7 +14,7 @@ import {
   presentProjectDetail,
   projectDetailRowOf,
 } from '../campaigns/campaign-fields.ts'
-import { fewRows, readByKey, timeBound } from '../statement-settings.ts'
+import { fewRows, timeBound } from '../statement-settings.ts'
 import { type Endpoint, type EndpointParts, NotFoundError } from './endpoint.ts'
 
 const slugPath = z.object({
@@ -92,7 +92,7 @@ export function projectDetailStatement(slug: string, databases: Databases, msMax
   return {
     query: `SELECT list_fields, description, risks, reward_fields
 FROM ${databases.model}.campaign_by_slug(slug = {slug:String})
-SETTINGS ${readByKey}, ${fewRows}, ${readIdsBySlugIndex}, ${timeBound(msMax)}`,
+SETTINGS ${fewRows}, ${readIdsBySlugIndex}, ${timeBound(msMax)}`,
     query_params: { slug },
   }
 }
@@ -106,7 +106,7 @@ export function detailByIdStatement(id: string, databases: Databases, msMax: num
     query: `SELECT list_fields, description, risks, reward_fields
 FROM ${databases.model}.campaign_pages
 WHERE campaign_id = {id:String}
-SETTINGS ${readByKey}, ${fewRows}, ${timeBound(msMax)}`,
+SETTINGS ${fewRows}, ${timeBound(msMax)}`,
     query_params: { id },
   }
 }

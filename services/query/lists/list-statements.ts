@@ -4,7 +4,7 @@
  */
 import type { ListParameters, Sort } from '../../../contracts/api/parameters.ts'
 import type { Databases, Statement } from '../../shared/tables/port.ts'
-import { readByKey, timeBound } from '../statement-settings.ts'
+import { timeBound } from '../statement-settings.ts'
 
 export interface SnapshotRow {
   /** Joined by `idSeparator`; empty if there are none. */
@@ -129,11 +129,11 @@ export function changedEntriesStatement(
 ): Statement {
   return {
     query: `${entriesOf(
-      `SELECT ${entryColumns} FROM ${databases.views}.campaigns
+      `SELECT ${entryColumns} FROM ${databases.model}.campaign_pages
     WHERE campaign_id IN {changed_ids:Array(String)}`,
       `${totalOf(databases, isCounted)} AS total,`,
     )}
-SETTINGS ${readByKey}, ${timeBound(msMax)}`,
+SETTINGS ${timeBound(msMax)}`,
     query_params: { changed_ids: ids },
   }
 }
@@ -153,9 +153,9 @@ export function nextEntriesStatement(
   { rowsMax, msMax }: { rowsMax: number; msMax: number },
 ): Statement {
   return {
-    query: `${entriesOf(`SELECT ${entryColumns} FROM ${databases.views}.campaigns
+    query: `${entriesOf(`SELECT ${entryColumns} FROM ${databases.model}.campaign_pages
     WHERE campaign_id > {after:String} ORDER BY campaign_id LIMIT {rows_max:UInt32}`)}
-SETTINGS ${readByKey}, ${timeBound(msMax)}`,
+SETTINGS ${timeBound(msMax)}`,
     query_params: { after, rows_max: rowsMax },
   }
 }

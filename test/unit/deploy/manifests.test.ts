@@ -23,7 +23,7 @@ test("the image's user is a number that is not root's, so that runAsNonRoot can 
 test('a migration only adds, so that the processes of the version before go on while it runs', () => {
   const folder = new URL('../../../contracts/tables/', import.meta.url)
   const migrations = readdirSync(folder).filter(name => name.endsWith('.sql'))
-  expect(migrations).toContain('0001-ledger.sql')
+  expect(migrations).toContain('0001-ledgers.sql')
   for (const name of migrations) {
     const statements = readFileSync(new URL(name, folder), 'utf8').replaceAll(/^\s*--.*$/gm, '')
     expect(statements, name).not.toMatch(

@@ -88,7 +88,10 @@ describe('the ops port', () => {
     }
     expect(await sendRaw(port, request)).toEqual([])
     connections.pop()?.close()
-    await vi.waitFor(async () => expect(await sendRaw(port, request)).toMatchObject([{ status: 200 }]), 60_000)
+    await vi.waitFor(
+      async () => expect(await sendRaw(port, request)).toMatchObject([{ status: 200 }]),
+      60_000,
+    )
     for (const connection of connections) connection.close()
     await close()
   })
