@@ -5,6 +5,10 @@
  * the constraints (`SETTINGS max_execution_time = DEFAULT`; ClickHouse/ClickHouse#115334), and the settings of a
  * subquery are not checked. So there are two more safeguards that no query can change: workloads, which bound
  * everything except the program, and a watch that kills queries that exceed the bounds of the profile.
+ *
+ * Two things cannot be ended so. ClickHouse looks for a cancellation between two blocks only, and one function on one block of long
+ * strings can take hours: such a query would keep its slot. And what a session holds belongs to no query: anyone who keeps sessions
+ * busy could fill the memory of the server. If the watch sees one of them, the server is restarted. That takes the program about a second.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ask } from './child.ts'
@@ -19,6 +23,11 @@ import {
 // ClickHouse itself ends a query before this.
 const graceSeconds = 5
 const watchMs = 1_000
+// After that, a query that was killed has not noticed it.
+const deafSeconds = 10
+// Without queries and merges, ClickHouse itself takes less than 200 MB, caches included.
+const heldShareMax = 0.5
+const looksMax = 3
 // A workload is written to disk. Only a disk that stands still takes longer.
 const workloadMsMax = 30_000
 
@@ -28,11 +37,30 @@ export async function boundAnalysts(configuration: ServerConfiguration): Promise
     await ask(configuration, statement, workloadMsMax)
 }
 
-/** Kills queries that exceed a bound, until the signal aborts. Does nothing while the server is away. */
-export async function watchAnalysts(configuration: ServerConfiguration, signal: AbortSignal): Promise<void> {
-  const statement = killStatement(configuration)
+/**
+ * Kills queries that exceed a bound, until the signal aborts. Restarts the server if analysts hold what a kill does not free. Does
+ * nothing while the server is away.
+ */
+export async function watchAnalysts(
+  configuration: ServerConfiguration,
+  signal: AbortSignal,
+  restart: (reason: string) => Promise<void>,
+): Promise<void> {
+  const killing = killStatement(configuration)
+  const asking = heldStatement(configuration)
+  let looks = 0
   while (!signal.aborted) {
-    await ask(configuration, statement).catch(() => undefined)
+    await ask(configuration, killing).catch(() => undefined)
+    // If the memory is full, there may be no answer. Then the looks before still count.
+    const held = await ask(configuration, asking).then(
+      text => text.trim(),
+      () => undefined,
+    )
+    if (held !== undefined) looks = held === '' ? 0 : looks + 1
+    if (held && looks >= looksMax) {
+      looks = 0
+      await restart(held)
+    }
     await sleep(watchMs, undefined, { signal }).catch(() => undefined)
   }
 }
@@ -74,6 +102,19 @@ export function killStatement(configuration: ServerConfiguration): string {
             OR memory_usage > ${mostOf('max_memory_usage', configuration)}
             OR read_rows > ${mostOf('max_rows_to_read', configuration)}
             OR ProfileEvents['ExternalProcessingCompressedBytesTotal'] > ${mostOf('max_result_bytes', configuration)})`
+}
+
+/** Says what analysts hold although their queries were killed. Empty if nothing. A query that waits for a slot is no process yet. */
+export function heldStatement(configuration: ServerConfiguration): string {
+  const secondsMax = mostOf('max_execution_time', configuration) + graceSeconds + deafSeconds
+  const bytesMax = Math.floor(heldShareMax * configuration.memoryBytesMax)
+  return `SELECT multiIf(
+            (SELECT count() FROM system.processes WHERE user = '${analystUser}' AND elapsed > ${secondsMax}) > 0,
+            'a slot: a query continues after it was killed',
+            (SELECT sumIf(value, metric = 'MemoryTracking') - sumIf(value, metric = 'MergesMutationsMemoryTracking')
+             FROM system.metrics) - (SELECT sum(greatest(memory_usage, 0)) FROM system.processes) > ${bytesMax},
+            'memory that belongs to no query: sessions',
+            '')`
 }
 
 function mostOf(name: string, configuration: ServerConfiguration): number {

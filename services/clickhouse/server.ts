@@ -70,6 +70,13 @@ export async function startClickHouseServer(options: ClickHouseServerOptions): P
     }
   }
 
+  /** Analysts hold what only a restart frees. */
+  async function takeBack(held: string): Promise<void> {
+    if (closing.signal.aborted) return
+    logger.error({ held }, 'ClickHouse is restarted, because analysts hold what cannot be taken back')
+    await child.kill()
+  }
+
   async function restart(deadline: number): Promise<Child | undefined> {
     for (;;) {
       await sleep(pauseMs, undefined, { signal: closing.signal }).catch(() => undefined)
@@ -89,7 +96,7 @@ export async function startClickHouseServer(options: ClickHouseServerOptions): P
 
   const watching = Promise.all([
     watch(),
-    configuration.analyst && watchAnalysts(configuration, closing.signal),
+    configuration.analyst && watchAnalysts(configuration, closing.signal, takeBack),
   ])
   return {
     url: `http://127.0.0.1:${configuration.httpPort}`,

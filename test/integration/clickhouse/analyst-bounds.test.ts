@@ -7,7 +7,7 @@ import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { killStatement } from '../../../services/clickhouse/analysts.ts'
+import { heldStatement, killStatement } from '../../../services/clickhouse/analysts.ts'
 import { analystBounds, type ServerConfiguration } from '../../../services/clickhouse/configuration.ts'
 import { openDataDirectory } from '../../../services/embedded/data-directory.ts'
 import { type EmbeddedModel, openEmbeddedModel } from '../../../services/embedded/model.ts'
@@ -177,6 +177,28 @@ describe('of an analyst', () => {
     clearInterval(killing)
   })
 
+  test('a query that does not notice that it was killed is found', async () => {
+    const found = heldStatement({
+      memoryBytesMax,
+      cores: 1,
+      databases: defaultDatabases,
+    } as ServerConfiguration)
+    const sooner = found.replace('elapsed > 315', 'elapsed > 2')
+    expect(sooner).not.toBe(found)
+    const held = async () => Object.values((await model.tables.rows<object>({ query: sooner }))[0] ?? {})[0]
+    expect(await held()).toBe('')
+    // One row takes seconds, and ClickHouse does not look up before it is done.
+    const long = (letters: string) => `repeat('${letters}', 15000)`
+    const ended = codeOf(
+      `SELECT levenshteinDistance(${long('ab')} || toString(number), ${long('ba')}) FROM numbers(1) SETTINGS max_execution_time = 1`,
+    )
+    await vi.waitFor(async () => expect(await held()).toMatch(/^a slot: /), waits)
+    await model.tables.run({ query: "KILL QUERY WHERE user = 'analyst' ASYNC" })
+    expect(await held()).toMatch(/^a slot: /)
+    await ended
+    expect(await held()).toBe('')
+  })
+
   test.each([
     ['', ''],
     [', even if the queries lift that bound', `, ${lifted}, max_execution_time = 300`],
@@ -278,6 +300,34 @@ describe('of an analyst', () => {
     }
     await done
   }
+})
+
+/** A session belongs to no query: it has no bound of its own, and a request keeps it alive. */
+test('sessions that fill the memory end with a restart, and the program reads on', async () => {
+  const directory = makeTestDirectory()
+  const opened = await directory.open({
+    environment: { PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX: '600000000' },
+  })
+  const pid = opened.clickHouse.pid()
+  const value = 'x'.repeat(3_500_000)
+  const over = new AbortController()
+  async function fill(session: number): Promise<void> {
+    const parameters = { session_id: `s${session}`, max_query_size: 4_194_304 }
+    for (let n = 0; !over.signal.aborted; n++) {
+      const set = `SET param_p${n} = '${value}'`
+      await askAsAnalyst(opened.door?.url ?? '', set, { parameters, msMax: 5_000 }).catch(() => sleep(50))
+    }
+  }
+  const filling = Promise.all(Array.from({ length: 8 }, (_, session) => fill(session)))
+  await expect.poll(() => opened.clickHouse.pid(), { timeout: 100_000 }).not.toBe(pid)
+  over.abort()
+  await filling
+  await expect.poll(() => opened.tables.rows({ query: 'SELECT 1 AS one' })).toEqual([{ one: 1 }])
+  await expect
+    .poll(async () => (await askAsAnalyst(opened.door?.url ?? '', 'SELECT 1').catch(String)) as unknown)
+    .toMatchObject({ text: '1\n' })
+  await opened.close()
+  directory.remove()
 })
 
 /** Without given settings, the query runs as a subquery with settings, which ClickHouse does not check. */
