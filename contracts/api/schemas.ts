@@ -70,7 +70,7 @@ function typeSchema(type: string): z.ZodType {
 type Column = (typeof columns)[number]
 
 /** The columns that the API shows in this place. `part`: the name within the creator. */
-const shownColumns = { list: shownIn('list'), detail: shownIn('detail') }
+export const shownColumns = { list: shownIn('list'), detail: shownIn('detail') }
 
 function shownIn(where: 'list' | 'detail'): { column: Column; field: string; part: string | undefined }[] {
   return columns.flatMap(column => {

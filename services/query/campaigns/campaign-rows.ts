@@ -12,14 +12,14 @@ import { createFairYield } from '../fair-yield.ts'
 import { type Keeper, keptMsMax } from '../forgetting.ts'
 import type { FollowedIndex, ListFollower } from '../lists/list-follower.ts'
 import { fewRows, timeBound } from '../statement-settings.ts'
-import { type ProjectRow, presentTimestamp, projectRowOf } from './campaign-fields.ts'
+import { type LastingProject, presentLasting, projectRowOf } from './campaign-fields.ts'
 
 export interface CampaignRows extends Keeper {
   /**
    * The rows of these campaigns in the order of the ids, each with every change up to `asOf` (ISO 8601). A campaign
    * that is no longer public is left out.
    */
-  read(ids: readonly string[], asOf: string): Promise<ProjectRow[]>
+  read(ids: readonly string[], asOf: string): Promise<LastingProject[]>
 }
 
 export interface CampaignRowsDependencies {
@@ -58,21 +58,21 @@ export function createCachedCampaignRows(dependencies: CampaignRowsDependencies)
     // Rows of a statement that began before a purge are kept where nobody reads them any more.
     const keptNow = kept
     const rows = await load(ids)
-    for (const row of rows.values()) keptNow.set(row.campaign_id, keptRow(row))
+    for (const row of rows.values()) keptNow.set(row.id, keptRow(row))
     return rows
   })
 
   async function load(ids: readonly string[]): Promise<RowsById> {
     if (ids.length === 0) return new Map()
     const rows = await tables.rows<CampaignPageRow>(projectsStatement(ids, databases, statementMsMax))
-    return new Map(rows.map(row => [row.campaign_id, projectRowOf(row.list_fields)]))
+    return new Map(rows.map(row => [row.campaign_id, presentLasting(projectRowOf(row.list_fields))]))
   }
 
   /**
    * The cached row, if it has the same change time as the index. It may differ in both directions, because a clock may
    * be set back.
    */
-  function current(id: string, { index }: FollowedIndex): ProjectRow | undefined {
+  function current(id: string, { index }: FollowedIndex): LastingProject | undefined {
     const found = kept.get(id)
     const updatedAt = index.updatedAt(id)
     return found && found.updatedAt === updatedAt ? found.row : undefined
@@ -82,7 +82,7 @@ export function createCachedCampaignRows(dependencies: CampaignRowsDependencies)
     async read(ids, asOf) {
       const followed = await follower.current(Date.parse(asOf))
       if (!followed) return inOrder(ids, await load(ids))
-      const rows = new Map<string, ProjectRow>()
+      const rows = new Map<string, LastingProject>()
       const missing: string[] = []
       for (const id of ids) {
         const row = current(id, followed)
@@ -111,28 +111,28 @@ export function createCachedCampaignRows(dependencies: CampaignRowsDependencies)
 }
 
 interface KeptRow {
-  row: ProjectRow
+  row: LastingProject
   /** Unix ms. */
   updatedAt: number
   bytes: number
 }
 
-function keptRow(row: ProjectRow): KeptRow {
+function keptRow(row: LastingProject): KeptRow {
   return {
     row,
-    updatedAt: Date.parse(presentTimestamp(row.updated_at)),
+    updatedAt: Date.parse(row.updated_at),
     // In memory a character takes one or two bytes; the object around the strings is small.
     bytes: 2 * JSON.stringify(row).length + 512,
   }
 }
 
-function inOrder(ids: readonly string[], rows: RowsById): ProjectRow[] {
+function inOrder(ids: readonly string[], rows: RowsById): LastingProject[] {
   return ids.flatMap(id => rows.get(id) ?? [])
 }
 
 const noop = () => undefined
 
-type RowsById = ReadonlyMap<string, ProjectRow>
+type RowsById = ReadonlyMap<string, LastingProject>
 
 /**
  * Loads one batch at a time. Ids that are requested meanwhile form the next batch, up to a limit of ids and characters.

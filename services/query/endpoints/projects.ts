@@ -13,7 +13,7 @@ import {
 } from '../../../contracts/api/parameters.ts'
 import { count, projectSchema } from '../../../contracts/api/schemas.ts'
 import { publicStatuses } from '../../../contracts/events/event.ts'
-import { presentProject } from '../campaigns/campaign-fields.ts'
+import { atTime } from '../campaigns/campaign-fields.ts'
 import { listKey } from '../lists/campaign-lists.ts'
 import type { Endpoint } from './endpoint.ts'
 
@@ -109,7 +109,7 @@ export const projects: Endpoint = {
           const hasMore = offset + limit < total
           return {
             body: {
-              data: found.map(row => presentProject(row, page.createdAt)),
+              data: found.map(project => atTime(project, page.createdAt)),
               pagination: { total, limit, offset, has_more: hasMore },
             },
             ...page,
