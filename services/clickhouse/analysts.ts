@@ -26,7 +26,7 @@ const watchMs = 1_000
 // After that, a query that was killed has not noticed it.
 const deafSeconds = 10
 // Without queries and merges, ClickHouse itself takes less than 200 MB, caches included.
-const heldShareMax = 0.5
+const heldShareMax = 0.75
 const looksMax = 3
 // A workload is written to disk. Only a disk that stands still takes longer.
 const workloadMsMax = 30_000
