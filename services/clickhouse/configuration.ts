@@ -96,6 +96,8 @@ const loopback = '127.0.0.1'
 const quotaSecondsMax = 2_147_483_647
 const cacheBytesMax = 67_108_864
 const silenceSecondsMax = 10
+// A client of the native protocol that reads nothing for so long. A kill does not end its query before.
+export const unreadSecondsMax = 30
 
 /**
  * The statements of the session that opens the ports. The last one never ends. `page` is fetched before the ports
@@ -165,6 +167,7 @@ export function usersText(configuration: ServerConfiguration): string {
       definer: profileOf(definer),
       analyst: {
         readonly: 2,
+        send_timeout: unreadSecondsMax,
         ...profileOf({
           settings: [...analystBounds(configuration), ...fixedForAnalysts, queryBytes],
           changeable: [],

@@ -92,7 +92,7 @@ export function nativeHello({ user, password, database = '' }: NativeAddress): B
   ])
 }
 
-function queryPacket(query: string): Buffer {
+export function queryPacket(query: string): Buffer {
   const noSettings = text('')
   const noCompression = varUint(0)
   const emptyBlock = Buffer.from([1, 0, 2, 255, 255, 255, 255, 0, 0, 0])
