@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { encodeState } from '../../contracts/events/codec.ts'
+import { encodeState, schemaIds } from '../../contracts/events/codec.ts'
 import { changeTopics, type StateEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import type { TablesStatus } from '../../services/projector/status.ts'
@@ -36,12 +36,16 @@ interface Golden {
   value_hex: string
 }
 
-const golden = ['campaign', 'pledge', 'api-key'].flatMap(
-  name =>
-    JSON.parse(
-      readFileSync(new URL(`../../contracts/events/golden/${name}.json`, import.meta.url), 'utf8'),
-    ) as Golden[],
-)
+const currentIds = new Set(Object.values(schemaIds))
+// Those of an earlier schema id are not what `events append` writes.
+const golden = ['campaign', 'pledge', 'api-key']
+  .flatMap(
+    name =>
+      JSON.parse(
+        readFileSync(new URL(`../../contracts/events/golden/${name}.json`, import.meta.url), 'utf8'),
+      ) as Golden[],
+  )
+  .filter(({ value_hex: hex }) => hex === null || currentIds.has(Number.parseInt(hex.slice(2, 10), 16)))
 const pledgeEvents = Array.from({ length: 5_000 }, (_, n) =>
   pledgeEvent({ campaign_id: `c${n % 50}`, pledge_id: `p${n}` }),
 )
@@ -91,7 +95,7 @@ describe('kcat', () => {
       pledges: messagesOf('pledges', events.slice(1)),
       'api-keys': messagesOf('api-keys', []),
     }
-    const framing = { campaigns: '0000000001', pledges: '0000000002', 'api-keys': '0000000004' }
+    const framing = { campaigns: '0000000001', pledges: '0000000002', 'api-keys': '0000000005' }
     for (const topic of changeTopics) {
       const seen = await messagesIn(topicName(names, topic))
       expect(seen.map(inOneLine).sort()).toEqual(expected[topic].map(inOneLine).sort())
