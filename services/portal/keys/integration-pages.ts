@@ -10,6 +10,7 @@ import {
 import { type Field, form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
+import { textOf } from '../http/fields.ts'
 import type { Integration } from '../ports.ts'
 import { wayBack } from './key-pages.ts'
 import type { KeyView } from './key-state.ts'
@@ -107,24 +108,15 @@ ${form({
 })}`
 }
 
-/* What a person typed into the form of an integration, and what is wrong with it. Pure. */
-
-/** The fields as they are kept; or as they were typed, with what is wrong with them. */
+/** What a person typed: the fields as they are kept, or as they were typed, with what is wrong with them. */
 export function readIntegrationForm(body: unknown): { fields: IntegrationFields; faults: FieldFaults } {
   const typed: IntegrationFields = {
-    name: textField(body, 'name'),
-    url: textField(body, 'url'),
-    contact_email: textField(body, 'contact_email'),
+    name: textOf(body, 'name'),
+    url: textOf(body, 'url'),
+    contact_email: textOf(body, 'contact_email'),
   }
   const checked = checkIntegration(typed)
   return 'faults' in checked
     ? { fields: typed, faults: checked.faults }
     : { fields: checked.fields, faults: {} }
-}
-
-/** A field of a form. A field that is missing or given twice is empty. */
-export function textField(body: unknown, name: string): string {
-  if (typeof body !== 'object' || body === null || !Object.hasOwn(body, name)) return ''
-  const value: unknown = Reflect.get(body, name)
-  return typeof value === 'string' ? value : ''
 }

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { keyPrefix } from '../../shared/api-keys/credentials.ts'
 import type { IntegrationFields } from '../account/integration.ts'
 import { csrfField } from '../http/csrf.ts'
+import { fieldOf } from '../http/fields.ts'
 import type { Account, Integration, PortalKey } from '../ports.ts'
 import {
   type Access,
@@ -21,7 +22,6 @@ import {
   integrationPage,
   readIntegrationForm,
   removePage,
-  textField,
 } from './integration-pages.ts'
 import { isAlive } from './key-state.ts'
 
@@ -98,7 +98,7 @@ async function addIntegration(
     })
   let isTooOld = false
   const problem = await problemOf(async () => {
-    const { outcome } = await access.tokens.once(account.account_id, textField(request.body, 'token'), save)
+    const { outcome } = await access.tokens.once(account.account_id, fieldOf(request, 'token'), save)
     isTooOld = outcome === 'too old'
   })
   if (problem) return sendForm(access, request, reply.code(409), { ...form, problem })

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { KeyError } from '../../shared/api-keys/api-keys.ts'
 import { keyPrefix } from '../../shared/api-keys/credentials.ts'
 import { csrfField } from '../http/csrf.ts'
+import { fieldOf } from '../http/fields.ts'
 import type { Account, Integration, Overlap, PortalKey } from '../ports.ts'
 import {
   type Access,
@@ -17,7 +18,6 @@ import {
   toOverview,
   withUsage,
 } from './access.ts'
-import { textField } from './integration-pages.ts'
 import { keyPage, replacePage, revokePage } from './key-pages.ts'
 import { activeCount, isAlive, type KeyView, keyPath } from './key-state.ts'
 import { answerWithNewKey, type NewKey } from './new-key.ts'
@@ -140,12 +140,12 @@ async function replace(
   const account = signedIn(request)
   const key = await findKey(access, account, request.params.name)
   if (!key) return sendNotFound(request, reply)
-  const overlap = overlaps.get(textField(request.body, 'overlap'))
+  const overlap = overlaps.get(fieldOf(request, 'overlap'))
   if (!overlap) return sendProblem(reply, notReplaced, 'Choose when the old key ends.')
   // A key of an operator gets an integration with its replacement.
   const integration =
     (await findIntegration(access, account, key.integration_id)) ??
-    (await findIntegration(access, account, textField(request.body, 'integration')))
+    (await findIntegration(access, account, fieldOf(request, 'integration')))
   if (!integration) return sendProblem(reply, notReplaced, 'Choose the integration of the new key.')
   return answerWithNewKey(access, request, reply, notReplaced, () =>
     makeReplacement(access, account, key, overlap, integration),

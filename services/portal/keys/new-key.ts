@@ -6,9 +6,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { KeyError } from '../../shared/api-keys/api-keys.ts'
 import { type Html, html } from '../html/html.ts'
 import { codeBlock, copyable, notice } from '../html/parts.ts'
+import { fieldOf } from '../http/fields.ts'
 import type { Account } from '../ports.ts'
 import { type Access, reasonOf, sendPage, sendProblem, signedIn } from './access.ts'
-import { textField } from './integration-pages.ts'
 
 export interface NewKey {
   key: string
@@ -30,7 +30,7 @@ export async function answerWithNewKey(
   const account = signedIn(request)
   await access.countNewKey(account)
   try {
-    const result = await access.tokens.once(account.account_id, textField(request.body, 'token'), () =>
+    const result = await access.tokens.once(account.account_id, fieldOf(request, 'token'), () =>
       oneAtATime(access, account, async () => {
         await access.countMadeKey(account)
         return make()

@@ -4,9 +4,9 @@ import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
 import { AccountError } from '../account/accounts.ts'
 import type { Cookies } from '../http/cookies.ts'
 import { PageError } from '../http/error-pages.ts'
-import { ownPath } from '../http/fields.ts'
 import type { Accounts } from '../ports.ts'
 import { knownBrowser, knownMsMax } from './mail-limits.ts'
+import { ownPath } from './own-path.ts'
 import { type Sessions, sessionMsMax } from './sessions.ts'
 
 export interface FinishDependencies {

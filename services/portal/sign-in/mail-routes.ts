@@ -10,11 +10,12 @@ import { checkEmail } from '../account/email.ts'
 import type { Cookies } from '../http/cookies.ts'
 import { csrfField } from '../http/csrf.ts'
 import { PageError } from '../http/error-pages.ts'
-import { fieldOf, ownPath, queryOf } from '../http/fields.ts'
+import { fieldOf, queryOf } from '../http/fields.ts'
 import { type Mail, MailError, type Mailer } from '../ports.ts'
 import { type Attempts, attemptMsMax } from './attempts.ts'
 import type { FinishSignIn } from './finish.ts'
 import { knownAs, type MailLimits } from './mail-limits.ts'
+import { ownPath } from './own-path.ts'
 import { codeView, linkView, overView, signInView } from './views.ts'
 
 export interface MailRoutesDependencies {

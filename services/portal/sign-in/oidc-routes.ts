@@ -10,10 +10,11 @@ import { checkEmail } from '../account/email.ts'
 import type { Cookies } from '../http/cookies.ts'
 import { isSame, sealOf } from '../http/cookies.ts'
 import { PageError } from '../http/error-pages.ts'
-import { ownPath, queryOf } from '../http/fields.ts'
+import { queryOf } from '../http/fields.ts'
 import { attemptMsMax } from './attempts.ts'
 import type { FinishSignIn } from './finish.ts'
 import { type OidcClient, OidcRefused } from './oidc-client.ts'
+import { ownPath } from './own-path.ts'
 
 export interface OidcRoutesDependencies {
   oidc: OidcClient

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ownPath } from '../../../../services/portal/http/fields.ts'
+import { ownPath } from '../../../../services/portal/sign-in/own-path.ts'
 
 const portal = 'https://portal.example'
 const pieces = [
