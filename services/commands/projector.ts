@@ -1,6 +1,6 @@
 import { runProjectorProcess } from '../projector/main.ts'
 import { rebuildUnderWay } from '../rebuild/rebuild-log.ts'
-import { completeSwap } from '../rebuild/swap.ts'
+import { completeSwap } from '../rebuild/swap/swap.ts'
 import { readConfig } from '../shared/config.ts'
 import { createLogger } from '../shared/ops/logger.ts'
 import { sleep } from '../shared/sleep.ts'

@@ -12,7 +12,7 @@ import { backerHasher, type HashBacker } from '../projector/ingest/backer-hash.t
 import { createPositions } from '../projector/positions.ts'
 import { createProjectorService, type ProjectorService } from '../projector/service.ts'
 import { rebuildUnderWay } from '../rebuild/rebuild-log.ts'
-import { completeSwap } from '../rebuild/swap.ts'
+import { completeSwap } from '../rebuild/swap/swap.ts'
 import { type KeyDirectory, keyDirectory } from '../shared/api-keys/api-keys.ts'
 import type { Config } from '../shared/config.ts'
 import { openJournalReader, openJournalWriter } from '../shared/event-log/journal/journal.ts'

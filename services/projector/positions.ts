@@ -10,7 +10,7 @@
  *   backup, because a backup copies one table after the other. Everything is folded once. And what is read again is stamped anew up to
  *   the log's end of that moment, even if it comes out the same: a poller may have seen what the backup lacks.
  * - The log went back: it ends before the position, or has another record there. It is read from its start.
- * - A rebuild swapped the tables, and their positions with them (rebuild/positions.ts). What a projector stores under the era of the
+ * - A rebuild swapped the tables, and their positions with them (rebuild/build/positions.ts). What a projector stores under the era of the
  *   tables from before counts for nothing, and within a second it reads on from the new positions.
  *
  * Each shard has its own positions, and the lowest counts. A group that was never used remembers nothing; then `pledgeview restored`

@@ -8,10 +8,10 @@ import type { History } from '../shared/event-log/history.ts'
 import type { SchemaRegistry } from '../shared/schema-registry/schema-registry.ts'
 import type { Sleep } from '../shared/sleep.ts'
 import type { Tables } from '../shared/tables/port.ts'
+import type { ShadowProjector } from './build/shadow-projector.ts'
 import type { RebuildTables } from './cluster.ts'
 import type { RebuildPart } from './parts.ts'
 import type { RebuildState, WorkPhase } from './rebuild-log.ts'
-import type { ShadowProjector } from './shadow-projector.ts'
 import type { RebuildTracker } from './tracker.ts'
 
 export interface RebuildDependencies extends RebuildTables {

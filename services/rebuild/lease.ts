@@ -1,6 +1,7 @@
 /** The lease of a rebuild: only one process at a time may work on rebuilds. */
 import { programVersion } from '../shared/program-version.ts'
 import type { Sleep } from '../shared/sleep.ts'
+import { hasShadow, hasWholeShadow } from './build/shadow-tables.ts'
 import type { RebuildTables } from './cluster.ts'
 import {
   aliveMs,
@@ -16,7 +17,6 @@ import {
   rivalOf,
   writeRebuild,
 } from './rebuild-log.ts'
-import { hasShadow, hasWholeShadow } from './shadow-tables.ts'
 
 export interface LeaseDependencies extends RebuildTables {
   /** Names this run; unique. */

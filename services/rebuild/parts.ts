@@ -25,13 +25,13 @@
 import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
 import type { FoldWorker } from '../projector/fold/fold-worker.ts'
 import type { Databases, Tables } from '../shared/tables/port.ts'
+import { onHalfTheCores } from './build/half-the-cores.ts'
+import { createShadowFoldWorker } from './build/shadow-fold.ts'
+import { type RetrySettings, withRetry } from './build/with-retry.ts'
+import { createWithdrawals, type Withdrawals } from './build/withdrawals.ts'
 import type { RebuildCluster } from './cluster.ts'
+import { createTouched, type Touched } from './compare/touched.ts'
 import type { RebuildDependencies } from './context.ts'
-import { onHalfTheCores } from './half-the-cores.ts'
-import { createShadowFoldWorker } from './shadow-fold.ts'
-import { createTouched, type Touched } from './touched.ts'
-import { type RetrySettings, withRetry } from './with-retry.ts'
-import { createWithdrawals, type Withdrawals } from './withdrawals.ts'
 
 export interface RebuildPart {
   /** The name of the shard; null: the tables are on one server. */

@@ -4,8 +4,8 @@
  */
 import type { Databases, Tables } from '../shared/tables/port.ts'
 import { encodeRows } from '../shared/tables/row-binary.ts'
-import type { Differences } from './differences.ts'
-import type { TableIds } from './shadow-tables.ts'
+import type { TableIds } from './build/shadow-tables.ts'
+import type { Differences } from './compare/differences.ts'
 
 /** The phases in their order. A rebuild ends in one of `endPhases`. */
 export const workPhases = [

@@ -20,7 +20,16 @@ import { projectorSettings } from '../projector/service.ts'
 import type { EventReader } from '../shared/event-log/port.ts'
 import { messageOf } from '../shared/message-of.ts'
 import { sleep } from '../shared/sleep.ts'
+import { checkDisk, estimateDisk } from './build/disk.ts'
+import { onHalfTheCores } from './build/half-the-cores.ts'
+import { catchUp, ingestToEnd } from './build/ingest.ts'
+import { createRebuildPositions } from './build/positions.ts'
+import { createShadowProjector } from './build/shadow-projector.ts'
+import { createShadow, dropShadow } from './build/shadow-tables.ts'
+import { withRetry } from './build/with-retry.ts'
 import { onEach } from './cluster.ts'
+import { readClock, readDifferences, sumDifferences } from './compare/differences.ts'
+import { verifyAll } from './compare/verification.ts'
 import {
   enter,
   enterBeforeSwap,
@@ -28,14 +37,8 @@ import {
   type RebuildContext,
   type RebuildDependencies,
 } from './context.ts'
-import { readClock, readDifferences, sumDifferences } from './differences.ts'
-import { checkDisk, estimateDisk } from './disk.ts'
-import { onHalfTheCores } from './half-the-cores.ts'
-import { releaseLeftPause } from './held-fold.ts'
-import { catchUp, ingestToEnd } from './ingest.ts'
 import { acquireLease, begunAgain, isOutdated } from './lease.ts'
 import { clusterOf, createParts } from './parts.ts'
-import { createRebuildPositions } from './positions.ts'
 import {
   consumerOf,
   isWorking,
@@ -44,13 +47,10 @@ import {
   type RebuildRequest,
 } from './rebuild-log.ts'
 import { giveUp } from './rebuilds.ts'
-import { createShadowProjector } from './shadow-projector.ts'
-import { createShadow, dropShadow } from './shadow-tables.ts'
-import { isSwapped, stampWhatChanged, swapParts } from './swap-in-time.ts'
-import { revokePermits } from './swap-permit.ts'
+import { releaseLeftPause } from './swap/held-fold.ts'
+import { isSwapped, stampWhatChanged, swapParts } from './swap/swap-in-time.ts'
+import { revokePermits } from './swap/swap-permit.ts'
 import { createTracker } from './tracker.ts'
-import { verifyAll } from './verification.ts'
-import { withRetry } from './with-retry.ts'
 
 export interface RebuildResult {
   id: string

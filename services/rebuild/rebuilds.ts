@@ -2,6 +2,7 @@
 import type { History } from '../shared/event-log/history.ts'
 import { messageOf } from '../shared/message-of.ts'
 import { type Sleep, sleep } from '../shared/sleep.ts'
+import { dropShadow, hasShadow } from './build/shadow-tables.ts'
 import type { RebuildTables } from './cluster.ts'
 import { RebuildRefused } from './lease.ts'
 import {
@@ -15,7 +16,6 @@ import {
   type RebuildState,
   writeRebuild,
 } from './rebuild-log.ts'
-import { dropShadow, hasShadow } from './shadow-tables.ts'
 
 const lookMs = 250
 const abortMsMax = 60_000

@@ -11,7 +11,7 @@ import type { NamedShard, RebuildTables } from '../../services/rebuild/cluster.t
 import { type RebuildResult, runRebuild } from '../../services/rebuild/rebuild.ts'
 import type { RebuildRequest, RebuildState } from '../../services/rebuild/rebuild-log.ts'
 import type { AbortDependencies } from '../../services/rebuild/rebuilds.ts'
-import { completeSwap } from '../../services/rebuild/swap.ts'
+import { completeSwap } from '../../services/rebuild/swap/swap.ts'
 import { readConfig } from '../../services/shared/config.ts'
 import { firstOffset } from '../../services/shared/event-log/journal/file.ts'
 import { openJournalHistory } from '../../services/shared/event-log/journal/history.ts'

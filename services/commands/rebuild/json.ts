@@ -1,5 +1,5 @@
 /** What `pledgeview rebuild --json` prints. Pure. */
-import type { Differences } from '../../rebuild/differences.ts'
+import type { Differences } from '../../rebuild/compare/differences.ts'
 import type { RebuildDetail, RebuildState } from '../../rebuild/rebuild-log.ts'
 import type { RebuildReport } from '../../rebuild/rebuilds.ts'
 import { outcomeOf, percentOf } from './view.ts'

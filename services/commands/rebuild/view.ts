@@ -1,5 +1,5 @@
 /** What `pledgeview rebuild` prints for a person: the progress, the outcome and the differences. Pure. */
-import type { Differences, Example } from '../../rebuild/differences.ts'
+import type { Differences, Example } from '../../rebuild/compare/differences.ts'
 import {
   isWorking,
   keptTables,

@@ -1,7 +1,7 @@
 /** The usage of deleted keys, for an erasure request. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { purgeTables } from '../../../services/purge/tables.ts'
-import { swappedTables } from '../../../services/rebuild/shadow-tables.ts'
+import { swappedTables } from '../../../services/rebuild/build/shadow-tables.ts'
 import { sleep } from '../../../services/shared/sleep.ts'
 import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
 import { createTestRecorder, readUsage, totalOf } from '../../support/usage.ts'

@@ -1,11 +1,11 @@
 /** A rebuild beside live tables: what it leaves unchanged, what it changes, and what stops it. Its swap is in swap.test.ts. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { hasShadow } from '../../../services/rebuild/build/shadow-tables.ts'
+import { VerificationFailed } from '../../../services/rebuild/compare/verification.ts'
 import { RebuildRefused } from '../../../services/rebuild/lease.ts'
 import { RebuildInProgress } from '../../../services/rebuild/rebuild-log.ts'
 import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/rebuild/rebuilds.ts'
-import { hasShadow } from '../../../services/rebuild/shadow-tables.ts'
-import { VerificationFailed } from '../../../services/rebuild/verification.ts'
 import { damage, inventedCampaign, lostCampaign, spoiltTitle } from '../../support/damage.ts'
 import { obstructed, type TablesCall } from '../../support/faulty-tables.ts'
 import { column } from '../../support/fold-records.ts'

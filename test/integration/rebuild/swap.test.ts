@@ -1,8 +1,8 @@
 /** The swap of a rebuild: it happens once and whole, and shows nothing less than before. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { countLive, swappedTables } from '../../../services/rebuild/build/shadow-tables.ts'
 import { rebuildStatus } from '../../../services/rebuild/rebuilds.ts'
-import { countLive, swappedTables } from '../../../services/rebuild/shadow-tables.ts'
-import { completeSwap } from '../../../services/rebuild/swap.ts'
+import { completeSwap } from '../../../services/rebuild/swap/swap.ts'
 import { sleep } from '../../../services/shared/sleep.ts'
 import { answerError } from '../../../services/shared/tables/clickhouse-errors.ts'
 import type { Tables } from '../../../services/shared/tables/port.ts'

@@ -1,7 +1,7 @@
 /** The rounds in which a rebuild catches up with a log that goes on growing. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { inShorterRounds } from '../../../services/rebuild/ingest.ts'
+import { inShorterRounds } from '../../../services/rebuild/build/ingest.ts'
 
 /** Runs rounds of these times, ms, the last of them again and again. Resolves with how many were run. */
 async function roundsOf(times: readonly number[]): Promise<number> {

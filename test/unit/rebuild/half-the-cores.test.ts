@@ -1,6 +1,6 @@
 /** A rebuild leaves cores of ClickHouse to the API. */
 import { expect, test } from 'vitest'
-import { onHalfTheCores } from '../../../services/rebuild/half-the-cores.ts'
+import { onHalfTheCores } from '../../../services/rebuild/build/half-the-cores.ts'
 import type { CallOptions, Tables } from '../../../services/shared/tables/port.ts'
 
 test.each([

@@ -1,9 +1,9 @@
 /** A rebuild of two real shards: what it changes, what it keeps, and how it is taken back. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
+import { hasShadow, shadowOf } from '../../../../services/rebuild/build/shadow-tables.ts'
 import { RebuildRefused } from '../../../../services/rebuild/lease.ts'
 import { abortRebuild, dropPrevious, rebuildStatus } from '../../../../services/rebuild/rebuilds.ts'
-import { hasShadow, shadowOf } from '../../../../services/rebuild/shadow-tables.ts'
 import type { Tables } from '../../../../services/shared/tables/port.ts'
 import { spoiltTitle } from '../../../support/damage.ts'
 import { obstructed } from '../../../support/faulty-tables.ts'

@@ -8,7 +8,7 @@ import {
   statusText,
   unfinishedText,
 } from '../../../../services/commands/rebuild/view.ts'
-import type { Differences } from '../../../../services/rebuild/differences.ts'
+import type { Differences } from '../../../../services/rebuild/compare/differences.ts'
 import type { RebuildDetail, RebuildState } from '../../../../services/rebuild/rebuild-log.ts'
 import type { RebuildReport } from '../../../../services/rebuild/rebuilds.ts'
 import { wholeRequest } from '../../../support/rebuild-request.ts'

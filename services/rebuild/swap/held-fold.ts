@@ -2,19 +2,23 @@
  * The fold of the live tables, paused and held by a rebuild: it takes the epoch as a fold worker does, under a name that tells the
  * others to wait (projector/fold/fold-pause.ts).
  */
-import { SupersededFoldWorker } from '../projector/fold/fold-epochs.ts'
-import { isPauseHolder, pauseHolderName, releasedHolderName } from '../projector/fold/fold-pause.ts'
+import { SupersededFoldWorker } from '../../projector/fold/fold-epochs.ts'
+import { isPauseHolder, pauseHolderName, releasedHolderName } from '../../projector/fold/fold-pause.ts'
 import {
   epochHoldersStatement,
   holdsEpochStatement,
   type Term,
   takeEpochStatement,
-} from '../projector/fold/fold-statements.ts'
-import { createFoldWorker, type FoldWorker, type FoldWorkerSettings } from '../projector/fold/fold-worker.ts'
-import { untilNoFoldRuns } from '../projector/fold/running-folds.ts'
-import type { Sleep } from '../shared/sleep.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
-import { shadowOf } from './shadow-tables.ts'
+} from '../../projector/fold/fold-statements.ts'
+import {
+  createFoldWorker,
+  type FoldWorker,
+  type FoldWorkerSettings,
+} from '../../projector/fold/fold-worker.ts'
+import { untilNoFoldRuns } from '../../projector/fold/running-folds.ts'
+import type { Sleep } from '../../shared/sleep.ts'
+import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { shadowOf } from '../build/shadow-tables.ts'
 import { revokePermits } from './swap-permit.ts'
 
 // How long a statement of the fold may still run.

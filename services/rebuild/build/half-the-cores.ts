@@ -2,7 +2,7 @@
  * Tables whose statements use at most half of ClickHouse's cores. A rebuild folds and verifies for as long as it takes, and the
  * API's queries need a core without waiting for it.
  */
-import type { CallOptions, Tables } from '../shared/tables/port.ts'
+import type { CallOptions, Tables } from '../../shared/tables/port.ts'
 
 /** Asks ClickHouse for its cores once. Throws what the tables throw. */
 export async function onHalfTheCores(tables: Tables): Promise<Tables> {

@@ -11,24 +11,14 @@
  * - After a kill, the live tables are all old or all new: the swap is one statement. If ClickHouse itself died in the middle
  *   of it, `completeSwap` completes it.
  */
-import { contentColumns } from '../../contracts/tables/campaign-columns.ts'
-import { foldPauseMsMax } from '../projector/fold/fold-pause.ts'
-import { stampOf, type Term } from '../projector/fold/fold-statements.ts'
-import { nameDatabases } from '../shared/tables/migrate.ts'
-import type { Databases, Statement, Tables } from '../shared/tables/port.ts'
-import { readSql } from '../shared/tables/read-sql.ts'
-import { distributedDatabases } from '../shared/tables/replicated.ts'
-import type { Time } from '../shared/tables/running-statements.ts'
-import { shardNameOf } from './cluster.ts'
-import {
-  FoldPauseLost,
-  type HeldFoldDependencies,
-  holdsEpoch,
-  pauseFold,
-  release,
-  stampCounter,
-} from './held-fold.ts'
-import { latestRebuild, swapOf } from './rebuild-log.ts'
+import { contentColumns } from '../../../contracts/tables/campaign-columns.ts'
+import { foldPauseMsMax } from '../../projector/fold/fold-pause.ts'
+import { stampOf, type Term } from '../../projector/fold/fold-statements.ts'
+import { nameDatabases } from '../../shared/tables/migrate.ts'
+import type { Databases, Statement, Tables } from '../../shared/tables/port.ts'
+import { readSql } from '../../shared/tables/read-sql.ts'
+import { distributedDatabases } from '../../shared/tables/replicated.ts'
+import type { Time } from '../../shared/tables/running-statements.ts'
 import {
   countLive,
   readTableIds,
@@ -37,7 +27,17 @@ import {
   swapTables,
   type TableIds,
   untilNoSwapRuns,
-} from './shadow-tables.ts'
+} from '../build/shadow-tables.ts'
+import { shardNameOf } from '../cluster.ts'
+import { latestRebuild, swapOf } from '../rebuild-log.ts'
+import {
+  FoldPauseLost,
+  type HeldFoldDependencies,
+  holdsEpoch,
+  pauseFold,
+  release,
+  stampCounter,
+} from './held-fold.ts'
 import { createPermit, revokePermits } from './swap-permit.ts'
 
 /** What happens during the fold pause. */

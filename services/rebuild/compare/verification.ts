@@ -6,17 +6,17 @@
  * a platform do not fit into the memory of one statement.
  */
 
-import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
-import type { EventReader } from '../shared/event-log/port.ts'
-import { idParts } from '../shared/tables/parameter-parts.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
-import { onEach } from './cluster.ts'
-import { openParts, type RebuildContext } from './context.ts'
-import { catchUp } from './ingest.ts'
+import { foldWorkerSettings } from '../../projector/fold/fold-settings.ts'
+import type { EventReader } from '../../shared/event-log/port.ts'
+import { idParts } from '../../shared/tables/parameter-parts.ts'
+import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { catchUp } from '../build/ingest.ts'
+import { conditionOf, idsPerStatement, rangesOf, type Scope } from '../build/scope.ts'
+import { shadowOf } from '../build/shadow-tables.ts'
+import { onEach } from '../cluster.ts'
+import { openParts, type RebuildContext } from '../context.ts'
+import type { RebuildPart } from '../parts.ts'
 import { lossesOf, type Missing, placeOf, readMissing, stillMissing } from './missing.ts'
-import type { RebuildPart } from './parts.ts'
-import { conditionOf, idsPerStatement, rangesOf, type Scope } from './scope.ts'
-import { shadowOf } from './shadow-tables.ts'
 
 const mismatchesMax = 10
 // A loss stays a loss, however often the shadow tables catch up. Nothing is refused for what was only late.

@@ -1,8 +1,9 @@
 /** Stamps the changed rows of the live tables in a fold pause, in pieces that each end in time. */
-import { fill, stampOf, stepParameters } from '../projector/fold/fold-statements.ts'
-import { isDayOver } from '../projector/fold/line.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
-import { readSql } from '../shared/tables/read-sql.ts'
+import { fill, stampOf, stepParameters } from '../../projector/fold/fold-statements.ts'
+import { isDayOver } from '../../projector/fold/line.ts'
+import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { readSql } from '../../shared/tables/read-sql.ts'
+import { shadowOf } from '../build/shadow-tables.ts'
 import {
   FoldPauseLost,
   type HeldFoldDependencies,
@@ -11,7 +12,6 @@ import {
   release,
   stampCounter,
 } from './held-fold.ts'
-import { shadowOf } from './shadow-tables.ts'
 
 // With 400,000 changed campaigns, each of this many pieces ends in time.
 const stampPieces = 16

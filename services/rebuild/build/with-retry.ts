@@ -1,7 +1,7 @@
 /** Tables that retry their statements, so that a rebuild of several hours survives a restart of ClickHouse. */
-import { retry } from '../shared/retry.ts'
-import type { Sleep } from '../shared/sleep.ts'
-import { type Tables, TablesError } from '../shared/tables/port.ts'
+import { retry } from '../../shared/retry.ts'
+import type { Sleep } from '../../shared/sleep.ts'
+import { type Tables, TablesError } from '../../shared/tables/port.ts'
 
 export interface RetrySettings {
   /** How long one statement is retried, ms. */

@@ -1,8 +1,8 @@
 /** Compares what the public sees in the live tables and in the rebuilt ones. */
-import { contentColumns } from '../../contracts/tables/campaign-columns.ts'
-import { unfolded } from '../projector/fold/batch-conditions.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
-import { shadowOf } from './shadow-tables.ts'
+import { contentColumns } from '../../../contracts/tables/campaign-columns.ts'
+import { unfolded } from '../../projector/fold/batch-conditions.ts'
+import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { shadowOf } from '../build/shadow-tables.ts'
 
 export interface Differences {
   same: number

@@ -1,7 +1,7 @@
 /** The ledgers as a rebuild compares them: which rows are withdrawn, and statements over the live and the shadow ledger. */
-import { apiKeyColumns, ledgerCampaignColumns, pledgeColumns } from '../projector/ingest/ledger-rows.ts'
-import type { Databases } from '../shared/tables/port.ts'
-import { readSql } from '../shared/tables/read-sql.ts'
+import { apiKeyColumns, ledgerCampaignColumns, pledgeColumns } from '../../projector/ingest/ledger-rows.ts'
+import type { Databases } from '../../shared/tables/port.ts'
+import { readSql } from '../../shared/tables/read-sql.ts'
 
 export interface Ledger {
   name: 'campaign_ledger' | 'pledge_ledger' | 'api_key_ledger'

@@ -2,7 +2,7 @@
  * The positions of the tables that a rebuild makes. They stand with the data and are swapped with it, so the rebuild reads on from
  * them after a kill, the projectors after the swap, and a rollback where the previous tables were (projector/positions.ts).
  */
-import { isChangeTopic } from '../../contracts/events/event.ts'
+import { isChangeTopic } from '../../../contracts/events/event.ts'
 import {
   createPositions,
   type Positions,
@@ -11,11 +11,11 @@ import {
   readUntilOfNew,
   type StoredPosition,
   writePositions,
-} from '../projector/positions.ts'
-import type { History } from '../shared/event-log/history.ts'
-import { type LogState, partitionName } from '../shared/event-log/port.ts'
-import { openParts, type RebuildContext } from './context.ts'
-import type { RebuildPart } from './parts.ts'
+} from '../../projector/positions.ts'
+import type { History } from '../../shared/event-log/history.ts'
+import { type LogState, partitionName } from '../../shared/event-log/port.ts'
+import { openParts, type RebuildContext } from '../context.ts'
+import type { RebuildPart } from '../parts.ts'
 import { shadowOf } from './shadow-tables.ts'
 
 // A backup that is restored at the same moment raises the live tables' era by one.

@@ -1,6 +1,6 @@
 /** Checks whether the disk has room for a second set of tables. */
-import { megabytes } from '../shared/progress.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
+import { megabytes } from '../../shared/progress.ts'
+import type { Databases, Tables } from '../../shared/tables/port.ts'
 import { swappedTables } from './shadow-tables.ts'
 
 export interface DiskEstimate {

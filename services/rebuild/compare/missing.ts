@@ -1,10 +1,10 @@
 /** Finds what the live ledgers have and the rebuilt ones do not: entities, newer versions, and deletions. */
 
-import { tombstoneVersion } from '../projector/ingest/ledger-rows.ts'
-import { idParts } from '../shared/tables/parameter-parts.ts'
-import type { Tables } from '../shared/tables/port.ts'
-import { differsQuery, type Ledger, ledgers, missingQuery, type Sides } from './ledgers.ts'
-import { conditionOf, idsPerStatement, type Scope } from './scope.ts'
+import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
+import { idParts } from '../../shared/tables/parameter-parts.ts'
+import type { Tables } from '../../shared/tables/port.ts'
+import { differsQuery, type Ledger, ledgers, missingQuery, type Sides } from '../build/ledgers.ts'
+import { conditionOf, idsPerStatement, type Scope } from '../build/scope.ts'
 
 /** An entity of the live ledger, of which the rebuilt ledger has an older version or nothing. */
 export interface Missing {

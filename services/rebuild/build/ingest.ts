@@ -2,12 +2,12 @@
  * Reads the log up to a given position into the shadow tables. The projector's own loop does the reading. Once the position is reached, its reader pauses, and reading ends when every batch is committed.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Batch } from '../projector/ingest/batch.ts'
-import { type ProjectorDependencies, runProjector } from '../projector/projector.ts'
-import type { Delivery, EventReader, PartitionLag, Position } from '../shared/event-log/port.ts'
-import { createNotifier } from '../shared/notifier.ts'
-import { onEach } from './cluster.ts'
-import { openParts, type RebuildContext } from './context.ts'
+import type { Batch } from '../../projector/ingest/batch.ts'
+import { type ProjectorDependencies, runProjector } from '../../projector/projector.ts'
+import type { Delivery, EventReader, PartitionLag, Position } from '../../shared/event-log/port.ts'
+import { createNotifier } from '../../shared/notifier.ts'
+import { onEach } from '../cluster.ts'
+import { openParts, type RebuildContext } from '../context.ts'
 
 const catchUpRoundsMax = 100
 // Once a round took no longer than this, the rest is read during the fold pause.

@@ -1,16 +1,16 @@
 /** The swap as a step of a rebuild: retries it if it took too long, and completes it if it was interrupted. */
-import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
-import type { EventReader } from '../shared/event-log/port.ts'
-import { openParts, type RebuildContext } from './context.ts'
+import { foldWorkerSettings } from '../../projector/fold/fold-settings.ts'
+import type { EventReader } from '../../shared/event-log/port.ts'
+import { catchUp, ingestToEnd } from '../build/ingest.ts'
+import { beginEra } from '../build/positions.ts'
+import { countLive, swapTables, untilNoSwapRuns } from '../build/shadow-tables.ts'
+import { verifyTouched } from '../compare/verification.ts'
+import { openParts, type RebuildContext } from '../context.ts'
+import type { RebuildPart } from '../parts.ts'
+import { swapOf, withSwap } from '../rebuild-log.ts'
 import { FoldPauseLost, type HeldFoldDependencies } from './held-fold.ts'
-import { catchUp, ingestToEnd } from './ingest.ts'
-import type { RebuildPart } from './parts.ts'
-import { beginEra } from './positions.ts'
-import { swapOf, withSwap } from './rebuild-log.ts'
-import { countLive, swapTables, untilNoSwapRuns } from './shadow-tables.ts'
 import { readNextStamp, stampChanged } from './stamp-changed.ts'
 import { runSwap } from './swap.ts'
-import { verifyTouched } from './verification.ts'
 
 const attemptsMax = 5
 

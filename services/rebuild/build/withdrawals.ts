@@ -9,10 +9,10 @@
  * - The new ledgers have the tombstones too, so that a later rebuild or a rollback does not bring the entity back either.
  * How it fails: it throws what the tables throw. It can be repeated at any time.
  */
-import { tombstoneVersion } from '../projector/ingest/ledger-rows.ts'
-import { nameDatabases } from '../shared/tables/migrate.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
-import { readSql } from '../shared/tables/read-sql.ts'
+import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
+import { nameDatabases } from '../../shared/tables/migrate.ts'
+import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { readSql } from '../../shared/tables/read-sql.ts'
 import { type Ledger, ledgers, withdrawnQuery } from './ledgers.ts'
 import { conditionOf, rangesOf, type Scope } from './scope.ts'
 import { shadowOf } from './shadow-tables.ts'

@@ -1,9 +1,13 @@
 /** The fold worker of the shadow tables. */
-import { createFoldWorker, type FoldWorker, type FoldWorkerSettings } from '../projector/fold/fold-worker.ts'
-import { untilNoFoldRuns } from '../projector/fold/running-folds.ts'
-import type { Sleep } from '../shared/sleep.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
-import { highestEpoch } from './held-fold.ts'
+import {
+  createFoldWorker,
+  type FoldWorker,
+  type FoldWorkerSettings,
+} from '../../projector/fold/fold-worker.ts'
+import { untilNoFoldRuns } from '../../projector/fold/running-folds.ts'
+import type { Sleep } from '../../shared/sleep.ts'
+import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { highestEpoch } from '../swap/held-fold.ts'
 import { shadowOf } from './shadow-tables.ts'
 
 export interface ShadowFoldDependencies {

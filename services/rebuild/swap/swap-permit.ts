@@ -8,7 +8,7 @@
  *
  * An EXCHANGE and a DROP of the same table wait for each other, so a permit is never revoked in the middle of a swap.
  */
-import type { Databases, Tables } from '../shared/tables/port.ts'
+import type { Databases, Tables } from '../../shared/tables/port.ts'
 
 /** The names of the two tables of a permit. */
 export type SwapPermit = readonly [first: string, second: string]

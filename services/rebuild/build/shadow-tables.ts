@@ -8,13 +8,13 @@
  * On a cluster each shard has shadow tables as one server has them. So they are swapped, folded and dropped on their own server.
  * Beside them is a database with the ledgers of all shards, through which a rebuild inserts each row on its shard.
  */
-import { migrate } from '../shared/tables/migrate.ts'
-import { type Databases, type Shard, type Tables, TablesError } from '../shared/tables/port.ts'
-import { placementOf } from '../shared/tables/replicated.ts'
-import { type Time, untilNoneRuns } from '../shared/tables/running-statements.ts'
-import { type NamedShard, onEach, type RebuildTables } from './cluster.ts'
+import { migrate } from '../../shared/tables/migrate.ts'
+import { type Databases, type Shard, type Tables, TablesError } from '../../shared/tables/port.ts'
+import { placementOf } from '../../shared/tables/replicated.ts'
+import { type Time, untilNoneRuns } from '../../shared/tables/running-statements.ts'
+import { type NamedShard, onEach, type RebuildTables } from '../cluster.ts'
+import { isRevoked, permitPair, type SwapPermit } from '../swap/swap-permit.ts'
 import { ledgers } from './ledgers.ts'
-import { isRevoked, permitPair, type SwapPermit } from './swap-permit.ts'
 
 // Ledgers come first, so that a reader never joins campaigns with an older ledger. Positions come last: who reads on from the new
 // ones writes into the new ledgers.

@@ -1,5 +1,5 @@
 /** Parts of the ledgers. The pledges of a platform do not fit into the memory of one statement. */
-import type { Databases, Tables } from '../shared/tables/port.ts'
+import type { Databases, Tables } from '../../shared/tables/port.ts'
 
 const campaignsPerRange = 20_000
 /** A statement looks at no more, if their ids are not long (parameter-parts.ts). */
