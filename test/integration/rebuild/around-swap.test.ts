@@ -1,6 +1,8 @@
 /** What arrives around the swap of a rebuild: behind what the rebuild has read, and before the tables are exchanged. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import { encodePortalEvent } from '../../../contracts/events/portal-codec.ts'
+import { portalKeyOf, versionIn } from '../../../contracts/events/portal-event.ts'
 import { latestRebuild } from '../../../services/rebuild/rebuild-log.ts'
 import type { Tables } from '../../../services/shared/tables/port.ts'
 import { damage, spoiltTitle } from '../../support/damage.ts'
@@ -80,6 +82,26 @@ function mortal(tables: Tables, isLast: (text: string) => boolean, isAfter: bool
 }
 
 const isExchange = (text: string) => text.startsWith('EXCHANGE TABLES')
+
+test('what projectors have not read yet of the portal is read after the swap: a rebuild does not keep it', async () => {
+  await live.stopProjector()
+  const at = Date.now()
+  const account_id = 'acct_9fe31ca906f3ae344a01db326c5f7370'
+  const times = { created_at: at, sessions_valid_from: at, changed_at: at }
+  const account = {
+    type: 'account' as const,
+    data: { account_id, email: 'owner@mirror.example', ...times, version: versionIn(1n, 1) },
+  }
+  await live.writer.append([
+    { topic: 'accounts', key: Buffer.from(portalKeyOf(account)), value: encodePortalEvent(account) },
+  ])
+  await append([pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' })])
+  await live.rebuild()
+  await live.startProjector()
+  await expectTruth()
+  const query = `SELECT account_id AS value FROM ${live.databases.model}.account_ledger FINAL`
+  expect(await column(live.tables, query)).toEqual([account_id])
+})
 
 describe('a rollback', () => {
   test('shows what the live tables had not folded when the fold was paused', async () => {
