@@ -1,6 +1,6 @@
 /**
  * Two portals on Kafka, ClickHouse and Redis that are killed between a click and its answer: the person finds every key that was
- * made and can revoke it, an account never has more than three active keys, and nobody is signed in as another.
+ * made and can revoke it, an account never has more than three active keys, and nobody is signed in as somebody else.
  */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'

@@ -142,7 +142,7 @@ interface Entry {
   description: string | undefined
   values: readonly string[]
   example: unknown
-  /** Where a reader fills it in, and the id of that. */
+  /** The input for it, and the input's id. */
   id?: string
   control?: Html | undefined
 }

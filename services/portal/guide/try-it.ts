@@ -10,7 +10,7 @@ import type { Operation, Parameter } from './openapi.ts'
 /** Values of parameters by name, as the reader typed them. */
 export type Values = Readonly<Record<string, string>>
 
-/** Where the reader types key and secret, once for all forms of the page. */
+/** The inputs for key and secret. All forms of the page use them. */
 export function credentialsCard(): Html {
   return html`<section class="card" aria-labelledby="credentials">
 <h2 id="credentials">Your key</h2>
@@ -42,7 +42,7 @@ ${codeBlock({ id: `${id}-curl`, caption: `${path} with curl`, text: curlOf({ api
 <div class="with-script answer"><div id="outcome-of-${id}" role="status"></div><div id="${id}-answer"></div></div>`
 }
 
-/** Where a reader fills in a parameter. Headers are for programs: they get no field. `undefined`: none. */
+/** The input for a parameter. `undefined` for a header: only programs send these. */
 export function controlOf(operation: string, parameter: Parameter, value = ''): Html | undefined {
   const { name, required, schema = {} } = parameter
   if (parameter.in !== 'query' && parameter.in !== 'path') return undefined

@@ -52,7 +52,7 @@ export interface EndpointParts {
   rows: Pick<CampaignRows, 'read'>
   /** Which campaign has a slug, as far as that is known. */
   slugs: Pick<ListFollower, 'idOfSlug'>
-  /** `threadsMax`: of a statement that nobody waits for. */
+  /** `threadsMax`: how many threads of ClickHouse a statement may use that no request waits for. Default: all. */
   options: Pick<QueryAppOptions, 'platformCurrency' | 'statementMsMax'> & { threadsMax?: number }
 }
 

@@ -83,7 +83,7 @@ export const service: Operation & {
 
 function serviceFor(addresses: PublicAddresses, versions: readonly ApiVersion[]): Service {
   const { apiUrl, portalUrl } = addresses
-  // Where the paths of this service begin. Empty: relative to the address that was called.
+  // What comes before every path. Empty: the links are relative to the address that was called.
   const root = apiUrl === undefined ? '' : rootOf(withoutSlash(apiUrl), versions)
   return {
     title: apiTitle,
