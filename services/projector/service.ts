@@ -54,7 +54,6 @@ export interface ProjectorServiceDependencies {
   /** How often to note that everything is read, ms. Default: never, for a log that keeps its tombstones. */
   presenceMs?: number
   /** See `EpochDependencies`. */
-  respectsPause?: (holder: string) => boolean
   afterExpiredPause?: (shard: Shard) => Promise<void>
   /** The rebuild that is under way, for the metrics. Default: none ever is. */
   rebuild?: () => Promise<RebuildUnderWay | undefined>
@@ -130,7 +129,6 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     onLeadership: observer.onLeadership,
     onClockStep: observer.onClockStep,
     onQuarantine: observer.onQuarantine,
-    ...(dependencies.respectsPause && { respectsPause: dependencies.respectsPause }),
     ...(dependencies.afterExpiredPause && { afterExpiredPause: dependencies.afterExpiredPause }),
     monotonicMs,
     now: dependencies.now,

@@ -11,8 +11,8 @@ export interface EpochDependencies {
   databases: Databases
   /** Names this run of this process; unique. */
   holder: string
-  /** Whether this holder's fold pause (`fold-pause.ts`) still counts. It does not if its process is known to be dead. */
-  respectsPause: (holder: string) => boolean
+  /** Whether the fold pause of another process (`fold-pause.ts`) counts. For a rebuild it does not: only one runs at a time. */
+  respectsPauses: boolean
   /** For how long this process has seen this pause, ms, by its own clock. */
   pausedMs: (pause: EpochHolder) => number
   /**
@@ -49,13 +49,13 @@ const attemptsMax = 6
  * Throws `FoldPaused`. Throws `SupersededFoldWorker` if it was never alone.
  */
 export async function takeEpoch(dependencies: EpochDependencies): Promise<Term> {
-  const { tables, databases, holder, respectsPause, pausedMs, afterExpiredPause, epochFloor, backoff } =
+  const { tables, databases, holder, respectsPauses, pausedMs, afterExpiredPause, epochFloor, backoff } =
     dependencies
   const readHolders = () => tables.rows<EpochHolder>(epochHoldersStatement(databases))
   const pauses = (await readHolders()).filter(({ holder }) => isPauseHolder(holder))
   // If ClickHouse's clock stepped back, only this process's own clock ends the pause of a killed rebuild in time.
   const lasts = (pause: EpochHolder) => Math.max(pause.ageMs, pausedMs(pause)) < foldPauseMsMax
-  if (pauses.some(pause => respectsPause(pause.holder) && lasts(pause))) {
+  if (respectsPauses && pauses.some(lasts)) {
     throw new FoldPaused('a rebuild is swapping the tables')
   }
   if (pauses.length > 0) await afterExpiredPause()

@@ -174,9 +174,9 @@ function epochDependencies(
   dependencies: FoldWorkerDependencies,
 ): Omit<EpochDependencies, 'pausedMs' | 'backoff'> {
   const { tables, databases, holder } = dependencies
-  const { respectsPause = () => true, afterExpiredPause = async () => {} } = dependencies
+  const { respectsPauses = true, afterExpiredPause = async () => {} } = dependencies
   const { epochFloor = async () => 0n } = dependencies
-  return { tables, databases, holder, respectsPause, afterExpiredPause, epochFloor }
+  return { tables, databases, holder, respectsPauses, afterExpiredPause, epochFloor }
 }
 
 /** Why this fold worker does not lead any more. */

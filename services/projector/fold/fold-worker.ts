@@ -56,7 +56,7 @@ export interface FoldWorkerDependencies {
   random: () => number
   onQuarantine?: OnQuarantine
   /** See `EpochDependencies`. Default: every fold pause counts, and leaves nothing to repair. */
-  respectsPause?: (holder: string) => boolean
+  respectsPauses?: boolean
   afterExpiredPause?: () => Promise<void>
   /** Resolves when ClickHouse runs no statement of the fold on these tables (running-folds.ts). */
   untilNoneRuns: () => Promise<void>

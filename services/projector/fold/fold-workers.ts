@@ -19,8 +19,7 @@ import type { QuarantinedCampaign } from './quarantine.ts'
 import { untilNoFoldRuns } from './running-folds.ts'
 import type { ClockStep } from './watermark.ts'
 
-export interface FoldWorkersDependencies
-  extends Pick<FoldWorkerDependencies, 'respectsPause' | 'onQuarantine'> {
+export interface FoldWorkersDependencies extends Pick<FoldWorkerDependencies, 'onQuarantine'> {
   shards: readonly Shard[]
   /** See `EpochDependencies`. */
   afterExpiredPause?: (shard: Shard) => Promise<void>

@@ -90,8 +90,7 @@ function liveFoldWorker({ tables, databases, run, settings, ...rest }: HeldFoldD
     databases,
     holder: pauseHolderName(run),
     settings,
-    // A pause of a killed run does not count: only one rebuild runs at a time.
-    respectsPause: () => false,
+    respectsPauses: false,
     untilNoneRuns: () => untilNoFoldRuns(tables, databases, { ...rest, msMax: foldEndsMsMax }),
     epochFloor: () => highestEpoch(tables, databases),
   })

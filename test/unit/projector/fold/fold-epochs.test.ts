@@ -29,7 +29,7 @@ function take(tables: Tables, holder: string, afterExpiredPause: () => Promise<v
     tables,
     databases: { model: 'm', views: 'v' },
     holder,
-    respectsPause: () => true,
+    respectsPauses: true,
     afterExpiredPause,
     epochFloor: async () => 0n,
     backoff: async () => {},
