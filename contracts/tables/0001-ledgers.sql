@@ -8,7 +8,7 @@
 -- Granules are small because a fold reads scattered campaigns. Inserts are fsynced because offsets are committed
 -- after them. min_age_to_force_merge_seconds merges parts that are quiet for an hour. It is no bound for superseded
 -- rows, withdrawn content included, because new parts hold back these merges. The leading projector and the command
--- purge keep that bound (services/shared/tables/superseded.ts).
+-- purge keep that bound (services/tables/superseded.ts).
 
 CREATE TABLE IF NOT EXISTS ${model}.campaign_ledger
 (

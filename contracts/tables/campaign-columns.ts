@@ -443,7 +443,7 @@ type EventOf<C extends Column> = C['type'] extends `${string}DateTime64${string}
   ? number | (C['type'] extends `Nullable${string}` ? null : never)
   : JsonOf<C>
 
-/** 64-bit integers and decimals are numbers, timestamps are text (services/shared/tables/port.ts). */
+/** 64-bit integers and decimals are numbers, timestamps are text (services/tables/port.ts). */
 type JsonOf<C extends Column> = C extends { values: readonly (infer Value)[] } ? Value : JsonOfType<C['type']>
 
 type JsonOfType<Type extends string> = Type extends `Nullable(${infer Inner})`

@@ -1,8 +1,8 @@
 /** What all commands share: how they are called, how they print and how they fail. */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import { type Config, ConfigError, readConfig } from '../shared/config.ts'
-import { isDistributed } from '../shared/distributed.ts'
-import { messageOf } from '../shared/message-of.ts'
+import { isDistributed } from '../distributed.ts'
+import { type Config, ConfigError, readConfig } from '../runtime/config.ts'
+import { messageOf } from '../runtime/message-of.ts'
 import { type Help, helpFor, helpText, usageText } from './help.ts'
 import { printableLines } from './printable.ts'
 

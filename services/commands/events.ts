@@ -1,7 +1,7 @@
-import { type Config, readConfig } from '../shared/config.ts'
-import { kafkaSettings, stateEncoderOf } from '../shared/distributed.ts'
-import { openKafkaWriter } from '../shared/event-log/kafka/writer.ts'
-import { createLogger } from '../shared/ops/logger.ts'
+import { kafkaSettings, stateEncoderOf } from '../distributed.ts'
+import { openKafkaWriter } from '../log/kafka/writer.ts'
+import { type Config, readConfig } from '../runtime/config.ts'
+import { createLogger } from '../runtime/ops/logger.ts'
 import {
   type Command,
   dataDirOption,

@@ -1,26 +1,14 @@
 import { randomBytes } from 'node:crypto'
-import { withModel } from '../embedded/access.ts'
-import { openExistingDataDirectory } from '../embedded/data-directory.ts'
-import {
-  issueKey,
-  type KeyAdmin,
-  type KeyRecord,
-  keyDirectory,
-  revokeKey,
-} from '../shared/api-keys/api-keys.ts'
-import { keyPrefix, keyPrefixLength } from '../shared/api-keys/credentials.ts'
-import { type Config, readConfig } from '../shared/config.ts'
-import {
-  databasesOf,
-  kafkaSettings,
-  required,
-  serverSettings,
-  stateEncoderOf,
-} from '../shared/distributed.ts'
-import { openKafkaWriter } from '../shared/event-log/kafka/writer.ts'
-import { createLogger } from '../shared/ops/logger.ts'
-import { openTables } from '../shared/tables/clickhouse.ts'
-import { holdTablesIdentity } from '../shared/tables/identity.ts'
+import { issueKey, type KeyAdmin, type KeyRecord, keyDirectory, revokeKey } from '../api-keys/api-keys.ts'
+import { keyPrefix, keyPrefixLength } from '../api-keys/credentials.ts'
+import { databasesOf, kafkaSettings, required, serverSettings, stateEncoderOf } from '../distributed.ts'
+import { withModel } from '../local/access.ts'
+import { openExistingDataDirectory } from '../local/data-directory.ts'
+import { openKafkaWriter } from '../log/kafka/writer.ts'
+import { type Config, readConfig } from '../runtime/config.ts'
+import { createLogger } from '../runtime/ops/logger.ts'
+import { openTables } from '../tables/clickhouse.ts'
+import { holdTablesIdentity } from '../tables/identity.ts'
 import {
   type Command,
   dataDirOption,

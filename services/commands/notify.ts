@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync } from 'node:fs'
-import { withModel } from '../embedded/access.ts'
-import { type DataDirectory, openExistingDataDirectory, readPortalKey } from '../embedded/data-directory.ts'
+import { databasesOf, kafkaSettings, required, serverSettings } from '../distributed.ts'
+import { withModel } from '../local/access.ts'
+import { type DataDirectory, openExistingDataDirectory, readPortalKey } from '../local/data-directory.ts'
+import { openKafkaWriter } from '../log/kafka/writer.ts'
+import type { EventWriter } from '../log/port.ts'
 import {
   type Announcement,
   type AnnouncementReport,
@@ -19,15 +22,12 @@ import { smtpMailer } from '../portal/service.ts'
 import type { PortalStore } from '../portal/store/port.ts'
 import { portalStore } from '../portal/store/redis-store.ts'
 import { openSqliteStore } from '../portal/store/sqlite-store.ts'
-import { type Config, ConfigError, readConfig } from '../shared/config.ts'
-import { databasesOf, kafkaSettings, required, serverSettings } from '../shared/distributed.ts'
-import { openKafkaWriter } from '../shared/event-log/kafka/writer.ts'
-import type { EventWriter } from '../shared/event-log/port.ts'
-import { messageOf } from '../shared/message-of.ts'
-import { createLogger } from '../shared/ops/logger.ts'
-import { sleep } from '../shared/sleep.ts'
-import { openTables } from '../shared/tables/clickhouse.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
+import { type Config, ConfigError, readConfig } from '../runtime/config.ts'
+import { messageOf } from '../runtime/message-of.ts'
+import { createLogger } from '../runtime/ops/logger.ts'
+import { sleep } from '../runtime/sleep.ts'
+import { openTables } from '../tables/clickhouse.ts'
+import type { Databases, Tables } from '../tables/port.ts'
 import {
   type Command,
   dataDirOption,

@@ -1,6 +1,6 @@
 import { runPortalProcess } from '../portal/main.ts'
-import { readConfig } from '../shared/config.ts'
-import { createLogger } from '../shared/ops/logger.ts'
+import { readConfig } from '../runtime/config.ts'
+import { createLogger } from '../runtime/ops/logger.ts'
 import { type Command, readArguments } from './command.ts'
 import { untilInterrupted } from './until-interrupted.ts'
 

@@ -7,9 +7,10 @@
 
 import { randomBytes } from 'node:crypto'
 import closeWithGrace from 'close-with-grace'
-import { analystUser } from '../clickhouse/configuration.ts'
-import type { OpenDoor } from '../clickhouse/door.ts'
-import { canRefuseCalls } from '../clickhouse/outgoing.ts'
+import { issueKey } from '../api-keys/api-keys.ts'
+import { analystUser } from '../clickhouse-server/configuration.ts'
+import type { OpenDoor } from '../clickhouse-server/door.ts'
+import { canRefuseCalls } from '../clickhouse-server/outgoing.ts'
 import { appendDemo, runTrickle } from '../demo/load-demo.ts'
 import {
   type DataDirectory,
@@ -17,15 +18,14 @@ import {
   openDataDirectory,
   readDemo,
   writeDemo,
-} from '../embedded/data-directory.ts'
-import { type EmbeddedService, startEmbeddedService } from '../embedded/service.ts'
+} from '../local/data-directory.ts'
+import { type EmbeddedService, startEmbeddedService } from '../local/service.ts'
 import type { Mail } from '../portal/ports.ts'
-import { issueKey } from '../shared/api-keys/api-keys.ts'
-import { readConfig } from '../shared/config.ts'
-import { messageOf } from '../shared/message-of.ts'
-import { createLogger } from '../shared/ops/logger.ts'
-import { createProgress } from '../shared/progress.ts'
-import type { Databases } from '../shared/tables/port.ts'
+import { readConfig } from '../runtime/config.ts'
+import { messageOf } from '../runtime/message-of.ts'
+import { createLogger } from '../runtime/ops/logger.ts'
+import { createProgress } from '../runtime/progress.ts'
+import type { Databases } from '../tables/port.ts'
 import { type Command, defaultDataDirectory, type Io, readArguments, wholeNumber } from './command.ts'
 import { printableLines } from './printable.ts'
 import { closeMsMax } from './until-interrupted.ts'

@@ -1,6 +1,6 @@
 import closeWithGrace from 'close-with-grace'
 import type { Logger } from 'pino'
-import { messageOf } from '../shared/message-of.ts'
+import { messageOf } from '../runtime/message-of.ts'
 
 /** A supervisor has to wait for longer than this before it kills the process. */
 export const closeMsMax = 15_000

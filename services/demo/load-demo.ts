@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { encodeState } from '../../contracts/events/codec.ts'
 import { keyOf, type StateEvent, topicOf } from '../../contracts/events/event.ts'
-import type { EventWriter, NewRecord } from '../shared/event-log/port.ts'
+import type { EventWriter, NewRecord } from '../log/port.ts'
 import { campaignsDefault, type DemoOptions } from './outline.ts'
 import { demoEvents } from './platform.ts'
 import { demoTrickle } from './trickle.ts'

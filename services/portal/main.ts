@@ -3,22 +3,16 @@
  * Redis, and accounts through the event log and ClickHouse.
  */
 import type { Logger } from 'pino'
-import { keyDirectory } from '../shared/api-keys/api-keys.ts'
-import type { Config } from '../shared/config.ts'
-import {
-  databasesOf,
-  kafkaSettings,
-  required,
-  serverSettings,
-  stateEncoderOf,
-} from '../shared/distributed.ts'
-import { openKafkaWriter } from '../shared/event-log/kafka/writer.ts'
-import { tablesCheck } from '../shared/ops/checks.ts'
-import { closeServer } from '../shared/ops/close-server.ts'
-import { createMetrics } from '../shared/ops/metrics.ts'
-import { createOpsServer, opsHosts } from '../shared/ops/ops-server.ts'
-import { openTables } from '../shared/tables/clickhouse.ts'
-import { checkTablesIdentity } from '../shared/tables/identity.ts'
+import { keyDirectory } from '../api-keys/api-keys.ts'
+import { databasesOf, kafkaSettings, required, serverSettings, stateEncoderOf } from '../distributed.ts'
+import { openKafkaWriter } from '../log/kafka/writer.ts'
+import type { Config } from '../runtime/config.ts'
+import { tablesCheck } from '../runtime/ops/checks.ts'
+import { closeServer } from '../runtime/ops/close-server.ts'
+import { createMetrics } from '../runtime/ops/metrics.ts'
+import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
+import { openTables } from '../tables/clickhouse.ts'
+import { checkTablesIdentity } from '../tables/identity.ts'
 import { oidcSettings, smtpMailer, startPortalService } from './service.ts'
 import { portalStore } from './store/redis-store.ts'
 

@@ -7,10 +7,10 @@
  */
 import { encodePortalEvent } from '../../contracts/events/portal-codec.ts'
 import { type PortalEvent, portalKeyOf, portalTopicOf } from '../../contracts/events/portal-event.ts'
-import type { EventWriter, NewRecord } from '../shared/event-log/port.ts'
-import type { Sleep } from '../shared/sleep.ts'
-import { TablesError } from '../shared/tables/port.ts'
-import { within } from '../shared/within.ts'
+import type { EventWriter, NewRecord } from '../log/port.ts'
+import type { Sleep } from '../runtime/sleep.ts'
+import { within } from '../runtime/within.ts'
+import { TablesError } from '../tables/port.ts'
 
 export interface OwnEventsDependencies {
   writer: Pick<EventWriter, 'append'>

@@ -2,7 +2,7 @@
  * What the portal's pages need of the rest: accounts, keys, usage, mail and the live state. Each has its implementations
  * beside it; `service.ts` chooses them. Times are Unix milliseconds unless a name says otherwise.
  */
-import type { KeyRecord } from '../shared/api-keys/api-keys.ts'
+import type { KeyRecord } from '../api-keys/api-keys.ts'
 
 /** A person's account. It is known by a keyed hash of the e-mail address, so two sign-ups at once meet. */
 export interface Account {

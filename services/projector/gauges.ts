@@ -4,9 +4,9 @@
  * the log, how far the fold is, the rebuild) has a bound of time, and an answer that comes late counts for the next scrape.
  */
 import { Gauge } from '@prometheus-io/client'
-import type { PartitionLag } from '../shared/event-log/port.ts'
-import { answered } from '../shared/ops/checks.ts'
-import type { Metrics } from '../shared/ops/metrics.ts'
+import type { PartitionLag } from '../log/port.ts'
+import { answered } from '../runtime/ops/checks.ts'
+import type { Metrics } from '../runtime/ops/metrics.ts'
 import type { LastFold } from './fold/fold-workers.ts'
 import type { OldestRecord } from './freshness/uncommitted.ts'
 import type { Unfolded } from './freshness/unfolded.ts'

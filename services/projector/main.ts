@@ -1,7 +1,6 @@
 /** Runs the projector as a separate process, on Kafka and a ClickHouse server. Any number of them share the work. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import type { Config } from '../shared/config.ts'
 import {
   databasesOf,
   definitionsOf,
@@ -10,25 +9,20 @@ import {
   required,
   serverSettings,
   shardsOf,
-} from '../shared/distributed.ts'
-import { isOutage } from '../shared/event-log/kafka/client.ts'
-import { openKafkaInspector } from '../shared/event-log/kafka/inspector.ts'
-import { openKafkaReader } from '../shared/event-log/kafka/reader.ts'
-import { lagCheck, loopCheck, projectorCheck, sharedAnswered, tablesCheck } from '../shared/ops/checks.ts'
-import { closeServer } from '../shared/ops/close-server.ts'
-import { createMetrics, type Metrics } from '../shared/ops/metrics.ts'
-import { createOpsServer, opsHosts } from '../shared/ops/ops-server.ts'
-import { retry } from '../shared/retry.ts'
-import { checkParts, partsCheck } from '../shared/tables/broken-parts.ts'
-import { openTables } from '../shared/tables/clickhouse.ts'
-import { heldBackerHash, holdTablesId, holdTablesIdentity } from '../shared/tables/identity.ts'
-import {
-  type Databases,
-  type Shard,
-  type Statement,
-  type Tables,
-  TablesError,
-} from '../shared/tables/port.ts'
+} from '../distributed.ts'
+import { isOutage } from '../log/kafka/client.ts'
+import { openKafkaInspector } from '../log/kafka/inspector.ts'
+import { openKafkaReader } from '../log/kafka/reader.ts'
+import type { Config } from '../runtime/config.ts'
+import { lagCheck, loopCheck, projectorCheck, sharedAnswered, tablesCheck } from '../runtime/ops/checks.ts'
+import { closeServer } from '../runtime/ops/close-server.ts'
+import { createMetrics, type Metrics } from '../runtime/ops/metrics.ts'
+import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
+import { retry } from '../runtime/retry.ts'
+import { checkParts, partsCheck } from '../tables/broken-parts.ts'
+import { openTables } from '../tables/clickhouse.ts'
+import { heldBackerHash, holdTablesId, holdTablesIdentity } from '../tables/identity.ts'
+import { type Databases, type Shard, type Statement, type Tables, TablesError } from '../tables/port.ts'
 import { type Compaction, checkAbsence } from './absence.ts'
 import type { RebuildUnderWay } from './gauges.ts'
 import { backerHasher } from './ingest/backer-hash.ts'

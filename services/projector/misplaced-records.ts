@@ -5,7 +5,7 @@
  * They are projected like all others, and named: in the log, the metrics, and the projector log, which `status` reads.
  */
 import type { Topic } from '../../contracts/events/event.ts'
-import type { LogRecord } from '../shared/event-log/port.ts'
+import type { LogRecord } from '../log/port.ts'
 import type { ProjectorNote } from './projector-log.ts'
 
 export interface MisplacedRecords {

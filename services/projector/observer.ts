@@ -1,8 +1,8 @@
 /** Reports what the ingest loop and the fold do, to the metrics and to the log. */
 import type { Logger } from 'pino'
 import { topics } from '../../contracts/events/event.ts'
-import { messageOf } from '../shared/message-of.ts'
-import type { Metrics } from '../shared/ops/metrics.ts'
+import { messageOf } from '../runtime/message-of.ts'
+import type { Metrics } from '../runtime/ops/metrics.ts'
 import type { FoldReport } from './fold/fold-worker.ts'
 import type { OnQuarantine, QuarantineChange } from './fold/quarantine.ts'
 import type { ClockStep } from './fold/watermark.ts'

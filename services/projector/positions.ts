@@ -16,10 +16,10 @@
  * Each shard has its own positions, and the lowest counts. A group that was never used remembers nothing; then `pledgeview restored`
  * says that the tables went back.
  */
-import type { FindStarts, LogState, Position, Start } from '../shared/event-log/port.ts'
-import { partitionName } from '../shared/event-log/port.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
-import { encodeRows } from '../shared/tables/row-binary.ts'
+import type { FindStarts, LogState, Position, Start } from '../log/port.ts'
+import { partitionName } from '../log/port.ts'
+import type { Databases, Tables } from '../tables/port.ts'
+import { encodeRows } from '../tables/row-binary.ts'
 
 /** A row of the table `positions`. Times are Unix ms. */
 export interface StoredPosition {

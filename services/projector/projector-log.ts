@@ -2,8 +2,8 @@
  * The projector log: what a run notes for later runs and for `status`. The batch log has the batches; this has what is
  * not a batch.
  */
-import type { Databases, Tables } from '../shared/tables/port.ts'
-import { encodeRows } from '../shared/tables/row-binary.ts'
+import type { Databases, Tables } from '../tables/port.ts'
+import { encodeRows } from '../tables/row-binary.ts'
 
 export type ProjectorNote =
   /** The run began to read, under this setting. The view `about` shows the version of the latest such run. */

@@ -7,14 +7,14 @@
  * schemas are unknown; the records before them are written.
  * How it fails: it throws, and the process that runs it ends or reports it. No record is skipped.
  */
-import { type Delivery, type EventReader, SupersededAssignment } from '../shared/event-log/port.ts'
-import { retry } from '../shared/retry.ts'
-import { SchemaRegistryError } from '../shared/schema-registry/answers.ts'
-import type { SchemaRegistry } from '../shared/schema-registry/schema-registry.ts'
-import type { Sleep } from '../shared/sleep.ts'
-import { type Databases, type Tables, TablesError } from '../shared/tables/port.ts'
-import type { StoreRejects } from '../shared/tables/rejects.ts'
-import { yieldToEventLoop } from '../shared/yield-to-event-loop.ts'
+import { type Delivery, type EventReader, SupersededAssignment } from '../log/port.ts'
+import { SchemaRegistryError } from '../log/registry/answers.ts'
+import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
+import { retry } from '../runtime/retry.ts'
+import type { Sleep } from '../runtime/sleep.ts'
+import { yieldToEventLoop } from '../runtime/yield-to-event-loop.ts'
+import { type Databases, type Tables, TablesError } from '../tables/port.ts'
+import type { StoreRejects } from '../tables/rejects.ts'
 import { isOfBacklog } from './fold/fold-loop.ts'
 import type { HashBacker } from './ingest/backer-hash.ts'
 import { addDelivery, type Batch, batchLogInsert, emptyBatch, ledgerInserts } from './ingest/batch.ts'

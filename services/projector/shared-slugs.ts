@@ -3,9 +3,9 @@
  * events. The API then finds the campaign with the smallest id by such a slug, and the others only in lists. So an
  * operator is told: in the status, by a metric, and once in the log.
  */
-import { createNotifier } from '../shared/notifier.ts'
-import type { Sleep } from '../shared/sleep.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
+import { createNotifier } from '../runtime/notifier.ts'
+import type { Sleep } from '../runtime/sleep.ts'
+import type { Databases, Tables } from '../tables/port.ts'
 
 export interface SharedSlugs {
   /** How many slugs several public campaigns have. */

@@ -1,8 +1,8 @@
 /** What `pledgeview status` and the ops port report about a projector and its tables. */
-import type { PartitionLag } from '../shared/event-log/port.ts'
-import { messageOf } from '../shared/message-of.ts'
-import { type Databases, type Shard, type Tables, TablesError } from '../shared/tables/port.ts'
-import { countRejects } from '../shared/tables/stored-rejects.ts'
+import type { PartitionLag } from '../log/port.ts'
+import { messageOf } from '../runtime/message-of.ts'
+import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
+import { countRejects } from '../tables/stored-rejects.ts'
 import { readLongRuns, readPending } from './fold/fold-progress.ts'
 import { type MisplacedStatus, readMisplaced } from './projector-log.ts'
 import type { ProjectorService } from './service.ts'

@@ -5,9 +5,9 @@
  * and whether ClickHouse answers or not. An answer that may be cached for longer leaves half a minute after it expires. After
  * `pledgeview purge` everything leaves at once, but for the ids of lists: the pages of a walk come from one snapshot.
  */
-import type { Sleep } from '../shared/sleep.ts'
-import { purgeLookMs, readPurges } from '../shared/tables/identity.ts'
-import type { Databases, Tables } from '../shared/tables/port.ts'
+import type { Sleep } from '../runtime/sleep.ts'
+import { purgeLookMs, readPurges } from '../tables/identity.ts'
+import type { Databases, Tables } from '../tables/port.ts'
 
 /** Something that keeps content of campaigns. */
 export interface Keeper {

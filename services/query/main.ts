@@ -4,14 +4,14 @@
  */
 
 import type { Logger } from 'pino'
-import type { Config } from '../shared/config.ts'
-import { databasesOf, required, serverSettings } from '../shared/distributed.ts'
-import { keysCheck, tablesCheck } from '../shared/ops/checks.ts'
-import { closeServer } from '../shared/ops/close-server.ts'
-import { createMetrics } from '../shared/ops/metrics.ts'
-import { createOpsServer, opsHosts } from '../shared/ops/ops-server.ts'
-import { openTables } from '../shared/tables/clickhouse.ts'
-import { checkTablesIdentity, readTablesId } from '../shared/tables/identity.ts'
+import { databasesOf, required, serverSettings } from '../distributed.ts'
+import type { Config } from '../runtime/config.ts'
+import { keysCheck, tablesCheck } from '../runtime/ops/checks.ts'
+import { closeServer } from '../runtime/ops/close-server.ts'
+import { createMetrics } from '../runtime/ops/metrics.ts'
+import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
+import { openTables } from '../tables/clickhouse.ts'
+import { checkTablesIdentity, readTablesId } from '../tables/identity.ts'
 import { memoryParts, redisParts, startQueryService } from './service.ts'
 
 export interface ProcessDependencies {

@@ -6,9 +6,9 @@
  * makes a process unready; its state is reported for the operator only.
  */
 import type { Logger } from 'pino'
-import type { Check } from '../shared/ops/checks.ts'
-import { createRedisConnection, type RedisSettings } from '../shared/redis/connection.ts'
-import { evictionFault } from '../shared/redis/eviction-policy.ts'
+import type { Check } from '../runtime/ops/checks.ts'
+import { createRedisConnection, type RedisSettings } from '../runtime/redis/connection.ts'
+import { evictionFault } from '../runtime/redis/eviction-policy.ts'
 import type { LoadShared } from './cache/cache.ts'
 import { type CacheEntry, responses } from './cache/response-cache.ts'
 import { createSharedValues } from './cache/shared-values.ts'

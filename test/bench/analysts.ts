@@ -2,7 +2,7 @@
  * How much slower the API answers while analysts run heavy queries. Uncached requests are sent one at a time, in alternating
  * rounds: on an idle server, and under the worst queries that the data teams' user may send.
  */
-import { analystUser } from '../../services/clickhouse/configuration.ts'
+import { analystUser } from '../../services/clickhouse-server/configuration.ts'
 import type { AnalystsInput, AnalystsReady } from './analysts-service.ts'
 import { startBenchProcess } from './bench-process.ts'
 import { coldPaths, seededRandom } from './cold-requests.ts'

@@ -1,11 +1,11 @@
 /** The embedded service as `npm start` runs it, with demo events, an API key and no practical rate limit. */
 import { randomBytes } from 'node:crypto'
+import { issueKey } from '../../services/api-keys/api-keys.ts'
 import { appendDemo } from '../../services/demo/load-demo.ts'
-import { openDataDirectory } from '../../services/embedded/data-directory.ts'
-import { startEmbeddedService } from '../../services/embedded/service.ts'
-import { issueKey } from '../../services/shared/api-keys/api-keys.ts'
-import { readConfig } from '../../services/shared/config.ts'
-import { createLogger } from '../../services/shared/ops/logger.ts'
+import { openDataDirectory } from '../../services/local/data-directory.ts'
+import { startEmbeddedService } from '../../services/local/service.ts'
+import { readConfig } from '../../services/runtime/config.ts'
+import { createLogger } from '../../services/runtime/ops/logger.ts'
 import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
 
 export interface ApiServiceInput {

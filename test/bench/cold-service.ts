@@ -4,8 +4,8 @@
  */
 
 import { statsStatement } from '../../services/query/endpoints/stats.ts'
-import { sleep } from '../../services/shared/sleep.ts'
-import { defaultDatabases } from '../../services/shared/tables/port.ts'
+import { sleep } from '../../services/runtime/sleep.ts'
+import { defaultDatabases } from '../../services/tables/port.ts'
 import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'
 import { peakMemoryBytes } from './machine.ts'

@@ -3,8 +3,8 @@
  * projector would, and folds them.
  */
 import { readFileSync } from 'node:fs'
-import { nameDatabases } from '../../services/shared/tables/migrate.ts'
-import { defaultDatabases } from '../../services/shared/tables/port.ts'
+import { nameDatabases } from '../../services/tables/migrate.ts'
+import { defaultDatabases } from '../../services/tables/port.ts'
 import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'
 import { campaignIdOf } from './platform.ts'

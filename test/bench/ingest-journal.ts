@@ -9,7 +9,7 @@ import { keyOf, type StateEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { eventsAppend } from '../../services/commands/events-append.ts'
 import { demoEvents } from '../../services/demo/platform.ts'
-import { openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
+import { openJournalWriter } from '../../services/log/local/journal.ts'
 import { kickstarterFolder, kickstarterTable } from '../support/requirements.ts'
 import type { Workspace } from './workspace.ts'
 

@@ -1,5 +1,5 @@
 /** Changes campaigns of the bench's platform as a fold would: it inserts changed rows with a new stamp in one step. */
-import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import type { Databases, Tables } from '../../services/tables/port.ts'
 
 export interface ChangesDependencies {
   tables: Pick<Tables, 'run'>

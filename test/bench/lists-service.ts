@@ -5,7 +5,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { QueryAppOptions } from '../../services/query/options.ts'
-import { defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
+import { defaultDatabases, type Tables } from '../../services/tables/port.ts'
 import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'
 import { createChanges } from './lists-changes.ts'

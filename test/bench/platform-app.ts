@@ -1,13 +1,13 @@
 /** The query service's app for a bench, with any number of keys that have no practical rate limit. */
 import { pino } from 'pino'
+import { hashSecret } from '../../services/api-keys/credentials.ts'
 import { createQueryApp, type QueryAppDependencies } from '../../services/query/app.ts'
 import { createCache } from '../../services/query/cache/cache.ts'
 import { responses } from '../../services/query/cache/response-cache.ts'
 import { defaultQueryAppOptions, type QueryAppOptions } from '../../services/query/options.ts'
 import { createMemoryRateLimiter } from '../../services/query/rate-limit/rate-limiter-memory.ts'
-import { hashSecret } from '../../services/shared/api-keys/credentials.ts'
-import { readConfig } from '../../services/shared/config.ts'
-import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import { readConfig } from '../../services/runtime/config.ts'
+import type { Databases, Tables } from '../../services/tables/port.ts'
 
 const key = 'pv_live_bench000000000000000000'
 const secret = 'bench'

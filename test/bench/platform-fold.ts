@@ -2,10 +2,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { foldWorkerSettings } from '../../services/projector/fold/fold-settings.ts'
 import { createFoldWorker, type FoldWorker } from '../../services/projector/fold/fold-worker.ts'
-import { readConfig } from '../../services/shared/config.ts'
-import { sleep } from '../../services/shared/sleep.ts'
-import { migrate } from '../../services/shared/tables/migrate.ts'
-import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import { readConfig } from '../../services/runtime/config.ts'
+import { sleep } from '../../services/runtime/sleep.ts'
+import { migrate } from '../../services/tables/migrate.ts'
+import type { Databases, Tables } from '../../services/tables/port.ts'
 import { loadPlatform, type PlatformSize } from './platform.ts'
 
 export interface FoldedPlatform {

@@ -1,5 +1,5 @@
 /** The rebuild bench's report of its measurements. Pure. */
-import type { WorkPhase } from '../../services/rebuild/rebuild-log.ts'
+import type { WorkPhase } from '../../services/generations/rebuild-log.ts'
 import type { IngestRunResult } from './ingest-run.ts'
 import type { PlatformSize } from './platform.ts'
 import type { RebuildFilled } from './rebuild-fill.ts'

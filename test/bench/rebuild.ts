@@ -6,7 +6,7 @@
  * It rebuilds twice: once without requests, which is compared with the ceiling, and once under requests.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { openDataDirectory } from '../../services/embedded/data-directory.ts'
+import { openDataDirectory } from '../../services/local/data-directory.ts'
 import { type BenchProcess, runBenchProcess, startBenchProcess } from './bench-process.ts'
 import type { IngestRunInput, IngestRunResult } from './ingest-run.ts'
 import { loadNote } from './kafka/load-note.ts'

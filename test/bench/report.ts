@@ -1,5 +1,5 @@
 /** A bench's report: figures beside their targets, as text and as JSON. Pure. */
-import { grouped } from '../../services/shared/progress.ts'
+import { grouped } from '../../services/runtime/progress.ts'
 import type { Summary } from './samples.ts'
 
 /** The target of a figure. A target is a promise of the design, not a test: the report only says if it was missed. */

@@ -3,12 +3,12 @@
  * then some reads of the whole. What it returns is CPU time: the shards share this machine, so time says little.
  */
 import { pino } from 'pino'
+import { openJournalReader } from '../../services/log/local/journal.ts'
 import { createProjectorService } from '../../services/projector/service.ts'
-import { readConfig } from '../../services/shared/config.ts'
-import { openJournalReader } from '../../services/shared/event-log/journal/journal.ts'
-import { createMetrics } from '../../services/shared/ops/metrics.ts'
-import { holdTablesIdentity } from '../../services/shared/tables/identity.ts'
-import { defaultDatabases } from '../../services/shared/tables/port.ts'
+import { readConfig } from '../../services/runtime/config.ts'
+import { createMetrics } from '../../services/runtime/ops/metrics.ts'
+import { holdTablesIdentity } from '../../services/tables/identity.ts'
+import { defaultDatabases } from '../../services/tables/port.ts'
 import { hashBacker } from '../support/model-tables.ts'
 import { startShards } from '../support/shards.ts'
 import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'

@@ -6,11 +6,11 @@ import { copyFileSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { analystUser } from '../../services/clickhouse/configuration.ts'
-import { openTables } from '../../services/shared/tables/clickhouse.ts'
-import { migrate } from '../../services/shared/tables/migrate.ts'
-import { defaultDatabases } from '../../services/shared/tables/port.ts'
-import { secureViews } from '../../services/shared/tables/roles.ts'
+import { analystUser } from '../../services/clickhouse-server/configuration.ts'
+import { openTables } from '../../services/tables/clickhouse.ts'
+import { migrate } from '../../services/tables/migrate.ts'
+import { defaultDatabases } from '../../services/tables/port.ts'
+import { secureViews } from '../../services/tables/roles.ts'
 import {
   askClickHouse,
   type ClickHouse,

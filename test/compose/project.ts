@@ -3,7 +3,7 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '../../services/shared/free-port.ts'
+import { freePort } from '../../services/runtime/free-port.ts'
 import { type RunResult, run } from '../support/containers/docker.ts'
 
 export interface ComposeProject {

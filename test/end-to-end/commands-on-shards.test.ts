@@ -1,18 +1,15 @@
 /**
  * The operator's commands on a cluster of two shards: status, keys with their usage, rejects and purge. What concerns both shards is
  * done on both, and a command that cannot reach both says so. `migrate` is not here: on a cluster
- * it needs Keeper. A rebuild of shards is in test/integration/rebuild/shards.
+ * it needs Keeper. A rebuild of shards is in test/integration/generations/shards.
  */
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { schemas } from '../../contracts/events/codec.ts'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
-import { openKafkaWriter } from '../../services/shared/event-log/kafka/writer.ts'
-import {
-  createSchemaRegistry,
-  registerSchemas,
-} from '../../services/shared/schema-registry/schema-registry.ts'
+import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
+import { createSchemaRegistry, registerSchemas } from '../../services/log/registry/schema-registry.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { outputOf, type StatusOutput, whenFolded } from '../support/deployment-status.ts'
 import { startFakeSchemaRegistry } from '../support/fake-schema-registry.ts'

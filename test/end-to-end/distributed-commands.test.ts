@@ -5,15 +5,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { schemas } from '../../contracts/events/codec.ts'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
-import type { KafkaSettings } from '../../services/shared/event-log/kafka/client.ts'
-import { loadKafkajs } from '../../services/shared/event-log/kafka/library.ts'
-import { openKafkaWriter } from '../../services/shared/event-log/kafka/writer.ts'
-import type { NewRecord } from '../../services/shared/event-log/port.ts'
-import {
-  createSchemaRegistry,
-  registerSchemas,
-} from '../../services/shared/schema-registry/schema-registry.ts'
-import { openTables } from '../../services/shared/tables/clickhouse.ts'
+import type { KafkaSettings } from '../../services/log/kafka/client.ts'
+import { loadKafkajs } from '../../services/log/kafka/library.ts'
+import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
+import type { NewRecord } from '../../services/log/port.ts'
+import { createSchemaRegistry, registerSchemas } from '../../services/log/registry/schema-registry.ts'
+import { openTables } from '../../services/tables/clickhouse.ts'
 import { settingsFor } from '../support/clickhouse.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { outputOf, type StatusOutput, whenFolded } from '../support/deployment-status.ts'

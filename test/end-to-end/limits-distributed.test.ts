@@ -5,8 +5,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { openKafkaWriter } from '../../services/shared/event-log/kafka/writer.ts'
-import type { EventWriter } from '../../services/shared/event-log/port.ts'
+import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
+import type { EventWriter } from '../../services/log/port.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { silent } from '../support/kafka/topics.ts'
 import { issueCredentials, untilDrained, untilLeads } from '../support/kickstarter.ts'

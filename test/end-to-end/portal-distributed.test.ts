@@ -1,7 +1,7 @@
 /** `pledgeview portal`, twice, on Kafka, ClickHouse and Redis, with a mail server. */
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { freePort } from '../../services/shared/free-port.ts'
+import { freePort } from '../../services/runtime/free-port.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { createBrowser } from '../support/portal/browser.ts'
 import { type MailServer, startMailServer } from '../support/portal/mail-server.ts'

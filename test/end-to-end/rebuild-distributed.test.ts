@@ -1,7 +1,7 @@
 /** `pledgeview rebuild` on Kafka and a ClickHouse server, as a process beside a projector and a query service. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
-import { openKafkaWriter } from '../../services/shared/event-log/kafka/writer.ts'
+import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { silent } from '../support/kafka/topics.ts'
 import { linesOf, resultOf, smallPlatform } from '../support/rebuild-service.ts'

@@ -1,9 +1,9 @@
 /** The circuit breaker of rejects across restarts: what a supervisor's restart loop can move to the dead-letter queue. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { openDataDirectory } from '../../services/embedded/data-directory.ts'
+import { openDataDirectory } from '../../services/local/data-directory.ts'
+import { openJournalWriter } from '../../services/log/local/journal.ts'
+import type { EventWriter } from '../../services/log/port.ts'
 import type { Status } from '../../services/projector/status.ts'
-import { openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
-import type { EventWriter } from '../../services/shared/event-log/port.ts'
 import { campaignEvent, newRecordOf, noEvent } from '../support/sample-events.ts'
 import { makeDataDirectory, startServiceProcess } from '../support/service-process.ts'
 

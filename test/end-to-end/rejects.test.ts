@@ -5,10 +5,10 @@ import {
   openDataDirectory,
   readServiceAddress,
   type ServiceAddress,
-} from '../../services/embedded/data-directory.ts'
-import { openRunningTables } from '../../services/embedded/tables.ts'
-import { readConfig } from '../../services/shared/config.ts'
-import { openJournalWriter } from '../../services/shared/event-log/journal/journal.ts'
+} from '../../services/local/data-directory.ts'
+import { openRunningTables } from '../../services/local/tables.ts'
+import { openJournalWriter } from '../../services/log/local/journal.ts'
+import { readConfig } from '../../services/runtime/config.ts'
 import { journalEnds } from '../support/journal-positions.ts'
 import { issueCredentials } from '../support/kickstarter.ts'
 import { storeAt } from '../support/reject-filters.ts'

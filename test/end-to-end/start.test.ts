@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { chmodSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { canRefuseCalls } from '../../services/clickhouse/outgoing.ts'
+import { canRefuseCalls } from '../../services/clickhouse-server/outgoing.ts'
 import { pathsIn } from '../support/paths-in.ts'
 import {
   freePorts,

@@ -1,6 +1,6 @@
 /** What a fault observes while it runs. */
 import { expect, vi } from 'vitest'
-import { defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
+import { defaultDatabases, type Tables } from '../../services/tables/port.ts'
 import type { Asked } from '../support/faults/api-client.ts'
 import { column } from '../support/fold-records.ts'
 

@@ -7,7 +7,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
-import { freePort } from '../../services/shared/free-port.ts'
+import { freePort } from '../../services/runtime/free-port.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
 import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
 import { blocksOf, nameOf } from './blocks.ts'

@@ -1,8 +1,8 @@
 /** Checks that everything the guides name exists: commands, flags, settings, scripts, files. It runs only `--help`. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { settingNames } from '../../services/shared/config.ts'
-import { murmur2, partitionOf } from '../../services/shared/event-log/kafka/partition.ts'
+import { murmur2, partitionOf } from '../../services/log/kafka/partition.ts'
+import { settingNames } from '../../services/runtime/config.ts'
 import { installedCompose } from '../compose/prerequisites.ts'
 import { run } from '../support/containers/docker.ts'
 import { needs } from '../support/requirements.ts'

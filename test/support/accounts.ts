@@ -1,7 +1,7 @@
 /** Records of the portal's topics, for tests. */
 import { type PortalEvent, versionIn } from '../../contracts/events/portal-event.ts'
+import type { NewRecord } from '../../services/log/port.ts'
 import { recordOf } from '../../services/portal/own-events.ts'
-import type { NewRecord } from '../../services/shared/event-log/port.ts'
 
 const at = 1_790_000_000_000
 

@@ -1,5 +1,5 @@
 /** Queries over HTTP as the data teams' user does. It has no password unless the operator sets one. */
-import { analystUser } from '../../services/clickhouse/configuration.ts'
+import { analystUser } from '../../services/clickhouse-server/configuration.ts'
 
 export interface AnalystAnswer {
   status: number

@@ -10,8 +10,8 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { startClickHouseServer } from '../../services/clickhouse/server.ts'
-import { defaultDatabases } from '../../services/shared/tables/port.ts'
+import { startClickHouseServer } from '../../services/clickhouse-server/server.ts'
+import { defaultDatabases } from '../../services/tables/port.ts'
 
 export interface Told {
   url?: string

@@ -5,10 +5,10 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { programUser } from '../../services/clickhouse/configuration.ts'
-import { type StartOptions, start } from '../../services/clickhouse/start.ts'
-import { openTables, type TablesSettings } from '../../services/shared/tables/clickhouse.ts'
-import { defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
+import { programUser } from '../../services/clickhouse-server/configuration.ts'
+import { type StartOptions, start } from '../../services/clickhouse-server/start.ts'
+import { openTables, type TablesSettings } from '../../services/tables/clickhouse.ts'
+import { defaultDatabases, type Tables } from '../../services/tables/port.ts'
 
 export interface ClickHouseOptions extends Omit<Partial<StartOptions>, 'dataDirectory' | 'filesDirectory'> {
   /** A data directory as `npm start` has them, that stays. Default: a fresh one, that `stop` removes. */

@@ -2,9 +2,9 @@
 
 import { randomBytes } from 'node:crypto'
 import type { Readable } from 'node:stream'
-import { readConfig } from '../../services/shared/config.ts'
-import { topicSettings } from '../../services/shared/distributed.ts'
-import { ensureTopics } from '../../services/shared/event-log/kafka/topics.ts'
+import { topicSettings } from '../../services/distributed.ts'
+import { ensureTopics } from '../../services/log/kafka/topics.ts'
+import { readConfig } from '../../services/runtime/config.ts'
 import type { ClickHouseAddress } from './clickhouse.ts'
 import { silent } from './kafka/topics.ts'
 import { type CommandResult, runCli, type ServiceProcess, startProcess } from './service-process.ts'

@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { compileSchema } from '../../contracts/events/avro-types.ts'
-import { SchemaRegistryError } from '../../services/shared/schema-registry/answers.ts'
+import { SchemaRegistryError } from '../../services/log/registry/answers.ts'
 
 export interface StoredSchema {
   schema: string

@@ -1,5 +1,5 @@
 /** Tables with faults: they fail before a statement runs or after it has run, or delay it. */
-import { type Tables, TablesError } from '../../services/shared/tables/port.ts'
+import { type Tables, TablesError } from '../../services/tables/port.ts'
 
 /** One call of the port: the statement's text, or `INSERT INTO` and the table. */
 export interface TablesCall {

@@ -1,8 +1,8 @@
 /** Looks for texts in everything that a service has stored: files byte by byte, and tables row by row. */
 import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
-import type { Tables } from '../../services/shared/tables/port.ts'
-import { versionedTableNames } from '../../services/shared/tables/superseded.ts'
+import type { Tables } from '../../services/tables/port.ts'
+import { versionedTableNames } from '../../services/tables/superseded.ts'
 import { pathsIn } from './paths-in.ts'
 
 /** The files below a folder that contain one of the texts, as paths in it. Files that disappear meanwhile are left out. */

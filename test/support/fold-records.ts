@@ -1,5 +1,5 @@
 /** Faults in what the private tables record of batches and folds. Each list is empty if everything is right. */
-import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import type { Databases, Tables } from '../../services/tables/port.ts'
 
 export interface FoldFaults {
   /** Folds that were recorded under an epoch that nobody took. */

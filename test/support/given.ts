@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
-import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import type { Databases, Tables } from '../../services/tables/port.ts'
 import { readModelOf } from './model.ts'
 import {
   createIngest,

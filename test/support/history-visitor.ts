@@ -4,7 +4,7 @@
  * The visitor looks at all campaigns after every statement that may have changed one. Each look notes every public campaign
  * under the UTC day of its stamp, over an earlier note of that day, and each one that is gone under the day of its departure.
  */
-import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import type { Databases, Tables } from '../../services/tables/port.ts'
 import { obstructed, type TablesCall } from './faulty-tables.ts'
 
 /** A campaign at the end of a day. Amounts are ten-thousandths of a major unit. `null`: no longer public. */

@@ -1,4 +1,6 @@
 /** The ingest loop for tests: with limits that make it quick, on any log and any tables. */
+
+import type { EventReader } from '../../services/log/port.ts'
 import type { Batch } from '../../services/projector/ingest/batch.ts'
 import { createDecoder } from '../../services/projector/ingest/decode.ts'
 import {
@@ -6,10 +8,9 @@ import {
   type RejectCircuitBreakerSettings,
 } from '../../services/projector/ingest/reject-circuit-breaker.ts'
 import { type ProjectorSettings, runProjector } from '../../services/projector/projector.ts'
-import type { EventReader } from '../../services/shared/event-log/port.ts'
-import { type Sleep, sleep } from '../../services/shared/sleep.ts'
-import type { Databases, Tables } from '../../services/shared/tables/port.ts'
-import { createRejectStore } from '../../services/shared/tables/rejects.ts'
+import { type Sleep, sleep } from '../../services/runtime/sleep.ts'
+import type { Databases, Tables } from '../../services/tables/port.ts'
+import { createRejectStore } from '../../services/tables/rejects.ts'
 import { hashBacker } from './model-tables.ts'
 
 export interface IngestSetup {

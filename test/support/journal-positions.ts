@@ -1,8 +1,8 @@
 /** The ends, consumers and positions of a journal, read from its file. */
 import { DatabaseSync } from 'node:sqlite'
 import { type Topic, topics } from '../../contracts/events/event.ts'
-import { endOf } from '../../services/shared/event-log/journal/file.ts'
-import { readPositions } from '../../services/shared/event-log/journal/positions.ts'
+import { endOf } from '../../services/log/local/file.ts'
+import { readPositions } from '../../services/log/local/positions.ts'
 
 /** The offset that the next record of each topic will get. */
 export function journalEnds(path: string): Record<Topic, number> {

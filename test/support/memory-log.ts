@@ -8,7 +8,7 @@ import {
   type NewRecord,
   type Position,
   SupersededAssignment,
-} from '../../services/shared/event-log/port.ts'
+} from '../../services/log/port.ts'
 
 export interface MemoryLog {
   reader: EventReader

@@ -5,6 +5,7 @@
 import { currencyDigits } from '../../contracts/events/currencies.ts'
 import type { CampaignState, ChangeEvent } from '../../contracts/events/event.ts'
 import { copiedColumns, ledgerColumns } from '../../contracts/tables/campaign-columns.ts'
+import type { LogRecord } from '../../services/log/port.ts'
 import {
   createFoldWorker,
   type FoldWorker,
@@ -20,10 +21,9 @@ import {
   ledgerInserts,
 } from '../../services/projector/ingest/batch.ts'
 import { createDecoder } from '../../services/projector/ingest/decode.ts'
-import type { LogRecord } from '../../services/shared/event-log/port.ts'
-import type { Sleep } from '../../services/shared/sleep.ts'
-import { migrate } from '../../services/shared/tables/migrate.ts'
-import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import type { Sleep } from '../../services/runtime/sleep.ts'
+import { migrate } from '../../services/tables/migrate.ts'
+import type { Databases, Tables } from '../../services/tables/port.ts'
 import { type ClickHouse, openOwnTables } from './clickhouse.ts'
 import { awayFromMidnight } from './midnight.ts'
 import type { CampaignReading, ReadModel } from './model.ts'

@@ -1,5 +1,5 @@
 /** A consumer that keeps a copy of titles as the API allows it: by stamp, from the watermark of its last answer. */
-import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import type { Databases, Tables } from '../../services/tables/port.ts'
 
 export interface Poller {
   /** Titles by campaign. A campaign that is no longer public stays. */

@@ -1,13 +1,13 @@
 /** The positions of a projector in a test. */
 import { pino } from 'pino'
 import { expect, vi } from 'vitest'
+import { openJournalReader } from '../../services/log/local/journal.ts'
+import type { EventReader } from '../../services/log/port.ts'
 import { createPositions, type Positions } from '../../services/projector/positions.ts'
 import { createProjectorService, type ProjectorService } from '../../services/projector/service.ts'
-import { readConfig } from '../../services/shared/config.ts'
-import { openJournalReader } from '../../services/shared/event-log/journal/journal.ts'
-import type { EventReader } from '../../services/shared/event-log/port.ts'
-import { createMetrics } from '../../services/shared/ops/metrics.ts'
-import type { Databases, Shard, Tables } from '../../services/shared/tables/port.ts'
+import { readConfig } from '../../services/runtime/config.ts'
+import { createMetrics } from '../../services/runtime/ops/metrics.ts'
+import type { Databases, Shard, Tables } from '../../services/tables/port.ts'
 import { hashBacker } from './model-tables.ts'
 
 interface Place {

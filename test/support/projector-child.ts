@@ -7,10 +7,10 @@
  * message it waits until everything is folded, closes and exits with 0. It ends at once when its parent has gone.
  */
 import { pino } from 'pino'
-import { openDataDirectory } from '../../services/embedded/data-directory.ts'
-import { openEmbeddedModel } from '../../services/embedded/model.ts'
-import { readConfig } from '../../services/shared/config.ts'
-import { createMetrics } from '../../services/shared/ops/metrics.ts'
+import { openDataDirectory } from '../../services/local/data-directory.ts'
+import { openEmbeddedModel } from '../../services/local/model.ts'
+import { readConfig } from '../../services/runtime/config.ts'
+import { createMetrics } from '../../services/runtime/ops/metrics.ts'
 
 const [directory = ''] = process.argv.slice(2)
 const model = await openEmbeddedModel({

@@ -4,6 +4,12 @@ import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import { type Logger, pino } from 'pino'
 import { readScope } from '../../contracts/api/conventions.ts'
+import {
+  type Credentials,
+  generateApiKey,
+  generateSecret,
+  hashSecret,
+} from '../../services/api-keys/credentials.ts'
 import { createQueryApp, type QueryAppDependencies } from '../../services/query/app.ts'
 import type { ApiKey } from '../../services/query/auth/key-ring.ts'
 import { createCache } from '../../services/query/cache/cache.ts'
@@ -11,13 +17,7 @@ import { responses } from '../../services/query/cache/response-cache.ts'
 import { defaultQueryAppOptions, type QueryAppOptions } from '../../services/query/options.ts'
 import type { RateLimiter } from '../../services/query/rate-limit/rate-limiter.ts'
 import { createMemoryRateLimiter } from '../../services/query/rate-limit/rate-limiter-memory.ts'
-import {
-  type Credentials,
-  generateApiKey,
-  generateSecret,
-  hashSecret,
-} from '../../services/shared/api-keys/credentials.ts'
-import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import type { Databases, Tables } from '../../services/tables/port.ts'
 
 export const pepper = 'a pepper of the tests'
 

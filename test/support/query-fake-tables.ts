@@ -3,7 +3,7 @@ import { listColumns } from '../../contracts/tables/campaign-columns.ts'
 import type { ProjectDetailRow } from '../../services/query/campaigns/campaign-fields.ts'
 import type { StatsRow } from '../../services/query/endpoints/stats.ts'
 import type { SnapshotRow } from '../../services/query/lists/list-statements.ts'
-import type { Statement, Tables } from '../../services/shared/tables/port.ts'
+import type { Statement, Tables } from '../../services/tables/port.ts'
 
 export type StatementKind = 'snapshot' | 'projects' | 'detail' | 'stats'
 

@@ -1,6 +1,6 @@
 /** The read tables in an empty ClickHouse, for tests that insert rows as the fold would. */
-import { migrate } from '../../services/shared/tables/migrate.ts'
-import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import { migrate } from '../../services/tables/migrate.ts'
+import type { Databases, Tables } from '../../services/tables/port.ts'
 import { type ClickHouseAddress, insertJson, openOwnTables } from './clickhouse.ts'
 import { startShards } from './shards.ts'
 

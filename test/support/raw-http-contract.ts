@@ -4,8 +4,8 @@
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type ErrorCode, errorBody } from '../../contracts/api/errors.ts'
+import { type Credentials, generateSecret, hashSecret } from '../../services/api-keys/credentials.ts'
 import type { ApiKey } from '../../services/query/auth/key-ring.ts'
-import { type Credentials, generateSecret, hashSecret } from '../../services/shared/api-keys/credentials.ts'
 import { pepper, startTestApp, type TestApp, type TestAppSettings } from './query-app.ts'
 import { fakeTables } from './query-fake-tables.ts'
 import { type AnyResponse, expectEveryPromise } from './query-shape.ts'

@@ -1,5 +1,5 @@
 /** The default request of tests and benches. */
-import type { RebuildRequest } from '../../services/rebuild/rebuild-log.ts'
+import type { RebuildRequest } from '../../services/generations/rebuild-log.ts'
 
 /** Reads the whole log, and accepts no loss. */
 export const wholeRequest: RebuildRequest = {

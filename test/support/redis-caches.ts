@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { createCache } from '../../services/query/cache/cache.ts'
 import { type CacheEntry, type ResponseCache, responses } from '../../services/query/cache/response-cache.ts'
 import { createSharedValues, type SharedValuesSettings } from '../../services/query/cache/shared-values.ts'
-import type { RedisConnection } from '../../services/shared/redis/connection.ts'
+import type { RedisConnection } from '../../services/runtime/redis/connection.ts'
 import { connectTo, isUpWithin, newPrefix, type TestRedis } from './redis.ts'
 
 export interface TestCache {

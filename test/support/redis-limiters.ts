@@ -7,7 +7,7 @@ import {
   createRedisRateLimiter,
   type RedisRateLimiter,
 } from '../../services/query/rate-limit/rate-limiter-redis.ts'
-import type { RedisConnection } from '../../services/shared/redis/connection.ts'
+import type { RedisConnection } from '../../services/runtime/redis/connection.ts'
 import { connectTo, newPrefix, type TestRedis } from './redis.ts'
 
 export interface TestLimiters<Count extends 1 | 2> {

@@ -11,12 +11,12 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { type Logger, pino } from 'pino'
-import { freePort } from '../../services/shared/free-port.ts'
+import { freePort } from '../../services/runtime/free-port.ts'
 import {
   createRedisConnection,
   type RedisConnection,
   type RedisSettings,
-} from '../../services/shared/redis/connection.ts'
+} from '../../services/runtime/redis/connection.ts'
 import type { Requirement } from './requirements.ts'
 
 const program = 'redis-server'

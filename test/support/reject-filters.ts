@@ -1,14 +1,10 @@
 /** Distinct rejects, filters for them, and a plain model of which rejects a filter selects. */
 import fc from 'fast-check'
 import { topics } from '../../contracts/events/event.ts'
-import type { LogRecord } from '../../services/shared/event-log/port.ts'
-import type { Databases, Tables } from '../../services/shared/tables/port.ts'
-import { createRejectStore, placeName, type Reject } from '../../services/shared/tables/rejects.ts'
-import {
-  latestRejects,
-  type RejectFilter,
-  type StoredReject,
-} from '../../services/shared/tables/stored-rejects.ts'
+import type { LogRecord } from '../../services/log/port.ts'
+import type { Databases, Tables } from '../../services/tables/port.ts'
+import { createRejectStore, placeName, type Reject } from '../../services/tables/rejects.ts'
+import { latestRejects, type RejectFilter, type StoredReject } from '../../services/tables/stored-rejects.ts'
 
 export interface TimedReject extends Reject {
   rejectedAt: number

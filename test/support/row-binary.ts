@@ -1,6 +1,6 @@
 /** Decodes what row-binary.ts has encoded, by the same types: for models of ClickHouse, and to inspect rows. */
-import type { TableInsert } from '../../services/shared/tables/port.ts'
-import { encodeRows, type TableColumn } from '../../services/shared/tables/row-binary.ts'
+import type { TableInsert } from '../../services/tables/port.ts'
+import { encodeRows, type TableColumn } from '../../services/tables/row-binary.ts'
 
 export type DecodedRow = Record<string, unknown>
 

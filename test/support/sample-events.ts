@@ -9,7 +9,7 @@ import {
   type StateEvent,
   topicOf,
 } from '../../contracts/events/event.ts'
-import type { NewRecord } from '../../services/shared/event-log/port.ts'
+import type { NewRecord } from '../../services/log/port.ts'
 
 /** A public campaign with a tier and pledges, one that is not public, and an API key. */
 export function smallWorld(): ChangeEvent[] {

@@ -1,8 +1,8 @@
 /** What data teams see of the campaigns on a ClickHouse server, at one moment and all the time. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { openTables } from '../../services/shared/tables/clickhouse.ts'
-import type { Tables } from '../../services/shared/tables/port.ts'
+import { openTables } from '../../services/tables/clickhouse.ts'
+import type { Tables } from '../../services/tables/port.ts'
 import { type ClickHouse, settingsFor } from './clickhouse.ts'
 
 export interface SeenCampaign {

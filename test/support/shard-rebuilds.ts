@@ -1,8 +1,8 @@
 /** A live model on the shards of a cluster, with everything that a rebuild needs. */
 
-import { countLive } from '../../services/rebuild/build/shadow-tables.ts'
-import { nameShards } from '../../services/rebuild/cluster.ts'
-import { latestRebuild, swapOf } from '../../services/rebuild/rebuild-log.ts'
+import { countLive } from '../../services/generations/build/shadow-tables.ts'
+import { nameShards } from '../../services/generations/cluster.ts'
+import { latestRebuild, swapOf } from '../../services/generations/rebuild-log.ts'
 import { awayFromMidnight } from './midnight.ts'
 import { openRebuildable, type RebuildableModel } from './rebuilds.ts'
 import { clusterName, type ShardServers } from './shards.ts'

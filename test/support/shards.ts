@@ -5,14 +5,14 @@
  * on a cluster: the servers know each other by `remote_servers` and a secret, and check the rights of the person who asks. For what
  * people are counted from, they know each other by a user of their own.
  */
-import { freePort } from '../../services/shared/free-port.ts'
-import { openTables } from '../../services/shared/tables/clickhouse.ts'
-import { countsClusterOf } from '../../services/shared/tables/cluster-views.ts'
-import { type MigrateOptions, migrate } from '../../services/shared/tables/migrate.ts'
-import { type Databases, defaultDatabases, type Tables } from '../../services/shared/tables/port.ts'
-import { distributedDatabases, replicatedSettings } from '../../services/shared/tables/replicated.ts'
-import { definerUser, readRole, secureViews, withDefiner } from '../../services/shared/tables/roles.ts'
-import { openShards } from '../../services/shared/tables/shards.ts'
+import { freePort } from '../../services/runtime/free-port.ts'
+import { openTables } from '../../services/tables/clickhouse.ts'
+import { countsClusterOf } from '../../services/tables/cluster-views.ts'
+import { type MigrateOptions, migrate } from '../../services/tables/migrate.ts'
+import { type Databases, defaultDatabases, type Tables } from '../../services/tables/port.ts'
+import { distributedDatabases, replicatedSettings } from '../../services/tables/replicated.ts'
+import { definerUser, readRole, secureViews, withDefiner } from '../../services/tables/roles.ts'
+import { openShards } from '../../services/tables/shards.ts'
 import { type ClickHouse, settingsFor, startClickHouse } from './clickhouse.ts'
 import { startProxy, type TcpProxy } from './kafka/proxy.ts'
 

@@ -2,7 +2,7 @@
  * Days that end when a test wants it. ClickHouse's clock cannot be set, so every statement that stamps, or that reads the stamps'
  * clock, gets one that is ahead in the place of `now64`. Everything else stays as it is, and so do the views: a day is a UTC day.
  */
-import type { Statement, Tables } from '../../services/shared/tables/port.ts'
+import type { Statement, Tables } from '../../services/tables/port.ts'
 
 export const dayMs = 86_400_000
 

@@ -1,5 +1,5 @@
 /** Readers that begin where a test says. */
-import type { FindStarts } from '../../services/shared/event-log/port.ts'
+import type { FindStarts } from '../../services/log/port.ts'
 
 /** By `topic/partition`. The other partitions are read from their first record. */
 export function startsAt(next: Readonly<Record<string, number>>): FindStarts {

@@ -7,7 +7,7 @@ import {
   type UsageRecorder,
   type UsageRecorderDependencies,
 } from '../../services/query/usage/usage-recorder.ts'
-import type { Databases, Tables } from '../../services/shared/tables/port.ts'
+import type { Databases, Tables } from '../../services/tables/port.ts'
 
 /** A recorder whose loop never wakes: the test flushes. */
 export function createTestRecorder(

@@ -1,10 +1,10 @@
-import { withModel } from '../../embedded/access.ts'
-import { openExistingDataDirectory } from '../../embedded/data-directory.ts'
-import { purgeDistributed } from '../../purge/distributed.ts'
-import { purgeEmbedded } from '../../purge/embedded.ts'
-import type { PurgeReport } from '../../purge/report.ts'
-import { type Config, readConfig } from '../../shared/config.ts'
-import { sleep } from '../../shared/sleep.ts'
+import { purgeDistributed } from '../../erasure/distributed.ts'
+import { purgeEmbedded } from '../../erasure/embedded.ts'
+import type { PurgeReport } from '../../erasure/report.ts'
+import { withModel } from '../../local/access.ts'
+import { openExistingDataDirectory } from '../../local/data-directory.ts'
+import { type Config, readConfig } from '../../runtime/config.ts'
+import { sleep } from '../../runtime/sleep.ts'
 import {
   type Command,
   dataDirOption,

@@ -1,5 +1,5 @@
 /** What `pledgeview purge` prints. Pure. */
-import type { PurgedCopy, PurgeReport } from '../../purge/report.ts'
+import type { PurgedCopy, PurgeReport } from '../../erasure/report.ts'
 
 const notReached =
   'Not everything could be reached. Do what the column "left" says, and run the same command again.\n'

@@ -1,8 +1,8 @@
 /** Reports the progress of a rebuild: a progress bar on a terminal, otherwise a line a second. */
 
-import type { RebuildState } from '../../rebuild/rebuild-log.ts'
-import type { RebuildReport } from '../../rebuild/rebuilds.ts'
-import { createPaintedLine } from '../../shared/progress.ts'
+import type { RebuildState } from '../../generations/rebuild-log.ts'
+import type { RebuildReport } from '../../generations/rebuilds.ts'
+import { createPaintedLine } from '../../runtime/progress.ts'
 import { type Io, printJson } from '../command.ts'
 import { progressJson } from './json.ts'
 import { finishedLine, finishedPhases, paintedText, progressLine } from './view.ts'

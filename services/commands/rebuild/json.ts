@@ -1,7 +1,7 @@
 /** What `pledgeview rebuild --json` prints. Pure. */
-import type { Differences } from '../../rebuild/compare/differences.ts'
-import type { RebuildDetail, RebuildState } from '../../rebuild/rebuild-log.ts'
-import type { RebuildReport } from '../../rebuild/rebuilds.ts'
+import type { Differences } from '../../generations/compare/differences.ts'
+import type { RebuildDetail, RebuildState } from '../../generations/rebuild-log.ts'
+import type { RebuildReport } from '../../generations/rebuilds.ts'
 import { outcomeOf, percentOf } from './view.ts'
 
 /** A progress line of a running rebuild. */

@@ -1,5 +1,5 @@
 /** What `pledgeview rebuild` prints for a person: the progress, the outcome and the differences. Pure. */
-import type { Differences, Example } from '../../rebuild/compare/differences.ts'
+import type { Differences, Example } from '../../generations/compare/differences.ts'
 import {
   isWorking,
   keptTables,
@@ -7,9 +7,9 @@ import {
   type RebuildState,
   type WorkPhase,
   workPhases,
-} from '../../rebuild/rebuild-log.ts'
-import type { RebuildReport } from '../../rebuild/rebuilds.ts'
-import { barText, clock, grouped } from '../../shared/progress.ts'
+} from '../../generations/rebuild-log.ts'
+import type { RebuildReport } from '../../generations/rebuilds.ts'
+import { barText, clock, grouped } from '../../runtime/progress.ts'
 import { printable, printableLines } from '../printable.ts'
 
 /** `stopped`: it is not finished and no process works on it. The same request continues it. */

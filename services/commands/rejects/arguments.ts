@@ -1,7 +1,7 @@
 /** Reads the arguments of the rejects commands: places, times and filters. */
 import { topics } from '../../../contracts/events/event.ts'
-import type { RejectPlace } from '../../shared/tables/rejects.ts'
-import type { RejectFilter } from '../../shared/tables/stored-rejects.ts'
+import type { RejectPlace } from '../../tables/rejects.ts'
+import type { RejectFilter } from '../../tables/stored-rejects.ts'
 import { UsageError } from '../command.ts'
 import { hasRealDay } from '../iso-day.ts'
 

@@ -1,14 +1,14 @@
 /** `pledgeview rejects list`: shows rejects one by one, or by reason. */
 
-import { grouped } from '../../shared/progress.ts'
-import { placeName } from '../../shared/tables/rejects.ts'
+import { grouped } from '../../runtime/progress.ts'
+import { placeName } from '../../tables/rejects.ts'
 import {
   countReasons,
   countRejects,
   latestRejects,
   type ReasonCount,
   type RejectFilter,
-} from '../../shared/tables/stored-rejects.ts'
+} from '../../tables/stored-rejects.ts'
 import { type Io, printJson } from '../command.ts'
 import { printable } from '../printable.ts'
 import { entityText, isoTime, jsonOfReject } from './shown.ts'

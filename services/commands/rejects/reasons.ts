@@ -1,6 +1,6 @@
 /** Counts the reasons of records that are still no events, by their kind. Memory is bounded. */
-import { placeName, reasonKind } from '../../shared/tables/rejects.ts'
-import type { ReasonCount, StoredReject } from '../../shared/tables/stored-rejects.ts'
+import { placeName, reasonKind } from '../../tables/rejects.ts'
+import type { ReasonCount, StoredReject } from '../../tables/stored-rejects.ts'
 
 export interface ReasonTally {
   add(reject: StoredReject, reason: string): void

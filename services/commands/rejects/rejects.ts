@@ -1,4 +1,4 @@
-import { readConfig } from '../../shared/config.ts'
+import { readConfig } from '../../runtime/config.ts'
 import { type Command, type Io, readArguments, UsageError, wholeNumber } from '../command.ts'
 import { filterOptions, readFilter, readPlace } from './arguments.ts'
 import { rejectsHelp } from './help.ts'

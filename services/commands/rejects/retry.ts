@@ -7,12 +7,12 @@
  */
 
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import type { NewRecord } from '../../log/port.ts'
 import { createDecoder } from '../../projector/ingest/decode.ts'
-import type { NewRecord } from '../../shared/event-log/port.ts'
-import { messageOf } from '../../shared/message-of.ts'
-import { createProgress, grouped } from '../../shared/progress.ts'
-import { placeName } from '../../shared/tables/rejects.ts'
-import { type RejectFilter, type StoredReject, walkRejects } from '../../shared/tables/stored-rejects.ts'
+import { messageOf } from '../../runtime/message-of.ts'
+import { createProgress, grouped } from '../../runtime/progress.ts'
+import { placeName } from '../../tables/rejects.ts'
+import { type RejectFilter, type StoredReject, walkRejects } from '../../tables/stored-rejects.ts'
 import { type Io, printJson } from '../command.ts'
 import { jsonOfReasons, printReasons } from './list.ts'
 import { createReasonTally, type ReasonTally } from './reasons.ts'

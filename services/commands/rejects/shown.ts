@@ -1,10 +1,10 @@
 /** How a reject is shown, one by one and in lists. Pure. */
 import { isUtf8 } from 'node:buffer'
 import { eventTypeOf, type Topic } from '../../../contracts/events/event.ts'
-import type { LogRecord } from '../../shared/event-log/port.ts'
-import { grouped } from '../../shared/progress.ts'
-import { headersOf } from '../../shared/tables/rejects.ts'
-import type { StoredReject } from '../../shared/tables/stored-rejects.ts'
+import type { LogRecord } from '../../log/port.ts'
+import { grouped } from '../../runtime/progress.ts'
+import { headersOf } from '../../tables/rejects.ts'
+import type { StoredReject } from '../../tables/stored-rejects.ts'
 import { printable } from '../printable.ts'
 
 const keyShownMax = 200

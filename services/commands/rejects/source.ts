@@ -1,12 +1,13 @@
 /** What the rejects commands work on: the tables, and the log that records are appended to again. */
-import { type ModelAccess, withModel } from '../../embedded/access.ts'
-import { openExistingDataDirectory } from '../../embedded/data-directory.ts'
+
+import { databasesOf, registryOf, serverSettings } from '../../distributed.ts'
+import { type ModelAccess, withModel } from '../../local/access.ts'
+import { openExistingDataDirectory } from '../../local/data-directory.ts'
+import type { LogRecord } from '../../log/port.ts'
 import { schemaIdsOf, type WriterSchemas } from '../../projector/ingest/decode.ts'
-import type { Config } from '../../shared/config.ts'
-import { databasesOf, registryOf, serverSettings } from '../../shared/distributed.ts'
-import type { LogRecord } from '../../shared/event-log/port.ts'
-import { openTables } from '../../shared/tables/clickhouse.ts'
-import type { Databases, Tables } from '../../shared/tables/port.ts'
+import type { Config } from '../../runtime/config.ts'
+import { openTables } from '../../tables/clickhouse.ts'
+import type { Databases, Tables } from '../../tables/port.ts'
 import { embeddedDirectory } from '../command.ts'
 import { journalTarget, openKafkaTarget, type RetryTarget } from './target.ts'
 

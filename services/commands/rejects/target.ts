@@ -1,13 +1,13 @@
 /** The target of a retry: the topics of the records, to which producers also append. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import type { Config } from '../../shared/config.ts'
-import { databasesOf, kafkaSettings, readerSettings } from '../../shared/distributed.ts'
-import { type KafkaInspector, openKafkaInspector } from '../../shared/event-log/kafka/inspector.ts'
-import { openKafkaWriter } from '../../shared/event-log/kafka/writer.ts'
-import type { EventWriter, NewRecord, PartitionLag } from '../../shared/event-log/port.ts'
-import { createLogger } from '../../shared/ops/logger.ts'
-import type { Tables } from '../../shared/tables/port.ts'
+import { databasesOf, kafkaSettings, readerSettings } from '../../distributed.ts'
+import { type KafkaInspector, openKafkaInspector } from '../../log/kafka/inspector.ts'
+import { openKafkaWriter } from '../../log/kafka/writer.ts'
+import type { EventWriter, NewRecord, PartitionLag } from '../../log/port.ts'
+import type { Config } from '../../runtime/config.ts'
+import { createLogger } from '../../runtime/ops/logger.ts'
+import type { Tables } from '../../tables/port.ts'
 import { ledgerVersions, type Versions } from './versions.ts'
 
 export interface RetryTarget {

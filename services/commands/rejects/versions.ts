@@ -3,8 +3,8 @@
 import { type ChangeEvent, topicOf } from '../../../contracts/events/event.ts'
 import { pledgeIdsOf } from '../../../contracts/events/rules.ts'
 import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
-import { idParts } from '../../shared/tables/parameter-parts.ts'
-import type { Databases, Statement, Tables } from '../../shared/tables/port.ts'
+import { idParts } from '../../tables/parameter-parts.ts'
+import type { Databases, Statement, Tables } from '../../tables/port.ts'
 
 const keysMax = 1_000
 

@@ -1,8 +1,8 @@
 /** Reads accounts and integrations in the ledger. */
 import { type AccountEvent, lifeOf, removedPart, versionIn } from '../../../contracts/events/portal-event.ts'
-import { nameDatabases } from '../../shared/tables/migrate.ts'
-import type { Databases, Tables } from '../../shared/tables/port.ts'
-import { readSql } from '../../shared/tables/read-sql.ts'
+import { nameDatabases } from '../../tables/migrate.ts'
+import type { Databases, Tables } from '../../tables/port.ts'
+import { readSql } from '../../tables/read-sql.ts'
 import type { Account, Integration } from '../ports.ts'
 
 export interface LedgerTables {

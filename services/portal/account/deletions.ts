@@ -5,7 +5,7 @@
  * Every portal looks. Several may complete the same one: each step can be done again. How it fails: a deletion that fails is reported,
  * and the next round tries it again.
  */
-import { sleep as realSleep, type Sleep } from '../../shared/sleep.ts'
+import { sleep as realSleep, type Sleep } from '../../runtime/sleep.ts'
 import type { Accounts, PortalKeys } from '../ports.ts'
 
 export interface DeletionFinisherOptions extends DeletionPorts {

@@ -5,10 +5,10 @@
  * After that minute the next reader gets the last reading at once, and a new one begins. If the last one is too old, the page
  * waits for the new one, but never for longer than `waitMsMax`. What fails is missing, and is tried again after the minute.
  */
-import { messageOf } from '../../shared/message-of.ts'
-import { nameDatabases } from '../../shared/tables/migrate.ts'
-import type { Databases, Tables } from '../../shared/tables/port.ts'
-import { readSql } from '../../shared/tables/read-sql.ts'
+import { messageOf } from '../../runtime/message-of.ts'
+import { nameDatabases } from '../../tables/migrate.ts'
+import type { Databases, Tables } from '../../tables/port.ts'
+import { readSql } from '../../tables/read-sql.ts'
 import type {
   CategorySuccess,
   DataAbout,

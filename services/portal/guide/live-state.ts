@@ -3,8 +3,8 @@
  * runs at a time, and none waits for longer than the bound. After a failed reading the last good one is not shown as the
  * present: the page says that the data cannot be read.
  */
-import { messageOf } from '../../shared/message-of.ts'
-import type { Databases, Statement, Tables } from '../../shared/tables/port.ts'
+import { messageOf } from '../../runtime/message-of.ts'
+import type { Databases, Statement, Tables } from '../../tables/port.ts'
 import type { LiveState, LiveStateReader } from '../ports.ts'
 
 export interface LiveStateDependencies {

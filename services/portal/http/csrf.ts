@@ -9,7 +9,7 @@
  * A sign-in begins a new session, and so new tokens.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
+import type { RandomBytes } from '../../api-keys/credentials.ts'
 import { type Html, html } from '../html/html.ts'
 import type { Cookies } from './cookies.ts'
 import { isSame, sealOf } from './cookies.ts'

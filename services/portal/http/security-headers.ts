@@ -1,6 +1,6 @@
 /** The security headers of every answer of the portal: pages, files, redirects and errors. Pure. */
 import type { FastifyInstance } from 'fastify'
-import { hostOf } from '../../shared/ops/ops-hosts.ts'
+import { hostOf } from '../../runtime/ops/ops-hosts.ts'
 import { PageError } from './error-pages.ts'
 
 export interface SecurityHeadersOptions {

@@ -1,8 +1,8 @@
 /** `request.account`: who is signed in, read from the session before every handler. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import { messageOf } from '../../shared/message-of.ts'
-import { within } from '../../shared/within.ts'
+import { messageOf } from '../../runtime/message-of.ts'
+import { within } from '../../runtime/within.ts'
 import type { Account } from '../ports.ts'
 import type { Sessions } from '../sign-in/sessions.ts'
 import type { Cookies } from './cookies.ts'

@@ -1,9 +1,9 @@
 /** What the routes under /access share: their dependencies, and how they answer. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import { KeyError } from '../../shared/api-keys/api-keys.ts'
-import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
-import { messageOf } from '../../shared/message-of.ts'
+import { KeyError } from '../../api-keys/api-keys.ts'
+import type { RandomBytes } from '../../api-keys/credentials.ts'
+import { messageOf } from '../../runtime/message-of.ts'
 import { AccountError } from '../account/accounts.ts'
 import { type Html, html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'

@@ -7,7 +7,7 @@
  * anything is stored.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
+import type { RandomBytes } from '../../api-keys/credentials.ts'
 
 /** Remembers, for all portal processes, that a token was used. */
 export interface OnceStore {

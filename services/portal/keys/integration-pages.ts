@@ -1,5 +1,5 @@
 /** The pages that add, edit and remove an integration. */
-import { keyPrefix } from '../../shared/api-keys/credentials.ts'
+import { keyPrefix } from '../../api-keys/credentials.ts'
 import {
   checkIntegration,
   type FieldFaults,

@@ -1,6 +1,6 @@
 /** Routes of integrations: add, edit, remove. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { keyPrefix } from '../../shared/api-keys/credentials.ts'
+import { keyPrefix } from '../../api-keys/credentials.ts'
 import type { IntegrationFields } from '../account/integration.ts'
 import { csrfField } from '../http/csrf.ts'
 import { fieldOf } from '../http/fields.ts'

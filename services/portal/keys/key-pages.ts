@@ -1,6 +1,6 @@
 /** The pages of one key: its usage, and the questions before it is revoked or replaced. */
-import { activeKeysMax } from '../../shared/api-keys/api-keys.ts'
-import { keyPrefix } from '../../shared/api-keys/credentials.ts'
+import { activeKeysMax } from '../../api-keys/api-keys.ts'
+import { keyPrefix } from '../../api-keys/credentials.ts'
 import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'

@@ -1,7 +1,7 @@
 /** Routes of keys: create, look at, revoke, replace. A path names a key by its first 16 characters. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { KeyError } from '../../shared/api-keys/api-keys.ts'
-import { keyPrefix } from '../../shared/api-keys/credentials.ts'
+import { KeyError } from '../../api-keys/api-keys.ts'
+import { keyPrefix } from '../../api-keys/credentials.ts'
 import { csrfField } from '../http/csrf.ts'
 import { fieldOf } from '../http/fields.ts'
 import type { Account, Integration, Overlap, PortalKey } from '../ports.ts'

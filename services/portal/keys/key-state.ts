@@ -1,5 +1,5 @@
 /** What a key of an account can do now, and which of its buttons make sense. */
-import { keyPrefix } from '../../shared/api-keys/credentials.ts'
+import { keyPrefix } from '../../api-keys/credentials.ts'
 import type { KeyUsage, PortalKey } from '../ports.ts'
 
 /** A key with its usage, or without it if the usage could not be read. */

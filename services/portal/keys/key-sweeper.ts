@@ -10,11 +10,11 @@
  * round reads and writes at most `rowsMax` keys. How it fails: a round that fails is reported, and the next one tries again.
  */
 import type { ApiKeyState } from '../../../contracts/events/event.ts'
-import { appendStates, type KeyAdmin, type KeyRecord } from '../../shared/api-keys/api-keys.ts'
-import { sweepStatement } from '../../shared/api-keys/key-statements.ts'
-import { expiringState, revokedState } from '../../shared/api-keys/key-states.ts'
-import { sleep as realSleep, type Sleep } from '../../shared/sleep.ts'
-import type { Databases, Tables } from '../../shared/tables/port.ts'
+import { appendStates, type KeyAdmin, type KeyRecord } from '../../api-keys/api-keys.ts'
+import { sweepStatement } from '../../api-keys/key-statements.ts'
+import { expiringState, revokedState } from '../../api-keys/key-states.ts'
+import { sleep as realSleep, type Sleep } from '../../runtime/sleep.ts'
+import type { Databases, Tables } from '../../tables/port.ts'
 
 export interface KeySweeperOptions {
   /** Pause between two rounds. */

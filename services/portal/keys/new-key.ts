@@ -3,7 +3,7 @@
  * the person finds the key in the overview, and replaces it.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { KeyError } from '../../shared/api-keys/api-keys.ts'
+import { KeyError } from '../../api-keys/api-keys.ts'
 import { type Html, html } from '../html/html.ts'
 import { codeBlock, copyable, notice } from '../html/parts.ts'
 import { fieldOf } from '../http/fields.ts'

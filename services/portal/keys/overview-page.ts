@@ -1,6 +1,6 @@
 /** The page /access: the integrations of an account, their keys, and what each key did in the last 30 days. */
-import { activeKeysMax } from '../../shared/api-keys/api-keys.ts'
-import { keyPrefix } from '../../shared/api-keys/credentials.ts'
+import { activeKeysMax } from '../../api-keys/api-keys.ts'
+import { keyPrefix } from '../../api-keys/credentials.ts'
 import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { badge, notice } from '../html/parts.ts'

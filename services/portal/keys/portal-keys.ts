@@ -18,9 +18,9 @@ import {
   type NewKey,
   revokeKey,
   visibleMsMax,
-} from '../../shared/api-keys/api-keys.ts'
-import { keyPrefix } from '../../shared/api-keys/credentials.ts'
-import { sleep as realSleep, type Sleep } from '../../shared/sleep.ts'
+} from '../../api-keys/api-keys.ts'
+import { keyPrefix } from '../../api-keys/credentials.ts'
+import { sleep as realSleep, type Sleep } from '../../runtime/sleep.ts'
 import type { Integration, Overlap, PortalKey, PortalKeys } from '../ports.ts'
 
 export interface PortalKeysOptions {

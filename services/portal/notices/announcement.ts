@@ -5,7 +5,7 @@
  * with `retriesDoubtful`. A name stands for one subject and text.
  */
 import { createHash, createHmac } from 'node:crypto'
-import type { Sleep } from '../../shared/sleep.ts'
+import type { Sleep } from '../../runtime/sleep.ts'
 import type { PortalStore } from '../store/port.ts'
 import { claimName, doubtfulMs } from './claims.ts'
 import {

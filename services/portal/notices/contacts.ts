@@ -1,8 +1,8 @@
 /** To whom an announcement goes: the contacts of active keys, or those of a file. */
 import { type ApiVersion, versions } from '../../../contracts/api/versions.ts'
-import { nameDatabases } from '../../shared/tables/migrate.ts'
-import type { Databases, Tables } from '../../shared/tables/port.ts'
-import { readSql } from '../../shared/tables/read-sql.ts'
+import { nameDatabases } from '../../tables/migrate.ts'
+import type { Databases, Tables } from '../../tables/port.ts'
+import { readSql } from '../../tables/read-sql.ts'
 import { checkEmail } from '../account/email.ts'
 
 export interface Contacts {

@@ -4,8 +4,8 @@
  * How it fails: if the server refuses the mail, the claim is taken back, and the mail may be sent later. If it is not known whether the
  * server has it (it does not answer, or this process is killed), the claim stays, and the mail is in doubt.
  */
-import { messageOf } from '../../shared/message-of.ts'
-import { retry } from '../../shared/retry.ts'
+import { messageOf } from '../../runtime/message-of.ts'
+import { retry } from '../../runtime/retry.ts'
 import type { Mailer } from '../ports.ts'
 import { MailError } from '../ports.ts'
 import type { ClaimNotice, Settled } from './claims.ts'

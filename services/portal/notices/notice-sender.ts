@@ -9,9 +9,9 @@
  * A round does at most `mailsMax` mails. How it fails: a round that fails is reported, and the next one tries again.
  */
 import type { Logger } from 'pino'
-import { messageOf } from '../../shared/message-of.ts'
-import { backoffMs } from '../../shared/retry.ts'
-import { sleep as realSleep, type Sleep } from '../../shared/sleep.ts'
+import { messageOf } from '../../runtime/message-of.ts'
+import { backoffMs } from '../../runtime/retry.ts'
+import { sleep as realSleep, type Sleep } from '../../runtime/sleep.ts'
 import type { Mailer } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'
 import { type ClaimsDependencies, createClaims } from './claims.ts'

@@ -3,10 +3,10 @@
  * or given up) stays so, whatever lands late, and of two states that wait, the one with more attempts counts.
  */
 import { type NoticeState, portalVersionOf } from '../../../contracts/events/portal-event.ts'
-import type { EventWriter } from '../../shared/event-log/port.ts'
-import { nameDatabases } from '../../shared/tables/migrate.ts'
-import type { Databases, Statement, Tables } from '../../shared/tables/port.ts'
-import { readSql } from '../../shared/tables/read-sql.ts'
+import type { EventWriter } from '../../log/port.ts'
+import { nameDatabases } from '../../tables/migrate.ts'
+import type { Databases, Statement, Tables } from '../../tables/port.ts'
+import { readSql } from '../../tables/read-sql.ts'
 import { type OwnEventsDependencies, recordOf, writeOwn } from '../own-events.ts'
 
 /** A notice as the ledger has it. */

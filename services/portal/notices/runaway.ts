@@ -1,9 +1,9 @@
 /** Finds keys whose program runs away, and notes a mail to the contact of each, at most one a day. */
 
-import { keyPrefix, keyPrefixLength } from '../../shared/api-keys/credentials.ts'
-import { nameDatabases } from '../../shared/tables/migrate.ts'
-import type { Databases, Tables } from '../../shared/tables/port.ts'
-import { readSql } from '../../shared/tables/read-sql.ts'
+import { keyPrefix, keyPrefixLength } from '../../api-keys/credentials.ts'
+import { nameDatabases } from '../../tables/migrate.ts'
+import type { Databases, Tables } from '../../tables/port.ts'
+import { readSql } from '../../tables/read-sql.ts'
 import type { Notices } from './notices.ts'
 import { type QueueDependencies, queueNotices } from './queue.ts'
 import { runawayText } from './texts.ts'

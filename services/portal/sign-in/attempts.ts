@@ -7,7 +7,7 @@
  */
 import { createHmac } from 'node:crypto'
 import { z } from 'zod'
-import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
+import type { RandomBytes } from '../../api-keys/credentials.ts'
 import { isSame } from '../http/cookies.ts'
 import type { Accounts } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'

@@ -1,6 +1,6 @@
 /** The end of every way to sign in: a new session for the account of a verified address. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
+import type { RandomBytes } from '../../api-keys/credentials.ts'
 import { AccountError } from '../account/accounts.ts'
 import type { Cookies } from '../http/cookies.ts'
 import { PageError } from '../http/error-pages.ts'

@@ -4,8 +4,8 @@
  * can keep the person from signing in with it.
  */
 import { createHmac } from 'node:crypto'
-import { addressBucket } from '../../shared/address-bucket.ts'
-import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
+import type { RandomBytes } from '../../api-keys/credentials.ts'
+import { addressBucket } from '../../runtime/http/address-bucket.ts'
 import { isSame, sealOf } from '../http/cookies.ts'
 import type { PortalStore } from '../store/port.ts'
 

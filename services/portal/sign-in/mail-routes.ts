@@ -4,8 +4,8 @@
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
-import { messageOf } from '../../shared/message-of.ts'
+import type { RandomBytes } from '../../api-keys/credentials.ts'
+import { messageOf } from '../../runtime/message-of.ts'
 import { checkEmail } from '../account/email.ts'
 import type { Cookies } from '../http/cookies.ts'
 import { csrfField } from '../http/csrf.ts'

@@ -5,7 +5,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import { messageOf } from '../../shared/message-of.ts'
+import { messageOf } from '../../runtime/message-of.ts'
 import { checkEmail } from '../account/email.ts'
 import type { Cookies } from '../http/cookies.ts'
 import { isSame, sealOf } from '../http/cookies.ts'

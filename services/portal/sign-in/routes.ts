@@ -1,8 +1,8 @@
 /** The ways to sign in that this portal has: by mail, through a provider, or both. */
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import { messageOf } from '../../shared/message-of.ts'
-import { within } from '../../shared/within.ts'
+import { messageOf } from '../../runtime/message-of.ts'
+import { within } from '../../runtime/within.ts'
 import type { PortalDependencies } from '../app.ts'
 import type { Cookies } from '../http/cookies.ts'
 import { PageError } from '../http/error-pages.ts'

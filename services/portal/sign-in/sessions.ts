@@ -8,7 +8,7 @@
  */
 import { hash } from 'node:crypto'
 import { z } from 'zod'
-import type { RandomBytes } from '../../shared/api-keys/credentials.ts'
+import type { RandomBytes } from '../../api-keys/credentials.ts'
 import type { Account, Accounts } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'
 

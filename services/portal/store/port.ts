@@ -4,7 +4,7 @@
  * Every value has a time to live. `claim`, `take`, `replace` and `count` are atomic, also between several portals. If the store is
  * away, every call throws within a bounded time.
  */
-import type { Check } from '../../shared/ops/checks.ts'
+import type { Check } from '../../runtime/ops/checks.ts'
 
 export interface PortalStore {
   /** The value; `undefined` if there is none, or if its time is over. */

@@ -3,8 +3,8 @@
  * deadline, and is never sent twice.
  */
 import type { Logger } from 'pino'
-import type { Config } from '../../shared/config.ts'
-import { createRedisConnection, type RedisConnection } from '../../shared/redis/connection.ts'
+import type { Config } from '../../runtime/config.ts'
+import { createRedisConnection, type RedisConnection } from '../../runtime/redis/connection.ts'
 import type { PortalStore } from './port.ts'
 
 export interface RedisStoreDependencies {

@@ -3,9 +3,9 @@
  *
  * A count is here some seconds after its answer. What a killed process had not written is not counted.
  */
-import { nameDatabases } from '../../shared/tables/migrate.ts'
-import type { Databases, Tables } from '../../shared/tables/port.ts'
-import { readSql } from '../../shared/tables/read-sql.ts'
+import { nameDatabases } from '../../tables/migrate.ts'
+import type { Databases, Tables } from '../../tables/port.ts'
+import { readSql } from '../../tables/read-sql.ts'
 import type { KeyUsage, UsageCounts, UsageReader } from '../ports.ts'
 
 export interface UsageReaderDependencies {

@@ -4,7 +4,7 @@
  * Which batches are folded stands in the table fold_progress: for each run of a projector its last folded batch, and the last one of
  * the fold that is under way. ClickHouse joins the two, so that no list of runs travels with a statement, however many there are.
  */
-import type { Databases, Statement } from '../../shared/tables/port.ts'
+import type { Databases, Statement } from '../../tables/port.ts'
 
 /** A run of a projector that has many folded batches. */
 export interface LongRun {

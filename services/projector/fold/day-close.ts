@@ -10,9 +10,9 @@
  * - It may be interrupted at any point. The next call, of whichever leader, gives the same rows.
  * - The views show a day as closed from the moment on which that is recorded, in one step.
  */
-import type { Sleep } from '../../shared/sleep.ts'
-import { type Databases, type Statement, type Tables, TablesError } from '../../shared/tables/port.ts'
-import { readSql } from '../../shared/tables/read-sql.ts'
+import type { Sleep } from '../../runtime/sleep.ts'
+import { type Databases, type Statement, type Tables, TablesError } from '../../tables/port.ts'
+import { readSql } from '../../tables/read-sql.ts'
 import { type FoldStep, fill, stepParameters } from './fold-statements.ts'
 import { type Line, runWhole, splitOrRefuse } from './line.ts'
 import { clockStatement } from './watermark.ts'

@@ -2,7 +2,7 @@
  * Epochs: the fencing tokens of the fold. Epochs only grow. A fold worker may write only while it alone holds the
  * highest epoch.
  */
-import type { Databases, Tables } from '../../shared/tables/port.ts'
+import type { Databases, Tables } from '../../tables/port.ts'
 import { foldPauseMsMax, isPauseHolder } from './fold-pause.ts'
 import { epochHoldersStatement, type Term, takeEpochStatement } from './fold-statements.ts'
 

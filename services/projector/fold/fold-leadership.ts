@@ -12,7 +12,7 @@
  * new leader also waits until one without rows succeeds (until-decided.sql). A leader does so, too, before it writes the watermark after
  * a statement that was refused: its time may have been over while it waited for the majority.
  */
-import type { TablesError } from '../../shared/tables/port.ts'
+import type { TablesError } from '../../tables/port.ts'
 import { openDay } from './day-close.ts'
 import {
   type EpochDependencies,

@@ -5,9 +5,9 @@
  * events wait for the pause and for the next fold. Under a backlog it uses at most a quarter of the time, so that the
  * ingest goes on, and each fold does more.
  */
-import type { Notifier } from '../../shared/notifier.ts'
-import type { Sleep } from '../../shared/sleep.ts'
-import { TablesError } from '../../shared/tables/port.ts'
+import type { Notifier } from '../../runtime/notifier.ts'
+import type { Sleep } from '../../runtime/sleep.ts'
+import { TablesError } from '../../tables/port.ts'
 import { FoldPaused, SupersededFoldWorker } from './fold-epochs.ts'
 import type { FoldReport } from './fold-worker.ts'
 

@@ -2,8 +2,8 @@
  * How far the batches are folded. A fold first notes its target: up to which batch of each run of a projector it goes. When all its
  * statements have succeeded, it records that target as folded. Both stand in the table fold_progress.
  */
-import type { Databases, Statement, Tables } from '../../shared/tables/port.ts'
-import { readSql } from '../../shared/tables/read-sql.ts'
+import type { Databases, Statement, Tables } from '../../tables/port.ts'
+import { readSql } from '../../tables/read-sql.ts'
 import { type LongRun, longRunsStatement, unfolded } from './batch-conditions.ts'
 import { type FoldStep, fill, stepParameters } from './fold-statements.ts'
 

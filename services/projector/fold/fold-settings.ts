@@ -1,6 +1,6 @@
 /** The settings of the fold, from the configuration. */
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
-import type { Config } from '../../shared/config.ts'
+import type { Config } from '../../runtime/config.ts'
 import type { FoldWorkerSettings } from './fold-worker.ts'
 
 export function foldWorkerSettings(config: Config): FoldWorkerSettings {

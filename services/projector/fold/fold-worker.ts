@@ -12,8 +12,8 @@
  * How it fails: it throws ClickHouse's error. The recorded progress stays as it was. After an error of a statement it leads no
  * longer: the caller acquires leadership again.
  */
-import type { Sleep } from '../../shared/sleep.ts'
-import { type Databases, type Tables, TablesError } from '../../shared/tables/port.ts'
+import type { Sleep } from '../../runtime/sleep.ts'
+import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
 import type { LongRun } from './batch-conditions.ts'
 import { createFoldLeadership, type FoldLeadership, lostLeadership } from './fold-leadership.ts'
 import { noteTargetStatement, readLongRuns, readPending, recordFoldedStatement } from './fold-progress.ts'

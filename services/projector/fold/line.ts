@@ -5,7 +5,7 @@
  * compute with some value. A refused piece of a fold is split into smaller ones. Every other outcome ends the leader's term: the
  * statement may still run, or may arrive later, so the leader takes a new epoch before it goes on (fold-leadership.ts).
  */
-import { type Statement, type Tables, TablesError } from '../../shared/tables/port.ts'
+import { type Statement, type Tables, TablesError } from '../../tables/port.ts'
 import type { FoldStep } from './fold-statements.ts'
 
 export interface LineDependencies {

@@ -11,8 +11,8 @@
  *   waits to be shown, so they are not named, and they do not count. The common folds leave them out as before: their pledges may
  *   still change, for example when they are refunded.
  */
-import { type Databases, type Statement, TablesError } from '../../shared/tables/port.ts'
-import { readSql } from '../../shared/tables/read-sql.ts'
+import { type Databases, type Statement, TablesError } from '../../tables/port.ts'
+import { readSql } from '../../tables/read-sql.ts'
 import type { FoldLeadership } from './fold-leadership.ts'
 import { type FoldStep, fill, foldCampaignsStatement, stepParameters } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'

@@ -6,8 +6,8 @@
  * does not answer, and a fold cannot wait for a replica that may be gone for good. deploy/README.md (Scaling) tells operators what
  * that means.
  */
-import { type Databases, type Tables, TablesError } from '../../shared/tables/port.ts'
-import { StillRuns, untilNoneRuns, type WaitOptions } from '../../shared/tables/running-statements.ts'
+import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
+import { StillRuns, untilNoneRuns, type WaitOptions } from '../../tables/running-statements.ts'
 
 // Every table that a statement of the line writes (fold-statements.ts).
 const written = [

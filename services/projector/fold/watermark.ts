@@ -20,8 +20,8 @@
  * It never runs backwards, so a clock that leaps far ahead would harm for as long as it leapt. If ClickHouse's clock is an hour ahead of the
  * leader's own, the watermark is not written: the fold stops, and says so.
  */
-import { type Databases, type Statement, type Tables, TablesError } from '../../shared/tables/port.ts'
-import { readSql } from '../../shared/tables/read-sql.ts'
+import { type Databases, type Statement, type Tables, TablesError } from '../../tables/port.ts'
+import { readSql } from '../../tables/read-sql.ts'
 import { type FoldStep, fill } from './fold-statements.ts'
 import { type Line, runWhole } from './line.ts'
 

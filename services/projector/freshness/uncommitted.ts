@@ -6,7 +6,7 @@
  * with the clock, also while the log or ClickHouse is away.
  */
 import type { Topic } from '../../../contracts/events/event.ts'
-import type { Delivery, EventReader, PartitionLag, Position } from '../../shared/event-log/port.ts'
+import type { Delivery, EventReader, PartitionLag, Position } from '../../log/port.ts'
 
 export interface OldestRecord {
   topic: Topic

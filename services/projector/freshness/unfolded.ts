@@ -5,7 +5,7 @@
  * goes on with what it knows: its last reading, and the batches that this process has written since. So the age of what waits
  * grows with the clock while folding is stuck. The campaigns in quarantine do not count (fold/quarantine.ts).
  */
-import type { Shard } from '../../shared/tables/port.ts'
+import type { Shard } from '../../tables/port.ts'
 import type { LongRun } from '../fold/batch-conditions.ts'
 import { readLongRuns, readPending } from '../fold/fold-progress.ts'
 

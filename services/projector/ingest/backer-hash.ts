@@ -6,8 +6,8 @@
  * pledge.
  */
 import { createHash, hash } from 'node:crypto'
-import { asciiText } from '../../shared/ascii-text.ts'
-import type { BackerHash } from '../../shared/tables/identity.ts'
+import { asciiText } from '../../runtime/http/ascii-text.ts'
+import type { BackerHash } from '../../tables/identity.ts'
 import { createSipHash, type Hash64 } from './siphash.ts'
 
 export interface HashBacker {

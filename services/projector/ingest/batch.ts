@@ -4,17 +4,17 @@
  */
 import { schemaIdOf } from '../../../contracts/events/codec.ts'
 import type { Topic } from '../../../contracts/events/event.ts'
-import type { Delivery, LogRecord, Position } from '../../shared/event-log/port.ts'
-import { bytesOf } from '../../shared/event-log/record-bytes.ts'
-import type { Databases, TableInsert } from '../../shared/tables/port.ts'
-import type { Reject } from '../../shared/tables/rejects.ts'
+import type { Delivery, LogRecord, Position } from '../../log/port.ts'
+import { bytesOf } from '../../log/record-bytes.ts'
+import type { Databases, TableInsert } from '../../tables/port.ts'
+import type { Reject } from '../../tables/rejects.ts'
 import {
   createEncodedRowWriter,
   createRowWriter,
   encodeRows,
   type RowWriter,
   type TableColumn,
-} from '../../shared/tables/row-binary.ts'
+} from '../../tables/row-binary.ts'
 import { addMisplaced, type MisplacedRecords, noMisplacedRecords } from '../misplaced-records.ts'
 import type { HashBacker } from './backer-hash.ts'
 import type { Decode, Decoder, LogEvent } from './decode.ts'

@@ -28,8 +28,8 @@ import {
 import { decodePortalRecord } from '../../../contracts/events/portal-codec.ts'
 import type { PortalEvent, PortalTopic, RemovedNotice } from '../../../contracts/events/portal-event.ts'
 import { faultOf } from '../../../contracts/events/rules.ts'
-import type { LogRecord } from '../../shared/event-log/port.ts'
-import { messageOf } from '../../shared/message-of.ts'
+import type { LogRecord } from '../../log/port.ts'
+import { messageOf } from '../../runtime/message-of.ts'
 
 /** Why a record is not an event. It is a value, so that the rest of the batch goes on. */
 export interface Rejected {

@@ -9,9 +9,9 @@
 import { framingBytes, schemas } from '../../../contracts/events/codec.ts'
 import { countsTowardsTotals, type PledgeStatus } from '../../../contracts/events/event.ts'
 import { timestampMax } from '../../../contracts/events/rules.ts'
-import { asciiText } from '../../shared/ascii-text.ts'
-import type { LogRecord } from '../../shared/event-log/port.ts'
-import type { ByteWriter } from '../../shared/tables/byte-writer.ts'
+import type { LogRecord } from '../../log/port.ts'
+import { asciiText } from '../../runtime/http/ascii-text.ts'
+import type { ByteWriter } from '../../tables/byte-writer.ts'
 import type { HashBacker } from './backer-hash.ts'
 
 /**

@@ -5,7 +5,7 @@
  * The batch log has the counts. Batches that an operator let pass with a higher share do not count, and neither does
  * anything before them. So the documented way on works: one run with a higher share, and then the usual share again.
  */
-import type { Databases, Tables } from '../../shared/tables/port.ts'
+import type { Databases, Tables } from '../../tables/port.ts'
 import { rejectSharesOf } from '../projector-log.ts'
 
 export interface BatchCounts {

@@ -12,22 +12,17 @@
  *
  * How it fails: it reports the failure and tries again at the next look. It never stops the projector.
  */
-import { messageOf } from '../../shared/message-of.ts'
-import type { Sleep } from '../../shared/sleep.ts'
-import {
-  findDeletedHistory,
-  type HistoryTable,
-  historyTables,
-  removeHistory,
-} from '../../shared/tables/history.ts'
-import type { Shard } from '../../shared/tables/port.ts'
+import { messageOf } from '../../runtime/message-of.ts'
+import type { Sleep } from '../../runtime/sleep.ts'
+import { findDeletedHistory, type HistoryTable, historyTables, removeHistory } from '../../tables/history.ts'
+import type { Shard } from '../../tables/port.ts'
 import {
   countWithdrawn,
   readPartsStates,
   rewriteParts,
   type VersionedTable,
   versionedTableNames,
-} from '../../shared/tables/superseded.ts'
+} from '../../tables/superseded.ts'
 
 export interface RewriteLoopDependencies {
   shard: Shard

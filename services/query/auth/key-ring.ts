@@ -12,7 +12,7 @@
  * comparison is older than `freshMsMax`, the ring reports that it is not ready.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Databases, Statement, Tables } from '../../shared/tables/port.ts'
+import type { Databases, Statement, Tables } from '../../tables/port.ts'
 import { timeBound } from '../statement-settings.ts'
 import { bucketCount, createKeyBuckets, type ListedBucket } from './key-buckets.ts'
 

@@ -1,6 +1,6 @@
 /** Reads the credentials of a request from its headers, and only from there. Pure. */
 import type { IncomingMessage } from 'node:http'
-import type { Credentials } from '../../shared/api-keys/credentials.ts'
+import type { Credentials } from '../../api-keys/credentials.ts'
 import { countOfHeader } from '../http/well-formed.ts'
 
 /** The headers of a request: merged by Node, and as they arrived. */

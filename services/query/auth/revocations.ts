@@ -10,7 +10,7 @@
  * it is older than `staleMsMax`, it lets no key pass: a key may be revoked, or its time may be over.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Databases, Statement, Tables } from '../../shared/tables/port.ts'
+import type { Databases, Statement, Tables } from '../../tables/port.ts'
 import { timeBound } from '../statement-settings.ts'
 import { type KeyRing, KeysUnavailableError } from './key-ring.ts'
 

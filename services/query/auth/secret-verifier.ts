@@ -7,7 +7,7 @@
  * is answered faster, so the time of a refusal still does not reveal which keys exist.
  */
 import { timingSafeEqual } from 'node:crypto'
-import { noSecretHash, verifySecret } from '../../shared/api-keys/credentials.ts'
+import { noSecretHash, verifySecret } from '../../api-keys/credentials.ts'
 import type { ApiKey } from './key-ring.ts'
 
 /** If the key is `undefined`, both functions do the same work as for a wrong secret, and return false. */

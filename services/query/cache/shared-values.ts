@@ -19,7 +19,11 @@ import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Result } from 'ioredis'
-import { type RedisConnection, type RedisTime, RedisUnavailableError } from '../../shared/redis/connection.ts'
+import {
+  type RedisConnection,
+  type RedisTime,
+  RedisUnavailableError,
+} from '../../runtime/redis/connection.ts'
 import type { CacheKind, Lifetime, LoadShared } from './cache.ts'
 
 declare module 'ioredis' {

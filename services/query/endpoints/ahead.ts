@@ -13,7 +13,7 @@
  *
  * An answer that is not slow is computed when it is asked for, so that the first one after a change is as new as it can be.
  */
-import type { Sleep } from '../../shared/sleep.ts'
+import type { Sleep } from '../../runtime/sleep.ts'
 import type { CacheEntry, ResponseCache } from '../cache/response-cache.ts'
 
 export interface Computed {

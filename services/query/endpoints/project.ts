@@ -7,7 +7,7 @@ import {
   type Reward,
   shownAs,
 } from '../../../contracts/api/schemas.ts'
-import type { Databases, Statement } from '../../shared/tables/port.ts'
+import type { Databases, Statement } from '../../tables/port.ts'
 import {
   type CampaignBySlugRow,
   type ProjectDetailRow,

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { amount, count, timestamp, timestampForm } from '../../../contracts/api/schemas.ts'
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
-import type { Databases, Statement } from '../../shared/tables/port.ts'
+import type { Databases, Statement } from '../../tables/port.ts'
 import { presentTimestamp } from '../campaigns/campaign-fields.ts'
 import { timeBound } from '../statement-settings.ts'
 import type { Endpoint } from './endpoint.ts'

@@ -7,8 +7,9 @@
  * credentials, so it counts against a bucket of its address that only preflights have: otherwise such a flood would block
  * the preflights of good requests.
  */
-import { addressBucket } from '../../shared/address-bucket.ts'
-import { type Credentials, keyPrefix } from '../../shared/api-keys/credentials.ts'
+
+import { type Credentials, keyPrefix } from '../../api-keys/credentials.ts'
+import { addressBucket } from '../../runtime/http/address-bucket.ts'
 import type { ApiKey, KeyRing } from '../auth/key-ring.ts'
 import { type PresentedHeaders, presentedCredentials } from '../auth/presented-credentials.ts'
 import { createSecretVerifier } from '../auth/secret-verifier.ts'

@@ -7,7 +7,7 @@
  * each waits.
  */
 import type { FastifyRequest } from 'fastify'
-import { within } from '../../shared/within.ts'
+import { within } from '../../runtime/within.ts'
 import type { CacheEntry, ResponseCache } from '../cache/response-cache.ts'
 import { OverloadedError } from '../concurrency-limit.ts'
 import { createFairTurns } from '../fair-turns.ts'

@@ -6,7 +6,7 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ErrorCode, errorBody } from '../../../contracts/api/errors.ts'
-import type { Connections } from '../../shared/http/connections.ts'
+import type { Connections } from '../../runtime/http/connections.ts'
 import type { Admission, Admissions } from './admission.ts'
 import { commonHeaders, type ResponseHeaders, rateLimitHeaders } from './headers.ts'
 import { isResource, type Refusal, refusal } from './refusals.ts'

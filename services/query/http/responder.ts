@@ -1,7 +1,7 @@
 /** The responder: admits requests and sends responses over Fastify. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ErrorBody, type ErrorCode, errorBody } from '../../../contracts/api/errors.ts'
-import type { Connections } from '../../shared/http/connections.ts'
+import type { Connections } from '../../runtime/http/connections.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
 import { type MaybePromise, use } from '../maybe-promise.ts'
 import type { Admission, Admissions } from './admission.ts'

@@ -15,9 +15,10 @@
  * left no change behind, for example when a rebuilt table was swapped in. Until the index is loaded, and while there
  * are too many campaigns for it, there is no index and ClickHouse computes the lists.
  */
-import { idParts } from '../../shared/tables/parameter-parts.ts'
-import type { Databases, Tables } from '../../shared/tables/port.ts'
-import { yieldToEventLoop } from '../../shared/yield-to-event-loop.ts'
+
+import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
+import { idParts } from '../../tables/parameter-parts.ts'
+import type { Databases, Tables } from '../../tables/port.ts'
 import { forgetMs, type Keeper, keptMsMax } from '../forgetting.ts'
 import { createListIndex, type ListIndex } from './list-index.ts'
 import {

@@ -1,5 +1,5 @@
 /** The sources of lists: ClickHouse, or the list index in this process. */
-import type { Databases, Tables } from '../../shared/tables/port.ts'
+import type { Databases, Tables } from '../../tables/port.ts'
 import { presentTimestamp } from '../campaigns/campaign-fields.ts'
 import { createFairYield, createShareOfLoop } from '../fair-yield.ts'
 import { type IdList, joinedIdList } from './id-list.ts'

@@ -3,7 +3,7 @@
  * client are always typed placeholders, never part of the text.
  */
 import type { ListParameters, Sort } from '../../../contracts/api/parameters.ts'
-import type { Databases, Statement } from '../../shared/tables/port.ts'
+import type { Databases, Statement } from '../../tables/port.ts'
 import { timeBound } from '../statement-settings.ts'
 
 export interface SnapshotRow {

@@ -11,7 +11,7 @@
  *   all hits that still count). Only then does Redis decide again. When all processes have reported, the shared windows
  *   are complete again.
  */
-import type { RedisConnection } from '../../shared/redis/connection.ts'
+import type { RedisConnection } from '../../runtime/redis/connection.ts'
 import type { RateDecision, RateLimiter, RateLimiterSettings } from './rate-limiter.ts'
 import {
   createSlidingWindowLog,

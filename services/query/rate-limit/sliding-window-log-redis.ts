@@ -9,7 +9,7 @@
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Result } from 'ioredis'
-import type { RedisConnection } from '../../shared/redis/connection.ts'
+import type { RedisConnection } from '../../runtime/redis/connection.ts'
 import type { RateLimiterSettings } from './rate-limiter.ts'
 import type { WindowState } from './sliding-window-log.ts'
 

@@ -7,8 +7,8 @@
  * - A crash loses what was counted since the last flush: `flushMs`, or as long as ClickHouse did not take inserts.
  */
 
-import type { Sleep } from '../../shared/sleep.ts'
-import type { Databases, Tables } from '../../shared/tables/port.ts'
+import type { Sleep } from '../../runtime/sleep.ts'
+import type { Databases, Tables } from '../../tables/port.ts'
 import { createUsageCounts } from './usage-counts.ts'
 import { countsInsert } from './usage-tables.ts'
 

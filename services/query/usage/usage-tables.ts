@@ -1,6 +1,6 @@
 /** What a query process writes of the usage: rows of counts. Pure. */
-import type { Databases, TableInsert } from '../../shared/tables/port.ts'
-import { encodeRows } from '../../shared/tables/row-binary.ts'
+import type { Databases, TableInsert } from '../../tables/port.ts'
+import { encodeRows } from '../../tables/row-binary.ts'
 import type { UsageBatch } from './usage-counts.ts'
 
 const minuteMs = 60_000

@@ -7,8 +7,8 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Topic } from '../../../contracts/events/event.ts'
-import { migrate, readSqlFiles } from '../../../services/shared/tables/migrate.ts'
-import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
+import { migrate, readSqlFiles } from '../../../services/tables/migrate.ts'
+import type { Databases, Tables } from '../../../services/tables/port.ts'
 
 export const engineTopics = ['campaigns', 'pledges'] as const satisfies readonly Topic[]
 

@@ -6,9 +6,9 @@
  * delays of a slow producer (coordinated omission).
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { readConfig } from '../../../services/shared/config.ts'
-import { databasesOf } from '../../../services/shared/distributed.ts'
-import type { Tables } from '../../../services/shared/tables/port.ts'
+import { databasesOf } from '../../../services/distributed.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import type { Tables } from '../../../services/tables/port.ts'
 import { type BenchProcess, startBenchProcess } from '../bench-process.ts'
 import { campaignIdOf, loadPlatform } from '../platform.ts'
 import { type BenchReport, type Figure, figureOf, type Target } from '../report.ts'

@@ -1,10 +1,10 @@
 /** The history that every ingest run reads from the topics: the demo platform's events, framed with the registry's ids. */
 import { keyOf, topicOf } from '../../../contracts/events/event.ts'
 import { demoEvents } from '../../../services/demo/platform.ts'
-import type { Config } from '../../../services/shared/config.ts'
-import { kafkaSettings, stateEncoderOf } from '../../../services/shared/distributed.ts'
-import { openKafkaWriter } from '../../../services/shared/event-log/kafka/writer.ts'
-import type { NewRecord } from '../../../services/shared/event-log/port.ts'
+import { kafkaSettings, stateEncoderOf } from '../../../services/distributed.ts'
+import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
+import type { NewRecord } from '../../../services/log/port.ts'
+import type { Config } from '../../../services/runtime/config.ts'
 import { logger } from './services.ts'
 
 export interface AppendedHistory {

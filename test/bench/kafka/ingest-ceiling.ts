@@ -1,8 +1,9 @@
 /** The ceiling of the Kafka ingest: only the projector's reader, and each event decoded in full with avsc. */
+
+import { kafkaSettings, registryOf } from '../../../services/distributed.ts'
+import { openKafkaReader } from '../../../services/log/kafka/reader.ts'
 import { createDecoder, schemaIdsOf } from '../../../services/projector/ingest/decode.ts'
-import { readConfig } from '../../../services/shared/config.ts'
-import { kafkaSettings, registryOf } from '../../../services/shared/distributed.ts'
-import { openKafkaReader } from '../../../services/shared/event-log/kafka/reader.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
 import { benchInput, serveBench } from '../bench-process.ts'
 import { logger } from './services.ts'
 

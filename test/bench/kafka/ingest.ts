@@ -4,8 +4,8 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { topics } from '../../../contracts/events/event.ts'
-import { readConfig } from '../../../services/shared/config.ts'
-import type { Tables } from '../../../services/shared/tables/port.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import type { Tables } from '../../../services/tables/port.ts'
 import { runBenchProcess } from '../bench-process.ts'
 import { cpuSecondsOf } from '../process-usage.ts'
 import { type BenchReport, type Figure, figureOf } from '../report.ts'

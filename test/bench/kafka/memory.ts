@@ -8,8 +8,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { topics } from '../../../contracts/events/event.ts'
-import { readConfig } from '../../../services/shared/config.ts'
-import { databasesOf } from '../../../services/shared/distributed.ts'
+import { databasesOf } from '../../../services/distributed.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
 import { runBenchProcess, startBenchProcess } from '../bench-process.ts'
 import { loadPlatform } from '../platform.ts'
 import { memoryOf, type ProcessMemory } from '../process-usage.ts'

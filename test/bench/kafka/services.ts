@@ -6,9 +6,9 @@
  */
 import type { Admin } from 'kafkajs'
 import { pino } from 'pino'
-import { createKafka } from '../../../services/shared/event-log/kafka/client.ts'
-import { openTables } from '../../../services/shared/tables/clickhouse.ts'
-import type { Tables } from '../../../services/shared/tables/port.ts'
+import { createKafka } from '../../../services/log/kafka/client.ts'
+import { openTables } from '../../../services/tables/clickhouse.ts'
+import type { Tables } from '../../../services/tables/port.ts'
 import { settingsFor } from '../../support/clickhouse.ts'
 import { type Deployment, deploy } from '../../support/deployment.ts'
 import type { ServiceProcess } from '../../support/service-process.ts'

@@ -9,8 +9,8 @@ import {
   eventsAppend,
   runEventsAppend,
 } from '../../../services/commands/events-append.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
-import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
 
 const batchRows = 10
 let directory: string

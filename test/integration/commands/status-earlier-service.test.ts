@@ -8,9 +8,9 @@ import {
   openDataDirectory,
   readSecrets,
   writeServiceAddress,
-} from '../../../services/embedded/data-directory.ts'
-import { openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
-import { lockDataDirectory } from '../../../services/shared/event-log/journal/lock.ts'
+} from '../../../services/local/data-directory.ts'
+import { openJournalWriter } from '../../../services/log/local/journal.ts'
+import { lockDataDirectory } from '../../../services/log/local/lock.ts'
 import { makeDataDirectory } from '../../support/service-process.ts'
 
 /** What a service answered before it named slugs, warnings, misplaced records and the state of ClickHouse. */

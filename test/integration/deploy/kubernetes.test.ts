@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { closeMsMax } from '../../../services/commands/until-interrupted.ts'
-import { readConfig } from '../../../services/shared/config.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
 import {
   kubernetesTools,
   type Manifest,

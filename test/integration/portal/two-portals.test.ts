@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { PortalStore } from '../../../services/portal/store/port.ts'
 import { createRedisStore } from '../../../services/portal/store/redis-store.ts'
-import { freePort } from '../../../services/shared/free-port.ts'
+import { freePort } from '../../../services/runtime/free-port.ts'
 import { startTestPortal, type TestPortal } from '../../support/portal/app.ts'
 import { type Browser, createBrowser } from '../../support/portal/browser.ts'
 import { memoryAccounts } from '../../support/portal/memory-ports.ts'

@@ -4,19 +4,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
 import {
   type RebuildDetail,
   type RebuildRequest,
   rebuildUnderWay,
   writeRebuild,
-} from '../../../services/rebuild/rebuild-log.ts'
-import { readConfig } from '../../../services/shared/config.ts'
-import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
-import type { EventReader, EventWriter } from '../../../services/shared/event-log/port.ts'
-import { createMetrics, type Metrics } from '../../../services/shared/ops/metrics.ts'
-import { sleep } from '../../../services/shared/sleep.ts'
-import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
+} from '../../../services/generations/rebuild-log.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
+import type { EventReader, EventWriter } from '../../../services/log/port.ts'
+import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { createMetrics, type Metrics } from '../../../services/runtime/ops/metrics.ts'
+import { sleep } from '../../../services/runtime/sleep.ts'
+import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { isFoldRecord, lostConnection, obstructed, type TablesCall } from '../../support/faulty-tables.ts'
 import { createIngest, hashBacker, type ModelTables, openModelTables } from '../../support/model-tables.ts'
 import { campaignEvent, newRecordOf, noEvent } from '../../support/sample-events.ts'

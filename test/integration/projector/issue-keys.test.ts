@@ -7,7 +7,6 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { encodeState } from '../../../contracts/events/codec.ts'
 import type { ApiKeyState } from '../../../contracts/events/event.ts'
-import { createProjectorService } from '../../../services/projector/service.ts'
 import {
   issueKey,
   type KeyAdmin,
@@ -16,13 +15,14 @@ import {
   keyDirectory,
   type NewKey,
   revokeKey,
-} from '../../../services/shared/api-keys/api-keys.ts'
-import { keyPrefix, verifySecret } from '../../../services/shared/api-keys/credentials.ts'
-import { readConfig } from '../../../services/shared/config.ts'
-import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
-import type { EventReader, EventWriter } from '../../../services/shared/event-log/port.ts'
-import { createMetrics } from '../../../services/shared/ops/metrics.ts'
-import type { Databases } from '../../../services/shared/tables/port.ts'
+} from '../../../services/api-keys/api-keys.ts'
+import { keyPrefix, verifySecret } from '../../../services/api-keys/credentials.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
+import type { EventReader, EventWriter } from '../../../services/log/port.ts'
+import { createProjectorService } from '../../../services/projector/service.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
+import type { Databases } from '../../../services/tables/port.ts'
 import { column } from '../../support/fold-records.ts'
 import { hashBacker, type ModelTables, openModelTables } from '../../support/model-tables.ts'
 

@@ -5,7 +5,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import type { Databases } from '../../../services/shared/tables/port.ts'
+import type { Databases } from '../../../services/tables/port.ts'
 import { shuffledWithNoise, worldEvents } from '../../support/arbitraries.ts'
 import { readModelOf } from '../../support/model.ts'
 import {

@@ -2,10 +2,10 @@
 import { getHeapSnapshot } from 'node:v8'
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { Credentials } from '../../../services/api-keys/credentials.ts'
 import { forgetMs } from '../../../services/query/forgetting.ts'
-import type { Credentials } from '../../../services/shared/api-keys/credentials.ts'
-import { purgeLookMs, writePurge } from '../../../services/shared/tables/identity.ts'
-import type { Statement } from '../../../services/shared/tables/port.ts'
+import { purgeLookMs, writePurge } from '../../../services/tables/identity.ts'
+import type { Statement } from '../../../services/tables/port.ts'
 import { startTestApp, type TestApp, testClock } from '../../support/query-app.ts'
 import {
   campaignRow,

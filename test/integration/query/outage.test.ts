@@ -1,7 +1,7 @@
 /** ClickHouse unavailable, slow or overloaded: what the API answers, and what it never reveals. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Credentials } from '../../../services/shared/api-keys/credentials.ts'
-import { TablesError } from '../../../services/shared/tables/port.ts'
+import type { Credentials } from '../../../services/api-keys/credentials.ts'
+import { TablesError } from '../../../services/tables/port.ts'
 import { startTestApp, type TestApp } from '../../support/query-app.ts'
 import { fakeTables, snapshotRow } from '../../support/query-fake-tables.ts'
 import { codeIn, expectEveryPromise, readResponse } from '../../support/query-shape.ts'

@@ -4,14 +4,9 @@
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { tablesStatus } from '../../../services/projector/status.ts'
-import { holdTablesIdentity } from '../../../services/shared/tables/identity.ts'
-import { migrate } from '../../../services/shared/tables/migrate.ts'
-import {
-  type Databases,
-  defaultDatabases,
-  type Shard,
-  type Tables,
-} from '../../../services/shared/tables/port.ts'
+import { holdTablesIdentity } from '../../../services/tables/identity.ts'
+import { migrate } from '../../../services/tables/migrate.ts'
+import { type Databases, defaultDatabases, type Shard, type Tables } from '../../../services/tables/port.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse.ts'
 import { fillHistory } from '../../support/examples/history-rows.ts'
 import { type ExampleWorld, exampleWorld } from '../../support/examples/world.ts'

@@ -8,9 +8,9 @@
  * whose effects cancel each other out would not be found.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { migrate } from '../../../services/shared/tables/migrate.ts'
-import { defaultDatabases } from '../../../services/shared/tables/port.ts'
-import { definerUser, readRole, secureViews } from '../../../services/shared/tables/roles.ts'
+import { migrate } from '../../../services/tables/migrate.ts'
+import { defaultDatabases } from '../../../services/tables/port.ts'
+import { definerUser, readRole, secureViews } from '../../../services/tables/roles.ts'
 import { askAsAnalyst } from '../../support/analyst.ts'
 import { askClickHouse, type ClickHouse, openOwnTables } from '../../support/clickhouse.ts'
 import { type Assignment, everySetting, findDifferences, nameOf } from '../../support/every-setting.ts'

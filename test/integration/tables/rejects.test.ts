@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { LogRecord } from '../../../services/shared/event-log/port.ts'
-import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
+import type { LogRecord } from '../../../services/log/port.ts'
+import type { Databases, Tables } from '../../../services/tables/port.ts'
 import {
   createRejectStore,
   headerBytesMax,
@@ -9,14 +9,14 @@ import {
   keyBytesMax,
   placeName,
   valueBytesMax,
-} from '../../../services/shared/tables/rejects.ts'
+} from '../../../services/tables/rejects.ts'
 import {
   countReasons,
   countRejects,
   latestRejects,
   type StoredReject,
   walkRejects,
-} from '../../../services/shared/tables/stored-rejects.ts'
+} from '../../../services/tables/stored-rejects.ts'
 import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
 import {
   anyFilter,

@@ -5,8 +5,8 @@ import {
   holdTablesIdentity,
   IdentityDiffers,
   readTablesId,
-} from '../../../services/shared/tables/identity.ts'
-import type { Databases } from '../../../services/shared/tables/port.ts'
+} from '../../../services/tables/identity.ts'
+import type { Databases } from '../../../services/tables/port.ts'
 import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
 
 describe('the identity of tables', () => {

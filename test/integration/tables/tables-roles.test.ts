@@ -3,12 +3,12 @@
  * here, with exactly the grants and bounds of the SQL.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openTables } from '../../../services/shared/tables/clickhouse.ts'
-import { holdTablesIdentity } from '../../../services/shared/tables/identity.ts'
-import { migrate, readClusterViews, readMigrations } from '../../../services/shared/tables/migrate.ts'
-import { defaultDatabases, type Tables, TablesError } from '../../../services/shared/tables/port.ts'
-import { replicatedSettings } from '../../../services/shared/tables/replicated.ts'
-import { createRoles, readRole, readRoles } from '../../../services/shared/tables/roles.ts'
+import { openTables } from '../../../services/tables/clickhouse.ts'
+import { holdTablesIdentity } from '../../../services/tables/identity.ts'
+import { migrate, readClusterViews, readMigrations } from '../../../services/tables/migrate.ts'
+import { defaultDatabases, type Tables, TablesError } from '../../../services/tables/port.ts'
+import { replicatedSettings } from '../../../services/tables/replicated.ts'
+import { createRoles, readRole, readRoles } from '../../../services/tables/roles.ts'
 import { type OwnTables, openOwnTables, settingsFor } from '../../support/clickhouse.ts'
 import { privateViews, publicViews } from '../../support/public-views.ts'
 

@@ -1,12 +1,12 @@
 /**
- * The promises of the tables port (services/shared/tables/port.ts), on any server and with any settings of the
+ * The promises of the tables port (services/tables/port.ts), on any server and with any settings of the
  * adapter. That values arrive as they are is in tables-values.conformance.ts.
  *
  * The suite creates its own database. "Side by side" is shown by the order in which statements end, never by time.
  */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Tables, TablesError } from '../../../services/shared/tables/port.ts'
+import { type Tables, TablesError } from '../../../services/tables/port.ts'
 import { describeParameters, describeWriting, type FreshTable, rowsOf } from './tables-values.conformance.ts'
 
 export interface OpenTables {

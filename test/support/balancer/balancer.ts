@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '../../../services/shared/free-port.ts'
+import { freePort } from '../../../services/runtime/free-port.ts'
 import type { Requirement } from '../requirements.ts'
 import { type DnsServer, startDns } from './dns.ts'
 

@@ -1,5 +1,5 @@
 /** Writes the history of a world's closed days as the fold worker would have left it (contracts/tables/0004-history.sql). */
-import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
+import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { type ClickHouseAddress, insertJson } from '../clickhouse.ts'
 import { dayMs, type ExampleWorld, type Shown } from './world.ts'
 

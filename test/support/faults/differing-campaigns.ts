@@ -3,7 +3,7 @@
  * stopped on its way from the log to the read rows.
  */
 import { isDeepStrictEqual } from 'node:util'
-import type { Databases, Shard, Statement } from '../../../services/shared/tables/port.ts'
+import type { Databases, Shard, Statement } from '../../../services/tables/port.ts'
 import type { Reading } from '../model-tables.ts'
 
 const campaignsMax = 3

@@ -6,7 +6,7 @@ import {
   generateApiKey,
   generateSecret,
   hashSecret,
-} from '../../../services/shared/api-keys/credentials.ts'
+} from '../../../services/api-keys/credentials.ts'
 import { apiKeyEvent } from '../sample-events.ts'
 
 export interface KeyBook {

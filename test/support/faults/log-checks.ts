@@ -1,8 +1,8 @@
 /** What the Kafka cluster has at the end: the group's positions, and the records that are not events. */
 import { topics } from '../../../contracts/events/event.ts'
-import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
-import { placeName } from '../../../services/shared/tables/rejects.ts'
-import { walkRejects } from '../../../services/shared/tables/stored-rejects.ts'
+import type { Databases, Tables } from '../../../services/tables/port.ts'
+import { placeName } from '../../../services/tables/rejects.ts'
+import { walkRejects } from '../../../services/tables/stored-rejects.ts'
 import { readTopic, withAdmin } from '../kafka/topics.ts'
 
 const groupId = 'pledgeview-projector'

@@ -1,8 +1,8 @@
 /** A consumer as the API's documentation describes it: a copy of the public campaigns, updated by polling `updated_since`. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Project } from '../../../contracts/api/schemas.ts'
+import type { Credentials } from '../../../services/api-keys/credentials.ts'
 import { projectListBodySchema } from '../../../services/query/endpoints/projects.ts'
-import type { Credentials } from '../../../services/shared/api-keys/credentials.ts'
 import { keyHeaders } from '../query-app.ts'
 import { type ApiClient, type Asked, snapshotOf } from './api-client.ts'
 import type { Judge } from './judge.ts'

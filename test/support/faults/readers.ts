@@ -4,11 +4,11 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Project, ProjectDetail } from '../../../contracts/api/schemas.ts'
+import type { Credentials } from '../../../services/api-keys/credentials.ts'
 import { intBetween, pick, pickWeighted, type Random } from '../../../services/demo/random.ts'
 import { projectDetailBodySchema } from '../../../services/query/endpoints/project.ts'
 import { projectListBodySchema } from '../../../services/query/endpoints/projects.ts'
 import { statsBodySchema } from '../../../services/query/endpoints/stats.ts'
-import type { Credentials } from '../../../services/shared/api-keys/credentials.ts'
 import { keyHeaders } from '../query-app.ts'
 import { type ApiClient, type Asked, snapshotOf } from './api-client.ts'
 import { categories } from './campaign-histories.ts'

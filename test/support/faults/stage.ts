@@ -4,16 +4,11 @@
  */
 import { expect, vi } from 'vitest'
 import { type Random, randomOf } from '../../../services/demo/random.ts'
+import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
+import type { EventWriter } from '../../../services/log/port.ts'
 import { projectListBodySchema } from '../../../services/query/endpoints/projects.ts'
-import { openKafkaWriter } from '../../../services/shared/event-log/kafka/writer.ts'
-import type { EventWriter } from '../../../services/shared/event-log/port.ts'
-import { openTables } from '../../../services/shared/tables/clickhouse.ts'
-import {
-  type Databases,
-  defaultDatabases,
-  type Shard,
-  type Tables,
-} from '../../../services/shared/tables/port.ts'
+import { openTables } from '../../../services/tables/clickhouse.ts'
+import { type Databases, defaultDatabases, type Shard, type Tables } from '../../../services/tables/port.ts'
 import { type ClickHouse, settingsFor, startClickHouse } from '../clickhouse.ts'
 import { deploy } from '../deployment.ts'
 import { activeKeys } from '../fold-records.ts'

@@ -1,10 +1,10 @@
 /** Suites on the newest Kafka, which close what they open. What every Kafka promises is in event-log.conformance.ts. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe } from 'vitest'
-import type { KafkaReaderSettings } from '../../../services/shared/event-log/kafka/reader.ts'
-import { type KafkaReader, openKafkaReader } from '../../../services/shared/event-log/kafka/reader.ts'
-import type { KafkaWriterSettings } from '../../../services/shared/event-log/kafka/writer.ts'
-import { openKafkaWriter } from '../../../services/shared/event-log/kafka/writer.ts'
+import type { KafkaReaderSettings } from '../../../services/log/kafka/reader.ts'
+import { type KafkaReader, openKafkaReader } from '../../../services/log/kafka/reader.ts'
+import type { KafkaWriterSettings } from '../../../services/log/kafka/writer.ts'
+import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
 import type {
   Delivery,
   EventReader,
@@ -12,7 +12,7 @@ import type {
   FindStarts,
   LogRecord,
   NewRecord,
-} from '../../../services/shared/event-log/port.ts'
+} from '../../../services/log/port.ts'
 import { kafkaService } from '../services/kafka.ts'
 import { useService } from '../services/test-service.ts'
 import { type KafkaBroker, startKafka } from './broker.ts'

@@ -5,13 +5,9 @@
  */
 import type { ITopicConfig, KafkaMessage } from 'kafkajs'
 import { topics } from '../../../contracts/events/event.ts'
-import {
-  createKafka,
-  type KafkaSettings,
-  topicName,
-} from '../../../services/shared/event-log/kafka/client.ts'
-import { loadKafkajs } from '../../../services/shared/event-log/kafka/library.ts'
-import { createTopics } from '../../../services/shared/event-log/kafka/topics.ts'
+import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
+import { loadKafkajs } from '../../../services/log/kafka/library.ts'
+import { createTopics } from '../../../services/log/kafka/topics.ts'
 import { namesOf, readTopic, silent, withAdmin } from './topics.ts'
 
 export interface TopicCopy {

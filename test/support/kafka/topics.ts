@@ -5,12 +5,8 @@ import { EventEmitter, once } from 'node:events'
 import type { Admin, KafkaMessage } from 'kafkajs'
 import pino from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
-import {
-  createKafka,
-  type KafkaSettings,
-  topicName,
-} from '../../../services/shared/event-log/kafka/client.ts'
-import { createTopics } from '../../../services/shared/event-log/kafka/topics.ts'
+import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
+import { createTopics } from '../../../services/log/kafka/topics.ts'
 
 export const silent = pino({ level: 'silent' })
 

@@ -1,6 +1,7 @@
 /** Starts the portal with the pages under /access. Its ports are in memory, say what they were asked to do, and can fail. */
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
+import { KeyError } from '../../../services/api-keys/api-keys.ts'
 import { AccountError } from '../../../services/portal/account/accounts.ts'
 import { createPortalApp, type PortalDependencies } from '../../../services/portal/app.ts'
 import { createCookies } from '../../../services/portal/http/cookies.ts'
@@ -8,8 +9,7 @@ import { loopbackHosts } from '../../../services/portal/http/security-headers.ts
 import type { Account, Accounts, PortalKeys, UsageReader } from '../../../services/portal/ports.ts'
 import { createSessions } from '../../../services/portal/sign-in/sessions.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
-import { KeyError } from '../../../services/shared/api-keys/api-keys.ts'
-import { freePort } from '../../../services/shared/free-port.ts'
+import { freePort } from '../../../services/runtime/free-port.ts'
 import { portalKey } from './app.ts'
 import { type Browser, createBrowser } from './browser.ts'
 import { memoryAccounts, memoryKeys, memoryMailer, noPictures, noUsage } from './memory-ports.ts'

@@ -4,6 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
+import { type KeyAdmin, keyDirectory } from '../../../services/api-keys/api-keys.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
 import {
   createPortalKeys,
   defaultPortalKeysOptions,
@@ -11,11 +13,9 @@ import {
 } from '../../../services/portal/keys/portal-keys.ts'
 import type { Integration, PortalKeys } from '../../../services/portal/ports.ts'
 import { createProjectorService } from '../../../services/projector/service.ts'
-import { type KeyAdmin, keyDirectory } from '../../../services/shared/api-keys/api-keys.ts'
-import { readConfig } from '../../../services/shared/config.ts'
-import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
-import { createMetrics } from '../../../services/shared/ops/metrics.ts'
-import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
+import type { Databases, Tables } from '../../../services/tables/port.ts'
 import type { ClickHouse } from '../clickhouse.ts'
 import { hashBacker, openModelTables } from '../model-tables.ts'
 

@@ -1,5 +1,7 @@
 /** The ports of the portal in memory, for tests of its pages. */
 import { randomUUID } from 'node:crypto'
+import { KeyError } from '../../../services/api-keys/api-keys.ts'
+import { generateApiKey, generateSecret } from '../../../services/api-keys/credentials.ts'
 import type {
   Account,
   Accounts,
@@ -11,8 +13,6 @@ import type {
   PortalKeys,
   UsageReader,
 } from '../../../services/portal/ports.ts'
-import { KeyError } from '../../../services/shared/api-keys/api-keys.ts'
-import { generateApiKey, generateSecret } from '../../../services/shared/api-keys/credentials.ts'
 
 /** Accounts in memory. `account_id` is the address, so that tests can find it. */
 export function memoryAccounts(now: () => number): Accounts & { all: Map<string, Account> } {

@@ -1,6 +1,6 @@
 /** A portal, and a person who signs in for the first time and makes an integration and keys there, with a browser alone. */
 import { expect, vi } from 'vitest'
-import { freePort } from '../../../services/shared/free-port.ts'
+import { freePort } from '../../../services/runtime/free-port.ts'
 import type { Deployment } from '../deployment.ts'
 import { type Browser, createBrowser, submit } from './browser.ts'
 import type { MailServer } from './mail-server.ts'

@@ -4,15 +4,15 @@
  *     fork('test/support/portal/notify-child.ts', [JSON.stringify({ journal, store, databases, settings, smtpUrl, announcement })])
  */
 
+import { openJournalWriter } from '../../../services/log/local/journal.ts'
 import { type Announcement, announce } from '../../../services/portal/notices/announcement.ts'
 import { createClaims } from '../../../services/portal/notices/claims.ts'
 import { openNotices } from '../../../services/portal/notices/notices.ts'
 import { createSmtpMailer } from '../../../services/portal/notices/smtp-mailer.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
-import { openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
-import { sleep } from '../../../services/shared/sleep.ts'
-import { openTables, type TablesSettings } from '../../../services/shared/tables/clickhouse.ts'
-import type { Databases } from '../../../services/shared/tables/port.ts'
+import { sleep } from '../../../services/runtime/sleep.ts'
+import { openTables, type TablesSettings } from '../../../services/tables/clickhouse.ts'
+import type { Databases } from '../../../services/tables/port.ts'
 import { portalKey } from './app.ts'
 
 export interface NotifyChildArguments {

@@ -1,7 +1,7 @@
 /** All services of the distributed form, from any source, under names that no other test uses. */
 import { randomBytes } from 'node:crypto'
 import { afterAll } from 'vitest'
-import { openTables } from '../../../services/shared/tables/clickhouse.ts'
+import { openTables } from '../../../services/tables/clickhouse.ts'
 import { settingsFor as tableSettingsFor } from '../clickhouse.ts'
 import type { Addresses } from '../deployment.ts'
 import { removeTopics } from '../kafka/topics.ts'

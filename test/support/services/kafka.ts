@@ -1,7 +1,7 @@
 /** Kafkas for suites that create their own topics: the given one, or one of each supported version. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { GenericContainer } from 'testcontainers'
-import { freePort } from '../../../services/shared/free-port.ts'
+import { freePort } from '../../../services/runtime/free-port.ts'
 import { kafkaImage } from '../containers/images.ts'
 import { kafkaAnswers, startKafka } from '../kafka/broker.ts'
 import { type KafkaVersion, kafkaRequirement, kafkaVersions } from '../kafka/jars.ts'

@@ -2,7 +2,7 @@
  * The real ClickHouse with the simulation's time: every `now64` of a statement is the time at which the world says that it
  * started. A statement of the fold writes to a separate table until the world makes its rows visible.
  */
-import type { Statement, Tables } from '../../../services/shared/tables/port.ts'
+import type { Statement, Tables } from '../../../services/tables/port.ts'
 import { type Engine, isOfFirstBlock } from './engine.ts'
 import { clickHouseTime } from './model-lists.ts'
 import { targetOf } from './statement-kinds.ts'

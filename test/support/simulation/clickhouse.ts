@@ -3,12 +3,7 @@
  * then or later, and makes its rows visible when it ends. From its beginning to its end it stands in system.processes. Fates decide
  * when all that is, and whether the caller learns of it.
  */
-import {
-  type Statement,
-  type TableInsert,
-  type Tables,
-  TablesError,
-} from '../../../services/shared/tables/port.ts'
+import { type Statement, type TableInsert, type Tables, TablesError } from '../../../services/tables/port.ts'
 import type { Engine } from './engine.ts'
 import type { Fates, WriteFate } from './fates.ts'
 import { aloneMsMax, type HeavyCampaign } from './heavy-campaign.ts'

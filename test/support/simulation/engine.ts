@@ -2,7 +2,7 @@
  * What the simulation needs of ClickHouse: statements that are split into their start and their end, so that virtual time can
  * pass between the two. There are two implementations: a model in memory, and ClickHouse.
  */
-import type { Statement, TableInsert } from '../../../services/shared/tables/port.ts'
+import type { Statement, TableInsert } from '../../../services/tables/port.ts'
 import type { WriteKind } from './statement-kinds.ts'
 
 /** Rows that a statement has made and that are not visible yet. */

@@ -1,5 +1,5 @@
 /** ClickHouse as a model in memory. It knows only the statements of the simulation. */
-import type { Statement } from '../../../services/shared/tables/port.ts'
+import type { Statement } from '../../../services/tables/port.ts'
 import type { Engine } from './engine.ts'
 import {
   closedDays,

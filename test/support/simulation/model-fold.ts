@@ -1,5 +1,5 @@
 /** The statements of the fold in the model of ClickHouse. See services/projector/fold/sql. */
-import { type Statement, TablesError } from '../../../services/shared/tables/port.ts'
+import { type Statement, TablesError } from '../../../services/tables/port.ts'
 import { isOfFirstBlock } from './engine.ts'
 import { type ModelState, type ProgressRow, type ReadRow, standingRow } from './model-state.ts'
 import type { Safeguards } from './safeguards.ts'

@@ -2,7 +2,7 @@
 import { listColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { idSeparator, noDate, severalChanges } from '../../../services/query/lists/list-statements.ts'
 import { slugCodeOf } from '../../../services/query/lists/slug-index.ts'
-import type { Statement } from '../../../services/shared/tables/port.ts'
+import type { Statement } from '../../../services/tables/port.ts'
 import { type ModelState, type ReadRow, standingRow, standingRows } from './model-state.ts'
 import type { Safeguards } from './safeguards.ts'
 

@@ -1,5 +1,5 @@
 /** The private tables in the model of ClickHouse. Superseded rows stay until they are merged. */
-import type { TableInsert } from '../../../services/shared/tables/port.ts'
+import type { TableInsert } from '../../../services/tables/port.ts'
 import { type DecodedRow, decodeRows } from '../row-binary.ts'
 
 /** The latest state of a campaign, by the columns of the ledger. */

@@ -1,6 +1,7 @@
 /** The query service's processes: the real app, called without a socket, on the simulation's ClickHouse and time. */
 import { pino } from 'pino'
 import { basePath, readScope } from '../../../contracts/api/conventions.ts'
+import { hashSecret } from '../../../services/api-keys/credentials.ts'
 import { createQueryApp } from '../../../services/query/app.ts'
 import { createCache } from '../../../services/query/cache/cache.ts'
 import { type ResponseCache, responses } from '../../../services/query/cache/response-cache.ts'
@@ -8,8 +9,7 @@ import type { SnapshotCache } from '../../../services/query/lists/campaign-lists
 import { snapshots as listSnapshots } from '../../../services/query/lists/snapshots.ts'
 import { defaultQueryAppOptions } from '../../../services/query/options.ts'
 import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate-limiter-memory.ts'
-import { hashSecret } from '../../../services/shared/api-keys/credentials.ts'
-import type { Databases, Tables } from '../../../services/shared/tables/port.ts'
+import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { queryProcesses, type Scenario } from './scenario.ts'
 import type { VirtualTime } from './virtual-time.ts'
 

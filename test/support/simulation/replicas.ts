@@ -8,7 +8,7 @@
  *   the time of the statement is over.
  */
 import { chance, intBetween, pick, type Random } from '../../../services/demo/random.ts'
-import { type Statement, TablesError } from '../../../services/shared/tables/port.ts'
+import { type Statement, TablesError } from '../../../services/tables/port.ts'
 import { targetOf, type WriteKind } from './statement-kinds.ts'
 import type { VirtualTime } from './virtual-time.ts'
 

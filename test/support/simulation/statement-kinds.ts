@@ -40,7 +40,7 @@ import {
   nextEntriesStatement,
   snapshotStatement,
 } from '../../../services/query/lists/list-statements.ts'
-import type { Databases, Statement } from '../../../services/shared/tables/port.ts'
+import type { Databases, Statement } from '../../../services/tables/port.ts'
 
 /** Statements of the fold that write. */
 export type WriteKind =

@@ -5,7 +5,7 @@
  * wakings, everything runs that can run without waiting.
  */
 import { intBetween, type Random } from '../../../services/demo/random.ts'
-import { yieldToEventLoop } from '../../../services/shared/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../../services/runtime/yield-to-event-loop.ts'
 
 /** Chooses which of those that wake at the same time is woken first. */
 export type WakingOrder = 'oldest first' | 'newest first' | 'drawn'

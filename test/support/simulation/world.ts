@@ -11,7 +11,7 @@ import {
 } from '../../../services/projector/fold/fold-progress.ts'
 import { type QuarantinedCampaign, quarantineStatement } from '../../../services/projector/fold/quarantine.ts'
 import { clockStatement } from '../../../services/projector/fold/watermark.ts'
-import type { Databases, Statement } from '../../../services/shared/tables/port.ts'
+import type { Databases, Statement } from '../../../services/tables/port.ts'
 import { type ClickHouse, type Counts, createClickHouse } from './clickhouse.ts'
 import type { Engine } from './engine.ts'
 import { createFates } from './fates.ts'

@@ -6,8 +6,8 @@ import { currentStateReader, unframe } from '../../../contracts/events/codec.ts'
 import { type ChangeEvent, eventTypeOf, isChangeTopic, keyOf } from '../../../contracts/events/event.ts'
 import { appendDemo, type DemoProgress, runTrickle } from '../../../services/demo/load-demo.ts'
 import { demoEvents } from '../../../services/demo/platform.ts'
-import { openJournalReader, openJournalWriter } from '../../../services/shared/event-log/journal/journal.ts'
-import type { EventReader, EventWriter, LogRecord } from '../../../services/shared/event-log/port.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
+import type { EventReader, EventWriter, LogRecord } from '../../../services/log/port.ts'
 import { readModelOf } from '../../support/model.ts'
 
 const now = Date.UTC(2026, 10, 20, 12)

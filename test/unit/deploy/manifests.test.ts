@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { settingNames } from '../../../services/shared/config.ts'
+import { settingNames } from '../../../services/runtime/config.ts'
 
 const root = new URL('../../../deploy/kubernetes/', import.meta.url).pathname
 const dockerfile = readFileSync(new URL('../../../deploy/Dockerfile', import.meta.url), 'utf8')

@@ -8,8 +8,8 @@ import {
   type StateEvent,
 } from '../../../contracts/events/event.ts'
 import { formatEvent, parseEventLine } from '../../../contracts/events/ndjson.ts'
+import type { LogRecord } from '../../../services/log/port.ts'
 import { createDecoder } from '../../../services/projector/ingest/decode.ts'
-import type { LogRecord } from '../../../services/shared/event-log/port.ts'
 
 interface GoldenEvent {
   name: string

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ProjectorService } from '../../../services/projector/service.ts'
 import { reachedTables, statusOf } from '../../../services/projector/status.ts'
-import { type Tables, TablesError } from '../../../services/shared/tables/port.ts'
+import { type Tables, TablesError } from '../../../services/tables/port.ts'
 
 describe('the status of a projector', () => {
   it('has the lag and the reason while ClickHouse is away', async () => {

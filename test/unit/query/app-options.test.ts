@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { defaultQueryAppOptions } from '../../../services/query/options.ts'
 import { appOptionsOf } from '../../../services/query/service.ts'
-import { readConfig } from '../../../services/shared/config.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
 
 describe('the options of the API', () => {
   it('are the documented defaults without settings', () => {

@@ -1,11 +1,11 @@
 /** What accounts promise while several portals use them at once, for every log that they may stand on. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import type { EventWriter } from '../../../../services/log/port.ts'
 import { AccountError, integrationsMax, openAccounts } from '../../../../services/portal/account/accounts.ts'
 import { PortalUnavailable } from '../../../../services/portal/own-events.ts'
 import type { Accounts, Integration } from '../../../../services/portal/ports.ts'
-import type { EventWriter } from '../../../../services/shared/event-log/port.ts'
-import { sleep } from '../../../../services/shared/sleep.ts'
+import { sleep } from '../../../../services/runtime/sleep.ts'
 import type { ProjectedLog } from '../../../support/portal/projected-log.ts'
 
 const portalKey = 'ab'.repeat(32)

@@ -1,7 +1,7 @@
 /** What the page for data teams reads, from real tables, and that opening it is no way to load them. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createDataPicturesReader } from '../../../../services/portal/guide/data-pictures.ts'
-import type { Tables } from '../../../../services/shared/tables/port.ts'
+import type { Tables } from '../../../../services/tables/port.ts'
 import { startTestPortal } from '../../../support/portal/app.ts'
 import { testClock } from '../../../support/query-app.ts'
 import { campaignRow, openQueryTables, type QueryTables } from '../../../support/query-tables.ts'

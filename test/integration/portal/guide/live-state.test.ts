@@ -1,7 +1,7 @@
 /** The live state of the first page, from real tables. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLiveStateReader } from '../../../../services/portal/guide/live-state.ts'
-import type { Tables } from '../../../../services/shared/tables/port.ts'
+import type { Tables } from '../../../../services/tables/port.ts'
 import { testClock } from '../../../support/query-app.ts'
 import { campaignRow, openQueryTables, type QueryTables } from '../../../support/query-tables.ts'
 

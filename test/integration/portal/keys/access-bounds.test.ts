@@ -1,5 +1,6 @@
 /** What an account cannot do under /access: too much within a time, or anything to what belongs to another account. */
 import { afterEach, describe, expect, it } from 'vitest'
+import { keyPrefix } from '../../../../services/api-keys/credentials.ts'
 import {
   madeKeysPerDayMax,
   newKeysPerHourMax,
@@ -7,7 +8,6 @@ import {
   savesPerHourMax,
 } from '../../../../services/portal/keys/access-pages.ts'
 import { openSqliteStore } from '../../../../services/portal/store/sqlite-store.ts'
-import { keyPrefix } from '../../../../services/shared/api-keys/credentials.ts'
 import { type AccessPortal, startAccessPortal } from '../../../support/portal/access.ts'
 import {
   addIntegration,

@@ -1,10 +1,10 @@
 /** The pages under /access on what they run on: accounts and keys in a journal, a projector, and ClickHouse. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { keyPrefix, verifySecret } from '../../../../services/api-keys/credentials.ts'
 import { openAccounts } from '../../../../services/portal/account/accounts.ts'
 import type { Accounts } from '../../../../services/portal/ports.ts'
 import { createUsageReader } from '../../../../services/portal/usage/usage-reader.ts'
-import { keyPrefix, verifySecret } from '../../../../services/shared/api-keys/credentials.ts'
-import { sleep } from '../../../../services/shared/sleep.ts'
+import { sleep } from '../../../../services/runtime/sleep.ts'
 import { type AccessPortal, type Person, startAccessPortal } from '../../../support/portal/access.ts'
 import { portalKey } from '../../../support/portal/app.ts'
 import { type KeyModel, openKeyModel, pepper } from '../../../support/portal/key-model.ts'

@@ -1,6 +1,6 @@
 /** The pages under /access as a browser without JavaScript uses them, on the real app with its ports in memory. */
 import { afterEach, describe, expect, it } from 'vitest'
-import { keyPrefix } from '../../../../services/shared/api-keys/credentials.ts'
+import { keyPrefix } from '../../../../services/api-keys/credentials.ts'
 import { type AccessPortal, startAccessPortal } from '../../../support/portal/access.ts'
 import {
   addIntegration,

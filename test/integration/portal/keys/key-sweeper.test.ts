@@ -2,13 +2,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { encodeState } from '../../../../contracts/events/codec.ts'
 import type { ApiKeyState, StateEvent } from '../../../../contracts/events/event.ts'
+import type { KeyRecord } from '../../../../services/api-keys/api-keys.ts'
 import {
   createKeySweeper,
   defaultKeySweeperOptions,
   type KeySweeper,
   type KeySweeperOptions,
 } from '../../../../services/portal/keys/key-sweeper.ts'
-import type { KeyRecord } from '../../../../services/shared/api-keys/api-keys.ts'
 import { type KeyModel, openKeyModel, type TestPortal } from '../../../support/portal/key-model.ts'
 import { apiKeyEvent } from '../../../support/sample-events.ts'
 

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { encodeState } from '../../../../contracts/events/codec.ts'
 import type { StateEvent } from '../../../../contracts/events/event.ts'
-import { KeyError } from '../../../../services/shared/api-keys/api-keys.ts'
-import { keyPrefix, verifySecret } from '../../../../services/shared/api-keys/credentials.ts'
-import type { NewRecord } from '../../../../services/shared/event-log/port.ts'
+import { KeyError } from '../../../../services/api-keys/api-keys.ts'
+import { keyPrefix, verifySecret } from '../../../../services/api-keys/credentials.ts'
+import type { NewRecord } from '../../../../services/log/port.ts'
 import {
   integrationOf,
   type KeyModel,

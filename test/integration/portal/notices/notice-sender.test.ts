@@ -1,6 +1,7 @@
 /** The notices that the portal sends by itself: about keys, and about runaway traffic. */
 import pino from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { EventWriter } from '../../../../services/log/port.ts'
 import { contactsOfKeys } from '../../../../services/portal/notices/contacts.ts'
 import {
   createNoticeSender,
@@ -10,8 +11,7 @@ import { openNotices } from '../../../../services/portal/notices/notices.ts'
 import { createKeyNotices, perAddressPerDayMax } from '../../../../services/portal/notices/queue.ts'
 import type { PortalStore } from '../../../../services/portal/store/port.ts'
 import { openSqliteStore } from '../../../../services/portal/store/sqlite-store.ts'
-import type { EventWriter } from '../../../../services/shared/event-log/port.ts'
-import { sleep } from '../../../../services/shared/sleep.ts'
+import { sleep } from '../../../../services/runtime/sleep.ts'
 import { accountRecord } from '../../../support/accounts.ts'
 import { type ModelTables, openModelTables } from '../../../support/model-tables.ts'
 import { portalKey } from '../../../support/portal/app.ts'

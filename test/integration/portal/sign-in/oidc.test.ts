@@ -2,7 +2,7 @@
 import { createServer, type Server } from 'node:http'
 import Provider from 'oidc-provider'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { freePort } from '../../../../services/shared/free-port.ts'
+import { freePort } from '../../../../services/runtime/free-port.ts'
 import { startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
 import { type Browser, createBrowser } from '../../../support/portal/browser.ts'
 

@@ -2,12 +2,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ApiKeyState, ChangeEvent } from '../../../../contracts/events/event.ts'
-import { activeKeysMax, type KeyRecord } from '../../../../services/shared/api-keys/api-keys.ts'
-import { keyPrefix } from '../../../../services/shared/api-keys/credentials.ts'
-import {
-  accountKeysStatement,
-  matchingKeysStatement,
-} from '../../../../services/shared/api-keys/key-statements.ts'
+import { activeKeysMax, type KeyRecord } from '../../../../services/api-keys/api-keys.ts'
+import { keyPrefix } from '../../../../services/api-keys/credentials.ts'
+import { accountKeysStatement, matchingKeysStatement } from '../../../../services/api-keys/key-statements.ts'
 import { isCampaignFold, obstructed } from '../../../support/faulty-tables.ts'
 import { activeKeys } from '../../../support/fold-records.ts'
 import { openGiven, type Projected } from '../../../support/given.ts'

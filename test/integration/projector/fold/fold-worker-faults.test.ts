@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
-import { type Databases, type Tables, TablesError } from '../../../../services/shared/tables/port.ts'
+import { type Databases, type Tables, TablesError } from '../../../../services/tables/port.ts'
 import { shuffledWithNoise, worldEvents } from '../../../support/arbitraries.ts'
 import {
   isOfLine,

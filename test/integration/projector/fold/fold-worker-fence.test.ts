@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import type { FoldWorker } from '../../../../services/projector/fold/fold-worker.ts'
-import { sleep } from '../../../../services/shared/sleep.ts'
-import type { Databases, Tables } from '../../../../services/shared/tables/port.ts'
+import { sleep } from '../../../../services/runtime/sleep.ts'
+import type { Databases, Tables } from '../../../../services/tables/port.ts'
 import {
   isCampaignFold,
   isFoldRecord,

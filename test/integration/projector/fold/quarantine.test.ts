@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import type { QuarantineChange } from '../../../../services/projector/fold/quarantine.ts'
 import { tablesStatus } from '../../../../services/projector/status.ts'
-import { type Databases, TablesError } from '../../../../services/shared/tables/port.ts'
+import { type Databases, TablesError } from '../../../../services/tables/port.ts'
 import {
   isAloneFold,
   isCampaignFold,

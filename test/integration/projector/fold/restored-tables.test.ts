@@ -7,15 +7,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { openJournalReader, openJournalWriter } from '../../../../services/log/local/journal.ts'
+import type { EventWriter } from '../../../../services/log/port.ts'
 import { createProjectorService } from '../../../../services/projector/service.ts'
-import { readConfig } from '../../../../services/shared/config.ts'
-import {
-  openJournalReader,
-  openJournalWriter,
-} from '../../../../services/shared/event-log/journal/journal.ts'
-import type { EventWriter } from '../../../../services/shared/event-log/port.ts'
-import { createMetrics } from '../../../../services/shared/ops/metrics.ts'
-import type { Databases } from '../../../../services/shared/tables/port.ts'
+import { readConfig } from '../../../../services/runtime/config.ts'
+import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
+import type { Databases } from '../../../../services/tables/port.ts'
 import { hashBacker, type ModelTables, openModelTables } from '../../../support/model-tables.ts'
 import { campaignEvent, newRecordOf } from '../../../support/sample-events.ts'
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import { foldCampaignsStatement } from '../../../../services/projector/fold/fold-statements.ts'
-import { type Databases, TablesError } from '../../../../services/shared/tables/port.ts'
+import { type Databases, TablesError } from '../../../../services/tables/port.ts'
 import {
   isCampaignFold,
   isFoldRecord,

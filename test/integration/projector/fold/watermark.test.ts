@@ -4,11 +4,11 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
+import { readNextStamp } from '../../../../services/generations/swap/stamp-changed.ts'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import { type ClockStep, createWatermark } from '../../../../services/projector/fold/watermark.ts'
 import { snapshotStatement } from '../../../../services/query/lists/list-statements.ts'
-import { readNextStamp } from '../../../../services/rebuild/swap/stamp-changed.ts'
-import { type Databases, TablesError } from '../../../../services/shared/tables/port.ts'
+import { type Databases, TablesError } from '../../../../services/tables/port.ts'
 import { isCampaignFold, obstructed } from '../../../support/faulty-tables.ts'
 import {
   createIngest,

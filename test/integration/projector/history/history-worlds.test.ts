@@ -16,8 +16,8 @@ import {
   type Random,
   randomOf,
 } from '../../../../services/demo/random.ts'
-import { dropPrevious } from '../../../../services/rebuild/rebuilds.ts'
-import type { Databases, Tables } from '../../../../services/shared/tables/port.ts'
+import { dropPrevious } from '../../../../services/generations/rebuilds.ts'
+import type { Databases, Tables } from '../../../../services/tables/port.ts'
 import { isCampaignFold, isFoldRecord, lostConnection, obstructed } from '../../../support/faulty-tables.ts'
 import {
   expectedCampaignFunding,

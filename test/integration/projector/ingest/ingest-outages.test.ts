@@ -1,8 +1,8 @@
 /** The ingest loop while ClickHouse fails: offsets move only after ClickHouse has confirmed; nothing is lost or doubled. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
-import type { NewRecord } from '../../../../services/shared/event-log/port.ts'
-import { type Databases, TablesError } from '../../../../services/shared/tables/port.ts'
+import type { NewRecord } from '../../../../services/log/port.ts'
+import { type Databases, TablesError } from '../../../../services/tables/port.ts'
 import { lostConnection, obstructed, type TablesCall } from '../../../support/faulty-tables.ts'
 import { type IngestSetup, type RunningIngest, startIngest } from '../../../support/ingest-loop.ts'
 import { createMemoryLog } from '../../../support/memory-log.ts'

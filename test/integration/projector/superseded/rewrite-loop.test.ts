@@ -5,16 +5,13 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
+import { openJournalReader, openJournalWriter } from '../../../../services/log/local/journal.ts'
+import type { EventWriter } from '../../../../services/log/port.ts'
 import { createProjectorService } from '../../../../services/projector/service.ts'
-import { readConfig } from '../../../../services/shared/config.ts'
-import {
-  openJournalReader,
-  openJournalWriter,
-} from '../../../../services/shared/event-log/journal/journal.ts'
-import type { EventWriter } from '../../../../services/shared/event-log/port.ts'
-import { createMetrics } from '../../../../services/shared/ops/metrics.ts'
-import type { Databases } from '../../../../services/shared/tables/port.ts'
-import { countWithdrawn, readPartsStates } from '../../../../services/shared/tables/superseded.ts'
+import { readConfig } from '../../../../services/runtime/config.ts'
+import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
+import type { Databases } from '../../../../services/tables/port.ts'
+import { countWithdrawn, readPartsStates } from '../../../../services/tables/superseded.ts'
 import { createIngest, hashBacker, type ModelTables, openModelTables } from '../../../support/model-tables.ts'
 import {
   apiKeyEvent,

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { hashSecret } from '../../../../services/api-keys/credentials.ts'
 import {
   createKeyRing,
   defaultKeyRingOptions,
@@ -7,8 +8,7 @@ import {
   type KeyRingOptions,
   KeysUnavailableError,
 } from '../../../../services/query/auth/key-ring.ts'
-import { hashSecret } from '../../../../services/shared/api-keys/credentials.ts'
-import type { CallOptions, Statement, Tables } from '../../../../services/shared/tables/port.ts'
+import type { CallOptions, Statement, Tables } from '../../../../services/tables/port.ts'
 import { startTestApp, type TestClock, testClock } from '../../../support/query-app.ts'
 import { fakeTables } from '../../../support/query-fake-tables.ts'
 import { type KeyRow, openQueryTables, type QueryTables } from '../../../support/query-tables.ts'

@@ -7,9 +7,9 @@ import { takeEpochStatement } from '../../../../services/projector/fold/fold-sta
 import { KeysUnavailableError } from '../../../../services/query/auth/key-ring.ts'
 import { defaultRevocationsOptions, withRevocations } from '../../../../services/query/auth/revocations.ts'
 import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
-import { readConfig } from '../../../../services/shared/config.ts'
-import { createMetrics } from '../../../../services/shared/ops/metrics.ts'
-import { type Databases, defaultDatabases } from '../../../../services/shared/tables/port.ts'
+import { readConfig } from '../../../../services/runtime/config.ts'
+import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
+import { type Databases, defaultDatabases } from '../../../../services/tables/port.ts'
 import { activeKeys } from '../../../support/fold-records.ts'
 import {
   createIngest,

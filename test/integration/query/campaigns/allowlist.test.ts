@@ -3,7 +3,7 @@
  */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Credentials } from '../../../../services/shared/api-keys/credentials.ts'
+import type { Credentials } from '../../../../services/api-keys/credentials.ts'
 import { startTestApp, type TestApp, testClock } from '../../../support/query-app.ts'
 import {
   detailRow,

@@ -5,7 +5,7 @@ import type { ProjectDetail } from '../../../../contracts/api/schemas.ts'
 import { type Asked, NotFoundError } from '../../../../services/query/endpoints/endpoint.ts'
 import { project } from '../../../../services/query/endpoints/project.ts'
 import { createListFollower, type ListFollower } from '../../../../services/query/lists/list-follower.ts'
-import type { Statement, Tables } from '../../../../services/shared/tables/port.ts'
+import type { Statement, Tables } from '../../../../services/tables/port.ts'
 import { campaignRow, openQueryTables, type QueryTables } from '../../../support/query-tables.ts'
 
 // The last two have the same code.

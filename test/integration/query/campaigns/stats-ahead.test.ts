@@ -1,7 +1,7 @@
 /** The statistics of a large platform are computed before the app listens, and again before they end. */
 import { expect, it } from 'vitest'
 import { aheadPledgesMin, type StatsRow } from '../../../../services/query/endpoints/stats.ts'
-import { sleep } from '../../../../services/shared/sleep.ts'
+import { sleep } from '../../../../services/runtime/sleep.ts'
 import { startTestApp } from '../../../support/query-app.ts'
 
 const row: StatsRow = {

@@ -1,7 +1,7 @@
 /** The log contains what happened, and never what must not be logged. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Credentials } from '../../../../services/api-keys/credentials.ts'
 import type { RequestDone } from '../../../../services/query/http/request-log.ts'
-import type { Credentials } from '../../../../services/shared/api-keys/credentials.ts'
 import { keyHeaders, startTestApp, type TestApp } from '../../../support/query-app.ts'
 import { fakeTables } from '../../../support/query-fake-tables.ts'
 import { connectRaw, sendRaw } from '../../../support/raw-http.ts'

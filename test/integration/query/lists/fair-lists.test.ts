@@ -1,7 +1,7 @@
 /** What one key with many distinct lists takes from others: neither their turn, nor their snapshots, nor work for nothing. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Credentials } from '../../../../services/shared/api-keys/credentials.ts'
-import type { Statement } from '../../../../services/shared/tables/port.ts'
+import type { Credentials } from '../../../../services/api-keys/credentials.ts'
+import type { Statement } from '../../../../services/tables/port.ts'
 import { keyHeaders, startTestApp, type TestApp } from '../../../support/query-app.ts'
 import { detailRow, fakeTables } from '../../../support/query-fake-tables.ts'
 

@@ -11,7 +11,7 @@ import {
 } from '../../../../services/query/lists/list-follower.ts'
 import { createIndexListSource, createSqlListSource } from '../../../../services/query/lists/list-source.ts'
 import type { ListQuery } from '../../../../services/query/lists/list-statements.ts'
-import type { Statement, Tables } from '../../../../services/shared/tables/port.ts'
+import type { Statement, Tables } from '../../../../services/tables/port.ts'
 import {
   type CampaignRow,
   campaignRow,

@@ -6,8 +6,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { RateDecision, RateLimiter } from '../../../../services/query/rate-limit/rate-limiter.ts'
 import type { RedisRateLimiter } from '../../../../services/query/rate-limit/rate-limiter-redis.ts'
-import { freePort } from '../../../../services/shared/free-port.ts'
-import { yieldToEventLoop } from '../../../../services/shared/yield-to-event-loop.ts'
+import { freePort } from '../../../../services/runtime/free-port.ts'
+import { yieldToEventLoop } from '../../../../services/runtime/yield-to-event-loop.ts'
 import { startProxy } from '../../../support/kafka/proxy.ts'
 import { type RedisProcess, redisProgram, startRedis } from '../../../support/redis.ts'
 import {

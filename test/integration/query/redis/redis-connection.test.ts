@@ -1,12 +1,12 @@
-/** The promises in services/shared/redis/connection.ts, over a Redis that is killed, paused and restarted. */
+/** The promises in services/runtime/redis/connection.ts, over a Redis that is killed, paused and restarted. */
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { freePort } from '../../../../services/shared/free-port.ts'
-import { type RedisConnection, RedisUnavailableError } from '../../../../services/shared/redis/connection.ts'
+import { freePort } from '../../../../services/runtime/free-port.ts'
+import { type RedisConnection, RedisUnavailableError } from '../../../../services/runtime/redis/connection.ts'
 import { makeCertificate, openssl } from '../../../support/kafka/certificate.ts'
 import { startProxy } from '../../../support/kafka/proxy.ts'
 import { connectTo, isUpWithin, type RedisProcess, redisProgram, startRedis } from '../../../support/redis.ts'

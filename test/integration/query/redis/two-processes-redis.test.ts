@@ -6,17 +6,17 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { readScope } from '../../../../contracts/api/conventions.ts'
-import type { ApiKey } from '../../../../services/query/auth/key-ring.ts'
-import { createCache } from '../../../../services/query/cache/cache.ts'
-import { responses } from '../../../../services/query/cache/response-cache.ts'
-import { snapshots } from '../../../../services/query/lists/snapshots.ts'
-import { openRedisParts, type RedisParts } from '../../../../services/query/redis-parts.ts'
 import {
   type Credentials,
   generateApiKey,
   generateSecret,
   hashSecret,
-} from '../../../../services/shared/api-keys/credentials.ts'
+} from '../../../../services/api-keys/credentials.ts'
+import type { ApiKey } from '../../../../services/query/auth/key-ring.ts'
+import { createCache } from '../../../../services/query/cache/cache.ts'
+import { responses } from '../../../../services/query/cache/response-cache.ts'
+import { snapshots } from '../../../../services/query/lists/snapshots.ts'
+import { openRedisParts, type RedisParts } from '../../../../services/query/redis-parts.ts'
 import { keyHeaders, pepper, startTestApp, type TestApp } from '../../../support/query-app.ts'
 import { detailRow, fakeTables } from '../../../support/query-fake-tables.ts'
 import { newPrefix, type RedisProcess, redisProgram, startRedis } from '../../../support/redis.ts'

@@ -1,9 +1,9 @@
 /** Which answers of the API count for which key. The requests are real; the counts go through ClickHouse to the portal. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Credentials, generateSecret } from '../../../../services/api-keys/credentials.ts'
 import type { UsageRecorder } from '../../../../services/query/usage/usage-recorder.ts'
-import { type Credentials, generateSecret } from '../../../../services/shared/api-keys/credentials.ts'
-import { migrate } from '../../../../services/shared/tables/migrate.ts'
-import { defaultDatabases as databases } from '../../../../services/shared/tables/port.ts'
+import { migrate } from '../../../../services/tables/migrate.ts'
+import { defaultDatabases as databases } from '../../../../services/tables/port.ts'
 import { type OwnTables, openOwnTables } from '../../../support/clickhouse.ts'
 import { keyHeaders, startTestApp, type TestApp } from '../../../support/query-app.ts'
 import { fakeTables } from '../../../support/query-fake-tables.ts'

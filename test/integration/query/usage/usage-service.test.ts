@@ -3,15 +3,11 @@ import { randomBytes } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { generateApiKey, generateSecret, hashSecret } from '../../../../services/api-keys/credentials.ts'
 import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
-import {
-  generateApiKey,
-  generateSecret,
-  hashSecret,
-} from '../../../../services/shared/api-keys/credentials.ts'
-import { readConfig } from '../../../../services/shared/config.ts'
-import { createMetrics, type Metrics } from '../../../../services/shared/ops/metrics.ts'
-import type { Tables } from '../../../../services/shared/tables/port.ts'
+import { readConfig } from '../../../../services/runtime/config.ts'
+import { createMetrics, type Metrics } from '../../../../services/runtime/ops/metrics.ts'
+import type { Tables } from '../../../../services/tables/port.ts'
 import { lostConnection, obstructed } from '../../../support/faulty-tables.ts'
 import { keyHeaders, pepper } from '../../../support/query-app.ts'
 import { openQueryTables, type QueryTables } from '../../../support/query-tables.ts'

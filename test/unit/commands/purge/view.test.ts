@@ -1,7 +1,7 @@
 /** What `pledgeview purge` prints: each copy with what was done, what is left and until when. */
 import { describe, expect, test } from 'vitest'
 import { reportJson, reportText } from '../../../../services/commands/purge/view.ts'
-import { leftOver, type PurgeReport, purged, unreached } from '../../../../services/purge/report.ts'
+import { leftOver, type PurgeReport, purged, unreached } from '../../../../services/erasure/report.ts'
 
 const complete: PurgeReport = {
   isDry: false,

@@ -9,8 +9,8 @@ import {
   reportOften,
   terminalReporter,
 } from '../../../../services/commands/rebuild/follow.ts'
-import type { RebuildState, WorkPhase } from '../../../../services/rebuild/rebuild-log.ts'
-import type { RebuildReport } from '../../../../services/rebuild/rebuilds.ts'
+import type { RebuildState, WorkPhase } from '../../../../services/generations/rebuild-log.ts'
+import type { RebuildReport } from '../../../../services/generations/rebuilds.ts'
 
 function reportOf(phase: RebuildState['phase'], more: Partial<RebuildReport> = {}, id = '1'): RebuildReport {
   const phaseMs: Partial<Record<WorkPhase, number>> = { preparing: 100, 'reading log': 1_000 }

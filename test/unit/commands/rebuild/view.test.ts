@@ -8,9 +8,9 @@ import {
   statusText,
   unfinishedText,
 } from '../../../../services/commands/rebuild/view.ts'
-import type { Differences } from '../../../../services/rebuild/compare/differences.ts'
-import type { RebuildDetail, RebuildState } from '../../../../services/rebuild/rebuild-log.ts'
-import type { RebuildReport } from '../../../../services/rebuild/rebuilds.ts'
+import type { Differences } from '../../../../services/generations/compare/differences.ts'
+import type { RebuildDetail, RebuildState } from '../../../../services/generations/rebuild-log.ts'
+import type { RebuildReport } from '../../../../services/generations/rebuilds.ts'
 import { wholeRequest } from '../../../support/rebuild-request.ts'
 
 const reading: RebuildDetail['progress'] = {

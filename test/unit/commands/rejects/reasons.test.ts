@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createReasonTally } from '../../../../services/commands/rejects/reasons.ts'
-import { reasonKind } from '../../../../services/shared/tables/rejects.ts'
-import type { StoredReject } from '../../../../services/shared/tables/stored-rejects.ts'
+import { reasonKind } from '../../../../services/tables/rejects.ts'
+import type { StoredReject } from '../../../../services/tables/stored-rejects.ts'
 
 describe('the kind of a reason', () => {
   test.each([

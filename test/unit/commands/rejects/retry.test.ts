@@ -5,8 +5,8 @@ import { createRetry, newOutcome, type RetryOutcome } from '../../../../services
 import type { Schemas } from '../../../../services/commands/rejects/source.ts'
 import { awaitProjected } from '../../../../services/commands/rejects/target.ts'
 import { entityOf, type Versions, versionOf } from '../../../../services/commands/rejects/versions.ts'
-import type { NewRecord, PartitionLag } from '../../../../services/shared/event-log/port.ts'
-import type { StoredReject } from '../../../../services/shared/tables/stored-rejects.ts'
+import type { NewRecord, PartitionLag } from '../../../../services/log/port.ts'
+import type { StoredReject } from '../../../../services/tables/stored-rejects.ts'
 import {
   campaignEvent,
   campaignTombstone,

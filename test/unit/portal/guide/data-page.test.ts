@@ -5,7 +5,7 @@ import { nameBars, timeBars } from '../../../../services/portal/guide/data-drawi
 import { playLink, readExamples } from '../../../../services/portal/guide/data-examples.ts'
 import { dataContent, examplesSection } from '../../../../services/portal/guide/data-page.ts'
 import type { DataPictures } from '../../../../services/portal/ports.ts'
-import { readConfig } from '../../../../services/shared/config.ts'
+import { readConfig } from '../../../../services/runtime/config.ts'
 
 const examples = readExamples('crowdfunding')
 const campaign = { url: 'https://x.example/a', category: 'Art', status: 'LIVE', raised: 1_000, backers: 9 }

@@ -1,8 +1,8 @@
 /** A replacement at once ends the old key only if nothing is known against a new one. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
+import type { KeyAdmin, KeyRecord } from '../../../../services/api-keys/api-keys.ts'
 import { createPortalKeys } from '../../../../services/portal/keys/portal-keys.ts'
-import type { KeyAdmin, KeyRecord } from '../../../../services/shared/api-keys/api-keys.ts'
 import { sampleIntegration } from '../../../support/portal/memory-ports.ts'
 
 const now = Date.parse('2026-11-22T12:00:00Z')

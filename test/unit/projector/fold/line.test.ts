@@ -7,7 +7,7 @@ import {
   runWhole,
   splitOrRefuse,
 } from '../../../../services/projector/fold/line.ts'
-import { TablesError } from '../../../../services/shared/tables/port.ts'
+import { TablesError } from '../../../../services/tables/port.ts'
 
 const tooLong = () => refusal('TIMEOUT_EXCEEDED')
 

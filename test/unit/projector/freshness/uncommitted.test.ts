@@ -1,8 +1,8 @@
 /** The age of what is not committed: right for records that were read, and never unknown for those that were not. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { type Delivery, SupersededAssignment } from '../../../../services/log/port.ts'
 import { watchUncommitted } from '../../../../services/projector/freshness/uncommitted.ts'
-import { type Delivery, SupersededAssignment } from '../../../../services/shared/event-log/port.ts'
 import { createMemoryLog } from '../../../support/memory-log.ts'
 import { campaignEvent, newRecordOf } from '../../../support/sample-events.ts'
 

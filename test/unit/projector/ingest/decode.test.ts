@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { encodeState, schemaIds, schemas } from '../../../../contracts/events/codec.ts'
 import { type ChangeEvent, type StateEvent, topicOf } from '../../../../contracts/events/event.ts'
+import type { LogRecord } from '../../../../services/log/port.ts'
 import { createDecoder } from '../../../../services/projector/ingest/decode.ts'
-import type { LogRecord } from '../../../../services/shared/event-log/port.ts'
 import {
   apiKeyEvent,
   campaignEvent,

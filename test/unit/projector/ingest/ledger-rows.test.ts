@@ -15,7 +15,7 @@ import {
   pledgeEncoder,
   tombstoneVersion,
 } from '../../../../services/projector/ingest/ledger-rows.ts'
-import { createEncodedRowWriter } from '../../../../services/shared/tables/row-binary.ts'
+import { createEncodedRowWriter } from '../../../../services/tables/row-binary.ts'
 import { decodedRow, decodeRows, unsigned64 } from '../../../support/row-binary.ts'
 import { apiKeyEvent, pledgeEvent, sampleCampaign, sampleReward } from '../../../support/sample-events.ts'
 

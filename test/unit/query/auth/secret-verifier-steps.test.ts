@@ -3,9 +3,9 @@
  * decide that test. The steps are compared: everything that hashes, decodes, allocates or compares.
  */
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { hashSecret } from '../../../../services/api-keys/credentials.ts'
 import type { ApiKey } from '../../../../services/query/auth/key-ring.ts'
 import { createSecretVerifier } from '../../../../services/query/auth/secret-verifier.ts'
-import { hashSecret } from '../../../../services/shared/api-keys/credentials.ts'
 
 const steps = vi.hoisted(() => [] as string[])
 

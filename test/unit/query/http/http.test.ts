@@ -5,7 +5,7 @@ import { codeOf } from '../../../../services/query/http/client-errors.ts'
 import { cacheHeaders, isNoneMatch, rateLimitHeaders } from '../../../../services/query/http/headers.ts'
 import { isResource, refusal, refusalCodeOf } from '../../../../services/query/http/refusals.ts'
 import { isWellFormed } from '../../../../services/query/http/well-formed.ts'
-import { addressBucket } from '../../../../services/shared/address-bucket.ts'
+import { addressBucket } from '../../../../services/runtime/http/address-bucket.ts'
 
 describe('presented credentials', () => {
   const pair = { 'x-api-key': 'k', 'x-api-secret': 's' }

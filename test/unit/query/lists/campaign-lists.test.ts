@@ -6,7 +6,7 @@ import { type IdList, joinedIdList, slotIdList } from '../../../../services/quer
 import { createSqlListSource } from '../../../../services/query/lists/list-source.ts'
 import type { ListQuery } from '../../../../services/query/lists/list-statements.ts'
 import { snapshots as snapshotKind } from '../../../../services/query/lists/snapshots.ts'
-import type { Statement } from '../../../../services/shared/tables/port.ts'
+import type { Statement } from '../../../../services/tables/port.ts'
 import { testClock } from '../../../support/query-app.ts'
 
 /** The same ids in each form. */

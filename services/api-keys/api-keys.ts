@@ -1,0 +1,246 @@
+/**
+ * API keys for owners and operators: issue, list and revoke, all through `api-keys` events.
+ *
+ * A key is issued only when the fold says that it is active. If several keys are issued at once, the fold activates
+ * the three oldest of an account, and the others are deleted again here. The secret is not stored anywhere else.
+ *
+ * A key that was replaced expires. The query service refuses it from that moment (0001-ledgers.sql). The fold counts it
+ * among the three until its end is in the log too, so `issueKey` writes that first.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
+import type { ApiKeyState } from '../../contracts/events/event.ts'
+import type { EventWriter } from '../log/port.ts'
+import type { Databases, Tables } from '../tables/port.ts'
+import { generateApiKey, generateSecret, hashSecret, keyPrefix, type RandomBytes } from './credentials.ts'
+import { accountKeysStatement, matchingKeysStatement } from './key-statements.ts'
+import { revokedState } from './key-states.ts'
+
+/** One key, from the key ledger and the fold. `version` is text, because it may be any 64-bit integer. */
+export interface KeyRecord {
+  key: string
+  version: string
+  account_id: string
+  name: string
+  url: string
+  contact_email: string
+  secret_hash: string
+  scopes: string[]
+  issued_at_ms: number
+  /** The integration of the account. Empty: the key was not issued in the portal. */
+  integration_id: string
+  /** The key ends at this moment (Unix ms). Null: it does not expire. */
+  expires_at_ms: number | null
+  /** The key that this one replaces. Empty: none. */
+  replaces: string
+  /** When the replaced key expires (Unix ms). Null: it replaces none, or a revoked one. */
+  replaced_until_ms: number | null
+  /**
+   * `waiting`: not revoked, but the account has three older keys. `ended`: it has expired, and the API refuses it; it
+   * will soon be `revoked`.
+   */
+  status: 'active' | 'waiting' | 'ended' | 'revoked'
+}
+
+/** The place to look up keys. */
+export interface KeyDirectory {
+  ofAccount(account: string): Promise<KeyRecord[]>
+  /** By the whole key, or by its first 16 characters. */
+  find(key: string): Promise<KeyRecord[]>
+}
+
+const readMsMax = 10_000
+
+/** The keys in the tables. A read that takes longer than `msMax` throws. */
+export function keyDirectory(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  msMax = readMsMax,
+): KeyDirectory {
+  const bounded = () => ({ signal: AbortSignal.timeout(msMax) })
+  return {
+    ofAccount: account => tables.rows(accountKeysStatement(databases, account), bounded()),
+    find: key => tables.rows(matchingKeysStatement(databases, key), bounded()),
+  }
+}
+
+export interface KeyAdmin {
+  directory: KeyDirectory
+  writer: EventWriter
+  /** Frames with the ids that the log's readers resolve. Default: the fixed ids. */
+  encode?: StateEncoder
+  pepper: string
+  now: () => number
+  monotonicMs: () => number
+  randomBytes: RandomBytes
+}
+
+export interface NewKey {
+  account: string
+  name: string
+  url: string
+  email: string
+  scopes?: string[]
+  /** The integration in the portal. */
+  integrationId?: string
+  /** The key that it replaces, and when that one expires (Unix ms). Null: it is revoked. */
+  replaces?: { key: string; until: number | null }
+}
+
+/** A key could not be issued or revoked. The message says why. */
+export class KeyError extends Error {
+  override name = 'KeyError'
+}
+
+/** How many keys of an account are active: the oldest that are not revoked. The fold decides. */
+export const activeKeysMax = 3
+
+export const visibleMsMax = 15_000
+const withdrawnMsMax = 5_000
+const lookMs = 50
+const settleMsMin = 1_000
+
+/**
+ * Issues a key and returns it with its secret when it is active. Throws `KeyError` if it does not become active, or
+ * the error of the directory. Then the key is deleted again, because its secret was never shown.
+ */
+export async function issueKey(admin: KeyAdmin, wanted: NewKey): Promise<{ key: string; secret: string }> {
+  const keys = await admin.directory.ofAccount(wanted.account)
+  await endKeys(
+    admin,
+    keys.filter(({ status }) => status === 'ended'),
+  )
+  const active = keys.filter(({ status }) => status === 'active')
+  if (active.length >= activeKeysMax) throw new KeyError(hasEnough(active))
+  const key = generateApiKey(admin.randomBytes)
+  const secret = generateSecret(admin.randomBytes)
+  await appendStates(admin, [newState(admin, wanted, key, secret)])
+  try {
+    const record = await settled(admin, key)
+    if (record?.status === 'active') return { key, secret }
+    throw new KeyError(await whyNotActive(admin, wanted.account, record))
+  } catch (error) {
+    await withdraw(admin, key)
+    throw error
+  }
+}
+
+function newState(admin: KeyAdmin, wanted: NewKey, key: string, secret: string): ApiKeyState {
+  const issuedAt = admin.now()
+  const { replaces } = wanted
+  return {
+    key,
+    account_id: wanted.account,
+    integration: { name: wanted.name, url: wanted.url, contact_email: wanted.email },
+    secret_hash: hashSecret(admin.pepper, secret),
+    scopes: wanted.scopes ?? ['read:public'],
+    status: 'ACTIVE',
+    version: 1,
+    changed_at: issuedAt,
+    issued_at: issuedAt,
+    integration_id: wanted.integrationId ?? null,
+    expires_at: null,
+    replaces: replaces?.key ?? null,
+    replaced_until: replaces?.until ?? null,
+  }
+}
+
+/** Writes the end of keys that have expired, and waits until the ledger has it, so that they free their places. */
+async function endKeys(admin: KeyAdmin, keys: readonly KeyRecord[]): Promise<void> {
+  const states = keys.flatMap(key => revokedState(key, admin.now()) ?? [])
+  if (states.length === 0) return
+  await appendStates(admin, states)
+  for (const { key } of states) await seen(admin, key, ({ status }) => status === 'revoked')
+}
+
+/** Deletes a key that was never shown, and waits a while until no list has it. */
+async function withdraw({ writer, directory, monotonicMs }: KeyAdmin, key: string): Promise<void> {
+  await deleteKeys({ writer }, [key])
+  const deadline = monotonicMs() + withdrawnMsMax
+  // The tombstone is in the log, so the key ends even if it cannot be looked up now.
+  const isListed = async () => (await directory.find(key).catch(() => [])).length > 0
+  while ((await isListed()) && monotonicMs() < deadline) await sleep(lookMs)
+}
+
+async function activeKeysOf({ directory }: KeyAdmin, account: string): Promise<KeyRecord[]> {
+  return (await directory.ofAccount(account)).filter(({ status }) => status === 'active')
+}
+
+function hasEnough(active: readonly KeyRecord[]): string {
+  const prefixes = active.map(({ key }) => keyPrefix(key)).join(', ')
+  return `there are three active keys already (${prefixes}); revoke one first`
+}
+
+/** The key as the fold has it, after every key that was issued before it is folded. */
+async function settled(admin: KeyAdmin, key: string): Promise<KeyRecord | undefined> {
+  const askedAt = admin.monotonicMs()
+  const record = await seen(admin, key, () => true)
+  if (record?.status !== 'active') return record
+  // A key that was issued a moment earlier may be folded a moment later. Then this key may no longer be among the
+  // three. On a busy machine a moment is as long as the fold of this key took.
+  await sleep(Math.max(settleMsMin, admin.monotonicMs() - askedAt))
+  return (await admin.directory.find(key))[0]
+}
+
+async function whyNotActive(
+  admin: KeyAdmin,
+  account: string,
+  record: KeyRecord | undefined,
+): Promise<string> {
+  if (!record) return `the key was not folded within ${visibleMsMax / 1000} s, so it was deleted again`
+  return hasEnough(await activeKeysOf(admin, account))
+}
+
+/** Revokes by whole key or prefix, and resolves when the ledger has it: then the API refuses it. Throws `KeyError` if none or several match. */
+export async function revokeKey(admin: KeyAdmin, keyOrPrefix: string): Promise<KeyRecord> {
+  const [record, second] = await admin.directory.find(keyOrPrefix)
+  if (!record) throw new KeyError(`there is no key ${keyOrPrefix}`)
+  if (second) throw new KeyError(`several keys begin with ${keyOrPrefix}: give the whole key`)
+  if (record.status === 'revoked') throw new KeyError(`key ${keyPrefix(record.key)} is revoked already`)
+  const revocation = revokedState(record, admin.now())
+  if (!revocation)
+    throw new KeyError(`key ${keyPrefix(record.key)} has the highest version: delete it with a tombstone`)
+  await appendStates(admin, [revocation])
+  const revoked = await seen(admin, record.key, found => found.status === 'revoked')
+  if (!revoked)
+    throw new KeyError(
+      `the revocation is in the log, but no projector has read it within ${visibleMsMax / 1000} s`,
+    )
+  return revoked
+}
+
+/** Appends these states in one call. */
+export async function appendStates(
+  { writer, encode = encodeState }: Pick<KeyAdmin, 'writer' | 'encode'>,
+  states: readonly ApiKeyState[],
+): Promise<void> {
+  const records = states.map(state => ({
+    topic: 'api-keys' as const,
+    key: Buffer.from(state.key),
+    value: encode({ type: 'api-key', data: state }),
+  }))
+  await writer.append(records)
+}
+
+/** Appends tombstones of these keys: they are deleted for good. */
+export async function deleteKeys(
+  { writer }: Pick<KeyAdmin, 'writer'>,
+  keys: readonly string[],
+): Promise<void> {
+  await writer.append(keys.map(key => ({ topic: 'api-keys', key: Buffer.from(key), value: null })))
+}
+
+/** The key when the fold has it and the condition holds; `undefined` if that takes too long. */
+export async function seen(
+  admin: Pick<KeyAdmin, 'directory' | 'monotonicMs'>,
+  key: string,
+  condition: (record: KeyRecord) => boolean,
+): Promise<KeyRecord | undefined> {
+  const deadline = admin.monotonicMs() + visibleMsMax
+  while (admin.monotonicMs() < deadline) {
+    const [record] = await admin.directory.find(key)
+    if (record && condition(record)) return record
+    await sleep(lookMs)
+  }
+  return undefined
+}

@@ -1,0 +1,116 @@
+/**
+ * ClickHouse's own server beside this process, for as long as this process lives.
+ *
+ * It listens on the loopback only. It ends with this process, for any reason (main.ts). If it dies alone, it is
+ * restarted on the same ports, after a pause that grows. Statements that were running fail as with any ClickHouse
+ * that is away, and their callers try again. If it cannot be restarted within `downMsMax`, `failed` resolves.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { messageOf } from '../runtime/message-of.ts'
+import { watchAnalysts } from './analysts.ts'
+import type { Child } from './child.ts'
+import { programUser } from './configuration.ts'
+import { type StartOptions, start, startAgain } from './start.ts'
+
+export interface ClickHouseServerOptions extends StartOptions {
+  /** How long it may be away before it is given up, ms. */
+  downMsMax?: number
+  logger: Logger
+}
+
+export interface ClickHouseServer {
+  /** `http://127.0.0.1:port` */
+  url: string
+  user: string
+  password: string
+  nativePort: number | undefined
+  /** The id of the current process, or of the last one. */
+  pid(): number
+  /** Why it is away; `undefined` while it runs. */
+  outage(): string | undefined
+  /** Resolves if it could not be restarted in time. */
+  failed: Promise<Error>
+  /** Ends the process and does not restart it. Close its clients first. */
+  close(): Promise<void>
+  /** kill -9, as in an accident. The process is restarted. */
+  kill(): Promise<void>
+}
+
+const restartPauseMsMin = 100
+const restartPauseMsMax = 2_000
+// A server that lived this long did not fail at its start.
+const steadyMs = 5_000
+
+/** Resolves once it answers. Throws `ServerStartError`. */
+export async function startClickHouseServer(options: ClickHouseServerOptions): Promise<ClickHouseServer> {
+  const { logger, downMsMax = 60_000 } = options
+  const { configuration, child: first } = await start(options)
+  const failed = Promise.withResolvers<Error>()
+  const closing = new AbortController()
+  let child = first
+  let outage: string | undefined
+  let pauseMs = restartPauseMsMin
+
+  /** Restarts the process each time it has ended, until it is closed or given up. */
+  async function watch(): Promise<void> {
+    for (;;) {
+      const startedAt = performance.now()
+      const cause = await child.ended
+      if (closing.signal.aborted) return
+      outage = cause
+      logger.error({ cause }, 'ClickHouse ended unexpectedly; it is restarted')
+      if (performance.now() - startedAt > steadyMs) pauseMs = restartPauseMsMin
+      const next = await restart(performance.now() + downMsMax)
+      if (!next) return
+      child = next
+      outage = undefined
+      if (closing.signal.aborted) return child.kill()
+      logger.info({ pid: child.pid }, 'ClickHouse runs again')
+    }
+  }
+
+  /** Analysts hold what only a restart frees. */
+  async function takeBack(held: string): Promise<void> {
+    if (closing.signal.aborted) return
+    logger.error({ held }, 'ClickHouse is restarted, because analysts hold what cannot be taken back')
+    await child.kill()
+  }
+
+  async function restart(deadline: number): Promise<Child | undefined> {
+    for (;;) {
+      await sleep(pauseMs, undefined, { signal: closing.signal }).catch(() => undefined)
+      if (closing.signal.aborted) return undefined
+      pauseMs = Math.min(2 * pauseMs, restartPauseMsMax)
+      try {
+        return await startAgain(configuration)
+      } catch (error) {
+        outage = messageOf(error)
+        logger.error({ error: outage }, 'ClickHouse could not be started again')
+        if (performance.now() < deadline) continue
+        failed.resolve(new Error(`ClickHouse could not be restarted: ${outage}`))
+        return undefined
+      }
+    }
+  }
+
+  const watching = Promise.all([
+    watch(),
+    configuration.analyst && watchAnalysts(configuration, closing.signal, takeBack),
+  ])
+  return {
+    url: `http://127.0.0.1:${configuration.httpPort}`,
+    user: programUser,
+    password: configuration.programPassword,
+    nativePort: configuration.nativePort,
+    pid: () => child.pid,
+    outage: () => outage,
+    failed: failed.promise,
+    async close() {
+      closing.abort()
+      await child.kill()
+      await watching
+    },
+    kill: () => child.kill(),
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * Settings of the distributed processes and commands for Kafka, ClickHouse and the schema registry, from the
+ * configuration.
+ */
+import { readFileSync } from 'node:fs'
+import { createStateEncoder, encodeState, type StateEncoder } from '../contracts/events/codec.ts'
+import { type KafkaSettings, topicName } from './log/kafka/client.ts'
+import type { KafkaReaderSettings } from './log/kafka/reader.ts'
+import type { TopicSettings } from './log/kafka/topics.ts'
+import { createSchemaRegistry, registerSchemas, type SchemaRegistry } from './log/registry/schema-registry.ts'
+import { type Config, ConfigError } from './runtime/config.ts'
+import { messageOf } from './runtime/message-of.ts'
+import { fileSettingOf, secretFileNames } from './runtime/secret-files.ts'
+import type { TablesSettings } from './tables/clickhouse.ts'
+import type { Databases } from './tables/port.ts'
+import { distributedDatabases, type Replicated, replicatedSettings } from './tables/replicated.ts'
+import { checkShards, openShards, type Shards } from './tables/shards.ts'
+
+const writeMsMax = 240_000
+
+/** Whether a command runs distributed, if it could run either way. */
+export function isDistributed(config: Config): boolean {
+  return config.PLEDGEVIEW_KAFKA_BROKERS !== undefined
+}
+
+/** The configuration with these settings present. Throws `ConfigError` that names every missing one. */
+export function required<Name extends keyof Config>(
+  config: Config,
+  names: readonly Name[],
+): { [N in Name]: NonNullable<Config[N]> } {
+  const missing = names.filter(name => config[name] === undefined)
+  if (missing.length > 0) {
+    throw new ConfigError(
+      `wrong settings:\n  ${missing.map(name => `${name}: ${missingText(name)}`).join('\n  ')}`,
+    )
+  }
+  return config as { [N in Name]: NonNullable<Config[N]> }
+}
+
+function missingText(name: string): string {
+  const fileSetting = fileSettingOf(name)
+  return secretFileNames.includes(fileSetting) ? `has to be set, or ${fileSetting}` : 'has to be set'
+}
+
+export function kafkaSettings(config: Config): KafkaSettings {
+  const { PLEDGEVIEW_KAFKA_BROKERS: brokers } = required(config, ['PLEDGEVIEW_KAFKA_BROKERS'])
+  const mechanism = config.PLEDGEVIEW_KAFKA_SASL_MECHANISM
+  return {
+    brokers,
+    clientId: config.PLEDGEVIEW_KAFKA_CLIENT_ID,
+    topicPrefix: config.PLEDGEVIEW_KAFKA_TOPIC_PREFIX,
+    ...(config.PLEDGEVIEW_KAFKA_TLS && { tls: certificate('ca', config.PLEDGEVIEW_KAFKA_TLS_CA_FILE) }),
+    ...(mechanism && {
+      sasl: {
+        mechanism,
+        username: config.PLEDGEVIEW_KAFKA_SASL_USERNAME ?? '',
+        password: config.PLEDGEVIEW_KAFKA_SASL_PASSWORD ?? '',
+      },
+    }),
+  }
+}
+
+/** The settings of a projector's membership in its consumer group. */
+export function readerSettings(config: Config): KafkaReaderSettings {
+  const sessionMs = config.PLEDGEVIEW_KAFKA_SESSION_MS
+  return {
+    ...kafkaSettings(config),
+    groupId: config.PLEDGEVIEW_KAFKA_GROUP,
+    sessionMs,
+    heartbeatMs: sessionMs / 10,
+    outageMsMax: config.PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX,
+    // The loop does not poll while a batch is retried, and then while its last statement runs.
+    callerMsMax: config.PLEDGEVIEW_RETRY_MS_MAX + writeMsMax,
+  }
+}
+
+export function topicSettings(config: Config): TopicSettings {
+  return {
+    ...kafkaSettings(config),
+    partitions: config.PLEDGEVIEW_KAFKA_PARTITIONS,
+    replication: config.PLEDGEVIEW_KAFKA_REPLICATION,
+    compactionLagMs: config.PLEDGEVIEW_KAFKA_COMPACTION_LAG_MS,
+    tombstoneRetentionMs: config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS,
+  }
+}
+
+export function serverSettings(config: Config): TablesSettings {
+  const { PLEDGEVIEW_CLICKHOUSE_URL: url } = required(config, ['PLEDGEVIEW_CLICKHOUSE_URL'])
+  return {
+    url,
+    user: config.PLEDGEVIEW_CLICKHOUSE_USER,
+    password: config.PLEDGEVIEW_CLICKHOUSE_PASSWORD,
+    compression: config.PLEDGEVIEW_CLICKHOUSE_COMPRESSION,
+    silenceMsMax: config.PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX,
+    connectionsMax: config.PLEDGEVIEW_CLICKHOUSE_CONNECTIONS_MAX,
+    idleConnectionMsMax: config.PLEDGEVIEW_CLICKHOUSE_IDLE_MS_MAX,
+    ...certificate('caCertificate', config.PLEDGEVIEW_CLICKHOUSE_CA_FILE),
+    ...(config.PLEDGEVIEW_CLICKHOUSE_CLUSTER !== undefined && { statementSettings: replicatedSettings }),
+  }
+}
+
+/** The schema registry, if one is configured. */
+export function registryOf(config: Config): SchemaRegistry | undefined {
+  const url = config.PLEDGEVIEW_SCHEMA_REGISTRY_URL
+  if (url === undefined) return undefined
+  return createSchemaRegistry({
+    url,
+    user: config.PLEDGEVIEW_SCHEMA_REGISTRY_USER,
+    password: config.PLEDGEVIEW_SCHEMA_REGISTRY_PASSWORD,
+    ...certificate('caCertificate', config.PLEDGEVIEW_SCHEMA_REGISTRY_CA_FILE),
+  })
+}
+
+/** The encoder for values: with the registry's ids (our schemas are registered if needed), or with the fixed ids. */
+export async function stateEncoderOf(config: Config): Promise<StateEncoder> {
+  const registry = registryOf(config)
+  if (!registry) return encodeState
+  return createStateEncoder(await registerSchemas(registry, topic => topicName(kafkaSettings(config), topic)))
+}
+
+/**
+ * The databases in which projectors insert and the query service reads. On a cluster: the whole tables over all
+ * shards.
+ */
+export function databasesOf(config: Config): Databases {
+  const databases = namedDatabases(config)
+  return config.PLEDGEVIEW_CLICKHOUSE_CLUSTER === undefined ? databases : distributedDatabases(databases)
+}
+
+/** What `migrate` creates the tables from: the databases and, if there is one, the cluster to replicate them on. */
+export function definitionsOf(config: Config): {
+  databases: Databases
+  options: { replicated?: Replicated }
+} {
+  const cluster = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
+  return {
+    databases: namedDatabases(config),
+    options: cluster === undefined ? {} : { replicated: { cluster } },
+  }
+}
+
+/**
+ * The shards of the cluster, or `undefined` if no cluster is configured. Throws `ShardsDiffer` if the cluster has
+ * other shards than configured, or the error of ClickHouse.
+ */
+export async function shardsOf(config: Config): Promise<Shards | undefined> {
+  const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: cluster, PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: urls } = config
+  if (cluster === undefined || urls === undefined) return undefined
+  const shards = openShards(serverSettings(config), urls, namedDatabases(config))
+  try {
+    await checkShards(shards, cluster)
+    return shards
+  } catch (error) {
+    await shards.close()
+    throw error
+  }
+}
+
+function namedDatabases(config: Config): Databases {
+  return { model: config.PLEDGEVIEW_DATABASE, views: config.PLEDGEVIEW_VIEWS_DATABASE }
+}
+
+function certificate<Name extends string>(name: Name, path: string | undefined): { [N in Name]?: string } {
+  if (path === undefined) return {}
+  try {
+    return { [name]: readFileSync(path, 'utf8') } as { [N in Name]?: string }
+  } catch (error) {
+    throw new ConfigError(`the certificate ${path} cannot be read: ${messageOf(error)}`)
+  }
+}

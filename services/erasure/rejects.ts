@@ -1,0 +1,78 @@
+/** Purges the rejects of deleted entities, or all. Nothing can know about whom the bytes of the others are. */
+import type { Databases, Tables } from '../tables/port.ts'
+import { oldPartsMs } from '../tables/superseded.ts'
+import { counted, leftOver, type PurgedCopy, purged } from './report.ts'
+import { deleteRows, type TablesPurge } from './tables.ts'
+
+const table = 'rejects'
+// Of one statement. A key of an entity has at most 513 characters, and the parameters of a statement 128 KiB.
+const keysMax = 50
+// How long ClickHouse may wait before it applies a TTL, four hours by default, and keep the files after that.
+const expiryMsMax = 4 * 3_600_000 + oldPartsMs
+const notDeleted = 'whose entity is not deleted: see rejects list; --rejects removes them'
+
+export async function purgeRejects(
+  tables: Tables,
+  databases: Databases,
+  purge: TablesPurge,
+): Promise<PurgedCopy> {
+  const copy = `table ${table}`
+  const { isDry, removesRejects } = purge
+  const { rejects: all, until } = await stored(tables, databases)
+  const keys = removesRejects ? [] : await deletedKeys(tables, databases)
+  const removed = removesRejects ? all : keys.reduce((sum, { rejects }) => sum + rejects, 0)
+  const done = `${isDry ? 'removes' : 'removed'} ${counted(removed, 'row')}`
+  const left = all - removed
+  const report =
+    left === 0 ? purged(copy, done) : leftOver(copy, done, `${left} ${notDeleted}`, until + expiryMsMax)
+  if (isDry || removed === 0) return report
+  const remove = async () => {
+    if (removesRejects) return deleteWhere(tables, databases, 'true', {})
+    for (let first = 0; first < keys.length; first += keysMax) {
+      const names = keys.slice(first, first + keysMax).map(({ topic, key }) => `${topic}/${key}`)
+      // Replicated tables allow no subquery here.
+      const condition = "concat(topic, '/', ifNull(key, '')) IN {names:Array(String)}"
+      await deleteWhere(tables, databases, condition, { names })
+    }
+  }
+  return deleteRows(tables, databases, { table, remove }, purge, report)
+}
+
+/** How many there are, and when the last of them expires, Unix ms. */
+async function stored(tables: Tables, { model }: Databases): Promise<{ rejects: number; until: number }> {
+  const [found] = await tables.rows<{ rejects: number; until: number }>({
+    query: `SELECT count() AS rejects, max(toUnixTimestamp64Milli(kept_until)) AS until FROM ${model}.${table} FINAL`,
+  })
+  return found ?? { rejects: 0, until: 0 }
+}
+
+/** The keys of rejects whose entities are deleted. Nothing ranks after a tombstone, so the ledgers need no FINAL. */
+function deletedKeys(
+  tables: Tables,
+  { model }: Databases,
+): Promise<{ topic: string; key: string; rejects: number }[]> {
+  const campaignOf = `splitByChar('/', assumeNotNull(key))[1]`
+  const deleted = (ledger: string) => `${model}.${ledger} WHERE version = 18446744073709551615`
+  return tables.rows({
+    query: `SELECT topic, assumeNotNull(key) AS key, count() AS rejects FROM ${model}.${table} FINAL
+      WHERE key IS NOT NULL AND multiIf(
+        topic = 'campaigns', key IN (SELECT campaign_id FROM ${deleted('campaign_ledger')}),
+        topic = 'api-keys', key IN (SELECT api_key FROM ${deleted('api_key_ledger')}),
+        ${campaignOf} IN (SELECT campaign_id FROM ${deleted('campaign_ledger')})
+        OR key IN (SELECT concat(campaign_id, '/', pledge_id) FROM ${deleted('pledge_ledger')}
+                   AND campaign_id IN (SELECT ${campaignOf} FROM ${model}.${table} WHERE topic = 'pledges')))
+      GROUP BY topic, key`,
+  })
+}
+
+function deleteWhere(
+  tables: Tables,
+  { model }: Databases,
+  condition: string,
+  parameters: Record<string, unknown>,
+): Promise<void> {
+  return tables.run({
+    query: `ALTER TABLE ${model}.${table} DELETE WHERE ${condition} SETTINGS mutations_sync = 2`,
+    query_params: parameters,
+  })
+}

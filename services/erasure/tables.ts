@@ -1,0 +1,215 @@
+/**
+ * Purges ClickHouse's tables: merges the parts that hold superseded rows, and waits until the files of the old parts
+ * are gone.
+ *
+ * By default ClickHouse keeps the files of merged parts for eight minutes, because it does not fsync merges. During
+ * the purge, merges are fsynced and old files are removed at once. If the purge is killed, the tables keep these two
+ * settings, which is safe; the next purge resets them.
+ */
+import { messageOf } from '../runtime/message-of.ts'
+import type { Sleep } from '../runtime/sleep.ts'
+import type { Databases, Shard, Tables } from '../tables/port.ts'
+import {
+  countWithdrawn,
+  oldPartsMs,
+  readPartsStates,
+  rewriteParts,
+  type VersionedTable,
+  versionedTableNames,
+} from '../tables/superseded.ts'
+import { purgeHistory } from './history.ts'
+import { purgeQuarantine } from './quarantine.ts'
+import { purgeRejects } from './rejects.ts'
+import { counted, leftOver, type PurgedCopy, purged, unreached } from './report.ts'
+import { purgeUsage } from './usage.ts'
+
+export interface TablesPurge {
+  isDry: boolean
+  /** Whether all rejects are removed, and not only those of deleted entities. */
+  removesRejects: boolean
+  /** How long one table may take, ms. */
+  msMax: number
+  now: () => number
+  monotonicMs: () => number
+  sleep: Sleep
+}
+
+interface Part {
+  name: string
+  active: number
+}
+
+const quickRemoval = ['old_parts_lifetime = 0', 'min_rows_to_fsync_after_merge = 1'] as const
+const nothingToMerge = 'nothing to merge'
+const removalMsMax = 60_000
+const lookMs = 250
+
+/** One entry for each table. Never throws: a table that could not be purged says why. */
+export async function purgeTables(
+  { tables, databases }: Shard,
+  purge: TablesPurge,
+  prefix = '',
+): Promise<PurgedCopy[]> {
+  const work = purge.isDry ? planTables : mergeTables
+  const byTable = await work(tables, databases, purge).catch((error: unknown) => [
+    unreached('tables', messageOf(error)),
+  ])
+  const quarantine = await purgeQuarantine(tables, databases).catch((error: unknown) => [
+    unreached('campaigns in quarantine', messageOf(error)),
+  ])
+  const usage = await purgeUsage(tables, databases, purge).catch((error: unknown) =>
+    unreached('table api_key_usage', messageOf(error)),
+  )
+  const history = await purgeHistory(tables, databases, purge).catch((error: unknown) => [
+    unreached('history of deleted campaigns', messageOf(error)),
+  ])
+  const rejects = await purgeRejects(tables, databases, purge).catch((error: unknown) =>
+    unreached('table rejects', messageOf(error)),
+  )
+  const copies = [
+    ...byTable,
+    ...quarantine,
+    ...history,
+    usage,
+    rejects,
+    ...(await detachedParts(tables, databases)),
+  ]
+  return copies.map(entry => ({ ...entry, copy: `${prefix}${entry.copy}` }))
+}
+
+async function planTables(tables: Tables, databases: Databases): Promise<PurgedCopy[]> {
+  const states = await readPartsStates(tables, databases)
+  const copies: PurgedCopy[] = []
+  for (const table of versionedTableNames) {
+    const state = states.get(table)
+    const isMerged = state !== undefined && state.parts > 1
+    const withdrawn = isMerged ? await countWithdrawn(tables, databases, table, state) : 0
+    const details = withdrawn === undefined ? '' : `, with ${counted(withdrawn, 'withdrawn row')}`
+    copies.push(purged(copyOf(table), isMerged ? `merges ${state.parts} parts${details}` : nothingToMerge))
+  }
+  return copies
+}
+
+/** One table after the other, so that the disk needs room for the largest only. Then waits for the files of them all. */
+function mergeTables(tables: Tables, databases: Databases, purge: TablesPurge): Promise<PurgedCopy[]> {
+  return withQuickRemoval(tables, databases, versionedTableNames, async () => {
+    const merged: Merged[] = []
+    for (const table of versionedTableNames) merged.push(await mergeTable(tables, databases, table, purge))
+    const copies: PurgedCopy[] = []
+    for (const { table, active, replaced, failure } of merged) {
+      const copy = copyOf(table)
+      if (failure !== undefined) {
+        copies.push(unreached(copy, failure))
+        continue
+      }
+      const done = active < 2 ? nothingToMerge : `merged ${active} parts`
+      const isGone = await untilGone(tables, databases, { table, names: replaced }, purge)
+      const left = 'files of merged parts, which a query still reads'
+      copies.push(isGone ? purged(copy, done) : leftOver(copy, done, left, purge.now() + oldPartsMs))
+    }
+    return copies
+  })
+}
+
+interface Merged {
+  table: VersionedTable
+  /** How many parts it had. */
+  active: number
+  /** The parts that are no longer active. */
+  replaced: string[]
+  failure: string | undefined
+}
+
+async function mergeTable(
+  tables: Tables,
+  databases: Databases,
+  table: VersionedTable,
+  purge: TablesPurge,
+): Promise<Merged> {
+  const before = await readParts(tables, databases, table)
+  const active = before.filter(part => part.active === 1).length
+  const replaced = before.filter(part => active > 1 || part.active === 0).map(({ name }) => name)
+  const failure = await rewriteParts(tables, databases, table, purge).then(() => undefined, messageOf)
+  return { table, active, replaced, failure }
+}
+
+function copyOf(table: VersionedTable): string {
+  return `table ${table}`
+}
+
+/** Runs the work while ClickHouse fsyncs merges and removes the files of old parts at once. */
+export async function withQuickRemoval<T>(
+  tables: Tables,
+  { model }: Databases,
+  names: readonly string[],
+  work: () => Promise<T>,
+): Promise<T> {
+  const alter = async (change: string) => {
+    for (const name of names) await tables.run({ query: `ALTER TABLE ${model}.${name} ${change}` })
+  }
+  try {
+    await alter(`MODIFY SETTING ${quickRemoval.join(', ')}`)
+    return await work()
+  } finally {
+    await alter(`RESET SETTING ${quickRemoval.map(setting => setting.split(' ')[0]).join(', ')}`)
+  }
+}
+
+/** Deletes rows, and waits until the files that had them are gone. Returns `done`, with what is left. */
+export function deleteRows(
+  tables: Tables,
+  databases: Databases,
+  { table, remove }: { table: string; remove: () => Promise<void> },
+  purge: TablesPurge,
+  done: PurgedCopy,
+): Promise<PurgedCopy> {
+  return withQuickRemoval(tables, databases, [table], async () => {
+    const before = await readParts(tables, databases, table)
+    await remove()
+    const after = await readParts(tables, databases, table)
+    const active = new Set(after.filter(part => part.active).map(({ name }) => name))
+    const names = before.map(({ name }) => name).filter(name => !active.has(name))
+    const isGone = await untilGone(tables, databases, { table, names }, purge)
+    const left = 'files of deleted rows, which a query still reads'
+    return isGone ? done : leftOver(done.copy, done.done, left, purge.now() + oldPartsMs)
+  })
+}
+
+/** Whether none of the parts has files any more, within a minute. */
+export async function untilGone(
+  tables: Tables,
+  databases: Databases,
+  { table, names }: { table: string; names: readonly string[] },
+  { monotonicMs, sleep }: TablesPurge,
+): Promise<boolean> {
+  const gone = new Set(names)
+  const deadline = monotonicMs() + removalMsMax
+  for (;;) {
+    const parts = await readParts(tables, databases, table)
+    if (!parts.some(({ name }) => gone.has(name))) return true
+    if (monotonicMs() > deadline) return false
+    // Wakes ClickHouse's clean-up, which sleeps for up to five minutes. A server may refuse this to the user.
+    await tables.run({ query: `SYSTEM START CLEANUP ${databases.model}.${table}` }).catch(() => undefined)
+    await sleep(lookMs)
+  }
+}
+
+/** The parts of a table whose files are on disk. */
+export function readParts(tables: Tables, { model }: Databases, table: string): Promise<Part[]> {
+  return tables.rows<Part>({
+    query: 'SELECT name, active FROM system.parts WHERE database = {model:String} AND table = {table:String}',
+    query_params: { model, table },
+  })
+}
+
+/** Parts that ClickHouse has set aside are never merged, and nothing removes them. */
+async function detachedParts(tables: Tables, { model }: Databases): Promise<PurgedCopy[]> {
+  const [found] = await tables.rows<{ parts: number }>({
+    query: 'SELECT count() AS parts FROM system.detached_parts WHERE database = {model:String}',
+    query_params: { model },
+  })
+  const parts = found?.parts ?? 0
+  if (parts === 0) return []
+  const reason = `${counted(parts, 'part')} that ClickHouse has set aside (system.detached_parts): look at them, and delete them`
+  return [unreached('detached parts', reason)]
+}

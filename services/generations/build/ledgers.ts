@@ -1,0 +1,80 @@
+/** The ledgers as a rebuild compares them: which rows are withdrawn, and statements over the live and the shadow ledger. */
+import { apiKeyColumns, ledgerCampaignColumns, pledgeColumns } from '../../projector/ingest/ledger-rows.ts'
+import type { Databases } from '../../tables/port.ts'
+import { readSql } from '../../tables/read-sql.ts'
+
+export interface Ledger {
+  name: 'campaign_ledger' | 'pledge_ledger' | 'api_key_ledger'
+  key: readonly string[]
+  columns: readonly string[]
+  /** SQL: the row has no content to show, because the entity was deleted, hidden, cancelled or revoked (or will be). */
+  withdrawn: string
+}
+
+export const ledgers: readonly Ledger[] = [
+  {
+    name: 'campaign_ledger',
+    key: ['campaign_id'],
+    columns: ledgerCampaignColumns.map(({ name }) => name),
+    withdrawn: 'NOT is_public',
+  },
+  {
+    name: 'pledge_ledger',
+    key: ['campaign_id', 'pledge_id'],
+    columns: pledgeColumns.map(({ name }) => name),
+    withdrawn: 'NOT counts',
+  },
+  {
+    name: 'api_key_ledger',
+    key: ['api_key'],
+    columns: apiKeyColumns.map(({ name }) => name),
+    // A key that expires is one whose revocation has a time. An older version of it would never end.
+    withdrawn: '(NOT is_unrevoked OR expires_at IS NOT NULL)',
+  },
+]
+
+/** The live and the shadow databases. */
+export interface Sides {
+  live: Databases
+  rebuilt: Databases
+}
+
+const files = {
+  differing: readSql('differing', import.meta.url),
+  withdrawn: readSql('withdrawn', import.meta.url),
+  missing: readSql('missing', import.meta.url),
+}
+
+/** Selects a row if any of these rows (SQL) differs between the two ledgers. It joins nothing, so it is cheap. */
+export function differsQuery(ledger: Ledger, sides: Sides, scope: string, rows: string): string {
+  return `SELECT 1 AS differs FROM (${fill(files.differing, ledger, sides, { scope, rows })}) LIMIT 1`
+}
+
+/** Selects the columns of the rows that are withdrawn in the live ledger, but not in the shadow ledger. `scope`: SQL. */
+export function withdrawnQuery(ledger: Ledger, sides: Sides, scope: string): string {
+  return fill(files.withdrawn, ledger, sides, { scope, rows: ledger.withdrawn })
+}
+
+/** Selects what `Missing` says, at most `rowsMax` rows. `scope`: SQL. */
+export function missingQuery(ledger: Ledger, sides: Sides, scope: string, rowsMax: number): string {
+  return fill(files.missing, ledger, sides, { scope, rows: '1' }).replaceAll('${rows_max}', String(rowsMax))
+}
+
+function fill(
+  sql: string,
+  { name, key, columns, withdrawn }: Ledger,
+  { live, rebuilt }: Sides,
+  { scope, rows }: { scope: string; rows: string },
+): string {
+  return sql
+    .replaceAll('${differing}', files.differing)
+    .replaceAll('${owner}', key[0] ?? '')
+    .replaceAll('${rows}', rows)
+    .replaceAll('${live}', live.model)
+    .replaceAll('${model}', rebuilt.model)
+    .replaceAll('${ledger}', name)
+    .replaceAll('${columns}', columns.join(', '))
+    .replaceAll('${key}', key.join(', '))
+    .replaceAll('${withdrawn}', withdrawn)
+    .replaceAll('${scope}', scope)
+}

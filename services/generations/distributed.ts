@@ -1,0 +1,123 @@
+/** Rebuilds on Kafka and a ClickHouse server or cluster: opens what a command needs for them, and checks the configuration. */
+import { randomUUID } from 'node:crypto'
+import type { Logger } from 'pino'
+import {
+  databasesOf,
+  readerSettings,
+  registryOf,
+  required,
+  serverSettings,
+  shardsOf,
+} from '../distributed.ts'
+import type { History } from '../log/history.ts'
+import { openKafkaHistory } from '../log/kafka/history.ts'
+import { backerHasher } from '../projector/ingest/backer-hash.ts'
+import type { Config } from '../runtime/config.ts'
+import { createLogger } from '../runtime/ops/logger.ts'
+import { openTables } from '../tables/clickhouse.ts'
+import { heldBackerHash, holdTablesIdentity } from '../tables/identity.ts'
+import { checkMigrated } from '../tables/migrate.ts'
+import type { Shards } from '../tables/shards.ts'
+import { hasReplicas, nameShards, type RebuildCluster, type RebuildTables } from './cluster.ts'
+import { RebuildRefused } from './lease.ts'
+import { runRebuild } from './rebuild.ts'
+import type { RebuildRequest } from './rebuild-log.ts'
+import { createRebuilds, type Rebuilds, type Watch } from './rebuilds.ts'
+
+// The reader waits this long for its caller, because everything is folded between two reads.
+const callerMsMax = 86_400_000
+
+/**
+ * Runs the work with the rebuilds, and closes what it opened. Kafka is only contacted if the work needs it.
+ * Throws `ConfigError`, or an error if the tables are not migrated.
+ */
+export async function withDistributedRebuilds<T>(
+  config: Config,
+  { logger }: { logger: Logger },
+  work: (rebuilds: Rebuilds) => Promise<T>,
+): Promise<T> {
+  required(config, ['PLEDGEVIEW_KAFKA_BROKERS', 'PLEDGEVIEW_CLICKHOUSE_URL'])
+  const databases = databasesOf(config)
+  const tables = openTables(serverSettings(config))
+  const opened = await shardsOf(config).catch(async error => {
+    await tables.close()
+    throw error
+  })
+  try {
+    for (const shard of opened?.shards ?? [{ tables, databases }]) {
+      await checkMigrated(shard.tables, shard.databases)
+    }
+    const cluster = await clusterOf(config, opened)
+    const place = { tables, databases, cluster }
+    return await work(
+      createRebuilds({
+        ...place,
+        isAlone: false,
+        withHistory: read => withKafkaHistory(config, read),
+        runRebuild: (history, request, watch) =>
+          runDistributed({ ...place, ...watch, config, history, logger }, request),
+      }),
+    )
+  } finally {
+    await opened?.close()
+    await tables.close()
+  }
+}
+
+interface RunDependencies extends Watch, RebuildTables {
+  config: Config
+  history: History
+  logger: Logger
+}
+
+async function runDistributed(
+  { signal, ...dependencies }: RunDependencies,
+  request: RebuildRequest,
+): Promise<void> {
+  const { config, tables, databases, cluster } = dependencies
+  if (cluster) await refuseReplicas({ tables }, cluster)
+  const { PLEDGEVIEW_BACKER_KEY: backerKey } = required(config, ['PLEDGEVIEW_BACKER_KEY'])
+  // Under another key, every backer would get another hash and would be counted again.
+  await holdTablesIdentity(tables, databases, {
+    PLEDGEVIEW_BACKER_KEY: backerKey,
+    PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
+  })
+  await runRebuild(
+    {
+      ...dependencies,
+      hashBacker: backerHasher(backerKey, await heldBackerHash(tables, databases)),
+      schemaRegistry: registryOf(config),
+      run: `rebuild-${randomUUID()}`,
+      isAlone: false,
+      now: Date.now,
+      monotonicMs: () => performance.now(),
+      random: Math.random,
+    },
+    request,
+    signal,
+  )
+}
+
+/** The cluster of the settings, if there is one. */
+async function clusterOf(config: Config, opened: Shards | undefined): Promise<RebuildCluster | undefined> {
+  const name = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
+  return opened && name ? { name, shards: await nameShards(opened.shards) } : undefined
+}
+
+async function withKafkaHistory<T>(config: Config, work: (history: History) => Promise<T>): Promise<T> {
+  const settings = { ...readerSettings(config), callerMsMax }
+  const history = await openKafkaHistory(settings, { logger: createLogger('error') })
+  try {
+    return await work(history)
+  } finally {
+    await history.close()
+  }
+}
+
+async function refuseReplicas(place: Pick<RebuildTables, 'tables'>, { name }: RebuildCluster): Promise<void> {
+  if (!(await hasReplicas(place, name))) return
+  throw new RebuildRefused(
+    `a shard of ${name} has several replicas, and tables can be swapped on one server only: fill another cluster from the log ` +
+      '(deploy/README.md, "Another number of shards")',
+  )
+}

@@ -1,0 +1,120 @@
+/** Tracks one run of a rebuild: its phase, its rate, and its signs of life in the rebuild log. */
+import type { Databases, Tables } from '../tables/port.ts'
+import { createRateMeter, type RateMeter } from './rate.ts'
+import {
+  beatMs,
+  isCommitted,
+  latestRebuild,
+  type Phase,
+  type RebuildDetail,
+  type RebuildProgress,
+  type RebuildState,
+  type WorkPhase,
+  workPhases,
+  writeRebuild,
+} from './rebuild-log.ts'
+
+export interface TrackerDependencies {
+  tables: Tables
+  databases: Databases
+  state: RebuildState
+  /** Called when the rebuild has to be given up. */
+  onAbort: () => void
+  onProgress: (state: RebuildState) => void
+  monotonicMs: () => number
+}
+
+export interface RebuildTracker {
+  readonly id: string
+  readonly detail: RebuildDetail
+  /** Whether this phase is over, in this run or an earlier one. */
+  isPast(phase: WorkPhase): boolean
+  /** Begins a phase, and records `keep`. Both are in the log when it resolves. */
+  enter(phase: Phase, keep?: Partial<RebuildDetail>): Promise<void>
+  /** Records something with the next sign of life, or before. */
+  note(keep: Partial<RebuildDetail>): void
+  /** Reports what it waits for, until the next phase begins. */
+  waitFor(what: string | undefined): void
+  progress(amounts: Pick<RebuildProgress, 'done' | 'of' | 'unit'> & { lagRecords?: number }): void
+  /** Stops the signs of life. If there was a failure, writes it to the log. */
+  close(failure?: string): Promise<void>
+}
+
+export function createTracker(dependencies: TrackerDependencies): RebuildTracker {
+  const { tables, databases, onAbort, onProgress, monotonicMs } = dependencies
+  const state = structuredClone(dependencies.state)
+  let rateMeter: RateMeter = createRateMeter(monotonicMs)
+  let enteredAt = monotonicMs()
+  let writing: Promise<unknown> = Promise.resolve()
+  const beating = setInterval(() => void beat(), beatMs)
+
+  /** Writes one after the other, so that the latest state is the last row. */
+  function write(): Promise<void> {
+    const done = writing.then(() => writeRebuild(tables, databases, state))
+    writing = done.catch(() => undefined)
+    return done
+  }
+
+  async function beat(): Promise<void> {
+    countTime()
+    // A lost sign of life does no harm: the next one follows.
+    await write().catch(() => undefined)
+    const latest = await latestRebuild(tables, databases).catch(() => undefined)
+    if (latest?.id === state.id && latest.isAborting && !isCommitted(state)) onAbort()
+  }
+
+  function countTime(): void {
+    const at = monotonicMs()
+    const phase = workPhases.find(name => name === state.phase)
+    if (phase) state.detail.phaseMs[phase] = Math.round((state.detail.phaseMs[phase] ?? 0) + at - enteredAt)
+    enteredAt = at
+  }
+
+  return {
+    id: state.id,
+    detail: state.detail,
+    isPast: phase => workPhases.indexOf(phase) < workPhases.indexOf(state.phase as WorkPhase),
+
+    async enter(phase, keep = {}) {
+      countTime()
+      state.phase = phase
+      Object.assign(state.detail, keep, { progress: null, waitsFor: null })
+      rateMeter = createRateMeter(monotonicMs)
+      await write()
+      onProgress(structuredClone(state))
+    },
+
+    note(keep) {
+      Object.assign(state.detail, keep)
+    },
+
+    waitFor(what) {
+      if (what === undefined) return
+      state.detail.waitsFor = what
+      onProgress(structuredClone(state))
+    },
+
+    progress({ done, of, unit, lagRecords = 0 }) {
+      rateMeter.note(done)
+      state.detail.progress = {
+        done,
+        of,
+        unit,
+        lagRecords,
+        perSecond: Math.round(rateMeter.perSecond()),
+        etaSeconds: rateMeter.secondsFor(of - done),
+      }
+      onProgress(structuredClone(state))
+    },
+
+    async close(failure) {
+      clearInterval(beating)
+      countTime()
+      if (failure !== undefined) {
+        state.detail.failure = failure
+        await write().catch(() => undefined)
+      }
+      await writing
+    },
+  }
+}

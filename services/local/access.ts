@@ -1,0 +1,141 @@
+/**
+ * Gives a command access to the model of a data directory: through the service that runs on it, or, if none runs, by
+ * opening the model for the duration of the command.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pino } from 'pino'
+import { type KeyDirectory, keyDirectory } from '../api-keys/api-keys.ts'
+import type { Rebuilds } from '../generations/rebuilds.ts'
+import { openJournalWriter } from '../log/local/journal.ts'
+import { DataDirectoryInUse } from '../log/local/lock.ts'
+import type { EventWriter } from '../log/port.ts'
+import { backerHasher } from '../projector/ingest/backer-hash.ts'
+import { type Status, statusOf } from '../projector/status.ts'
+import type { Config } from '../runtime/config.ts'
+import { createMetrics } from '../runtime/ops/metrics.ts'
+import { heldBackerHash } from '../tables/identity.ts'
+import type { Databases, Tables } from '../tables/port.ts'
+import {
+  type DataDirectory,
+  holdIdentity,
+  readSecrets,
+  readServiceAddress,
+  type Secrets,
+  type ServiceAddress,
+} from './data-directory.ts'
+import { openEmbeddedModel } from './model.ts'
+import { createEmbeddedRebuilds } from './rebuilds.ts'
+import { openRunningTables } from './tables.ts'
+
+export interface ModelAccess {
+  /** The service that runs on the directory, if there is one. */
+  service: ServiceAddress | undefined
+  keys: KeyDirectory
+  writer: EventWriter
+  secrets: Secrets
+  tables: Tables
+  databases: Databases
+  rebuilds: Rebuilds
+  status(): Promise<Status>
+}
+
+const answerMsMax = 10_000
+const lockMsMax = 30_000
+const logger = pino({ level: 'silent' })
+const lookMs = 100
+
+/**
+ * Runs the work with access to the model, and then closes it. If another command holds the directory, it waits.
+ * `isCaughtUp`: everything in the journal is folded before the work begins.
+ */
+export async function withModel<T>(
+  directory: DataDirectory,
+  config: Config,
+  { isCaughtUp }: { isCaughtUp: boolean },
+  work: (access: ModelAccess) => Promise<T>,
+): Promise<T> {
+  const deadline = performance.now() + lockMsMax
+  for (;;) {
+    try {
+      return await withOwnModel(directory, config, isCaughtUp, work)
+    } catch (error) {
+      if (!(error instanceof DataDirectoryInUse)) throw error
+    }
+    const service = readServiceAddress(directory)
+    if (service && isAlive(service)) return withService(directory, config, service, work)
+    if (performance.now() > deadline) {
+      throw new Error(
+        `another process holds ${directory.root}, and it is not a service that a command can call`,
+      )
+    }
+    await sleep(lookMs)
+  }
+}
+
+async function withService<T>(
+  directory: DataDirectory,
+  config: Config,
+  service: ServiceAddress,
+  work: (access: ModelAccess) => Promise<T>,
+): Promise<T> {
+  const configured = { keyPepper: config.PLEDGEVIEW_KEY_PEPPER, backerKey: config.PLEDGEVIEW_BACKER_KEY }
+  // The running service has already created the secrets.
+  const secrets = readSecrets(directory, configured, () => new Uint8Array())
+  holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
+  const { tables, databases } = openRunningTables(service.clickhouse, config)
+  const writer = await openJournalWriter(directory.journal)
+  const rebuilds = createEmbeddedRebuilds({
+    ...{ tables, databases, config, logger, journal: directory.journal, isAlone: false },
+    hashBacker: backerHasher(secrets.backerKey, await heldBackerHash(tables, databases)),
+  })
+  try {
+    const status = () => statusFrom(service)
+    const keys = keyDirectory(tables, databases)
+    return await work({ service, keys, writer, secrets, tables, databases, rebuilds, status })
+  } finally {
+    await writer.close()
+    await tables.close()
+  }
+}
+
+async function withOwnModel<T>(
+  directory: DataDirectory,
+  config: Config,
+  isCaughtUp: boolean,
+  work: (access: ModelAccess) => Promise<T>,
+): Promise<T> {
+  const model = await openEmbeddedModel({ directory, config, metrics: createMetrics(), logger })
+  const rebuilds = createEmbeddedRebuilds({
+    ...model,
+    journal: directory.journal,
+    isAlone: true,
+    config,
+    logger,
+  })
+  try {
+    if (isCaughtUp) await model.whenDrained()
+    return await work({ ...model, service: undefined, rebuilds, status: () => statusOf(model) })
+  } finally {
+    await model.close()
+  }
+}
+
+/** Whether the process is alive. A killed process leaves its address behind. */
+function isAlive({ pid }: ServiceAddress): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function statusFrom({ pid, ops_url: url }: ServiceAddress): Promise<Status> {
+  const response = await fetch(`${url}/status`, { signal: AbortSignal.timeout(answerMsMax) }).catch(
+    (error: Error) => {
+      throw new Error(`the service (process ${pid}) does not answer at ${url}: ${error.message}`)
+    },
+  )
+  if (!response.ok) throw new Error(`the service answered /status with ${response.status}`)
+  return (await response.json()) as Status
+}

@@ -1,0 +1,266 @@
+/**
+ * The data directory of an embedded service: its files, its identity and its secrets.
+ *
+ *     journal.sqlite   the event log; other processes may append to it
+ *     tables/          ClickHouse's data, for one process at a time
+ *     clickhouse/      ClickHouse's configuration, users and log (mode 0700)
+ *     secrets.json     pepper, backer key and portal key, created once (mode 0600)
+ *     portal.sqlite    the portal's sessions and sign-ins under way (mode 0600); without it people sign in again
+ *     outbox/          the portal's mails, if there is no SMTP server (mode 0700); each for a day
+ *     identity.json    fingerprints of the secrets and of the currency that the directory began with
+ *     service.json     the address of the process that runs on the directory (mode 0600), while it runs
+ *     demo.json        the demo platform that was loaded, if any
+ *     lock.sqlite      locked by the process that runs on the directory; the kernel unlocks it when the process dies
+ */
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { fingerprintOf, type RandomBytes } from '../api-keys/credentials.ts'
+
+export interface DataDirectory {
+  root: string
+  journal: string
+  tables: string
+  clickHouse: string
+  portal: string
+  outbox: string
+}
+
+/**
+ * Creates the directory if it is missing. It, its folders and its files are for this user only, even if they were
+ * created with wider modes: they contain contact addresses and creators' ids. Throws if the path is a file.
+ */
+export function openDataDirectory(root: string): DataDirectory {
+  mkdirSync(root, { recursive: true, mode: 0o700 })
+  const directory = {
+    root,
+    journal: join(root, 'journal.sqlite'),
+    tables: join(root, 'tables'),
+    clickHouse: join(root, 'clickhouse'),
+    portal: join(root, 'portal.sqlite'),
+    outbox: join(root, 'outbox'),
+  }
+  closeToOthers(root, 0o700)
+  for (const folder of [directory.tables, directory.clickHouse, directory.outbox])
+    closeToOthers(folder, 0o700)
+  for (const database of [directory.journal, directory.portal]) {
+    for (const file of ['', '-wal', '-shm']) closeToOthers(`${database}${file}`, 0o600)
+  }
+  return directory
+}
+
+// A mounted volume may belong to another user, who decides about its mode. Its folders and files are still ours.
+function closeToOthers(path: string, mode: number): void {
+  const { mode: present, uid } = statSync(path, { throwIfNoEntry: false }) ?? { mode, uid: -1 }
+  if ((present & 0o077) !== 0 && uid === process.getuid?.()) chmodSync(path, mode)
+}
+
+/** Opens a directory that already has a journal. A mistyped path must not create a new platform. */
+export function openExistingDataDirectory(root: string): DataDirectory {
+  if (!existsSync(join(root, 'journal.sqlite'))) {
+    throw new Error(`${root} is no data directory yet: npm start or events append creates one`)
+  }
+  return openDataDirectory(root)
+}
+
+const secretsSchema = z.object({
+  key_pepper: z.string().min(32),
+  backer_key: z.string().regex(/^[0-9a-f]{64}$/),
+})
+
+export interface Secrets {
+  keyPepper: string
+  /** 64 hex digits. */
+  backerKey: string
+}
+
+export interface ConfiguredSecrets {
+  keyPepper: string | undefined
+  backerKey: string | undefined
+}
+
+/**
+ * The configured secrets. Those that are not configured come from the directory, which creates them on first use.
+ * `areTablesUnused`: the tables are known to have nothing that depends on secrets. Without it, tables that exist count as used.
+ * Throws if the secrets file cannot be read, or if it is missing although the tables were used with one. New secrets would
+ * not match: every backer would count twice, and no API key would be accepted.
+ */
+export function readSecrets(
+  directory: DataDirectory,
+  configured: ConfiguredSecrets,
+  randomBytes: RandomBytes,
+  { areTablesUnused = false } = {},
+): Secrets {
+  const path = join(directory.root, 'secrets.json')
+  const { keyPepper, backerKey } = configured
+  if (keyPepper !== undefined && backerKey !== undefined) return { keyPepper, backerKey }
+  if (!existsSync(path)) {
+    if (hasIdentity(directory) || (hasTables(directory) && !areTablesUnused)) {
+      throw new Error(
+        `${path} is missing, and ${directory.root} was used with it; restore it from the backup, or set PLEDGEVIEW_KEY_PEPPER and PLEDGEVIEW_BACKER_KEY to its values`,
+      )
+    }
+    const made = { key_pepper: hex(randomBytes(32)), backer_key: hex(randomBytes(32)) }
+    writePrivately(path, made)
+  }
+  const kept = secretsSchema.safeParse(readJson(path))
+  if (!kept.success) throw new Error(`${path} is not a secrets file: ${kept.error.issues[0]?.message}`)
+  return {
+    keyPepper: keyPepper ?? kept.data.key_pepper,
+    backerKey: backerKey ?? kept.data.backer_key,
+  }
+}
+
+const portalKeySchema = z.looseObject({
+  portal_key: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
+})
+
+/**
+ * The configured portal key, or the one of the directory, which creates it on first use: directories of earlier versions have
+ * none. If accounts were made with another key, the portal refuses to start (accounts.ts).
+ */
+export function readPortalKey(
+  directory: DataDirectory,
+  configured: string | undefined,
+  randomBytes: RandomBytes,
+): string {
+  if (configured !== undefined) return configured
+  const path = join(directory.root, 'secrets.json')
+  const kept = portalKeySchema.safeParse(existsSync(path) ? readJson(path) : {})
+  if (!kept.success) throw new Error(`${path} is not a secrets file: ${kept.error.issues[0]?.message}`)
+  const key = kept.data.portal_key ?? hex(randomBytes(32))
+  if (kept.data.portal_key === undefined) writePrivately(path, { ...kept.data, portal_key: key })
+  return key
+}
+
+/**
+ * Whether the tables have to be read before it is known if new secrets may be made: there are tables, but no file shows
+ * that a service has used them. `pledgeview migrate` makes tables without secrets. A backup may have lost both files.
+ */
+export function mustAskTables(directory: DataDirectory, configured: ConfiguredSecrets): boolean {
+  if (configured.keyPepper !== undefined && configured.backerKey !== undefined) return false
+  const hasSecrets = existsSync(join(directory.root, 'secrets.json'))
+  return !hasSecrets && !hasIdentity(directory) && hasTables(directory)
+}
+
+function hasIdentity({ root }: DataDirectory): boolean {
+  return existsSync(join(root, 'identity.json'))
+}
+
+function hasTables({ tables }: DataDirectory): boolean {
+  return existsSync(tables) && readdirSync(tables).length > 0
+}
+
+const identitySchema = z.object({
+  key_pepper: z.string(),
+  backer_key: z.string(),
+  platform_currency: z.string(),
+})
+
+/**
+ * Checks that the directory still has the secrets and the currency that it began with. With another backer key every backer
+ * would count twice, with another pepper no secret would match, and sums in two currencies mean nothing. The directory keeps
+ * only fingerprints. Throws, naming the setting that differs.
+ */
+export function holdIdentity(directory: DataDirectory, secrets: Secrets, platformCurrency: string): void {
+  const path = join(directory.root, 'identity.json')
+  const identity = {
+    key_pepper: fingerprintOf(secrets.keyPepper),
+    backer_key: fingerprintOf(secrets.backerKey),
+    platform_currency: platformCurrency,
+  }
+  if (!existsSync(path)) {
+    writePrivately(path, identity)
+    return
+  }
+  const kept = identitySchema.safeParse(readJson(path))
+  if (!kept.success) throw new Error(`${path} is not an identity file`)
+  const settings = {
+    key_pepper: 'PLEDGEVIEW_KEY_PEPPER',
+    backer_key: 'PLEDGEVIEW_BACKER_KEY',
+    platform_currency: 'PLEDGEVIEW_PLATFORM_CURRENCY',
+  } as const
+  for (const name of ['key_pepper', 'backer_key', 'platform_currency'] as const) {
+    if (kept.data[name] === identity[name]) continue
+    throw new Error(`${settings[name]} is not what ${directory.root} began with; set it to the first value`)
+  }
+}
+
+const serviceSchema = z.object({
+  pid: z.int(),
+  port: z.int(),
+  ops_url: z.string(),
+  // A user with all rights on the tables, for an operator who inspects what the views do not show.
+  clickhouse: z.object({ url: z.string(), user: z.string(), password: z.string() }),
+})
+
+/** The address of the process that runs on a directory. */
+export type ServiceAddress = z.output<typeof serviceSchema>
+
+export function writeServiceAddress(directory: DataDirectory, address: ServiceAddress): void {
+  writePrivately(join(directory.root, 'service.json'), address)
+}
+
+/** The address that the last process left; `undefined` if there is none. The process may be dead. */
+export function readServiceAddress(directory: DataDirectory): ServiceAddress | undefined {
+  const path = join(directory.root, 'service.json')
+  if (!existsSync(path)) return undefined
+  const address = serviceSchema.safeParse(readJson(path))
+  return address.success ? address.data : undefined
+}
+
+export function removeServiceAddress(directory: DataDirectory): void {
+  rmSync(join(directory.root, 'service.json'), { force: true })
+}
+
+const demoSchema = z.object({ seed: z.int(), now_ms: z.int(), is_loaded: z.boolean() })
+
+/**
+ * The demo platform of a directory: its seed, the time at which its history ends, and whether the journal has all of that
+ * history. Loading it again after a kill repeats the same events, which changes nothing.
+ */
+export type Demo = z.output<typeof demoSchema>
+
+export function readDemo(directory: DataDirectory): Demo | undefined {
+  const path = join(directory.root, 'demo.json')
+  if (!existsSync(path)) return undefined
+  const demo = demoSchema.safeParse(readJson(path))
+  return demo.success ? demo.data : undefined
+}
+
+export function writeDemo(directory: DataDirectory, demo: Demo): void {
+  writePrivately(join(directory.root, 'demo.json'), demo)
+}
+
+// Written to another file and renamed, so that no process reads half a file.
+function writePrivately(path: string, content: object): void {
+  const partial = `${path}.partial`
+  writeFileSync(partial, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
+  chmodSync(partial, 0o600)
+  renameSync(partial, path)
+}
+
+function readJson(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex')
+}

@@ -1,0 +1,179 @@
+/**
+ * The embedded read model: journal, ClickHouse server and the projector between them, under one lock.
+ *
+ * `npm start` adds the API. Commands that need the tables while no service runs open the model alone.
+ */
+import { randomBytes, randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { type KeyDirectory, keyDirectory } from '../api-keys/api-keys.ts'
+import type { OpenDoor, SqlDoor } from '../clickhouse-server/door.ts'
+import type { ClickHouseServer } from '../clickhouse-server/server.ts'
+import { rebuildUnderWay } from '../generations/rebuild-log.ts'
+import { completeSwap } from '../generations/swap/swap.ts'
+import { openJournalReader, openJournalWriter } from '../log/local/journal.ts'
+import { lockDataDirectory } from '../log/local/lock.ts'
+import type { EventWriter } from '../log/port.ts'
+import { backerHasher, type HashBacker } from '../projector/ingest/backer-hash.ts'
+import { createPositions } from '../projector/positions.ts'
+import { createProjectorService, type ProjectorService } from '../projector/service.ts'
+import type { Config } from '../runtime/config.ts'
+import { lagRecords } from '../runtime/ops/checks.ts'
+import type { Metrics } from '../runtime/ops/metrics.ts'
+import { dependOnSecrets, heldBackerHash, holdTablesIdentity } from '../tables/identity.ts'
+import type { Databases, Tables } from '../tables/port.ts'
+import {
+  type ConfiguredSecrets,
+  type DataDirectory,
+  holdIdentity,
+  mustAskTables,
+  readSecrets,
+  type Secrets,
+} from './data-directory.ts'
+import { openEmbeddedTables } from './tables.ts'
+
+/** The journal consumer whose positions belong to the projector. */
+export const liveConsumer = 'projector'
+
+export interface EmbeddedModel {
+  clickHouse: ClickHouseServer
+  /** The ports for data teams, if there are any. */
+  door: OpenDoor | undefined
+  tables: Tables
+  databases: Databases
+  writer: EventWriter
+  projector: ProjectorService
+  secrets: Secrets
+  hashBacker: HashBacker
+  keys: KeyDirectory
+  /** Names this run in the batch log. */
+  run: string
+  /** Resolves when the projector has stopped: with its error, or with `undefined` after `close`. */
+  stopped: Promise<Error | undefined>
+  /** Resolves when everything in the journal is folded. Throws if the projector stops before. */
+  whenDrained(onProgress?: (waitingRecords: number) => void): Promise<void>
+  close(): Promise<void>
+}
+
+export interface EmbeddedModelDependencies {
+  directory: DataDirectory
+  config: Config
+  /** Without it, only this program can use ClickHouse. */
+  sql?: SqlDoor | undefined
+  metrics: Metrics
+  logger: Logger
+}
+
+/** Locks the directory, migrates its tables and starts projecting. Throws if another process holds the directory. */
+export async function openEmbeddedModel({
+  directory,
+  config,
+  sql,
+  metrics,
+  logger,
+}: EmbeddedModelDependencies): Promise<EmbeddedModel> {
+  const closers: (() => unknown)[] = []
+  async function close(): Promise<void> {
+    for (const closer of closers.splice(0).reverse()) await closer()
+  }
+
+  try {
+    const lock = lockDataDirectory(directory.root)
+    closers.push(() => lock.release())
+    const mustAsk = mustAskTables(directory, configuredSecrets(config))
+    // A wrong setting is refused before ClickHouse starts, if the files alone show it.
+    const known = mustAsk ? undefined : holdSecrets(directory, config, { areTablesUnused: false })
+    const opened = await openEmbeddedTables({ directory, config, sql, logger })
+    closers.push(() => opened.close())
+    const { clickHouse, door, tables, databases } = opened
+    const secrets =
+      known ??
+      holdSecrets(directory, config, { areTablesUnused: !(await dependOnSecrets(tables, databases)) })
+    await holdTablesIdentity(tables, databases, {
+      PLEDGEVIEW_BACKER_KEY: secrets.backerKey,
+      PLEDGEVIEW_KEY_PEPPER: secrets.keyPepper,
+      PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
+    })
+    const hashBacker = backerHasher(secrets.backerKey, await heldBackerHash(tables, databases))
+    const writer = await openJournalWriter(directory.journal)
+    closers.push(() => writer.close())
+    const positions = createPositions({
+      tables,
+      databases,
+      shards: [{ tables, databases }],
+      now: Date.now,
+      warn: message => logger.warn(message),
+    })
+    const reader = await openJournalReader(directory.journal, { consumer: liveConsumer, starts: positions })
+    closers.push(() => reader.close())
+
+    const run = `embedded-${randomUUID()}`
+    const projector = createProjectorService({
+      reader,
+      tables,
+      databases,
+      positions,
+      config,
+      hashBacker,
+      run,
+      afterExpiredPause: () =>
+        completeSwap(tables, databases, { monotonicMs: () => performance.now(), sleep }),
+      rebuild: () => rebuildUnderWay(tables, databases),
+      metrics,
+      logger,
+      now: Date.now,
+      monotonicMs: () => performance.now(),
+      random: Math.random,
+    })
+    const stop = new AbortController()
+    const stopped = projector.run(stop.signal).then(
+      () => undefined,
+      (error: Error) => error,
+    )
+    closers.push(async () => {
+      stop.abort()
+      await stopped
+    })
+    return {
+      clickHouse,
+      door,
+      tables,
+      databases,
+      writer,
+      projector,
+      secrets,
+      hashBacker,
+      keys: keyDirectory(tables, databases),
+      run,
+      stopped,
+      whenDrained: onProgress => whenDrained(projector, onProgress),
+      close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+function configuredSecrets(config: Config): ConfiguredSecrets {
+  return { keyPepper: config.PLEDGEVIEW_KEY_PEPPER, backerKey: config.PLEDGEVIEW_BACKER_KEY }
+}
+
+function holdSecrets(directory: DataDirectory, config: Config, known: { areTablesUnused: boolean }): Secrets {
+  const secrets = readSecrets(directory, configuredSecrets(config), randomBytes, known)
+  holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
+  return secrets
+}
+
+async function whenDrained(
+  projector: ProjectorService,
+  onProgress?: (waitingRecords: number) => void,
+): Promise<void> {
+  for (;;) {
+    const { failure } = projector.health()
+    if (failure !== undefined) throw new Error(failure)
+    if (await projector.isDrained()) return
+    if (onProgress) onProgress(lagRecords(await projector.lag()))
+    await sleep(25)
+  }
+}

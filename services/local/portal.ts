@@ -1,0 +1,89 @@
+/** The portal of the embedded service: accounts in the journal, sessions in a SQLite file, mails over SMTP or into a folder. */
+
+import { randomBytes } from 'node:crypto'
+import { chmodSync } from 'node:fs'
+import type { Logger } from 'pino'
+import { loopbackHosts } from '../portal/http/security-headers.ts'
+import { createOutboxMailer } from '../portal/notices/outbox-mailer.ts'
+import type { Mail } from '../portal/ports.ts'
+import { type PortalService, smtpMailer, startPortalService } from '../portal/service.ts'
+import { openSqliteStore } from '../portal/store/sqlite-store.ts'
+import type { Config } from '../runtime/config.ts'
+import { freePort } from '../runtime/free-port.ts'
+import { retry } from '../runtime/retry.ts'
+import { type DataDirectory, readPortalKey } from './data-directory.ts'
+import type { EmbeddedModel } from './model.ts'
+
+export interface EmbeddedPortalOptions {
+  model: EmbeddedModel
+  directory: DataDirectory
+  config: Config
+  /** 0 takes a free port. */
+  port: number
+  /** Called with what people open, before anything is started there. */
+  onAddress: (url: string) => void
+  /** The public address of the API, with `/api/v1`. */
+  apiUrl: string
+  /** Undefined: there is no SQL port for data teams. */
+  sqlUrl: string | undefined
+  /** Shows a mail on the terminal, if there is no mail server. */
+  showMail: (mail: Mail) => void
+  logger: Logger
+}
+
+const portAttemptsMax = 5
+
+/** Listens when it resolves. */
+export async function startEmbeddedPortal(options: EmbeddedPortalOptions): Promise<PortalService> {
+  const isAny = options.port === 0
+  return retry(async () => startAt(isAny ? await freePort() : options.port, options), {
+    // Another program may take a free port before this one opens it.
+    isRetryable: error => isAny && (error as NodeJS.ErrnoException).code === 'EADDRINUSE',
+    attemptsMax: portAttemptsMax,
+    pauseMsMin: 0,
+  })
+}
+
+/** The configured address, or one of this machine. */
+function addressAt(port: number, config: Config): string {
+  const host = config.PLEDGEVIEW_HOST
+  const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host.includes(':') ? `[${host}]` : host
+  return config.PLEDGEVIEW_PORTAL_URL ?? `http://${name}:${port}`
+}
+
+async function startAt(port: number, options: EmbeddedPortalOptions): Promise<PortalService> {
+  const { model, directory, config, onAddress, apiUrl, sqlUrl, showMail, logger } = options
+  const portalUrl = addressAt(port, config)
+  onAddress(portalUrl)
+  const store = openSqliteStore({ path: directory.portal, now: Date.now })
+  chmodSync(directory.portal, 0o600)
+  const mailer =
+    smtpMailer(config) ??
+    createOutboxMailer({
+      folder: directory.outbox,
+      from: config.PLEDGEVIEW_MAIL_FROM,
+      show: showMail,
+      now: Date.now,
+    })
+  const portal = await startPortalService({
+    config,
+    portalUrl,
+    apiUrl,
+    sqlUrl,
+    portalKey: readPortalKey(directory, config.PLEDGEVIEW_PORTAL_KEY, randomBytes),
+    hosts: [...loopbackHosts, config.PLEDGEVIEW_HOST.toLowerCase()],
+    store,
+    mailer,
+    keyAdmin: { directory: model.keys, writer: model.writer, pepper: model.secrets.keyPepper },
+    tables: model.tables,
+    databases: model.databases,
+    logger,
+  })
+  try {
+    await portal.app.listen({ host: config.PLEDGEVIEW_HOST, port })
+    return portal
+  } catch (error) {
+    await portal.close()
+    throw error
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * The embedded service: the read model, the API, the portal and the ops port, in one process.
+ *
+ * If the projector stops (too many rejects, a table that does not answer), the API still answers from the tables, and both
+ * probes of the ops port report why they no longer change.
+ */
+import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import { analystUser } from '../clickhouse-server/configuration.ts'
+import type { SqlDoor } from '../clickhouse-server/door.ts'
+import type { Mail } from '../portal/ports.ts'
+import { statusOf } from '../projector/status.ts'
+import { configuredAddresses, memoryParts, type QueryService, startQueryService } from '../query/service.ts'
+import type { Config } from '../runtime/config.ts'
+import {
+  type Check,
+  keysCheck,
+  lagCheck,
+  loopCheck,
+  projectorCheck,
+  tablesCheck,
+} from '../runtime/ops/checks.ts'
+import { closeServer } from '../runtime/ops/close-server.ts'
+import { createMetrics, type Metrics } from '../runtime/ops/metrics.ts'
+import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
+import { type DataDirectory, removeServiceAddress, writeServiceAddress } from './data-directory.ts'
+import { type EmbeddedModel, openEmbeddedModel } from './model.ts'
+import { startEmbeddedPortal } from './portal.ts'
+
+export interface EmbeddedServiceOptions {
+  directory: DataDirectory
+  config: Config
+  /** 0 takes a free port. */
+  port: number
+  /** Without it, there is no portal. */
+  portal?: { port: number; showMail: (mail: Mail) => void } | undefined
+  opsPort: number
+  /** Without it, there is no SQL access for data teams. */
+  sql?: SqlDoor | undefined
+  logger: Logger
+}
+
+export interface EmbeddedService {
+  model: EmbeddedModel
+  /** `http://host:port/api/v1` */
+  apiUrl: string
+  /** What people open; `undefined` without a portal. */
+  portalUrl: string | undefined
+  opsUrl: string
+  close(): Promise<void>
+}
+
+/** Starts everything. Both ports listen when it resolves. If one part fails, it closes the others and throws. */
+export async function startEmbeddedService(options: EmbeddedServiceOptions): Promise<EmbeddedService> {
+  const { directory, config, logger } = options
+  const closers: (() => unknown)[] = []
+  async function close(): Promise<void> {
+    for (const closer of closers.splice(0).reverse()) await closer()
+  }
+
+  try {
+    const metrics = createMetrics()
+    const model = await openEmbeddedModel({ directory, config, sql: options.sql, metrics, logger })
+    closers.push(() => model.close())
+    const { tables, databases } = model
+    // What is not configured is known once the ports listen.
+    const addresses = configuredAddresses(config)
+    const query = await startQueryService({
+      tables,
+      databases,
+      config,
+      keyPepper: model.secrets.keyPepper,
+      parts: memoryParts(config),
+      addresses: () => addresses,
+      metrics,
+      logger,
+    })
+    closers.push(() => query.close())
+    const apiUrl = await query.app.listen({ host: config.PLEDGEVIEW_HOST, port: options.port })
+    addresses.apiUrl ??= `${apiUrl}/api/v1`
+    let portalUrl: string | undefined
+    if (options.portal) {
+      const portal = await startEmbeddedPortal({
+        ...{ model, directory, config, logger },
+        ...options.portal,
+        onAddress(url) {
+          // The API's answers lead to it.
+          addresses.portalUrl = url
+          portalUrl = url
+        },
+        apiUrl: addresses.apiUrl,
+        sqlUrl: model.door && `${model.door.url}/?user=${analystUser}`,
+      })
+      closers.push(() => portal.close())
+    }
+    const ops = opsServer(model, query, config, metrics)
+    closers.push(() => closeServer(ops))
+    const opsUrl = await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: options.opsPort })
+
+    const port = Number(new URL(apiUrl).port)
+    const { url, user, password } = model.clickHouse
+    writeServiceAddress(directory, {
+      pid: process.pid,
+      port,
+      ops_url: opsUrl,
+      clickhouse: { url, user, password },
+    })
+    closers.push(() => removeServiceAddress(directory))
+    return { model, apiUrl: `${apiUrl}/api/v1`, portalUrl, opsUrl, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+function opsServer(
+  model: EmbeddedModel,
+  { keyRing }: QueryService,
+  config: Config,
+  metrics: Metrics,
+): FastifyInstance {
+  const { projector } = model
+  return createOpsServer({
+    hosts: opsHosts(config),
+    health: () => ({ loop: loopCheck(projector.health()) }),
+    readiness: async () => ({
+      projector: projectorCheck(projector.health().failure),
+      lag: lagCheck(await projector.lag(), config.PLEDGEVIEW_LAG_RECORDS_MAX),
+      keys: keysCheck(keyRing.isReady()),
+      tables: await embeddedTablesCheck(model),
+    }),
+    status: () => statusOf(model),
+    metrics,
+    beforeScrape: projector.beforeScrape,
+  })
+}
+
+/** Whether ClickHouse answers. While it is restarted, the reason. */
+async function embeddedTablesCheck({ tables, clickHouse }: EmbeddedModel): Promise<Check> {
+  const outage = clickHouse.outage()
+  return outage === undefined
+    ? tablesCheck(tables)
+    : { ok: false, detail: `ClickHouse ended and is being restarted: ${outage}` }
+}

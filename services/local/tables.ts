@@ -1,0 +1,96 @@
+/** The tables of a data directory: a ClickHouse server on its files, with the same adapter as for any other server. */
+import type { Logger } from 'pino'
+import { type OpenDoor, openDoor, type SqlDoor } from '../clickhouse-server/door.ts'
+import { type ClickHouseServer, startClickHouseServer } from '../clickhouse-server/server.ts'
+import type { Config } from '../runtime/config.ts'
+import { checkParts } from '../tables/broken-parts.ts'
+import { openTables, type TablesSettings } from '../tables/clickhouse.ts'
+import { migrate } from '../tables/migrate.ts'
+import { type Databases, defaultDatabases, type Tables } from '../tables/port.ts'
+import { secureViews } from '../tables/roles.ts'
+import type { DataDirectory } from './data-directory.ts'
+
+export interface EmbeddedTables {
+  clickHouse: ClickHouseServer
+  /** The ports for data teams, if there are any. */
+  door: OpenDoor | undefined
+  tables: Tables
+  databases: Databases
+  /** The names of the migrations that ran. */
+  applied: string[]
+  close(): Promise<void>
+}
+
+export interface EmbeddedTablesOptions {
+  directory: DataDirectory
+  config: Config
+  /** Without it, only this program has a user of ClickHouse. */
+  sql?: SqlDoor | undefined
+  logger: Logger
+}
+
+/** Starts the server and migrates the tables. If that fails, it stops the server and throws. */
+export async function openEmbeddedTables({
+  directory,
+  config,
+  sql,
+  logger,
+}: EmbeddedTablesOptions): Promise<EmbeddedTables> {
+  const databases = defaultDatabases
+  const clickHouse = await startClickHouseServer({
+    dataDirectory: directory.tables,
+    filesDirectory: directory.clickHouse,
+    nativePort: sql && 0,
+    analyst: sql && { password: config.PLEDGEVIEW_SQL_PASSWORD },
+    memoryBytesMax: config.PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX,
+    downMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
+    databases,
+    logger,
+  })
+  const tables = openTables(childSettings(clickHouse, config))
+  let door: OpenDoor | undefined
+  async function close(): Promise<void> {
+    await door?.close()
+    await tables.close()
+    await clickHouse.close()
+  }
+  try {
+    const { url, nativePort = 0 } = clickHouse
+    if (sql) door = await openDoor(sql, { httpPort: Number(new URL(url).port), nativePort })
+    const applied = await migrate(tables, databases)
+    await secureViews(tables, databases)
+    await checkParts(
+      tables,
+      databases,
+      `No event is lost: restore ${directory.tables} from a backup, or move it away, start again, and create the tables again ` +
+        'with: pledgeview rebuild',
+    )
+    return { clickHouse, door, tables, databases, applied, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** The tables of a service that runs on the directory, for a command beside it. Connects at the first statement. */
+export function openRunningTables(
+  address: Pick<ClickHouseServer, 'url' | 'user' | 'password'>,
+  config: Config,
+): { tables: Tables; databases: Databases } {
+  return { tables: openTables(childSettings(address, config)), databases: defaultDatabases }
+}
+
+function childSettings(
+  { url, user, password }: Pick<ClickHouseServer, 'url' | 'user' | 'password'>,
+  config: Config,
+): TablesSettings {
+  return {
+    url,
+    user,
+    password,
+    compression: false,
+    silenceMsMax: config.PLEDGEVIEW_CLICKHOUSE_SILENCE_MS_MAX,
+    connectionsMax: config.PLEDGEVIEW_CLICKHOUSE_CONNECTIONS_MAX,
+    idleConnectionMsMax: config.PLEDGEVIEW_CLICKHOUSE_IDLE_MS_MAX,
+  }
+}

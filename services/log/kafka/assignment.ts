@@ -1,0 +1,354 @@
+/**
+ * What a reader holds of its topics between two joins of the group: the partitions, how far each is fetched, taken
+ * and committed, and the records in between.
+ *
+ * A join ends everything before it, whichever partitions it brings. Fetched records are dropped, and each partition
+ * is read from its start. Nothing is fetched until that offset is known. A batch is taken only if it
+ * begins exactly at the end of the partition's last one. kafkajs does not guarantee this: after a join it still
+ * delivers what it fetched before, and after an offset out of range it jumps.
+ */
+import type { Logger } from 'pino'
+import { changeTopics, type Topic } from '../../../contracts/events/event.ts'
+import {
+  type Delivery,
+  type PartitionRange,
+  type PollBounds,
+  type Position,
+  partitionName,
+  type RememberedWatermark,
+  type Start,
+} from '../port.ts'
+import { addSize, createFetchBuffer, type FetchBuffer, type Size } from './buffer.ts'
+import type { Member, MemberEvents } from './consumer.ts'
+import { type OffsetRange, outOfRange, rangeFault, type TopicPartition } from './offsets.ts'
+import { markMisplaced } from './partition.ts'
+import { toLogRecord } from './record.ts'
+
+export interface Assignment {
+  /** Unique among all assignments of all readers of the group. */
+  readonly name: string
+  readonly partitions: ReadonlyMap<string, HeldPartition>
+  readonly buffer: FetchBuffer
+  /** Whether the group has assigned them: not before the first join, and not after leaving. */
+  readonly isJoined: boolean
+  /** Whether the positions are known, so that it can be read. */
+  isReading: boolean
+  /** Topics whose share of the buffer is full. */
+  readonly fullTopics: Set<Topic>
+  /** How many partitions each topic has, with those of other readers. */
+  partitionCounts: ReadonlyMap<Topic, number>
+  /** What the group remembers (watermark.ts). */
+  watermark: RememberedWatermark
+}
+
+export interface HeldPartition extends TopicPartition {
+  /** The offset to fetch next. */
+  fetched: number
+  /** The offset after the last record that was taken. */
+  taken: number
+  /** Everything before it is done. */
+  committed: number
+  /** What the group has committed. It may be ahead, because it never goes back. */
+  atGroup: number
+  /** The record before the start, if it is known. It is read again: if another one is there, the log was replaced. */
+  last: { offset: number; at: number } | undefined
+  /** A batch with an unexpected offset came, and the reason is being checked. */
+  isInDoubt: boolean
+  /**
+   * It was in doubt, and kafkajs was sent back. Until the next record, kafkajs is believed about offsets without a
+   * record.
+   */
+  wasInDoubt: boolean
+  /** Its share of the buffer is full. */
+  isFull: boolean
+  /** It is not fetched, because its share of the buffer, or its topic's share, is full. */
+  isHeldBack: boolean
+}
+
+/** What an assignment begins with, by `partitionName`. */
+export interface AssignmentStarts {
+  ranges: ReadonlyMap<string, OffsetRange>
+  /** What the group has committed. */
+  committed: ReadonlyMap<string, number>
+  /** Partitions without a start begin at their first record. */
+  starts: ReadonlyMap<string, Start>
+  /** Why the log of a partition is another one. */
+  replaced: ReadonlyMap<string, string>
+  watermark: RememberedWatermark
+}
+
+export interface Assignments extends Pick<MemberEvents, 'onJoin' | 'onLeave' | 'onMessages' | 'onNothing'> {
+  present(): Assignment
+  /** Begins the current partitions anew, as a join does. */
+  restart(): void
+  /** The next records of the current assignment; empty if there are none. */
+  take(bounds: PollBounds): Delivery
+}
+
+export interface AssignmentDependencies {
+  groupId: string
+  /** The member that sends these events. */
+  member: () => Member
+  findStarts: (assignment: Assignment) => Promise<AssignmentStarts>
+  readRanges: () => Promise<Map<string, OffsetRange>>
+  /** See `FindStarts`. */
+  beginAnew: (range: PartitionRange, reason: string) => void
+  /** A topic is not fetched while it fills a third of this, nor a partition that fills its part of the third. */
+  bufferRecordsMax: number
+  bufferBytesMax: number
+  /** There is something to take, or the assignment changed. */
+  onChange: () => void
+  onFailure: (error: Error) => void
+  logger: Logger
+}
+
+export function createAssignments(dependencies: AssignmentDependencies): Assignments {
+  const { onChange, onFailure, logger } = dependencies
+  let begins = 0
+  let memberId = 'none'
+  let present = emptyAssignment(memberId)
+
+  /** A failure of an old assignment is ignored: another reader, or a newer assignment, has the partitions now. */
+  function follow(assignment: Assignment, work: Promise<void>): void {
+    work.catch((cause: Error) => {
+      if (assignment === present) onFailure(cause)
+    })
+  }
+
+  function beginAll(partitions: readonly TopicPartition[]): void {
+    begins++
+    present = emptyAssignment(`${memberId}/${begins}/${partitions.map(partitionName).sort()}`, partitions)
+    dependencies.member().pause(partitions)
+    follow(present, begin(present))
+    onChange()
+  }
+
+  async function begin(assignment: Assignment): Promise<void> {
+    const held = [...assignment.partitions.values()]
+    const { ranges, starts, committed, replaced, watermark } = await dependencies.findStarts(assignment)
+    if (assignment !== present) return
+    for (const partition of held) {
+      const name = partitionName(partition)
+      const range = ranges.get(name)
+      if (!range) throw new Error(`the log has no partition ${name}`)
+      partition.atGroup = Math.max(0, committed.get(name) ?? 0)
+      const reason = replaced.get(name)
+      if (reason !== undefined) beginAnew(partition, range, reason)
+      else beginAt(partition, range, starts.get(name) ?? { next: range.low, lastAt: 0 })
+    }
+    assignment.partitionCounts = countPartitions(ranges)
+    assignment.watermark = watermark
+    assignment.isReading = true
+    dependencies.member().resume(held)
+    onChange()
+    logger.info({ assignment: assignment.name }, 'partitions are assigned')
+  }
+
+  function beginAt(partition: HeldPartition, { low }: OffsetRange, { next, lastAt }: Start): void {
+    const last = lastAt > 0 && next > low ? { offset: next - 1, at: lastAt } : undefined
+    const fetched = last?.offset ?? next
+    Object.assign(partition, { fetched, taken: next, committed: next, last })
+    dependencies.member().seek(partition, fetched)
+  }
+
+  /** The log was replaced: the partition is read from its first record. */
+  function beginAnew(partition: HeldPartition, range: OffsetRange, reason: string): void {
+    const { topic, partition: number, low, high } = range
+    dependencies.beginAnew({ topic, partition: number, low, end: high }, reason)
+    beginAt(partition, range, { next: low, lastAt: 0 })
+  }
+
+  async function restart(assignment: Assignment, partition: HeldPartition, reason: string): Promise<void> {
+    partition.isInDoubt = true
+    const ranges = await dependencies.readRanges()
+    const range = ranges.get(partitionName(partition))
+    if (assignment !== present || !range) return
+    partition.isInDoubt = false
+    partition.wasInDoubt = true
+    beginAnew(partition, range, reason)
+  }
+
+  /** Sends kafkajs back to the partition's offset. Fails if the log no longer has that offset. */
+  async function realign(assignment: Assignment, partition: HeldPartition): Promise<void> {
+    partition.isInDoubt = true
+    const ranges = await dependencies.readRanges()
+    if (assignment !== present) return
+    const name = partitionName(partition)
+    const range = ranges.get(name)
+    const fault = range && rangeFault(partition.fetched, range)
+    if (fault) throw outOfRange(dependencies.groupId, [`${name}: ${fault}`])
+    logger.debug(
+      { partition: name, offset: partition.fetched },
+      'kafkajs is sent back to the offset of the partition',
+    )
+    partition.isInDoubt = false
+    partition.wasInDoubt = true
+    dependencies.member().seek(partition, partition.fetched)
+  }
+
+  return {
+    present: () => present,
+
+    onJoin(id, partitions) {
+      memberId = id
+      beginAll(partitions)
+    },
+
+    onLeave() {
+      present = emptyAssignment(`none/${begins}`)
+      onChange()
+    },
+
+    restart() {
+      // What is not assigned finds its starts when it is.
+      if (present.isJoined) beginAll([...present.partitions.values()])
+    },
+
+    onMessages(at, from, messages, next) {
+      const partition = present.isReading ? present.partitions.get(partitionName(at)) : undefined
+      if (!partition || partition.isInDoubt) return false
+      if (from !== partition.fetched) {
+        follow(present, realign(present, partition))
+        return false
+      }
+      let records = messages.map(message => toLogRecord(at.topic, at.partition, message))
+      const { last } = partition
+      partition.last = undefined
+      if (last && records[0]?.offset === last.offset) {
+        if (records[0].appendedAt !== last.at) {
+          follow(
+            present,
+            restart(present, partition, `the record at ${last.offset} is not the one that was read`),
+          )
+          return false
+        }
+        records = records.slice(1)
+      }
+      partition.fetched = next
+      partition.wasInDoubt = false
+      markMisplaced(records, present.partitionCounts.get(at.topic) ?? 1)
+      present.buffer.add(records)
+      regulate(present, dependencies)
+      onChange()
+      return true
+    },
+
+    onNothing(at, from, next) {
+      const partition = present.isReading ? present.partitions.get(partitionName(at)) : undefined
+      if (!partition || partition.isInDoubt) return
+      if (from <= partition.fetched || partition.wasInDoubt)
+        partition.fetched = Math.max(partition.fetched, next)
+    },
+
+    take(bounds) {
+      const { records, positions } = present.buffer.take(bounds)
+      const all = positions.map(position => behindEmpty(position, present))
+      for (const position of all) {
+        const held = present.partitions.get(partitionName(position))
+        if (held) held.taken = position.next
+      }
+      regulate(present, dependencies)
+      return { records, positions: all, assignment: present.name }
+    },
+  }
+}
+
+/**
+ * If all records that were fetched are taken, the position is behind the offsets without a record too, for example the
+ * markers of transactions. Otherwise the group would never get to the end of a topic that ends with a marker.
+ */
+function behindEmpty(position: Position, { buffer, partitions }: Assignment): Position {
+  const held = partitions.get(partitionName(position))
+  if (!held || held.isInDoubt || buffer.held(held).records > 0) return position
+  return { ...position, next: Math.max(position.next, held.fetched) }
+}
+
+/**
+ * The committed offset of a partition. If everything before it is committed, offsets without a record count as
+ * committed.
+ */
+export function committedThrough(
+  { fetched, taken, committed }: HeldPartition,
+  isBufferEmpty: boolean,
+): number {
+  // Right after the start, the record before it is fetched.
+  return isBufferEmpty && committed >= taken ? Math.max(fetched, committed) : committed
+}
+
+/** Records what was committed. */
+export function noteCommitted({ partitions }: Assignment, positions: readonly Position[]): void {
+  for (const { topic, partition, next } of positions) {
+    const held = partitions.get(partitionName({ topic, partition }))
+    if (!held) continue
+    held.committed = Math.max(held.committed, next)
+    held.atGroup = Math.max(held.atGroup, next)
+  }
+}
+
+/**
+ * Pauses what fills its share of the buffer, and resumes it when half of that is taken.
+ *
+ * Each topic has a third of the buffer, so a backlog of pledges does not hold up a key. Of the five topics, only the change
+ * events ever have a backlog: the portal's are small. Each partition of a topic has an equal part of that third: a broker fills an answer in a fixed order, and would leave out the last partitions
+ * while the first ones have more.
+ */
+function regulate(
+  { buffer, partitions, fullTopics }: Assignment,
+  dependencies: AssignmentDependencies,
+): void {
+  const { member, bufferRecordsMax, bufferBytesMax } = dependencies
+  const third: Size = {
+    records: bufferRecordsMax / changeTopics.length,
+    bytes: bufferBytesMax / changeTopics.length,
+  }
+  const changed: HeldPartition[] = []
+  for (const [topic, ofTopic] of Map.groupBy(partitions.values(), held => held.topic)) {
+    const held: Size = { records: 0, bytes: 0 }
+    for (const partition of ofTopic) addSize(held, buffer.held(partition))
+    const isTopicFull = isFull(held, third, fullTopics.has(topic))
+    if (isTopicFull) fullTopics.add(topic)
+    else fullTopics.delete(topic)
+    const share: Size = { records: third.records / ofTopic.length, bytes: third.bytes / ofTopic.length }
+    for (const partition of ofTopic) {
+      partition.isFull = isFull(buffer.held(partition), share, partition.isFull)
+      const isHeldBack = isTopicFull || partition.isFull
+      if (isHeldBack !== partition.isHeldBack) changed.push(partition)
+      partition.isHeldBack = isHeldBack
+    }
+  }
+  const [held, free] = [changed.filter(at => at.isHeldBack), changed.filter(at => !at.isHeldBack)]
+  if (held.length > 0) member().pause(held)
+  if (free.length > 0) member().resume(free)
+}
+
+function countPartitions(ranges: ReadonlyMap<string, OffsetRange>): Map<Topic, number> {
+  const byTopic = Map.groupBy(ranges.values(), ({ topic }) => topic)
+  return new Map([...byTopic].map(([topic, ofTopic]) => [topic, ofTopic.length]))
+}
+
+/** What was full stays full until half of it is taken. */
+function isFull({ records, bytes }: Size, bound: Size, wasFull: boolean): boolean {
+  if (wasFull) return records > bound.records / 2 || bytes > bound.bytes / 2
+  return records >= bound.records || bytes >= bound.bytes
+}
+
+/** Without partitions: the member is not in the group. */
+function emptyAssignment(name: string, partitions?: readonly TopicPartition[]): Assignment {
+  const held = (partitions ?? []).map(({ topic, partition }): [string, HeldPartition] => [
+    partitionName({ topic, partition }),
+    {
+      ...{ topic, partition, fetched: 0, taken: 0, committed: 0, atGroup: 0, last: undefined },
+      ...{ isInDoubt: false, wasInDoubt: false, isFull: false, isHeldBack: false },
+    },
+  ])
+  return {
+    name,
+    partitions: new Map(held),
+    buffer: createFetchBuffer(),
+    isJoined: partitions !== undefined,
+    isReading: false,
+    fullTopics: new Set(),
+    partitionCounts: new Map(),
+    watermark: { watermark: 0, shown: 0 },
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * The connection to a Kafka cluster: addresses, credentials, topic names, and the client.
+ *
+ * Every retry has a bound.
+ */
+import type * as Kafkajs from 'kafkajs'
+import type { Logger } from 'pino'
+import { type Topic, topics } from '../../../contracts/events/event.ts'
+import { loadKafkajs } from './library.ts'
+
+export interface KafkaSettings {
+  /** host:port of some of the cluster's brokers. */
+  brokers: readonly string[]
+  /** Identifies this program in the brokers' logs and quotas. */
+  clientId: string
+  /** The prefix of every topic name. It may be empty. */
+  topicPrefix: string
+  /** TLS is used if this is given. Its own fields are optional. */
+  tls?: KafkaTls
+  sasl?: KafkaSasl
+  /** How often a request is repeated while the cluster is away, at least 1. Default 8: about 20 s. */
+  retriesMax?: number
+}
+
+/** PEM texts. Without `ca`, Node's certificate authorities are trusted. `cert` and `key` identify this client. */
+export interface KafkaTls {
+  ca?: string
+  cert?: string
+  key?: string
+}
+
+export interface KafkaSasl {
+  mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
+  username: string
+  password: string
+}
+
+/** The backoff of every request: after 0.2 s, doubling up to 5 s. */
+export function requestRetry({ retriesMax = 8 }: Pick<KafkaSettings, 'retriesMax'>): Kafkajs.RetryOptions {
+  return { initialRetryTime: 200, multiplier: 2, factor: 0.2, maxRetryTime: 5_000, retries: retriesMax }
+}
+
+/** The name of a log: offsets count in a cluster, and in the topics of one prefix. `clusterId`: empty if the cluster does not tell. */
+export function logName(
+  { topicPrefix }: Pick<KafkaSettings, 'topicPrefix'>,
+  clusterId: string | null,
+): string {
+  return topicPrefix === '' ? (clusterId ?? '') : `${clusterId ?? ''}/${topicPrefix}`
+}
+
+const connectMsMax = 5_000
+const silenceMsMax = 15_000
+
+/** A client of the cluster. It does not connect yet. */
+export function createKafka(settings: KafkaSettings, logger: Logger): Kafkajs.Kafka {
+  const { brokers, clientId, tls, sasl } = settings
+  const { Kafka, logLevel } = loadKafkajs()
+  return new Kafka({
+    brokers: [...brokers],
+    clientId,
+    connectionTimeout: connectMsMax,
+    authenticationTimeout: silenceMsMax,
+    requestTimeout: silenceMsMax,
+    retry: requestRetry(settings),
+    logLevel: logLevel.INFO,
+    logCreator: () => entry => writeLog(logger, entry),
+    ...(tls && { ssl: { ...tls } }),
+    ...(sasl && { sasl: saslOptions(sasl) }),
+  })
+}
+
+/** A topic's name in the cluster. */
+export function topicName({ topicPrefix }: Pick<KafkaSettings, 'topicPrefix'>, topic: Topic): string {
+  return `${topicPrefix}${topic}`
+}
+
+/** The topic that has this name in the cluster. Throws if there is none. */
+export function topicOfName(settings: Pick<KafkaSettings, 'topicPrefix'>, name: string): Topic {
+  const topic = topics.find(known => topicName(settings, known) === name)
+  if (!topic) throw new Error(`${name} is none of the topics`)
+  return topic
+}
+
+/** A view on the same bytes, in the type that kafkajs needs. */
+export function toBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
+
+function saslOptions({ mechanism, username, password }: KafkaSasl): Kafkajs.SASLOptions {
+  // Written out, because kafkajs has no type for a union of mechanisms.
+  switch (mechanism) {
+    case 'plain':
+      return { mechanism, username, password }
+    case 'scram-sha-256':
+      return { mechanism, username, password }
+    case 'scram-sha-512':
+      return { mechanism, username, password }
+    default:
+      return mechanism satisfies never
+  }
+}
+
+/**
+ * kafkajs mostly retries what it calls an error, so it is logged as a warning here. Everything else is logged at
+ * debug level. So are the errors of every new or changing group, which kafkajs logs for every single request.
+ */
+function writeLog(logger: Logger, { label, namespace, log }: Kafkajs.LogEntry): void {
+  const { message, broker, error } = log
+  const line = { kafkajs: namespace, ...(broker && { broker }), ...(error && { error: String(error) }) }
+  if (label === 'ERROR' && !isOrdinary(String(error ?? message))) logger.warn(line, message)
+  else logger.debug(line, message)
+}
+
+function isOrdinary(text: string): boolean {
+  return ordinaryErrors.some(part => text.includes(part))
+}
+
+// kafkajs's messages for REBALANCE_IN_PROGRESS, GROUP_COORDINATOR_NOT_AVAILABLE and MEMBER_ID_REQUIRED.
+const ordinaryErrors = [
+  'The group is rebalancing, so a rejoin is needed',
+  'The group coordinator is not available',
+  'The group member needs to have a valid member id',
+]
+
+/** Whether the cluster is away. False if the data or the request is wrong. */
+export function isOutage(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  if (outageNames.has(error.name)) return true
+  if (error.name === 'KafkaJSProtocolError' && 'retriable' in error && error.retriable === true) return true
+  return isOutage(error.cause)
+}
+
+const outageNames = new Set([
+  'KafkaJSConnectionError',
+  'KafkaJSConnectionClosedError',
+  'KafkaJSRequestTimeoutError',
+  'KafkaJSLockTimeout',
+  'KafkaJSBrokerNotFound',
+  'KafkaJSNoBrokerAvailableError',
+  'KafkaJSGroupCoordinatorNotFound',
+  'KafkaJSMetadataNotLoaded',
+  'KafkaJSTopicMetadataNotLoaded',
+])

@@ -1,0 +1,68 @@
+/**
+ * The history of the event log on Kafka, for a rebuild. It reads in its own consumer groups.
+ *
+ * A rebuild takes hours, so each request is repeated while the cluster is away, for at most `outageMsMax`.
+ */
+import type { Logger } from 'pino'
+import { topics } from '../../../contracts/events/event.ts'
+import { retry } from '../../runtime/retry.ts'
+import type { History } from '../history.ts'
+import type { Position } from '../port.ts'
+import { createKafka, isOutage, topicName } from './client.ts'
+import { askLeaders } from './leaders.ts'
+import { readRanges } from './offsets.ts'
+import { type KafkaReaderSettings, openKafkaReader, outageMsMaxDefault } from './reader.ts'
+
+const retryPauseMs = 500
+
+/**
+ * Connects to the cluster. `settings` are the projectors'; their group is the live one. A consumer of the history is
+ * a group with that name and a suffix.
+ */
+export async function openKafkaHistory(
+  settings: KafkaReaderSettings,
+  { logger }: { logger: Logger },
+): Promise<History> {
+  const kafka = createKafka(settings, logger)
+  const admin = kafka.admin()
+  await admin.connect()
+  const cluster = { admin, names: settings }
+  const groupOf = (consumer: string) => `${settings.groupId}-${consumer}`
+  const outageMsMax = settings.outageMsMax ?? outageMsMaxDefault
+  const patient = <T>(work: () => Promise<T>): Promise<T> =>
+    retry(work, { isRetryable: isOutage, msMax: outageMsMax, pauseMsMin: retryPauseMs })
+
+  return {
+    async open(consumer, starts) {
+      // After an outage the group has to form again. Until then a rebuild has nothing better to do than to wait.
+      const ofConsumer = { ...settings, groupId: groupOf(consumer), lagMsMax: outageMsMax }
+      return openKafkaReader(ofConsumer, { logger, starts })
+    },
+
+    waitsFor: 'Kafka to form the consumer group of the rebuild',
+
+    async forget(consumer) {
+      // It fails if the group is gone already, or still has a member. Neither is an error here.
+      await admin.deleteGroups([groupOf(consumer)]).catch(() => undefined)
+    },
+
+    async positionsAt(time) {
+      const positions: Position[] = []
+      for (const topic of topics) {
+        const name = topicName(settings, topic)
+        const found = await patient(() =>
+          askLeaders(admin, () => admin.fetchTopicOffsetsByTimestamp(name, time)),
+        )
+        for (const { partition, offset } of found) positions.push({ topic, partition, next: Number(offset) })
+      }
+      return positions
+    },
+
+    async ends() {
+      const ranges = await patient(() => readRanges(cluster))
+      return [...ranges.values()].map(({ topic, partition, high }) => ({ topic, partition, next: high }))
+    },
+
+    close: () => admin.disconnect(),
+  }
+}

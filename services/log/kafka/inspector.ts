@@ -1,0 +1,86 @@
+/** Reads the event log on Kafka without being one of its projectors: for `status`, `purge` and retries. */
+import type { Logger } from 'pino'
+import { topics } from '../../../contracts/events/event.ts'
+import { retry } from '../../runtime/retry.ts'
+import { type PartitionLag, type PartitionRange, partitionName, type RememberedWatermark } from '../port.ts'
+import { createKafka, isOutage, type KafkaSettings, logName } from './client.ts'
+import { readCompaction, type TopicCompaction } from './compaction.ts'
+import { type Cluster, readCommitted, readRanges, type TopicPartition } from './offsets.ts'
+import { readWatermark } from './watermark.ts'
+
+// A cluster creates a topic for its first group. Until that is done, it answers that there is no coordinator.
+const firstGroupRetry = { isRetryable: isOutage, attemptsMax: 20, pauseMsMin: 250 }
+
+export interface KafkaGroup {
+  /** How many projectors the group has at this moment. */
+  members: number
+  /** One for every partition. `committed` is the position in the tables; if they do not know the partition, its first offset. */
+  lag: PartitionLag[]
+}
+
+export interface KafkaInspector {
+  group(): Promise<KafkaGroup>
+  /** The log (port.ts), with all of its partitions, and what the group remembers. */
+  log(): Promise<{ log: string; partitions: PartitionRange[]; remembered: RememberedWatermark }>
+  /** How the topics are compacted, one for each topic. */
+  compaction(): Promise<TopicCompaction[]>
+  close(): Promise<void>
+}
+
+export interface KafkaInspectorDependencies {
+  logger: Logger
+  /** The positions in the tables of this log, by `partitionName`. Default: what the group has committed. */
+  positions?: (log: string) => Promise<ReadonlyMap<string, number>>
+}
+
+/** Connects to the cluster. Rejects if it cannot be reached. `groupId` is the projectors' group. */
+export async function openKafkaInspector(
+  settings: KafkaSettings & { groupId: string },
+  { logger, positions }: KafkaInspectorDependencies,
+): Promise<KafkaInspector> {
+  const kafka = createKafka(settings, logger)
+  const admin = kafka.admin()
+  const cluster = { kafka, admin, names: settings, groupId: settings.groupId }
+  await admin.connect()
+  return {
+    group: () => retry(() => readGroup(cluster, settings.groupId, positions), firstGroupRetry),
+    log: () => retry(() => readLog(cluster), firstGroupRetry),
+    compaction: () => readCompaction(cluster),
+    close: () => admin.disconnect(),
+  }
+}
+
+type OfGroup = Cluster & { names: KafkaSettings; groupId: string }
+
+async function readGroup(
+  cluster: OfGroup,
+  groupId: string,
+  positions: KafkaInspectorDependencies['positions'],
+): Promise<KafkaGroup> {
+  const [{ groups }, { log, partitions }] = await Promise.all([
+    cluster.admin.describeGroups([groupId]),
+    readLog(cluster),
+  ])
+  const known = await (positions ? positions(log) : readCommitted(cluster, groupId))
+  return {
+    members: groups[0]?.members.length ?? 0,
+    lag: partitions.map(({ topic, partition, low, end }) => {
+      const committed = known.get(partitionName({ topic, partition })) ?? low
+      return { topic, partition, committed, end }
+    }),
+  }
+}
+
+async function readLog(cluster: OfGroup) {
+  const { clusterId } = await cluster.admin.describeCluster()
+  const ranges = await readRanges(cluster)
+  return {
+    log: logName(cluster.names, clusterId),
+    partitions: [...ranges.values()].toSorted(byPlace).map(({ high, ...range }) => ({ ...range, end: high })),
+    remembered: await readWatermark(cluster, cluster.groupId),
+  }
+}
+
+function byPlace(a: TopicPartition, b: TopicPartition): number {
+  return topics.indexOf(a.topic) - topics.indexOf(b.topic) || a.partition - b.partition
+}

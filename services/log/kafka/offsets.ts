@@ -1,0 +1,118 @@
+/**
+ * The ranges of the log, the offsets that a consumer group has committed, and whether reading can begin at an offset.
+ *
+ * kafkajs silently skips records that are deleted. Here that is an error, because records that were deleted
+ * before they were projected are missing from the read tables for good.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Admin } from 'kafkajs'
+import { type Topic, topics } from '../../../contracts/events/event.ts'
+import { partitionName } from '../port.ts'
+import { type KafkaSettings, topicName } from './client.ts'
+import { askLeaders } from './leaders.ts'
+
+export interface TopicPartition {
+  topic: Topic
+  partition: number
+}
+
+/** What a partition holds: the offset of its first record, and the offset that its next record will get. */
+export interface OffsetRange extends TopicPartition {
+  low: number
+  high: number
+}
+
+/** The committed offset to read next; `undefined` if the group has committed none. */
+export type CommittedOffset = number | undefined
+
+/** The log no longer has the records after the offset at which reading has to begin. */
+export class OffsetOutOfRange extends Error {
+  override name = 'OffsetOutOfRange'
+}
+
+export interface Cluster {
+  admin: Admin
+  names: Pick<KafkaSettings, 'topicPrefix'>
+}
+
+// A new leader may not know the end of its partition yet. Then a committed offset seems to be above the end.
+const endChecksMax = 10
+const endCheckPauseMs = 500
+// The group has committed nothing. kafkajs commits other negative offsets when it gives up a position that is out of
+// range. That must not look like a new group.
+const noOffset = -1
+
+/** The ranges of all partitions, by `partitionName`. */
+export async function readRanges({ admin, names }: Cluster): Promise<Map<string, OffsetRange>> {
+  const byTopic = await Promise.all(
+    topics.map(async topic => {
+      const partitions = await askLeaders(admin, () => admin.fetchTopicOffsets(topicName(names, topic)))
+      return partitions.map(({ partition, low, high }): [string, OffsetRange] => [
+        partitionName({ topic, partition }),
+        { topic, partition, low: Number(low), high: Number(high) },
+      ])
+    }),
+  )
+  return new Map(byTopic.flat())
+}
+
+/** The ranges of the log, and which of these partitions cannot be read from `starts`, with the reason. By `partitionName`. */
+export async function checkStarts(
+  cluster: Cluster,
+  partitions: readonly TopicPartition[],
+  starts: ReadonlyMap<string, number>,
+): Promise<{ ranges: Map<string, OffsetRange>; faults: Map<string, string> }> {
+  for (let check = 1; ; check++) {
+    const ranges = await readRanges(cluster)
+    const faults = new Map<string, string>()
+    let isAboveEnd = false
+    for (const at of partitions) {
+      const name = partitionName(at)
+      const range = ranges.get(name)
+      if (!range) throw new Error(`the log has no partition ${name}`)
+      const start = starts.get(name)
+      const fault = rangeFault(start, range)
+      if (fault) faults.set(name, fault)
+      if (start !== undefined && start > range.high) isAboveEnd = true
+    }
+    if (!isAboveEnd || check === endChecksMax) return { ranges, faults }
+    await sleep(endCheckPauseMs)
+  }
+}
+
+/** Why reading cannot begin at an offset, or `undefined`. */
+export function rangeFault(
+  offset: CommittedOffset,
+  { low, high }: Pick<OffsetRange, 'low' | 'high'>,
+): string | undefined {
+  if (offset === undefined) return undefined
+  if (offset < 0) return `its position was given up for the special offset ${offset}`
+  if (offset < low) return `it is read up to ${offset}, and the records before ${low} are deleted`
+  if (offset > high) return `it is read up to ${offset}, and the log ends at ${high}`
+  return undefined
+}
+
+export function outOfRange(groupId: string, faults: readonly string[]): OffsetOutOfRange {
+  return new OffsetOutOfRange(
+    `the group ${groupId} cannot continue without skipping records. ${faults.join('; ')}. Rebuild the read model, or, if the missing ` +
+      'records are not needed, stop the projectors and run pledgeview restored: they then read everything that is left',
+  )
+}
+
+/** The offsets that a group has committed, by `partitionName`. */
+export async function readCommitted(
+  { admin, names }: Cluster,
+  groupId: string,
+): Promise<Map<string, number>> {
+  const byName = new Map(topics.map(topic => [topicName(names, topic), topic]))
+  const offsets = await admin.fetchOffsets({ groupId, topics: [...byName.keys()] })
+  const committed = new Map<string, number>()
+  for (const { topic: name, partitions } of offsets) {
+    const topic = byName.get(name)
+    if (!topic) continue
+    for (const { partition, offset } of partitions) {
+      if (Number(offset) !== noOffset) committed.set(partitionName({ topic, partition }), Number(offset))
+    }
+  }
+  return committed
+}

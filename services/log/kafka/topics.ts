@@ -1,0 +1,146 @@
+/** The topics that Pledgeview needs. They are created if that is allowed, and otherwise compared with what it needs. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Admin, ITopicConfig } from 'kafkajs'
+import type { Logger } from 'pino'
+import { topics } from '../../../contracts/events/event.ts'
+import { createKafka, isOutage, type KafkaSettings, topicName } from './client.ts'
+import { loadKafkajs } from './library.ts'
+
+export interface TopicSettings extends KafkaSettings {
+  partitions: number
+  /** How many brokers hold each partition. */
+  replication: number
+  /** How long a state that a newer event replaces may wait for compaction, ms. */
+  compactionLagMs: number
+  /** How long tombstones are kept, ms. */
+  tombstoneRetentionMs: number
+}
+
+/** A topic is missing or has wrong settings. The message has a line for each fault. */
+export class TopicsDiffer extends Error {
+  override name = 'TopicsDiffer'
+}
+
+interface WantedTopic {
+  name: string
+  partitions: number
+  replication: number
+  /** All of these are compared. */
+  config: Readonly<Record<string, string>>
+  /** Used only when the topic is created. */
+  initialConfig: Readonly<Record<string, string>>
+}
+
+// kafkajs's default is 5 s, which a controller that has just started on a busy machine may need. A request may take 15 s.
+const controllerMsMax = 12_000
+const looksMax = 300
+const lookPauseMs = 100
+
+/**
+ * Checks the topics, and creates missing ones if `create` is true. Resolves with the names that it created. Throws
+ * `TopicsDiffer` with every difference. An existing topic is never changed.
+ */
+export async function ensureTopics(
+  settings: TopicSettings,
+  { create, logger }: { create: boolean; logger: Logger },
+): Promise<string[]> {
+  const wanted = wantedTopics(settings)
+  const admin = createKafka(settings, logger).admin()
+  await admin.connect()
+  try {
+    const existing = new Set(await admin.listTopics())
+    const missing = wanted.filter(({ name }) => !existing.has(name))
+    if (create) await createTopics(admin, missing.map(newTopic))
+    const present = create ? wanted : wanted.filter(({ name }) => existing.has(name))
+    const faults = create ? [] : missing.map(({ name }) => `the topic ${name} is missing`)
+    faults.push(...(await differences(admin, present)))
+    if (faults.length > 0) throw new TopicsDiffer(faults.join('\n'))
+    return create ? missing.map(({ name }) => name) : []
+  } finally {
+    await admin.disconnect()
+  }
+}
+
+/**
+ * Creates topics that may exist already, and waits until their partitions answer. kafkajs's own wait fails if the
+ * controller has created a topic and the connected broker does not know it yet.
+ */
+export async function createTopics(admin: Admin, created: readonly ITopicConfig[]): Promise<void> {
+  if (created.length === 0) return
+  await admin.createTopics({ topics: [...created], waitForLeaders: false, timeout: controllerMsMax })
+  for (let look = 1; !(await doAnswer(admin, created)); look++) {
+    if (look === looksMax) throw new Error('the topics were created, but not all of their partitions answer')
+    await sleep(lookPauseMs)
+  }
+}
+
+async function doAnswer(admin: Admin, created: readonly ITopicConfig[]): Promise<boolean> {
+  const known = new Set(await admin.listTopics())
+  if (!created.every(({ topic }) => known.has(topic))) return false
+  try {
+    await Promise.all(created.map(({ topic }) => admin.fetchTopicOffsets(topic)))
+    return true
+  } catch (cause) {
+    // A broker may announce that it leads a partition shortly before it does.
+    if (isOutage(cause)) return false
+    throw cause
+  }
+}
+
+function wantedTopics(settings: TopicSettings): WantedTopic[] {
+  const { partitions, replication, compactionLagMs, tombstoneRetentionMs } = settings
+  return topics.map(topic => ({
+    name: topicName(settings, topic),
+    partitions,
+    replication,
+    // Deletion by age or size would delete states that no later event repeats.
+    config: { 'cleanup.policy': 'compact' },
+    initialConfig: {
+      'delete.retention.ms': String(tombstoneRetentionMs),
+      // By default Kafka compacts only when half of a partition is new, so deleted states may stay for years.
+      'max.compaction.lag.ms': String(compactionLagMs),
+    },
+  }))
+}
+
+function newTopic({ name, partitions, replication, config, initialConfig }: WantedTopic): ITopicConfig {
+  const entries = Object.entries({ ...config, ...initialConfig })
+  return {
+    topic: name,
+    numPartitions: partitions,
+    replicationFactor: replication,
+    configEntries: entries.map(([entry, value]) => ({ name: entry, value })),
+  }
+}
+
+async function differences(admin: Admin, wanted: readonly WantedTopic[]): Promise<string[]> {
+  if (wanted.length === 0) return []
+  const names = wanted.map(({ name }) => name)
+  const { ConfigResourceTypes } = loadKafkajs()
+  const [{ topics: found }, { resources }] = await Promise.all([
+    admin.fetchTopicMetadata({ topics: names }),
+    admin.describeConfigs({
+      includeSynonyms: false,
+      resources: names.map(name => ({ type: ConfigResourceTypes.TOPIC, name })),
+    }),
+  ])
+  return wanted.flatMap(topic => {
+    const partitions = found.find(({ name }) => name === topic.name)?.partitions ?? []
+    const entries = resources.find(({ resourceName }) => resourceName === topic.name)?.configEntries ?? []
+    const configs = Object.fromEntries(
+      entries.map(({ configName, configValue }) => [configName, configValue]),
+    )
+    const facts: [what: string, is: unknown, wanted: unknown][] = [
+      ['partitions', partitions.length, topic.partitions],
+      ['replicas', Math.min(...partitions.map(({ replicas }) => replicas.length)), topic.replication],
+      ...Object.entries(topic.config).map(([name, value]): [string, unknown, unknown] => [
+        name,
+        configs[name],
+        value,
+      ]),
+    ]
+    return facts
+      .filter(([, is, expected]) => is !== expected)
+      .map(([what, is, expected]) => `the topic ${topic.name} has ${what} ${is} instead of ${expected}`)
+  })
+}

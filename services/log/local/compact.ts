@@ -1,0 +1,201 @@
+/**
+ * Compacts the journal by key, as Kafka compacts a topic, so that what was deleted or replaced is really gone: of each
+ * key, only the record with the highest version stays. A tombstone outranks every version, and stays.
+ *
+ * Promises:
+ * - The outcome of a replay is the same as before.
+ * - Positions of consumers stay valid: offsets do not change, and a record that a consumer has not read is not removed.
+ * - Removed bytes are gone from the files of the journal when this resolves. The blocks that the file system has freed
+ *   are not overwritten.
+ * - It can be repeated after a kill at any point.
+ *
+ * It reads with SQLite's own sorting and blocks its thread meanwhile, so it runs in the process of a command. Other
+ * processes may append and read. They wait for its short write transactions only, and while the file is rewritten.
+ */
+import { statSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { isChangeTopic, type Topic, topics } from '../../../contracts/events/event.ts'
+import { retry } from '../../runtime/retry.ts'
+import type { LogRecord } from '../port.ts'
+import {
+  endOf,
+  inWriteTransaction,
+  onlyPartition,
+  openJournalFile,
+  recordsTable,
+  withLockRetry,
+} from './file.ts'
+import { readPositions } from './positions.ts'
+
+export interface CompactionOptions {
+  /** The version of the event that a record holds; `undefined` if it is no valid event. */
+  versionOf: (record: LogRecord) => bigint | undefined
+  /** Records that are removed too, whatever supersedes them. */
+  unwanted?: readonly Pick<LogRecord, 'topic' | 'offset'>[]
+  /** Only counts. */
+  isDry: boolean
+  /** A larger file is not rewritten, because other writers would wait too long. */
+  rewriteBytesMax: number
+}
+
+export interface CompactionReport {
+  /** Superseded records that were removed, or in a dry run found. */
+  records: number
+  /** Superseded records that some consumer has not read yet. They stay. */
+  unread: number
+  bytesBefore: number
+  bytesAfter: number
+  /** Whether the file was rewritten: only then no remains of removed records are in its free pages. */
+  isRewritten: boolean
+}
+
+interface Found {
+  superseded: number[]
+  unread: number
+}
+
+interface Place {
+  offset: number
+  isTombstone: boolean
+}
+
+const removedPerTransaction = 2_000
+const checkpointMsMax = 15_000
+
+/** Throws an `Error` if other processes hold the journal for too long. Then a part of the work may be done. */
+export async function compactJournal(path: string, options: CompactionOptions): Promise<CompactionReport> {
+  const db = await openJournalFile(path)
+  try {
+    // Without this, SQLite only forgets where removed records are.
+    db.exec('PRAGMA secure_delete = ON')
+    const bytesBefore = bytesOf(path)
+    let records = 0
+    let unread = 0
+    for (const topic of topics) {
+      const found = findSuperseded(db, topic, options)
+      records += found.superseded.length
+      unread += found.unread
+      if (options.isDry) continue
+      const unwanted = (options.unwanted ?? []).filter(one => one.topic === topic).map(({ offset }) => offset)
+      await removeRecords(db, path, topic, [...found.superseded, ...unwanted])
+    }
+    if (options.isDry) return { records, unread, bytesBefore, bytesAfter: bytesBefore, isRewritten: false }
+    const isRewritten = bytesBefore <= options.rewriteBytesMax
+    if (isRewritten) await withLockRetry(path, () => db.exec('VACUUM'))
+    await emptyWal(db, path)
+    return { records, unread, bytesBefore, bytesAfter: bytesOf(path), isRewritten }
+  } finally {
+    db.close()
+  }
+}
+
+/** The bytes of the file and of its write-ahead log. */
+function bytesOf(path: string): number {
+  const wal = statSync(`${path}-wal`, { throwIfNoEntry: false })
+  return statSync(path).size + (wal?.size ?? 0)
+}
+
+function findSuperseded(db: DatabaseSync, topic: Topic, { versionOf }: CompactionOptions): Found {
+  const readBefore = readByAll(db, topic)
+  const end = endOf(db, topic)
+  const one = db.prepare(`SELECT appended_at, key, value FROM ${recordsTable[topic]} WHERE offset = ?`)
+  const found: Found = { superseded: [], unread: 0 }
+
+  function versionAt({ offset }: Place): bigint | undefined {
+    const row = one.get(offset)
+    if (!row) return undefined
+    const key = row.key instanceof Uint8Array ? row.key : null
+    const value = row.value instanceof Uint8Array ? row.value : null
+    return versionOf({
+      topic,
+      partition: onlyPartition,
+      offset,
+      appendedAt: Number(row.appended_at),
+      key,
+      value,
+    })
+  }
+
+  function take(ofKey: readonly Place[]): void {
+    for (const offset of supersededOf(topic, ofKey, versionAt)) {
+      if (offset < readBefore) found.superseded.push(offset)
+      else found.unread++
+    }
+  }
+
+  let key: Buffer | undefined
+  let ofKey: Place[] = []
+  const sorted = db
+    .prepare(
+      `SELECT offset, key, value IS NULL AS is_tombstone FROM ${recordsTable[topic]}
+       WHERE key IS NOT NULL AND offset < ? ORDER BY key, offset`,
+    )
+    .iterate(end)
+  for (const row of sorted) {
+    const next = Buffer.from(row.key as Uint8Array)
+    if (!key?.equals(next)) {
+      take(ofKey)
+      ofKey = []
+      key = next
+    }
+    ofKey.push({ offset: Number(row.offset), isTombstone: row.is_tombstone === 1 })
+  }
+  take(ofKey)
+  return found
+}
+
+/** The offsets of one key's records that a record which stays supersedes. `ofKey`: by offset. */
+function supersededOf(
+  topic: Topic,
+  ofKey: readonly Place[],
+  versionAt: (place: Place) => bigint | undefined,
+): number[] {
+  if (ofKey.length < 2) return []
+  const tombstone = ofKey.findLast(place => place.isTombstone && versionAt(place) !== undefined)
+  // Nothing outranks the tombstone of a change event, so the states need not be decoded.
+  if (tombstone && isChangeTopic(topic))
+    return ofKey.filter(place => place !== tombstone).map(({ offset }) => offset)
+  const versions = ofKey.map(place => ({ ...place, version: versionAt(place) }))
+  const kept = versions.reduce<(typeof versions)[number] | undefined>((best, place) => {
+    if (place.version === undefined) return best
+    return best?.version === undefined || place.version >= best.version ? place : best
+  }, undefined)
+  if (!kept) return []
+  // A record that is no event stays if it is the newer one: a corrected program may be able to read it.
+  return versions
+    .filter(place => place !== kept && (place.version !== undefined || place.offset < kept.offset))
+    .map(({ offset }) => offset)
+}
+
+/** Every consumer has read all records before this offset. */
+function readByAll(db: DatabaseSync, topic: Topic): number {
+  const consumers = db.prepare('SELECT name FROM consumers').all()
+  return Math.min(endOf(db, topic), ...consumers.map(({ name }) => readPositions(db, String(name))[topic]))
+}
+
+async function removeRecords(
+  db: DatabaseSync,
+  path: string,
+  topic: Topic,
+  offsets: readonly number[],
+): Promise<void> {
+  const record = db.prepare(`DELETE FROM ${recordsTable[topic]} WHERE offset = ?`)
+  for (let from = 0; from < offsets.length; from += removedPerTransaction) {
+    await inWriteTransaction(db, path, () => {
+      for (const offset of offsets.slice(from, from + removedPerTransaction)) record.run(offset)
+    })
+    await yieldToEventLoop()
+  }
+}
+
+/** Moves everything from the write-ahead log into the file, and empties the log. Waits for readers. */
+async function emptyWal(db: DatabaseSync, path: string): Promise<void> {
+  await retry(
+    () => {
+      const row = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
+      if (row?.busy !== 0) throw new Error(`other processes have read the journal ${path} for too long`)
+    },
+    { isRetryable: () => true, msMax: checkpointMsMax, pauseMsMin: 5 },
+  )
+}

@@ -1,0 +1,182 @@
+/**
+ * The journal's file: opening, creating and writing it. Its schema is in schema.sql.
+ *
+ * WAL with synchronous=FULL: a committed transaction survives a power loss, readers never wait for writers, and
+ * writers wait for each other. A writer that waits yields to the event loop, because the process may be serving HTTP.
+ */
+import { closeSync, fsyncSync, openSync, readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import type { Topic } from '../../../contracts/events/event.ts'
+import { messageOf } from '../../runtime/message-of.ts'
+import { retry } from '../../runtime/retry.ts'
+
+/** The offset of the first record of a topic. */
+export const firstOffset = 1
+
+/** The journal's only partition of each topic. */
+export const onlyPartition = 0
+
+/** The table that holds a topic's records. */
+export const recordsTable: Readonly<Record<Topic, string>> = {
+  campaigns: 'records_campaigns',
+  pledges: 'records_pledges',
+  'api-keys': 'records_api_keys',
+  // They are no part of schema version 1, which an older program reads, too.
+  accounts: 'state_accounts',
+  notices: 'state_notices',
+}
+
+const schemaVersion = 1
+// "PVEJ": distinguishes a journal from any other SQLite file.
+const applicationId = 0x5056454a
+const pageBytes = 8192
+// SQLite blocks the thread while it waits for a lock. So it waits only briefly, and the rest of the wait is a timer.
+const lockBlockMsMax = 20
+const lockPauseMs = 5
+const lockWaitMsMax = 15_000
+const sqliteBusy = 5
+
+/**
+ * Opens the journal for reading and writing. If there is none, creates one that only its owner can read. Throws an
+ * `Error` if the file is something else, or has another schema version.
+ */
+export async function openJournalFile(path: string): Promise<DatabaseSync> {
+  makePrivateFile(path)
+  const db = openDatabase(path)
+  try {
+    await withLockRetry(path, () => {
+      if (readVersion(db) === 0) db.exec(`PRAGMA page_size = ${pageBytes}`)
+      db.exec('PRAGMA journal_mode = WAL')
+    })
+    db.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA journal_size_limit = 67108864')
+    await inWriteTransaction(db, path, () => prepareSchema(db, path))
+    return db
+  } catch (cause) {
+    db.close()
+    throw isSqliteError(cause) ? cannotOpen(path, cause) : cause
+  }
+}
+
+// The last transaction of a connection. SQLite has no two at once on one connection.
+const lastOn = new WeakMap<DatabaseSync, Promise<unknown>>()
+
+/**
+ * Runs `work` in one write transaction: all of it is durable when this resolves, or none of it is done. Waits for
+ * other writers up to 15 s, then throws. The transactions of a connection run in the order of the calls.
+ */
+export function inWriteTransaction<T>(db: DatabaseSync, path: string, work: () => T): Promise<T> {
+  const done = untilWritten(db).then(() => transact(db, path, work))
+  lastOn.set(
+    db,
+    done.catch(() => undefined),
+  )
+  return done
+}
+
+/** Resolves when the transactions of this connection that were called for have ended. */
+export async function untilWritten(db: DatabaseSync): Promise<void> {
+  await lastOn.get(db)
+}
+
+async function transact<T>(db: DatabaseSync, path: string, work: () => T): Promise<T> {
+  await withLockRetry(path, () => db.exec('BEGIN IMMEDIATE'))
+  try {
+    const result = work()
+    db.exec('COMMIT')
+    return result
+  } catch (cause) {
+    if (db.isTransaction) db.exec('ROLLBACK')
+    throw cause
+  }
+}
+
+/** The offset that the next record of the topic will get. */
+export function endOf(db: DatabaseSync, topic: Topic): number {
+  const row = db.prepare('SELECT seq FROM sqlite_sequence WHERE name = ?').get(recordsTable[topic])
+  return row === undefined ? firstOffset : Number(row.seq) + 1
+}
+
+/**
+ * Creates an empty file that only its owner can read, if there is none. SQLite would let everyone read it.
+ *
+ * It never opens an existing file: opening and closing it would drop the locks that this process holds on it (POSIX
+ * locks belong to the process, not to the descriptor).
+ */
+export function makePrivateFile(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600))
+  } catch (cause) {
+    if (codeOf(cause) === 'EEXIST') return
+    throw new Error(`cannot make ${path}: ${messageOf(cause)}`, { cause })
+  }
+  const directory = openSync(dirname(path), 'r')
+  fsyncSync(directory)
+  closeSync(directory)
+}
+
+/** Whether SQLite failed because another connection holds a lock. */
+export function isBusy(cause: unknown): boolean {
+  // The low byte is the primary code. The rest says why it was busy.
+  return isSqliteError(cause) && (cause.errcode & 0xff) === sqliteBusy
+}
+
+function isSqliteError(cause: unknown): cause is Error & { errcode: number } {
+  return cause instanceof Error && 'errcode' in cause
+}
+
+/** Retries work that waits for a lock of another process, up to 15 s, and then throws. */
+export async function withLockRetry(path: string, work: () => void): Promise<void> {
+  try {
+    await retry(work, { isRetryable: isBusy, msMax: lockWaitMsMax, pauseMsMin: lockPauseMs })
+  } catch (cause) {
+    if (!isBusy(cause)) throw cause
+    throw new Error(`other writers have held the journal ${path} for ${lockWaitMsMax} ms`, { cause })
+  }
+}
+
+function openDatabase(path: string): DatabaseSync {
+  try {
+    return new DatabaseSync(path, { timeout: lockBlockMsMax })
+  } catch (cause) {
+    throw cannotOpen(path, cause)
+  }
+}
+
+function cannotOpen(path: string, cause: unknown): Error {
+  return new Error(`cannot open the journal ${path}: ${messageOf(cause)}`, { cause })
+}
+
+function prepareSchema(db: DatabaseSync, path: string): void {
+  const isNew = readVersion(db) === 0 && db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined
+  if (isNew) {
+    db.exec(readFileSync(new URL('./schema.sql', import.meta.url), 'utf8'))
+    db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`)
+  }
+  checkVersion(db, path)
+  // Earlier versions kept rejects here, with original bytes that a purge would no longer reach. Their records are still in the log.
+  if (!isNew) db.exec('DROP TABLE IF EXISTS rejects')
+  db.exec(readFileSync(new URL('./portal-schema.sql', import.meta.url), 'utf8'))
+}
+
+function checkVersion(db: DatabaseSync, path: string): void {
+  if (readPragma(db, 'application_id') !== applicationId) throw new Error(`${path} is not a journal`)
+  const version = readVersion(db)
+  if (version === schemaVersion) return
+  const age = version > schemaVersion ? 'newer' : 'older'
+  throw new Error(
+    `the journal ${path} has schema version ${version}, made by ${age} software; this one reads ${schemaVersion}`,
+  )
+}
+
+function readVersion(db: DatabaseSync): number {
+  return readPragma(db, 'user_version')
+}
+
+function readPragma(db: DatabaseSync, name: 'application_id' | 'user_version'): number {
+  return Number(db.prepare(`PRAGMA ${name}`).get()?.[name])
+}
+
+function codeOf(cause: unknown): unknown {
+  return cause instanceof Error && 'code' in cause ? cause.code : undefined
+}

@@ -1,0 +1,37 @@
+/** The journal's history, for a rebuild. */
+import { topics } from '../../../contracts/events/event.ts'
+import type { History } from '../history.ts'
+import { endOf, inWriteTransaction, onlyPartition, openJournalFile, recordsTable } from './file.ts'
+import { openJournalReader } from './journal.ts'
+
+export async function openJournalHistory(path: string): Promise<History> {
+  const db = await openJournalFile(path)
+
+  return {
+    open: (consumer, starts) => openJournalReader(path, { consumer, starts }),
+
+    async forget(consumer) {
+      await inWriteTransaction(db, path, () => {
+        db.prepare('DELETE FROM positions WHERE consumer = ?').run(consumer)
+        db.prepare('DELETE FROM consumers WHERE name = ?').run(consumer)
+      })
+    },
+
+    async positionsAt(time) {
+      return topics.map(topic => {
+        const first = db
+          .prepare(`SELECT min(offset) AS first FROM ${recordsTable[topic]} WHERE appended_at >= ?`)
+          .get(time)?.first
+        return { topic, partition: onlyPartition, next: Number(first ?? endOf(db, topic)) }
+      })
+    },
+
+    async ends() {
+      return topics.map(topic => ({ topic, partition: onlyPartition, next: endOf(db, topic) }))
+    },
+
+    async close() {
+      if (db.isOpen) db.close()
+    },
+  }
+}

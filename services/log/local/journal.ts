@@ -1,0 +1,210 @@
+/**
+ * The embedded event log: the port over one SQLite file, the journal.
+ *
+ * Any number of processes append and read at once. A consumer has one reader: opening it again supersedes the
+ * previous one. Each topic has one partition, 0, and its own position, so a backlog of pledges does not hold up a
+ * key.
+ */
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { type Topic, topics } from '../../../contracts/events/event.ts'
+import {
+  type EventReader,
+  type EventWriter,
+  type FindStarts,
+  type NewRecord,
+  type PartitionRange,
+  partitionName,
+  SupersededAssignment,
+} from '../port.ts'
+import { openCursor } from './cursor.ts'
+import {
+  endOf,
+  firstOffset,
+  inWriteTransaction,
+  onlyPartition,
+  openJournalFile,
+  recordsTable,
+  untilWritten,
+} from './file.ts'
+import { pollCursors } from './poll.ts'
+import { readPositions, storePositions, storeWatermark } from './positions.ts'
+
+export interface JournalWriterOptions {
+  /** The log's clock, in ms since the epoch. */
+  now?: () => number
+}
+
+export interface JournalReaderOptions {
+  /** The owner of the positions. A new name reads from the start. */
+  consumer: string
+  /** Where reading begins. Default: at what the consumer has committed. */
+  starts?: FindStarts
+  /** How often an empty log is polled, in ms. */
+  lookMs?: number
+  /** How many rows are read before the reader yields to the event loop. */
+  sliceRowsMax?: number
+}
+
+/**
+ * Opens the journal for appending, and creates it if needed.
+ *
+ * One `append` is one transaction, written at once: append a few thousand records at a time to keep the event loop
+ * free. Calls that are not awaited are still carried out in order.
+ */
+export async function openJournalWriter(
+  path: string,
+  { now = Date.now }: JournalWriterOptions = {},
+): Promise<EventWriter> {
+  const db = await openJournalFile(path)
+  const inserts = new Map(topics.map(topic => [topic, prepareInsert(db, topic)]))
+
+  return {
+    append: records => inWriteTransaction(db, path, () => insertRecords(inserts, records, now())),
+    async close() {
+      await untilWritten(db)
+      if (db.isOpen) db.close()
+    },
+  }
+}
+
+function prepareInsert(db: DatabaseSync, topic: Topic): StatementSync {
+  return db.prepare(`INSERT INTO ${recordsTable[topic]} (appended_at, key, value) VALUES (?, ?, ?)`)
+}
+
+function insertRecords(
+  inserts: ReadonlyMap<Topic, StatementSync>,
+  records: readonly NewRecord[],
+  appendedAt: number,
+): void {
+  for (const { topic, key, value } of records) inserts.get(topic)?.run(appendedAt, key, value)
+}
+
+/** Opens the journal for the consumer, creates it if needed, and supersedes the consumer's previous reader. */
+export async function openJournalReader(
+  path: string,
+  { consumer, starts, lookMs = 25, sliceRowsMax = 2_000 }: JournalReaderOptions,
+): Promise<EventReader> {
+  const db = await openJournalFile(path)
+  /** The last one that this reader took. */
+  let generation = 0
+
+  async function begin() {
+    generation = await inWriteTransaction(db, path, () => raiseGeneration(db, consumer))
+    const assignment = assignmentOf(consumer, generation)
+    const committed = starts
+      ? await findStarts(db, path, { consumer, assignment, starts })
+      : readPositions(db, consumer)
+    return { assignment, committed, cursors: topics.map(topic => openCursor(db, topic, committed[topic])) }
+  }
+
+  let present = await begin().catch(cause => {
+    db.close()
+    throw cause
+  })
+
+  function checkAssignment(fetchedUnder: string): void {
+    const latest = assignmentOf(consumer, readGeneration(db, consumer))
+    if (fetchedUnder === present.assignment && latest === fetchedUnder) return
+    throw new SupersededAssignment(`the assignment ${fetchedUnder} is superseded by ${latest}`)
+  }
+
+  return {
+    log: '',
+
+    async poll(bounds, signal) {
+      const { cursors, assignment } = present
+      return { ...(await pollCursors(cursors, bounds, { lookMs, sliceRowsMax, signal })), assignment }
+    },
+
+    async restart() {
+      // Another reader may have superseded this one. It must not take the consumer back.
+      if (readGeneration(db, consumer) !== generation) {
+        throw new SupersededAssignment(`${present.assignment} is superseded by another reader`)
+      }
+      present = await begin()
+    },
+
+    commit: (fetchedUnder, positions) =>
+      inWriteTransaction(db, path, () => {
+        checkAssignment(fetchedUnder)
+        storePositions(db, consumer, positions)
+      }).then(() => {
+        if (fetchedUnder !== present.assignment) return
+        const { committed } = present
+        for (const { topic, next } of positions) committed[topic] = Math.max(committed[topic], next)
+      }),
+
+    rememberWatermark: async (watermark, shown = 0) => {
+      const remembered = await inWriteTransaction(db, path, () => {
+        checkAssignment(present.assignment)
+        return storeWatermark(db, consumer, { watermark, shown })
+      })
+      return remembered.watermark
+    },
+
+    async lag() {
+      return topics.map(topic => ({
+        topic,
+        partition: onlyPartition,
+        committed: present.committed[topic],
+        end: endOf(db, topic),
+      }))
+    },
+
+    leads: () => true,
+
+    async close() {
+      if (db.isOpen) db.close()
+    },
+  }
+}
+
+/** Where reading begins in each topic. A topic that has another record than the one that was read last is read from its start. */
+async function findStarts(
+  db: DatabaseSync,
+  path: string,
+  { consumer, assignment, starts }: { consumer: string; assignment: string; starts: FindStarts },
+): Promise<Record<Topic, number>> {
+  const partitions = topics.map(topic => rangeOf(db, topic))
+  const none = { watermark: 0, shown: 0 }
+  const remembered = await inWriteTransaction(db, path, () => storeWatermark(db, consumer, none))
+  const found = await starts.find({ log: '', assignment, partitions, remembered })
+  const begins = partitions.map(range => {
+    const { topic, low, end } = range
+    const { next, lastAt } = found.get(partitionName(range)) ?? { next: low, lastAt: 0 }
+    const at = appendedAt(db, topic, next - 1)
+    const isOther = lastAt > 0 && at !== undefined && at !== lastAt
+    if (next <= end && !isOther) return [topic, next]
+    const reason = isOther
+      ? `the record at ${next - 1} is not the one that was read`
+      : `it ends at ${end}, before ${next}`
+    starts.beginAnew(range, reason)
+    return [topic, low]
+  })
+  return Object.fromEntries(begins) as Record<Topic, number>
+}
+
+/** The journal keeps the last record of each key, so what is removed at its start is not missing. */
+export function rangeOf(db: DatabaseSync, topic: Topic): PartitionRange {
+  return { topic, partition: onlyPartition, low: firstOffset, end: endOf(db, topic) }
+}
+
+function appendedAt(db: DatabaseSync, topic: Topic, offset: number): number | undefined {
+  const row = db.prepare(`SELECT appended_at FROM ${recordsTable[topic]} WHERE offset = ?`).get(offset)
+  return row && Number(row.appended_at)
+}
+
+function assignmentOf(consumer: string, generation: number): string {
+  return `${consumer}/${generation}`
+}
+
+function raiseGeneration(db: DatabaseSync, consumer: string): number {
+  db.prepare(
+    'INSERT INTO consumers VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET generation = generation + 1',
+  ).run(consumer)
+  return readGeneration(db, consumer)
+}
+
+function readGeneration(db: DatabaseSync, consumer: string): number {
+  return Number(db.prepare('SELECT generation FROM consumers WHERE name = ?').get(consumer)?.generation)
+}

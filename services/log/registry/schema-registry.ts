@@ -1,0 +1,200 @@
+/**
+ * A client of a Confluent-compatible schema registry: the schemas behind schema ids, and the ids of our own schemas.
+ *
+ * Promises:
+ * - the schema of an id never changes, so it is requested once and kept;
+ * - an id counts as unknown only if the registry has said so several times in a row, because one of its instances may
+ *   be behind the others. Even then it counts only for `missingMs`, because it may be registered later;
+ * - every other failure is a `SchemaRegistryError`: an event is never rejected because the registry is away;
+ * - at most `requestsMax` requests run at once, each for at most `requestMsMax`, and none after a call has ended;
+ * - no message contains credentials.
+ *
+ * It does not retry failures. Its callers know how long a retry makes sense.
+ */
+import { type SchemaIds, schemas } from '../../../contracts/events/codec.ts'
+import { type EventType, type Topic, topicOf } from '../../../contracts/events/event.ts'
+import { sleep as realSleep, type Sleep } from '../../runtime/sleep.ts'
+import {
+  type RegisteredSchema,
+  type RegistryAnswer,
+  readId,
+  readSchema,
+  SchemaRegistryError,
+  schemaIdMax,
+} from './answers.ts'
+import { createRegistryRequest, type RegistryAddress } from './http.ts'
+
+export interface SchemaRegistrySettings extends RegistryAddress {
+  /** How long one request may take, ms. Default 5,000. */
+  requestMsMax?: number
+  /** Requests that run at once. Default 4. */
+  requestsMax?: number
+  /** Ids that are remembered. More only while one call of `learn` needs them. Default 1,000. */
+  schemasMax?: number
+  /** How long an answer that a schema does not exist is believed, ms. Default 10,000. */
+  missingMs?: number
+}
+
+export interface SchemaRegistryDependencies {
+  /** Milliseconds, monotonic. */
+  monotonicMs?: () => number
+  sleep?: Sleep
+}
+
+export interface SchemaRegistry {
+  /** What an id means, as far as it is known. Sends no request. */
+  known(schemaId: number): RegisteredSchema | undefined
+  /**
+   * Requests the ids that are not known yet. When it resolves, `known` answers for all of them. Throws
+   * `SchemaRegistryError` if one cannot be read; the others are kept. One call at a time.
+   */
+  learn(schemaIds: ReadonlySet<number>, signal?: AbortSignal): Promise<void>
+  /**
+   * The id of a schema under a subject. The schema is registered if it is not yet. It is looked up first, so that a
+   * producer without the right to register works when another one has registered it. Throws `SchemaRegistryError`,
+   * also if the registry finds the schema incompatible with earlier ones.
+   */
+  register(subject: string, schema: object, signal?: AbortSignal): Promise<number>
+}
+
+const defaults = { requestMsMax: 5_000, requestsMax: 4, schemasMax: 1_000, missingMs: 10_000 }
+
+const missingAsksMax = 3
+const missingPauseMs = 200
+
+/** Connects at the first request. Throws `TypeError` if the URL cannot be a registry's. */
+export function createSchemaRegistry(
+  settings: SchemaRegistrySettings,
+  { monotonicMs = () => performance.now(), sleep = realSleep }: SchemaRegistryDependencies = {},
+): SchemaRegistry {
+  const { requestMsMax, requestsMax, schemasMax, missingMs } = { ...defaults, ...settings }
+  const request = createRegistryRequest(settings, requestMsMax)
+  const entries = new Map<number, { stands: RegisteredSchema; untilMs: number }>()
+
+  function known(schemaId: number): RegisteredSchema | undefined {
+    if (schemaId > schemaIdMax) return { reason: 'is not an id that a schema registry gives' }
+    const entry = entries.get(schemaId)
+    return entry && monotonicMs() < entry.untilMs ? entry.stands : undefined
+  }
+
+  async function ask<T>(
+    what: string,
+    read: (answer: RegistryAnswer) => T,
+    ...call: Parameters<typeof request>
+  ): Promise<T> {
+    try {
+      return read(await request(...call))
+    } catch (cause) {
+      if (!(cause instanceof SchemaRegistryError)) throw cause
+      const message = `the schema registry at ${settings.url} did not return ${what}: ${cause.message}`
+      throw new SchemaRegistryError(message, cause)
+    }
+  }
+
+  /** Stores the meaning of each id. Resolves with the ids that the registry does not have. */
+  async function askAll(schemaIds: readonly number[], signal: AbortSignal | undefined): Promise<number[]> {
+    const missing: number[] = []
+    await inParallel(schemaIds, requestsMax, async schemaId => {
+      const stands = await ask(
+        `schema id ${schemaId}`,
+        readSchema,
+        `/schemas/ids/${schemaId}`,
+        undefined,
+        signal,
+      )
+      if (stands) keep(schemaId, stands, Number.POSITIVE_INFINITY)
+      else missing.push(schemaId)
+    })
+    return missing
+  }
+
+  function keep(schemaId: number, stands: RegisteredSchema, untilMs: number): void {
+    // Moved to the end: ids at the end are forgotten last.
+    entries.delete(schemaId)
+    entries.set(schemaId, { stands, untilMs })
+  }
+
+  function forgetSome(needed: ReadonlySet<number>): void {
+    for (const schemaId of entries.keys()) {
+      if (entries.size <= schemasMax) return
+      if (!needed.has(schemaId)) entries.delete(schemaId)
+    }
+  }
+
+  return {
+    known,
+
+    async learn(schemaIds, signal) {
+      let asked = [...schemaIds].filter(schemaId => known(schemaId) === undefined)
+      for (let attempt = 1; asked.length > 0; attempt++) {
+        asked = await askAll(asked, signal)
+        if (attempt === missingAsksMax) break
+        if (asked.length > 0) await sleep(missingPauseMs * attempt, signal)
+      }
+      const reason = 'is not in the schema registry'
+      for (const schemaId of asked) keep(schemaId, { reason }, monotonicMs() + missingMs)
+      forgetSome(schemaIds)
+    },
+
+    async register(subject, schema, signal) {
+      const what = `the id of the schema of ${subject}`
+      const path = `/subjects/${encodeURIComponent(subject)}`
+      const body = { schema: JSON.stringify(schema) }
+      const lookUp = () => ask(what, readId, path, body, signal)
+      const found = await lookUp()
+      if (found !== undefined) return found
+      try {
+        return await ask(what, readNewId, `${path}/versions`, body, signal)
+      } catch (error) {
+        // Another process may have registered the same schema at this moment. Some registries refuse the second request then.
+        for (let attempt = 1; attempt <= missingAsksMax; attempt++) {
+          await sleep(missingPauseMs * attempt, signal)
+          const registered = await lookUp()
+          if (registered !== undefined) return registered
+        }
+        throw error
+      }
+    },
+  }
+}
+
+/**
+ * The ids of the current schemas under the subjects of their topics (`<topic>-value`), for `createStateEncoder`.
+ * `topicName` gives a topic's name in the cluster. Throws `SchemaRegistryError`.
+ */
+export async function registerSchemas(
+  registry: Pick<SchemaRegistry, 'register'>,
+  topicName: (topic: Topic) => string,
+  signal?: AbortSignal,
+): Promise<SchemaIds> {
+  const idOf = (type: EventType): Promise<number> =>
+    registry.register(`${topicName(topicOf[type])}-value`, schemas[type], signal)
+  return { campaign: await idOf('campaign'), pledge: await idOf('pledge'), 'api-key': await idOf('api-key') }
+}
+
+function readNewId(answer: RegistryAnswer): number {
+  const id = readId(answer)
+  if (id !== undefined) return id
+  throw new SchemaRegistryError('it has no such subject to register under', { retryable: false })
+}
+
+/**
+ * Processes all items, several at once. After a failure it starts nothing more, and rejects when the running ones
+ * have ended.
+ */
+async function inParallel<T>(
+  items: readonly T[],
+  atOnceMax: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const queue = items.values()
+  const failures: unknown[] = []
+  async function worker(): Promise<void> {
+    for (const item of queue) {
+      if (failures.length > 0) return
+      await work(item).catch(cause => failures.push(cause))
+    }
+  }
+  await Promise.all(Array.from({ length: atOnceMax }, worker))
+  if (failures.length > 0) throw failures[0]
+}

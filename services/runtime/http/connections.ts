@@ -1,0 +1,180 @@
+/**
+ * The connections of a public port. An address has a bounded number of them, and each has one request in progress (see
+ * `request-gate.ts`). A trusted proxy carries many clients, so only the latter holds for it.
+ *
+ * A connection is a stranger's unless its latest request had valid credentials. Strangers get little, so that nobody can keep
+ * others out without credentials:
+ * - They have few connections, for each address and in total. At a bound, a new one takes the place of the oldest
+ *   stranger, so a valid key behind the same address gets in. Its first request decides whether it is a stranger's.
+ * - A connection that is idle is closed early.
+ * - A stranger's requests sent ahead are never handled: the answer to the first one ends the connection.
+ */
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { addressBucket } from './address-bucket.ts'
+import { gateRequests, type RequestGate } from './request-gate.ts'
+
+export interface ConnectionsOptions {
+  /** Connections of one address that may be open at once. IPv6: of one /64. */
+  perAddressMax: number
+  isTrustedProxy: (address: string | undefined) => boolean
+  /** Default: no connection is a stranger's. */
+  strangers?: StrangersOptions
+}
+
+export interface StrangersOptions {
+  /** Connections of strangers that may be open at once: of one address, and in total. */
+  perAddressMax: number
+  max: number
+  /** Time until a connection of a stranger is closed on which nothing has arrived since its last answer, ms. */
+  keepAliveMs: number
+}
+
+export interface Connections {
+  /**
+   * Follows the connections of this server. Its request handler has to be there. `answerDirectly` is asked first. It
+   * returns whether it has answered, which it only does if the credentials are valid.
+   */
+  listen(
+    server: Server,
+    answerDirectly?: (request: IncomingMessage, response: ServerResponse) => boolean,
+  ): void
+  /** Call this for every request when it is known whether its credentials are valid. */
+  identify(request: IncomingMessage, isValid: boolean): void
+  /** The response to the latest request on this connection. */
+  latestResponse(socket: Duplex): ServerResponse | undefined
+  /** The headers with which a response says how long its connection stays. `endsIt`: the connection ends with it. */
+  headersOf(response: ServerResponse, endsIt: boolean): Record<string, string>
+}
+
+interface Connection {
+  gate: RequestGate
+  /** `undefined`: a trusted proxy. */
+  address: Address | undefined
+  isStranger: boolean
+}
+
+interface Address {
+  open: number
+  /** The oldest first. */
+  strangers: Set<Socket>
+}
+
+/** Creates the book of the connections of one server. */
+export function createConnections(options: ConnectionsOptions): Connections {
+  const { perAddressMax, isTrustedProxy, strangers: bounds } = options
+  const connections = new WeakMap<Duplex, Connection>()
+  const addresses = new Map<string, Address>()
+  /** Of all addresses, the oldest first. */
+  const strangers = new Set<Socket>()
+
+  function admit(socket: Socket): void {
+    const gate = gateRequests(socket)
+    if (isTrustedProxy(socket.remoteAddress)) {
+      connections.set(socket, { gate, address: undefined, isStranger: false })
+      return
+    }
+    const bucket = addressBucket(socket.remoteAddress)
+    const address = addresses.get(bucket) ?? { open: 0, strangers: new Set() }
+    if (address.open >= perAddressMax && !endOldest(address.strangers)) {
+      socket.destroy()
+      return
+    }
+    address.open++
+    addresses.set(bucket, address)
+    const connection: Connection = { gate, address, isStranger: false }
+    connections.set(socket, connection)
+    mark(socket, connection, bounds !== undefined)
+    socket.once('close', () => {
+      mark(socket, connection, false)
+      address.open--
+      if (address.open === 0) addresses.delete(bucket)
+    })
+  }
+
+  /** Ends the oldest connection of these strangers. Returns whether there is one. */
+  function endOldest([oldest]: Set<Socket>): boolean {
+    const connection = oldest && connections.get(oldest)
+    if (!oldest || !connection) return false
+    // Its event `close` comes later.
+    mark(oldest, connection, false)
+    oldest.destroy()
+    return true
+  }
+
+  function mark(socket: Socket, connection: Connection, isStranger: boolean): void {
+    const { address } = connection
+    if (!bounds || !address || connection.isStranger === isStranger) return
+    connection.isStranger = isStranger
+    for (const [set, max] of [
+      [address.strangers, bounds.perAddressMax],
+      [strangers, bounds.max],
+    ] as const) {
+      if (!isStranger) {
+        set.delete(socket)
+        continue
+      }
+      if (set.size >= max) endOldest(set)
+      set.add(socket)
+    }
+  }
+
+  return {
+    listen(server, answerDirectly = () => false) {
+      const handlers = server.listeners('request') as RequestListener[]
+      server.removeAllListeners('request')
+      server.on('connection', admit)
+      server.on('connect', (request: IncomingMessage, socket: Duplex) => {
+        connections.get(request.socket)?.gate.remove()
+        // Node has removed its own listeners from this socket. Without an error listener, an error would end the process.
+        socket.on('error', () => socket.destroy())
+        // Without this listener, Node would end the connection. Another one answers it.
+        if (server.listenerCount('connect') === 1) socket.destroy()
+      })
+      // Ignore `Expect`: no body is wanted, so there is nothing to continue, and other expectations have no meaning here.
+      const answerAsRequest = (request: IncomingMessage, response: ServerResponse) => {
+        response.shouldKeepAlive = false
+        server.emit('request', request, response)
+      }
+      server.on('checkContinue', answerAsRequest)
+      server.on('checkExpectation', answerAsRequest)
+      server.on('request', (request, response) => {
+        const connection = connections.get(request.socket)
+        if (connection === undefined) return
+        connection.gate.begin(response)
+        if (answerDirectly(request, response)) mark(request.socket, connection, false)
+        else for (const handle of handlers) handle.call(server, request, response)
+      })
+    },
+
+    identify({ socket }, isValid) {
+      const connection = connections.get(socket)
+      if (connection && !socket.destroyed) mark(socket, connection, !isValid)
+    },
+
+    latestResponse: socket => connections.get(socket)?.gate.latest(),
+
+    headersOf(response, endsIt) {
+      const { socket } = response.req
+      const connection = connections.get(socket)
+      if (!connection?.address || !response.shouldKeepAlive) return {}
+      const { isStranger } = connection
+      if (endsIt || (isStranger && isAhead(response.req))) return { connection: 'close' }
+      if (!isStranger || !bounds) return {}
+      // Node has set its own time by then. It sets it again with the next request.
+      response.once('close', () => socket.setTimeout(bounds.keepAliveMs))
+      return {
+        connection: 'keep-alive',
+        // A second less, so that a client does not send a request on a connection that is being closed.
+        'keep-alive': `timeout=${Math.max(0, Math.floor(bounds.keepAliveMs / 1000) - 1)}`,
+      }
+    },
+  }
+}
+
+/** Whether more than the body has arrived behind this request. A body without a length counts as more. */
+function isAhead({ socket, headers }: IncomingMessage): boolean {
+  if (headers['transfer-encoding'] !== undefined) return true
+  return socket.readableLength > Number(headers['content-length'] ?? 0)
+}

@@ -1,0 +1,78 @@
+/** The checks of the ops ports of all processes. */
+import type { PartitionLag } from '../../log/port.ts'
+import type { Tables } from '../../tables/port.ts'
+import { messageOf } from '../message-of.ts'
+import { within } from '../within.ts'
+
+/** One condition that must hold, and a text about it. */
+export interface Check {
+  ok: boolean
+  detail: string
+}
+
+// Shorter than the timeout of common probes.
+const answerMsMax = 3_000
+
+/** Whether the projector's loop moves. One that stopped does not, whatever the reason. */
+export function loopCheck({
+  movedMsAgo,
+  stillMsMax,
+  failure,
+}: {
+  movedMsAgo: number
+  stillMsMax: number
+  failure: string | undefined
+}): Check {
+  if (failure !== undefined) return { ok: false, detail: `the projector stopped: ${failure}` }
+  const detail = `the loop moved ${Math.round(movedMsAgo)} ms ago, at most ${stillMsMax} ms are allowed`
+  return { ok: movedMsAgo <= stillMsMax, detail }
+}
+
+export function projectorCheck(failure: string | undefined): Check {
+  return { ok: failure === undefined, detail: failure ?? 'running' }
+}
+
+export function lagCheck(lag: readonly PartitionLag[], recordsMax: number): Check {
+  const records = lagRecords(lag)
+  return { ok: records <= recordsMax, detail: `${records} records wait, at most ${recordsMax} are allowed` }
+}
+
+/** Records that wait, in all partitions together. */
+export function lagRecords(lag: readonly PartitionLag[]): number {
+  return lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
+}
+
+export function tablesCheck(tables: Pick<Tables, 'rows'>): Promise<Check> {
+  return answered(async () => {
+    await tables.rows({ query: 'SELECT 1 SETTINGS max_execution_time = 2' })
+    return { ok: true, detail: 'answer' }
+  })
+}
+
+/** Runs a check, with a bound on the time. If what it asks does not answer, the check fails. */
+export async function answered(check: () => Promise<Check>, msMax = answerMsMax): Promise<Check> {
+  try {
+    return await within(msMax, check())
+  } catch (error) {
+    return { ok: false, detail: messageOf(error) }
+  }
+}
+
+/**
+ * The same for a check that may take much longer than a probe waits, because it tries again while another service is away. Calls
+ * share the one that is under way, so that probes do not pile up.
+ */
+export function sharedAnswered(check: () => Promise<Check>, msMax = answerMsMax): () => Promise<Check> {
+  let underWay: Promise<Check> | undefined
+  return () =>
+    answered(() => {
+      underWay ??= check().finally(() => {
+        underWay = undefined
+      })
+      return underWay
+    }, msMax)
+}
+
+export function keysCheck(isReady: boolean): Check {
+  return { ok: isReady, detail: isReady ? 'up to date' : 'not read recently' }
+}

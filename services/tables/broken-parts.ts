@@ -1,0 +1,78 @@
+/**
+ * Finds rows that ClickHouse has set aside. A part whose files are broken when a server starts is moved away (detached), and
+ * by default the table continues with fewer rows: pledges are gone, no query fails, and nothing is logged by us.
+ *
+ * The child server refuses to start instead (services/clickhouse-server/configuration.ts). A server that is not ours may have the
+ * default, so every process that writes looks here. A replicated table fetches such a part from another replica, so it
+ * misses nothing.
+ */
+import type { Check } from '../runtime/ops/checks.ts'
+import { answered } from '../runtime/ops/checks.ts'
+import { type Databases, type Tables, TablesError } from './port.ts'
+
+/** Rows of a table were set aside. The message says what to do. */
+export class RowsSetAside extends Error {
+  override name = 'RowsSetAside'
+}
+
+interface BrokenPart {
+  table: string
+  name: string
+  reason: string
+  path: string
+  parts: number
+}
+
+/**
+ * Throws `RowsSetAside` if a part of the model's tables is broken and was set aside. `remedy`: the last part of the message.
+ * On a cluster it sees the parts of the server that answers.
+ */
+export async function checkParts(
+  tables: Pick<Tables, 'rows'>,
+  { model }: Databases,
+  remedy = remedyOfServer,
+): Promise<void> {
+  const [first] = await brokenParts(tables, model)
+  if (first === undefined) return
+  const { table, name, reason, path, parts } = first
+  const others = parts > 1 ? `, and ${parts - 1} more` : ''
+  throw new RowsSetAside(
+    `ClickHouse has set aside a part of ${model}.${table}, so its rows are missing: ${path || name} (${reason})${others}. ${remedy}`,
+  )
+}
+
+/** `checkParts` as a check of the ops port. */
+export function partsCheck(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  remedy?: string,
+): Promise<Check> {
+  return answered(async () => {
+    await checkParts(tables, databases, remedy)
+    return { ok: true, detail: 'whole' }
+  })
+}
+
+const remedyOfServer =
+  'No event is lost: create the tables again with: pledgeview rebuild. Or repair the files and attach the part again ' +
+  '(ALTER TABLE ... ATTACH PART). Set max_suspicious_broken_parts to 0 in the merge_tree section of the server, so that it ' +
+  'does not start with missing rows'
+
+async function brokenParts(tables: Pick<Tables, 'rows'>, model: string): Promise<BrokenPart[]> {
+  try {
+    return await tables.rows<BrokenPart>({
+      query: `SELECT table, name, ifNull(reason, '') AS reason, path, count() OVER () AS parts
+              FROM system.detached_parts
+              WHERE database = {model:String} AND startsWith(ifNull(reason, ''), 'broken')
+                  AND table IN (SELECT name FROM system.tables
+                                WHERE database = {model:String} AND NOT startsWith(engine, 'Replicated'))
+              ORDER BY table, name
+              LIMIT 1`,
+      query_params: { model },
+    })
+  } catch (error) {
+    // Without the right to look, the check is the administrator's.
+    if (error instanceof TablesError && error.type === 'ACCESS_DENIED') return []
+    throw error
+  }
+}

@@ -1,0 +1,298 @@
+/**
+ * Tables on a ClickHouse server, over HTTP: the server that `npm start` runs, or any other.
+ *
+ * Promises in addition to those of the port:
+ * - a read is sent again if its connection was refused or cut, at most twice; a write is not. An insert whose answer
+ *   was lost may have happened. Its caller repeats it. That changes nothing, because the ledger keeps one row per
+ *   entity and version, and a batch that is in the log twice is folded once. The caller of a fold has to know that
+ *   its answer was lost, so it is not repeated here;
+ * - rows that a replicated table refused because another insert was under way are sent again, for a few seconds;
+ * - a `TablesError` has a `type` only if ClickHouse itself answered (clickhouse-errors.ts);
+ * - what resolves has succeeded: ClickHouse holds back its answer until the statement has ended, so no error follows
+ *   a 200.
+ *
+ * `silenceMsMax` bounds silence, not work: while a statement reads, ClickHouse sends progress headers.
+ */
+import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import {
+  type ClickHouseClient,
+  ClickHouseLogLevel,
+  type ClickHouseSettings,
+  createClient,
+} from '@clickhouse/client'
+import { type RetryPolicy, retry } from '../runtime/retry.ts'
+import {
+  answerError,
+  connectionError,
+  holdsException,
+  isOfAnotherInsert,
+  isWorthAnotherRead,
+} from './clickhouse-errors.ts'
+import { type CallOptions, type Statement, type TableInsert, type Tables, TablesError } from './port.ts'
+import { namesAndTypes, rowFormat } from './row-binary.ts'
+import { parameterText, statementForm } from './statement-form.ts'
+
+export interface TablesSettings {
+  /** `http://host:port` or `https://host:port`; no user, password, path or query. */
+  url: string
+  user: string
+  password: string
+  /** PEM text of the server's certificate authority, if Node does not know it. */
+  caCertificate?: string | undefined
+  /** gzip of inserted rows and of results: it saves time only on a slow network. */
+  compression: boolean
+  /** How long the server may be silent before a request is given up, ms. */
+  silenceMsMax: number
+  /** How many connections are open at once. Further statements wait. */
+  connectionsMax: number
+  /** How long an idle connection is kept, ms. It must be shorter than the server and a load balancer keep theirs. */
+  idleConnectionMsMax: number
+  /** Sent with every statement, for example `replicatedSettings`. */
+  statementSettings?: Readonly<Record<string, string | number>>
+}
+
+export interface TablesDependencies {
+  monotonicMs?: () => number
+  /** 0 to 1, for the jitter of the pause before a read is sent again. */
+  random?: () => number
+}
+
+interface Request extends Statement {
+  settings: ClickHouseSettings
+  /** The form of the statement, if it is not plain text. */
+  contentType?: string
+  /** Rows, made anew for each attempt. */
+  values?: () => Readable
+  /** The table whose rows an error might contain. */
+  insertInto?: string
+  signal: AbortSignal | undefined
+}
+
+type Retries = Omit<RetryPolicy, 'msMax'> & { attemptsMax: number }
+
+// How many statements may wait for a connection. More than that is an overload that waiting does not cure.
+const waitingMax = 1_000
+const once: Retries = { isRetryable: () => false, attemptsMax: 1, pauseMsMin: 0 }
+const readRetries: Retries = {
+  isRetryable: isWorthAnotherRead,
+  attemptsMax: 3,
+  pauseMsMin: 75,
+  pauseMsMax: 150,
+}
+// An insert takes some hundredths of a second until a majority of the replicas has it.
+const insertRetries: Retries = {
+  isRetryable: isOfAnotherInsert,
+  attemptsMax: 8,
+  pauseMsMin: 50,
+  pauseMsMax: 1_000,
+}
+// Proxies refuse URLs beyond this length, so longer parameters go into the body.
+const urlParametersCharsMax = 4_096
+const queryBytesMax = 4_194_304
+// ClickHouse keeps an answer in memory up to this size until the statement has ended, and on disk beyond it.
+const answerBufferBytesMax = 33_554_432
+// Room for some hundred progress headers. Node silently drops all headers after the 2,000th, including the error
+// code.
+const answerHeaderBytesMax = 131_072
+
+/** Connects at the first statement. Throws `TypeError` if the URL has another form. */
+export function openTables(
+  settings: TablesSettings,
+  { monotonicMs = () => performance.now(), random = Math.random }: TablesDependencies = {},
+): Tables {
+  const url = serverUrl(settings.url)
+  const client = connect(settings, url)
+  const running = new Set<Promise<unknown>>()
+
+  /** The text of a successful answer. Every failure rejects with `TablesError`. */
+  function send(request: Request, retries = once): Promise<string> {
+    if (running.size >= settings.connectionsMax + waitingMax) return Promise.reject(overloaded())
+    const done = attempts(request, retries).finally(() => running.delete(done))
+    running.add(done)
+    return done
+  }
+
+  async function attempts(request: Request, retries: Retries): Promise<string> {
+    const { signal } = request
+    const policy = { ...retries, msMax: settings.silenceMsMax }
+    const attempt = () => {
+      // The client does not notice a signal that has already aborted.
+      if (signal?.aborted) throw abandoned()
+      return answerOf(client, request)
+    }
+    try {
+      return await retry(attempt, policy, { monotonicMs, random, signal })
+    } catch (cause) {
+      if (signal?.aborted) throw abandoned()
+      throw cause instanceof TablesError ? cause : connectionError(cause, url.host)
+    }
+  }
+
+  const common: ClickHouseSettings = {
+    ...settings.statementSettings,
+    wait_end_of_query: 1,
+    http_response_buffer_size: String(answerBufferBytesMax),
+    max_query_size: String(queryBytesMax),
+  }
+
+  return {
+    async rows<Row>(statement: Statement, { signal, threadsMax }: CallOptions = {}) {
+      const settings = { ...common, ...readSettings, ...threadSettings(threadsMax) }
+      const request = { ...sendable(statement), settings, signal }
+      return parseRows<Row>(await send(request, readRetries))
+    },
+
+    async run(statement, { signal, threadsMax } = {}) {
+      const progress = progressSettings(settings.silenceMsMax)
+      const answer = await send({
+        ...sendable(statement),
+        settings: { ...common, ...progress, ...threadSettings(threadsMax) },
+        signal,
+      })
+      // A lost failure would be a lost fold, so this checks again for an exception in the text.
+      if (holdsException(answer)) throw answerError(200, answer)
+    },
+
+    async insert(insert, { signal } = {}) {
+      const request = {
+        query: insertQuery(insert),
+        values: () => Readable.from([namesAndTypes(insert.columns), insert.rows]),
+        insertInto: insert.table,
+        settings: common,
+        signal,
+      }
+      await send(request, insertRetries)
+    },
+
+    async close() {
+      await Promise.allSettled(running)
+      await client.close()
+    },
+  }
+}
+
+/** Rejects with `TablesError` if the answer is not a success, and with the client's error if none came. */
+async function answerOf(client: ClickHouseClient, request: Request): Promise<string> {
+  const { query, query_params, settings, contentType, values, insertInto, signal } = request
+  const answer = await client.exec({
+    query,
+    clickhouse_settings: settings,
+    // Otherwise the client would hide the status, which says whether a retry can help.
+    ignore_error_response: true,
+    ...(query_params && { query_params }),
+    ...(contentType !== undefined && { http_headers: { 'Content-Type': contentType } }),
+    ...(values && { values: values() }),
+    ...(signal && { abort_signal: signal }),
+  })
+  const body = await textOf(answer.stream, signal)
+  const status = answer.http_status_code ?? 0
+  // After the first progress headers the status can only be 200.
+  const isException = answer.response_headers['x-clickhouse-exception-code'] !== undefined
+  if (status !== 200 || isException) throw answerError(status, body, insertInto)
+  return body
+}
+
+/** Reads to the end. The client itself listens to the signal only until the headers have come. */
+async function textOf(stream: Readable, signal: AbortSignal | undefined): Promise<string> {
+  const onAbort = (): unknown => stream.destroy(abandoned())
+  if (signal?.aborted) onAbort()
+  signal?.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await text(stream)
+  } finally {
+    signal?.removeEventListener('abort', onAbort)
+  }
+}
+
+function connect(settings: TablesSettings, url: URL): ClickHouseClient {
+  const { caCertificate, compression } = settings
+  return createClient({
+    url,
+    username: settings.user,
+    password: settings.password,
+    application: 'pledgeview',
+    request_timeout: settings.silenceMsMax,
+    max_open_connections: settings.connectionsMax,
+    max_response_headers_size: answerHeaderBytesMax,
+    compression: { request: compression && { codec: 'gzip', level: 1 }, response: compression },
+    keep_alive: {
+      idle_socket_ttl: settings.idleConnectionMsMax,
+      eagerly_destroy_stale_sockets: true,
+    },
+    // The client logs the same errors that it throws, and they may contain rows.
+    log: { level: ClickHouseLogLevel.OFF },
+    ...(caCertificate !== undefined && { tls: { ca_cert: Buffer.from(caCertificate) } }),
+  })
+}
+
+function serverUrl(text: string): URL {
+  const url = URL.parse(text)
+  if (!url || !/^https?:$/.test(url.protocol))
+    throw new TypeError('the ClickHouse URL is not http(s)://host:port')
+  // The client would read these as settings, and print the URL in its warnings.
+  if (url.username || url.password || url.search || url.hash || url.pathname !== '/') {
+    throw new TypeError('the ClickHouse URL may have no user, password, path, query or fragment')
+  }
+  return url
+}
+
+// Read-only: ClickHouse ends the query when the caller stops waiting, and a call of `rows` can never write.
+const readSettings: ClickHouseSettings = {
+  default_format: 'JSONEachRow',
+  output_format_json_quote_64bit_integers: 0,
+  output_format_json_quote_decimals: 0,
+  readonly: '2',
+  cancel_http_readonly_queries_on_client_close: 1,
+}
+
+function threadSettings(threadsMax: number | undefined): ClickHouseSettings {
+  return threadsMax === undefined ? {} : { max_threads: threadsMax }
+}
+
+// Uncompressed: servers are known to drop the encoding header after progress headers.
+function progressSettings(silenceMsMax: number): ClickHouseSettings {
+  return {
+    send_progress_in_http_headers: 1,
+    http_headers_progress_interval_ms: String(Math.ceil(silenceMsMax / 3)),
+    enable_http_compression: 0,
+  }
+}
+
+/** The statement as it is sent: with its parameters in the URL, or in a form if they would make the URL too long. */
+function sendable(statement: Statement): Pick<Request, 'query' | 'query_params' | 'contentType'> {
+  const { query, query_params } = statement
+  if (!query_params) return { query }
+  const chars = Object.values(query_params).reduce<number>(
+    (sum, value) => sum + parameterText(value).length,
+    0,
+  )
+  if (chars <= urlParametersCharsMax) return { query, query_params }
+  const { body, contentType } = statementForm(query, query_params, `pledgeview-${randomUUID()}`)
+  return { query: body, contentType }
+}
+
+function insertQuery({ table, columns }: TableInsert): string {
+  const names = columns.map(({ name }) => name).join(', ')
+  return `INSERT INTO ${table} (${names}) SETTINGS async_insert = 0 FORMAT ${rowFormat}`
+}
+
+function parseRows<Row>(answer: string): Row[] {
+  try {
+    // One row per line: within JSON a newline is escaped.
+    return JSON.parse(`[${answer.trimEnd().replaceAll('\n', ',')}]`) as Row[]
+  } catch {
+    throw new TablesError('the answer of ClickHouse does not contain the requested rows', { retryable: true })
+  }
+}
+
+function abandoned(): TablesError {
+  return new TablesError('the caller no longer waits for the statement', { retryable: false })
+}
+
+function overloaded(): TablesError {
+  return new TablesError(`${waitingMax} statements wait for a connection to ClickHouse already`, {
+    retryable: true,
+  })
+}

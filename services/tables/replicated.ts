@@ -1,0 +1,203 @@
+/**
+ * The tables on a cluster of several servers. Text in, text out. The tests run the generated statements on two and three
+ * shards (test/integration/shards), without ON CLUSTER and replication: these need Keeper, and only ClickHouse's own parser
+ * has checked them.
+ *
+ * Campaigns are sharded by id. Everything that a fold reads and writes of a campaign is on the campaign's shard. So
+ * the fold's statements are unchanged and run once per shard:
+ * - in the model's database a table is the shard's own part. One fold worker per shard works there, over a URL that
+ *   leads only to that shard's replicas. The fold's progress and the epochs belong to the shard too;
+ * - in `<model>_all` a table is the whole table, over all shards. Projectors insert there, and the query service reads
+ *   there: they use `distributedDatabases`. The views are in two steps as well (cluster-views.ts);
+ * - the batch log is the whole table in both, because a fold follows the batches of all projectors;
+ * - keys are on the first shard, because the keys of an account have to be counted together. They are few.
+ *
+ * A fold has to see every ledger row of its batches and every epoch, on every replica that it reads. A list that says
+ * how current it is has to be that current. So every service uses `replicatedSettings`: a majority of a shard's
+ * replicas has an insert before it is acknowledged, inserts happen one after the other, and a replica that lacks one
+ * answers with an error that is retried. ClickHouse does not make an insert wait for the one before: it refuses it with
+ * UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE. Rows are then sent again by clickhouse.ts, and after that by what wrote them, up to
+ * PLEDGEVIEW_RETRY_MS_MAX. The price: inserts into one table of one shard take turns, so only more shards, or fewer and
+ * larger batches, add throughput, and a shard that has lost its majority accepts no batches.
+ *
+ * If the majority does not have an insert within `insert_quorum_timeout`, its outcome is unknown, and nothing bounds the time
+ * until it is decided. Until then a read does not see its rows, and the table refuses every other insert. The fold relies on
+ * that refusal (fold-leadership.ts).
+ *
+ * The servers' configuration needs: the cluster in `remote_servers` with `internal_replication` and a `secret`, the
+ * macros `shard` and `replica`, and Keeper.
+ * To change the number of shards, set up another cluster: replay the event log into it, and then point the services
+ * there. A rebuild in place works on each shard as on one server (services/generations/parts.ts).
+ */
+import { partsOf, wholeOf } from './cluster-views.ts'
+import type { Databases } from './port.ts'
+
+export interface Replicated {
+  /** The name of the cluster in the servers' `remote_servers`: letters, digits, `_` and `-`. */
+  cluster: string
+}
+
+/** Sent with every statement on a cluster. */
+export const replicatedSettings = {
+  insert_quorum: 'auto',
+  insert_quorum_timeout: 20_000,
+  // With parallel quorums, sequential consistency has no effect.
+  insert_quorum_parallel: 0,
+  select_sequential_consistency: 1,
+  // The shards acknowledge an insert into the whole table, not a queue on the way to them.
+  distributed_foreground_insert: 1,
+  // If a shard is away, a query fails. It never returns a smaller answer.
+  skip_unavailable_shards: 0,
+} as const
+
+/** The databases of the whole tables, for projectors and the query service. */
+export function distributedDatabases(databases: Databases): Databases {
+  return { ...databases, model: wholeOf(databases.model) }
+}
+
+// The shard of a table's row. `own`: the shard that wrote it; `all`: every server has every row.
+const placements: Readonly<Record<string, string>> = {
+  campaign_ledger: 'cityHash64(campaign_id)',
+  pledge_ledger: 'cityHash64(campaign_id)',
+  campaigns: 'cityHash64(campaign_id)',
+  api_key_ledger: 'cityHash64(api_key) % 1',
+  api_keys: 'cityHash64(api_key) % 1',
+  // With the keys, because a deletion has to find those of its account.
+  account_ledger: 'cityHash64(account_id) % 1',
+  notice_ledger: 'cityHash64(notice_id) % 1',
+  // With the keys that they are about, so that a purge can compare the two.
+  api_key_usage: 'cityHash64(api_key) % 1',
+  // With the entities of their keys, so that a purge can compare the two. All rows of one place are on one shard.
+  rejects: "if(topic = 'api-keys', 0, cityHash64(splitByChar('/', ifNull(key, ''))[1]))",
+  batch_log: 'cityHash64(projector)',
+  // Each shard says what it has: one may be restored alone.
+  positions: 'own',
+  fold_progress: 'own',
+  fold_epochs: 'own',
+  // Its own shard's fold worker writes a row; the watermark needs the rows of all shards.
+  watermarks: 'cityHash64(shard)',
+  campaign_days: 'cityHash64(campaign_id)',
+  history_latest: 'cityHash64(campaign_id)',
+  // As the watermark: each shard closes its own days.
+  history_closed: 'cityHash64(shard)',
+  quarantine: 'own',
+  // Few rows, and all have to be seen together.
+  identity: 'cityHash64(setting) % 1',
+  rebuild_log: 'cityHash64(rebuild_id) % 1',
+  projector_log: 'cityHash64(projector) % 1',
+  migrations: 'all',
+}
+
+/** The sharding key of a table. Throws if each shard's rows of it are its own. */
+export function placementOf(table: string): string {
+  const placement = placements[table]
+  if (placement === undefined || placement === 'own' || placement === 'all')
+    throw new Error(`the rows of ${table} are not sharded`)
+  return placement
+}
+
+const model = '${model}'
+const views = '${views}'
+
+// Changes the user that a view reads as.
+const viewSecurity = /^ALTER TABLE (\$\{(?:views|model)\}\.\w+)(?= MODIFY SQL SECURITY )/
+
+/**
+ * The statements that do on a cluster what this one does on one server. They still contain `${model}` and `${views}`.
+ * None for a view: clusterViews creates them all. Throws if the form of the statement or table on a cluster is not defined.
+ */
+export function replicatedForms(statement: string, { cluster }: Replicated): string[] {
+  if (!/^[\w-]+$/.test(cluster))
+    throw new TypeError(`${JSON.stringify(cluster)} is not the name of a cluster`)
+  const onCluster = `ON CLUSTER '${cluster}'`
+  const created = /^CREATE (?:DATABASE|TABLE|USER|ROLE) IF NOT EXISTS (\S+)/.exec(statement)
+  const table = /^CREATE TABLE IF NOT EXISTS \$\{model\}\.(\w+)/.exec(statement)?.[1]
+  if (table !== undefined) return tableForms(statement, table, cluster)
+  if (created) return alsoForWhole(statement.replace(created[0], `${created[0]} ${onCluster}`))
+  if (statement.startsWith('CREATE OR REPLACE VIEW ')) return []
+  const extended = /^ALTER TABLE \$\{model\}\.(\w+)\s+(?=ADD COLUMN IF NOT EXISTS )/.exec(statement)
+  if (extended) return addedColumns(statement, extended, onCluster)
+  // Only the shard's part has a codec and computed columns, and only a user has settings.
+  const altered =
+    /^ALTER TABLE \$\{model\}\.\w+(?= MODIFY COLUMN \w+ (?:CODEC\(|String MATERIALIZED ))|^ALTER USER \w+(?= SETTINGS\s)/.exec(
+      statement,
+    )?.[0]
+  if (altered !== undefined) return [statement.replace(altered, `${altered} ${onCluster}`)]
+  if (/^GRANT (?:SELECT|INSERT) ON /.test(statement))
+    return alsoForWhole(statement.replace(/^GRANT/, `GRANT ${onCluster}`))
+  const view = viewSecurity.exec(statement)?.[1]
+  if (view !== undefined) {
+    const ofShard = view.replace(`${views}.`, `${partsOf(views)}.`)
+    return [statement.replace(view, `${ofShard} ${onCluster}`)]
+  }
+  throw new Error(`the form on a cluster is not defined for: ${statement.slice(0, 100)}`)
+}
+
+const engine = /^ENGINE = (\w*MergeTree)(?:\((.*)\))?$/m
+
+function replicatedEngine(
+  name: string,
+  parameters: string | undefined,
+  place: readonly [string, string],
+): string {
+  const quoted = place.map(one => `'${one}'`)
+  return `ENGINE = Replicated${name}(${[...quoted, parameters].filter(Boolean).join(', ')})`
+}
+
+/**
+ * The statement with the replicated form of its engine, for the only replica of a shard. `id` is part of the table's path in Keeper,
+ * so that it is another one than that of a table that had this name before. It still contains `${model}`.
+ */
+export function replicatedAlone(statement: string, id: string): string {
+  const table = /^CREATE TABLE IF NOT EXISTS \$\{model\}\.(\w+)/.exec(statement)?.[1]
+  if (table === undefined) return statement
+  return statement.replace(engine, (_, name: string, parameters?: string) =>
+    replicatedEngine(name, parameters, [`/clickhouse/tables/{shard}/${model}/${table}-${id}`, '{replica}']),
+  )
+}
+
+/** The shard's part of a table, and the whole table over all shards. */
+function tableForms(statement: string, table: string, cluster: string): string[] {
+  const placement = placements[table]
+  if (placement === undefined) throw new Error(`no shard is defined for the rows of ${table}`)
+  const isWholeInModel = table === 'batch_log'
+  const part = isWholeInModel ? `${table}_shard` : table
+  const onCluster = `ON CLUSTER '${cluster}'`
+  const partStatement = statement
+    .replace(`${model}.${table}`, `${model}.${part} ${onCluster}`)
+    .replace(engine, (_, name: string, parameters?: string) => {
+      // The path has names instead of macros: with macros a table could not be renamed.
+      const group = placement === 'all' ? 'all' : '{shard}'
+      const replica = placement === 'all' ? '{shard}-{replica}' : '{replica}'
+      return replicatedEngine(name, parameters, [`/clickhouse/tables/${group}/${model}/${part}`, replica])
+    })
+  if (placement === 'own' || placement === 'all') return [partStatement]
+  const wholes = isWholeInModel ? [model, wholeOf(model)] : [wholeOf(model)]
+  return [
+    partStatement,
+    ...wholes.map(
+      database =>
+        `CREATE TABLE IF NOT EXISTS ${database}.${table} ${onCluster} AS ${model}.${part}
+ENGINE = Distributed('${cluster}', '${model}', '${part}', ${placement})`,
+    ),
+  ]
+}
+
+/** New columns: of the shard's part first, because the whole table then asks for them. */
+function addedColumns(statement: string, [head, table = '']: RegExpExecArray, onCluster: string): string[] {
+  const placement = placements[table]
+  if (placement === undefined) throw new Error(`no shard is defined for the rows of ${table}`)
+  if (table === 'batch_log') throw new Error(`the form on a cluster is not defined for columns of ${table}`)
+  const part = statement.replace(head, `${head.trimEnd()} ${onCluster}\n    `)
+  return placement === 'own' || placement === 'all' ? [part] : alsoForWhole(part)
+}
+
+/** The statement for the database that it names, and the same for the one of the whole tables or of the shards' views. */
+function alsoForWhole(statement: string): string[] {
+  const others = [
+    statement.replaceAll(model, wholeOf(model)),
+    // A right to one view of the data teams is one to the shards' views of that name, and so is their database.
+    statement.replaceAll(views, partsOf(views)),
+  ]
+  return [statement, ...others.filter(other => other !== statement)]
+}

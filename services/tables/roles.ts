@@ -1,0 +1,147 @@
+/**
+ * Roles of a ClickHouse server: `pledgeview_query` for the query service, `pledgeview_analyst` for the data teams,
+ * and the user that the views read as. The SQL is in `contracts/tables/roles`. All of it can run again.
+ *
+ * A server whose users come from a file cannot create roles. There the same grants and bounds go into that file:
+ * `readRole` returns them.
+ */
+import { type MigrateOptions, readSqlFiles, type SqlFile } from './migrate.ts'
+import { type Databases, type Tables, TablesError } from './port.ts'
+
+export interface RolesOutcome {
+  /** The server's reason if it refused; `undefined` if the roles are complete. */
+  refused: string | undefined
+}
+
+export const definerUser = 'pledgeview_definer'
+const directory = new URL('../../contracts/tables/roles/', import.meta.url)
+// On a cluster these files run after those of the same folder above.
+const clusterDirectory = new URL('../cluster/roles/', directory)
+const viewSecurityFile = '0004-view-security.sql'
+
+// Errors that mean that the roles are not ours to manage: we lack the right, or the users are in a read-only place.
+const refusals: ReadonlySet<string> = new Set([
+  'ACCESS_DENIED',
+  'ACCESS_STORAGE_READONLY',
+  'ACCESS_STORAGE_FOR_INSERTION_NOT_FOUND',
+])
+
+/**
+ * Creates the roles and their grants. Run it after `migrate`, with the same options. If the server refuses, the
+ * outcome says so, and an administrator has to create them. If the definer exists then with its grants, the views are
+ * still set to read as the definer. Any other failure is thrown.
+ */
+export async function createRoles(
+  tables: Tables,
+  databases: Databases,
+  options: MigrateOptions = {},
+): Promise<RolesOutcome> {
+  try {
+    const making = readRoles(databases, options).filter(({ name }) => name !== viewSecurityFile)
+    for (const query of making.flatMap(({ statements }) => statements)) await tables.run({ query })
+    await secureViews(tables, databases, options)
+    return { refused: undefined }
+  } catch (error) {
+    const refused = refusalOf(error)
+    if (refused === undefined) throw error
+    if (await hasDefiner(tables, databases, options)) await secureViews(tables, databases, options)
+    return { refused }
+  }
+}
+
+/**
+ * The options with which `migrate` makes the views of a cluster. If the definer can be used already, they read as the definer from
+ * the start. Otherwise they would read with all rights, and with settings that a query may choose, until `secureViews`.
+ */
+export async function withDefiner(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  options: MigrateOptions,
+): Promise<MigrateOptions> {
+  const isUsable = options.replicated !== undefined && (await hasDefiner(tables, databases, options))
+  return isUsable ? { ...options, viewsDefiner: definerUser } : options
+}
+
+/** Makes the views read as the definer. The definer must exist. */
+export async function secureViews(
+  tables: Tables,
+  databases: Databases,
+  options: MigrateOptions = {},
+): Promise<void> {
+  const files = readRoles(databases, options).filter(({ name }) => name === viewSecurityFile)
+  for (const query of files.flatMap(({ statements }) => statements)) await tables.run({ query })
+}
+
+/** The files that create the roles, with the names of the databases filled in. */
+export function readRoles(databases: Databases, options: MigrateOptions = {}): SqlFile[] {
+  const files = readSqlFiles(directory, databases, options)
+  return options.replicated ? [...files, ...readSqlFiles(clusterDirectory, databases, options)] : files
+}
+
+/** A setting of a role, and the range in which a query may change it. Without a range a query cannot change it. */
+export interface RoleSetting {
+  name: string
+  value: string
+  range?: { min: string; max: string }
+}
+
+export interface Role {
+  /** As `GRANT SELECT ON database.table`. */
+  grants: string[]
+  settings: RoleSetting[]
+  /** Settings that a query may change although the role has `readonly = 1`. */
+  changeable: string[]
+}
+
+/** The grants and settings of a role or a user, from the files. On a cluster they are the same on each server. */
+export function readRole(name: string, databases: Databases, options: MigrateOptions = {}): Role {
+  const statements = readRoles(databases, options).flatMap(file => file.statements)
+  const set = new RegExp(`^(?:CREATE ROLE IF NOT EXISTS|ALTER USER) ${name}\\b`)
+  const made = statements.find(statement => set.test(statement)) ?? ''
+  const granted = new RegExp(`^GRANT (?:ON CLUSTER '[^']*' )?(.*) TO ${name}$`)
+  return {
+    grants: statements.flatMap(statement => {
+      const right = granted.exec(statement)?.[1]
+      return right === undefined ? [] : [`GRANT ${right}`]
+    }),
+    settings: [...made.matchAll(/(\w+) = (?:'([^']*)'|(\d+)) (?:CONST|MIN (\S+) MAX ([^\s,]+))/g)].map(
+      ([, setting = '', text, number, min, max]) => ({
+        name: setting,
+        value: text ?? number ?? '',
+        ...(min !== undefined && max !== undefined && { range: { min, max } }),
+      }),
+    ),
+    changeable: [...made.matchAll(/(\w+) CHANGEABLE_IN_READONLY/g)].map(([, setting = '']) => setting),
+  }
+}
+
+/** Whether the views can read as the definer. They would fail if it may not read what they need. */
+async function hasDefiner(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  options: MigrateOptions,
+): Promise<boolean> {
+  try {
+    const granted = await tables.rows<{ database: string | null; table: string | null }>({
+      query: `SELECT database, table FROM system.grants
+              WHERE user_name = {name:String} AND access_type = 'SELECT' AND NOT is_partial_revoke AND column IS NULL`,
+      query_params: { name: definerUser },
+    })
+    return readRole(definerUser, databases, options).grants.every(grant => {
+      const [, database, table] = /^GRANT SELECT ON (\w+)\.(\w+)$/.exec(grant) ?? []
+      return granted.some(
+        one =>
+          (one.database ?? database) === database && (one.table ?? table) === table && database !== undefined,
+      )
+    })
+  } catch (error) {
+    if (refusalOf(error) === undefined) throw error
+    return false
+  }
+}
+
+/** The server's message if it refused because of missing rights. */
+function refusalOf(error: unknown): string | undefined {
+  if (!(error instanceof TablesError) || error.type === undefined) return undefined
+  return refusals.has(error.type) ? error.message : undefined
+}

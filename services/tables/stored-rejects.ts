@@ -1,0 +1,240 @@
+/** Reads the rejects (rejects.ts) for the commands and for `status`. */
+import { type Topic, topics } from '../../contracts/events/event.ts'
+import type { LogRecord } from '../log/port.ts'
+import type { Databases, Tables } from './port.ts'
+import { placeName, type Reject, type RejectPlace } from './rejects.ts'
+
+export interface StoredReject extends Reject {
+  /** Unix ms. */
+  rejectedAt: number
+  /** What the record had, in bytes. More than what is stored if something was cut off. */
+  sizes: { key: number; value: number; headers: number }
+}
+
+/** All given conditions must hold. Without conditions, all rejects match. */
+export interface RejectFilter {
+  topic?: Topic
+  /** The reason contains this exact text. */
+  reasonPart?: string
+  /** Rejected at this time or later, Unix ms. */
+  since?: number
+  /** Rejected before this time, Unix ms. */
+  until?: number
+  /** Of one of these places. A topic that was made anew has its places twice. At most a thousand. */
+  places?: readonly RejectPlace[]
+}
+
+export interface ReasonCount {
+  /** The reason, without its values. */
+  reason: string
+  count: number
+  /** When the first and the last of them were rejected, Unix ms. */
+  first: number
+  last: number
+  /** The place of one of them, for `rejects show`. */
+  example: string
+}
+
+type Source = { tables: Pick<Tables, 'rows'>; databases: Databases }
+
+/** A row without its bytes. */
+interface Reference {
+  log: string
+  topic: string
+  partition: number
+  offset: number
+  appended_at: number
+  bytes: number
+}
+
+const listBytesMax = 64 * 1024 ** 2
+const part = { rowsMax: 500, bytesMax: 8 * 1024 ** 2 }
+
+const place = 'log, topic, partition, offset, appended_at'
+
+/** How many rejects match the filter. */
+export async function countRejects(source: Source, filter: RejectFilter = {}): Promise<number> {
+  const [found] = await selected<{ rejects: number }>(source, 'count() AS rejects', filter)
+  return found?.rejects ?? 0
+}
+
+/** The latest rejects first; fewer than `limit` if they have more than 64 MiB. */
+export async function latestRejects(
+  source: Source,
+  filter: RejectFilter,
+  limit: number,
+): Promise<StoredReject[]> {
+  const end = `ORDER BY rejected_at DESC, topic, partition, offset DESC LIMIT ${limit}`
+  const found = upTo(listBytesMax, await references(source, filter, end))
+  const rejects: StoredReject[] = []
+  for (const some of partsOf(found)) rejects.push(...(await read(source, some)))
+  return rejects
+}
+
+/** All rejects that match the filter, in the order of their places, in parts of at most 500 and about 8 MiB. */
+export async function* walkRejects(source: Source, filter: RejectFilter): AsyncGenerator<StoredReject[]> {
+  let last: Reference | undefined
+  do {
+    const found: Reference[] = await references(
+      source,
+      filter,
+      `ORDER BY ${place} LIMIT ${part.rowsMax}`,
+      last,
+    )
+    for (const some of partsOf(found)) yield read(source, some)
+    last = found.length < part.rowsMax ? undefined : found.at(-1)
+  } while (last)
+}
+
+/** Rejects by the kind of their reason, the most frequent first, and how many kinds there are. */
+export async function countReasons(
+  source: Source,
+  filter: RejectFilter,
+  limit: number,
+): Promise<{ matched: number; reasons: number; counts: ReasonCount[] }> {
+  const sums = 'count() AS matched, uniqExact(reason_kind) AS reasons'
+  const [all] = await selected<{ matched: number; reasons: number }>(source, sums, filter)
+  const columns = `reason_kind AS reason, count() AS count, min(toUnixTimestamp64Milli(rejected_at)) AS first,
+    max(toUnixTimestamp64Milli(rejected_at)) AS last,
+    argMin(concat(topic, '/', toString(partition), '/', toString(offset)), rejected_at) AS example`
+  const end = `GROUP BY reason_kind ORDER BY count DESC, last DESC, reason LIMIT ${limit}`
+  const counts = await selected<ReasonCount>(source, columns, filter, end)
+  return { ...{ matched: 0, reasons: 0, ...all }, counts }
+}
+
+/** `after`: only those of later places. */
+function references(
+  source: Source,
+  filter: RejectFilter,
+  end: string,
+  after?: Reference,
+): Promise<Reference[]> {
+  const columns = `${place}, key_bytes + value_bytes + header_bytes AS bytes`
+  if (!after) return selected(source, columns, filter, end)
+  const later = `AND (${place}) > ({log:String}, {after:String}, {partition:UInt32}, {offset:UInt64}, {appended:Int64})`
+  const { log, topic, partition, offset, appended_at: appended } = after
+  return selected(source, columns, filter, `${later} ${end}`, {
+    log,
+    after: topic,
+    partition,
+    offset,
+    appended,
+  })
+}
+
+function selected<Row>(
+  { tables, databases: { model } }: Source,
+  columns: string,
+  { topic, reasonPart, since, until, places }: RejectFilter,
+  end = '',
+  more: Record<string, unknown> = {},
+): Promise<Row[]> {
+  const conditions = [
+    topic !== undefined && 'topic = {topic:String}',
+    reasonPart !== undefined && 'position(reason, {reasonPart:String}) > 0',
+    since !== undefined && 'toUnixTimestamp64Milli(rejected_at) >= {since:Int64}',
+    until !== undefined && 'toUnixTimestamp64Milli(rejected_at) < {until:Int64}',
+    places && "concat(topic, '/', toString(partition), '/', toString(offset)) IN {places:Array(String)}",
+  ]
+  const parameters = { topic, reasonPart, since, until, places: places?.map(placeName), ...more }
+  return tables.rows({
+    query: `SELECT ${columns} FROM ${model}.rejects FINAL WHERE ${['true', ...conditions.filter(Boolean)].join(' AND ')} ${end}`,
+    query_params: Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== undefined)),
+  })
+}
+
+/** As many as have no more bytes than this, but at least one. */
+function upTo(bytesMax: number, found: readonly Reference[]): Reference[] {
+  let bytes = 0
+  const end = found.findIndex((one, index) => {
+    bytes += one.bytes
+    return index > 0 && bytes > bytesMax
+  })
+  return found.slice(0, end < 0 ? found.length : end)
+}
+
+function* partsOf(found: readonly Reference[]): Generator<Reference[]> {
+  for (let first = 0; first < found.length; ) {
+    const references = upTo(part.bytesMax, found.slice(first, first + part.rowsMax))
+    yield references
+    first += references.length
+  }
+}
+
+type Row = Omit<Reference, 'bytes'> & {
+  rejected_ms: number
+  reason: string
+  key_base64: string | null
+  key_bytes: number
+  value_base64: string | null
+  value_bytes: number
+  header_names: string[]
+  headers_base64: string[]
+  header_bytes: number
+}
+
+/** The rows of these references, in their order. Bytes travel as base64, because JSON has only text. */
+async function read(
+  { tables, databases: { model } }: Source,
+  references: readonly Reference[],
+): Promise<StoredReject[]> {
+  const rows = await tables.rows<Row>({
+    query: `SELECT ${place}, toUnixTimestamp64Milli(rejected_at) AS rejected_ms, reason,
+        base64Encode(key) AS key_base64, key_bytes, base64Encode(value) AS value_base64, value_bytes,
+        header_names, arrayMap(one -> base64Encode(one), header_values) AS headers_base64, header_bytes
+      FROM ${model}.rejects FINAL
+      WHERE (${place}) IN (SELECT arrayJoin(arrayZip(
+        {logs:Array(String)}, {topics:Array(String)}, {partitions:Array(UInt32)}, {offsets:Array(UInt64)}, {appended:Array(Int64)})))`,
+    query_params: {
+      logs: references.map(({ log }) => log),
+      topics: references.map(({ topic }) => topic),
+      partitions: references.map(({ partition }) => partition),
+      offsets: references.map(({ offset }) => offset),
+      appended: references.map(({ appended_at }) => appended_at),
+    },
+  })
+  const byName = new Map(rows.map(row => [nameOf(row), row]))
+  // A row may have been removed meanwhile.
+  return references.flatMap(one => byName.get(nameOf(one)) ?? []).map(storedReject)
+}
+
+function nameOf({ log, topic, partition, offset, appended_at }: Omit<Reference, 'bytes'>): string {
+  return [log, topic, partition, offset, appended_at].join('/')
+}
+
+function storedReject(row: Row): StoredReject {
+  const topic = topics.find(known => known === row.topic)
+  if (!topic) throw new Error(`a reject of an unknown topic: ${row.topic}`)
+  const record: LogRecord = {
+    topic,
+    partition: row.partition,
+    offset: row.offset,
+    appendedAt: row.appended_at,
+    key: bytesOf(row.key_base64),
+    value: bytesOf(row.value_base64),
+    ...(row.header_names.length > 0 && headersOf(row)),
+  }
+  return {
+    record,
+    reason: row.reason,
+    rejectedAt: row.rejected_ms,
+    sizes: { key: row.key_bytes, value: row.value_bytes, headers: row.header_bytes },
+  }
+}
+
+function bytesOf(base64: string | null): Uint8Array | null {
+  return base64 === null ? null : Buffer.from(base64, 'base64')
+}
+
+/** A header may have any name, also that of a member of every object, so the objects have no prototype. */
+function headersOf({ header_names, headers_base64 }: Row): Pick<LogRecord, 'headers' | 'repeatedHeaders'> {
+  const headers: Record<string, Uint8Array> = Object.create(null)
+  const repeatedHeaders: Record<string, Uint8Array[]> = Object.create(null)
+  const values = Map.groupBy(header_names.keys(), index => header_names[index] ?? '')
+  for (const [name, indexes] of values) {
+    const all = indexes.map(index => Buffer.from(headers_base64[index] ?? '', 'base64'))
+    headers[name] = all.at(-1) ?? Buffer.alloc(0)
+    if (all.length > 1) repeatedHeaders[name] = all
+  }
+  return { headers, ...(Object.keys(repeatedHeaders).length > 0 && { repeatedHeaders }) }
+}

@@ -1,0 +1,191 @@
+/**
+ * Superseded rows of the ledger and of the read tables: how to find withdrawn content, and how to remove it from disk.
+ *
+ * ClickHouse removes a superseded row when it merges the row's part with the part of the newer row. It merges parts of
+ * similar size, so under a live stream a row in a large part may stay for months. Here all parts are merged into one.
+ * Rows of one key are never twice in one part, so after that no row is superseded that was superseded before.
+ */
+import type { Sleep } from '../runtime/sleep.ts'
+import { type CallOptions, type Databases, type Statement, type Tables, TablesError } from './port.ts'
+
+interface Versioned {
+  /** The columns of the table's order. */
+  key: string
+  version: string
+  /** Whether a row has content that is removed when its entity is withdrawn or deleted. */
+  hasContent: string
+}
+
+/** The tables in which a newer row supersedes an older one. */
+export const versionedTables = {
+  campaign_ledger: { key: 'campaign_id', version: 'version', hasContent: 'is_public' },
+  pledge_ledger: { key: 'campaign_id, pledge_id', version: 'version', hasContent: 'counts' },
+  api_key_ledger: { key: 'api_key', version: 'version', hasContent: "account_id != ''" },
+  account_ledger: { key: 'account_id, integration_id', version: 'version', hasContent: "email != ''" },
+  notice_ledger: { key: 'notice_id', version: 'version', hasContent: "recipient != ''" },
+  campaigns: { key: 'campaign_id', version: 'fold_id', hasContent: 'is_deleted = 0' },
+  api_keys: { key: 'api_key', version: 'fold_id', hasContent: "account_id != ''" },
+} as const satisfies Record<string, Versioned>
+
+export type VersionedTable = keyof typeof versionedTables
+
+export const versionedTableNames = Object.keys(versionedTables) as VersionedTable[]
+
+/** How long ClickHouse keeps the files of merged parts, ms: its own default of `old_parts_lifetime`. */
+export const oldPartsMs = 480_000
+
+// Beyond this, looking costs as much as rewriting.
+const lookedAtRowsMax = 1_000_000
+
+/** The parts of a table. */
+export interface PartsState {
+  parts: number
+  /** How long ago the oldest part was written, ms. */
+  oldestMs: number
+  /** The part with the most rows, and the rows of all others. */
+  largest: string
+  otherRows: number
+}
+
+/** The parts of all versioned tables. A table without rows has no parts. */
+export async function readPartsStates(
+  tables: Tables,
+  { model }: Databases,
+  options: CallOptions = {},
+): Promise<Map<VersionedTable, PartsState>> {
+  const statement = {
+    query: `SELECT table, count() AS parts, argMax(name, part.rows) AS largest,
+              sum(part.rows) - max(part.rows) AS otherRows,
+              1000 * dateDiff('second', min(modification_time), now()) AS oldestMs
+            FROM system.parts AS part WHERE active AND database = {model:String} AND table IN {names:Array(String)}
+            GROUP BY table`,
+    query_params: { model, names: versionedTableNames },
+  }
+  const rows = await tables.rows<PartsState & { table: VersionedTable }>(statement, options)
+  return new Map(rows.map(({ table, ...state }) => [table, state]))
+}
+
+/**
+ * How many entities have lost their content, but still have it in superseded rows; `undefined` if so many rows are
+ * outside of the largest part that looking costs as much as rewriting.
+ */
+export async function countWithdrawn(
+  tables: Tables,
+  databases: Databases,
+  table: VersionedTable,
+  { largest, otherRows }: PartsState,
+  options: CallOptions = {},
+): Promise<number | undefined> {
+  if (otherRows > lookedAtRowsMax) return undefined
+  const statement = withdrawnStatement(databases, table, largest)
+  const [found] = await tables.rows<{ entities: number }>(statement, options)
+  return found?.entities ?? 0
+}
+
+/**
+ * Counts the withdrawn entities. A superseded row and the newer one are in different parts, so at least one of them is
+ * outside of the largest part.
+ */
+function withdrawnStatement({ model }: Databases, table: VersionedTable, largest: string): Statement {
+  const { key, version, hasContent } = versionedTables[table]
+  return {
+    query: `SELECT count() AS entities FROM
+        (
+            SELECT 1 FROM ${model}.${table} AS versions
+            WHERE (${key}) IN (SELECT ${key} FROM ${model}.${table} WHERE _part != {largest:String})
+            GROUP BY ${key}
+            HAVING count() > 1 AND max(${hasContent}) AND NOT argMax(${hasContent}, versions.${version})
+        )`,
+    query_params: { largest },
+  }
+}
+
+export interface RewriteOptions {
+  /** How long to try, ms. */
+  msMax: number
+  monotonicMs: () => number
+  sleep: Sleep
+  signal?: AbortSignal | undefined
+}
+
+const lookMs = 250
+
+/**
+ * Merges the parts that the table has at this moment into one, while inserts go on. Resolves when none of them is
+ * active any more: at once if there is only one. Throws if that takes longer than `msMax`, or if the signal aborts.
+ */
+export async function rewriteParts(
+  tables: Tables,
+  { model }: Databases,
+  table: VersionedTable,
+  { msMax, monotonicMs, sleep, signal }: RewriteOptions,
+): Promise<void> {
+  const deadline = monotonicMs() + msMax
+  const options = signal ? { signal } : {}
+  const before = await activeParts(tables, model, table, options)
+  if (before.length < 2) return
+  for (;;) {
+    signal?.throwIfAborted()
+    // Without a merge to do, or while it waits for running merges, ClickHouse reports that and does nothing. A merge
+    // that takes longer than the client waits goes on without it.
+    let failure: TablesError | undefined
+    if (!(await isRewriting(tables, model, table, options))) {
+      failure = await optimize(tables, model, table, options)
+    }
+    const active = new Set(await activeParts(tables, model, table, options))
+    const left = before.filter(name => active.has(name)).length
+    if (left === 0) return
+    if (monotonicMs() > deadline) {
+      throw new TablesError(
+        `${left} parts of ${model}.${table} were not merged within ${msMax / 1000} s${failure ? `: ${failure.message}` : ''}`,
+        { retryable: true, cause: failure },
+      )
+    }
+    await sleep(lookMs, signal)
+  }
+}
+
+/** ClickHouse's error, if the merge did not succeed while the client waited for it. */
+async function optimize(
+  tables: Tables,
+  model: string,
+  table: string,
+  options: CallOptions,
+): Promise<TablesError | undefined> {
+  const settings = 'optimize_throw_if_noop = 1, optimize_skip_merged_partitions = 1'
+  try {
+    await tables.run({ query: `OPTIMIZE TABLE ${model}.${table} FINAL SETTINGS ${settings}` }, options)
+    return undefined
+  } catch (error) {
+    if (error instanceof TablesError) return error
+    throw error
+  }
+}
+
+async function isRewriting(
+  tables: Tables,
+  model: string,
+  table: string,
+  options: CallOptions,
+): Promise<boolean> {
+  const statement = {
+    query: 'SELECT count() AS statements FROM system.processes WHERE startsWith(query, {start:String})',
+    query_params: { start: `OPTIMIZE TABLE ${model}.${table} FINAL ` },
+  }
+  const [found] = await tables.rows<{ statements: number }>(statement, options)
+  return (found?.statements ?? 0) > 0
+}
+
+async function activeParts(
+  tables: Tables,
+  model: string,
+  table: string,
+  options: CallOptions,
+): Promise<string[]> {
+  const statement = {
+    query: `SELECT name FROM system.parts WHERE active AND database = {model:String} AND table = {table:String}`,
+    query_params: { model, table },
+  }
+  const rows = await tables.rows<{ name: string }>(statement, options)
+  return rows.map(({ name }) => name)
+}

@@ -1,0 +1,362 @@
+/**
+ * Proves that an analyst gets no more than a share of the server, even with the settings that ClickHouse lets a query reset or
+ * does not check. The projector and readers continue under the worst queries that analysts can send. Their speed under this
+ * load is measured in test/bench/analysts.ts.
+ */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { availableParallelism } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { heldStatement, killStatement } from '../../../services/clickhouse-server/analysts.ts'
+import { analystBounds, type ServerConfiguration } from '../../../services/clickhouse-server/configuration.ts'
+import { openDataDirectory } from '../../../services/local/data-directory.ts'
+import { type EmbeddedModel, openEmbeddedModel } from '../../../services/local/model.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
+import { defaultDatabases } from '../../../services/tables/port.ts'
+import { askAsAnalyst } from '../../support/analyst.ts'
+import { freeDoor, makeTestDirectory, type TestDirectory } from '../../support/embedded-tables.ts'
+import { nativeHello, queryPacket } from '../../support/native-protocol.ts'
+import { campaignEvent, newRecordOf, pledgeEvent } from '../../support/sample-events.ts'
+
+const memoryBytesMax = 2_000_000_000
+const bounds = analystBounds({ memoryBytesMax, cores: availableParallelism(), databases: defaultDatabases })
+const waits = { timeout: 60_000, interval: 20 }
+const campaigns = 20_000
+const analystsAtOnce = 20
+/**
+ * A set of 20 million numbers takes more than a quarter of the memory, and is held for 24 seconds: longer than the watch of a
+ * busy machine takes for a look.
+ */
+const holdsMemory = `SELECT sum(sleepEachRow(0.04)) FROM (SELECT number FROM numbers(600) SETTINGS max_block_size = 10)
+  WHERE number IN (SELECT number FROM numbers(20000000))`
+const lifted = ['workload', ...bounds.map(({ name }) => name)]
+  .filter(name => name !== 'max_execution_time')
+  .map(name => `${name} = DEFAULT`)
+  .join(', ')
+
+describe('of an analyst', () => {
+  let directory: TestDirectory
+  let model: EmbeddedModel
+  let url: string
+
+  beforeAll(async () => {
+    directory = makeTestDirectory()
+    model = await openEmbeddedModel({
+      directory: openDataDirectory(directory.path),
+      config: readConfig({ PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX: String(memoryBytesMax) }),
+      sql: freeDoor,
+      metrics: createMetrics(),
+      logger: pino({ level: 'silent' }),
+    })
+    url = model.door?.url ?? ''
+    await model.tables.run({
+      query: `INSERT INTO pledgeview.campaigns (campaign_id, status, title, description)
+              SELECT toString(number), 'LIVE', randomPrintableASCII(40), randomPrintableASCII(2000)
+              FROM numbers(${campaigns}) SETTINGS async_insert = 0`,
+    })
+  })
+
+  afterAll(async () => {
+    await model.close()
+    directory.remove()
+  })
+
+  describe('sessions, which count for no query', () => {
+    const inSession = (parameters: Record<string, string>, query: string) =>
+      fetch(`${url}/?${new URLSearchParams({ user: 'analyst', ...parameters })}`, {
+        method: 'POST',
+        body: query,
+      })
+
+    test.each([
+      ['a comment', {}, `SET log_comment = 'x'`, /log_comment/],
+      ['a long query', { max_query_size: '100000000' }, 'SELECT 1', /max_query_size/],
+      ['a time of more than seconds', { session_timeout: '6' }, 'SELECT 1', /session.timeout/i],
+    ])('hold little: %s is refused', async (_, parameters, query, reason) => {
+      const answer = await inSession({ session_id: `held-${reason}`, ...parameters }, query)
+      expect(answer.ok).toBe(false)
+      expect(await answer.text()).toMatch(reason)
+    })
+  })
+
+  describe.each(bounds)('$name', ({ name, value, range }) => {
+    const above = range && String(Number(range.max) + 1)
+    const beyond = above === undefined ? [another(value)] : range?.min === '0' ? [above] : [above, '0']
+
+    test.each(beyond)('cannot be %s: neither on a query, nor in the URL, nor in a session', async wanted => {
+      const literal = Number.isNaN(Number(wanted)) ? `'${wanted}'` : wanted
+      const answers = [
+        await askAsAnalyst(url, `SELECT 1 SETTINGS ${name} = ${literal}`),
+        await askAsAnalyst(url, `SET ${name} = ${literal}`, { parameters: { session_id: name } }),
+        await askAsAnalyst(url, 'SELECT 1', { parameters: { [name]: wanted } }),
+        await askAsAnalyst(url, 'SELECT 1', { parameters: { profile: 'default', [name]: wanted } }),
+      ]
+      for (const { text } of answers) expect(text).toMatch(/SETTING_CONSTRAINT_VIOLATION|QUERY_IS_PROHIBITED/)
+    })
+
+    test('has the value of the role', async () => {
+      const { text } = await askAsAnalyst(url, `SELECT toString(getSetting('${name}'))`)
+      expect([value, { 1: 'true', 0: 'false' }[value]]).toContain(text.trim())
+    })
+  })
+
+  test.each([
+    ['time', 'SELECT sum(sipHash64(number)) FROM numbers(9000000000) SETTINGS max_execution_time = 1', 159],
+    ['memory', holdsMemory, 241],
+    ['memory of all their queries', `${holdsMemory} SETTINGS max_memory_usage_for_user = 50000000`, 241],
+    ['rows that are read', 'SELECT count() FROM numbers(10000000001)', 158],
+    ['rows of a result', 'SELECT number FROM numbers(10000001)', 396],
+    ['bytes of a result', "SELECT repeat('a', 900 + number % 2) FROM numbers(9000000) FORMAT Null", 396],
+  ])('a query that exceeds the bound on %s fails', async (_, query, code) => {
+    expect(await codeOf(query)).toBe(code)
+  })
+
+  test.each([
+    [
+      'time',
+      'SELECT * FROM (SELECT sum(sipHash64(number)) FROM numbers(9000000000) SETTINGS max_execution_time = 300) SETTINGS max_execution_time = 1',
+      159,
+    ],
+    [
+      'memory',
+      `SELECT * FROM (${holdsMemory} SETTINGS max_memory_usage = 0, max_memory_usage_for_user = 0)`,
+      241,
+    ],
+    [
+      'rows of a result',
+      'SELECT * FROM (SELECT number FROM numbers(10000001) SETTINGS max_result_rows = 0, max_result_bytes = 0)',
+      396,
+    ],
+    [
+      'rows that are read',
+      'SELECT * FROM (SELECT count() FROM numbers(90000000000) SETTINGS max_rows_to_read = 0)',
+      158,
+    ],
+  ])('a subquery does not lift the bound on %s', async (_, query, code) => {
+    expect(await codeOf(query)).toBe(code)
+  })
+
+  test.each([
+    ['memory', `${holdsMemory} SETTINGS ${lifted}`],
+    [
+      'rows that are read',
+      `SELECT count() FROM numbers(90000000000) SETTINGS ${lifted}, max_execution_time = 300`,
+    ],
+  ])(
+    'a query that lifted the bound on %s is ended when it exceeds it',
+    { timeout: 300_000 },
+    async (_, query) => {
+      expect(await codeOf(query)).toBe(394)
+    },
+  )
+
+  test.each([
+    [
+      'time',
+      `SELECT sleepEachRow(1) FROM numbers(600) SETTINGS max_block_size = 1, ${lifted}, max_execution_time = DEFAULT`,
+    ],
+    [
+      'disk',
+      `SELECT randomString(1000), sleepEachRow(0.001) FROM numbers(90000) SETTINGS max_block_size = 1000, ${lifted}`,
+    ],
+  ])('the statement that ends excessive queries enforces the bound on %s', async (_, query) => {
+    const statement = killStatement({
+      memoryBytesMax,
+      cores: 1,
+      databases: defaultDatabases,
+    } as ServerConfiguration)
+    // The same, with bounds that the test can reach quickly.
+    const sooner = statement
+      .replace('elapsed > 305', 'elapsed > 3')
+      .replace(/(BytesTotal'\] >) \d+/, '$1 5000000')
+    expect(sooner.match(/ > 3\b| > 5000000\b/g)).toHaveLength(2)
+    const ended = codeOf(query)
+    await vi.waitFor(async () => expect(await runningQueries()).toBe(1), waits)
+    const killing = setInterval(() => void model.tables.run({ query: sooner }).catch(() => {}), 200)
+    expect(await ended).toBe(394)
+    clearInterval(killing)
+  })
+
+  test('a query that does not notice that it was killed is found', async () => {
+    const found = heldStatement({
+      memoryBytesMax,
+      cores: 1,
+      databases: defaultDatabases,
+    } as ServerConfiguration)
+    const sooner = found.replace('elapsed > 345', 'elapsed > 1')
+    expect(sooner).not.toBe(found)
+    const held = async () => Object.values((await model.tables.rows<object>({ query: sooner }))[0] ?? {})[0]
+    expect(await held()).toBe('')
+    // One row takes seconds, and ClickHouse does not look up before it is done.
+    const long = (letters: string) => `repeat('${letters}', 30000)`
+    const ended = codeOf(
+      `SELECT levenshteinDistance(${long('ab')} || toString(number), ${long('ba')}) FROM numbers(1) SETTINGS max_execution_time = 1`,
+    )
+    await vi.waitFor(async () => expect(await held()).toMatch(/^a slot: /), waits)
+    await model.tables.run({ query: "KILL QUERY WHERE user = 'analyst' ASYNC" })
+    await sleep(1_000)
+    expect(await held()).toMatch(/^a slot: /)
+    await ended
+    expect(await held()).toBe('')
+  })
+
+  test('a query whose result nobody reads in the native protocol ends after it was killed', async () => {
+    const socket = connect(model.door?.nativePort ?? 0, '127.0.0.1')
+    socket.write(nativeHello({ port: 0, user: 'analyst', password: '' }))
+    await once(socket, 'readable')
+    socket.write(queryPacket("SELECT repeat('a', 999) FROM numbers(300000)"))
+    await vi.waitFor(async () => expect(await runningQueries()).toBe(1), waits)
+    await sleep(2_000)
+    await model.tables.run({ query: "KILL QUERY WHERE user = 'analyst' ASYNC" })
+    // ClickHouse itself waits for 300 seconds.
+    await vi.waitFor(async () => expect(await runningQueries()).toBe(0), waits)
+    socket.destroy()
+  })
+
+  test.each([
+    ['', ''],
+    [', even if the queries lift that bound', `, ${lifted}, max_execution_time = 300`],
+  ])('at most as many queries run at once as the role allows%s', async (_, settings) => {
+    const atOnceMax = Number(bounds.find(({ name }) => name === 'max_concurrent_queries_for_user')?.value)
+    const more = 15
+    const sleeping = 'SELECT sleepEachRow(0.1) FROM numbers(1200) SETTINGS max_block_size = 1'
+    let refused = 0
+    const asking = Array.from({ length: atOnceMax + more }, async () => {
+      const { status, text } = await askAsAnalyst(url, `${sleeping}${settings}`)
+      if (status !== 200 && !/QUERY_WAS_CANCELLED/.test(text)) refused++
+    })
+    await vi.waitFor(() => expect(refused).toBeGreaterThanOrEqual(more), waits)
+    expect(await runningQueries()).toBeLessThanOrEqual(atOnceMax)
+    expect(await runningQueries()).toBeGreaterThan(0)
+    await endUntil(Promise.all(asking))
+  })
+
+  test.each([
+    ['', 'SELECT sleepEachRow(1) FROM numbers(600) SETTINGS max_block_size = 1'],
+    // ClickHouse does not check the settings of a subquery.
+    [
+      ', although it sleeps longer than its role allows',
+      'SELECT * FROM (SELECT sleep(20) SETTINGS function_sleep_max_microseconds_per_block = 0)',
+    ],
+  ])('a query that sleeps leaves a slot to others%s', async (_, sleeping) => {
+    const asleep = askAsAnalyst(url, sleeping)
+    await vi.waitFor(async () => expect(await runningQueries()).toBe(1), waits)
+    expect(await askAsAnalyst(url, 'SELECT 1')).toMatchObject({ status: 200, text: '1\n' })
+    expect(await runningQueries()).toBe(1)
+    await endUntil(asleep)
+  })
+
+  const worst = [
+    'SELECT count(), max(concat(a.title, b.title)) FROM crowdfunding.campaigns AS a CROSS JOIN crowdfunding.campaigns AS b',
+    'SELECT * FROM crowdfunding.campaigns ORDER BY cityHash64(description), title FORMAT Null',
+    'SELECT campaign_id, groupArray(description) FROM crowdfunding.campaigns GROUP BY campaign_id ORDER BY sipHash64(campaign_id) FORMAT Null',
+    'SELECT number FROM numbers(9000000000) ORDER BY sipHash64(number) FORMAT Null',
+  ]
+
+  test.each([
+    ['', ''],
+    [' that lift every bound that a query can lift', `${lifted}, max_execution_time = 300`],
+    [' that ask for many threads and all memory in a subquery', undefined],
+  ])(
+    `the projector and readers continue beside ${analystsAtOnce} of them${'%s'}`,
+    { timeout: 240_000 },
+    async (_, settings) => {
+      const over = new AbortController()
+      const pid = model.clickHouse.pid()
+      async function keepAsking(analyst: number): Promise<void> {
+        for (let n = analyst; !over.signal.aborted; n++) {
+          await askAsAnalyst(url, withSettings(worst[n % worst.length] ?? '', settings)).catch(() => {})
+        }
+      }
+      const asking = Array.from({ length: analystsAtOnce }, (_, analyst) => keepAsking(analyst))
+      for (let round = 1; round <= 5; round++) {
+        // One query runs, or as many as there are cores for analysts, and the others wait.
+        await vi.waitFor(async () => expect(await runningQueries()).toBeGreaterThan(0), waits)
+        const campaign_id = `new ${round} ${settings?.length}`
+        await model.writer.append([
+          newRecordOf(campaignEvent({ campaign_id })),
+          newRecordOf(pledgeEvent({ campaign_id, pledge_id: 'p' })),
+        ])
+        await model.whenDrained()
+        const query =
+          'SELECT pledge_count FROM crowdfunding.campaigns WHERE campaign_id = {campaign_id:String}'
+        expect(await model.tables.rows({ query, query_params: { campaign_id } })).toEqual([
+          { pledge_count: 1 },
+        ])
+      }
+      over.abort()
+      await endUntil(Promise.all(asking))
+      expect(model.clickHouse.pid()).toBe(pid)
+      expect(model.clickHouse.outage()).toBeUndefined()
+    },
+  )
+
+  /** The code of the ClickHouse error that ends the query. */
+  async function codeOf(query: string): Promise<number> {
+    const { text } = await askAsAnalyst(url, query, { parameters: { wait_end_of_query: 1 } })
+    return Number(/Code: (\d+)/.exec(text)?.[1])
+  }
+
+  async function runningQueries(): Promise<number> {
+    const [row] = await model.tables.rows<{ running: number }>({
+      query: "SELECT count() AS running FROM system.processes WHERE user = 'analyst'",
+    })
+    return row?.running ?? 0
+  }
+
+  /** Ends queries in a loop: a query that still waits for a slot cannot be ended yet. */
+  async function endUntil(answered: Promise<unknown>): Promise<void> {
+    const over = new AbortController()
+    const done = answered.finally(() => over.abort())
+    while (!over.signal.aborted) {
+      await model.tables.run({ query: "KILL QUERY WHERE user = 'analyst' ASYNC" })
+      await sleep(50, undefined, { signal: over.signal }).catch(() => {})
+    }
+    await done
+  }
+})
+
+/** A session belongs to no query: it has no bound of its own, and a request keeps it alive. */
+test('sessions that fill the memory end with a restart, and the program reads on', async () => {
+  const directory = makeTestDirectory()
+  const opened = await directory.open({
+    environment: { PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX: '600000000' },
+  })
+  const pid = opened.clickHouse.pid()
+  const value = 'x'.repeat(3_500_000)
+  const over = new AbortController()
+  async function fill(session: number): Promise<void> {
+    const parameters = { session_id: `s${session}`, max_query_size: 4_194_304 }
+    for (let n = 0; !over.signal.aborted; n++) {
+      const set = `SET param_p${n} = '${value}'`
+      await askAsAnalyst(opened.door?.url ?? '', set, { parameters, msMax: 5_000 }).catch(() => sleep(50))
+    }
+  }
+  const filling = Promise.all(Array.from({ length: 8 }, (_, session) => fill(session)))
+  await expect.poll(() => opened.clickHouse.pid(), { timeout: 100_000 }).not.toBe(pid)
+  over.abort()
+  await filling
+  await expect.poll(() => opened.tables.rows({ query: 'SELECT 1 AS one' })).toEqual([{ one: 1 }])
+  await expect
+    .poll(async () => (await askAsAnalyst(opened.door?.url ?? '', 'SELECT 1').catch(String)) as unknown)
+    .toMatchObject({ text: '1\n' })
+  await opened.close()
+  directory.remove()
+})
+
+/** Without given settings, the query runs as a subquery with settings, which ClickHouse does not check. */
+function withSettings(query: string, settings: string | undefined): string {
+  if (settings === '') return query
+  if (settings !== undefined) return query.replace(/( FORMAT Null)?$/, ` SETTINGS ${settings}$1`)
+  const inner = "max_threads = 32, max_memory_usage = 0, use_concurrency_control = 0, workload = 'program'"
+  return `SELECT * FROM (${query.replace(' FORMAT Null', '')} SETTINGS ${inner}) FORMAT Null`
+}
+
+/** Another value, for a setting without a range. */
+function another(value: string): string {
+  if (Number.isNaN(Number(value))) return 'another'
+  return value === '1' ? '0' : '1'
+}

@@ -1,0 +1,172 @@
+/** Proves that ClickHouse's server is restarted when it ends unexpectedly, if possible, and given up with a reason if not. */
+import { once } from 'node:events'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pino } from 'pino'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { type ClickHouseServer, startClickHouseServer } from '../../../services/clickhouse-server/server.ts'
+import { openTables } from '../../../services/tables/clickhouse.ts'
+import { defaultDatabases, type Tables, TablesError } from '../../../services/tables/port.ts'
+import { settingsFor } from '../../support/clickhouse.ts'
+import { processesWith, procFileSystem } from '../../support/processes.ts'
+import { needs } from '../../support/requirements.ts'
+
+const waits = { timeout: 60_000, interval: 10 }
+
+describe('ClickHouse’s server, after it ended unexpectedly,', () => {
+  let directory: string
+  let server: ClickHouseServer
+  let tables: Tables
+
+  beforeEach(async context => {
+    needs(context, procFileSystem)
+    directory = mkdtempSync(join(tmpdir(), 'pledgeview-restart-'))
+    server = await open()
+    tables = openTables(settingsFor(server))
+    await tables.run({ query: 'CREATE TABLE kept (n UInt32) ENGINE = MergeTree ORDER BY n' })
+  })
+
+  afterEach(async () => {
+    await tables.close()
+    await server.close()
+    expect(running()).toEqual([])
+    rmSync(directory, { recursive: true, force: true })
+  })
+
+  test('returns on the same ports five times in a row, with all acknowledged rows', async () => {
+    const { url, nativePort } = server
+    for (let round = 1; round <= 5; round++) {
+      await insert(round)
+      const { pid } = await kill()
+      await vi.waitFor(() => expect(server.outage()).toBeUndefined(), waits)
+      expect(server.pid()).not.toBe(pid)
+      expect(server).toMatchObject({ url, nativePort })
+      expect(running()).toEqual([server.pid()])
+      const [row] = await tables.rows<{ all: number[] }>({ query: 'SELECT groupArray(n) AS all FROM kept' })
+      expect(row?.all.toSorted()).toEqual(Array.from({ length: round }, (_, index) => index + 1))
+    }
+  })
+
+  test('reports why it is down, and requests in the meantime may be retried', async () => {
+    const { outage } = await kill()
+    expect(outage).toBe('signal SIGKILL')
+    const failures: unknown[] = []
+    while (server.outage() !== undefined) {
+      await insert(1).catch((error: unknown) => failures.push(error))
+      await tables.rows({ query: 'SELECT 1' }).catch((error: unknown) => failures.push(error))
+    }
+    for (const failure of failures) {
+      expect(failure).toBeInstanceOf(TablesError)
+      expect(failure).toMatchObject({ retryable: true })
+    }
+    await insert(2)
+    expect(await tables.rows({ query: 'SELECT count() AS rows FROM kept WHERE n = 2' })).toEqual([
+      { rows: 1 },
+    ])
+  })
+
+  test('is given up with the reason if its port is taken, and not started again when it is free', async () => {
+    const taker = await takePortOf(server)
+    const { port } = new URL(server.url)
+    expect(await server.failed).toMatchObject({ message: expect.stringContaining(`port ${port} is taken`) })
+    expect(server.outage()).toContain(`port ${port} is taken`)
+    await closed(taker)
+    await staysAway()
+  })
+
+  test('is given up with the reason if its directory cannot be used', async () => {
+    // Not by its mode, because root can read everything.
+    renameSync(join(directory, 'tables'), join(directory, 'elsewhere'))
+    writeFileSync(join(directory, 'tables'), 'no directory')
+    await kill()
+    expect(await server.failed).toMatchObject({ message: expect.stringContaining(join(directory, 'tables')) })
+    await staysAway()
+  })
+
+  test('is given up with the reason if no process can be started, and the parent continues', async () => {
+    const { execPath } = process
+    process.execPath = join(directory, 'no-such-program')
+    try {
+      await kill()
+      expect(await server.failed).toMatchObject({ message: expect.stringContaining('no-such-program') })
+    } finally {
+      process.execPath = execPath
+    }
+    await staysAway()
+  })
+
+  test('leaves no process when it is closed before the restart', async () => {
+    await kill()
+    await server.close()
+    expect(running()).toEqual([])
+  })
+
+  test('leaves no process when it is closed during the restart', async () => {
+    const { pid } = await kill()
+    const next = await vi.waitUntil(() => running().find(one => one !== pid), { ...waits, interval: 1 })
+    expect(next).toBeGreaterThan(0)
+    await server.close()
+    expect(running()).toEqual([])
+  })
+
+  function open(): Promise<ClickHouseServer> {
+    return startClickHouseServer({
+      dataDirectory: join(directory, 'tables'),
+      filesDirectory: join(directory, 'clickhouse'),
+      databases: defaultDatabases,
+      nativePort: 0,
+      downMsMax: 1_000,
+      logger: pino({ level: 'silent' }),
+    })
+  }
+
+  function insert(n: number): Promise<void> {
+    return tables.run({
+      query: 'INSERT INTO kept SELECT {n:UInt32} SETTINGS async_insert = 0',
+      query_params: { n },
+    })
+  }
+
+  /** Resolves when the outage is known. */
+  async function kill(): Promise<{ pid: number; outage: string | undefined }> {
+    const pid = server.pid()
+    await server.kill()
+    await vi.waitFor(() => expect(server.outage()).toBeDefined(), { ...waits, interval: 1 })
+    return { pid, outage: server.outage() }
+  }
+
+  /** Kills it repeatedly, to take its port before the next process does. */
+  async function takePortOf({ url }: ClickHouseServer): Promise<Server> {
+    for (;;) {
+      await server.kill()
+      const taker = createServer(socket => socket.destroy())
+      taker.listen(Number(new URL(url).port), '127.0.0.1')
+      const isListening = await once(taker, 'listening').then(
+        () => true,
+        () => false,
+      )
+      if (isListening) return taker
+    }
+  }
+
+  /** It never returns. There is no event to wait for, so this watches for longer than the pause before a restart. */
+  async function staysAway(): Promise<void> {
+    const until = performance.now() + 1_000
+    while (performance.now() < until) {
+      expect(running()).toEqual([])
+      await sleep(20)
+    }
+  }
+
+  function running(): number[] {
+    return processesWith(join(directory, 'clickhouse', 'config.xml'))
+  }
+})
+
+async function closed(server: Server): Promise<void> {
+  server.close()
+  await once(server, 'close')
+}

@@ -1,0 +1,103 @@
+/** Proves that a start of ClickHouse's server that cannot succeed reports a helpful reason, and leaves no process. */
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { ServerStartError } from '../../../services/clickhouse-server/start-error.ts'
+import { askClickHouse, type ClickHouseOptions, startClickHouse } from '../../support/clickhouse.ts'
+import { processesWith, procFileSystem } from '../../support/processes.ts'
+import { needs } from '../../support/requirements.ts'
+
+describe('ClickHouse’s server does not start, and gives the reason,', () => {
+  let directory: string
+  let taker: Server
+  let takenPort: number
+
+  beforeEach(async context => {
+    needs(context, procFileSystem)
+    directory = mkdtempSync(join(tmpdir(), 'pledgeview-start-'))
+    taker = createServer(socket => socket.destroy()).listen(0, '127.0.0.1')
+    await once(taker, 'listening')
+    takenPort = (taker.address() as AddressInfo).port
+  })
+
+  afterEach(async () => {
+    vi.unstubAllEnvs()
+    taker.close()
+    await once(taker, 'close')
+    rmSync(directory, { recursive: true, force: true })
+  })
+
+  test.each(['httpPort', 'nativePort'])('if its %s is taken, and names the port', async name => {
+    const { message } = await failureOf({ [name]: takenPort })
+    expect(message).toBe(`port ${takenPort} is taken`)
+  })
+
+  test('if both ports are the same, and names the port', async () => {
+    taker.close()
+    await once(taker, 'close')
+    const { message } = await failureOf({ httpPort: takenPort, nativePort: takenPort })
+    expect(message).toBe(`port ${takenPort} is taken`)
+    // For the end of the test. Another process may have taken the port meanwhile.
+    taker.listen(0, '127.0.0.1')
+    await once(taker, 'listening')
+  })
+
+  test('if another server holds the directory, and that one keeps running', async () => {
+    const first = await startClickHouse({ directory })
+    await askClickHouse(first, 'CREATE TABLE kept (n UInt8) ENGINE = MergeTree ORDER BY n')
+    const failed = startClickHouse({ directory, programPassword: 'another' })
+    await expect(failed).rejects.toMatchObject({
+      name: 'ServerStartError',
+      message: `another ClickHouse uses ${join(directory, 'tables')}`,
+    })
+    expect(running()).toEqual([first.pid])
+    expect(await askClickHouse(first, 'SELECT count() FROM kept')).toBe('0\n')
+    await first.stop()
+  })
+
+  test('but waits for a server that is releasing the directory', async () => {
+    const first = await startClickHouse({ directory })
+    await askClickHouse(first, 'CREATE TABLE kept (n UInt8) ENGINE = MergeTree ORDER BY n')
+    const starting = startClickHouse({ directory })
+    // It was refused at least once when a third process starts.
+    const seen = new Set<number>()
+    await vi.waitFor(
+      () => {
+        for (const pid of running()) seen.add(pid)
+        expect(seen.size).toBeGreaterThan(2)
+      },
+      { timeout: 30_000, interval: 1 },
+    )
+    await first.stop()
+    const second = await starting
+    expect(await askClickHouse(second, 'SELECT count() FROM kept')).toBe('0\n')
+    await second.stop()
+  })
+
+  test.each([
+    ['is not a library', (path: string) => writeFileSync(path, 'This is no library.\n')],
+    ['is not there', () => {}],
+  ])('if its library %s', async (_, make) => {
+    const path = join(directory, 'libchdb.so')
+    make(path)
+    vi.stubEnv('CHDB_LIBCHDB_PATH', path)
+    const { message } = await failureOf()
+    expect(message).toContain(`ClickHouse's library cannot be loaded on ${process.platform} ${process.arch}`)
+    expect(message).toContain('npm ci')
+    expect(message).toContain(path)
+  })
+
+  async function failureOf(options: ClickHouseOptions = {}): Promise<ServerStartError> {
+    const started = await startClickHouse({ directory, ...options }).catch((error: unknown) => error)
+    expect(started).toBeInstanceOf(ServerStartError)
+    expect(running()).toEqual([])
+    return started as ServerStartError
+  }
+
+  function running(): number[] {
+    return processesWith(join(directory, 'clickhouse', 'config.xml'))
+  }
+})

@@ -1,0 +1,61 @@
+/** Proves when a data directory with tables but without a secrets file gets new secrets, and when it is refused. */
+import { existsSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { migrateCommand } from '../../../services/commands/migrate.ts'
+import { openDataDirectory } from '../../../services/local/data-directory.ts'
+import { openEmbeddedModel } from '../../../services/local/model.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
+import { makeTestDirectory, type TestDirectory } from '../../support/embedded-tables.ts'
+import { newRecordOf, pledgeEvent, smallWorld } from '../../support/sample-events.ts'
+
+let directory: TestDirectory
+
+beforeEach(() => {
+  directory = makeTestDirectory()
+})
+
+afterEach(() => directory.remove())
+
+test('migrate may run before the first start, which then makes the secrets and keeps them', async () => {
+  const io = { stdout: { write: () => true }, stderr: { write: () => true } }
+  expect(await migrateCommand.run(['--data-dir', directory.path], io as never)).toBe(0)
+  const first = await open()
+  await first.close()
+  const again = await open()
+  expect(again.secrets).toEqual(first.secrets)
+  await again.close()
+})
+
+test('tables that were used are refused without their secrets, and no secrets are made, not even by the next start', async () => {
+  const model = await open()
+  await model.writer.append(
+    [...smallWorld(), pledgeEvent({ campaign_id: 'a', pledge_id: 'p' })].map(newRecordOf),
+  )
+  await model.whenDrained()
+  await model.close()
+  for (const name of ['secrets.json', 'identity.json']) rmSync(join(directory.path, name))
+  for (const _ of [1, 2]) {
+    await expect(open()).rejects.toThrow('restore it from the backup')
+    for (const name of ['secrets.json', 'identity.json']) {
+      expect(existsSync(join(directory.path, name)), name).toBe(false)
+    }
+  }
+})
+
+test('tables whose service has only started are refused without their secrets', async () => {
+  await (await open()).close()
+  for (const name of ['secrets.json', 'identity.json']) rmSync(join(directory.path, name))
+  await expect(open()).rejects.toThrow('restore it from the backup')
+})
+
+function open() {
+  return openEmbeddedModel({
+    directory: openDataDirectory(directory.path),
+    config: readConfig({}),
+    metrics: createMetrics(),
+    logger: pino({ level: 'silent' }),
+  })
+}

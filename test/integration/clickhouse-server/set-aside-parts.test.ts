@@ -1,0 +1,101 @@
+/**
+ * Proves that rows which ClickHouse has set aside are noticed: a server with ClickHouse's defaults starts without them, and
+ * then no process of ours writes, and readiness fails.
+ */
+import { rmSync, truncateSync } from 'node:fs'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { runProjectorProcess } from '../../../services/projector/main.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { checkParts, partsCheck, RowsSetAside } from '../../../services/tables/broken-parts.ts'
+import { openTables } from '../../../services/tables/clickhouse.ts'
+import { migrate } from '../../../services/tables/migrate.ts'
+import { defaultDatabases, type Tables } from '../../../services/tables/port.ts'
+import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse.ts'
+import { makeTestDirectory, type TestDirectory } from '../../support/embedded-tables.ts'
+
+const databases = defaultDatabases
+// As a server with its default configuration.
+const more = { merge_tree: { max_suspicious_broken_parts: 100 } }
+
+describe('a ledger with a part that the server has set aside', () => {
+  let directory: TestDirectory
+  let clickHouse: ClickHouse
+  let tables: Tables
+
+  const start = async () => {
+    clickHouse = await startClickHouse({ directory: directory.path, more })
+    tables = openTables(settingsFor(clickHouse))
+  }
+  const stop = async () => {
+    await tables.close()
+    await clickHouse.stop()
+  }
+
+  beforeAll(async () => {
+    directory = makeTestDirectory()
+    await start()
+    await migrate(tables, databases)
+    for (const rows of [5_000, 100]) {
+      await tables.run({
+        query: `INSERT INTO pledgeview.pledge_ledger (campaign_id, pledge_id, version, counts)
+                SELECT 'c', toString(number), ${rows}, true FROM numbers(${rows}) SETTINGS async_insert = 0`,
+      })
+    }
+    await expect(checkParts(tables, databases)).resolves.toBeUndefined()
+    const [part] = await tables.rows<{ path: string }>({
+      query: `SELECT path FROM system.parts WHERE database = 'pledgeview' AND table = 'pledge_ledger' AND active AND rows = 5000`,
+    })
+    await stop()
+    truncateSync(join(part?.path ?? '', 'data.bin'), 100)
+    await start()
+  })
+
+  afterAll(async () => {
+    await stop()
+    rmSync(directory.path, { recursive: true, force: true })
+  })
+
+  test('has fewer rows, and the error names the part and the next command', async () => {
+    const rows = await tables.rows({ query: 'SELECT count() AS rows FROM pledgeview.pledge_ledger' })
+    expect(rows).toEqual([{ rows: 100 }])
+    await expect(checkParts(tables, databases)).rejects.toThrow(RowsSetAside)
+    await expect(checkParts(tables, databases)).rejects.toThrow(
+      /set aside a part of pledgeview\.pledge_ledger.*broken-on-start.*pledgeview rebuild/,
+    )
+  })
+
+  test('fails the readiness of a projector, and a projector does not start', async () => {
+    expect(await partsCheck(tables, databases)).toMatchObject({
+      ok: false,
+      detail: expect.stringContaining('pledgeview rebuild'),
+    })
+    const started = runProjectorProcess({
+      config: readConfig({
+        PLEDGEVIEW_KAFKA_BROKERS: '127.0.0.1:1',
+        PLEDGEVIEW_CLICKHOUSE_URL: clickHouse.url,
+        PLEDGEVIEW_CLICKHOUSE_USER: clickHouse.user,
+        PLEDGEVIEW_CLICKHOUSE_PASSWORD: clickHouse.password,
+        PLEDGEVIEW_BACKER_KEY: '0123456789abcdef'.repeat(4),
+        PLEDGEVIEW_KEY_PEPPER: '0123456789abcdef'.repeat(4),
+      }),
+      logger: pino({ level: 'silent' }),
+      signal: AbortSignal.timeout(20_000),
+      afterExpiredPause: async () => {},
+      onReady: () => {},
+    })
+    await expect(started).rejects.toThrow(RowsSetAside)
+  })
+
+  test('does not open as a data directory either', async () => {
+    await stop()
+    try {
+      await expect(directory.open()).rejects.toThrow(
+        /set aside a part of pledgeview\.pledge_ledger.*move it away/,
+      )
+    } finally {
+      await start()
+    }
+  })
+})

@@ -1,0 +1,62 @@
+/** The usage of deleted keys, for an erasure request. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { purgeTables } from '../../../services/erasure/tables.ts'
+import { swappedTables } from '../../../services/generations/build/shadow-tables.ts'
+import { sleep } from '../../../services/runtime/sleep.ts'
+import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
+import { createTestRecorder, readUsage, totalOf } from '../../support/usage.ts'
+
+let model: ModelTables
+beforeAll(async () => {
+  model = await openModelTables()
+})
+afterAll(() => model.dispose())
+
+const copy = 'table api_key_usage'
+
+test('a purge removes the usage of deleted keys, and leaves that of others', {
+  timeout: 120_000,
+}, async () => {
+  const { tables } = model
+  const databases = await model.freshDatabases()
+  const usage = createTestRecorder({ tables, databases, process: 'p', now: Date.now })
+  const revoked = "it's \\ revoked"
+  const deleted = "it's \\ deleted"
+  for (const key of [revoked, deleted]) usage.count(key, 200, false)
+  await usage.close()
+  await tables.run({
+    query: `INSERT INTO ${databases.model}.api_key_ledger (api_key, version, is_unrevoked, account_id)
+            SELECT key, version, false, account FROM values('key String, version UInt64, account String',
+              ({revoked:String}, 2, 'account'), ({deleted:String}, 1, 'account'), ({deleted:String}, 18446744073709551615, ''))
+            SETTINGS async_insert = 0`,
+    query_params: { revoked, deleted },
+  })
+  const shown = async (key: string) => {
+    const now = Date.now()
+    return totalOf(await readUsage(tables, databases, { key, now })).ok
+  }
+
+  const purge = {
+    removesRejects: false,
+    msMax: 60_000,
+    now: Date.now,
+    monotonicMs: () => performance.now(),
+    sleep,
+  }
+  const plan = await purgeTables({ tables, databases }, { ...purge, isDry: true })
+  expect(plan).toContainEqual(
+    expect.objectContaining({ copy, done: 'removes the rows of 1 deleted key', isReached: true }),
+  )
+  expect(await shown(deleted)).toBe(1)
+  const copies = await purgeTables({ tables, databases }, { ...purge, isDry: false })
+  expect(copies).toContainEqual(
+    expect.objectContaining({ copy, done: 'removed the rows of 1 deleted key', left: null }),
+  )
+  expect([await shown(deleted), await shown(revoked)]).toEqual([0, 1])
+  const again = await purgeTables({ tables, databases }, { ...purge, isDry: false })
+  expect(again).toContainEqual(expect.objectContaining({ copy, done: 'no deleted key' }))
+})
+
+test('a rebuild leaves the usage alone: no event contains it', () => {
+  expect(swappedTables.filter(table => /usage/.test(table))).toEqual([])
+})

@@ -1,0 +1,138 @@
+/**
+ * A rebuild is killed before or after any of its statements, several times, while events arrive. It continues where it was.
+ * In the end the model has what the events say, with the stamps that it had.
+ *
+ * PLEDGEVIEW_TEST_SEED repeats the places of the kills.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { intBetween, randomOf } from '../../../services/demo/random.ts'
+import type { Tables } from '../../../services/tables/port.ts'
+import { obstructed } from '../../support/faulty-tables.ts'
+import { foldFaults, noFoldFaults } from '../../support/fold-records.ts'
+import { readModelOf } from '../../support/model.ts'
+import { expectedReading, type ModelTables, openModelTables, readViews } from '../../support/model-tables.ts'
+import {
+  openRebuildableModel,
+  platformHistory,
+  type RebuildableModel,
+  stampsOf,
+} from '../../support/rebuilds.ts'
+import { decodeRows } from '../../support/row-binary.ts'
+import { pledgeEvent } from '../../support/sample-events.ts'
+
+const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
+const rebuilds = 5
+const killsPerRebuild = 3
+const statementMax = 5
+
+let model: ModelTables
+
+beforeAll(async () => {
+  model = await openModelTables()
+})
+afterAll(() => model.dispose())
+
+/** Where a kill happens: at a numbered statement in one of these places. `holding`: in the fold pause, until `swapping`. */
+const places = ['reading log', 'folding', 'catching up', 'verifying', 'holding', 'swapping'] as const
+
+interface Kill {
+  place: (typeof places)[number]
+  statement: number
+  /** Whether ClickHouse has run the statement. */
+  isAfter: boolean
+}
+
+/** Tables of a process that dies at this place and never runs a statement again. */
+function mortal(tables: Tables, { place, statement, isAfter }: Kill): Tables & { hasDied(): boolean } {
+  let at: string | undefined
+  let count = 0
+  let isDead = false
+  const dieIf = (mustDie: boolean) => {
+    isDead ||= mustDie
+    if (isDead) throw new Error('killed')
+  }
+  const dying = obstructed(tables, {
+    before({ text, query_params }) {
+      if (text.includes('fold_epochs (') && String(query_params.holder).startsWith('rebuild/')) at = 'holding'
+      if (at === place) count++
+      dieIf(!isAfter && at === place && count >= statement)
+    },
+    after: () => dieIf(isAfter && at === place && count >= statement),
+  })
+  return {
+    ...dying,
+    async insert(insert) {
+      if (insert.table.endsWith('.rebuild_log')) {
+        const phase = String(decodeRows(insert)[0]?.phase)
+        // The tracker writes signs of life in the current phase. They do not end the fold pause.
+        if (at !== 'holding' || phase === 'swapping') at = phase
+      }
+      await dying.insert(insert)
+    },
+    hasDied: () => isDead,
+  }
+}
+
+/** Kills a rebuild several times, and then lets it end. Resolves with the places of its deaths. */
+async function rebuildWithKills(live: RebuildableModel, kills: readonly Kill[]): Promise<string[]> {
+  const deaths: string[] = []
+  for (const kill of kills) {
+    const tables = mortal(live.tables, kill)
+    const outcome = await live.rebuild({ tables }).catch(error => error)
+    if (tables.hasDied()) {
+      deaths.push(`${kill.place} (${kill.statement}, ${kill.isAfter ? 'after' : 'before'})`)
+    } else {
+      if (outcome instanceof Error) throw outcome
+      return deaths
+    }
+  }
+  await live.rebuild()
+  return deaths
+}
+
+test(`a rebuild that is killed anywhere continues, and nothing is lost or stamped (seed ${seed})`, async () => {
+  const random = randomOf(seed, 'rebuild kills')
+  const died: string[] = []
+  for (let n = 0; n < rebuilds; n++) {
+    const live = await openRebuildableModel(model)
+    try {
+      const events = platformHistory(25)
+      await live.append(events)
+      await live.settled()
+      const stamps = new Map((await stampsOf(live)).map(({ id, at }) => [id, at]))
+      let isOver = false
+      const traffic = (async () => {
+        for (let pledge = 0; !isOver; pledge++) {
+          const event = pledgeEvent({ campaign_id: `c${1 + (pledge % 3)}`, pledge_id: `more${pledge}` })
+          events.push(event)
+          await live.append([event])
+          await delay(20)
+        }
+      })()
+      // Every place has its turn, some of them twice.
+      const kills = Array.from({ length: killsPerRebuild }, (_, kill) => ({
+        place: places[(n * killsPerRebuild + kill) % places.length] ?? 'holding',
+        statement: intBetween(random, 1, statementMax),
+        isAfter: random() < 0.5,
+      })).toSorted((a, b) => places.indexOf(a.place) - places.indexOf(b.place))
+      const deaths = await rebuildWithKills(live, kills)
+      isOver = true
+      await traffic
+      console.log(`killed ${deaths.join(', ')}`)
+      await live.settled()
+      died.push(...deaths)
+      expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
+      const changed = (await stampsOf(live)).filter(({ id, at }) => stamps.get(id) !== at).map(({ id }) => id)
+      expect(changed).toEqual(['c1', 'c2', 'c3'])
+      // A rebuild takes epochs above those of the live and the shadow tables.
+      expect({ ...(await foldFaults(live.tables, live.databases)), epochs: [] }).toEqual(noFoldFaults)
+    } finally {
+      await live.close()
+    }
+  }
+  // A place with few statements may be over before its kill.
+  const hit = new Set(died.map(death => death.split(' (')[0]))
+  expect([...places].filter(place => !hit.has(place)).length).toBeLessThanOrEqual(1)
+  // It takes up to two minutes beside other suites. Only a hang takes this long.
+}, 480_000)

@@ -1,0 +1,272 @@
+/** A rebuild beside live tables: what it leaves unchanged, what it changes, and what stops it. Its swap is in swap.test.ts. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { hasShadow } from '../../../services/generations/build/shadow-tables.ts'
+import { VerificationFailed } from '../../../services/generations/compare/verification.ts'
+import { RebuildRefused } from '../../../services/generations/lease.ts'
+import { RebuildInProgress } from '../../../services/generations/rebuild-log.ts'
+import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/generations/rebuilds.ts'
+import { damage, inventedCampaign, lostCampaign, spoiltTitle } from '../../support/damage.ts'
+import { obstructed, type TablesCall } from '../../support/faulty-tables.ts'
+import { column } from '../../support/fold-records.ts'
+import { readModelOf } from '../../support/model.ts'
+import { expectedReading, type ModelTables, openModelTables, readViews } from '../../support/model-tables.ts'
+import {
+  openRebuildableModel,
+  platformHistory,
+  type RebuildableModel,
+  stampsOf,
+} from '../../support/rebuilds.ts'
+import { keptRejects } from '../../support/reject-filters.ts'
+import { campaignEvent, pledgeEvent } from '../../support/sample-events.ts'
+
+let model: ModelTables
+let live: RebuildableModel
+
+beforeAll(async () => {
+  model = await openModelTables()
+})
+afterAll(() => model.dispose())
+beforeEach(async () => {
+  live = await openRebuildableModel(model)
+})
+afterEach(() => live.close())
+
+describe('a rebuild of correct tables', () => {
+  test('changes no row and no stamp, and keeps the previous tables until they are dropped', async () => {
+    const events = platformHistory(60)
+    await live.append(events)
+    await live.settled()
+    const before = await stampsOf(live)
+    const { detail } = await live.rebuild()
+    expect(detail.differences).toMatchObject({ same: before.length, added: 0, removed: 0, different: 0 })
+    expect(detail.records).toBe(events.length)
+    await live.settled()
+    expect(await stampsOf(live)).toEqual(before)
+    expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt', isPreviousKept: true })
+    await expect(live.rebuild()).rejects.toBeInstanceOf(RebuildRefused)
+    await dropPrevious(live)
+    expect(await hasShadow(live)).toBe(false)
+    await live.rebuild()
+    expect(await stampsOf(live)).toEqual(before)
+  })
+
+  test('loses nothing that arrives meanwhile, and stamps only what it changed', async () => {
+    const events = platformHistory(40)
+    await live.append(events)
+    await live.settled()
+    const stamps = new Map((await stampsOf(live)).map(({ id, at }) => [id, at]))
+    const more = Array.from({ length: 60 }, (_, n) =>
+      pledgeEvent({ campaign_id: `c${1 + (n % 3)}`, pledge_id: `more${n}` }),
+    )
+    const traffic = (async () => {
+      for (const event of more) {
+        await live.append([event])
+        await delay(25)
+      }
+    })()
+    await live.rebuild()
+    await traffic
+    await live.settled()
+    expect(await readViews(live.tables, live.databases)).toEqual(
+      expectedReading(readModelOf([...events, ...more])),
+    )
+    const changed = (await stampsOf(live)).filter(({ id, at }) => stamps.get(id) !== at)
+    expect(changed.map(({ id }) => id)).toEqual(['c1', 'c2', 'c3'])
+  })
+})
+
+describe('the rejects of a rebuild', () => {
+  test('are not stored again: a dry run stores none, and a rebuild stores only those that are new, once', async () => {
+    await live.append(platformHistory(5))
+    const bad = Array.from({ length: 19 }, (_, n) => ({
+      topic: 'pledges' as const,
+      key: Buffer.from(`c1/bad${n}`),
+      value: Buffer.from('no event'),
+    }))
+    await live.writer.append(bad)
+    await live.settled()
+    const known = await rejects()
+    expect(known).toHaveLength(19)
+    await live.rebuild({ isDry: true })
+    await live.rebuild()
+    await live.rebuild({ kind: 'rollback' })
+    expect(await rejects()).toEqual(known)
+
+    // To a rebuild this one is new, as if only a newer rule refused it.
+    await live.tables.run({
+      query: `ALTER TABLE ${live.databases.model}.rejects DELETE WHERE offset = ${known[0]?.[0]} SETTINGS mutations_sync = 2`,
+    })
+    const rest = await rejects()
+    expect(rest).toHaveLength(18)
+    await dropPrevious(live)
+    const dry = await live.rebuild({ isDry: true })
+    expect(dry.detail.rejects).toBe(19)
+    expect(await rejects()).toEqual(rest)
+    await live.rebuild()
+    const all = await rejects()
+    expect(all.slice(1)).toEqual(known.slice(1))
+    expect(all).toHaveLength(19)
+  })
+
+  /** The places and times of all rejects. */
+  async function rejects(): Promise<[offset: number, rejectedAt: number][]> {
+    const found = await keptRejects(live.tables, live.databases)
+    return found.map(({ record, rejectedAt }) => [record.offset, rejectedAt])
+  }
+})
+
+describe('a rebuild of wrong tables', () => {
+  test.each([
+    ['before', 10_000],
+    ['after', 0],
+  ])(
+    'repairs it, and a poller fetches only the rows that differ: stamped %s the swap',
+    async (_, stampedDuringPauseMax) => {
+      const events = platformHistory(30)
+      await live.append(events)
+      await live.settled()
+      for (const sql of [spoiltTitle, lostCampaign, inventedCampaign]) await damage(live, sql)
+      const before = new Map((await stampsOf(live)).map(({ id, at }) => [id, at]))
+      const [since] = await column(live.tables, "SELECT toString(now64(3, 'UTC')) AS value")
+      const { detail } = await live.rebuild({ stampedDuringPauseMax })
+      expect(detail.differences).toMatchObject({
+        added: 1,
+        removed: 1,
+        different: 2,
+        inMotion: 0,
+        fields: { title: 2 },
+      })
+      expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
+      const after = await stampsOf(live)
+      const fetched = after.filter(({ at }) => at >= String(since)).map(({ id }) => id)
+      expect(fetched).toEqual(['c1', 'c2', 'c3'])
+      const others = after.filter(({ id }) => !fetched.includes(id))
+      expect(others.map(({ id, at }) => [id, at])).toEqual(others.map(({ id }) => [id, before.get(id)]))
+      // A poller that follows departures sees the campaign that is gone.
+      const departed = `SELECT DISTINCT campaign_id AS value FROM ${live.databases.model}.campaign_changes
+      WHERE updated_at >= '${since}' ORDER BY value`
+      expect(await column(live.tables, departed)).toEqual(['c1', 'c2', 'c3', 'ghost'])
+    },
+  )
+
+  test('has a dry run that reports what would change, field by field, and leaves nothing behind', async () => {
+    await live.append(platformHistory(30))
+    await live.settled()
+    await damage(live, spoiltTitle)
+    await damage(live, inventedCampaign)
+    const before = await readViews(live.tables, live.databases)
+    const { detail } = await live.rebuild({ isDry: true })
+    expect(detail.differences).toMatchObject({ added: 0, removed: 1, different: 2, inMotion: 0 })
+    expect(detail.differences?.examples).toContainEqual({
+      campaign_id: 'c1',
+      change: 'different',
+      fields: [{ field: 'title', live: 'spoilt', rebuilt: 'Title of c1' }],
+    })
+    expect(await readViews(live.tables, live.databases)).toEqual(before)
+    expect(await hasShadow(live)).toBe(false)
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'compared', isPreviousKept: false })
+  })
+
+  test('can be rolled back: the previous tables are live again, with everything that arrived meanwhile', async () => {
+    const events = platformHistory(30)
+    await live.append(events)
+    await live.settled()
+    await damage(live, inventedCampaign)
+    await live.rebuild()
+    const more = [
+      campaignEvent({ campaign_id: 'new', version: 1 }),
+      pledgeEvent({ campaign_id: 'c1', pledge_id: 'n' }),
+    ]
+    await live.append(more)
+    await live.settled()
+    await live.rebuild({ kind: 'rollback' })
+    await live.settled()
+    const ids = (await stampsOf(live)).map(({ id }) => id)
+    expect(ids).toContain('ghost')
+    const { campaigns } = readModelOf([...events, ...more])
+    expect(ids.filter(id => id !== 'ghost')).toEqual([...campaigns.keys()].toSorted())
+    // And a second rollback returns to the rebuilt tables.
+    await live.rebuild({ kind: 'rollback' })
+    await live.settled()
+    expect(await readViews(live.tables, live.databases)).toEqual(
+      expectedReading(readModelOf([...events, ...more])),
+    )
+  })
+})
+
+describe('what must not be swapped in', () => {
+  test('a history without everything that is live stops it and is named; with the loss accepted it continues', async () => {
+    await live.append(platformHistory(10))
+    await live.settled()
+    const before = await readViews(live.tables, live.databases)
+    await delay(5)
+    const fromTime = Date.now()
+    await live.append([campaignEvent({ campaign_id: 'late', version: 3 })])
+    await live.settled()
+    const failure = await live.rebuild({ fromTime }).catch(error => error)
+    expect(failure).toBeInstanceOf(VerificationFailed)
+    expect(failure.message).toContain('campaign c1 is in the live tables, but not in')
+    expect((await readViews(live.tables, live.databases)).campaigns.length).toBe(before.campaigns.length + 1)
+    await live.rebuild({ fromTime, acceptsLoss: true })
+    expect((await stampsOf(live)).map(({ id }) => id)).toEqual(['late'])
+  })
+
+  test('read tables that do not match their ledger stop it, and the campaign is named', async () => {
+    await live.append(platformHistory(12))
+    await live.settled()
+    const shadow = `${live.databases.model}_shadow`
+    const failure = await live
+      .rebuild({
+        async onPhase(phase) {
+          // As if a fold had counted wrongly.
+          if (phase !== 'verifying') return
+          await live.tables.run({
+            query: `INSERT INTO ${shadow}.campaigns SELECT * REPLACE (pledge_count + 1 AS pledge_count, fold_id + 1 AS fold_id)
+              FROM ${shadow}.campaigns FINAL WHERE campaign_id = 'c4'`,
+          })
+        },
+      })
+      .catch(error => error)
+    expect(failure).toBeInstanceOf(VerificationFailed)
+    expect(failure.message).toContain('campaign c4 shows pledges 5, but its ledger says 4')
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'verifying', isPreviousKept: false })
+  })
+})
+
+describe('a running rebuild', () => {
+  test('refuses a second rebuild, and leaves nothing of one that was given up', async () => {
+    await live.append(platformHistory(10))
+    await live.settled()
+    const reached = Promise.withResolvers<void>()
+    const noticed = Promise.withResolvers<void>()
+    let isAsked = false
+    const looks = new Set<TablesCall>()
+    // Stands still until the process has looked whether it is asked to give up. It must not be swapping by then.
+    const slow = obstructed(live.tables, {
+      async before(call) {
+        if (isAsked && call.text.includes('AS isAborting')) looks.add(call)
+        if (!call.text.includes('shown_pledges')) return
+        reached.resolve()
+        await noticed.promise
+      },
+      after(call) {
+        if (looks.has(call)) noticed.resolve()
+      },
+    })
+    const asking = obstructed(live.tables, {
+      after({ kind, text }) {
+        isAsked ||= kind === 'insert' && text.endsWith('.rebuild_log')
+      },
+    })
+    const first = live.rebuild({ isAlone: false, tables: slow })
+    first.catch(() => {})
+    await reached.promise
+    await expect(live.rebuild({ isAlone: false })).rejects.toBeInstanceOf(RebuildInProgress)
+    await abortRebuild({ ...live.control, tables: asking })
+    await expect(first).rejects.toThrow('given up')
+    expect(await hasShadow(live)).toBe(false)
+    expect(await rebuildStatus(live)).toMatchObject({ phase: 'aborted' })
+  })
+})

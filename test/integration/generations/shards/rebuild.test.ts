@@ -1,0 +1,177 @@
+/** A rebuild of two real shards: what it changes, what it keeps, and how it is taken back. */
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import type { ChangeEvent } from '../../../../contracts/events/event.ts'
+import { hasShadow, shadowOf } from '../../../../services/generations/build/shadow-tables.ts'
+import { RebuildRefused } from '../../../../services/generations/lease.ts'
+import { abortRebuild, dropPrevious, rebuildStatus } from '../../../../services/generations/rebuilds.ts'
+import type { Tables } from '../../../../services/tables/port.ts'
+import { spoiltTitle } from '../../../support/damage.ts'
+import { obstructed } from '../../../support/faulty-tables.ts'
+import { column } from '../../../support/fold-records.ts'
+import { readModelOf } from '../../../support/model.ts'
+import { expectedReading, readViews } from '../../../support/model-tables.ts'
+import {
+  compactLog,
+  isStampsOfSwap,
+  platformHistory,
+  type RebuildableModel,
+  stampsOf,
+} from '../../../support/rebuilds.ts'
+import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/sample-events.ts'
+import { onShards, openRebuildableShards, swappedShards } from '../../../support/shard-rebuilds.ts'
+import { type ShardServers, startShards } from '../../../support/shards.ts'
+
+// A busy machine is no failure.
+vi.setConfig({ testTimeout: 480_000 })
+
+let servers: ShardServers
+let live: RebuildableModel
+const events: ChangeEvent[] = platformHistory(40)
+
+beforeAll(async () => {
+  servers = await startShards(2)
+  live = await openRebuildableShards(servers)
+  await live.append(events)
+  await live.settled()
+})
+afterAll(async () => {
+  await live?.close()
+  await servers?.stop()
+})
+
+async function append(more: readonly ChangeEvent[]): Promise<void> {
+  events.push(...more)
+  await live.append(more)
+  await live.settled()
+}
+
+async function expectTruth(): Promise<void> {
+  await live.settled()
+  expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
+}
+
+test('correct tables come out the same on each shard, and keep their stamps; a rollback and a drop do so too', async () => {
+  const before = await stampsOf(live)
+  const { detail } = await live.rebuild()
+  expect(detail.differences).toMatchObject({ same: before.length, added: 0, removed: 0, different: 0 })
+  expect(detail.records).toBe(events.length)
+  expect(await swappedShards(live)).toEqual(['shard-1', 'shard-2'])
+  await expectTruth()
+  expect(await stampsOf(live)).toEqual(before)
+  for (const { tables, databases } of live.cluster?.shards ?? []) {
+    const own = `SELECT count() AS value FROM ${databases.model}.campaigns FINAL`
+    expect(Number((await column(tables, own))[0])).toBeGreaterThan(0)
+    // Of a shard's campaigns, and of no others.
+    const ids = `SELECT campaign_id AS value FROM MODEL.campaign_ledger FINAL ORDER BY value`
+    const previous = ids.replace('MODEL', shadowOf(databases).model)
+    expect(await column(tables, ids.replace('MODEL', databases.model))).toEqual(
+      await column(tables, previous),
+    )
+  }
+  await expect(live.rebuild()).rejects.toBeInstanceOf(RebuildRefused)
+  await append([pledgeEvent({ campaign_id: 'c1', pledge_id: 'before the rollback' })])
+  const changed = await stampsOf(live)
+  await live.rebuild({ kind: 'rollback' })
+  expect(await swappedShards(live)).toEqual(['shard-1', 'shard-2'])
+  await expectTruth()
+  expect(await stampsOf(live)).toEqual(changed)
+  await dropPrevious(live)
+  expect(await hasShadow(live)).toBe(false)
+  await expect(live.rebuild({ kind: 'rollback' })).rejects.toBeInstanceOf(RebuildRefused)
+})
+
+test('wrong tables are repaired on each shard, and only their rows get new stamps', async () => {
+  const before = new Map((await stampsOf(live)).map(({ id, at }) => [id, at]))
+  await onShards(live, spoiltTitle)
+  const dry = await live.rebuild({ isDry: true })
+  expect(dry.detail.differences).toMatchObject({ different: 2, fields: { title: 2 } })
+  expect(await hasShadow(live)).toBe(false)
+  // Stamped after the swap, as if they were many.
+  await live.rebuild({ stampedDuringPauseMax: 0 })
+  await expectTruth()
+  const changed = (await stampsOf(live)).filter(({ id, at }) => before.get(id) !== at)
+  expect(changed.map(({ id }) => id)).toEqual(['c1', 'c2'])
+  await dropPrevious(live)
+})
+
+test('killed between two swaps, it has the deletions from just before the first one, also if the log has forgotten them', async () => {
+  const { tables, databases } = live.cluster?.shards[0] ?? live
+  const first = await column(
+    tables,
+    `SELECT campaign_id AS value FROM ${databases.model}.campaigns FINAL WHERE campaign_id > 'c10' ORDER BY value`,
+  )
+  let isDead = false
+  const mortal = (own: Tables) =>
+    obstructed(own, {
+      async before({ text }) {
+        if (isDead) throw new Error('killed')
+        if (!isStampsOfSwap(text)) return
+        // A busy machine may need several attempts to swap. Each of them loses another campaign.
+        const gone: ChangeEvent = { type: 'campaign', key: String(first.pop()), data: null }
+        events.push(gone)
+        await live.append([gone])
+        await live.committed()
+      },
+      after({ text }) {
+        isDead ||= text.startsWith('EXCHANGE TABLES')
+        if (isDead) throw new Error('killed')
+      },
+    })
+  const killed = live.rebuild({
+    tables: mortal(live.tables),
+    tablesOfShard: shard => mortal(shard.tables),
+  })
+  await expect(killed).rejects.toThrow('killed')
+  expect(await swappedShards(live)).toEqual(['shard-1'])
+  const last = campaignEvent({ campaign_id: 'c99' })
+  events.push(last)
+  await live.append([last])
+  await live.committed()
+  compactLog(live)
+  await live.rebuild()
+  await expectTruth()
+  await dropPrevious(live)
+})
+
+test('deletions stay deletions, whatever history is read', async () => {
+  const archived = [...events]
+  const gone: ChangeEvent[] = [
+    { type: 'campaign', key: 'c3', data: null },
+    { type: 'campaign', key: 'c4', data: null },
+    { type: 'pledge', key: 'c9/p0', data: null },
+    { type: 'api-key', key: 'k', data: null },
+  ]
+  await append(gone)
+  // The log ends with other records, so that it can forget the tombstones.
+  await append([
+    campaignEvent({ campaign_id: 'c100' }),
+    pledgeEvent({ campaign_id: 'c100', pledge_id: 'p1' }),
+    apiKeyEvent({ key: 'k2', account_id: 'acc' }),
+  ])
+  compactLog(live)
+  await live.append(archived)
+  await live.rebuild({ acceptsLoss: true })
+  await expectTruth()
+  const keys = `SELECT api_key AS value FROM ${live.databases.model}.api_keys FINAL WHERE is_active`
+  expect(await column(live.tables, keys)).toEqual(['k2'])
+  await append([{ type: 'campaign', key: 'c5', data: null }])
+  await append([campaignEvent({ campaign_id: 'c101' })])
+  compactLog(live)
+  await live.rebuild({ kind: 'rollback' })
+  await expectTruth()
+  await dropPrevious(live)
+})
+
+test('a rebuild that is given up before the first swap leaves nothing on any shard', async () => {
+  const before = await readViews(live.tables, live.databases)
+  const stopped = live.rebuild({
+    onPhase: async phase => {
+      if (phase === 'verifying') throw new Error('stopped')
+    },
+  })
+  await expect(stopped).rejects.toThrow('stopped')
+  await abortRebuild(live.control)
+  expect(await hasShadow(live)).toBe(false)
+  expect(await rebuildStatus(live)).toMatchObject({ phase: 'aborted' })
+  expect(await readViews(live.tables, live.databases)).toEqual(before)
+})

@@ -1,0 +1,203 @@
+/**
+ * Random worlds in which entities are deleted, hidden and revoked before, during and after rebuilds, rollbacks and drops,
+ * while the log forgets what it may and old events are appended again. What is withdrawn is never served.
+ *
+ * PLEDGEVIEW_TEST_SEED repeats the worlds.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import { intBetween, type Random, randomOf } from '../../../services/demo/random.ts'
+import { VerificationFailed } from '../../../services/generations/compare/verification.ts'
+import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/generations/rebuilds.ts'
+import { obstructed } from '../../support/faulty-tables.ts'
+import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
+import {
+  compactLog,
+  openRebuildableModel,
+  type RebuildableModel,
+  type RebuildOptions,
+} from '../../support/rebuilds.ts'
+import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/sample-events.ts'
+
+const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
+const worlds = 3
+const stepsPerWorld = 4
+const phases = ['reading log', 'folding', 'catching up', 'verifying', 'swapping'] as const
+
+let model: ModelTables
+
+beforeAll(async () => {
+  model = await openModelTables()
+})
+afterAll(() => model.dispose())
+
+/** A live model, everything that happened in it, and how much of that each archive has. */
+interface World {
+  random: Random
+  live: RebuildableModel
+  events: ChangeEvent[]
+  archives: number[]
+  /** What happened, for the message of a failure. */
+  story: string[]
+  version: number
+}
+
+/** A state of a random entity, or its deletion. Few ids, so that most of them meet every fate. */
+function randomEvent(world: World): ChangeEvent {
+  const { random } = world
+  const version = ++world.version
+  const campaign_id = `c${intBetween(random, 1, 4)}`
+  const isDeleted = random() < 0.15
+  const isShown = random() < 0.7
+  const kind = random()
+  if (kind < 0.4) {
+    if (isDeleted) return { type: 'campaign', key: campaign_id, data: null }
+    return campaignEvent({ campaign_id, version, status: isShown ? 'LIVE' : 'SUBMITTED' })
+  }
+  if (kind < 0.8) {
+    const pledge_id = `p${intBetween(random, 1, 3)}`
+    if (isDeleted) return { type: 'pledge', key: `${campaign_id}/${pledge_id}`, data: null }
+    return pledgeEvent({ campaign_id, pledge_id, version, status: isShown ? 'ACTIVE' : 'CANCELLED' })
+  }
+  const key = `k${intBetween(random, 1, 3)}`
+  if (isDeleted) return { type: 'api-key', key, data: null }
+  return apiKeyEvent({ key, account_id: `of ${key}`, version, status: isShown ? 'ACTIVE' : 'REVOKED' })
+}
+
+async function happen(world: World, count: number): Promise<void> {
+  const events = Array.from({ length: count }, () => randomEvent(world))
+  world.events.push(...events)
+  world.story.push(...events.map(({ key, data }) => (data === null ? `-${key}` : key)))
+  await world.live.append(events)
+  await world.live.settled()
+}
+
+/** Forgets what a compacted log may forget. It ends with other entities, so that every tombstone is forgotten. */
+async function forget(world: World): Promise<void> {
+  const version = ++world.version
+  const last = [
+    campaignEvent({ campaign_id: 'last', version }),
+    pledgeEvent({ campaign_id: 'last', pledge_id: 'p', version }),
+    apiKeyEvent({ key: 'last', account_id: 'last', version }),
+  ]
+  world.events.push(...last)
+  await world.live.append(last)
+  await world.live.settled()
+  compactLog(world.live)
+  world.story.push('log compacted')
+}
+
+/** The entities that may be served, by the latest event of each. Versions grow in the order of events. */
+function servable(events: readonly ChangeEvent[]): Set<string> {
+  const names = new Set<string>()
+  const deleted = new Set<string>()
+  for (const { type, key, data } of events) {
+    const name = `${type} ${key}`
+    if (data === null) deleted.add(name)
+    const isShown = data !== null && ['LIVE', 'ACTIVE'].includes(data.status)
+    if (isShown && !deleted.has(name)) names.add(name)
+    else names.delete(name)
+  }
+  return names
+}
+
+/** The entities that are served: public campaigns, pledges that count in a public campaign's totals, and active keys. */
+async function served({ live: { tables, databases } }: World): Promise<Set<string>> {
+  const { model, views } = databases
+  const rows = await tables.rows<{ name: string }>({
+    query: `SELECT concat('campaign ', campaign_id) AS name FROM ${views}.campaigns
+      UNION ALL
+      SELECT concat('pledge ', campaign_id, '/', pledge_id) FROM ${model}.pledge_ledger FINAL WHERE counts
+      UNION ALL
+      SELECT concat('api-key ', api_key) FROM ${model}.api_keys FINAL WHERE is_active`,
+  })
+  const [totals] = await tables.rows<{ wrong: number }>({
+    query: `SELECT countIf(shown.pledge_count != counted.pledges) AS wrong
+      FROM ${views}.campaigns AS shown LEFT JOIN
+      (SELECT campaign_id, count() AS pledges FROM ${model}.pledge_ledger FINAL WHERE counts GROUP BY campaign_id) AS counted
+      ON counted.campaign_id = shown.campaign_id SETTINGS join_use_nulls = 0`,
+  })
+  return new Set([...rows.map(({ name }) => name), ...(totals?.wrong === 0 ? [] : ['wrong totals'])])
+}
+
+async function mustServeNothingWithdrawn(world: World, at: string): Promise<void> {
+  const allowed = servable(world.events)
+  const returned = [...(await served(world))].filter(name => !allowed.has(name))
+  expect(returned, `${at}, after: ${world.story.join(', ')}`).toEqual([])
+}
+
+/** Runs it with events and a forgetful log in one of its phases, and looks at the tables right after the swap. */
+async function rebuild(world: World, options: RebuildOptions): Promise<void> {
+  const { random, live } = world
+  const busyPhase = phases[intBetween(random, 0, phases.length - 1)]
+  world.story.push(`${options.kind ?? 'rebuild'} with events while ${busyPhase}`)
+  const tables = obstructed(live.tables, {
+    async after({ text }) {
+      if (text.startsWith('EXCHANGE TABLES')) await mustServeNothingWithdrawn(world, 'after the exchange')
+    },
+  })
+  try {
+    await live.rebuild({
+      ...options,
+      tables,
+      async onPhase(phase) {
+        if (phase !== busyPhase) return
+        await happen(world, 4)
+        if (random() < 0.5) await forget(world)
+      },
+    })
+  } catch (error) {
+    // The history has less than the live tables. This is right, and is given up.
+    if (!(error instanceof VerificationFailed)) throw error
+    world.story.push('refused')
+    await abortRebuild(live.control)
+  }
+}
+
+/** Resolves with a time after which the log has only the archive; null: there is none. */
+async function appendAgain({ live, events, story }: World, archived: number | undefined) {
+  if (archived === undefined) return null
+  await delay(5)
+  const fromTime = Date.now()
+  await live.append(events.slice(0, archived))
+  await live.settled()
+  story.push('archive appended')
+  return fromTime
+}
+
+async function step(world: World): Promise<void> {
+  const { random, live } = world
+  await happen(world, intBetween(random, 1, 5))
+  if (random() < 0.4) await forget(world)
+  if (random() < 0.5) {
+    world.archives.push(world.events.length)
+    world.story.push('archived')
+  }
+  const status = await rebuildStatus(live)
+  if (status?.isPreviousKept) {
+    if (random() < 0.6) return rebuild(world, { kind: 'rollback', acceptsLoss: random() < 0.5 })
+    await dropPrevious(live)
+    world.story.push('dropped')
+  }
+  const archived = world.archives[intBetween(random, 0, world.archives.length)]
+  await rebuild(world, { fromTime: await appendAgain(world, archived), acceptsLoss: random() < 0.7 })
+}
+
+test(`what is deleted, hidden or revoked is never served again (seed ${seed})`, async () => {
+  for (let n = 0; n < worlds; n++) {
+    const live = await openRebuildableModel(model)
+    const random = randomOf(seed, `withdrawals ${n}`)
+    const world: World = { random, live, events: [], archives: [], story: [], version: 0 }
+    try {
+      await happen(world, 12)
+      for (let count = 0; count < stepsPerWorld; count++) {
+        await step(world)
+        await live.settled()
+        await mustServeNothingWithdrawn(world, 'at the end of a step')
+      }
+    } finally {
+      await live.close()
+    }
+  }
+}, 480_000)

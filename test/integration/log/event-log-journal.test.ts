@@ -1,0 +1,246 @@
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Topic } from '../../../contracts/events/event.ts'
+import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
+import {
+  type LogRecord,
+  type NewRecord,
+  type PollBounds,
+  SupersededAssignment,
+} from '../../../services/log/port.ts'
+import { journalConsumers, journalEnds, journalPositions } from '../../support/journal-positions.ts'
+import { describeEventLog } from './event-log.conformance.ts'
+
+describeEventLog('in a journal', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'journal-'))
+  const path = join(directory, 'journal.sqlite')
+  return {
+    address: { kind: 'journal', path },
+    openWriter: () => openJournalWriter(path),
+    openReader: (consumer, starts) => openJournalReader(path, { consumer, ...(starts && { starts }) }),
+    supersede: consumer => openJournalReader(path, { consumer }),
+    appendsWhole: true,
+    remove: async () => rmSync(directory, { recursive: true }),
+  }
+})
+
+describe('the journal', () => {
+  const never = new AbortController().signal
+  const bounds: PollBounds = { recordsMax: 10_000, bytesMax: 1024 ** 2, waitMsMax: 0 }
+  let directory: string
+  let path: string
+
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'journal-'))
+    path = join(directory, 'journal.sqlite')
+  })
+
+  afterEach(() => rmSync(directory, { recursive: true }))
+
+  async function append(records: readonly NewRecord[], now = () => 1_000): Promise<void> {
+    const writer = await openJournalWriter(path, { now })
+    await writer.append(records)
+    await writer.close()
+  }
+
+  test('delivers a new key with the first poll, behind any backlog of pledges', async () => {
+    await append([
+      ...recordsOf('pledges', 5_000),
+      ...recordsOf('campaigns', 500),
+      ...recordsOf('api-keys', 1),
+    ])
+    const reader = await openJournalReader(path, { consumer: 'projector' })
+    const { records } = await reader.poll({ ...bounds, recordsMax: 100 }, never)
+    expect(countsByTopic(records)).toEqual({ 'api-keys': 1, campaigns: 50, pledges: 49 })
+    expect(records[0]?.topic).toBe('api-keys')
+    await reader.close()
+  })
+
+  test.each([
+    { recordsMax: 1, bytesMax: 1024 ** 2 },
+    { recordsMax: 2, bytesMax: 1024 ** 2 },
+    { recordsMax: 100, bytesMax: 1 },
+    { recordsMax: 100, bytesMax: 250 },
+  ])('lets no topic starve, however tight a poll is: %o', async tight => {
+    await append([...recordsOf('pledges', 40), ...recordsOf('campaigns', 40), ...recordsOf('api-keys', 40)])
+    const reader = await openJournalReader(path, { consumer: 'projector' })
+    const delivered: LogRecord[] = []
+    for (let poll = 0; poll < 12; poll++) {
+      delivered.push(...(await reader.poll({ ...bounds, ...tight }, never)).records)
+    }
+    const counts = countsByTopic(delivered)
+    for (const topic of ['api-keys', 'campaigns', 'pledges']) expect(counts[topic]).toBeGreaterThanOrEqual(4)
+    await reader.close()
+  })
+
+  test('gives the event loop its turn while it reads a long backlog', async () => {
+    await append(recordsOf('pledges', 10_000))
+    const reader = await openJournalReader(path, { consumer: 'projector', sliceRowsMax: 500 })
+    let turns = 0
+    let isReading = true
+    const count = () => {
+      turns++
+      if (isReading) setImmediate(count)
+    }
+    setImmediate(count)
+    const { records } = await reader.poll({ ...bounds, bytesMax: 64 * 1024 ** 2 }, never)
+    isReading = false
+    expect(records).toHaveLength(10_000)
+    expect(turns).toBeGreaterThanOrEqual(10_000 / 500)
+    await reader.close()
+  })
+
+  test('ends a wait when it is aborted, not when it would have looked again', async () => {
+    const reader = await openJournalReader(path, { consumer: 'projector', lookMs: 10 * 60_000 })
+    const abort = new AbortController()
+    const waiting = reader.poll({ ...bounds, waitMsMax: 10 * 60_000 }, abort.signal)
+    setImmediate(() => abort.abort())
+    expect((await waiting).records).toEqual([])
+    await reader.close()
+  })
+
+  test('never moves a position back', async () => {
+    await append(recordsOf('pledges', 20))
+    const reader = await openJournalReader(path, { consumer: 'projector' })
+    const early = await reader.poll({ ...bounds, recordsMax: 5 }, never)
+    const late = await reader.poll({ ...bounds, recordsMax: 5 }, never)
+    await reader.commit(late.assignment, late.positions)
+    await reader.commit(early.assignment, early.positions)
+    await reader.close()
+
+    const again = await openJournalReader(path, { consumer: 'projector' })
+    expect((await again.poll(bounds, never)).records[0]?.offset).toBe(11)
+    await again.close()
+  })
+
+  test('remembers no watermark of a reader that was superseded, and says so', async () => {
+    const first = await openJournalReader(path, { consumer: 'projector' })
+    await first.rememberWatermark(1_000)
+    const second = await openJournalReader(path, { consumer: 'projector' })
+    await expect(first.rememberWatermark(2_000)).rejects.toThrow(SupersededAssignment)
+    expect(await second.rememberWatermark(0)).toBe(1_000)
+    await first.close()
+    await second.close()
+  })
+
+  test('carries out appends that were not awaited in their order', async () => {
+    const writer = await openJournalWriter(path)
+    const values = Array.from({ length: 50 }, (_, i) => `${i}`)
+    const appends = values.map(value =>
+      writer.append([{ topic: 'pledges', key: null, value: Buffer.from(value) }]),
+    )
+    await writer.close()
+    await Promise.all(appends)
+    const reader = await openJournalReader(path, { consumer: 'projector' })
+    const { records } = await reader.poll(bounds, never)
+    expect(records.map(({ value }) => Buffer.from(value ?? []).toString())).toEqual(values)
+    await reader.close()
+  })
+
+  test('appends nothing of a batch that fails', async () => {
+    const writer = await openJournalWriter(path)
+    const broken = { topic: 'pledges', key: 'not bytes', value: {} } as unknown as NewRecord
+    await expect(writer.append([...recordsOf('pledges', 3), broken])).rejects.toThrow()
+    await writer.append(recordsOf('campaigns', 1))
+    await writer.close()
+    expect(journalEnds(path)).toMatchObject({ campaigns: 2, pledges: 1, 'api-keys': 1 })
+  })
+
+  test('never gives an offset twice, though records were deleted', async () => {
+    await append(recordsOf('pledges', 3))
+    const db = new DatabaseSync(path)
+    db.exec('DELETE FROM records_pledges')
+    db.close()
+    await append(recordsOf('pledges', 1))
+    const reader = await openJournalReader(path, { consumer: 'projector' })
+    expect((await reader.poll(bounds, never)).records.map(({ offset }) => offset)).toEqual([4])
+    await reader.close()
+  })
+
+  test('returns the positions of its consumers', async () => {
+    await append(recordsOf('pledges', 10), () => 5_000)
+    const reader = await openJournalReader(path, { consumer: 'projector' })
+    const { positions, assignment } = await reader.poll({ ...bounds, recordsMax: 4 }, never)
+    await reader.commit(assignment, positions)
+    await reader.close()
+
+    expect(journalConsumers(path)).toEqual(['projector'])
+    expect(journalPositions(path, 'projector')).toMatchObject({
+      campaigns: 1,
+      pledges: 5,
+      'api-keys': 1,
+    })
+    expect(journalPositions(path, 'unknown')).toMatchObject({
+      campaigns: 1,
+      pledges: 1,
+      'api-keys': 1,
+    })
+  })
+
+  test('forgets the rejects that an earlier version kept in it, which a purge would not reach', async () => {
+    await append(recordsOf('pledges', 1))
+    const db = new DatabaseSync(path)
+    db.exec("CREATE TABLE rejects (value TEXT); INSERT INTO rejects VALUES ('private')")
+    db.close()
+    await (await openJournalWriter(path)).close()
+    const tables = new DatabaseSync(path).prepare('SELECT name FROM sqlite_schema').all()
+    expect(tables.map(({ name }) => name)).not.toContain('rejects')
+  })
+
+  test('is readable by its owner alone, in every file that it makes', async () => {
+    const writer = await openJournalWriter(path)
+    await writer.append(recordsOf('pledges', 1))
+    for (const file of [path, `${path}-wal`, `${path}-shm`])
+      expect(statSync(file).mode & 0o777, file).toBe(0o600)
+    await writer.close()
+  })
+
+  test.each([
+    [
+      'a newer program',
+      'PRAGMA user_version = 2',
+      /schema version 2, made by newer software; this one reads 1/,
+    ],
+    [
+      'an older program',
+      'PRAGMA user_version = 0',
+      /schema version 0, made by older software; this one reads 1/,
+    ],
+    ['another application', 'PRAGMA application_id = 7', /is not a journal/],
+  ])('refuses a file of %s, and says so', async (_name, pragma, message) => {
+    await append(recordsOf('pledges', 1))
+    const db = new DatabaseSync(path)
+    db.exec(pragma)
+    db.close()
+    await expect(openJournalWriter(path)).rejects.toThrow(message)
+    await expect(openJournalReader(path, { consumer: 'projector' })).rejects.toThrow(message)
+  })
+
+  test('does not touch a file that is not a journal', async () => {
+    const other = new DatabaseSync(path)
+    other.exec('CREATE TABLE notes (text TEXT)')
+    other.close()
+    await expect(openJournalWriter(path)).rejects.toThrow('is not a journal')
+    const text = join(directory, 'text')
+    writeFileSync(text, 'something that is not a database, despite its name\n'.repeat(100))
+    await expect(openJournalWriter(text)).rejects.toThrow(`cannot open the journal ${text}`)
+    await expect(openJournalWriter(join(directory, 'no', 'directory'))).rejects.toThrow('cannot make')
+  })
+})
+
+function recordsOf(topic: Topic, count: number): NewRecord[] {
+  return Array.from({ length: count }, (_, i) => ({
+    topic,
+    key: Buffer.from('k'),
+    value: Buffer.alloc(99, i),
+  }))
+}
+
+function countsByTopic(records: readonly LogRecord[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const { topic } of records) counts[topic] = (counts[topic] ?? 0) + 1
+  return counts
+}

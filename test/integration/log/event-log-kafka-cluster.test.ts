@@ -1,0 +1,297 @@
+/** The cluster itself: credentials, topics, outages, and what kafkajs makes of them. */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { type KafkaSasl, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
+import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
+import { readRetention } from '../../../services/log/kafka/retention.ts'
+import { createTopics, ensureTopics, TopicsDiffer } from '../../../services/log/kafka/topics.ts'
+import { kafkaUser } from '../../support/kafka/broker.ts'
+import {
+  commitAll,
+  deliveriesOf,
+  describeKafkaBroker,
+  generous,
+  groupOf,
+  numbered,
+  numbersOf,
+  range,
+  recordsOf,
+  sessionMs,
+  until,
+} from '../../support/kafka/suite.ts'
+import { makeTopics, readTopic, settingsFor, silent, withAdmin } from '../../support/kafka/topics.ts'
+import { startsAt } from '../../support/starts.ts'
+
+const never = new AbortController().signal
+
+// A mistake of ours in kafkajs's decoder of answers.
+const mistake = vi.hoisted(() => ({ isMade: false }))
+vi.mock(import('../../../services/log/kafka/record-batches.ts'), async original => {
+  const real = await original()
+  return {
+    ...real,
+    async decodeBatches(...batches) {
+      if (mistake.isMade) throw new TypeError('a mistake')
+      return real.decodeBatches(...batches)
+    },
+  }
+})
+afterEach(() => {
+  mistake.isMade = false
+})
+
+const mechanisms = ['plain', 'scram-sha-256', 'scram-sha-512'] as const
+
+describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
+  let settings: KafkaSettings
+
+  beforeEach(() => {
+    settings = settingsFor(broker().address)
+  })
+
+  describe('lets in', () => {
+    test.each(mechanisms)('a user by %s, with and without TLS', async mechanism => {
+      await makeTopics(settings)
+      const sasl: KafkaSasl = { mechanism, ...kafkaUser }
+      const overTls = {
+        ...settings,
+        brokers: [broker().tlsAddress],
+        tls: { ca: broker().certificate.ca },
+        sasl,
+      }
+      const writer = await openWriter({ ...settings, brokers: [broker().saslAddress], sasl })
+      await writer.append(numbered(0, 10))
+      expect(numbersOf(await recordsOf(await openReader(overTls), 10))).toEqual(range(0, 10))
+    })
+
+    test.each(mechanisms)('no client with a wrong password by %s', async mechanism => {
+      const sasl: KafkaSasl = { mechanism, username: kafkaUser.username, password: 'wrong' }
+      const wrong = { ...settings, brokers: [broker().saslAddress], sasl }
+      await expect(openWriter(wrong)).rejects.toThrow(/[Aa]uthentication/)
+    })
+
+    test('no client over TLS if the certificate is not trusted', async () => {
+      const sasl: KafkaSasl = { mechanism: 'plain', ...kafkaUser }
+      const untrusting = { ...settings, brokers: [broker().tlsAddress], tls: {}, sasl, retriesMax: 1 }
+      await expect(openWriter(untrusting)).rejects.toThrow(/self-signed certificate/)
+    })
+  })
+
+  describe('has topics', () => {
+    const wanted = {
+      partitions: 2,
+      replication: 1,
+      compactionLagMs: 3_600_000,
+      tombstoneRetentionMs: 604_800_000,
+    }
+    const names = ['campaigns', 'pledges', 'api-keys', 'accounts', 'notices']
+
+    test('that are made once, compacted within a bound', async () => {
+      const first = await ensureTopics({ ...settings, ...wanted }, { create: true, logger: silent })
+      expect(first).toEqual(names.map(name => `${settings.topicPrefix}${name}`))
+      expect(await ensureTopics({ ...settings, ...wanted }, { create: true, logger: silent })).toEqual([])
+      expect(await ensureTopics({ ...settings, ...wanted }, { create: false, logger: silent })).toEqual([])
+      const retention = await readRetention(settings, { logger: silent })
+      expect(retention.map(topic => topic.compactionMs)).toEqual(Array(5).fill(3_600_000))
+      const writer = await openWriter(settings)
+      await writer.append(numbered(0, 10))
+      await expect(
+        writer.append([{ topic: 'pledges', key: null, value: Buffer.from('x') }]),
+      ).rejects.toThrow()
+      expect(numbersOf(await recordsOf(await openReader(settings), 10))).toEqual(range(0, 10))
+    })
+
+    test('that several processes may make at once', async () => {
+      const results = await Promise.all(
+        range(0, 3).map(() => ensureTopics({ ...settings, ...wanted }, { create: true, logger: silent })),
+      )
+      expect(results.flat().length).toBeGreaterThanOrEqual(names.length)
+      expect(await ensureTopics({ ...settings, ...wanted }, { create: false, logger: silent })).toEqual([])
+    })
+
+    test('whose absence and whose differences are named, each of them', async () => {
+      const { topicPrefix } = settings
+      const policy = (value: string) => [{ name: 'cleanup.policy', value }]
+      await withAdmin(settings, admin =>
+        createTopics(admin, [
+          { topic: `${topicPrefix}campaigns`, numPartitions: 3, configEntries: policy('compact') },
+          { topic: `${topicPrefix}pledges`, numPartitions: 2, configEntries: policy('compact,delete') },
+        ]),
+      )
+      const check = ensureTopics(
+        { ...settings, ...wanted, replication: 3 },
+        { create: false, logger: silent },
+      )
+      const error = await check.catch(cause => cause)
+      expect(error).toBeInstanceOf(TopicsDiffer)
+      expect(error.message.replaceAll(topicPrefix, '').split('\n')).toEqual([
+        'the topic api-keys is missing',
+        'the topic accounts is missing',
+        'the topic notices is missing',
+        'the topic campaigns has partitions 3 instead of 2',
+        'the topic campaigns has replicas 1 instead of 3',
+        'the topic pledges has replicas 1 instead of 3',
+        'the topic pledges has cleanup.policy compact,delete instead of compact',
+      ])
+    })
+
+    test('without which neither reader nor writer opens or appends', async () => {
+      await expect(openReader({ ...settings, retriesMax: 1 })).rejects.toThrow()
+      const writer = await openWriter({ ...settings, retriesMax: 1 })
+      await expect(writer.append(numbered(0, 1))).rejects.toThrow()
+    })
+  })
+
+  describe('may go away', () => {
+    beforeEach(() => makeTopics(settings))
+
+    test('and come back, killed: nothing that was confirmed is lost, and reader and writer go on', async () => {
+      // By default it gives up after about 20 s, and a busy machine may need longer to start the broker.
+      const writer = await openWriter({ ...settings, retriesMax: 40 })
+      const reader = await openReader(settings)
+      await writer.append(numbered(0, 100))
+      await commitAll(reader, await deliveriesOf(reader, 100))
+      await broker().halt()
+      const appended = writer.append(numbered(100, 100))
+      await broker().resume()
+      await appended
+      // The reader may have to join again and take up what it had; it has committed all of it.
+      expect(numbersOf(await recordsOf(reader, 100))).toEqual(range(100, 200))
+    })
+
+    test('while a rebuild asks it: each request waits for it', async () => {
+      const own = { ...settings, ...groupOf(settings), sessionMs, retriesMax: 1 }
+      await (await openWriter(settings)).append(numbered(0, 10))
+      const history = await openKafkaHistory(own, { logger: silent })
+      try {
+        const replay = await history.open('replay', startsAt({}))
+        try {
+          await broker().halt()
+          const asked = Promise.all([replay.lag(), history.ends(), history.positionsAt(0)])
+          // If one fails too soon, that is reported below.
+          asked.catch(() => undefined)
+          await broker().resume()
+          const [lag, ends, since] = await asked
+          expect(lag.map(({ end }) => end).toSorted()).toEqual(ends.map(({ next }) => next).toSorted())
+          expect(ends.reduce((sum, { next }) => sum + next, 0)).toBe(10)
+          expect(since.map(({ next }) => next)).toEqual(Array(15).fill(0))
+        } finally {
+          await replay.close()
+        }
+      } finally {
+        await history.close()
+      }
+    })
+
+    test('for longer than a reader waits, which then says so', async () => {
+      const { address, proxy } = broker().proxied
+      const reader = await openReader({ ...settings, brokers: [address], outageMsMax: 5_000, retriesMax: 1 })
+      proxy.cut()
+      try {
+        const polling = async () => {
+          for (;;) await reader.poll({ ...generous, waitMsMax: 200 }, never)
+        }
+        await expect(polling()).rejects.toThrow(/the Kafka c(luster has been away|onsumer stopped)/)
+        expect(reader.leads()).toBe(false)
+      } finally {
+        proxy.release()
+      }
+    })
+
+    test('with an answer on its way: what the writer sends again is in the log once', async () => {
+      const { address, proxy } = broker().proxied
+      const writer = await openWriter({ ...settings, brokers: [address] })
+      await writer.append(numbered(0, 10))
+      proxy.holdAnswers()
+      const appended = writer.append(numbered(10, 10))
+      await until(async () => (await written()) === 20)
+      proxy.cut()
+      proxy.release()
+      await appended
+      expect(await written()).toBe(20)
+    })
+
+    test('with an answer on its way and stay away: what the writer sends after that is not taken for a repetition', async () => {
+      const { address, proxy } = broker().proxied
+      const writer = await openWriter({ ...settings, brokers: [address], retriesMax: 1 })
+      await writer.append(numbered(0, 10))
+      proxy.holdAnswers()
+      const lost = writer.append(numbered(10, 10))
+      const failure = expect(lost).rejects.toThrow()
+      await until(async () => (await written()) === 20)
+      proxy.cut()
+      await failure
+      proxy.release()
+      await writer.append(numbered(20, 10))
+      const messages = await readTopic(settings, topicName(settings, 'pledges'))
+      const numbers = messages.map(({ value }) => Number(value?.toString())).toSorted((a, b) => a - b)
+      expect(numbers).toEqual(range(0, 30))
+    })
+
+    async function written(): Promise<number> {
+      const topic = topicName(settings, 'pledges')
+      const ranges = await withAdmin(settings, admin => admin.fetchTopicOffsets(topic))
+      return ranges.reduce((sum, { high }) => sum + Number(high), 0)
+    }
+  })
+
+  describe('is read by a kafkajs', () => {
+    test('that does not wake up for nothing', async () => {
+      const warnings: string[] = []
+      const onWarning = ({ name }: Error) => warnings.push(name)
+      process.on('warning', onWarning)
+      const armed: number[] = []
+      const { setTimeout: setTimer } = globalThis
+      globalThis.setTimeout = ((...args: Parameters<typeof setTimer>) => {
+        armed.push(Number(args[1]))
+        return setTimer(...args)
+      }) as typeof setTimer
+      try {
+        await makeTopics(settings)
+        const reader = await openReader({ ...settings, heartbeatMs: 50 })
+        for (let turn = 0; turn < 10; turn++) await reader.poll({ ...generous, waitMsMax: 50 }, never)
+        expect(armed.filter(ms => ms < 0)).toEqual([])
+        expect(warnings).not.toContain('TimeoutNegativeWarning')
+      } finally {
+        globalThis.setTimeout = setTimer
+        process.off('warning', onWarning)
+      }
+    })
+
+    test('whose crash ends the reader', async () => {
+      await makeTopics(settings, { partitions: 1 })
+      await (await openWriter(settings)).append(numbered(0, 1))
+      const reader = await openReader({ ...settings, retriesMax: 1 })
+      mistake.isMade = true
+      const polling = async () => {
+        for (;;) await reader.poll({ ...generous, waitMsMax: 200 }, never)
+      }
+      await expect(polling()).rejects.toThrow(/the Kafka consumer stopped/)
+      await expect(reader.commit('any', [])).rejects.toThrow(/the Kafka consumer stopped/)
+    })
+
+    test('that reads on behind a batch that cannot be decompressed, and names its place', async () => {
+      await makeTopics(settings, { partitions: 1 })
+      const writer = await openWriter({ ...settings, compression: 'lz4' })
+      const text = Buffer.from('a value that compresses well, '.repeat(100))
+      await writer.append([{ topic: 'pledges', key: Buffer.from('k'), value: text }])
+      spoil(join(broker().dataDirectory, `${topicName(settings, 'pledges')}-0`), text.subarray(0, 20))
+      await writer.append(numbered(0, 1))
+      const [spoiled, next] = await recordsOf(await openReader(settings), 2)
+      expect(spoiled).toMatchObject({ offset: 0, value: null, unreadable: expect.stringContaining('cannot') })
+      expect(numbersOf(next ? [next] : [])).toEqual([0])
+    })
+
+    /** Overwrites the literal text in a partition's files, as a bad disk might. */
+    function spoil(folder: string, text: Buffer): void {
+      for (const name of readdirSync(folder).filter(file => file.endsWith('.log'))) {
+        const bytes = readFileSync(join(folder, name))
+        const at = bytes.indexOf(text)
+        if (at < 0) continue
+        bytes.fill(0xff, at - 12, at)
+        writeFileSync(join(folder, name), bytes)
+      }
+    }
+  })
+})

@@ -1,0 +1,286 @@
+/** Readers of one group on Kafka: slow callers, rebalances, hand-overs, and positions that the log no longer has. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { topics } from '../../../contracts/events/event.ts'
+import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
+import { OffsetOutOfRange } from '../../../services/log/kafka/offsets.ts'
+import { partitionOf } from '../../../services/log/kafka/partition.ts'
+import { type EventReader, SupersededAssignment } from '../../../services/log/port.ts'
+import {
+  commitAll,
+  deliveriesOf,
+  describeKafkaBroker,
+  generous,
+  groupOf,
+  numbered,
+  numbersOf,
+  range,
+  recordsOf,
+  sessionMs,
+  until,
+} from '../../support/kafka/suite.ts'
+import { makeTopics, removeTopics, settingsFor, withAdmin } from '../../support/kafka/topics.ts'
+
+const never = new AbortController().signal
+const partitions = 3
+const pledgePartition = partitionOf(Buffer.from('c_1'), partitions)
+
+describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
+  let settings: KafkaSettings
+
+  beforeEach(async () => {
+    settings = settingsFor(broker().address)
+    await makeTopics(settings, { partitions })
+  })
+
+  describe('keeps a reader', () => {
+    test('whose caller writes a batch for longer than the session', async () => {
+      const writer = await openWriter(settings)
+      await writer.append(numbered(0, 100))
+      const reader = await openReader(settings)
+      const deliveries = await deliveriesOf(reader, 100)
+      // Nothing but time can show it: the group would have forgotten a reader that it had not heard of meanwhile.
+      await delay(1.5 * sessionMs)
+      await commitAll(reader, deliveries)
+      expect(await committed()).toBe(100)
+      await writer.append(numbered(100, 10))
+      expect(numbersOf(await recordsOf(reader, 10))).toEqual(range(100, 110))
+    })
+
+    test('only for so long: one whose caller is away gives its partitions to others and fails', async () => {
+      const writer = await openWriter(settings)
+      await writer.append(numbered(0, 100))
+      const lost = await openReader({ ...settings, callerMsMax: 300 })
+      const deliveries = await deliveriesOf(lost, 100)
+      const other = await openReader(settings)
+      await until(async () => (await other.lag()).length === topics.length * partitions)
+      await expect(commitAll(lost, deliveries)).rejects.toThrow('was away for 300 ms')
+      await expect(lost.poll(generous, never)).rejects.toThrow('was away for 300 ms')
+      expect(lost.leads()).toBe(false)
+      expect(numbersOf(await recordsOf(other, 100))).toEqual(range(0, 100))
+    })
+  })
+
+  describe('on a rebalance', () => {
+    test('during a write loses nothing, and commits nothing of the assignment before', async () => {
+      const writer = await openWriter(settings)
+      await writer.append(numbered(0, 300))
+      const first = await openReader(settings)
+      const late = await deliveriesOf(first, 300)
+      const second = await openReader(settings)
+      await expect(commitAll(first, late)).rejects.toThrow(SupersededAssignment)
+      expect(await committed()).toBe(0)
+
+      await writer.append(numbered(300, 100))
+      const seen = await drain([first, second])
+      expect([...new Set(seen)].toSorted((a, b) => a - b)).toEqual(range(0, 400))
+      // Each partition is read by one of them, so nothing came twice after the rebalance.
+      expect(seen).toHaveLength(400)
+      expect(await committed()).toBe(400)
+    })
+
+    test('drops what was fetched and not taken, and fetches it again from the committed offset', async () => {
+      const writer = await openWriter(settings)
+      await writer.append(numbered(0, 300))
+      const first = await openReader(settings)
+      const [some] = await deliveriesOf(first, 1, { ...generous, recordsMax: 30 })
+      if (!some) throw new Error('nothing came')
+      await first.commit(some.assignment, some.positions)
+      await until(() => first.buffered().records === 270)
+      const second = await openReader(settings)
+      const seen = await drain([first, second])
+      const rest = range(0, 300).filter(number => !numbersOf(some.records).includes(number))
+      expect(seen.toSorted((a, b) => a - b)).toEqual(rest)
+    })
+
+    test('that takes all partitions away leaves a reader waiting for the next', async () => {
+      await removeTopics(settings)
+      settings = settingsFor(broker().address)
+      await makeTopics(settings, { partitions: 1 })
+      const readers = await Promise.all(range(0, topics.length + 1).map(() => openReader(settings)))
+      await until(async () => {
+        const held = await Promise.all(readers.map(async reader => (await reader.lag()).length))
+        return held.toSorted().join() === `0${',1'.repeat(topics.length)}`
+      })
+      const lags = await Promise.all(readers.map(reader => reader.lag()))
+      const idle = readers.find((_reader, index) => lags[index]?.length === 0)
+      expect((await idle?.poll({ ...generous, waitMsMax: 0 }, never))?.records).toEqual([])
+      expect(idle?.leads()).toBe(false)
+      for (const reader of readers) if (reader !== idle) await reader.close()
+      await until(() => idle?.leads() === true)
+    })
+  })
+
+  describe('hands over', () => {
+    test('all partitions at once when a reader closes, long before its session would end', async () => {
+      const writer = await openWriter(settings)
+      const patient = { ...settings, sessionMs: 60_000 }
+      const [first, second] = [await openReader(patient), await openReader(patient)]
+      await until(
+        async () => (await first.lag()).length + (await second.lag()).length === topics.length * partitions,
+      )
+      await first.close()
+      await until(async () => (await second.lag()).length === topics.length * partitions)
+      await writer.append(numbered(0, 50))
+      expect(numbersOf(await recordsOf(second, 50))).toEqual(range(0, 50))
+      await expect(first.poll(generous, never)).rejects.toThrow('closed')
+    })
+
+    test('the fold to exactly one reader', async () => {
+      const first = await openReader(settings)
+      expect(first.leads()).toBe(true)
+      const second = await openReader(settings)
+      await until(() => first.leads() !== second.leads())
+      const [leading, following] = first.leads() ? [first, second] : [second, first]
+      await leading.close()
+      expect(leading.leads()).toBe(false)
+      await until(() => following.leads())
+    })
+
+    test('the fold while the leading reader is cut off, and that reader no longer reports that it leads', async () => {
+      const { address, proxy } = broker().proxied
+      const isolated = await openReader({ ...settings, brokers: [address] })
+      expect(isolated.leads()).toBe(true)
+      proxy.holdAnswers()
+      try {
+        const other = await openReader(settings)
+        await until(() => !isolated.leads())
+        await until(() => other.leads())
+      } finally {
+        proxy.release()
+      }
+    })
+  })
+
+  describe('does not go on', () => {
+    test('behind records that were deleted before they were read', async () => {
+      await (await openWriter(settings)).append(inOnePartition(0, 100))
+      await commitSome(40)
+      await deleteBefore(60)
+      await expect(openReader(settings)).rejects.toThrow(OffsetOutOfRange)
+      await expect(openReader(settings)).rejects.toThrow(
+        /pledges\/\d: it is read up to 40, and the records before 60/,
+      )
+      expect(await committed()).toBe(40)
+    })
+
+    test('in a log that ends before its committed offset', async () => {
+      await (await openWriter(settings)).append(inOnePartition(0, 30))
+      await withAdmin(settings, admin =>
+        admin.setOffsets({
+          ...groupOf(settings),
+          topic: topicName(settings, 'pledges'),
+          partitions: [{ partition: pledgePartition, offset: '40' }],
+        }),
+      )
+      await expect(openReader(settings)).rejects.toThrow(/it is read up to 40, and the log ends at 30/)
+    })
+
+    test('but begins again in a topic that was deleted and created again, because Kafka has dropped its offsets', async () => {
+      await (await openWriter(settings)).append(inOnePartition(0, 100))
+      await commitSome(40)
+      await removeTopics(settings)
+      await until(async () => {
+        const known = await withAdmin(settings, admin => admin.listTopics())
+        return !known.some(name => name.startsWith(settings.topicPrefix))
+      })
+      await makeTopics(settings, { partitions })
+      await (await openWriter(settings)).append(inOnePartition(100, 20))
+      expect(numbersOf(await recordsOf(await openReader(settings), 20))).toEqual(range(100, 120))
+    })
+
+    test('behind records that are deleted while it falls back, and says so instead of leaving them out', async () => {
+      await (await openWriter({ ...settings, compression: 'none' })).append(inOnePartition(0, 100, 100_000))
+      const reader = await openReader({ ...settings, bufferBytesMax: 1_000_000 })
+      const [first] = await deliveriesOf(reader, 1, { ...generous, recordsMax: 1 })
+      if (!first) throw new Error('nothing came')
+      await reader.commit(first.assignment, first.positions)
+      await deleteBefore(90)
+      const seen: number[] = []
+      const reading = async () => {
+        for (;;) seen.push(...numbersOf((await reader.poll({ ...generous, recordsMax: 5 }, never)).records))
+      }
+      await expect(reading()).rejects.toThrow(OffsetOutOfRange)
+      expect(seen.length).toBeLessThan(89)
+      expect(seen.toSorted((a, b) => a - b)).toEqual(range(1, seen.length + 1))
+      // Nor does the next reader, though kafkajs has given the position up meanwhile.
+      await expect(openReader(settings)).rejects.toThrow(OffsetOutOfRange)
+    })
+
+    test('behind records that were deleted, when a rebalance gives it their partition', async () => {
+      await (await openWriter(settings)).append(inOnePartition(0, 100))
+      await commitSome(40)
+      const holder = await openReader(settings)
+      await recordsOf(holder, 60)
+      await deleteBefore(60)
+      // Whichever of them gets the partition fails, and the other one goes on until it is closed.
+      const opened = openReader(settings).then(failureOf, cause => cause)
+      expect(await Promise.race([opened, failureOf(holder)])).toBeInstanceOf(OffsetOutOfRange)
+    })
+
+    test('but begins with the first record that there is when it never read before', async () => {
+      await (await openWriter(settings)).append(inOnePartition(0, 100))
+      await deleteBefore(60)
+      expect(numbersOf(await recordsOf(await openReader(settings), 40))).toEqual(range(60, 100))
+    })
+  })
+
+  /** Polls and commits until the group stands at the end of the log; returns what was delivered. */
+  async function drain(readers: readonly EventReader[]): Promise<number[]> {
+    const seen: number[] = []
+    while ((await left(readers)) > 0) {
+      for (const reader of readers) {
+        const { records, positions, assignment } = await reader.poll({ ...generous, waitMsMax: 50 }, never)
+        seen.push(...numbersOf(records))
+        await reader.commit(assignment, positions)
+      }
+    }
+    return seen
+  }
+
+  async function left(readers: readonly EventReader[]): Promise<number> {
+    const lags = (await Promise.all(readers.map(reader => reader.lag()))).flat()
+    if (lags.length < topics.length * partitions) return Number.POSITIVE_INFINITY
+    return lags.reduce((sum, { committed: at, end }) => sum + end - at, 0)
+  }
+
+  /** How many pledges the group has committed, as the broker says. */
+  async function committed(): Promise<number> {
+    const [found] = await withAdmin(settings, admin =>
+      admin.fetchOffsets({ ...groupOf(settings), topics: [topicName(settings, 'pledges')] }),
+    )
+    return (found?.partitions ?? []).reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0)
+  }
+
+  /** Reads and commits so many pledges of one partition, and leaves the group. */
+  async function commitSome(count: number): Promise<void> {
+    const reader = await openReader(settings)
+    await commitAll(reader, await deliveriesOf(reader, count, { ...generous, recordsMax: count }))
+    await reader.close()
+  }
+
+  async function deleteBefore(offset: number): Promise<void> {
+    const topic = topicName(settings, 'pledges')
+    await withAdmin(settings, async admin => {
+      // kafkajs finds the partition's broker only in a topic that it has been asked about.
+      await admin.fetchTopicOffsets(topic)
+      await admin.deleteTopicRecords({
+        topic,
+        partitions: [{ partition: pledgePartition, offset: String(offset) }],
+      })
+    })
+  }
+})
+
+function inOnePartition(from: number, count: number, bytes = 0) {
+  return numbered(from, count, bytes).map(record => ({ ...record, key: Buffer.from('c_1') }))
+}
+
+/** Polls until the reader fails, and returns the reason. */
+async function failureOf(reader: EventReader): Promise<unknown> {
+  try {
+    for (;;) await reader.poll({ ...generous, waitMsMax: 100 }, never)
+  } catch (cause) {
+    return cause
+  }
+}

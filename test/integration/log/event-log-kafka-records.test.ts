@@ -1,0 +1,261 @@
+/** What is written to Kafka and read from it: compression, compaction, and how much is held of a backlog. */
+import { randomBytes } from 'node:crypto'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
+import { compressions } from '../../../services/log/kafka/codecs.ts'
+import { fetchBytesMax } from '../../../services/log/kafka/consumer.ts'
+import { openKafkaInspector } from '../../../services/log/kafka/inspector.ts'
+import { partitionOf } from '../../../services/log/kafka/partition.ts'
+import { kcat, kcatProgram } from '../../support/kafka/kcat.ts'
+import {
+  commitAll,
+  deliveriesOf,
+  describeKafka,
+  generous,
+  groupOf,
+  numbered,
+  numbersOf,
+  range,
+  recordsOf,
+  until,
+} from '../../support/kafka/suite.ts'
+import { makeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
+import { needs } from '../../support/requirements.ts'
+
+const never = new AbortController().signal
+const kcatFormat = '%p %o %k %s\n'
+const compressed = compressions.filter(compression => compression !== 'none')
+
+describeKafka('the event log', ({ address, openReader, openWriter }) => {
+  let settings: KafkaSettings
+
+  beforeEach(() => {
+    settings = settingsFor(address())
+  })
+
+  describe('delivers records', () => {
+    test.for(compressed)('that kcat compresses with %s are read', async (compression, context) => {
+      needs(context, kcatProgram)
+      await makeTopics(settings)
+      const lines = range(0, 500).map(number => `key-${number}:${number}`)
+      const topic = topicName(settings, 'pledges')
+      await kcat(['-b', address(), '-P', '-t', topic, '-K:', '-z', compression], `${lines.join('\n')}\n`)
+      expect(numbersOf(await recordsOf(await openReader(settings), 500))).toEqual(range(0, 500))
+    })
+
+    test.each(compressed)('that the broker itself compresses with %s are read', async compression => {
+      await makeTopics(settings, { config: { 'compression.type': compression } })
+      const writer = await openWriter({ ...settings, compression: 'none' })
+      await writer.append(numbered(0, 500, 300))
+      expect(numbersOf(await recordsOf(await openReader(settings), 500))).toEqual(range(0, 500))
+    })
+
+    test.for(compressions)(
+      'that a writer compresses with %s are read by kcat and by the broker',
+      async (compression, context) => {
+        needs(context, kcatProgram)
+        // The broker has to decompress what it is to compress in another way.
+        await makeTopics(settings, {
+          config: { 'compression.type': compression === 'zstd' ? 'gzip' : 'zstd' },
+        })
+        const writer = await openWriter({ ...settings, compression })
+        await writer.append(numbered(0, 500, 300))
+        const output = await kcat(consumeArgs(address(), topicName(settings, 'pledges')))
+        const numbers = output
+          .trimEnd()
+          .split('\n')
+          .map(line => Number(line.trim().split(' ').at(-1)))
+        expect(numbers.toSorted((a, b) => a - b)).toEqual(range(0, 500))
+      },
+    )
+
+    test('go to the partitions that a Java client would choose', async context => {
+      needs(context, kcatProgram)
+      await makeTopics(settings, { partitions: 7 })
+      const keys = range(0, 200).map(number => `c_${number}`.repeat(1 + (number % 5)))
+      const writer = await openWriter(settings)
+      await writer.append(
+        keys.map(key => ({ topic: 'pledges', key: Buffer.from(key), value: Buffer.from('1') })),
+      )
+      const at = ['-b', address(), '-t', topicName(settings, 'campaigns')]
+      const partitioner = ['-X', 'topic.partitioner=murmur2_random']
+      await kcat([...at, '-P', '-K:', ...partitioner], `${keys.map(key => `${key}:1`).join('\n')}\n`)
+      const records = await recordsOf(await openReader(settings), 400)
+      const partitionsOf = (topic: string) =>
+        new Map(
+          records
+            .filter(record => record.topic === topic)
+            .map(({ key, partition }) => [String(key), partition]),
+        )
+      expect(partitionsOf('pledges')).toEqual(partitionsOf('campaigns'))
+      for (const [key, partition] of partitionsOf('pledges')) {
+        expect(partition).toBe(partitionOf(Buffer.from(key), 7))
+      }
+    })
+
+    test('that many requests carry, and some near the limit, arrive in order', async () => {
+      await makeTopics(settings, { partitions: 1 })
+      const writer = await openWriter({ ...settings, compression: 'none' })
+      const records = range(0, 40).map(number => ({
+        topic: 'pledges' as const,
+        key: Buffer.from('k'),
+        value: number % 10 === 3 ? randomBytes(1_000_000) : Buffer.alloc(60_000, number),
+      }))
+      await Promise.all([writer.append(records.slice(0, 25)), writer.append(records.slice(25))])
+      const delivered = await recordsOf(await openReader(settings), 40)
+      for (const [index, { value }] of delivered.entries()) {
+        expect(
+          Buffer.from(value ?? []).equals(records[index]?.value ?? Buffer.alloc(0)),
+          `record ${index}`,
+        ).toBe(true)
+      }
+    })
+
+    test('behind a batch that compaction has emptied are read', async context => {
+      needs(context, kcatProgram)
+      await makeTopics(settings, {
+        partitions: 1,
+        config: {
+          'cleanup.policy': 'compact',
+          'segment.ms': '100',
+          'segment.bytes': String(1024 ** 2),
+          'min.cleanable.dirty.ratio': '0.01',
+        },
+      })
+      // Each writer has its own sequence numbers, so the last batch of each is kept, even if it is empty. The large
+      // values keep the cleaner from joining the segments, so that the empty batch ends one.
+      const appendAlone = async (...records: [key: string, value: Buffer][]) => {
+        const writer = await openWriter({ ...settings, compression: 'none' })
+        await writer.append(
+          records.map(([key, value]) => ({ topic: 'campaigns', key: Buffer.from(key), value })),
+        )
+        await writer.close()
+      }
+      await appendAlone(['first', randomBytes(650_000)])
+      await appendAlone(['again', Buffer.from('1')], ['again', Buffer.from('2')], ['again', Buffer.from('3')])
+      await rolled()
+      await appendAlone(['again', Buffer.from('4')], ['large', randomBytes(600_000)])
+      await rolled()
+      await appendAlone(['last', Buffer.from('5')])
+      const name = topicName(settings, 'campaigns')
+      await until(async () => (await offsetsSeenByKcat(name)).join() === '0,4,5,6')
+
+      const reader = await openReader(settings)
+      const deliveries = await deliveriesOf(reader, 4)
+      const offsets = deliveries.flatMap(({ records }) => records).map(({ offset }) => offset)
+      expect(offsets).toEqual([0, 4, 5, 6])
+      await commitAll(reader, deliveries)
+      expect((await reader.lag()).find(({ topic }) => topic === 'campaigns')).toMatchObject({
+        committed: 7,
+        end: 7,
+      })
+    })
+
+    test('of a transaction that was aborted are left out, and the others not', async () => {
+      await makeTopics(settings, { partitions: 1 })
+      const topic = topicName(settings, 'pledges')
+      const kafka = createKafka(settings, silent)
+      const producer = kafka.producer({
+        transactionalId: settings.topicPrefix,
+        maxInFlightRequests: 1,
+        idempotent: true,
+      })
+      await producer.connect()
+      try {
+        for (const [index, isKept] of [true, false, true].entries()) {
+          const transaction = await producer.transaction()
+          await transaction.send({ topic, messages: [{ key: 'k', value: String(index) }] })
+          await (isKept ? transaction.commit() : transaction.abort())
+        }
+      } finally {
+        await producer.disconnect()
+      }
+      const reader = await openReader(settings)
+      const deliveries = await deliveriesOf(reader, 2)
+      expect(numbersOf(deliveries.flatMap(({ records }) => records))).toEqual([0, 2])
+      await commitAll(reader, deliveries)
+      await until(async () => (await reader.lag()).every(({ committed, end }) => committed === end))
+      // The group itself is behind the last marker too: a purge waits for that.
+      const inspector = await openKafkaInspector({ ...settings, ...groupOf(settings) }, { logger: silent })
+      onTestFinished(() => inspector.close())
+      expect((await inspector.group()).lag.find(at => at.topic === 'pledges')).toMatchObject({
+        committed: 6,
+        end: 6,
+      })
+    })
+
+    async function rolled(): Promise<void> {
+      // A segment is rolled by the next record that comes 100 ms after its first.
+      const first = Date.now()
+      await until(() => Date.now() > first + 110)
+    }
+
+    async function offsetsSeenByKcat(name: string): Promise<string[]> {
+      const output = await kcat(['-b', address(), '-C', '-t', name, '-e', '-q', '-f', '%o\n'])
+      return output.trimEnd().split('\n')
+    }
+  })
+
+  describe('holds of a backlog', () => {
+    const bufferBytesMax = 6 * 1024 ** 2
+
+    beforeEach(() => makeTopics(settings))
+
+    test('no more than the bound of bytes, and reads it to its end', async () => {
+      const writer = await openWriter({ ...settings, compression: 'none' })
+      await writer.append(numbered(0, 400, 100_000))
+      const reader = await openReader({ ...settings, bufferBytesMax })
+      await until(() => reader.buffered().bytes >= bufferBytesMax / 3)
+      const seen: number[] = []
+      let most = 0
+      while (seen.length < 400) {
+        const { records } = await reader.poll({ ...generous, recordsMax: 7 }, never)
+        seen.push(...numbersOf(records))
+        // Time for the fetches to outrun a slow caller.
+        await reader.lag()
+        most = Math.max(most, reader.buffered().bytes)
+      }
+      expect(seen.toSorted((a, b) => a - b)).toEqual(range(0, 400))
+      // A topic has a third of the buffer, and what one fetch brings on top.
+      expect(most).toBeLessThanOrEqual(bufferBytesMax / 3 + fetchBytesMax)
+    })
+
+    test('no more than the bound of records, and reads it to its end', async () => {
+      const valueBytes = 300
+      const writer = await openWriter({ ...settings, compression: 'none' })
+      await writer.append(numbered(0, 40_000, valueBytes))
+      const bufferRecordsMax = 3_000
+      const reader = await openReader({ ...settings, bufferRecordsMax })
+      await until(() => reader.buffered().records >= bufferRecordsMax / 3)
+      const seen: number[] = []
+      let most = 0
+      while (seen.length < 40_000) {
+        seen.push(...numbersOf((await reader.poll({ ...generous, recordsMax: 200 }, never)).records))
+        // Time for the fetches to outrun a slow caller.
+        await reader.lag()
+        most = Math.max(most, reader.buffered().records)
+      }
+      expect(seen.toSorted((a, b) => a - b)).toEqual(range(0, 40_000))
+      expect(most).toBeLessThanOrEqual(bufferRecordsMax / 3 + fetchBytesMax / valueBytes)
+    })
+
+    test('of pledges so little that a new key comes through', async () => {
+      const writer = await openWriter({ ...settings, compression: 'none' })
+      await writer.append(numbered(0, 400, 100_000))
+      const reader = await openReader({ ...settings, bufferBytesMax })
+      await until(() => reader.buffered().bytes >= bufferBytesMax / 3)
+      await writer.append([{ topic: 'api-keys', key: Buffer.from('pv_live_1'), value: Buffer.from('key') }])
+      let pledgesBefore = 0
+      for (let hasCome = false; !hasCome; ) {
+        const { records } = await reader.poll({ ...generous, recordsMax: 3 }, never)
+        pledgesBefore += records.filter(({ topic }) => topic === 'pledges').length
+        hasCome = records.some(({ topic }) => topic === 'api-keys')
+      }
+      expect(pledgesBefore).toBeLessThan(200)
+    })
+  })
+})
+
+function consumeArgs(address: string, topic: string, format = kcatFormat): string[] {
+  return ['-b', address, '-C', '-t', topic, '-e', '-q', '-f', format]
+}

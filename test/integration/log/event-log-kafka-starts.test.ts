@@ -1,0 +1,126 @@
+/** Readers on Kafka that are told where to begin, as projectors are by the positions in the tables. */
+import { beforeEach, expect, test } from 'vitest'
+import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
+import { OffsetOutOfRange } from '../../../services/log/kafka/offsets.ts'
+import type { FindStarts, LogState, Start } from '../../../services/log/port.ts'
+import {
+  commitAll,
+  deliveriesOf,
+  describeKafka,
+  groupOf,
+  numbered,
+  numbersOf,
+  range,
+  recordsOf,
+} from '../../support/kafka/suite.ts'
+import { makeTopics, removeTopics, settingsFor, withAdmin } from '../../support/kafka/topics.ts'
+
+describeKafka('a reader that is told where to begin', ({ address, openReader, openWriter }) => {
+  let settings: KafkaSettings
+  let states: LogState[]
+  let begunAnew: string[]
+
+  beforeEach(async () => {
+    settings = settingsFor(address())
+    states = []
+    begunAnew = []
+    await makeTopics(settings, { partitions: 1 })
+  })
+
+  function startsAt(start?: Start): FindStarts {
+    return {
+      async find(state) {
+        states.push(state)
+        return new Map(start && [['campaigns/0', start]])
+      },
+      beginAnew: ({ topic, partition }, reason) => void begunAnew.push(`${topic}/${partition}: ${reason}`),
+    }
+  }
+
+  async function append(from: number, count: number): Promise<void> {
+    const writer = await openWriter(settings)
+    await writer.append(numbered(from, count).map(record => ({ ...record, topic: 'campaigns' })))
+  }
+
+  /** Appends records, reads and commits them, and returns where a reader begins that has read some of them. */
+  async function readBefore({ count, next }: { count: number; next: number }): Promise<Start> {
+    await append(0, count)
+    const reader = await openReader(settings)
+    const deliveries = await deliveriesOf(reader, count)
+    await commitAll(reader, deliveries)
+    await reader.close()
+    const last = deliveries.flatMap(({ records }) => records).find(({ offset }) => offset === next - 1)
+    return { next, lastAt: last?.appendedAt ?? 0 }
+  }
+
+  async function committed(): Promise<number> {
+    const topic = topicName(settings, 'campaigns')
+    const [found] = await withAdmin(settings, admin =>
+      admin.fetchOffsets({ ...groupOf(settings), topics: [topic] }),
+    )
+    return Number(found?.partitions[0]?.offset)
+  }
+
+  async function makeAgain(count: number): Promise<void> {
+    await removeTopics(settings)
+    await makeTopics(settings, { partitions: 1 })
+    await append(1_000, count)
+  }
+
+  test('begins there, before or after what the group has committed, and never moves the group back', async () => {
+    const start = await readBefore({ count: 100, next: 40 })
+    const before = await openReader(settings, startsAt(start))
+    expect(states[0]).toMatchObject({ log: before.log, remembered: { watermark: 0, shown: 0 } })
+    expect(states[0]?.partitions).toContainEqual({ topic: 'campaigns', partition: 0, low: 0, end: 100 })
+    const lag = async () => (await before.lag()).find(({ topic }) => topic === 'campaigns')
+    expect(await lag()).toMatchObject({ committed: 40, end: 100 })
+
+    const [some] = await deliveriesOf(before, 1, { recordsMax: 10, bytesMax: 10_000, waitMsMax: 60_000 })
+    if (!some) throw new Error('nothing came')
+    expect(numbersOf(some.records)).toEqual(range(40, 50))
+    await before.commit(some.assignment, some.positions)
+    await before.rememberWatermark(5_000, 4_000)
+    expect(await lag()).toMatchObject({ committed: 50, end: 100 })
+    expect(await committed()).toBe(100)
+    expect(numbersOf(await recordsOf(before, 50))).toEqual(range(50, 100))
+    await before.close()
+
+    await append(100, 20)
+    const after = await openReader(settings, startsAt({ next: 110, lastAt: 0 }))
+    expect(states[1]?.remembered).toEqual({ watermark: 5_000, shown: 4_000 })
+    const rest = await deliveriesOf(after, 10)
+    expect(numbersOf(rest.flatMap(({ records }) => records))).toEqual(range(110, 120))
+    expect(await committed()).toBe(100)
+    await commitAll(after, rest)
+    expect(await committed()).toBe(120)
+    expect(begunAnew).toEqual([])
+  })
+
+  test.each([
+    ['is shorter', 10, 'campaigns/0: it is read up to 40, and the log ends at 10'],
+    ['has another record there', 60, 'campaigns/0: the record at 39 is not the one that was read'],
+  ])('begins at the first record of a topic that was made again and %s', async (_, count, reason) => {
+    const start = await readBefore({ count: 100, next: 40 })
+    await makeAgain(count)
+    const reader = await openReader(settings, startsAt(start))
+    expect(numbersOf(await recordsOf(reader, count))).toEqual(range(1_000, 1_000 + count))
+    expect(begunAnew).toEqual([reason])
+  })
+
+  test('fails if the log has deleted records from there on, and names the ways on', async () => {
+    const start = await readBefore({ count: 100, next: 40 })
+    const topic = topicName(settings, 'campaigns')
+    await withAdmin(settings, async admin => {
+      // kafkajs finds the partition's broker only in a topic that it has been asked about.
+      await admin.fetchTopicOffsets(topic)
+      await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '50' }] })
+    })
+    const opening = openReader(settings, startsAt(start))
+    await expect(opening).rejects.toThrow(OffsetOutOfRange)
+    await expect(opening).rejects.toThrow(
+      /read up to 40, and the records before 50 are deleted.*pledgeview restored/,
+    )
+    // What the tables never had is no gap of theirs.
+    expect(numbersOf(await recordsOf(await openReader(settings, startsAt()), 50))).toEqual(range(50, 100))
+  })
+})

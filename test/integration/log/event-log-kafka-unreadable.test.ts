@@ -1,0 +1,251 @@
+/**
+ * Records and batches that a broker accepts, and that cannot be read as they are. Each becomes a reject that names its
+ * place. The records around it are projected, and the positions move past it.
+ */
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Topic } from '../../../contracts/events/event.ts'
+import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
+import { type Compression, compressions, compressionType } from '../../../services/log/kafka/codecs.ts'
+import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
+import { type KafkaInspector, openKafkaInspector } from '../../../services/log/kafka/inspector.ts'
+import { loadKafkajs } from '../../../services/log/kafka/library.ts'
+import type { EventReader, NewRecord } from '../../../services/log/port.ts'
+import { backerHasher } from '../../../services/projector/ingest/backer-hash.ts'
+import { addDelivery, emptyBatch } from '../../../services/projector/ingest/batch.ts'
+import { createDecoder } from '../../../services/projector/ingest/decode.ts'
+import { createObserver } from '../../../services/projector/observer.ts'
+import { createMetrics, type Metrics } from '../../../services/runtime/ops/metrics.ts'
+import type { Databases } from '../../../services/tables/port.ts'
+import { createRejectStore, placeName, type Reject } from '../../../services/tables/rejects.ts'
+import {
+  deliveriesOf,
+  describeKafka,
+  groupOf,
+  type KafkaSuite,
+  range,
+  recordsOf,
+} from '../../support/kafka/suite.ts'
+import { makeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
+import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
+import { keptRejects } from '../../support/reject-filters.ts'
+import { newRecordOf, pledgeEvent, pledgeTombstone } from '../../support/sample-events.ts'
+import { startsAt } from '../../support/starts.ts'
+
+const inherited = ['toString', '__proto__', 'constructor', 'hasOwnProperty', 'valueOf']
+const compressed = compressions.filter(compression => compression !== 'none')
+const bombPlaces = ['pledges/0/5', 'pledges/0/11', 'pledges/0/17', 'pledges/0/23', 'campaigns/0/4']
+// Five together unpack to more than is allowed, and each alone does not.
+const largeValue = Buffer.alloc(14 * 1024 ** 2)
+
+// The batches are large, so a busy machine needs time for them.
+const session = { sessionMs: 30_000 }
+
+// What a broker passes on is the same in all versions, so the newest is enough.
+describeKafka('records that cannot be read', suite)
+
+function suite({ address, openReader, openWriter }: KafkaSuite): void {
+  let settings: KafkaSettings
+  let model: ModelTables
+  let databases: Databases
+
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+  afterAll(() => model.dispose())
+
+  beforeEach(async () => {
+    databases = await model.freshDatabases()
+    settings = settingsFor(address())
+    // Snappy makes a row of zeros only twenty times smaller.
+    await makeTopics(settings, { partitions: 1, config: { 'max.message.bytes': String(16 * 1024 ** 2) } })
+  })
+
+  /** Each record becomes a batch. */
+  async function append(...records: NewRecord[]): Promise<void> {
+    const writer = await openWriter({ ...settings, compression: 'none' })
+    for (const record of records) await writer.append([record])
+  }
+
+  /** One batch of five records that is far too large after decompression. */
+  async function appendBomb(compression: Compression, topic: Topic = 'pledges'): Promise<void> {
+    const producer = createKafka(settings, silent).producer()
+    await producer.connect()
+    try {
+      await producer.send({
+        topic: topicName(settings, topic),
+        compression: compressionType(loadKafkajs(), compression),
+        messages: range(0, 5).map(number => ({ key: `c/bomb_${number}`, value: largeValue })),
+      })
+    } finally {
+      await producer.disconnect()
+    }
+  }
+
+  async function inspect<T>(work: (inspector: KafkaInspector) => Promise<T>): Promise<T> {
+    const inspector = await openKafkaInspector({ ...settings, ...groupOf(settings) }, { logger: silent })
+    try {
+      return await work(inspector)
+    } finally {
+      await inspector.close()
+    }
+  }
+
+  async function store(reader: EventReader, rejects: readonly Reject[]): Promise<void> {
+    const keptMs = 86_400_000
+    await createRejectStore({ tables: model.tables, databases, keptMs, now: Date.now })(reader.log, rejects)
+  }
+
+  const kept = () => keptRejects(model.tables, databases)
+
+  /** Reads like the projector: rejects are stored and counted, and everything is committed. */
+  async function projected(
+    reader: EventReader,
+    count: number,
+  ): Promise<{ accepted: number; rejects: Reject[]; counted: number }> {
+    const metrics = createMetrics()
+    const observer = createObserver({ run: 'test', metrics, logger: silent, now: Date.now })
+    const rejects: Reject[] = []
+    let accepted = 0
+    for (const delivery of await deliveriesOf(reader, count)) {
+      const batch = emptyBatch(delivery.assignment, backerHasher('0'.repeat(64), 'siphash-2-4'))
+      addDelivery(batch, delivery, createDecoder())
+      await store(reader, batch.rejects)
+      await reader.commit(delivery.assignment, [...batch.positions.values()])
+      observer.onBatch(batch, { writeMs: 0 })
+      rejects.push(...batch.rejects)
+      accepted += batch.records - batch.rejects.length
+    }
+    return { accepted, rejects, counted: await countedRejects(metrics) }
+  }
+
+  test('for headers that are named like members of every object: they are read, kept and listed', async () => {
+    const headers = Object.fromEntries(inherited.map(name => [name, Buffer.from(`is ${name}`)]))
+    const twice = inherited.map(name => [name, [Buffer.from('first'), Buffer.from(`is ${name}`)]])
+    await append(
+      { ...newRecordOf(pledgeTombstone('c', 'p_0')), headers },
+      { ...pledge(1), headers, repeatedHeaders: Object.fromEntries(twice) },
+      pledge(2),
+    )
+    const reader = await openReader({ ...settings, ...session })
+    const records = await recordsOf(reader, 3)
+    expect(records.map(({ offset }) => offset)).toEqual([0, 1, 2])
+    for (const record of records.slice(0, 2)) {
+      const read = Object.entries(record.headers ?? {}).map(([name, value]) => [name, String(value)])
+      expect(read).toEqual(inherited.map(name => [name, `is ${name}`]))
+    }
+    expect(Object.keys(records[1]?.repeatedHeaders ?? {})).toEqual(inherited)
+
+    await store(
+      reader,
+      records.map(record => ({ record, reason: 'not wanted' })),
+    )
+    expect((await kept()).map(({ record }) => record)).toEqual(records)
+  })
+
+  test('for far too many headers: the record is a reject, with key and value', {
+    timeout: 120_000,
+  }, async () => {
+    const headers = Object.fromEntries(range(0, 60_000).map(number => [`h${number}`, Buffer.from('1')]))
+    await append(pledge(0), { ...pledge(1), headers }, pledge(2))
+    const startedAt = performance.now()
+    const { accepted, rejects } = await projected(await openReader({ ...settings, ...session }), 3)
+    // Quadratic decoding takes ten minutes.
+    expect(performance.now() - startedAt).toBeLessThan(90_000)
+    expect(accepted).toBe(2)
+    expect(rejects).toMatchObject([
+      {
+        record: { partition: 0, offset: 1, ...pledge(1) },
+        reason: 'the record has 60,000 headers, and 1,000 are allowed',
+      },
+    ])
+    expect(await kept()).toMatchObject([{ record: pledge(1) }])
+  })
+
+  test.each([
+    ['value', (big: Buffer): NewRecord => ({ ...pledge(0), value: big })],
+    [
+      'header',
+      (big: Buffer): NewRecord => ({ ...pledge(0), value: Buffer.from('x'), headers: { trace: big } }),
+    ],
+    ['key', (big: Buffer): NewRecord => ({ ...pledge(0), key: big, value: Buffer.from('x') })],
+  ])(
+    'for a %s of 12 times the same 900 KB, which only zstd packs: the reject is kept, with its sizes',
+    async (name, recordOf) => {
+      const block = randomBytes(900_000)
+      const big = Buffer.concat(Array.from({ length: 12 }, () => block))
+      const writer = await openWriter({ ...settings, compression: 'zstd' })
+      await writer.append([recordOf(big)])
+      const { rejects } = await projected(await openReader({ ...settings, ...session }), 1)
+      expect(rejects).toHaveLength(1)
+      const [reject, ...others] = await kept()
+      expect(others).toEqual([])
+      expect(reject).toMatchObject({ record: { topic: 'pledges', partition: 0, offset: 0 } })
+      const size = name === 'header' ? reject?.sizes.headers : reject?.sizes[name as 'key' | 'value']
+      expect(size).toBe(name === 'header' ? big.length + 'trace'.length : big.length)
+    },
+  )
+
+  test('for batches that unpack to too much: each is a listed reject, and reading goes on', {
+    timeout: 180_000,
+  }, async () => {
+    for (const [index, compression] of compressed.entries()) {
+      await append(pledge(index))
+      await appendBomb(compression)
+    }
+    // An answer with this topic and the pledges stops after it.
+    await appendBomb('zstd', 'campaigns')
+    const { accepted, rejects, counted } = await projected(await openReader({ ...settings, ...session }), 9)
+    expect(accepted).toBe(4)
+    expect(rejects.map(({ record }) => placeName(record)).toSorted()).toEqual(bombPlaces.toSorted())
+    const ofPledges = rejects.filter(({ record }) => record.topic === 'pledges')
+    expect(ofPledges.map(({ reason }) => reason)).toEqual([
+      'the batch of offsets 1 to 5 (gzip) unpacks to more than 64 MiB',
+      'the batch of offsets 7 to 11 (snappy) unpacks to more than 64 MiB',
+      'the batch of offsets 13 to 17 (lz4) unpacks to more than 64 MiB',
+      'the batch of offsets 19 to 23 (zstd) unpacks to more than 64 MiB',
+    ])
+    expect(counted).toBe(5)
+
+    await inspect(async inspector => {
+      const listed = await kept()
+      expect(listed.map(({ record }) => placeName(record)).toSorted()).toEqual(bombPlaces.toSorted())
+      for (const { record, sizes } of listed) {
+        expect(record.value).toBeNull()
+        expect(sizes.value).toBeGreaterThan(0)
+      }
+      const { lag } = await inspector.group()
+      expect(lag.find(({ topic }) => topic === 'pledges')).toMatchObject({ committed: 24, end: 24 })
+    })
+
+    // A rebuild may begin anywhere, also within such a batch.
+    const history = await openKafkaHistory(
+      { ...settings, ...session, ...groupOf(settings) },
+      { logger: silent },
+    )
+    try {
+      const reader = await history.open('rebuild', startsAt({ 'pledges/0': 9, 'campaigns/0': 5 }))
+      try {
+        const replayed = await projected(reader, 5)
+        expect(replayed.accepted).toBe(2)
+        expect(replayed.rejects.map(({ record }) => placeName(record))).toEqual(bombPlaces.slice(1, 4))
+      } finally {
+        await reader.close()
+      }
+    } finally {
+      await history.close()
+    }
+  })
+}
+
+/** How many rejects the metrics show. */
+async function countedRejects({ events }: Metrics): Promise<number> {
+  const { values } = await events.get()
+  return values
+    .filter(({ labels }) => 'outcome' in labels && labels.outcome === 'rejected')
+    .reduce((sum, { value }) => sum + value, 0)
+}
+
+function pledge(number: number): NewRecord {
+  return newRecordOf(pledgeEvent({ campaign_id: 'c', pledge_id: `p_${number}` }))
+}

@@ -1,0 +1,105 @@
+/** Where producers in other languages put a key, compared with where our writer puts it. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
+import { partitionOf } from '../../../services/log/kafka/partition.ts'
+import { openKafkaReader } from '../../../services/log/kafka/reader.ts'
+import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
+import { classPath, kafkaRequirement } from '../../support/kafka/jars.ts'
+import { kcat, kcatProgram } from '../../support/kafka/kcat.ts'
+import { groupOf, recordsOf } from '../../support/kafka/suite.ts'
+import { makeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
+import { needs, type Requirement } from '../../support/requirements.ts'
+import { kafkaService } from '../../support/services/kafka.ts'
+import { useService } from '../../support/services/test-service.ts'
+
+const javaProgram = new URL('../../support/kafka/Produce.java', import.meta.url).pathname
+const javaClient = '4.4.0'
+const partitions = 6
+// Of all lengths modulo four, and with characters of one to four bytes.
+const keys = [
+  ...Array.from({ length: 24 }, (_, n) => `c_${n}/p_${'x'.repeat(n)}${n}`),
+  ...['c_8842', 'a', 'é', '日本/p_1', '🎈', 'ключ/п_1', '\u{ffff}'],
+]
+
+describe('the partition of a key', () => {
+  const kafka = useService(kafkaService)
+  let settings: KafkaSettings
+  let topic: string
+  let java: Requirement
+
+  beforeAll(async () => {
+    java = await kafkaRequirement(javaClient)
+  }, 300_000)
+
+  beforeEach(async () => {
+    settings = settingsFor(kafka().address)
+    topic = topicName(settings, 'pledges')
+    await makeTopics(settings, { partitions })
+  })
+
+  /** Publishes a record under each key through kcat, so through librdkafka. */
+  function publish(...options: string[]): Promise<string> {
+    const lines = keys.map(key => `${key}\tfrom kcat\n`).join('')
+    return kcat(['-P', '-b', kafka().address, '-t', topic, '-K', '\t', ...options], lines)
+  }
+
+  /** What a reader of ours gets: the partition of each key, and the keys that it finds in a wrong partition. */
+  async function read(): Promise<{ placed: Record<string, number>; misplaced: string[] }> {
+    const reader = await openKafkaReader({ ...settings, ...groupOf(settings) }, { logger: silent })
+    try {
+      const records = await recordsOf(reader, keys.length)
+      const named = records.map(record => ({ ...record, key: Buffer.from(record.key ?? []).toString() }))
+      return {
+        placed: Object.fromEntries(named.map(({ key, partition }) => [key, partition])),
+        misplaced: named.filter(({ isMisplaced }) => isMisplaced).map(({ key }) => key),
+      }
+    } finally {
+      await reader.close()
+    }
+  }
+
+  const expected = Object.fromEntries(keys.map(key => [key, partitionOf(Buffer.from(key), partitions)]))
+
+  test('is the same for our writer, and for Java with its default partitioner', async context => {
+    needs(context, java)
+    const child = spawn('java', ['-cp', classPath(javaClient), javaProgram, kafka().address, topic], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
+    child.stdin.end(keys.map(key => `${key}\n`).join(''))
+    const [printed, errors, [code]] = await Promise.all([
+      text(child.stdout),
+      text(child.stderr),
+      once(child, 'exit'),
+    ])
+    expect(code, errors).toBe(0)
+    expect(printed.trim().split('\n').toSorted()).toEqual(
+      keys.map(key => `${expected[key]} ${key}`).toSorted(),
+    )
+    expect(await read()).toEqual({ placed: expected, misplaced: [] })
+  }, 60_000)
+
+  test('is where our writer puts it', async () => {
+    const writer = await openKafkaWriter(settings, { logger: silent })
+    await writer.append(keys.map(key => ({ topic: 'pledges', key: Buffer.from(key), value: null })))
+    await writer.close()
+    expect(await read()).toEqual({ placed: expected, misplaced: [] })
+  })
+
+  test('is the same for librdkafka with partitioner=murmur2_random', async context => {
+    needs(context, kcatProgram)
+    await publish('-X', 'partitioner=murmur2_random')
+    expect(await read()).toEqual({ placed: expected, misplaced: [] })
+  })
+
+  test("is another one for librdkafka's default, and a reader marks exactly these records", async context => {
+    needs(context, kcatProgram)
+    await publish()
+    const { placed, misplaced } = await read()
+    const elsewhere = keys.filter(key => placed[key] !== expected[key])
+    expect(elsewhere.length).toBeGreaterThan(keys.length / 2)
+    expect(misplaced.toSorted()).toEqual(elsewhere.toSorted())
+  })
+})

@@ -1,0 +1,234 @@
+/** The ingest loop whose schemas come from a registry that fails: no good event is rejected or lost for that. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { createStateEncoder, encodeState, schemas } from '../../../../contracts/events/codec.ts'
+import { type ChangeEvent, type StateEvent, topicOf } from '../../../../contracts/events/event.ts'
+import type { NewRecord } from '../../../../services/log/port.ts'
+import { SchemaRegistryError } from '../../../../services/log/registry/answers.ts'
+import { createSchemaRegistry, registerSchemas } from '../../../../services/log/registry/schema-registry.ts'
+import type { Databases } from '../../../../services/tables/port.ts'
+import {
+  alwaysAnswers,
+  type FakeSchemaRegistry,
+  startFakeSchemaRegistry,
+} from '../../../support/fake-schema-registry.ts'
+import { createMemoryLog, type MemoryLog } from '../../../support/memory-log.ts'
+import { readModelOf } from '../../../support/model.ts'
+import {
+  expectedReading,
+  type ModelTables,
+  openModelTables,
+  readViews,
+} from '../../../support/model-tables.ts'
+import { type RunningProjector, startProjector } from '../../../support/registry-projector.ts'
+import { keptRejects } from '../../../support/reject-filters.ts'
+import { campaignEvent, pledgeEvent, smallWorld } from '../../../support/sample-events.ts'
+
+// Only a hang takes this long.
+const soonMsMax = 60_000
+const world = smallWorld()
+const worldEnds = { 'campaigns/0': 2, 'pledges/0': 2, 'api-keys/0': 1 }
+const nothing = { 'campaigns/0': 0, 'pledges/0': 0, 'api-keys/0': 0 }
+const unavailable = alwaysAnswers(503, 'no registry behind this')
+
+describe('the ingest loop with a schema registry', () => {
+  let model: ModelTables
+  let databases: Databases
+  let fake: FakeSchemaRegistry
+  let log: MemoryLog
+  let running: RunningProjector | undefined
+  let encode: (event: StateEvent) => Buffer
+
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+
+  afterAll(() => model.dispose())
+
+  beforeEach(async () => {
+    databases = await model.freshDatabases()
+    fake = await startFakeSchemaRegistry({ firstId: 41 })
+    encode = createStateEncoder(
+      await registerSchemas(createSchemaRegistry({ url: fake.url }), topic => topic),
+    )
+    log = createMemoryLog()
+    fake.calls.splice(0)
+    return async () => {
+      await running?.stop().catch(() => {})
+      running = undefined
+      await fake.close()
+      await model.drop(databases)
+    }
+  })
+
+  function start(settings: Record<string, string> = {}): RunningProjector {
+    running = startProjector({
+      reader: log.reader,
+      tables: model.tables,
+      databases,
+      // That a schema is missing is believed for longer than a test takes.
+      schemaRegistry: createSchemaRegistry({ url: fake.url, missingMs: 600_000 }),
+      settings,
+    })
+    return running
+  }
+
+  function recordOf(event: ChangeEvent, schemaId?: number): NewRecord {
+    const value = Buffer.from(encode(event as StateEvent))
+    if (schemaId !== undefined) value.writeUInt32BE(schemaId, 1)
+    return { topic: topicOf[event.type], key: Buffer.from(event.key), value }
+  }
+
+  function recordsOf(events: readonly ChangeEvent[]): NewRecord[] {
+    return events.map(event => recordOf(event))
+  }
+
+  async function expectReading(events: readonly ChangeEvent[]): Promise<void> {
+    expect(await readViews(model.tables, databases)).toEqual(expectedReading(readModelOf(events)))
+  }
+
+  test('projects what was framed with the ids of the registry, and asks for each id once', async () => {
+    const later = Array.from({ length: 50 }, (_, n) => pledgeEvent({ campaign_id: 'a', pledge_id: `l${n}` }))
+    log.append(recordsOf(world))
+    const projector = start()
+    await projector.drained()
+    log.append(recordsOf(later))
+    await vi.waitFor(() => expect(log.committed()).toMatchObject({ 'pledges/0': 52 }), soonMsMax)
+    await projector.drained()
+    await expectReading([...world, ...later])
+    expect(fake.calls.toSorted()).toEqual([
+      'GET /schemas/ids/41',
+      'GET /schemas/ids/42',
+      'GET /schemas/ids/43',
+    ])
+  })
+
+  test('takes no id for one of the fixed ones: the registry may have given it to another schema', async () => {
+    fake.put(1, { schema: JSON.stringify(schemas.pledge) })
+    fake.put(2, { schema: JSON.stringify(schemas.campaign) })
+    const pledge = pledgeEvent({ campaign_id: 'a', pledge_id: 'under-1' })
+    const fixed = pledgeEvent({ campaign_id: 'a', pledge_id: 'fixed' }) as StateEvent
+    log.append([
+      ...recordsOf(world),
+      recordOf(pledge, 1),
+      { topic: 'pledges', key: Buffer.from('a/fixed'), value: encodeState(fixed) },
+    ])
+    await start().drained()
+    await expectReading([...world, pledge])
+    expect(await keptRejects(model.tables, databases)).toMatchObject([
+      { reason: expect.stringContaining('schema id 2 cannot be read as a pledge') },
+    ])
+  })
+
+  test('while the registry is away nothing is rejected, committed or read on, and then all is projected', async () => {
+    fake.misbehave(unavailable)
+    log.append(recordsOf(world))
+    const projector = start()
+    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(1), soonMsMax)
+    log.append(recordsOf(world))
+    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(2), soonMsMax)
+    expect(log.delivered()).toBe(world.length)
+    expect(log.committed()).toEqual(nothing)
+    fake.misbehave(undefined)
+    await projector.drained()
+    await expectReading(world)
+    expect(await keptRejects(model.tables, databases)).toEqual([])
+    expect(projector.service.health().failure).toBeUndefined()
+  })
+
+  test('what came before the records with the new schema is written while the registry is away', async () => {
+    const projector = start({ PLEDGEVIEW_BATCH_MS_MAX: '60000' })
+    // After a quiet time a batch ends soon. The next one collects for a minute after it.
+    log.append([recordOf(pledgeEvent({ campaign_id: 'a', pledge_id: 'first' }))])
+    const first = { 'pledges/0': 1 }
+    await vi.waitFor(() => expect(log.committed()).toEqual(first), soonMsMax)
+    // All in one batch; the new schema ends it.
+    log.append(recordsOf(world))
+    await vi.waitFor(() => expect(fake.calls).toHaveLength(3), soonMsMax)
+    expect(log.committed()).toEqual({ ...nothing, ...first })
+    fake.put(50, { schema: JSON.stringify(schemas.pledge) })
+    fake.misbehave(unavailable)
+    const ends = { ...worldEnds, 'pledges/0': 3 }
+    const later = pledgeEvent({ campaign_id: 'a', pledge_id: 'later' })
+    log.append([recordOf(later, 50)])
+    await vi.waitFor(() => expect(log.committed()).toEqual(ends), soonMsMax)
+    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(0), soonMsMax)
+    await projector.stop()
+    expect(log.committed()).toEqual(ends)
+    expect(await keptRejects(model.tables, databases)).toEqual([])
+  })
+
+  test('a registry that stays away ends the projector, which says so and has moved past nothing', async () => {
+    fake.misbehave(unavailable)
+    log.append(recordsOf(world))
+    const projector = start({ PLEDGEVIEW_RETRY_MS_MAX: '300' })
+    await expect(projector.done).rejects.toBeInstanceOf(SchemaRegistryError)
+    expect(projector.service.health().failure).toMatch(/schema registry at .* status 503/)
+    expect(log.commits).toEqual([])
+    expect(await keptRejects(model.tables, databases)).toEqual([])
+  })
+
+  test('a registry that refuses the credentials ends it without another try', async () => {
+    fake.misbehave(alwaysAnswers(401))
+    log.append(recordsOf(world))
+    const projector = start()
+    await expect(projector.done).rejects.toThrow('refuses the credentials')
+    expect(await projector.schemaRetries()).toBe(0)
+    expect(log.commits).toEqual([])
+  })
+
+  test('a schema that the registry does not have rejects its records alone, and is asked for a few times only', async () => {
+    const bad = Array.from({ length: 30 }, (_, n) => pledgeEvent({ campaign_id: 'a', pledge_id: `bad${n}` }))
+    log.append([...recordsOf(world), ...bad.map(event => recordOf(event, 999))])
+    const projector = start()
+    await projector.drained()
+    log.append(bad.map(event => recordOf(event, 999)))
+    await vi.waitFor(
+      async () => expect(await keptRejects(model.tables, databases)).toHaveLength(60),
+      soonMsMax,
+    )
+    await projector.drained()
+    await expectReading(world)
+    expect(new Set((await keptRejects(model.tables, databases)).map(({ reason }) => reason))).toEqual(
+      new Set(['schema id 999 is not in the schema registry']),
+    )
+    expect(fake.calls.filter(call => call.endsWith('/999'))).toHaveLength(3)
+  })
+
+  test('a schema of another kind rejects its records with the reason', async () => {
+    fake.put(60, { schema: '{"type":"object"}', schemaType: 'JSON' })
+    fake.put(61, { schema: '{}', references: [{ name: 'a', subject: 'b', version: 1 }] })
+    const [, , pledge = world[0]] = world
+    if (!pledge) throw new Error('no event')
+    log.append([...recordsOf(world), recordOf(pledge, 60), recordOf(pledge, 61)])
+    await start().drained()
+    await expectReading(world)
+    expect(await keptRejects(model.tables, databases)).toMatchObject([
+      { reason: 'schema id 60 is a schema of type JSON; only AVRO is read' },
+      { reason: 'schema id 61 is a schema with references; only schemas without references are read' },
+    ])
+  })
+
+  test('a stop while the registry is away ends in order and commits nothing', async () => {
+    fake.misbehave(() => true)
+    log.append(recordsOf(world))
+    const projector = start()
+    await vi.waitFor(() => expect(fake.calls.length).toBeGreaterThan(0), soonMsMax)
+    await projector.stop()
+    expect(log.commits).toEqual([])
+    expect(await keptRejects(model.tables, databases)).toEqual([])
+  })
+
+  test('records whose partitions change hands while the registry is away come again, and count once', async () => {
+    fake.misbehave(unavailable)
+    log.append(recordsOf(world))
+    const projector = start()
+    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(0), soonMsMax)
+    log.reassign()
+    const more = campaignEvent({ campaign_id: 'c' })
+    log.append(recordsOf([more]))
+    fake.misbehave(undefined)
+    await projector.drained()
+    expect(log.refusedCommits()).toBe(1)
+    await expectReading([...world, more])
+  })
+})

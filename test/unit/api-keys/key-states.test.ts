@@ -1,0 +1,84 @@
+/** What wins when several processes write one key at once, in whatever order the events are read. */
+import { randomBytes } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { ApiKeyState } from '../../../contracts/events/event.ts'
+import { faultOf } from '../../../contracts/events/rules.ts'
+import type { KeyRecord } from '../../../services/api-keys/api-keys.ts'
+import { expiringState, revokedState } from '../../../services/api-keys/key-states.ts'
+
+const now = Date.UTC(2026, 10, 22)
+const versionMax = 2n ** 63n - 1n
+
+const record: KeyRecord = {
+  key: 'pv_live_abcdefgh0123456789abcdef',
+  version: '1',
+  account_id: 'acct_1',
+  name: 'Mirror',
+  url: 'https://mirror.example',
+  contact_email: 'owner@mirror.example',
+  secret_hash: 'ab'.repeat(32),
+  scopes: ['read:public'],
+  issued_at_ms: now - 1_000,
+  integration_id: 'int_7',
+  expires_at_ms: null,
+  replaces: 'pv_live_old',
+  replaced_until_ms: now + 3_600_000,
+  status: 'active',
+}
+
+const version = fc.bigInt({ min: 1n, max: 2n ** 62n }).map(String)
+
+/** The state that the ledger keeps. */
+function latest(states: readonly (ApiKeyState | undefined)[]): ApiKeyState | undefined {
+  return states.reduce((a, b) => (b && (!a || BigInt(b.version) > BigInt(a.version)) ? b : a), undefined)
+}
+
+describe('the events of a key', () => {
+  test('keep every field that they do not change, and obey the rules', () => {
+    const whole = {
+      key: record.key,
+      account_id: 'acct_1',
+      integration: { name: 'Mirror', url: 'https://mirror.example', contact_email: 'owner@mirror.example' },
+      secret_hash: record.secret_hash,
+      scopes: ['read:public'],
+      changed_at: now,
+      issued_at: record.issued_at_ms,
+      integration_id: 'int_7',
+      expires_at: null,
+      replaces: 'pv_live_old',
+      replaced_until: record.replaced_until_ms,
+    }
+    const states = [
+      [revokedState(record, now), { ...whole, status: 'REVOKED' }],
+      [expiringState(record, now + 5, now, randomBytes), { ...whole, status: 'ACTIVE', expires_at: now + 5 }],
+    ] as const
+    for (const [state, expected] of states) {
+      expect(state).toMatchObject(expected)
+      expect(state && faultOf({ type: 'api-key', key: state.key, data: state })).toBeUndefined()
+    }
+  })
+
+  test('a revocation is never taken back by what another process writes at the same time', () => {
+    fc.assert(
+      fc.property(version, fc.uint8Array({ minLength: 3, maxLength: 3 }), (from, random) => {
+        const base = { ...record, version: from }
+        const states = [revokedState(base, now), expiringState(base, now + 5, now, () => random)]
+        expect(latest(states)?.status).toBe('REVOKED')
+        expect(latest(states)).toBe(latest(states.toReversed()))
+        expect(latest([revokedState(base, now), revokedState(base, now)])?.version).toBe(
+          revokedState(base, now)?.version,
+        )
+      }),
+    )
+  })
+
+  test('never leave the range of versions; a key with the highest one cannot be revoked by a state', () => {
+    const highest = { ...record, version: String(versionMax) }
+    expect(revokedState(highest, now)).toBeUndefined()
+    const nearly = { ...record, version: String(versionMax - 1n) }
+    for (const state of [revokedState(nearly, now), expiringState(nearly, now + 5, now, randomBytes)]) {
+      expect(state?.version).toBe(versionMax)
+    }
+  })
+})

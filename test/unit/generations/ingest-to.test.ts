@@ -1,0 +1,187 @@
+/** Reading up to a position, over rebalances of the reader's group. */
+import { setTimeout as delay, setImmediate } from 'node:timers/promises'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type IngestDependencies, ingestTo, ingestToEnd } from '../../../services/generations/build/ingest.ts'
+import type { IngestSource } from '../../../services/generations/build/shadow-projector.ts'
+import type { RebuildContext } from '../../../services/generations/context.ts'
+import type { EventReader, LogRecord } from '../../../services/log/port.ts'
+import { createRejectCircuitBreaker } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
+import { defaultDatabases } from '../../../services/tables/port.ts'
+import { createMemoryLog, type MemoryLog } from '../../support/memory-log.ts'
+import { hashBacker } from '../../support/model-tables.ts'
+
+const partitions = 3
+
+type Step =
+  | { kind: 'append'; partition: number }
+  | { kind: 'lose'; partition: number }
+  | { kind: 'reassign' }
+  | { kind: 'wait'; ms: number }
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('append' as const), partition: fc.nat(partitions - 1) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('lose' as const), partition: fc.nat(partitions - 1) }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('reassign' as const) }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.nat(3) }) },
+)
+
+test('waits for a partition of a member whose process has ended, and reads it once the group has dropped that member', async () => {
+  const log = createMemoryLog()
+  for (let partition = 0; partition < partitions; partition++) append(log, partition)
+  log.lose(1)
+  const read = new Set<string>()
+  let isDone = false
+  const reading = ingestTo(dependenciesOf(log, read), log.ends(), new AbortController().signal).then(() => {
+    isDone = true
+  })
+  await expect.poll(() => log.committed()).toMatchObject({ 'campaigns/0': 1, 'campaigns/2': 1 })
+  // It looks at the log several times a second.
+  await delay(500)
+  expect(isDone).toBe(false)
+  log.reassign()
+  await reading
+  expect(read).toContain('campaigns/1 0')
+  expect(log.committed()).toEqual({ 'campaigns/0': 1, 'campaigns/1': 1, 'campaigns/2': 1 })
+})
+
+test('leaves out no record before the position, over rebalances that repeat records and that take partitions away', async () => {
+  const rounds = fc.integer({ min: 1, max: 4 })
+  const property = fc.asyncProperty(fc.array(step, { maxLength: 40 }), rounds, async (steps, roundsMax) => {
+    const log = createMemoryLog()
+    for (let partition = 0; partition < partitions; partition++) append(log, partition)
+    const read = new Set<string>()
+    const others = happen(log, steps)
+    for (let round = 0; round < roundsMax; round++) {
+      const target = log.ends()
+      await ingestTo(dependenciesOf(log, read), target, new AbortController().signal)
+      const before = target.flatMap(({ topic, partition, next }) =>
+        Array.from({ length: next }, (_, offset) => `${topic}/${partition} ${offset}`),
+      )
+      expect(before.filter(place => !read.has(place))).toEqual([])
+    }
+    await others
+  })
+  await fc.assert(property, { numRuns: 30 })
+}, 120_000)
+
+test('reads up to the end of every partition of the log, also of those that the reader does not hold', async () => {
+  const log = createMemoryLog()
+  for (let partition = 0; partition < partitions; partition++) append(log, partition)
+  log.lose(1)
+  const sources: IngestSource[] = []
+  const progress: unknown[] = []
+  await ingestToEnd(contextOf(log, sources, progress), log.reader)
+  expect(await log.reader.lag()).toHaveLength(partitions - 1)
+  expect(sources.map(({ target }) => target)).toEqual([log.ends()])
+  expect(log.ends()).toHaveLength(partitions)
+  // The sums of some partitions would be too small to report.
+  sources[0]?.onLag(await log.reader.lag())
+  expect(progress).toEqual([])
+})
+
+test('ends when it is interrupted, also if the log does not answer', async () => {
+  const log = createMemoryLog()
+  append(log, 0)
+  const asked = Promise.withResolvers<void>()
+  const reader: EventReader = {
+    ...log.reader,
+    lag() {
+      asked.resolve()
+      return new Promise<never>(() => {})
+    },
+  }
+  const interruption = new AbortController()
+  const reading = ingestTo({ ...dependenciesOf(log, new Set()), reader }, log.ends(), interruption.signal)
+  await asked.promise
+  interruption.abort(new Error('interrupted'))
+  await expect(reading).rejects.toThrow('interrupted')
+})
+
+test('takes few records at once, so that an embedded process answers requests in between', async () => {
+  const log = createMemoryLog()
+  for (let record = 0; record < 2_400; record++) append(log, 0)
+  const asked: number[] = []
+  const reader: EventReader = {
+    ...log.reader,
+    poll(bounds, signal) {
+      asked.push(bounds.recordsMax)
+      return log.reader.poll(bounds, signal)
+    },
+  }
+  const read = new Set<string>()
+  const dependencies = dependenciesOf(log, read)
+  const settings = { ...dependencies.settings, batchRecordsMax: 100_000 }
+  await ingestTo({ ...dependencies, reader, settings }, log.ends(), new AbortController().signal)
+  expect(read.size).toBe(2_400)
+  expect(Math.max(...asked)).toBe(1_000)
+})
+
+/** At the end the reader holds all partitions: the group has dropped the member whose process has ended. */
+async function happen(log: MemoryLog, steps: readonly Step[]): Promise<void> {
+  for (const one of steps) {
+    if (one.kind === 'append') append(log, one.partition)
+    else if (one.kind === 'lose') log.lose(one.partition)
+    else if (one.kind === 'reassign') log.reassign()
+    else await (one.ms === 0 ? setImmediate() : delay(one.ms))
+  }
+  log.reassign()
+}
+
+function append(log: MemoryLog, partition: number): void {
+  log.append([{ topic: 'campaigns', key: Buffer.from('c'), value: Buffer.from('x') }], { partition })
+}
+
+function dependenciesOf(log: MemoryLog, read: Set<string>): IngestDependencies {
+  return {
+    reader: log.reader,
+    tables: { insert: () => delay(1), rows: never, run: never, close: never },
+    databases: defaultDatabases,
+    decode({ topic, partition, offset }: LogRecord) {
+      read.add(`${topic}/${partition} ${offset}`)
+      return { reason: 'it is not an event' }
+    },
+    hashBacker,
+    circuitBreaker: createRejectCircuitBreaker({ shareMax: 1, windowRecords: 1_000, rejectsMin: 1_000 }),
+    projector: 'test',
+    settings: {
+      batchRecordsMax: 10,
+      batchBytesMax: 1_000_000,
+      batchMsMax: 2,
+      idleMsMax: 5,
+      retryMsMax: 10_000,
+    },
+    onBatch: () => {},
+    onRetry: () => {},
+    onLag: () => {},
+    monotonicMs: () => performance.now(),
+    now: () => 0,
+    sleep: ms => delay(ms),
+    random: () => 0,
+  }
+}
+
+/** A rebuild of this log. Its shadow projector only notes what it should read. */
+function contextOf(log: MemoryLog, sources: IngestSource[], progress: unknown[]): RebuildContext {
+  const fake = {
+    history: { ends: async () => log.ends() },
+    shadowProjector: { ingest: async (source: IngestSource) => void sources.push(source) },
+    tracker: {
+      detail: { logStart: null, request: { isDry: false } },
+      note: (noted: unknown) => progress.push(noted),
+      progress: (made: unknown) => progress.push(made),
+    },
+    signal: new AbortController().signal,
+  }
+  return fake as unknown as RebuildContext
+}
+
+function never(): never {
+  throw new Error('reading asks the tables for nothing')
+}

@@ -1,0 +1,115 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type Line, measuredBytesMax, splitLines } from '../../../services/log/event-lines.ts'
+
+describe('lines of a stream', () => {
+  test('are the same, however the stream is cut into chunks', async () => {
+    const part = fc.constantFrom('a', 'é', '\n', '\r\n', '\r', '', '\n\n', 'twelve bytes')
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(part),
+        fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }),
+        async (parts, sizes) => {
+          const whole = Buffer.from(parts.join(''))
+          const expected = texts(await linesOf([whole]))
+          expect(texts(await linesOf(cut(whole, sizes)))).toEqual(expected)
+          expect(expected).toEqual(splitWhole(whole.toString()))
+        },
+      ),
+    )
+  })
+
+  test('keep their numbers, be they blank or too long', async () => {
+    const lines = await linesOf([Buffer.from('first\n\n'), Buffer.from(`${'x'.repeat(30)}\nlast`)], 10)
+    expect(lines.map(shape)).toEqual([
+      { number: 1, text: 'first', isEnded: true },
+      { number: 2, text: '', isEnded: true },
+      { number: 3, byteCount: 30 },
+      { number: 4, text: 'last', isEnded: false },
+    ])
+  })
+
+  test('may be as long as the bound, and no byte longer', async () => {
+    for (const chunk of [1, 7, 100]) {
+      const text = `${'x'.repeat(10)}\n${'y'.repeat(11)}\n${'z'.repeat(10)}`
+      const lines = await linesOf(cut(Buffer.from(text), [chunk]), 10)
+      expect(lines.map(shape), `chunks of ${chunk}`).toEqual([
+        { number: 1, text: 'x'.repeat(10), isEnded: true },
+        { number: 2, byteCount: 11 },
+        { number: 3, text: 'z'.repeat(10), isEnded: false },
+      ])
+    }
+  })
+
+  test('lose a byte order mark before the first, and only there', async () => {
+    const lines = await linesOf([Buffer.from('\ufeffa\n\ufeffb')])
+    expect(texts(lines)).toEqual(['a', '\ufeffb'])
+  })
+
+  test('take bounded memory, though one is 50 MB long', async () => {
+    const chunk = Buffer.alloc(64 * 1024, 'x')
+    const before = process.memoryUsage().arrayBuffers
+    let most = 0
+    async function* source(): AsyncGenerator<Buffer> {
+      for (let i = 0; i < 800; i++) {
+        most = Math.max(most, process.memoryUsage().arrayBuffers - before)
+        yield chunk
+      }
+      yield Buffer.from('\nnext\n')
+    }
+    const lines = await linesOf(source(), 1024 ** 2)
+    expect(lines.map(shape)).toEqual([
+      { number: 1, byteCount: 800 * 64 * 1024 },
+      { number: 2, text: 'next', isEnded: true },
+    ])
+    expect(most).toBeLessThan(4 * 1024 ** 2)
+  })
+
+  test('are given up if a stream goes on without a line end', async () => {
+    const chunk = Buffer.alloc(16 * 1024 ** 2)
+    async function* endless(): AsyncGenerator<Buffer> {
+      for (;;) yield chunk
+    }
+    const lines = await linesOf(endless(), 1024 ** 2)
+    expect(lines).toEqual([{ number: 1, byteCount: measuredBytesMax }])
+  })
+})
+
+async function linesOf(source: AsyncIterable<Buffer> | Buffer[], lineBytesMax = 1_000): Promise<Line[]> {
+  const chunks = Array.isArray(source) ? toStream(source) : source
+  const lines: Line[] = []
+  for await (const some of splitLines(chunks, lineBytesMax)) {
+    lines.push(...some.map(line => ('bytes' in line ? { ...line, bytes: Buffer.from(line.bytes) } : line)))
+  }
+  return lines
+}
+
+async function* toStream(chunks: Buffer[]): AsyncGenerator<Buffer> {
+  yield* chunks
+}
+
+function cut(whole: Buffer, sizes: readonly number[]): Buffer[] {
+  const chunks: Buffer[] = []
+  for (let at = 0, i = 0; at < whole.length; i++) {
+    const size = sizes[i % sizes.length] ?? 1
+    chunks.push(whole.subarray(at, at + size))
+    at += size
+  }
+  return chunks
+}
+
+/** The plain way, for what fits into memory. */
+function splitWhole(text: string): string[] {
+  const lines = text.split('\n')
+  if (lines.at(-1) === '') lines.pop()
+  return lines.map(line => line.replace(/\r$/, ''))
+}
+
+function texts(lines: readonly Line[]): string[] {
+  return lines.map(line => ('bytes' in line ? Buffer.from(line.bytes).toString() : `${line.byteCount} bytes`))
+}
+
+function shape(line: Line): object {
+  if ('byteCount' in line) return line
+  return { number: line.number, text: Buffer.from(line.bytes).toString(), isEnded: line.isEnded }
+}

@@ -1,0 +1,235 @@
+/**
+ * What kafkajs may do between a join and the next, in orders that one broker cannot be brought to produce: with several
+ * brokers a fetch of an earlier assignment can end in a later one.
+ */
+import type { KafkaMessage } from 'kafkajs'
+import pino from 'pino'
+import { beforeEach, expect, test } from 'vitest'
+import { type Assignments, createAssignments } from '../../../../services/log/kafka/assignment.ts'
+import {
+  OffsetOutOfRange,
+  type OffsetRange,
+  type TopicPartition,
+} from '../../../../services/log/kafka/offsets.ts'
+import { type PollBounds, partitionName, type Start } from '../../../../services/log/port.ts'
+
+const at = { topic: 'pledges', partition: 0 } as const
+const generous: PollBounds = { recordsMax: 1_000, bytesMax: 1_000_000, waitMsMax: 0 }
+
+let calls: string[]
+let failures: Error[]
+let range: OffsetRange
+let begunAnew: string[]
+let knowStarts: (starts: Map<string, Start>) => void
+let assignments: Assignments
+
+beforeEach(() => {
+  calls = []
+  failures = []
+  begunAnew = []
+  range = { ...at, low: 0, high: 1_000 }
+  assignments = createAssignments({
+    groupId: 'projector',
+    member: () => ({
+      start: async () => undefined,
+      pause: paused => calls.push(`pause ${paused.map(partitionName)}`),
+      resume: resumed => calls.push(`resume ${resumed.map(partitionName)}`),
+      seek: (_at, offset) => calls.push(`seek ${offset}`),
+      commit: async () => undefined,
+      close: async () => undefined,
+    }),
+    findStarts: ({ partitions }) =>
+      new Promise(resolve => {
+        knowStarts = starts =>
+          resolve({
+            ...{ starts, ranges: rangesOf(partitions), committed: new Map(), replaced: new Map() },
+            watermark: { watermark: 0, shown: 0 },
+          })
+      }),
+    readRanges: async () => new Map([['pledges/0', range]]),
+    beginAnew: (_range, reason) => void begunAnew.push(reason),
+    bufferRecordsMax: 300,
+    bufferBytesMax: 300_000,
+    onChange: () => undefined,
+    onFailure: error => failures.push(error),
+    logger: pino({ level: 'silent' }),
+  })
+})
+
+test('nothing is fetched or taken before the committed offsets are known', async () => {
+  assignments.onJoin('member', [at])
+  expect(calls).toEqual(['pause pledges/0'])
+  expect(assignments.onMessages(at, 0, messages(0, 5), 5)).toBe(false)
+  await startAt(40)
+  expect(calls).toEqual(['pause pledges/0', 'seek 40', 'resume pledges/0'])
+  expect(assignments.onMessages(at, 40, messages(40, 5), 45)).toBe(true)
+  expect(offsets()).toEqual([40, 41, 42, 43, 44])
+})
+
+test('a batch of an earlier assignment is refused, and kafkajs is sent back to the offset of the partition', async () => {
+  await joinAt(40)
+  expect(assignments.onMessages(at, 40, messages(40, 20), 60)).toBe(true)
+  await joinAt(40)
+  // It was fetched before the join, behind what was dropped with it: taken, it would leave out 40 to 59.
+  expect(assignments.onMessages(at, 60, messages(60, 20), 80)).toBe(false)
+  await settled()
+  expect(calls.at(-1)).toBe('seek 40')
+  expect(assignments.onMessages(at, 40, messages(40, 40), 80)).toBe(true)
+  expect(offsets()).toEqual(Array.from({ length: 40 }, (_, index) => 40 + index))
+})
+
+test('a batch from before is refused too: kafkajs jumped to the start of a log that was made anew', async () => {
+  await joinAt(40)
+  range = { ...at, low: 0, high: 10 }
+  expect(assignments.onMessages(at, 0, messages(0, 10), 10)).toBe(false)
+  await settled()
+  expect(failures).toEqual([expect.any(OffsetOutOfRange)])
+})
+
+test('positions that are learnt after another join change nothing', async () => {
+  assignments.onJoin('member', [at])
+  const knowLate = knowStarts
+  assignments.onJoin('member', [])
+  knowLate(new Map([['pledges/0', { next: 40, lastAt: 0 }]]))
+  await settled()
+  expect(calls).not.toContain('seek 40')
+  expect(assignments.present().partitions.size).toBe(0)
+})
+
+test('each join has its own name, although the partitions are the same', async () => {
+  await joinAt(40)
+  const { assignment } = assignments.take(generous)
+  await joinAt(40)
+  expect(assignments.take(generous).assignment).not.toBe(assignment)
+  assignments.onLeave()
+  expect(assignments.take(generous)).toMatchObject({ records: [], positions: [], assignment: 'none/2' })
+})
+
+test('offsets without a record move a partition forward if they directly follow what it has', async () => {
+  await joinAt(40)
+  assignments.onNothing(at, 40, 50)
+  expect(assignments.onMessages(at, 50, messages(50, 1), 51)).toBe(true)
+})
+
+test('the position behind the last record is also behind the offsets without a record that follow it', async () => {
+  await joinAt(40)
+  // As of a transaction: two records, and the marker of its end.
+  assignments.onMessages(at, 40, messages(40, 2), 43)
+  const nextOf = (recordsMax: number) =>
+    assignments.take({ ...generous, recordsMax }).positions.map(({ next }) => next)
+  expect(nextOf(1)).toEqual([41])
+  expect(nextOf(1)).toEqual([43])
+  assignments.onMessages(at, 43, messages(43, 1), 44)
+  assignments.onNothing(at, 44, 50)
+  expect(nextOf(1)).toEqual([50])
+})
+
+test('offsets without a record that begin further on are believed only after kafkajs was sent back', async () => {
+  await joinAt(40)
+  assignments.onNothing(at, 45, 50)
+  expect(assignments.onMessages(at, 50, messages(50, 1), 51)).toBe(false)
+  await settled()
+  expect(calls.at(-1)).toBe('seek 40')
+  assignments.onNothing(at, 45, 50)
+  expect(assignments.onMessages(at, 50, messages(50, 1), 51)).toBe(true)
+})
+
+test('the record before the start is read again, and dropped if it is the one that was read', async () => {
+  assignments.onJoin('member', [at])
+  await startAt(40, [at], 7_000)
+  expect(calls.at(-2)).toBe('seek 39')
+  expect(assignments.onMessages(at, 39, messages(39, 3, 7_000), 42)).toBe(true)
+  expect(offsets()).toEqual([40, 41])
+  // Only the first batch is compared.
+  expect(assignments.onMessages(at, 42, messages(42, 1, 8_000), 43)).toBe(true)
+  expect(begunAnew).toEqual([])
+})
+
+test('another record before the start is another log: the partition is read from its first record', async () => {
+  range = { ...at, low: 5, high: 1_000 }
+  assignments.onJoin('member', [at])
+  await startAt(40, [at], 7_000)
+  expect(assignments.onMessages(at, 39, messages(39, 3, 7_001), 42)).toBe(false)
+  await settled()
+  expect(begunAnew).toEqual(['the record at 39 is not the one that was read'])
+  expect(calls.at(-1)).toBe('seek 5')
+  expect(assignments.onMessages(at, 5, messages(5, 37, 7_001), 42)).toBe(true)
+  expect(offsets()).toEqual(Array.from({ length: 37 }, (_, index) => 5 + index))
+  expect(failures).toEqual([])
+})
+
+test('a start whose record is compacted away, or not known, or deleted, is compared with nothing', async () => {
+  assignments.onJoin('member', [at])
+  await startAt(40, [at], 7_000)
+  // kafkajs asks for 39, and 39 to 44 are gone.
+  expect(assignments.onMessages(at, 39, messages(45, 1, 9_000), 46)).toBe(true)
+  expect(offsets()).toEqual([45])
+  await joinAt(40)
+  expect(calls.at(-2)).toBe('seek 40')
+  range = { ...at, low: 40, high: 1_000 }
+  assignments.onJoin('member', [at])
+  await startAt(40, [at], 7_000)
+  expect(calls.at(-2)).toBe('seek 40')
+  expect(begunAnew).toEqual([])
+})
+
+test('a partition is not fetched while its share of the buffer is full, and again when half of that is free', async () => {
+  await joinAt(0)
+  assignments.onMessages(at, 0, messages(0, 100), 100)
+  expect(calls.at(-1)).toBe('pause pledges/0')
+  assignments.take({ ...generous, recordsMax: 49 })
+  expect(calls.at(-1)).toBe('pause pledges/0')
+  assignments.take({ ...generous, recordsMax: 1 })
+  expect(calls.at(-1)).toBe('resume pledges/0')
+})
+
+test('a backlog in one partition leaves the others their turn, and their topic its bound', async () => {
+  const partitions = [0, 1, 2, 3].map(partition => ({ topic: 'pledges' as const, partition }))
+  assignments.onJoin('member', partitions)
+  await startAt(0, partitions)
+  assignments.onMessages({ ...at, partition: 1 }, 0, messages(0, 30), 30)
+  expect(calls.at(-1)).toBe('pause pledges/1')
+  assignments.onMessages({ ...at, partition: 2 }, 0, messages(0, 70), 70)
+  expect(calls.at(-1)).toBe('pause pledges/0,pledges/2,pledges/3')
+  assignments.take({ ...generous, recordsMax: 50 })
+  // Half is free now, but more of the last one than its share: the others come first.
+  expect(calls.at(-1)).toBe('resume pledges/0,pledges/1,pledges/3')
+})
+
+async function joinAt(offset: number): Promise<void> {
+  assignments.onJoin('member', [at])
+  await startAt(offset)
+}
+
+async function startAt(
+  offset: number,
+  partitions: readonly TopicPartition[] = [at],
+  lastAt = 0,
+): Promise<void> {
+  knowStarts(new Map(partitions.map(partition => [partitionName(partition), { next: offset, lastAt }])))
+  await settled()
+}
+
+/** Lets promises that are due go on. */
+function settled(): Promise<void> {
+  return new Promise(resolve => setImmediate(resolve))
+}
+
+function offsets(): number[] {
+  return assignments.take(generous).records.map(({ offset }) => offset)
+}
+
+function rangesOf(partitions: ReadonlyMap<string, TopicPartition>): Map<string, OffsetRange> {
+  return new Map([...partitions].map(([name, of]) => [name, { ...range, ...of }]))
+}
+
+function messages(from: number, count: number, timestamp = 0): KafkaMessage[] {
+  return Array.from({ length: count }, (_, index) => ({
+    key: Buffer.from('k'),
+    value: Buffer.from('v'),
+    timestamp: String(timestamp),
+    attributes: 0,
+    offset: String(from + index),
+    headers: {},
+  }))
+}

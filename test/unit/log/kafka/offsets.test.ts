@@ -1,0 +1,88 @@
+/** The offsets of partitions whose leaders change. */
+import type { Admin } from 'kafkajs'
+import { expect, test } from 'vitest'
+import { isOutage } from '../../../../services/log/kafka/client.ts'
+import { askLeaders } from '../../../../services/log/kafka/leaders.ts'
+import { readRanges } from '../../../../services/log/kafka/offsets.ts'
+import { movedLeader } from '../../../support/kafka/watched-client.ts'
+
+/** An admin that knows an old leader until it disconnects, as kafkajs's does. */
+function adminOf(failure: Error) {
+  let isOld = true
+  let disconnects = 0
+  const admin: Pick<Admin, 'fetchTopicOffsets' | 'disconnect'> = {
+    async fetchTopicOffsets() {
+      if (isOld) throw failure
+      return [{ partition: 0, offset: '7', low: '2', high: '7' }]
+    },
+    async disconnect() {
+      disconnects++
+      isOld = false
+    },
+  }
+  return { cluster: { admin: admin as Admin, names: { topicPrefix: '' } }, disconnects: () => disconnects }
+}
+
+test('a partition whose leader has moved is asked for at the new leader by the next attempt', async () => {
+  const { cluster } = adminOf(movedLeader())
+  const failure = await readRanges(cluster).catch(error => error)
+  expect(isOutage(failure)).toBe(true)
+  const ranges = await readRanges(cluster)
+  expect(ranges.get('pledges/0')).toEqual({ topic: 'pledges', partition: 0, low: 2, high: 7 })
+})
+
+test('another failure does not end the connection, which other requests may use', async () => {
+  const { cluster, disconnects } = adminOf(new Error('another failure'))
+  await expect(readRanges(cluster)).rejects.toThrow('another failure')
+  expect(disconnects()).toBe(0)
+})
+
+test('requests that find old leaders end their connection once, and not the next one, on which others ask already', async () => {
+  const { cluster, disconnects } = adminOf(movedLeader())
+  const { admin } = cluster
+  let failLate = (_: Error) => {}
+  const late = askLeaders(
+    admin,
+    () =>
+      new Promise((_, reject) => {
+        failLate = reject
+      }),
+  )
+  const early = [1, 2, 3].map(() => askLeaders(admin, () => admin.fetchTopicOffsets('pledges')))
+  for (const { status } of await Promise.allSettled(early)) expect(status).toBe('rejected')
+  expect(disconnects()).toBe(1)
+  expect(await askLeaders(admin, () => admin.fetchTopicOffsets('pledges'))).toHaveLength(1)
+  failLate(movedLeader())
+  await expect(late).rejects.toThrow('not the leader')
+  expect(disconnects()).toBe(1)
+  // What asks on the new connection may end that one, too.
+  await expect(
+    askLeaders(admin, async () => {
+      throw movedLeader()
+    }),
+  ).rejects.toThrow('not the leader')
+  expect(disconnects()).toBe(2)
+})
+
+test('nothing asks on a connection that is ending', async () => {
+  let end = () => {}
+  const admin = {
+    disconnect: () =>
+      new Promise<void>(resolve => {
+        end = resolve
+      }),
+  }
+  const failed = askLeaders(admin, async () => {
+    throw movedLeader()
+  })
+  await new Promise(setImmediate)
+  let hasAsked = false
+  const next = askLeaders(admin, async () => {
+    hasAsked = true
+  })
+  await new Promise(setImmediate)
+  expect(hasAsked).toBe(false)
+  end()
+  await next
+  await expect(failed).rejects.toThrow('not the leader')
+})

@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest'
+import { addressMatcher, addressRangeFault } from '../../../services/runtime/http/address-ranges.ts'
+
+describe('address ranges', () => {
+  it.each([
+    [['192.0.2.7'], '192.0.2.7', true],
+    [['192.0.2.7'], '192.0.2.8', false],
+    [['192.0.2.7'], '::ffff:192.0.2.7', true],
+    [['10.0.0.0/8', '2001:db8::/32'], '10.255.0.1', true],
+    [['10.0.0.0/8', '2001:db8::/32'], '2001:db8:1::9', true],
+    [['10.0.0.0/8', '2001:db8::/32'], '2001:db9::9', false],
+    [['::1'], '127.0.0.1', false],
+    [['10.0.0.0/8'], 'unknown', false],
+    [['10.0.0.0/8'], '10.0.0.1:80', true],
+    [['10.0.0.0/8'], '11.0.0.1:80', false],
+    [['2001:db8::/32'], '[2001:db8::1]:80', true],
+    [['2001:db8::/32'], '[2001:db8::1]', true],
+    [['10.0.0.0/8'], undefined, false],
+    [[], '10.0.0.1', false],
+  ])('%j has %s: %s', (ranges, address, expected) => {
+    expect(addressMatcher(ranges)(address)).toBe(expected)
+  })
+
+  it.each([
+    ['192.0.2.7', undefined],
+    ['::1', undefined],
+    ['10.0.0.0/8', undefined],
+    ['2001:db8::/128', undefined],
+    ['proxy.example', '"proxy.example" is not an IP address'],
+    ['2', '"2" is not an IP address'],
+    ['10.0.0.0/33', '"10.0.0.0/33" is not a range: after the slash comes a number from 1 to 32'],
+    ['10.0.0.0/', '"10.0.0.0/" is not a range: after the slash comes a number from 1 to 32'],
+    ['0.0.0.0/0', '"0.0.0.0/0" is every address'],
+    ['::/0', '"::/0" is every address'],
+  ])('%s: %s', (text, fault) => {
+    expect(addressRangeFault(text)).toBe(fault)
+  })
+})

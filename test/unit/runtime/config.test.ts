@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { ConfigError, readConfig, settingNames } from '../../../services/runtime/config.ts'
+
+const example = readFileSync(new URL('../../../deploy/pledgeview.env.example', import.meta.url), 'utf8')
+const listed = [...example.matchAll(/^#(PLEDGEVIEW_[A-Z_]+)=(.*)$/gm)].map(([, name, value]) => ({
+  name,
+  value,
+}))
+
+describe('the configuration', () => {
+  test('the commented example has every setting and no other', () => {
+    expect(listed.map(({ name }) => name).sort()).toEqual([...settingNames].sort())
+  })
+
+  test('the example states the true defaults', () => {
+    const defaults = readConfig({})
+    const stated = Object.fromEntries(listed.map(({ name, value }) => [name, value]))
+    expect(readConfig(stated)).toEqual(defaults)
+  })
+
+  test('all faults are reported at once, each with the name of its setting', () => {
+    const read = () =>
+      readConfig({
+        PLEDGEVIEW_FOLD_MS_MAX: 'soon',
+        PLEDGEVIEW_PLATFORM_CURRENCY: 'EURO',
+        PLEDGEVIEW_REJECT_SHARE_MAX: '2',
+        PLEDGEVIEW_KEY_PEPPER: 'short',
+        PLEDGEVIEW_TYPO: '1',
+      })
+    expect(read).toThrow(ConfigError)
+    for (const name of ['FOLD_MS_MAX', 'PLATFORM_CURRENCY', 'REJECT_SHARE_MAX', 'KEY_PEPPER', 'TYPO']) {
+      expect(read).toThrow(`PLEDGEVIEW_${name}`)
+    }
+  })
+
+  test('relations between settings are checked', () => {
+    expect(() => readConfig({ PLEDGEVIEW_BATCH_MS_MAX: '5000', PLEDGEVIEW_RETRY_MS_MAX: '1000' })).toThrow(
+      'PLEDGEVIEW_BATCH_MS_MAX',
+    )
+    expect(() =>
+      readConfig({ PLEDGEVIEW_KAFKA_SESSION_MS: '9000', PLEDGEVIEW_KAFKA_OUTAGE_MS_MAX: '9000' }),
+    ).toThrow('PLEDGEVIEW_KAFKA_SESSION_MS')
+  })
+
+  test('a trusted proxy is an address or a range; true is refused with what to write instead', () => {
+    const proxies = (text: string) => readConfig({ PLEDGEVIEW_TRUST_PROXY: text }).PLEDGEVIEW_TRUST_PROXY
+    expect(proxies('')).toEqual([])
+    expect(proxies('false')).toEqual([])
+    expect(proxies('192.0.2.7, 10.0.0.0/8')).toEqual(['192.0.2.7', '10.0.0.0/8'])
+    expect(() => proxies('true')).toThrow(
+      'PLEDGEVIEW_TRUST_PROXY: true would believe any address that a client writes. Name the addresses or ranges of your ' +
+        'proxies, for example 127.0.0.1,10.0.0.0/8',
+    )
+    expect(() => proxies('1')).toThrow('PLEDGEVIEW_TRUST_PROXY: "1" is not an IP address')
+    expect(() => proxies('10.0.0.0/8,0.0.0.0/0')).toThrow('"0.0.0.0/0" is every address')
+  })
+
+  test('a wrong secret is not repeated in the message', () => {
+    expect(() => readConfig({ PLEDGEVIEW_BACKER_KEY: 'do-not-print-me' })).not.toThrow('do-not-print-me')
+  })
+
+  test('the configuration cannot be changed after it was read', () => {
+    expect(Object.isFrozen(readConfig({}))).toBe(true)
+  })
+})

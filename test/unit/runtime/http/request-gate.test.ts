@@ -1,0 +1,133 @@
+/** The gate in front of the HTTP parser: what is sent ahead stays bytes, and the server sees the same requests. */
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import fc from 'fast-check'
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { createConnections } from '../../../../services/runtime/http/connections.ts'
+import { connectRaw } from '../../../support/raw-http.ts'
+
+let server: Server
+afterEach(() => {
+  server.closeAllConnections()
+  server.close()
+})
+
+/** A server with gates. `sockets` are its connections, in order. */
+async function start(handle: RequestListener): Promise<{ port: number; sockets: Socket[] }> {
+  const sockets: Socket[] = []
+  server = createServer({ requireHostHeader: false }, handle)
+  server.on('connection', socket => sockets.push(socket))
+  createConnections({ perAddressMax: 1000, isTrustedProxy: () => false }).listen(server)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { port: (server.address() as AddressInfo).port, sockets }
+}
+
+const bodies = fc.oneof(
+  fc.constant(''),
+  fc.constantFrom(
+    'x',
+    '\r\n',
+    '\r\n\r\n',
+    '\r\n\r\n\r\n',
+    'GET /body HTTP/1.1\r\n\r\n',
+    `${'x'.repeat(3_000)}\r\n`,
+  ),
+)
+const requests = fc.array(fc.record({ body: bodies, isChunked: fc.boolean(), isPadded: fc.boolean() }), {
+  minLength: 1,
+  maxLength: 12,
+})
+
+function bytesOf(
+  { body, isChunked, isPadded }: { body: string; isChunked: boolean; isPadded: boolean },
+  at: number,
+) {
+  const start = `${isPadded ? '\r\n' : ''}POST /${at} HTTP/1.1\r\n`
+  if (!isChunked) return `${start}Content-Length: ${body.length}\r\n\r\n${body}`
+  const chunk = body === '' ? '' : `${body.length.toString(16)}\r\n${body}\r\n`
+  return `${start}Transfer-Encoding: chunked\r\n\r\n${chunk}0\r\n\r\n`
+}
+
+describe('a server with gates', () => {
+  it('sees every request and its body in order, however the bytes are cut, and at most two at once', async () => {
+    let running = 0
+    let most = 0
+    let seen: { url: string | undefined; body: string }[] = []
+    const { port } = await start(async (request, response) => {
+      most = Math.max(most, ++running)
+      response.on('close', () => running--)
+      const one = { url: request.url, body: '' }
+      seen.push(one)
+      for await (const chunk of request) one.body += chunk
+      response.end(request.url)
+    })
+    await fc.assert(
+      fc.asyncProperty(
+        requests,
+        fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 20 }),
+        async (all, cuts) => {
+          seen = []
+          const connection = await connectRaw(port)
+          let rest = all.map(bytesOf).join('')
+          for (const cut of cuts) {
+            connection.send(rest.slice(0, cut))
+            rest = rest.slice(cut)
+            // Otherwise the system joins the pieces again.
+            await new Promise(resolve => setImmediate(resolve))
+          }
+          if (rest !== '') connection.send(rest)
+          for (const at of all.keys()) expect((await connection.next())?.body).toBe(`/${at}`)
+          connection.close()
+          expect(seen).toEqual(all.map(({ body }, at) => ({ url: `/${at}`, body })))
+        },
+      ),
+      { numRuns: 100 },
+    )
+    expect(most).toBeLessThanOrEqual(2)
+  })
+
+  it('reads at most three reads of a connection whose first request has no answer yet', async () => {
+    const { port, sockets } = await start((request, response) => {
+      if (request.url === '/other') response.end()
+    })
+    const greedy = connect(port, '127.0.0.1')
+    onTestFinished(() => void greedy.destroy())
+    greedy.on('error', () => {})
+    greedy.write('GET / HTTP/1.1\r\n\r\n'.repeat(1_000_000))
+    await expect.poll(() => sockets[0]?.bytesRead ?? 0).toBeGreaterThan(64 * 1024)
+    // With these exchanges the server has turns in which it could read more.
+    const other = await connectRaw(port)
+    for (let asked = 0; asked < 3; asked++) {
+      other.send('GET /other HTTP/1.1\r\n\r\n')
+      expect((await other.next())?.status).toBe(200)
+    }
+    expect(sockets[0]?.bytesRead).toBeLessThanOrEqual(3 * 64 * 1024)
+  })
+
+  it('takes no turn for each of many empty lines', async () => {
+    let pauses = 0
+    const { port } = await start((_, response) => void response.end())
+    server.on('connection', socket => socket.on('pause', () => pauses++))
+    const connection = await connectRaw(port)
+    connection.send(`${'\r\n'.repeat(50_000)}GET / HTTP/1.1\r\n\r\n`)
+    expect((await connection.next())?.status).toBe(200)
+    expect(pauses).toBeLessThan(10)
+  })
+
+  it('stays up if bytes follow a CONNECT', async () => {
+    const { port } = await start((_, response) => void response.end())
+    server.on('connect', (_, socket) => {
+      socket.end('HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n')
+      socket.resume()
+    })
+    const odd = await connectRaw(port)
+    odd.send(`CONNECT x:443 HTTP/1.1\r\n\r\n${'GET / HTTP/1.1\r\n\r\n'.repeat(100)}`)
+    expect((await odd.next())?.status).toBe(405)
+    expect(await odd.next()).toBeUndefined()
+    const other = await connectRaw(port)
+    other.send('GET / HTTP/1.1\r\n\r\n')
+    expect((await other.next())?.status).toBe(200)
+  })
+})

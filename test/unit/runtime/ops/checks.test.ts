@@ -1,0 +1,48 @@
+/** Checks that ask another service: probes get an answer in time, and do not pile up. */
+import { expect, test } from 'vitest'
+import { type Check, sharedAnswered } from '../../../../services/runtime/ops/checks.ts'
+import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
+import { createOpsServer } from '../../../../services/runtime/ops/ops-server.ts'
+
+const well: Check = { ok: true, detail: 'well' }
+
+/** A check that ends when the test says so. */
+function slowCheck() {
+  const calls: { resolve(check: Check): void; reject(error: Error): void }[] = []
+  return { calls, check: () => new Promise<Check>((resolve, reject) => calls.push({ resolve, reject })) }
+}
+
+test('probes share a check that is under way, and each is answered in time', async () => {
+  const { calls, check } = slowCheck()
+  const lag = sharedAnswered(check, 10)
+  const server = createOpsServer({
+    hosts: [],
+    health: () => ({}),
+    readiness: async () => ({ lag: await lag() }),
+    status: async () => ({}),
+    metrics: createMetrics(),
+    beforeScrape: async () => {},
+  })
+  const probe = () => server.inject({ url: '/readyz', headers: { host: 'localhost' } })
+  for (const probes of [[probe(), probe()], [probe()]]) {
+    for (const { statusCode, json } of await Promise.all(probes)) {
+      expect(statusCode).toBe(503)
+      expect(json().checks.lag.detail).toBe('no answer within 10 ms')
+    }
+  }
+  expect(calls).toHaveLength(1)
+  await server.close()
+})
+
+test('a check that has ended is not asked for its old answer', async () => {
+  const { calls, check } = slowCheck()
+  const shared = sharedAnswered(check, 60_000)
+  const failed = [shared(), shared()]
+  expect(calls).toHaveLength(1)
+  calls[0]?.reject(new Error('away'))
+  expect(await Promise.all(failed)).toEqual(Array(2).fill({ ok: false, detail: 'away' }))
+  const next = shared()
+  expect(calls).toHaveLength(2)
+  calls[1]?.resolve(well)
+  expect(await next).toEqual(well)
+})

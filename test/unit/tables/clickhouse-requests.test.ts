@@ -1,0 +1,139 @@
+import { describe, expect, test } from 'vitest'
+import { answers, isSilent } from '../../support/misbehaving-server.ts'
+import { against, failureOf, insert, open, password, user } from './against-server.ts'
+
+describe('connections', () => {
+  test('are never more than allowed, and the others wait', async () => {
+    const held: (() => void)[] = []
+    const { server, tables } = await against(
+      [
+        response => {
+          held.push(() => response.end('{"n":1}\n'))
+          // Both places are taken, so nothing else can come before one of the two is answered.
+          if (held.length >= 2) held.shift()?.()
+          if (server.requests.length === 8) for (const answer of held) answer()
+        },
+      ],
+      { connectionsMax: 2 },
+    )
+    await Promise.all(Array.from({ length: 8 }, () => tables.rows({ query: 'SELECT 1' })))
+    expect(server.connections.openMost).toBe(2)
+  })
+
+  test('are used again, and closed by us once they have idled long enough', async () => {
+    const { server, tables } = await against([answers('{"n":1}\n')], { idleConnectionMsMax: 1_500 })
+    // Between the two, a busy machine may stand still for some hundred milliseconds.
+    await tables.rows({ query: 'SELECT 1' })
+    await tables.run({ query: 'SELECT 1' })
+    expect(server.connections.opened).toBe(1)
+    await server.whenNoneIsOpen()
+    expect(await tables.rows({ query: 'SELECT 1' })).toEqual([{ n: 1 }])
+    expect(server.connections.opened).toBe(2)
+  })
+
+  test('that cannot be had are refused, beyond a thousand that wait', async () => {
+    const { tables } = await against([isSilent], { connectionsMax: 1, silenceMsMax: 60_000 })
+    const abort = new AbortController()
+    const waiting = Array.from({ length: 1_001 }, () =>
+      tables.rows({ query: 'SELECT 1' }, { signal: abort.signal }),
+    )
+    const error = await failureOf(tables.rows({ query: 'SELECT 1' }))
+    expect(error).toMatchObject({ retryable: true })
+    abort.abort()
+    expect((await Promise.allSettled(waiting)).every(({ status }) => status === 'rejected')).toBe(true)
+  })
+
+  test('are closed only when the statements that run have ended', async () => {
+    const { server, tables } = await against([
+      response => {
+        closed = tables.close().then(() => ended.push('closed'))
+        response.end('{"n":1}\n')
+      },
+    ])
+    const ended: string[] = []
+    let closed: Promise<unknown> = Promise.resolve()
+    await tables.rows({ query: 'SELECT 1' }).then(() => ended.push('answered'))
+    await closed
+    expect(ended).toEqual(['answered', 'closed'])
+    await server.whenNoneIsOpen()
+  })
+})
+
+describe('what is sent', () => {
+  test('carries the credentials in a header, and nowhere else', async () => {
+    const { server, tables } = await against([answers('')])
+    await tables.insert(insert)
+    const [request] = server.requests
+    expect(request?.headers.authorization).toBe(
+      `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`,
+    )
+    expect(request?.parameters.toString()).not.toContain(password)
+  })
+
+  test('of a read cannot write, and ends when its caller stops waiting', async () => {
+    const { server, tables } = await against([answers('')])
+    await tables.rows({ query: 'SELECT 1' })
+    expect(server.requests[0]?.parameters.get('readonly')).toBe('2')
+    expect(server.requests[0]?.parameters.get('cancel_http_readonly_queries_on_client_close')).toBe('1')
+  })
+
+  test('asks for the answer when the statement has ended, and for signs of life before', async () => {
+    const { server, tables } = await against([answers('')], { silenceMsMax: 30_000 })
+    await tables.run({ query: 'INSERT INTO a SELECT 1' })
+    await tables.insert(insert)
+    await tables.rows({ query: 'SELECT 1' })
+    expect(server.requests.map(({ parameters }) => parameters.get('wait_end_of_query'))).toEqual([
+      '1',
+      '1',
+      '1',
+    ])
+    expect(server.requests[0]?.parameters.get('send_progress_in_http_headers')).toBe('1')
+    expect(Number(server.requests[0]?.parameters.get('http_headers_progress_interval_ms'))).toBe(10_000)
+  })
+
+  test('carries the settings that every statement is to have', async () => {
+    const { server, tables } = await against([answers('')], {
+      statementSettings: { insert_quorum: 'auto', select_sequential_consistency: 1 },
+    })
+    await tables.run({ query: 'SELECT 1' })
+    await tables.insert(insert)
+    await tables.rows({ query: 'SELECT 1' })
+    for (const { parameters } of server.requests) {
+      expect(parameters.get('insert_quorum')).toBe('auto')
+      expect(parameters.get('select_sequential_consistency')).toBe('1')
+    }
+  })
+
+  test('has parameters in the URL while they are few, and in the text when they are many', async () => {
+    const { server, tables } = await against([answers('')])
+    const query = 'SELECT {ids:Array(String)}'
+    await tables.rows({ query, query_params: { ids: ['a'] } })
+    const ids = Array.from({ length: 100 }, (_, n) => `${n}`.padStart(256, 'x'))
+    await tables.rows({ query, query_params: { ids } })
+    const [few, many] = server.requests
+    expect(few?.parameters.get('param_ids')).toBe("['a']")
+    expect(few?.body).toBe(query)
+    expect(many?.parameters.has('param_ids')).toBe(false)
+    expect(many?.body).toContain(ids.at(-1))
+  })
+
+  test('is compressed if that is configured', async () => {
+    const { server, tables } = await against([answers('')], { compression: true })
+    await tables.insert(insert)
+    await tables.rows({ query: 'SELECT 1' })
+    expect(server.requests[0]?.headers['content-encoding']).toBe('gzip')
+    expect(server.requests[1]?.headers['accept-encoding']).toBe('gzip')
+    expect(server.requests[1]?.parameters.get('enable_http_compression')).toBe('1')
+  })
+})
+
+test.each([
+  'not a url',
+  'ftp://127.0.0.1:8123',
+  `http://${user}:${password}@127.0.0.1:8123`,
+  'http://127.0.0.1:8123/database',
+  'http://127.0.0.1:8123/?request_timeout=1',
+])('a URL that is more or less than a server is refused and not quoted (%#)', url => {
+  expect(() => open(url)).toThrow(TypeError)
+  expect(() => open(url)).not.toThrow(password)
+})

@@ -1,0 +1,220 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, test, vi } from 'vitest'
+import type { Tables } from '../../../services/tables/port.ts'
+import {
+  answers,
+  type Behaviour,
+  cuts,
+  cutsHalfway,
+  exceptionText,
+  fails,
+  isSilent,
+  startMisbehavingServer,
+  stopsHalfway,
+} from '../../support/misbehaving-server.ts'
+import { against, expectAbandoned, failureOf, insert, open } from './against-server.ts'
+
+describe('a request that got no whole answer', () => {
+  const unknown: [string, Behaviour][] = [
+    ['was cut', cuts],
+    ['was cut in the middle of the answer', cutsHalfway],
+    ['was cut in the middle of a chunk', cutsChunk],
+    ['met silence', isSilent],
+    ['met silence in the middle of the answer', stopsHalfway],
+  ]
+
+  test.each(unknown)('that %s may be tried again, and that its outcome is unknown', async (_, behaviour) => {
+    for (const send of [
+      (tables: Tables) => tables.rows({ query: 'SELECT 1' }),
+      (tables: Tables) => tables.run({ query: 'INSERT INTO a SELECT 1' }),
+      (tables: Tables) => tables.insert(insert),
+    ]) {
+      const { tables } = await against([behaviour], { silenceMsMax: 100 })
+      expect(await failureOf(send(tables))).toMatchObject({ retryable: true, type: undefined })
+    }
+  })
+
+  test('that was compressed and cut may be tried again', async () => {
+    const whole = gzipSync('{"n":1}\n'.repeat(100))
+    const { tables } = await against(
+      [response => response.writeHead(200, { 'Content-Encoding': 'gzip' }).end(whole.subarray(0, 20))],
+      { compression: true },
+    )
+    expect(await failureOf(tables.rows({ query: 'SELECT n' }))).toMatchObject({ retryable: true })
+  })
+
+  test('that was refused may be tried again', async () => {
+    const server = await startMisbehavingServer([cuts])
+    await server.close()
+    const error = await failureOf(open(server.url).run({ query: 'SELECT 1' }))
+    expect(error).toMatchObject({ retryable: true, type: undefined })
+    expect(error.message).toContain('ECONNREFUSED')
+  })
+
+  test('because the other side speaks no HTTP will not do better', async () => {
+    const { tables } = await against([response => response.socket?.end('SSH-2.0-OpenSSH_9.2\r\n')])
+    expect(await failureOf(tables.run({ query: 'SELECT 1' }))).toMatchObject({ retryable: false })
+  })
+
+  test('is sent again when it reads, at most twice', async () => {
+    const { server, tables } = await against([cuts, cutsHalfway, answers('{"n":1}\n{"n":2}\n')])
+    expect(await tables.rows({ query: 'SELECT n' })).toEqual([{ n: 1 }, { n: 2 }])
+    expect(server.requests).toHaveLength(3)
+    const always = await against([cuts])
+    await failureOf(always.tables.rows({ query: 'SELECT n' }))
+    expect(always.server.requests).toHaveLength(3)
+  })
+
+  test('is never sent again when it writes', async () => {
+    const { server, tables } = await against([cuts])
+    await failureOf(tables.insert(insert))
+    await failureOf(tables.run({ query: 'INSERT INTO a SELECT 1' }))
+    expect(server.requests).toHaveLength(2)
+  })
+})
+
+describe('an answer that is not from ClickHouse', () => {
+  test.each([
+    [502, true],
+    [503, true],
+    [504, true],
+    [429, true],
+    [301, false],
+    [401, false],
+    [404, false],
+    [500, false],
+  ])('with status %i: retryable is %s, and its text is not quoted', async (status, retryable) => {
+    const { tables } = await against([answers('<h1>mind@private.example</h1>', {}, status)])
+    const error = await failureOf(tables.run({ query: 'SELECT 1' }))
+    expect(error).toMatchObject({ retryable, type: undefined })
+    expect(error.message).toContain(String(status))
+  })
+
+  test('that pretends to be a success is not taken for rows, nor quoted', async () => {
+    const { tables } = await against([answers('<h1>mind@private.example</h1>')])
+    expect(await failureOf(tables.rows({ query: 'SELECT 1' }))).toMatchObject({ retryable: true })
+  })
+})
+
+describe('an error of ClickHouse', () => {
+  test('counts although the status said success before', async () => {
+    const { tables } = await against([
+      response => {
+        response.writeHead(200, [
+          ['X-ClickHouse-Progress', '{"read_rows":"1"}'],
+          ['X-ClickHouse-Progress', '{"read_rows":"2"}'],
+          ['X-ClickHouse-Exception-Code', '241'],
+        ])
+        response.end(exceptionText(241, 'MEMORY_LIMIT_EXCEEDED', 'Memory limit exceeded'))
+      },
+    ])
+    for (const done of [
+      tables.run({ query: 'INSERT INTO a SELECT 1' }),
+      tables.insert(insert),
+      tables.rows({ query: 'SELECT 1' }),
+    ]) {
+      expect(await failureOf(done)).toMatchObject({ retryable: true, type: 'MEMORY_LIMIT_EXCEEDED' })
+    }
+  })
+
+  test('counts if only the body shows it', async () => {
+    const { tables } = await against([answers(exceptionText(159, 'TIMEOUT_EXCEEDED', 'Timeout exceeded'))])
+    expect(await failureOf(tables.run({ query: 'INSERT INTO a SELECT 1' }))).toMatchObject({
+      retryable: true,
+      type: 'TIMEOUT_EXCEEDED',
+    })
+  })
+
+  test('about inserted rows names the row, and not its content', async () => {
+    const message = `Cannot parse input: expected '\\t' before: 'mind@private.example': (at row 3)\n\nRow 3:\nprivate.example`
+    const { tables } = await against([fails(27, 'CANNOT_PARSE_INPUT_ASSERTION_FAILED', message, 400)])
+    const error = await failureOf(tables.insert(insert))
+    expect(error).toMatchObject({ retryable: false, type: 'CANNOT_PARSE_INPUT_ASSERTION_FAILED' })
+    expect(error.message).toContain('model.pledge_ledger')
+    expect(error.message).toContain('row 3')
+  })
+
+  test.each([
+    ['that a replica is behind', 289, 'REPLICA_IS_NOT_IN_QUORUM'],
+    ['that the table was just exchanged', 741, 'TABLE_UUID_MISMATCH'],
+  ])('that says %s is a reason to read again, and not to write again', async (_, code, type) => {
+    const { server, tables } = await against([fails(code, type, 'It passes.'), answers('{"n":1}\n')])
+    expect(await tables.rows({ query: 'SELECT n' })).toEqual([{ n: 1 }])
+    expect(server.requests).toHaveLength(2)
+    const writing = await against([fails(code, type, 'It passes.')])
+    expect(await failureOf(writing.tables.insert(insert))).toMatchObject({ retryable: true, type })
+    expect(writing.server.requests).toHaveLength(1)
+  })
+
+  test('that another insert is under way is a reason to send the same rows again, for a bounded time', async () => {
+    const refuses = fails(286, 'UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE', 'Another one is under way.')
+    const { server, tables } = await against([refuses, refuses, answers('')])
+    await tables.insert(insert)
+    expect(server.requests).toHaveLength(3)
+    expect(new Set(server.requests.map(({ body }) => body)).size).toBe(1)
+    const always = await against([refuses], { silenceMsMax: 100 })
+    expect(await failureOf(always.tables.insert(insert))).toMatchObject({ retryable: true })
+    expect(always.server.requests.length).toBeGreaterThan(1)
+  })
+
+  test('that another insert is under way is told to the caller of a fold, which has to know its time', async () => {
+    const refuses = fails(286, 'UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE', 'Another one is under way.')
+    const { server, tables } = await against([refuses])
+    await failureOf(tables.run({ query: 'INSERT INTO a SELECT 1' }))
+    expect(server.requests).toHaveLength(1)
+  })
+
+  test('is otherwise not asked for twice, even of a read that might succeed later', async () => {
+    const { server, tables } = await against([fails(202, 'TOO_MANY_SIMULTANEOUS_QUERIES', 'Too many')])
+    await failureOf(tables.rows({ query: 'SELECT 1' }))
+    expect(server.requests).toHaveLength(1)
+  })
+})
+
+test('what fails is thrown, and nothing of it is printed', async () => {
+  const print = (['error', 'warn', 'info', 'debug', 'log'] as const).map(name => vi.spyOn(console, name))
+  const message = 'value mind@private.example'
+  const { tables } = await against([fails(53, 'TYPE_MISMATCH', message, 400), cuts, cutsHalfway])
+  for (let n = 0; n < 3; n++) await failureOf(tables.insert(insert))
+  for (const printed of print) expect(printed).not.toHaveBeenCalled()
+  vi.restoreAllMocks()
+})
+
+describe('a caller that stops waiting', () => {
+  const ways: [string, (tables: Tables, signal: AbortSignal) => Promise<unknown>][] = [
+    ['rows', (tables, signal) => tables.rows({ query: 'SELECT 1' }, { signal })],
+    ['a statement', (tables, signal) => tables.run({ query: 'SELECT 1' }, { signal })],
+    ['an insert', (tables, signal) => tables.insert(insert, { signal })],
+  ]
+
+  test.each(ways)('for %s is let go at once, and its connection is closed', async (_, send) => {
+    const abort = new AbortController()
+    const { server, tables } = await against([() => abort.abort()])
+    await expectAbandoned(send(tables, abort.signal))
+    await server.whenNoneIsOpen()
+    expect(server.requests).toHaveLength(1)
+  })
+
+  test.each(ways)('for %s in the middle of the answer is let go too', async (_, send) => {
+    const abort = new AbortController()
+    const { server, tables } = await against([stopsHalfway])
+    // The headers are there, and the client has begun to wait for the rest.
+    const onHeaders = (): unknown => setImmediate(() => abort.abort())
+    subscribe('http.client.response.finish', onHeaders)
+    await expectAbandoned(send(tables, abort.signal))
+    unsubscribe('http.client.response.finish', onHeaders)
+    await server.whenNoneIsOpen()
+  })
+
+  test('before its statement was sent leaves it unsent', async () => {
+    const { server, tables } = await against([answers('')])
+    await failureOf(tables.insert(insert, { signal: AbortSignal.abort() }))
+    expect(server.requests).toHaveLength(0)
+  })
+})
+
+function cutsChunk(response: Parameters<Behaviour>[0]): void {
+  response.writeHead(200)
+  response.write('{"n":1}\n{"n"', () => response.socket?.destroy())
+}
