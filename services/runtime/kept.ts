@@ -1,0 +1,40 @@
+/** A value that is loaded when it is asked for, and kept for a while. Calls that come during a load share it. */
+import type { Runtime } from './runtime.ts'
+
+export interface KeptOptions {
+  /** For how long a value is given without a new load, ms. */
+  ms: number
+  /** For how long a value is still given if the next load fails, ms, from its own load. Default: `ms`. */
+  staleMs?: number
+}
+
+/** Rejects with the error of the load, if no value is young enough to take its place. */
+export function kept<Value>(
+  load: () => Promise<Value>,
+  { ms, staleMs = ms }: KeptOptions,
+  { monotonicMs }: Pick<Runtime, 'monotonicMs'>,
+): () => Promise<Value> {
+  let last: { value: Value; at: number } | undefined
+  let loading: Promise<Value> | undefined
+
+  async function reload(): Promise<Value> {
+    // A value is as old as the beginning of its load.
+    const at = monotonicMs()
+    try {
+      const value = await load()
+      last = { value, at }
+      return value
+    } catch (error) {
+      if (last && monotonicMs() - last.at < staleMs) return last.value
+      throw error
+    } finally {
+      loading = undefined
+    }
+  }
+
+  return () => {
+    if (last && monotonicMs() - last.at < ms) return Promise.resolve(last.value)
+    loading ??= reload()
+    return loading
+  }
+}
