@@ -30,7 +30,7 @@ export const longSuites: readonly string[] = [
   'test/integration/projector/history/history-worlds.test.ts',
   'test/simulation/{mirrors,clickhouse,safeguards}.test.ts',
   'test/integration/**/list-index.test.ts',
-  'test/integration/event-log/event-log-kafka{-inspector,-history,-starts,-unreadable,}.test.ts',
+  'test/integration/log/event-log-kafka{-inspector,-history,-starts,-unreadable,}.test.ts',
   'test/integration/clickhouse-server/*.test.ts',
   'test/integration/tables/{every-setting,tables-migrate,tables-roles}.test.ts',
   'test/integration/shards/*.test.ts',
