@@ -12,7 +12,8 @@ import { type Config, ConfigError } from './runtime/config.ts'
 import { messageOf } from './runtime/message-of.ts'
 import { fileSettingOf, secretFileNames } from './runtime/secret-files.ts'
 import type { TablesSettings } from './tables/clickhouse.ts'
-import type { Databases } from './tables/port.ts'
+import { type FollowedDatabases, followedDatabases, generationOf } from './tables/generations.ts'
+import type { BaseDatabases, Tables } from './tables/port.ts'
 import { distributedDatabases, type Replicated, replicatedSettings } from './tables/replicated.ts'
 import { checkShards, openShards, type Shards } from './tables/shards.ts'
 
@@ -119,36 +120,46 @@ export async function stateEncoderOf(config: Config): Promise<StateEncoder> {
 }
 
 /**
- * The databases in which projectors insert and the query service reads. On a cluster: the whole tables over all
- * shards.
+ * The databases in which projectors insert and the query service reads, with those of the current generation. On a cluster: the whole
+ * tables over all shards. Throws if the tables are not migrated.
  */
-export function databasesOf(config: Config): Databases {
-  const databases = namedDatabases(config)
-  return config.PLEDGEVIEW_CLICKHOUSE_CLUSTER === undefined ? databases : distributedDatabases(databases)
+export async function currentDatabases(config: Config, tables: Pick<Tables, 'rows'>): Promise<FollowedDatabases> {
+  const databases = databasesOf(config)
+  await databases.follow(tables)
+  return databases
+}
+
+/** The same for what reads only the base database: its generation is not known. */
+export function databasesOf(config: Config): FollowedDatabases {
+  const isCluster = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER !== undefined
+  const whole: typeof generationOf = (...of) => distributedDatabases(generationOf(...of))
+  return followedDatabases(namedDatabases(config), isCluster ? whole : generationOf)
 }
 
 /** What `migrate` creates the tables from: the databases and, if there is one, the cluster to replicate them on. */
 export function definitionsOf(config: Config): {
-  databases: Databases
+  names: BaseDatabases
   options: { replicated?: Replicated }
 } {
   const cluster = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
   return {
-    databases: namedDatabases(config),
+    names: namedDatabases(config),
     options: cluster === undefined ? {} : { replicated: { cluster } },
   }
 }
 
 /**
- * The shards of the cluster, or `undefined` if no cluster is configured. Throws `ShardsDiffer` if the cluster has
- * other shards than configured, or the error of ClickHouse.
+ * The shards of the cluster, with the databases of the current generation, or `undefined` if no cluster is configured. Throws
+ * `ShardsDiffer` if the cluster has other shards than configured, or the error of ClickHouse. `whole`: they follow it.
  */
-export async function shardsOf(config: Config): Promise<Shards | undefined> {
+export async function shardsOf(config: Config, whole = databasesOf(config)): Promise<Shards | undefined> {
   const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: cluster, PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: urls } = config
   if (cluster === undefined || urls === undefined) return undefined
-  const shards = openShards(serverSettings(config), urls, namedDatabases(config))
+  const shards = openShards(serverSettings(config), urls, whole.ofShard)
   try {
     await checkShards(shards, cluster)
+    const [first] = shards.shards
+    if (first && whole.generation === 0) await whole.follow(first.tables)
     return shards
   } catch (error) {
     await shards.close()
@@ -156,8 +167,8 @@ export async function shardsOf(config: Config): Promise<Shards | undefined> {
   }
 }
 
-function namedDatabases(config: Config): Databases {
-  return { model: config.PLEDGEVIEW_DATABASE, views: config.PLEDGEVIEW_VIEWS_DATABASE }
+function namedDatabases(config: Config): BaseDatabases {
+  return { base: config.PLEDGEVIEW_DATABASE, views: config.PLEDGEVIEW_VIEWS_DATABASE }
 }
 
 function certificate<Name extends string>(name: Name, path: string | undefined): { [N in Name]?: string } {

@@ -33,7 +33,7 @@ const viewValues = columns.map(
   ({ name, float }) => name + (float === undefined ? '' : `, toFloat64(${name}) AS ${float}`),
 )
 
-// 0005-views.sql says why it has a LIMIT.
+// views/0001-views.sql says why it has a LIMIT.
 const view = `CREATE OR REPLACE VIEW \${views}.campaigns
 (
 ${lines([...viewColumns, `${updatedAt.name} ${updatedAt.type} COMMENT 'When something of this row last changed, UTC'`])}
@@ -41,11 +41,11 @@ ${lines([...viewColumns, `${updatedAt.name} ${updatedAt.type} COMMENT 'When some
 SQL SECURITY DEFINER
 AS SELECT
 ${lines([...viewValues, updatedAt.name])}
-FROM \${model}.campaigns FINAL
+FROM \${read}.campaigns FINAL
 LIMIT 18446744073709551615
 COMMENT 'Public campaigns, one row each, as they are now'`
 
-const added = (table: string, all: Named) => `ALTER TABLE \${model}.${table}
+const added = (table: string, all: Named) => `ALTER TABLE ${table}
 ${lines(all.map(({ name, type }, at) => `ADD COLUMN IF NOT EXISTS ${name} ${type}${at === 0 ? '' : ` AFTER ${all[at - 1]?.name}`}`))}`
 
 const parts: Readonly<Record<string, string>> = {
@@ -54,9 +54,9 @@ const parts: Readonly<Record<string, string>> = {
   list_fields: listJson,
   campaigns_view: view,
   campaign_fields: [
-    added('campaign_ledger', ledgerColumns),
-    added('campaigns', columns),
-    `ALTER TABLE \${model}.campaigns MODIFY COLUMN list_fields String MATERIALIZED ${listJson}`,
+    added('${ledger}.campaign_ledger', ledgerColumns),
+    added('${read}.campaigns', columns),
+    `ALTER TABLE \${read}.campaigns MODIFY COLUMN list_fields String MATERIALIZED ${listJson}`,
     view,
   ].join(';\n'),
 }

@@ -23,7 +23,7 @@ export function matchingKeysStatement(databases: Databases, keyOrPrefix: string)
  *   one may still be withdrawn.
  */
 export function sweepStatement(
-  { model }: Databases,
+  { base }: Databases,
   { graceMs, rowsMax }: { graceMs: number; rowsMax: number },
 ): Statement {
   const before = `now64(3, 'UTC') - toIntervalMillisecond({grace_ms:UInt32})`
@@ -31,12 +31,12 @@ export function sweepStatement(
     query: `SELECT ${columns},
               if(${hasEnded(before)}, 'ended', 'replaced') AS work,
               successors.until AS expires_ms
-            FROM (SELECT * FROM ${model}.api_key_ledger FINAL WHERE is_unrevoked AND account_id != '') AS ledger
+            FROM (SELECT * FROM ${base}.api_key_ledger FINAL WHERE is_unrevoked AND account_id != '') AS ledger
             LEFT JOIN
             (
                 SELECT replaces AS old_key, account_id AS of_account,
                     min(toUnixTimestamp64Milli(replaced_until)) AS until
-                FROM ${model}.api_key_ledger FINAL
+                FROM ${base}.api_key_ledger FINAL
                 WHERE replaces != '' AND replaced_until IS NOT NULL AND issued_at <= ${before} AND account_id != ''
                 GROUP BY old_key, of_account
             ) AS successors ON successors.old_key = ledger.api_key AND successors.of_account = ledger.account_id
@@ -59,7 +59,7 @@ const columns = `ledger.api_key AS key, toString(ledger.version) AS version, led
               toUnixTimestamp64Milli(ledger.expires_at) AS expires_at_ms, ledger.replaces AS replaces,
               toUnixTimestamp64Milli(ledger.replaced_until) AS replaced_until_ms`
 
-function keysStatement({ model }: Databases, condition: string, query_params: { value: string }): Statement {
+function keysStatement({ base }: Databases, condition: string, query_params: { value: string }): Statement {
   return {
     // A key that the fold has not seen is not listed, hence the inner join. If there are too many keys, revoked ones are left
     // out, the oldest first.
@@ -67,8 +67,8 @@ function keysStatement({ model }: Databases, condition: string, query_params: { 
             (SELECT ${columns},
               multiIf(NOT ledger.is_unrevoked, 'revoked', ${hasEnded("now64(3, 'UTC')")}, 'ended',
                 folded.is_active, 'active', 'waiting') AS status
-            FROM (SELECT * FROM ${model}.api_key_ledger FINAL) AS ledger
-            INNER JOIN (SELECT * FROM ${model}.api_keys FINAL) AS folded ON folded.api_key = ledger.api_key
+            FROM (SELECT * FROM ${base}.api_key_ledger FINAL) AS ledger
+            INNER JOIN (SELECT * FROM ${base}.api_keys FINAL) AS folded ON folded.api_key = ledger.api_key
             WHERE ${condition} AND ledger.account_id != ''
             ORDER BY ledger.is_unrevoked DESC, ledger.issued_at DESC, ledger.api_key DESC LIMIT 1000)
             ORDER BY issued_at_ms, key`,

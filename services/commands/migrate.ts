@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { databasesOf, definitionsOf, serverSettings, topicSettings } from '../distributed.ts'
+import { currentDatabases, definitionsOf, serverSettings, topicSettings } from '../distributed.ts'
 import { openDataDirectory } from '../local/data-directory.ts'
 import { openEmbeddedTables } from '../local/tables.ts'
 import { ensureTopics } from '../log/kafka/topics.ts'
@@ -9,6 +9,7 @@ import { createLogger } from '../runtime/ops/logger.ts'
 import { checkParts } from '../tables/broken-parts.ts'
 import { openTables } from '../tables/clickhouse.ts'
 import { holdTablesId } from '../tables/identity.ts'
+import { generationOf } from '../tables/generations.ts'
 import { migrate } from '../tables/migrate.ts'
 import { createRoles, withDefiner } from '../tables/roles.ts'
 import { type Command, dataDirOption, type Io, printJson, readPlace } from './command.ts'
@@ -67,10 +68,13 @@ async function migrateDistributed(config: Config): Promise<Done> {
   })
   const tables = openTables(serverSettings(config))
   try {
-    const { databases, options } = definitionsOf(config)
-    const applied = await migrate(tables, databases, await withDefiner(tables, databases, options))
+    const { names, options } = definitionsOf(config)
+    const first = generationOf(names, 1)
+    const applied = await migrate(tables, names, await withDefiner(tables, first, options))
+    const whole = await currentDatabases(config, tables)
+    const databases = generationOf(names, whole.generation)
     const { refused } = await createRoles(tables, databases, options)
-    await holdTablesId(tables, databasesOf(config), randomUUID())
+    await holdTablesId(tables, whole, randomUUID())
     await checkParts(tables, databases)
     return { applied, topics, roles_refused: refused ?? null }
   } finally {

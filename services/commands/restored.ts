@@ -1,4 +1,4 @@
-import { databasesOf, readerSettings, serverSettings, shardsOf } from '../distributed.ts'
+import { currentDatabases, readerSettings, serverSettings, shardsOf } from '../distributed.ts'
 import { openDataDirectory } from '../local/data-directory.ts'
 import { liveConsumer } from '../local/model.ts'
 import { openEmbeddedTables } from '../local/tables.ts'
@@ -50,7 +50,7 @@ interface Model {
 
 async function ofCluster(config: Config, io: Io): Promise<Again[]> {
   const tables = openTables(serverSettings(config))
-  const databases = databasesOf(config)
+  const databases = await currentDatabases(config, tables)
   const cluster = await shardsOf(config)
   const inspector = await openKafkaInspector(readerSettings(config), { logger: createLogger('error') })
   try {
@@ -100,7 +100,7 @@ async function readAgain(
   const { tables, databases, shards } = model
   const stored = await readPositions(shards, state.log)
   const [row] = await tables.rows<{ watermark: number }>({
-    query: `SELECT toUnixTimestamp64Milli(reached) AS watermark FROM ${databases.model}.watermark`,
+    query: `SELECT toUnixTimestamp64Milli(reached) AS watermark FROM ${databases.read}.watermark`,
   })
   const watermark = row?.watermark ?? 0
   // Without a memory of the group, nobody knows up to when lists were shown. Until now, at most.

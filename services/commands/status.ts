@@ -1,4 +1,4 @@
-import { databasesOf, readerSettings, serverSettings, shardsOf } from '../distributed.ts'
+import { currentDatabases, readerSettings, serverSettings, shardsOf } from '../distributed.ts'
 import { withModel } from '../local/access.ts'
 import { openExistingDataDirectory, type ServiceAddress } from '../local/data-directory.ts'
 import { compactionWarnings } from '../log/kafka/compaction.ts'
@@ -94,7 +94,7 @@ async function distributedStatus(config: Config): Promise<Found> {
   async function withShards<T>(work: (shards: readonly Shard[]) => Promise<T>): Promise<T> {
     const shards = await shardsOf(config)
     try {
-      return await work(shards?.shards ?? [{ tables, databases: databasesOf(config) }])
+      return await work(shards?.shards ?? [{ tables, databases: await currentDatabases(config, tables) }])
     } finally {
       await shards?.close()
     }
@@ -111,7 +111,9 @@ async function distributedStatus(config: Config): Promise<Found> {
       const retentionMsMin = config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS
       const warnings = compactionWarnings(await inspector.compaction(), retentionMsMin)
       const ofTables = await reachedTables(() =>
-        withShards(shards => tablesStatus({ tables, databases: databasesOf(config), shards })),
+        withShards(async shards =>
+          tablesStatus({ tables, databases: await currentDatabases(config, tables), shards }),
+        ),
       )
       return {
         heading: [['projectors', String(members)]],

@@ -4,7 +4,7 @@
  */
 
 import {
-  databasesOf,
+  currentDatabases,
   kafkaSettings,
   readerSettings,
   required,
@@ -38,7 +38,7 @@ export async function purgeDistributed(purge: DistributedPurge): Promise<PurgeRe
   const startedAt = new Date(now()).toISOString()
   const tables = openTables(serverSettings(config))
   const cluster = await shardsOf(config)
-  const whole: Shard = { tables, databases: databasesOf(config) }
+  const whole: Shard = { tables, databases: await currentDatabases(config, tables) }
   const shards = cluster?.shards ?? [whole]
   try {
     if (!isDry) await untilProjected(purge, shards)

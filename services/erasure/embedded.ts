@@ -79,7 +79,7 @@ function eventLogCopy(report: CompactionReport, isDry: boolean): PurgedCopy {
 async function unwantedRecords({ access, isDry, removesRejects }: EmbeddedPurge) {
   if (!removesRejects || isDry) return []
   return access.tables.rows<Pick<LogRecord, 'topic' | 'offset'>>({
-    query: `SELECT topic, offset FROM ${access.databases.model}.rejects FINAL WHERE log = ''`,
+    query: `SELECT topic, offset FROM ${access.databases.base}.rejects FINAL WHERE log = ''`,
   })
 }
 

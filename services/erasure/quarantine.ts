@@ -3,10 +3,10 @@ import type { Databases, Tables } from '../tables/port.ts'
 import { leftOver, type PurgedCopy, unreached } from './report.ts'
 
 /** No entry if no campaign is in quarantine. */
-export async function purgeQuarantine(tables: Tables, { model }: Databases): Promise<PurgedCopy[]> {
+export async function purgeQuarantine(tables: Tables, { ledger }: Databases): Promise<PurgedCopy[]> {
   const campaigns = await tables.rows<{ id: string; failures: number }>({
-    query: `SELECT campaign_id AS id, failures FROM ${model}.quarantine FINAL WHERE is_quarantined
-              AND campaign_id IN (SELECT campaign_id FROM ${model}.campaign_ledger FINAL WHERE is_public)
+    query: `SELECT campaign_id AS id, failures FROM ${ledger}.quarantine FINAL WHERE is_quarantined
+              AND campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger FINAL WHERE is_public)
             ORDER BY id`,
   })
   return campaigns.map(({ id, failures }) =>

@@ -44,7 +44,7 @@ async function purgeLog(
   purge: TablesPurge,
 ): Promise<PurgedCopy> {
   const [found] = await tables.rows<{ rows: number }>({
-    query: `SELECT countIf(${withExamples}) AS rows FROM ${databases.model}.rebuild_log`,
+    query: `SELECT countIf(${withExamples}) AS rows FROM ${databases.base}.rebuild_log`,
   })
   const rows = found?.rows ?? 0
   if (rows === 0) return purged(rebuildLog, 'no examples of differences')
@@ -57,7 +57,7 @@ async function purgeLog(
   const done = purged(rebuildLog, 'examples of differences removed')
   let copy = done
   for (const { tables, databases } of shards) {
-    const table = `${databases.model}.rebuild_log`
+    const table = `${databases.base}.rebuild_log`
     const query = `ALTER TABLE ${table} DELETE WHERE ${withExamples} SETTINGS mutations_sync = 2`
     const remove = () => tables.run({ query })
     const ofShard = await deleteRows(tables, databases, { table: 'rebuild_log', remove }, purge, done)

@@ -1,4 +1,5 @@
 /** Purges the rejects of deleted entities, or all. Nothing can know about whom the bytes of the others are. */
+import { qualified } from '../tables/generations.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { oldPartsMs } from '../tables/superseded.ts'
 import { counted, leftOver, type PurgedCopy, purged } from './report.ts'
@@ -39,9 +40,9 @@ export async function purgeRejects(
 }
 
 /** How many there are, and when the last of them expires, Unix ms. */
-async function stored(tables: Tables, { model }: Databases): Promise<{ rejects: number; until: number }> {
+async function stored(tables: Tables, { base }: Databases): Promise<{ rejects: number; until: number }> {
   const [found] = await tables.rows<{ rejects: number; until: number }>({
-    query: `SELECT count() AS rejects, max(toUnixTimestamp64Milli(kept_until)) AS until FROM ${model}.${table} FINAL`,
+    query: `SELECT count() AS rejects, max(toUnixTimestamp64Milli(kept_until)) AS until FROM ${base}.${table} FINAL`,
   })
   return found ?? { rejects: 0, until: 0 }
 }
@@ -49,30 +50,30 @@ async function stored(tables: Tables, { model }: Databases): Promise<{ rejects: 
 /** The keys of rejects whose entities are deleted. Nothing ranks after a tombstone, so the ledgers need no FINAL. */
 function deletedKeys(
   tables: Tables,
-  { model }: Databases,
+  databases: Databases,
 ): Promise<{ topic: string; key: string; rejects: number }[]> {
   const campaignOf = `splitByChar('/', assumeNotNull(key))[1]`
-  const deleted = (ledger: string) => `${model}.${ledger} WHERE version = 18446744073709551615`
+  const deleted = (ledger: string) => `${qualified(ledger, databases)} WHERE version = 18446744073709551615`
   return tables.rows({
-    query: `SELECT topic, assumeNotNull(key) AS key, count() AS rejects FROM ${model}.${table} FINAL
+    query: `SELECT topic, assumeNotNull(key) AS key, count() AS rejects FROM ${databases.base}.${table} FINAL
       WHERE key IS NOT NULL AND multiIf(
         topic = 'campaigns', key IN (SELECT campaign_id FROM ${deleted('campaign_ledger')}),
         topic = 'api-keys', key IN (SELECT api_key FROM ${deleted('api_key_ledger')}),
         ${campaignOf} IN (SELECT campaign_id FROM ${deleted('campaign_ledger')})
         OR key IN (SELECT concat(campaign_id, '/', pledge_id) FROM ${deleted('pledge_ledger')}
-                   AND campaign_id IN (SELECT ${campaignOf} FROM ${model}.${table} WHERE topic = 'pledges')))
+                   AND campaign_id IN (SELECT ${campaignOf} FROM ${databases.base}.${table} WHERE topic = 'pledges')))
       GROUP BY topic, key`,
   })
 }
 
 function deleteWhere(
   tables: Tables,
-  { model }: Databases,
+  { base }: Databases,
   condition: string,
   parameters: Record<string, unknown>,
 ): Promise<void> {
   return tables.run({
-    query: `ALTER TABLE ${model}.${table} DELETE WHERE ${condition} SETTINGS mutations_sync = 2`,
+    query: `ALTER TABLE ${base}.${table} DELETE WHERE ${condition} SETTINGS mutations_sync = 2`,
     query_params: parameters,
   })
 }

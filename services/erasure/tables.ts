@@ -8,6 +8,7 @@
  */
 import { messageOf } from '../runtime/message-of.ts'
 import type { Sleep } from '../runtime/sleep.ts'
+import { qualified } from '../tables/generations.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
 import {
   countWithdrawn,
@@ -140,12 +141,12 @@ function copyOf(table: VersionedTable): string {
 /** Runs the work while ClickHouse fsyncs merges and removes the files of old parts at once. */
 export async function withQuickRemoval<T>(
   tables: Tables,
-  { model }: Databases,
+  databases: Databases,
   names: readonly string[],
   work: () => Promise<T>,
 ): Promise<T> {
   const alter = async (change: string) => {
-    for (const name of names) await tables.run({ query: `ALTER TABLE ${model}.${name} ${change}` })
+    for (const name of names) await tables.run({ query: `ALTER TABLE ${qualified(name, databases)} ${change}` })
   }
   try {
     await alter(`MODIFY SETTING ${quickRemoval.join(', ')}`)
@@ -189,24 +190,24 @@ export async function untilGone(
     if (!parts.some(({ name }) => gone.has(name))) return true
     if (monotonicMs() > deadline) return false
     // Wakes ClickHouse's clean-up, which sleeps for up to five minutes. A server may refuse this to the user.
-    await tables.run({ query: `SYSTEM START CLEANUP ${databases.model}.${table}` }).catch(() => undefined)
+    await tables.run({ query: `SYSTEM START CLEANUP ${qualified(table, databases)}` }).catch(() => undefined)
     await sleep(lookMs)
   }
 }
 
 /** The parts of a table whose files are on disk. */
-export function readParts(tables: Tables, { model }: Databases, table: string): Promise<Part[]> {
+export function readParts(tables: Tables, databases: Databases, table: string): Promise<Part[]> {
   return tables.rows<Part>({
-    query: 'SELECT name, active FROM system.parts WHERE database = {model:String} AND table = {table:String}',
-    query_params: { model, table },
+    query: "SELECT name, active FROM system.parts WHERE concat(database, '.', table) = {table:String}",
+    query_params: { table: qualified(table, databases) },
   })
 }
 
 /** Parts that ClickHouse has set aside are never merged, and nothing removes them. */
-async function detachedParts(tables: Tables, { model }: Databases): Promise<PurgedCopy[]> {
+async function detachedParts(tables: Tables, { base, ledger, read }: Databases): Promise<PurgedCopy[]> {
   const [found] = await tables.rows<{ parts: number }>({
-    query: 'SELECT count() AS parts FROM system.detached_parts WHERE database = {model:String}',
-    query_params: { model },
+    query: 'SELECT count() AS parts FROM system.detached_parts WHERE database IN {names:Array(String)}',
+    query_params: { names: [base, ledger, read] },
   })
   const parts = found?.parts ?? 0
   if (parts === 0) return []

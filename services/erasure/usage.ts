@@ -14,8 +14,8 @@ export async function purgeUsage(
   const copy = `table ${table}`
   const rows = await tables.rows<{ key: string }>({
     // A deleted key leaves a tombstone, which has no account.
-    query: `SELECT DISTINCT api_key AS key FROM ${databases.model}.${table}
-            WHERE api_key IN (SELECT api_key FROM ${databases.model}.api_key_ledger FINAL WHERE account_id = '')`,
+    query: `SELECT DISTINCT api_key AS key FROM ${databases.base}.${table}
+            WHERE api_key IN (SELECT api_key FROM ${databases.base}.api_key_ledger FINAL WHERE account_id = '')`,
   })
   if (rows.length === 0) return purged(copy, 'no deleted key')
   const what = `the rows of ${counted(rows.length, 'deleted key')}`

@@ -82,7 +82,7 @@ async function withService<T>(
   // The running service has already created the secrets.
   const secrets = readSecrets(directory, configured, () => new Uint8Array())
   holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
-  const { tables, databases } = openRunningTables(service.clickhouse, config)
+  const { tables, databases } = await openRunningTables(service.clickhouse, config)
   const writer = await openJournalWriter(directory.journal)
   const rebuilds = createEmbeddedRebuilds({
     ...{ tables, databases, config, logger, journal: directory.journal, isAlone: false },

@@ -6,8 +6,9 @@ import type { Config } from '../runtime/config.ts'
 import { checkParts } from '../tables/broken-parts.ts'
 import { openTables, type TablesSettings } from '../tables/clickhouse.ts'
 import { migrate } from '../tables/migrate.ts'
-import { type Databases, defaultDatabases, type Tables } from '../tables/port.ts'
-import { secureViews } from '../tables/roles.ts'
+import { defaultDatabases, type FollowedDatabases, followedDatabases } from '../tables/generations.ts'
+import { defaultNames, type Tables } from '../tables/port.ts'
+import { definerUser } from '../tables/roles.ts'
 import type { DataDirectory } from './data-directory.ts'
 
 export interface EmbeddedTables {
@@ -15,7 +16,7 @@ export interface EmbeddedTables {
   /** The ports for data teams, if there are any. */
   door: OpenDoor | undefined
   tables: Tables
-  databases: Databases
+  databases: FollowedDatabases
   /** The names of the migrations that ran. */
   applied: string[]
   close(): Promise<void>
@@ -36,7 +37,6 @@ export async function openEmbeddedTables({
   sql,
   logger,
 }: EmbeddedTablesOptions): Promise<EmbeddedTables> {
-  const databases = defaultDatabases
   const clickHouse = await startClickHouseServer({
     dataDirectory: directory.tables,
     filesDirectory: directory.clickHouse,
@@ -44,7 +44,7 @@ export async function openEmbeddedTables({
     analyst: sql && { password: config.PLEDGEVIEW_SQL_PASSWORD },
     memoryBytesMax: config.PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX,
     downMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
-    databases,
+    databases: defaultDatabases,
     logger,
   })
   const tables = openTables(childSettings(clickHouse, config))
@@ -57,8 +57,9 @@ export async function openEmbeddedTables({
   try {
     const { url, nativePort = 0 } = clickHouse
     if (sql) door = await openDoor(sql, { httpPort: Number(new URL(url).port), nativePort })
-    const applied = await migrate(tables, databases)
-    await secureViews(tables, databases)
+    const applied = await migrate(tables, defaultNames, { viewsDefiner: definerUser })
+    const databases = followedDatabases(defaultNames)
+    await databases.follow(tables)
     await checkParts(
       tables,
       databases,
@@ -72,12 +73,20 @@ export async function openEmbeddedTables({
   }
 }
 
-/** The tables of a service that runs on the directory, for a command beside it. Connects at the first statement. */
-export function openRunningTables(
+/** The tables of a service that runs on the directory, for a command beside it. */
+export async function openRunningTables(
   address: Pick<ClickHouseServer, 'url' | 'user' | 'password'>,
   config: Config,
-): { tables: Tables; databases: Databases } {
-  return { tables: openTables(childSettings(address, config)), databases: defaultDatabases }
+): Promise<{ tables: Tables; databases: FollowedDatabases }> {
+  const tables = openTables(childSettings(address, config))
+  const databases = followedDatabases(defaultNames)
+  try {
+    await databases.follow(tables)
+    return { tables, databases }
+  } catch (error) {
+    await tables.close()
+    throw error
+  }
 }
 
 function childSettings(

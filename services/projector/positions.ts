@@ -10,14 +10,16 @@
  *   backup, because a backup copies one table after the other. Everything is folded once. And what is read again is stamped anew up to
  *   the log's end of that moment, even if it comes out the same: a poller may have seen what the backup lacks.
  * - The log went back: it ends before the position, or has another record there. It is read from its start.
- * - A rebuild swapped the tables, and their positions with them (rebuild/build/positions.ts). What a projector stores under the era of the
- *   tables from before counts for nothing, and within a second it reads on from the new positions.
+
+ * Another generation is the same case as a restart: an assignment belongs to the generation under which its positions were found. Within a
+ * second the projector drops what it has read and not written, and reads on from the positions of the generation that is current now.
  *
  * Each shard has its own positions, and the lowest counts. A group that was never used remembers nothing; then `pledgeview restored`
  * says that the tables went back.
  */
 import type { FindStarts, LogState, Position, Start } from '../log/port.ts'
 import { partitionName } from '../log/port.ts'
+import { presentOf } from '../tables/generations.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { encodeRows } from '../tables/row-binary.ts'
 
@@ -47,8 +49,8 @@ export interface PositionsShard {
 export interface PositionsDependencies {
   tables: Pick<Tables, 'rows' | 'run'>
   databases: Databases
-  /** The shards that each have positions. They are looked up at each call. */
-  readonly shards: readonly PositionsShard[]
+  /** The shards that each have positions. */
+  shards: readonly PositionsShard[]
   /** Unix ms. */
   now: () => number
   warn: (message: string) => void
@@ -61,8 +63,10 @@ export interface Positions extends FindStarts {
   restampBefore(assignment: string, positions: readonly Position[]): number
   /** Notes that everything that these partitions had at that time (Unix ms) is in the tables. */
   noteRead(places: readonly string[], until: number): Promise<void>
-  /** Whether the tables have positions of a later era than those that were found: then the log has to be read from there. */
-  areSuperseded(): Promise<boolean>
+  /** Where a batch of this assignment is written: the generation under which it was sought. `undefined`: it is not written any more. */
+  databasesOf(assignment: string): Databases | undefined
+  /** Whether another generation is current by now. Then the log has to be read from its positions. */
+  areSuperseded(): boolean
 }
 
 const columns = [
@@ -84,7 +88,8 @@ const wholeFoldIds = 5_000
 export function createPositions(dependencies: PositionsDependencies): Positions {
   const { now, warn } = dependencies
   let assignment = ''
-  let log = ''
+  let sought: Databases | undefined
+  let shards: readonly PositionsShard[] = []
   let held = new Map<string, StoredPosition>()
 
   const heldIn = (positions: readonly Position[]) =>
@@ -97,8 +102,10 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
     async find(state) {
       // From here on, what the last assignment has read is not stored.
       assignment = state.assignment
-      const stored = await readPositions(dependencies.shards, state.log)
-      const restored = await restoredPositions(dependencies, state, stored)
+      const databases = presentOf(dependencies.databases)
+      const present = dependencies.shards.map(shard => ({ ...shard, databases: presentOf(shard.databases) }))
+      const stored = await readPositions(present, state.log)
+      const restored = await restoredPositions({ ...dependencies, databases, shards: present }, state, stored)
       const fresh = readUntilOfNew(stored, now())
       const found = new Map(
         state.partitions.map((at): [string, StoredPosition] => {
@@ -109,7 +116,8 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
       // A reading that ends late does not replace that of a newer assignment.
       if (assignment === state.assignment) {
         held = found
-        log = state.log
+        sought = databases
+        shards = present
       }
       return new Map([...found].map(([name, { next, lastAt }]): [string, Start] => [name, { next, lastAt }]))
     },
@@ -134,24 +142,22 @@ export function createPositions(dependencies: PositionsDependencies): Positions 
         const { next, lastAt = row.lastAt } = position
         return { ...row, next, lastAt }
       })
-      await writePositions(dependencies.shards, rows)
+      await writePositions(shards, rows)
       // Another assignment may have come meanwhile.
       if (of === assignment) for (const row of rows) held.set(partitionName(row), row)
     },
 
     async noteRead(places, until) {
       const rows = places.flatMap(place => held.get(place) ?? []).map(row => ({ ...row, readUntil: until }))
-      await writePositions(dependencies.shards, rows)
+      await writePositions(shards, rows)
       for (const row of rows) {
         const at = held.get(partitionName(row))
         if (at?.era === row.era) at.readUntil = until
       }
     },
 
-    async areSuperseded() {
-      const { ofLog } = await readPositions(dependencies.shards, log)
-      return [...held].some(([name, { era }]) => (ofLog.get(name)?.era ?? 0) > era)
-    },
+    databasesOf: of => (of === assignment ? sought : undefined),
+    areSuperseded: () => sought !== undefined && sought.ledger !== dependencies.databases.ledger,
   }
 }
 
@@ -168,7 +174,7 @@ export async function readPositions(
   log: string,
 ): Promise<StoredPositions> {
   const byShard = await Promise.all(
-    shards.map(({ tables, databases: { model } }) =>
+    shards.map(({ tables, databases: { ledger } }) =>
       tables.rows<StoredPosition>({
         query: `SELECT log, topic, partition, latest.1 AS era, latest.2 AS next, latest.3 AS lastAt, latest.4 AS readUntil,
                   latest.5 AS againUntil, latest.6 AS lostWatermark
@@ -176,7 +182,7 @@ export async function readPositions(
                 (
                   SELECT log, topic, partition, max((era, next, last_at, toUnixTimestamp64Milli(read_until), again_until,
                     toUnixTimestamp64Milli(lost_watermark))) AS latest
-                  FROM ${model}.positions GROUP BY log, topic, partition
+                  FROM ${ledger}.positions GROUP BY log, topic, partition
                 )`,
       }),
     ),
@@ -247,8 +253,8 @@ export async function writePositions(
     ...[row.readUntil, row.againUntil, row.lostWatermark],
   ])
   await Promise.all(
-    shards.map(({ tables, databases: { model } }) =>
-      tables.insert({ table: `${model}.positions`, columns, rows: encodeRows(columns, values) }),
+    shards.map(({ tables, databases: { ledger } }) =>
+      tables.insert({ table: `${ledger}.positions`, columns, rows: encodeRows(columns, values) }),
     ),
   )
 }
@@ -265,7 +271,7 @@ async function restoredPositions(
   if (shown === 0 || stored.readUntil.size === 0) return undefined
   const known = Math.max(0, ...[...stored.ofLog.values()].map(({ lostWatermark }) => lostWatermark))
   const [row] = await tables.rows<{ watermark: number }>({
-    query: `SELECT toUnixTimestamp64Milli(reached) AS watermark FROM ${databases.model}.watermark`,
+    query: `SELECT toUnixTimestamp64Milli(reached) AS watermark FROM ${databases.read}.watermark`,
   })
   const watermark = row?.watermark ?? 0
   if (watermark >= shown || known >= shown) return undefined
@@ -322,13 +328,13 @@ async function readCertain(
   const ofShards = shards.map(shard =>
     shard.tables.rows<{ place: string; reached: number }>({
       query: `SELECT concat(topic, '/', toString(partition)) AS place, max(next) AS reached
-              FROM ${shard.databases.model}.positions WHERE log = {log:String} AND written_at < ${before} GROUP BY place`,
+              FROM ${shard.databases.ledger}.positions WHERE log = {log:String} AND written_at < ${before} GROUP BY place`,
       query_params,
     }),
   )
   const ofBatches = tables.rows<{ place: string; reached: number }>({
     query: `SELECT concat(at.1, '/', toString(at.2)) AS place, max(at.3) AS reached
-            FROM ${databases.model}.batch_log ARRAY JOIN positions AS at
+            FROM ${databases.ledger}.batch_log ARRAY JOIN positions AS at
             WHERE log = {log:String} AND appended_at < ${before} GROUP BY place`,
     query_params,
   })
@@ -341,17 +347,17 @@ async function readCertain(
 /** Appends batches with every campaign of the ledger to the batch log, so that the next fold is one of everything. */
 async function foldWhole(
   tables: Pick<Tables, 'run'>,
-  { model }: Databases,
+  { ledger }: Databases,
   projector: string,
 ): Promise<void> {
   await tables.run({
-    query: `INSERT INTO ${model}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at)
+    query: `INSERT INTO ${ledger}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at)
             SELECT {projector:String}, row_number() OVER (ORDER BY part), [], 0, 0, 1, groupArray(campaign_id), now64(3, 'UTC')
             FROM
             (
               SELECT DISTINCT campaign_id, cityHash64(campaign_id) % (
-                SELECT intDiv(uniq(campaign_id), ${wholeFoldIds}) + 1 FROM ${model}.campaign_ledger) AS part
-              FROM ${model}.campaign_ledger
+                SELECT intDiv(uniq(campaign_id), ${wholeFoldIds}) + 1 FROM ${ledger}.campaign_ledger) AS part
+              FROM ${ledger}.campaign_ledger
             )
             GROUP BY part
             SETTINGS async_insert = 0, insert_deduplicate = 0`,

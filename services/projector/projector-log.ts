@@ -20,12 +20,12 @@ const columns = [
 /** `projector`: names the run, as in the batch log. Throws `TablesError`. */
 export async function writeNote(
   tables: Pick<Tables, 'insert'>,
-  { model }: Databases,
+  { base }: Databases,
   projector: string,
   { kind, detail }: ProjectorNote,
 ): Promise<void> {
   const row = [projector, kind, JSON.stringify(detail)]
-  await tables.insert({ table: `${model}.projector_log`, columns, rows: encodeRows(columns, [row]) })
+  await tables.insert({ table: `${base}.projector_log`, columns, rows: encodeRows(columns, [row]) })
 }
 
 export interface MisplacedStatus {
@@ -42,13 +42,13 @@ const examplesMax = 10
 /** The records of the last 30 days that are not in the partition of their key. */
 export async function readMisplaced(
   tables: Pick<Tables, 'rows'>,
-  { model }: Databases,
+  { base }: Databases,
 ): Promise<MisplacedStatus> {
   const [found] = await tables.rows<MisplacedStatus>({
     query: `SELECT sum(JSONExtractUInt(detail, 'records')) AS records,
               if(count() = 0, NULL, formatDateTime(max(noted_at), '%Y-%m-%dT%H:%i:%S.%fZ')) AS last_at,
               arraySlice(arrayDistinct(arrayFlatten(groupArray(JSONExtract(detail, 'examples', 'Array(String)')))), 1, ${examplesMax}) AS examples
-            FROM (SELECT detail, noted_at FROM ${model}.projector_log
+            FROM (SELECT detail, noted_at FROM ${base}.projector_log
                   WHERE kind = 'misplaced' AND noted_at > now() - INTERVAL ${misplacedDays} DAY ORDER BY noted_at DESC)`,
   })
   if (!found) throw new Error('the projector log returned no row')
@@ -58,13 +58,13 @@ export async function readMisplaced(
 /** The share of rejects that runs allowed, by projector. Runs of a program without this log are missing. */
 export async function rejectSharesOf(
   tables: Pick<Tables, 'rows'>,
-  { model }: Databases,
+  { base, ledger }: Databases,
   { daysMax }: { daysMax: number },
 ): Promise<Map<string, number>> {
   const rows = await tables.rows<{ projector: string; share: number }>({
-    query: `SELECT projector, max(JSONExtractFloat(detail, 'rejectShareMax')) AS share FROM ${model}.projector_log
+    query: `SELECT projector, max(JSONExtractFloat(detail, 'rejectShareMax')) AS share FROM ${base}.projector_log
             WHERE kind = 'started' AND projector GLOBAL IN
-              (SELECT projector FROM ${model}.batch_log WHERE appended_at > now() - INTERVAL ${daysMax} DAY)
+              (SELECT projector FROM ${ledger}.batch_log WHERE appended_at > now() - INTERVAL ${daysMax} DAY)
             GROUP BY projector`,
   })
   return new Map(rows.map(({ projector, share }) => [projector, share]))

@@ -52,7 +52,7 @@ export interface ProjectorDependencies {
   /** Default: rejects are not kept, because this run changes nothing, or reads no log. */
   storeRejects?: StoreRejects
   /** Default: positions are not kept in these tables. */
-  positions?: Pick<Positions, 'store' | 'restampBefore'>
+  positions?: Pick<Positions, 'store' | 'restampBefore' | 'databasesOf'>
   decode: Decode
   /** The source of `decode`'s schemas, unless they are the fixed ones. */
   schemaRegistry?: Pick<SchemaRegistry, 'known' | 'learn'> | undefined
@@ -209,7 +209,10 @@ async function write(
   collectMs: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const { tables, databases, reader, storeRejects, positions, projector, events, monotonicMs } = dependencies
+  const { tables, reader, storeRejects, positions, projector, events, monotonicMs } = dependencies
+  const databases = positions ? positions.databasesOf(batch.assignment) : dependencies.databases
+  // Another assignment has come. Its positions are those of the tables, so it reads these records again.
+  if (!databases) return
   const moved = [...batch.positions.values()]
   const startedAt = monotonicMs()
   await retried(dependencies, signal, async () => {

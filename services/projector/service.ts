@@ -14,6 +14,7 @@ import type { Metrics } from '../runtime/ops/metrics.ts'
 import { programVersion } from '../runtime/program-version.ts'
 import { retry } from '../runtime/retry.ts'
 import { sleep } from '../runtime/sleep.ts'
+import { followMs } from '../tables/generations.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { createRejectStore, type StoreRejects } from '../tables/rejects.ts'
 import { countRejects } from '../tables/stored-rejects.ts'
@@ -53,8 +54,8 @@ export interface ProjectorServiceDependencies {
   run: string
   /** How often to note that everything is read, ms. Default: never, for a log that keeps its tombstones. */
   presenceMs?: number
-  /** See `EpochDependencies`. */
-  afterExpiredPause?: (shard: Shard) => Promise<void>
+  /** Looks up which generation is current, and changes `databases` and those of the shards. Default: it never changes. */
+  follow?: () => Promise<unknown>
   /** The rebuild that is under way, for the metrics. Default: none ever is. */
   rebuild?: () => Promise<RebuildUnderWay | undefined>
   metrics: Metrics
@@ -91,14 +92,13 @@ export interface ProjectorService {
 const idleMsMax = 500
 // Records of one moment share a batch.
 const batchMsMin = 25
-// New tables lack what the projectors wrote to the tables from before for as long as this, and a little more.
-const positionsLookMs = 1_000
 
 export function createProjectorService(dependencies: ProjectorServiceDependencies): ProjectorService {
   const { tables, databases, config, monotonicMs, random, run, schemaRegistry } = dependencies
   const uncommitted = watchUncommitted(dependencies.reader, dependencies.now)
   const { reader } = uncommitted
   const observer = createObserver(dependencies)
+  const { presenceMs, positions, follow } = dependencies
   let movedAt = monotonicMs()
   let failure: string | undefined
   let records = 0
@@ -129,7 +129,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     onLeadership: observer.onLeadership,
     onClockStep: observer.onClockStep,
     onQuarantine: observer.onQuarantine,
-    ...(dependencies.afterExpiredPause && { afterExpiredPause: dependencies.afterExpiredPause }),
+    ...(follow && { follow }),
     monotonicMs,
     now: dependencies.now,
     random,
@@ -180,7 +180,6 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     ...notes,
     warn: (found, message) => dependencies.logger.warn(found, message),
   })
-  const { presenceMs, positions } = dependencies
   const presence =
     presenceMs && positions
       ? createPresence({
@@ -203,14 +202,16 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     observer.onRetry(error instanceof SchemaRegistryError ? 'schemas' : 'ingest', error)
   }
 
-  /** After a rebuild, positions stand with the new tables. A look that fails is followed by the next one. */
-  async function followPositions(signal: AbortSignal): Promise<void> {
-    while (positions && !signal.aborted) {
-      await sleep(positionsLookMs, signal)
+  /** When another generation is current, reads on from its positions. A look that fails is followed by the next one. */
+  async function followGenerations(signal: AbortSignal): Promise<void> {
+    while (follow && !signal.aborted) {
+      await sleep(followMs, signal)
       try {
-        if (await positions.areSuperseded()) await reader.restart()
+        await follow()
+        if (positions?.areSuperseded()) await reader.restart()
       } catch (error) {
-        dependencies.logger.warn({ error: messageOf(error) }, 'the positions could not be read')
+        if (signal.aborted) return
+        dependencies.logger.warn({ error: messageOf(error) }, 'the current generation could not be followed')
       }
     }
   }
@@ -270,7 +271,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
 
   return {
     async run(signal) {
-      const works = [ingest, followPositions, foldWorkers.run, slugWatch.run, ...rewriteLoops]
+      const works = [ingest, followGenerations, foldWorkers.run, slugWatch.run, ...rewriteLoops]
       try {
         await untilFirstFails(works.map(noteFailure), signal)
       } finally {
@@ -289,7 +290,8 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     beforeScrape,
     async isDrained() {
       // This costs nothing to ask; the lag is read from the log.
-      if (!foldWorkers.isDone() || (await positions?.areSuperseded())) return false
+      await follow?.()
+      if (!foldWorkers.isDone() || positions?.areSuperseded()) return false
       const lag = await reader.lag()
       return lag.every(({ committed, end }) => committed >= end) && foldWorkers.isDone()
     },

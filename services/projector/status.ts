@@ -130,31 +130,32 @@ export async function tablesStatus({ tables, databases, shards }: StatusTables):
 }
 
 async function readCounts(tables: Tables, databases: Databases): Promise<TableCounts> {
-  const { model, views } = databases
+  const { base, ledger, views } = databases
   const [counts] = await tables.rows<Omit<TableCounts, 'shared_slugs'>>({
     query: `SELECT
         (SELECT count() FROM ${views}.campaigns) AS public_campaigns,
-        (SELECT count() FROM ${model}.campaign_ledger FINAL) AS known_campaigns,
-        (SELECT count() FROM ${model}.pledge_ledger FINAL) AS known_pledges,
-        (SELECT countIf(is_active) FROM ${model}.api_keys FINAL) AS active_keys`,
+        (SELECT count() FROM ${ledger}.campaign_ledger FINAL) AS known_campaigns,
+        (SELECT count() FROM ${ledger}.pledge_ledger FINAL) AS known_pledges,
+        (SELECT countIf(is_active) FROM ${base}.api_keys FINAL) AS active_keys`,
   })
   if (!counts) throw new Error('the tables returned no counts')
   return { ...counts, shared_slugs: await readSharedSlugs(tables, databases) }
 }
 
-async function readFold({ tables, databases: { model, views } }: Shard): Promise<FoldStatus> {
-  const pending = await readPending(tables, { model, views }, await readLongRuns(tables, { model, views }))
+async function readFold({ tables, databases }: Shard): Promise<FoldStatus> {
+  const { ledger } = databases
+  const pending = await readPending(tables, databases, await readLongRuns(tables, databases))
   const [fold] = await tables.rows<Omit<FoldStatus, 'quarantine' | 'pending_batches'>>({
     query: `SELECT
         if(count() = 0, NULL, formatDateTime(max(written_at), '%Y-%m-%dT%H:%i:%S.%fZ')) AS last_finished_at,
         argMax(elapsed_ms, fold_id) AS last_elapsed_ms
-      FROM ${model}.fold_progress WHERE is_folded`,
+      FROM ${ledger}.fold_progress WHERE is_folded`,
   })
   if (!fold) throw new Error('the progress of the fold returned no row')
   const quarantine = await tables.rows<QuarantineStatus>({
     query: `SELECT campaign_id, formatDateTime(since, '%Y-%m-%dT%H:%i:%S.%fZ') AS since, failures, reason
-            FROM ${model}.quarantine FINAL WHERE is_quarantined
-              AND campaign_id IN (SELECT campaign_id FROM ${model}.campaign_ledger FINAL WHERE is_public)
+            FROM ${ledger}.quarantine FINAL WHERE is_quarantined
+              AND campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger FINAL WHERE is_public)
             ORDER BY campaign_id`,
   })
   return { ...fold, pending_batches: pending?.batches ?? 0, quarantine }

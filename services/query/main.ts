@@ -4,7 +4,7 @@
  */
 
 import type { Logger } from 'pino'
-import { databasesOf, required, serverSettings } from '../distributed.ts'
+import { currentDatabases, required, serverSettings } from '../distributed.ts'
 import type { Config } from '../runtime/config.ts'
 import { keysCheck, tablesCheck } from '../runtime/ops/checks.ts'
 import { closeServer } from '../runtime/ops/close-server.ts'
@@ -35,16 +35,17 @@ export async function runQueryProcess({
   ])
   const metrics = createMetrics()
   const tables = openTables(serverSettings(config))
-  await checkTablesIdentity(tables, databasesOf(config), {
+  const databases = await currentDatabases(config, tables)
+  await checkTablesIdentity(tables, databases, {
     PLEDGEVIEW_KEY_PEPPER: keyPepper,
     PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
   })
   const redisUrl = config.PLEDGEVIEW_REDIS_URL
-  const tablesId = await readTablesId(tables, databasesOf(config))
+  const tablesId = await readTablesId(tables, databases)
   const parts = redisUrl ? redisParts(redisUrl, { config, tablesId, metrics, logger }) : memoryParts(config)
   const query = await startQueryService({
     tables,
-    databases: databasesOf(config),
+    databases,
     config,
     keyPepper,
     parts,

@@ -12,6 +12,7 @@ import type { Check } from '../runtime/ops/checks.ts'
 import { closeServer } from '../runtime/ops/close-server.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import { sleep } from '../runtime/sleep.ts'
+import { type FollowedDatabases, keepFollowing } from '../tables/generations.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { createQueryApp } from './app.ts'
 import { createKeyRing, defaultKeyRingOptions, type KeyRing } from './auth/key-ring.ts'
@@ -32,7 +33,7 @@ import {
 
 export interface QueryServiceDependencies {
   tables: Tables
-  databases: Databases
+  databases: Databases & Partial<Pick<FollowedDatabases, 'follow'>>
   config: Config
   /** The pepper that was used to hash the secrets of the API keys. */
   keyPepper: string
@@ -57,7 +58,7 @@ const metersMax = 1_000
 /** Loads the keys and creates the app. */
 export async function startQueryService(dependencies: QueryServiceDependencies): Promise<QueryService> {
   const { tables, databases, config, parts, metrics, logger } = dependencies
-  const onError = oncePerMinute(error => logger.error({ error: String(error) }, 'the keys could not be read'))
+  const onError = oncePerMinute(error => logger.error({ error: String(error) }, 'the tables could not be read'))
   const reading = { tables, databases, now: Date.now, onError }
   const keyRingOptions = { ...defaultKeyRingOptions, readMsMax: config.PLEDGEVIEW_KEYS_READ_MS_MAX }
   const keyRing = withRevocations(createKeyRing({ ...reading, options: keyRingOptions }), {
@@ -75,6 +76,9 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
   })
   usage.start()
   await keyRing.start()
+  const following = new AbortController()
+  const { follow } = databases
+  if (follow) void keepFollowing({ tables, databases: { follow }, sleep, onError }, following.signal)
   const options = appOptionsOf(config, dependencies.keyPepper)
   const app = createQueryApp({
     tables,
@@ -96,6 +100,7 @@ export async function startQueryService(dependencies: QueryServiceDependencies):
     app,
     keyRing,
     async close() {
+      following.abort()
       await closeServer(app)
       await Promise.all([keyRing.close(), usage.close()])
       parts.close()

@@ -16,6 +16,7 @@ export class RowsSetAside extends Error {
 }
 
 interface BrokenPart {
+  database: string
   table: string
   name: string
   reason: string
@@ -24,20 +25,20 @@ interface BrokenPart {
 }
 
 /**
- * Throws `RowsSetAside` if a part of the model's tables is broken and was set aside. `remedy`: the last part of the message.
+ * Throws `RowsSetAside` if a part of the tables is broken and was set aside. `remedy`: the last part of the message.
  * On a cluster it sees the parts of the server that answers.
  */
 export async function checkParts(
   tables: Pick<Tables, 'rows'>,
-  { model }: Databases,
+  databases: Databases,
   remedy = remedyOfServer,
 ): Promise<void> {
-  const [first] = await brokenParts(tables, model)
+  const [first] = await brokenParts(tables, databases)
   if (first === undefined) return
-  const { table, name, reason, path, parts } = first
+  const { database, table, name, reason, path, parts } = first
   const others = parts > 1 ? `, and ${parts - 1} more` : ''
   throw new RowsSetAside(
-    `ClickHouse has set aside a part of ${model}.${table}, so its rows are missing: ${path || name} (${reason})${others}. ${remedy}`,
+    `ClickHouse has set aside a part of ${database}.${table}, so its rows are missing: ${path || name} (${reason})${others}. ${remedy}`,
   )
 }
 
@@ -58,17 +59,20 @@ const remedyOfServer =
   '(ALTER TABLE ... ATTACH PART). Set max_suspicious_broken_parts to 0 in the merge_tree section of the server, so that it ' +
   'does not start with missing rows'
 
-async function brokenParts(tables: Pick<Tables, 'rows'>, model: string): Promise<BrokenPart[]> {
+async function brokenParts(
+  tables: Pick<Tables, 'rows'>,
+  { base, ledger, read }: Databases,
+): Promise<BrokenPart[]> {
   try {
     return await tables.rows<BrokenPart>({
-      query: `SELECT table, name, ifNull(reason, '') AS reason, path, count() OVER () AS parts
+      query: `SELECT database, table, name, ifNull(reason, '') AS reason, path, count() OVER () AS parts
               FROM system.detached_parts
-              WHERE database = {model:String} AND startsWith(ifNull(reason, ''), 'broken')
-                  AND table IN (SELECT name FROM system.tables
-                                WHERE database = {model:String} AND NOT startsWith(engine, 'Replicated'))
+              WHERE database IN {names:Array(String)} AND startsWith(ifNull(reason, ''), 'broken')
+                  AND (database, table) IN (SELECT database, name FROM system.tables
+                                WHERE database IN {names:Array(String)} AND NOT startsWith(engine, 'Replicated'))
               ORDER BY table, name
               LIMIT 1`,
-      query_params: { model },
+      query_params: { names: [base, ledger, read] },
     })
   } catch (error) {
     // Without the right to look, the check is the administrator's.

@@ -24,8 +24,8 @@ export function partsOf(views: string): string {
 }
 
 /** The database of the whole tables. */
-export function wholeOf(model: string): string {
-  return `${model}_all`
+export function wholeOf(database: string): string {
+  return `${database}_all`
 }
 
 /** The cluster of the same shards over which the servers ask each other as a user of their own. */
@@ -87,18 +87,17 @@ const joins: Readonly<Record<string, 'rows' | 'joined' | 'counted' | 'own'>> = {
   shard_creators: 'counted',
 }
 
-const model = '${model}'
 const views = '${views}'
 
 // The shards sum their days first. The whole goes on to the same day for all shards.
 const daysOfWhole = ['category_funding_days', 'funding_days']
 const readsOfWhole = [
-  [`SELECT today FROM ${model}.history_end`, `SELECT max(today) FROM ${partsOf(views)}.all_history_today`],
-  [`FROM ${model}.history_moves`, `FROM ${partsOf(views)}.all_history_sums`],
+  ['SELECT today FROM ${base}.history_end', `SELECT max(today) FROM ${partsOf(views)}.all_history_today`],
+  ['FROM ${base}.history_moves', `FROM ${partsOf(views)}.all_history_sums`],
 ] as const
 
 /**
- * The statements that create the views of a cluster, in order. They still contain `${model}` and `${views}`. `definer`: as whom
+ * The statements that create the views of a cluster, in order. They still contain the placeholders of the databases. `definer`: as whom
  * those of a shard read; default: as the user who runs the statements. Throws if it is not defined how the shards' rows of a view
  * are joined.
  */
@@ -135,7 +134,7 @@ function joinedTable({ name, comment }: View, cluster: string): string[] {
   if (join === 'own') return []
   const database = name.slice(0, -table.length - 1)
   const target =
-    join === 'joined' ? `${database}.all_${table}` : `${database === model ? wholeOf(model) : views}.${table}`
+    join === 'joined' ? `${database}.all_${table}` : `${database === partsOf(views) ? views : wholeOf(database)}.${table}`
   const read = join === 'counted' ? countsClusterOf(cluster) : cluster
   return [
     `CREATE OR REPLACE TABLE ${target} ON CLUSTER '${cluster}' AS ${name}
@@ -152,7 +151,7 @@ function withReadsOfWhole(view: View): View {
 
 /** The view with the columns and comments of the view of one server. */
 function withHeadOf(view: View, single: readonly View[]): View {
-  const known = single.find(({ name }) => name === view.name.replace(wholeOf(model), model))
+  const known = single.find(({ name }) => name === view.name.replace('}_all.', '}.'))
   if (!known) throw new Error(`${view.name} is not a view of one server`)
   return { ...view, columns: known.columns, comment: known.comment }
 }

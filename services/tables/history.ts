@@ -15,15 +15,15 @@ const campaignsMax = 500
 /** The deleted campaigns that still have rows in this table. */
 export async function findDeletedHistory(
   tables: Tables,
-  { model }: Databases,
+  { base, ledger }: Databases,
   table: HistoryTable,
   options: CallOptions = {},
 ): Promise<string[]> {
   const rows = await tables.rows<{ id: string }>(
     {
       // Nothing ranks after a tombstone, so the ledger needs no FINAL.
-      query: `SELECT DISTINCT campaign_id AS id FROM ${model}.${table} WHERE campaign_id IN
-                (SELECT campaign_id FROM ${model}.campaign_ledger WHERE version = 18446744073709551615)`,
+      query: `SELECT DISTINCT campaign_id AS id FROM ${base}.${table} WHERE campaign_id IN
+                (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615)`,
     },
     options,
   )
@@ -36,13 +36,13 @@ export async function findDeletedHistory(
  */
 export async function removeHistory(
   tables: Tables,
-  { model }: Databases,
+  { base }: Databases,
   table: HistoryTable,
   campaigns: readonly string[],
 ): Promise<void> {
   for (const ids of idParts(campaigns, campaignsMax)) {
     await tables.run({
-      query: `ALTER TABLE ${model}.${table} DELETE WHERE campaign_id IN {ids:Array(String)} SETTINGS mutations_sync = 2`,
+      query: `ALTER TABLE ${base}.${table} DELETE WHERE campaign_id IN {ids:Array(String)} SETTINGS mutations_sync = 2`,
       query_params: { ids },
     })
   }

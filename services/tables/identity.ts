@@ -43,7 +43,7 @@ export async function holdTablesIdentity(
   const missing = rowsOf(identity).filter(({ setting }) => !held.has(setting))
   if (missing.length === 0) return
   await tables.insert({
-    table: `${databases.model}.identity`,
+    table: `${databases.base}.identity`,
     columns,
     rows: encodeRows(
       columns,
@@ -60,26 +60,24 @@ export async function checkTablesIdentity(
   identity: Identity,
 ): Promise<Row[]> {
   const held = await tables.rows<Row>({
-    query: `SELECT DISTINCT setting, fingerprint FROM ${databases.model}.identity`,
+    query: `SELECT DISTINCT setting, fingerprint FROM ${databases.base}.identity`,
   })
   const own = new Map(rowsOf(identity).map(({ setting, fingerprint }) => [setting, fingerprint]))
   for (const { setting, fingerprint } of held) {
     if (!own.has(setting) || own.get(setting) === fingerprint) continue
     throw new IdentityDiffers(
-      `${setting} differs from the value that the tables in ${databases.model} began with; restore that value, or use another database`,
+      `${setting} differs from the value that the tables in ${databases.base} began with; restore that value, or use another database`,
     )
   }
   return held
 }
 
 /** Whether a service has used the tables with its secrets, so that others would not match. New tables do not depend on any. */
-export async function dependOnSecrets(tables: Pick<Tables, 'rows'>, { model }: Databases): Promise<boolean> {
-  // The ledgers count too: tables of an early version may have no identity.
+export async function dependOnSecrets(tables: Pick<Tables, 'rows'>, { base }: Databases): Promise<boolean> {
   const [found] = await tables.rows<{ rows: number }>({
     query: `SELECT
-              (SELECT count() FROM ${model}.identity WHERE setting IN ('PLEDGEVIEW_BACKER_KEY', 'PLEDGEVIEW_KEY_PEPPER')) +
-              (SELECT count() FROM (SELECT 1 FROM ${model}.pledge_ledger LIMIT 1)) +
-              (SELECT count() FROM (SELECT 1 FROM ${model}.api_key_ledger LIMIT 1)) AS rows`,
+              (SELECT count() FROM ${base}.identity WHERE setting IN ('PLEDGEVIEW_BACKER_KEY', 'PLEDGEVIEW_KEY_PEPPER')) +
+              (SELECT count() FROM (SELECT 1 FROM ${base}.api_key_ledger LIMIT 1)) AS rows`,
   })
   return found === undefined || Number(found.rows) > 0
 }
@@ -93,17 +91,15 @@ const hashSetting = 'backer_hash'
 /** The hash function of these tables. For a process that writes, after `holdTablesIdentity`. */
 export async function heldBackerHash(
   tables: Pick<Tables, 'rows' | 'insert'>,
-  { model }: Databases,
+  { base }: Databases,
 ): Promise<BackerHash> {
   const [held] = await tables.rows<{ hash: BackerHash }>({
-    query: `SELECT any(fingerprint) AS hash FROM ${model}.identity WHERE setting = '${hashSetting}' HAVING count() > 0`,
+    query: `SELECT any(fingerprint) AS hash FROM ${base}.identity WHERE setting = '${hashSetting}' HAVING count() > 0`,
   })
   if (held) return held.hash
-  // Tables that are older than this choice have pledges already.
-  const pledges = await tables.rows({ query: `SELECT 1 FROM ${model}.pledge_ledger LIMIT 1` })
-  const hash: BackerHash = pledges.length > 0 ? 'sha3-256' : 'siphash-2-4'
+  const [hash] = backerHashes
   await tables.insert({
-    table: `${model}.identity`,
+    table: `${base}.identity`,
     columns,
     rows: encodeRows(columns, [[hashSetting, hash]]),
   })
@@ -123,7 +119,7 @@ export async function holdTablesId(
 ): Promise<void> {
   if ((await readTablesId(tables, databases)) !== null) return
   await tables.insert({
-    table: `${databases.model}.identity`,
+    table: `${databases.base}.identity`,
     columns,
     rows: encodeRows(columns, [[idSetting, newId]]),
   })
@@ -132,11 +128,11 @@ export async function holdTablesId(
 /** The id of the tables; null until `migrate` or a projector of this version has run. */
 export async function readTablesId(
   tables: Pick<Tables, 'rows'>,
-  { model }: Databases,
+  { base }: Databases,
 ): Promise<string | null> {
   // If two processes gave one at once, all take the same.
   const [row] = await tables.rows<{ id: string }>({
-    query: `SELECT min(fingerprint) AS id FROM ${model}.identity WHERE setting = '${idSetting}' HAVING count() > 0`,
+    query: `SELECT min(fingerprint) AS id FROM ${base}.identity WHERE setting = '${idSetting}' HAVING count() > 0`,
   })
   return row?.id ?? null
 }
@@ -149,20 +145,20 @@ export const purgeLookMs = 1_000
 /** For a purge: query processes forget what they keep of campaigns (query/forgetting.ts). `at`: ISO 8601. */
 export async function writePurge(
   tables: Pick<Tables, 'insert'>,
-  { model }: Databases,
+  { base }: Databases,
   at: string,
 ): Promise<void> {
   await tables.insert({
-    table: `${model}.identity`,
+    table: `${base}.identity`,
     columns,
     rows: encodeRows(columns, [[purgeSetting, at]]),
   })
 }
 
 /** How many purges there were. Tables that went back may have had fewer. */
-export async function readPurges(tables: Pick<Tables, 'rows'>, { model }: Databases): Promise<number> {
+export async function readPurges(tables: Pick<Tables, 'rows'>, { base }: Databases): Promise<number> {
   const [row] = await tables.rows<{ purges: number }>({
-    query: `SELECT toUInt32(count()) AS purges FROM ${model}.identity WHERE setting = '${purgeSetting}'`,
+    query: `SELECT toUInt32(count()) AS purges FROM ${base}.identity WHERE setting = '${purgeSetting}'`,
   })
   return row?.purges ?? 0
 }

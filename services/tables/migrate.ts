@@ -1,10 +1,14 @@
-/** Brings the tables up to date: runs the numbered SQL files of `contracts/tables` that have not run yet. */
+/**
+ * Brings the tables up to date: runs the numbered SQL files of `contracts/tables` that have not run yet, in the base database and in
+ * each generation, and makes the views again.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { withCampaignFields } from '../../contracts/tables/campaign-sql.ts'
 import { retry } from '../runtime/retry.ts'
 import { clusterViews, countsClusterOf } from './cluster-views.ts'
-import { type Databases, type Tables, TablesError } from './port.ts'
-import { type Replicated, replicatedAlone, replicatedForms } from './replicated.ts'
+import { generationOf, readCurrent } from './generations.ts'
+import { type BaseDatabases, type Databases, type Tables, TablesError } from './port.ts'
+import { distributedDatabases, type Replicated, replicatedForms } from './replicated.ts'
 import { encodeRows } from './row-binary.ts'
 
 export interface SqlFile {
@@ -16,25 +20,31 @@ export interface SqlFile {
 export interface MigrateOptions {
   /** Makes the tables replicated and sharded, on every server of a cluster. This cannot be changed later. */
   replicated?: Replicated | undefined
-  /** As whom the views of a cluster read. Default: as the user who runs this. */
+  /** As whom the views read. Default: as the user who runs this. */
   viewsDefiner?: string | undefined
-  /** Makes the tables of one server replicated: the only replica of a shard. Their paths in Keeper end in this. */
-  replicatedAlone?: string | undefined
 }
 
 const directory = new URL('../../contracts/tables/', import.meta.url)
+const generationDirectory = new URL('generation/', directory)
+const viewsDirectory = new URL('views/', directory)
 const clusterDirectory = new URL('cluster/', directory)
 
 // What must exist before the first file can run: the databases, and the log of the files that have run.
 const foundation = [
-  'CREATE DATABASE IF NOT EXISTS ${model}',
+  'CREATE DATABASE IF NOT EXISTS ${base}',
   'CREATE DATABASE IF NOT EXISTS ${views}',
-  `CREATE TABLE IF NOT EXISTS \${model}.migrations
+  `CREATE TABLE IF NOT EXISTS \${base}.migrations
    (number UInt32, name String, applied_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC'))
 ENGINE = MergeTree
 ORDER BY number
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`,
 ]
+const generationFoundation = [
+  'CREATE DATABASE IF NOT EXISTS ${ledger}',
+  'CREATE DATABASE IF NOT EXISTS ${read}',
+]
+// The files of generation 7 have the numbers from 7001 on.
+const numbersOfGeneration = 1_000
 
 const logColumns = [
   { name: 'number', type: 'UInt32' },
@@ -50,40 +60,130 @@ const lostConnection = {
 }
 
 /**
- * Runs the missing files in order, and returns their names. All statements of a file can run again, so a statement whose
- * connection was lost is repeated, and an interrupted migration as a whole. On a cluster, it then creates all views again.
- * Throws before anything has changed if the servers do not have the second cluster that the views need, or if the tables were made by
- * a version whose files were others.
+ * Runs the missing files in order, and returns their names. Makes the first generation if there is none. All statements of a file can
+ * run again, so a statement whose connection was lost is repeated, and an interrupted migration as a whole. Throws before anything
+ * has changed if the servers do not have the second cluster that the views need, or if the tables were made by a version whose files
+ * were others.
  */
 export async function migrate(
   tables: Tables,
-  databases: Databases,
+  names: BaseDatabases,
   options: MigrateOptions = {},
 ): Promise<string[]> {
   if (options.replicated) await checkCountsCluster(tables, options.replicated.cluster)
-  const run = (query: string) => retry(() => tables.run({ query }), lostConnection)
-  for (const query of foundation.flatMap(statement => forms(statement, databases, options))) await run(query)
-  const log = `${databases.model}.migrations`
+  const base = generationOf(names, 0)
+  for (const query of foundation.flatMap(statement => forms(statement, base, options))) await run(tables, query)
+  const applied = await runFiles(tables, base, readSqlFiles(directory, base, options))
+  const log = options.replicated ? distributedDatabases(base).base : base.base
+  const first = await registerFirst(tables, { ...names, log })
+  for (const number of first ? [1] : await registeredGenerations(tables, log)) {
+    applied.push(...(await createGeneration(tables, generationOf(names, number), options)))
+  }
+  if (first) await logGenerations(tables, log, [['current', 1]])
+  await pointViews(tables, generationOf(names, await readCurrent(tables, log)), options)
+  return applied
+}
+
+/** Makes the databases of a generation, with their tables and private views, or what is missing of them. */
+export async function createGeneration(
+  tables: Tables,
+  databases: Databases,
+  options: MigrateOptions,
+): Promise<string[]> {
+  for (const query of generationFoundation.flatMap(statement => forms(statement, databases, options))) {
+    await run(tables, query)
+  }
+  const applied = await runFiles(tables, databases, generationFiles(databases, options))
+  const isOwn = (view: string) => view.includes(` ${databases.read}`)
+  for (const query of readClusterViews(databases, options).filter(isOwn)) await run(tables, query)
+  return applied
+}
+
+/** Makes all other views again: they show this generation. */
+export async function pointViews(
+  tables: Pick<Tables, 'run'>,
+  databases: Databases,
+  options: MigrateOptions,
+): Promise<void> {
+  const single = readStatements(viewsDirectory).flatMap(file => file.statements)
+  const all = options.replicated
+    ? readClusterViews(databases, options)
+    : single.map(statement => withDefinerIn(nameDatabases(statement, databases), options))
+  for (const query of all) await run(tables, query)
+}
+
+/** On a cluster, every shard has the file after the first has run it. */
+async function runFiles(tables: Tables, databases: Databases, files: readonly SqlFile[]): Promise<string[]> {
+  const log = `${databases.base}.migrations`
   const done = await tables.rows<AppliedFile>({ query: `SELECT DISTINCT number, name FROM ${log}` })
-  const files = readMigrations(databases, options)
   refuseOthers(databases, done, files)
   const applied: string[] = []
-  for (const migration of files) {
-    if (done.some(({ number }) => number === migration.number)) continue
-    for (const query of migration.statements) await run(query)
-    const rows = encodeRows(logColumns, [[migration.number, migration.name]])
+  for (const { number, name, statements } of files) {
+    if (done.some(file => file.number === number)) continue
+    for (const query of statements) await run(tables, query)
+    const rows = encodeRows(logColumns, [[number, name]])
     await retry(() => tables.insert({ table: log, columns: logColumns, rows }), lostConnection)
-    applied.push(migration.name)
+    applied.push(name)
   }
-  for (const query of readClusterViews(databases, options)) await run(query)
   return applied
+}
+
+function run(tables: Pick<Tables, 'run'>, query: string): Promise<void> {
+  return retry(() => tables.run({ query }), lostConnection)
+}
+
+/**
+ * Registers the first generation, unless there are others. Databases of generations that no log knows were restored without it, or made by
+ * something else.
+ */
+async function registerFirst(
+  tables: Tables,
+  { base, log }: Pick<Databases, 'base'> & { log: string },
+): Promise<boolean> {
+  const [row] = await tables.rows<{ current: number; registered: number; found: string[] }>({
+    query: `SELECT (SELECT count() FROM ${log}.generation_log WHERE kind = 'current') AS current,
+              (SELECT count() FROM ${log}.generation_log WHERE kind = 'registered') AS registered,
+              (SELECT groupArray(name) FROM system.databases WHERE match(name, {pattern:String})) AS found`,
+    query_params: { pattern: `^${base}_(ledger|read)_[0-9]+$` },
+  })
+  if (row === undefined || row.current > 0) return false
+  if (row.registered === 0 && row.found.length > 0) {
+    throw new Error(
+      `there are the databases ${row.found.join(', ')}, and ${base}.generation_log names no current generation: restore ${base} from ` +
+        'the same backup, or drop them',
+    )
+  }
+  if (row.registered === 0) await logGenerations(tables, log, [['registered', 1]])
+  return true
+}
+
+/** The generations that are registered and not dropped. */
+export async function registeredGenerations(tables: Pick<Tables, 'rows'>, base: string): Promise<number[]> {
+  const rows = await tables.rows<{ generation: number }>({
+    query: `SELECT generation FROM ${base}.generation_log WHERE kind IN ('registered', 'dropped') GROUP BY generation
+            HAVING countIf(kind = 'dropped') = 0 ORDER BY generation`,
+  })
+  return rows.map(({ generation }) => generation)
+}
+
+/** Writes rows that have no condition. */
+export async function logGenerations(
+  tables: Pick<Tables, 'insert'>,
+  base: string,
+  rows: readonly (readonly [kind: string, generation: number])[],
+): Promise<void> {
+  const columns = [
+    { name: 'kind', type: 'LowCardinality(String)' },
+    { name: 'generation', type: 'UInt32' },
+  ]
+  await tables.insert({ table: `${base}.generation_log`, columns, rows: encodeRows(columns, rows) })
 }
 
 type AppliedFile = Pick<SqlFile, 'number' | 'name'>
 
 /** Throws if a file with another name has run under the number of one of these. */
 function refuseOthers(
-  { model }: Databases,
+  { base }: Databases,
   done: readonly AppliedFile[],
   files: readonly AppliedFile[],
 ): void {
@@ -91,7 +191,7 @@ function refuseOthers(
     const other = done.find(applied => applied.number === number && applied.name !== name)
     if (!other) continue
     throw new Error(
-      `the tables in ${model} were made by an earlier version (${other.name}, and not ${name}). Let the projector read the whole log ` +
+      `the tables in ${base} were made by an earlier version (${other.name}, and not ${name}). Let the projector read the whole log ` +
         'into new ones: name other databases, or in the embedded form move `tables` out of the data directory',
     )
   }
@@ -119,24 +219,35 @@ async function checkCountsCluster(tables: Pick<Tables, 'rows'>, cluster: string)
  * On a cluster, `databases` are those of each server's own tables.
  */
 export async function checkMigrated(tables: Pick<Tables, 'rows'>, databases: Databases): Promise<void> {
-  const { model } = databases
+  const { base } = databases
   const [log] = await tables.rows<{ logs: number }>({
-    query: `SELECT count() AS logs FROM system.tables WHERE database = {model:String} AND name = 'migrations'`,
-    query_params: { model },
+    query: `SELECT count() AS logs FROM system.tables WHERE database = {base:String} AND name = 'migrations'`,
+    query_params: { base },
   })
   const rows = log?.logs
-    ? await tables.rows<{ number: number }>({ query: `SELECT DISTINCT number FROM ${model}.migrations` })
+    ? await tables.rows<{ name: string; number: number }>({
+        query: `SELECT DISTINCT number, name FROM ${base}.migrations`,
+      })
     : []
   const done = new Set(rows.map(row => row.number))
   const missing = readMigrations(databases).filter(({ number }) => !done.has(number))
   if (missing.length === 0) return
   const names = missing.map(({ name }) => name).join(', ')
-  throw new Error(`the tables in ${model} are not up to date (${names}): run pledgeview migrate first`)
+  throw new Error(`the tables in ${base} are not up to date (${names}): run pledgeview migrate first`)
 }
 
-/** The migrations in order, with the names of the databases filled in. */
+/** The migrations of the base database and of this generation, with the names of the databases filled in. */
 export function readMigrations(databases: Databases, options: MigrateOptions = {}): SqlFile[] {
-  return readSqlFiles(directory, databases, options)
+  return [...readSqlFiles(directory, databases, options), ...generationFiles(databases, options)]
+}
+
+function generationFiles(databases: Databases, options: MigrateOptions): SqlFile[] {
+  const generation = Number(databases.ledger.slice(databases.ledger.lastIndexOf('_') + 1))
+  return readSqlFiles(generationDirectory, databases, options).map(file => ({
+    ...file,
+    number: generation * numbersOfGeneration + file.number,
+    name: `generation ${generation}, ${file.name}`,
+  }))
 }
 
 /** The statements that create the views of a cluster, with the names of the databases filled in. On one server: none. */
@@ -146,7 +257,8 @@ export function readClusterViews(
 ): string[] {
   if (!replicated) return []
   const [parts = [], wholes = [], people = []] = readStatements(clusterDirectory).map(file => file.statements)
-  const migrations = readStatements(directory).flatMap(({ statements }) => statements)
+  const folders = [directory, generationDirectory, viewsDirectory]
+  const migrations = folders.flatMap(readStatements).flatMap(({ statements }) => statements)
   const all = { migrations, parts, wholes, people }
   return clusterViews(all, replicated.cluster, viewsDefiner).map(statement =>
     nameDatabases(statement, databases),
@@ -176,16 +288,20 @@ function readStatements(folder: URL): SqlFile[] {
     }))
 }
 
-/** Fills `${model}` and `${views}` in SQL text. */
+/** Fills `${base}`, `${ledger}`, `${read}` and `${views}` in SQL text. */
 export function nameDatabases(sql: string, databases: Databases): string {
-  return sql.replaceAll('${model}', databases.model).replaceAll('${views}', databases.views)
+  return sql.replace(/\$\{(base|ledger|read|views)\}/g, (_, name: keyof Databases) => databases[name])
 }
 
 function forms(statement: string, databases: Databases, options: MigrateOptions): string[] {
-  const { replicated, replicatedAlone: id } = options
-  const single = id === undefined ? statement : replicatedAlone(statement, id)
-  const statements = replicated ? replicatedForms(statement, replicated) : [single]
-  return statements.map(form => nameDatabases(form, databases))
+  const statements = options.replicated ? replicatedForms(statement, options.replicated) : [statement]
+  return statements.map(form => withDefinerIn(nameDatabases(form, databases), options))
+}
+
+/** A view reads as the definer from the start. */
+function withDefinerIn(statement: string, { viewsDefiner }: MigrateOptions): string {
+  if (viewsDefiner === undefined) return statement
+  return statement.replace(/^SQL SECURITY DEFINER$/m, `DEFINER = ${viewsDefiner} SQL SECURITY DEFINER`)
 }
 
 // A statement ends with a semicolon at the end of a line. All files keep to that.

@@ -38,10 +38,18 @@ export interface Tables {
   close(): Promise<void>
 }
 
-/** Names of the two databases: the private model, and the data teams' views. */
-export interface Databases {
-  model: string
-  views: string
+/** The databases beside the generations: what is no function of the events alone, and the data teams' views. */
+export interface BaseDatabases {
+  readonly base: string
+  readonly views: string
+}
+
+/** Names of databases: those, and the two of one generation (generations.ts). */
+export interface Databases extends BaseDatabases {
+  /** Private: ledgers, batch log, positions, leadership. */
+  readonly ledger: string
+  /** Read tables and watermark. */
+  readonly read: string
 }
 
 /**
@@ -53,10 +61,7 @@ export interface Shard {
   databases: Databases
 }
 
-export const defaultDatabases: Databases = {
-  model: 'pledgeview',
-  views: 'crowdfunding',
-}
+export const defaultNames: BaseDatabases = { base: 'pledgeview', views: 'crowdfunding' }
 
 /** A statement failed. `retryable`: whether the same statement may succeed later. */
 export class TablesError extends Error {

@@ -68,7 +68,7 @@ export interface RejectStore {
 
 /** The same record is one row, however often it is passed. The first time of its rejection stays. */
 export function createRejectStore({ tables, databases, keptMs, now }: RejectStore): StoreRejects {
-  const table = `${databases.model}.rejects`
+  const table = `${databases.base}.rejects`
   const columns = rejectColumns
   return async (log, rejects) => {
     const rejectedAt = now()

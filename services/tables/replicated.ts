@@ -51,8 +51,9 @@ export const replicatedSettings = {
 } as const
 
 /** The databases of the whole tables, for projectors and the query service. */
-export function distributedDatabases(databases: Databases): Databases {
-  return { ...databases, model: wholeOf(databases.model) }
+export function distributedDatabases({ views, ...own }: Databases): Databases {
+  const { base, ledger, read } = own
+  return { views, base: wholeOf(base), ledger: wholeOf(ledger), read: wholeOf(read) }
 }
 
 // The shard of a table's row. `own`: the shard that wrote it; `all`: every server has every row.
@@ -83,27 +84,19 @@ const placements: Readonly<Record<string, string>> = {
   quarantine: 'own',
   // Few rows, and all have to be seen together.
   identity: 'cityHash64(setting) % 1',
-  rebuild_log: 'cityHash64(rebuild_id) % 1',
+  // A promotion has its conditions in one table of one server.
+  generation_log: 'cityHash64(attempt) % 1',
   projector_log: 'cityHash64(projector) % 1',
   migrations: 'all',
 }
 
-/** The sharding key of a table. Throws if each shard's rows of it are its own. */
-export function placementOf(table: string): string {
-  const placement = placements[table]
-  if (placement === undefined || placement === 'own' || placement === 'all')
-    throw new Error(`the rows of ${table} are not sharded`)
-  return placement
-}
-
-const model = '${model}'
 const views = '${views}'
 
 // Changes the user that a view reads as.
-const viewSecurity = /^ALTER TABLE (\$\{(?:views|model)\}\.\w+)(?= MODIFY SQL SECURITY )/
+const viewSecurity = /^ALTER TABLE (\$\{\w+\}\.\w+)(?= MODIFY SQL SECURITY )/
 
 /**
- * The statements that do on a cluster what this one does on one server. They still contain `${model}` and `${views}`.
+ * The statements that do on a cluster what this one does on one server. They still contain the placeholders of the databases.
  * None for a view: clusterViews creates them all. Throws if the form of the statement or table on a cluster is not defined.
  */
 export function replicatedForms(statement: string, { cluster }: Replicated): string[] {
@@ -111,15 +104,15 @@ export function replicatedForms(statement: string, { cluster }: Replicated): str
     throw new TypeError(`${JSON.stringify(cluster)} is not the name of a cluster`)
   const onCluster = `ON CLUSTER '${cluster}'`
   const created = /^CREATE (?:DATABASE|TABLE|USER|ROLE) IF NOT EXISTS (\S+)/.exec(statement)
-  const table = /^CREATE TABLE IF NOT EXISTS \$\{model\}\.(\w+)/.exec(statement)?.[1]
-  if (table !== undefined) return tableForms(statement, table, cluster)
+  const table = ownTable.exec(statement)
+  if (table) return tableForms(statement, table, cluster)
   if (created) return alsoForWhole(statement.replace(created[0], `${created[0]} ${onCluster}`))
   if (statement.startsWith('CREATE OR REPLACE VIEW ')) return []
-  const extended = /^ALTER TABLE \$\{model\}\.(\w+)\s+(?=ADD COLUMN IF NOT EXISTS )/.exec(statement)
+  const extended = /^ALTER TABLE \$\{\w+\}\.(\w+)\s+(?=ADD COLUMN IF NOT EXISTS )/.exec(statement)
   if (extended) return addedColumns(statement, extended, onCluster)
   // Only the shard's part has a codec and computed columns, and only a user has settings.
   const altered =
-    /^ALTER TABLE \$\{model\}\.\w+(?= MODIFY COLUMN \w+ (?:CODEC\(|String MATERIALIZED ))|^ALTER USER \w+(?= SETTINGS\s)/.exec(
+    /^ALTER TABLE \$\{\w+\}\.\w+(?= MODIFY COLUMN \w+ (?:CODEC\(|String MATERIALIZED ))|^ALTER USER \w+(?= SETTINGS\s)/.exec(
       statement,
     )?.[0]
   if (altered !== undefined) return [statement.replace(altered, `${altered} ${onCluster}`)]
@@ -145,40 +138,39 @@ function replicatedEngine(
 }
 
 /**
- * The statement with the replicated form of its engine, for the only replica of a shard. `id` is part of the table's path in Keeper,
- * so that it is another one than that of a table that had this name before. It still contains `${model}`.
+ * A statement in the form of a cluster, for one server of it. `isReplicated`: whether its tables are. Without replicas there is no
+ * Keeper, so nothing can run ON CLUSTER.
  */
-export function replicatedAlone(statement: string, id: string): string {
-  const table = /^CREATE TABLE IF NOT EXISTS \$\{model\}\.(\w+)/.exec(statement)?.[1]
-  if (table === undefined) return statement
-  return statement.replace(engine, (_, name: string, parameters?: string) =>
-    replicatedEngine(name, parameters, [`/clickhouse/tables/{shard}/${model}/${table}-${id}`, '{replica}']),
-  )
+export function onOneServer(query: string, { isReplicated }: { isReplicated: boolean }): string {
+  const own = query.replace(/ ON CLUSTER '[^']*'/, '')
+  return isReplicated ? own : own.replace(/ENGINE = Replicated(\w*MergeTree)\('[^']*', '[^']*'(?:, )?/, 'ENGINE = $1(')
 }
 
+const ownTable = /^CREATE TABLE IF NOT EXISTS (\$\{\w+\})\.(\w+)/
+
 /** The shard's part of a table, and the whole table over all shards. */
-function tableForms(statement: string, table: string, cluster: string): string[] {
+function tableForms(statement: string, [, database = '', table = '']: RegExpExecArray, cluster: string): string[] {
   const placement = placements[table]
   if (placement === undefined) throw new Error(`no shard is defined for the rows of ${table}`)
-  const isWholeInModel = table === 'batch_log'
-  const part = isWholeInModel ? `${table}_shard` : table
+  const isWholeInOwn = table === 'batch_log'
+  const part = isWholeInOwn ? `${table}_shard` : table
   const onCluster = `ON CLUSTER '${cluster}'`
   const partStatement = statement
-    .replace(`${model}.${table}`, `${model}.${part} ${onCluster}`)
+    .replace(`${database}.${table}`, `${database}.${part} ${onCluster}`)
     .replace(engine, (_, name: string, parameters?: string) => {
       // The path has names instead of macros: with macros a table could not be renamed.
       const group = placement === 'all' ? 'all' : '{shard}'
       const replica = placement === 'all' ? '{shard}-{replica}' : '{replica}'
-      return replicatedEngine(name, parameters, [`/clickhouse/tables/${group}/${model}/${part}`, replica])
+      return replicatedEngine(name, parameters, [`/clickhouse/tables/${group}/${database}/${part}`, replica])
     })
   if (placement === 'own' || placement === 'all') return [partStatement]
-  const wholes = isWholeInModel ? [model, wholeOf(model)] : [wholeOf(model)]
+  const wholes = isWholeInOwn ? [database, wholeOf(database)] : [wholeOf(database)]
   return [
     partStatement,
     ...wholes.map(
-      database =>
-        `CREATE TABLE IF NOT EXISTS ${database}.${table} ${onCluster} AS ${model}.${part}
-ENGINE = Distributed('${cluster}', '${model}', '${part}', ${placement})`,
+      whole =>
+        `CREATE TABLE IF NOT EXISTS ${whole}.${table} ${onCluster} AS ${database}.${part}
+ENGINE = Distributed('${cluster}', '${database}', '${part}', ${placement})`,
     ),
   ]
 }
@@ -194,10 +186,11 @@ function addedColumns(statement: string, [head, table = '']: RegExpExecArray, on
 
 /** The statement for the database that it names, and the same for the one of the whole tables or of the shards' views. */
 function alsoForWhole(statement: string): string[] {
-  const others = [
-    statement.replaceAll(model, wholeOf(model)),
-    // A right to one view of the data teams is one to the shards' views of that name, and so is their database.
-    statement.replaceAll(views, partsOf(views)),
-  ]
-  return [statement, ...others.filter(other => other !== statement)]
+  const database = /\$\{\w+\}(?:_\*)?/.exec(statement)?.[0]
+  if (database === undefined) return [statement]
+  // A right to one view of the data teams is one to the shards' views of that name, and so is their database. The wildcard of the
+  // generations has the wholes, too.
+  if (database.endsWith('_*')) return [statement]
+  const other = database === views ? partsOf(views) : wholeOf(database)
+  return [statement, statement.replaceAll(database, other)]
 }

@@ -50,7 +50,7 @@ export async function createRoles(
 }
 
 /**
- * The options with which `migrate` makes the views of a cluster. If the definer can be used already, they read as the definer from
+ * The options with which `migrate` makes the views. If the definer can be used already, they read as the definer from
  * the start. Otherwise they would read with all rights, and with settings that a query may choose, until `secureViews`.
  */
 export async function withDefiner(
@@ -58,7 +58,7 @@ export async function withDefiner(
   databases: Databases,
   options: MigrateOptions,
 ): Promise<MigrateOptions> {
-  const isUsable = options.replicated !== undefined && (await hasDefiner(tables, databases, options))
+  const isUsable = await hasDefiner(tables, databases, options)
   return isUsable ? { ...options, viewsDefiner: definerUser } : options
 }
 
@@ -128,7 +128,7 @@ async function hasDefiner(
       query_params: { name: definerUser },
     })
     return readRole(definerUser, databases, options).grants.every(grant => {
-      const [, database, table] = /^GRANT SELECT ON (\w+)\.(\w+)$/.exec(grant) ?? []
+      const [, database, table] = /^GRANT SELECT ON (\w+\*?)\.(\w+|\*)$/.exec(grant) ?? []
       return granted.some(
         one =>
           (one.database ?? database) === database && (one.table ?? table) === table && database !== undefined,

@@ -123,7 +123,7 @@ function references(
 }
 
 function selected<Row>(
-  { tables, databases: { model } }: Source,
+  { tables, databases: { base } }: Source,
   columns: string,
   { topic, reasonPart, since, until, places }: RejectFilter,
   end = '',
@@ -138,7 +138,7 @@ function selected<Row>(
   ]
   const parameters = { topic, reasonPart, since, until, places: places?.map(placeName), ...more }
   return tables.rows({
-    query: `SELECT ${columns} FROM ${model}.rejects FINAL WHERE ${['true', ...conditions.filter(Boolean)].join(' AND ')} ${end}`,
+    query: `SELECT ${columns} FROM ${base}.rejects FINAL WHERE ${['true', ...conditions.filter(Boolean)].join(' AND ')} ${end}`,
     query_params: Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== undefined)),
   })
 }
@@ -175,14 +175,14 @@ type Row = Omit<Reference, 'bytes'> & {
 
 /** The rows of these references, in their order. Bytes travel as base64, because JSON has only text. */
 async function read(
-  { tables, databases: { model } }: Source,
+  { tables, databases: { base } }: Source,
   references: readonly Reference[],
 ): Promise<StoredReject[]> {
   const rows = await tables.rows<Row>({
     query: `SELECT ${place}, toUnixTimestamp64Milli(rejected_at) AS rejected_ms, reason,
         base64Encode(key) AS key_base64, key_bytes, base64Encode(value) AS value_base64, value_bytes,
         header_names, arrayMap(one -> base64Encode(one), header_values) AS headers_base64, header_bytes
-      FROM ${model}.rejects FINAL
+      FROM ${base}.rejects FINAL
       WHERE (${place}) IN (SELECT arrayJoin(arrayZip(
         {logs:Array(String)}, {topics:Array(String)}, {partitions:Array(UInt32)}, {offsets:Array(UInt64)}, {appended:Array(Int64)})))`,
     query_params: {

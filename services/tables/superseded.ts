@@ -6,6 +6,7 @@
  * Rows of one key are never twice in one part, so after that no row is superseded that was superseded before.
  */
 import type { Sleep } from '../runtime/sleep.ts'
+import { qualified } from './generations.ts'
 import { type CallOptions, type Databases, type Statement, type Tables, TablesError } from './port.ts'
 
 interface Versioned {
@@ -50,16 +51,16 @@ export interface PartsState {
 /** The parts of all versioned tables. A table without rows has no parts. */
 export async function readPartsStates(
   tables: Tables,
-  { model }: Databases,
+  { base, ledger, read }: Databases,
   options: CallOptions = {},
 ): Promise<Map<VersionedTable, PartsState>> {
   const statement = {
     query: `SELECT table, count() AS parts, argMax(name, part.rows) AS largest,
               sum(part.rows) - max(part.rows) AS otherRows,
               1000 * dateDiff('second', min(modification_time), now()) AS oldestMs
-            FROM system.parts AS part WHERE active AND database = {model:String} AND table IN {names:Array(String)}
+            FROM system.parts AS part WHERE active AND database IN {databases:Array(String)} AND table IN {names:Array(String)}
             GROUP BY table`,
-    query_params: { model, names: versionedTableNames },
+    query_params: { databases: [base, ledger, read], names: versionedTableNames },
   }
   const rows = await tables.rows<PartsState & { table: VersionedTable }>(statement, options)
   return new Map(rows.map(({ table, ...state }) => [table, state]))
@@ -86,13 +87,14 @@ export async function countWithdrawn(
  * Counts the withdrawn entities. A superseded row and the newer one are in different parts, so at least one of them is
  * outside of the largest part.
  */
-function withdrawnStatement({ model }: Databases, table: VersionedTable, largest: string): Statement {
+function withdrawnStatement(databases: Databases, table: VersionedTable, largest: string): Statement {
+  const place = qualified(table, databases)
   const { key, version, hasContent } = versionedTables[table]
   return {
     query: `SELECT count() AS entities FROM
         (
-            SELECT 1 FROM ${model}.${table} AS versions
-            WHERE (${key}) IN (SELECT ${key} FROM ${model}.${table} WHERE _part != {largest:String})
+            SELECT 1 FROM ${place} AS versions
+            WHERE (${key}) IN (SELECT ${key} FROM ${place} WHERE _part != {largest:String})
             GROUP BY ${key}
             HAVING count() > 1 AND max(${hasContent}) AND NOT argMax(${hasContent}, versions.${version})
         )`,
@@ -116,28 +118,29 @@ const lookMs = 250
  */
 export async function rewriteParts(
   tables: Tables,
-  { model }: Databases,
+  databases: Databases,
   table: VersionedTable,
   { msMax, monotonicMs, sleep, signal }: RewriteOptions,
 ): Promise<void> {
   const deadline = monotonicMs() + msMax
   const options = signal ? { signal } : {}
-  const before = await activeParts(tables, model, table, options)
+  const place = qualified(table, databases)
+  const before = await activeParts(tables, place, options)
   if (before.length < 2) return
   for (;;) {
     signal?.throwIfAborted()
     // Without a merge to do, or while it waits for running merges, ClickHouse reports that and does nothing. A merge
     // that takes longer than the client waits goes on without it.
     let failure: TablesError | undefined
-    if (!(await isRewriting(tables, model, table, options))) {
-      failure = await optimize(tables, model, table, options)
+    if (!(await isRewriting(tables, place, options))) {
+      failure = await optimize(tables, place, options)
     }
-    const active = new Set(await activeParts(tables, model, table, options))
+    const active = new Set(await activeParts(tables, place, options))
     const left = before.filter(name => active.has(name)).length
     if (left === 0) return
     if (monotonicMs() > deadline) {
       throw new TablesError(
-        `${left} parts of ${model}.${table} were not merged within ${msMax / 1000} s${failure ? `: ${failure.message}` : ''}`,
+        `${left} parts of ${place} were not merged within ${msMax / 1000} s${failure ? `: ${failure.message}` : ''}`,
         { retryable: true, cause: failure },
       )
     }
@@ -148,13 +151,12 @@ export async function rewriteParts(
 /** ClickHouse's error, if the merge did not succeed while the client waited for it. */
 async function optimize(
   tables: Tables,
-  model: string,
-  table: string,
+  place: string,
   options: CallOptions,
 ): Promise<TablesError | undefined> {
   const settings = 'optimize_throw_if_noop = 1, optimize_skip_merged_partitions = 1'
   try {
-    await tables.run({ query: `OPTIMIZE TABLE ${model}.${table} FINAL SETTINGS ${settings}` }, options)
+    await tables.run({ query: `OPTIMIZE TABLE ${place} FINAL SETTINGS ${settings}` }, options)
     return undefined
   } catch (error) {
     if (error instanceof TablesError) return error
@@ -164,13 +166,12 @@ async function optimize(
 
 async function isRewriting(
   tables: Tables,
-  model: string,
-  table: string,
+  place: string,
   options: CallOptions,
 ): Promise<boolean> {
   const statement = {
     query: 'SELECT count() AS statements FROM system.processes WHERE startsWith(query, {start:String})',
-    query_params: { start: `OPTIMIZE TABLE ${model}.${table} FINAL ` },
+    query_params: { start: `OPTIMIZE TABLE ${place} FINAL ` },
   }
   const [found] = await tables.rows<{ statements: number }>(statement, options)
   return (found?.statements ?? 0) > 0
@@ -178,13 +179,12 @@ async function isRewriting(
 
 async function activeParts(
   tables: Tables,
-  model: string,
-  table: string,
+  place: string,
   options: CallOptions,
 ): Promise<string[]> {
   const statement = {
-    query: `SELECT name FROM system.parts WHERE active AND database = {model:String} AND table = {table:String}`,
-    query_params: { model, table },
+    query: `SELECT name FROM system.parts WHERE active AND concat(database, '.', table) = {place:String}`,
+    query_params: { place },
   }
   const rows = await tables.rows<{ name: string }>(statement, options)
   return rows.map(({ name }) => name)

@@ -16,7 +16,7 @@ export async function removeUsage(
 ): Promise<void> {
   for (const some of idParts(keys, keysMax)) {
     await tables.run({
-      query: `ALTER TABLE ${databases.model}.api_key_usage DELETE WHERE api_key IN {keys:Array(String)} SETTINGS mutations_sync = 2`,
+      query: `ALTER TABLE ${databases.base}.api_key_usage DELETE WHERE api_key IN {keys:Array(String)} SETTINGS mutations_sync = 2`,
       query_params: { keys: some },
     })
   }

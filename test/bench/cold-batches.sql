@@ -1,5 +1,5 @@
 -- The batch log as a projector would have written it: batches that touched every campaign.
-INSERT INTO ${model}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at)
+INSERT INTO ${ledger}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at)
 SELECT
     'bench',
     intDiv(number, {campaigns_per_batch:UInt64}) + 1 AS batch,

@@ -1,6 +1,6 @@
 -- Campaigns for the cold bench, computed from their number: every status and category, texts of 300 to 2,000 characters,
 -- and five tiers each, half of them limited.
-INSERT INTO ${model}.campaign_ledger
+INSERT INTO ${ledger}.campaign_ledger
     (campaign_id, version, is_public, status, slug, url, title, subtitle, category, subcategory, location, image_url,
      currency, currency_digits, goal_amount_minor, campaign_type, project_type, is_staff_pick, has_adult_content, uses_ai,
      tags, follower_count, launch_date, end_date, created_at, creator_id, creator_name, creator_profile_url,

@@ -1,6 +1,6 @@
 -- Pledges for the cold bench. A few campaigns have very many pledges (the largest has one in seventy), most have a few. The
 -- large campaigns are spread over the ids. One pledge in twenty does not count. Backers pledge more than once.
-INSERT INTO ${model}.pledge_ledger
+INSERT INTO ${ledger}.pledge_ledger
     (campaign_id, pledge_id, version, counts, backer_hash, amount_minor, platform_amount_minor, reward_id)
 WITH
     toUInt64({campaigns:UInt64} * pow(cityHash64(number, 'campaign') / 18446744073709551616., 3)) AS rank,

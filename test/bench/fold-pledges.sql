@@ -1,6 +1,6 @@
 -- Pledges of one campaign for the fold bench, in the order in which they were made; ids in no order. One in twenty does not
 -- count. Five backers make six pledges.
-INSERT INTO ${model}.pledge_ledger
+INSERT INTO ${ledger}.pledge_ledger
     (campaign_id, pledge_id, version, counts, backer_hash, amount_minor, platform_amount_minor, reward_id)
 WITH 1000 + cityHash64(number, 'amount') % 10000 AS amount
 SELECT

@@ -41,7 +41,7 @@ let batches = 0
 
 await foldPlatform(tables, defaultDatabases, platform)
 await addPledges(pledges)
-await tables.run({ query: `OPTIMIZE TABLE ${model}.pledge_ledger FINAL` })
+await tables.run({ query: `OPTIMIZE TABLE ${ledger}.pledge_ledger FINAL` })
 await mergesEnded(tables)
 const foldWorker = openPlatformFoldWorker(tables, defaultDatabases)
 await foldWorker.acquireLeadership()
@@ -68,7 +68,7 @@ async function addPledges(count: number): Promise<void> {
 async function logBatch(): Promise<void> {
   batches++
   await tables.run({
-    query: `INSERT INTO ${model}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at)
+    query: `INSERT INTO ${ledger}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at)
       SELECT 'fold-bench', {batch:UInt64}, [], 1, 0, 0, [{campaign:String}], now64(3, 'UTC') SETTINGS async_insert = 0`,
     query_params: { batch: batches, campaign },
   })

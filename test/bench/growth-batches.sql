@@ -1,5 +1,5 @@
 -- The batch log of three projectors that were busy for a month: `batches` rows in all, up to this moment.
-INSERT INTO ${model}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at, appended_at)
+INSERT INTO ${ledger}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at, appended_at)
 SELECT
     concat('month-', toString(number % 3)) AS projector,
     intDiv(number, 3) + 1 AS sequence,

@@ -19,9 +19,9 @@ export async function measureBatches(
   { tables, databases, foldWorker }: { tables: Tables; databases: Databases; foldWorker: FoldWorker },
   batches: number,
 ): Promise<GrowthBatches> {
-  const { model } = databases
+  const { ledger } = databases
   await tables.run({
-    query: `ALTER TABLE ${model}.batch_log DELETE WHERE startsWith(projector, 'month-') SETTINGS mutations_sync = 1`,
+    query: `ALTER TABLE ${ledger}.batch_log DELETE WHERE startsWith(projector, 'month-') SETTINGS mutations_sync = 1`,
   })
   const sql = readFileSync(new URL('growth-batches.sql', import.meta.url), 'utf8')
   await tables.run({ query: nameDatabases(sql, databases), query_params: { batches } })

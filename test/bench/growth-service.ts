@@ -152,9 +152,9 @@ function cpuMsNow(): number {
 }
 
 async function measureKeys(keys: number): Promise<GrowthKeys> {
-  const { model } = defaultDatabases
+  const { base, ledger } = defaultDatabases
   await tables.run({
-    query: `INSERT INTO ${model}.api_key_ledger
+    query: `INSERT INTO ${base}.api_key_ledger
               (api_key, version, is_unrevoked, account_id, integration_name, secret_hash, scopes, issued_at)
             SELECT concat('pv_live_', leftPad(toString(number), 24, '0')), 1, true, concat('a', toString(intDiv(number, 2))),
               'bench', lower(hex(SHA256(toString(number)))), ['read:public'], now64(3, 'UTC')
@@ -162,7 +162,7 @@ async function measureKeys(keys: number): Promise<GrowthKeys> {
     query_params: { keys },
   })
   await tables.run({
-    query: `INSERT INTO ${model}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at)
+    query: `INSERT INTO ${ledger}.batch_log (projector, sequence, positions, events, rejects, keys, campaign_ids, oldest_at)
             SELECT 'bench-keys', {sequence:UInt64}, [], {keys:UInt64}, 0, {keys:UInt64}, [], now64(3, 'UTC')
             SETTINGS async_insert = 0`,
     query_params: { keys, sequence: ++batches },

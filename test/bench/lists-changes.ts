@@ -20,14 +20,14 @@ export function createChanges({ tables, databases, campaigns }: ChangesDependenc
     const from = changed
     changed += count
     await tables.run({
-      query: `INSERT INTO ${databases.model}.campaigns
+      query: `INSERT INTO ${databases.read}.campaigns
 SELECT * REPLACE (
     fold_id + 1 AS fold_id,
     backer_count + 1 AS backer_count,
     pledged_platform_amount + 25 AS pledged_platform_amount,
     now64(3, 'UTC') AS updated_at
 )
-FROM ${databases.model}.campaigns FINAL
+FROM ${databases.read}.campaigns FINAL
 WHERE campaign_id IN (
     SELECT concat('cmp_', leftPad(toString(({from:UInt64} + number) * {stride:UInt64} % {campaigns:UInt64}), 7, '0'))
     FROM numbers({count:UInt64})

@@ -49,8 +49,8 @@ export async function keepFolding(tables: Tables, databases: Databases): Promise
     if (performance.now() > deadline) throw new Error('the watermark has not passed the last change')
     await delay(200)
     const [row] = await tables.rows<{ is_passed: number }>({
-      query: `SELECT toUInt8((SELECT reached FROM ${databases.model}.watermark) > changed) AS is_passed
-              FROM (SELECT max(updated_at) AS changed FROM ${databases.model}.campaigns)`,
+      query: `SELECT toUInt8((SELECT reached FROM ${databases.read}.watermark) > changed) AS is_passed
+              FROM (SELECT max(updated_at) AS changed FROM ${databases.read}.campaigns)`,
     })
     isPassed = row?.is_passed === 1
   }

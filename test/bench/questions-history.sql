@@ -1,7 +1,7 @@
 -- Two years of history for the questions bench (contracts/tables/0004-history.sql), computed from the folded campaigns: a
 -- quarter of them, and all that are LIVE, changed on 30 days in a row, and the others had ended before the history began. The
 -- days of the live ones are the last 30. Days are closed up to today.
-INSERT INTO ${model}.campaign_days
+INSERT INTO ${base}.campaign_days
     (campaign_id, day, is_deleted, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded,
      backer_count, pledge_count, follower_count, updated_at, was_public, is_opening, previous_category,
      previous_platform_amount, previous_backer_count, previous_pledge_count)
@@ -29,27 +29,27 @@ SELECT
     if(is_within, pledged_platform_amount * n / 30, 0),
     if(is_within, intDiv(backer_count * n, 30), 0),
     if(is_within, intDiv(pledge_count * n, 30), 0)
-FROM ${model}.campaigns FINAL
+FROM ${read}.campaigns FINAL
 ARRAY JOIN if(status = 'LIVE' OR cityHash64(campaign_id) % 4 = 0, range(30), [0]) AS n
 SETTINGS async_insert = 0, max_insert_threads = 2;
 
-INSERT INTO ${model}.history_latest
-SELECT * FROM ${model}.campaign_days ORDER BY campaign_id, day DESC LIMIT 1 BY campaign_id
+INSERT INTO ${base}.history_latest
+SELECT * FROM ${base}.campaign_days ORDER BY campaign_id, day DESC LIMIT 1 BY campaign_id
 SETTINGS async_insert = 0;
 
-INSERT INTO ${model}.history_closed (shard, closed_from, closed)
+INSERT INTO ${base}.history_closed (shard, closed_from, closed)
 SELECT shard, toDateTime64(toDate(now('UTC')), 3, 'UTC'), toDateTime64(toDate(now('UTC')), 3, 'UTC')
-FROM ${model}.watermarks GROUP BY shard
+FROM ${read}.watermarks GROUP BY shard
 SETTINGS async_insert = 0;
 
 -- One campaign in twenty changed today. Without this all of them did, as after a bulk load.
-INSERT INTO ${model}.campaigns
+INSERT INTO ${read}.campaigns
 SELECT * REPLACE (updated_at - INTERVAL 60 DAY AS updated_at, fold_id + 1 AS fold_id)
-FROM ${model}.campaigns FINAL
+FROM ${read}.campaigns FINAL
 WHERE cityHash64(campaign_id, 'today') % 20 != 0
 SETTINGS async_insert = 0, max_insert_threads = 2;
 
 -- As the tables are some hours later.
-OPTIMIZE TABLE ${model}.campaigns FINAL;
-OPTIMIZE TABLE ${model}.campaign_days FINAL;
-OPTIMIZE TABLE ${model}.history_latest FINAL;
+OPTIMIZE TABLE ${read}.campaigns FINAL;
+OPTIMIZE TABLE ${base}.campaign_days FINAL;
+OPTIMIZE TABLE ${base}.history_latest FINAL;

@@ -33,7 +33,7 @@ for (const statement of nameDatabases(history, defaultDatabases).split(/;\n/)) {
 }
 await mergesEnded(tables)
 const [row] = await tables.rows<{ count: number }>({
-  query: `SELECT count() AS count FROM ${defaultDatabases.model}.campaign_days`,
+  query: `SELECT count() AS count FROM ${defaultDatabases.base}.campaign_days`,
 })
 const ready: QuestionsReady = { sqlUrl: clickHouse.url, historyRows: row?.count ?? 0 }
 serveBench({

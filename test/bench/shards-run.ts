@@ -74,7 +74,7 @@ async function run(): Promise<ShardsRunResult> {
     const ids = await tables.rows<{ id: string }>({
       query: `SELECT campaign_id AS id FROM ${views}.campaigns ORDER BY cityHash64(campaign_id, 1) LIMIT ${pageIds}`,
     })
-    const page = `SELECT * FROM ${databases.model}.campaign_pages WHERE campaign_id IN (${ids.map(({ id }) => `'${id}'`).join()})`
+    const page = `SELECT * FROM ${databases.read}.campaign_pages WHERE campaign_id IN (${ids.map(({ id }) => `'${id}'`).join()})`
     return {
       ...result,
       pageMs: await costOf(page),

@@ -65,8 +65,8 @@ beforeAll(async () => {
   await migrate(tables, defaultDatabases)
   await secureViews(tables, defaultDatabases)
   await tables.close()
-  await insertJson(clickHouse, `${model}.campaigns`, campaigns)
-  await insertJson(clickHouse, `${model}.identity`, [
+  await insertJson(clickHouse, `${read}.campaigns`, campaigns)
+  await insertJson(clickHouse, `${base}.identity`, [
     { setting: 'PLEDGEVIEW_PLATFORM_CURRENCY', fingerprint: 'USD' },
   ])
   await reachFloor('now64(3)')
@@ -146,7 +146,7 @@ test('an analyst may check freshness; it fails if nothing has filled the views f
   // The tests before may have taken longer than the two minutes after which it warns.
   await reachFloor('now64(3)')
   expect(await dbt(['source', 'freshness'], asAnalyst)).toContain('PASS freshness of crowdfunding.about')
-  await askClickHouse(clickHouse, `TRUNCATE TABLE ${model}.watermarks`)
+  await askClickHouse(clickHouse, `TRUNCATE TABLE ${read}.watermarks`)
   await reachFloor('now64(3) - INTERVAL 1 HOUR')
   await expect(dbt(['source', 'freshness'], asAnalyst)).rejects.toThrow(
     'ERROR STALE freshness of crowdfunding.about',
@@ -175,7 +175,7 @@ function dbt(args: readonly string[], more: Readonly<Record<string, string>> = {
 function reachFloor(moment: string): Promise<string> {
   return askClickHouse(
     clickHouse,
-    `INSERT INTO ${model}.watermarks SELECT '', ${moment} SETTINGS async_insert = 0`,
+    `INSERT INTO ${read}.watermarks SELECT '', ${moment} SETTINGS async_insert = 0`,
   )
 }
 

@@ -50,8 +50,8 @@ beforeAll(async () => {
   await migrate(tables, defaultDatabases)
   await secureViews(tables, defaultDatabases)
   await tables.close()
-  await insertJson(clickHouse, `${model}.campaigns`, written)
-  await insertJson(clickHouse, `${model}.pledge_ledger`, pledges)
+  await insertJson(clickHouse, `${read}.campaigns`, written)
+  await insertJson(clickHouse, `${ledger}.pledge_ledger`, pledges)
 })
 
 afterAll(() => clickHouse?.stop())

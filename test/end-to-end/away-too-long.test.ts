@@ -88,7 +88,7 @@ async function keepTombstonesFor(ms: number): Promise<void> {
 async function passDays(days: number): Promise<void> {
   const tables = openTables(settingsFor(services.addresses.clickHouse))
   await tables.run({
-    query: `ALTER TABLE pledgeview.positions UPDATE read_until = read_until - INTERVAL ${days} DAY WHERE 1 SETTINGS mutations_sync = 2`,
+    query: `ALTER TABLE pledgeview_ledger_1.positions UPDATE read_until = read_until - INTERVAL ${days} DAY WHERE 1 SETTINGS mutations_sync = 2`,
   })
   await tables.close()
 }

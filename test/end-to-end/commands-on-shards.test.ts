@@ -99,7 +99,7 @@ describe('the commands on two shards', () => {
     return Promise.all(
       shards.shards.map(async ({ tables, databases }) => {
         const rows = await tables.rows<{ id: string }>({
-          query: `SELECT campaign_id AS id FROM ${databases.model}.campaign_ledger FINAL ORDER BY id`,
+          query: `SELECT campaign_id AS id FROM ${databases.ledger}.campaign_ledger FINAL ORDER BY id`,
         })
         return rows.map(({ id }) => id)
       }),
@@ -193,7 +193,7 @@ describe('the commands on two shards', () => {
     )
     await drained()
     for (const { tables } of shards.shards)
-      expect(await tablesWith(tables, texts)).toContain('pledgeview.campaigns')
+      expect(await tablesWith(tables, texts)).toContain('pledgeview_read_1.campaigns')
     await append(...gone.flatMap(id => [campaignTombstone(id), pledgeTombstone(id, 'p1')]))
     await drained()
     const { copies, is_complete } = await json<{

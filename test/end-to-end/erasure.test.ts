@@ -138,8 +138,8 @@ describe('an erasure request', () => {
     await vi.waitFor(() => expect(inTables()).toBe(true), soon)
     expect(await tablesWith(tables, texts)).toEqual(
       expect.arrayContaining([
-        'pledgeview.campaign_ledger',
-        'pledgeview.campaigns',
+        'pledgeview_ledger_1.campaign_ledger',
+        'pledgeview_read_1.campaigns',
         'pledgeview_shadow.campaigns',
       ]),
     )

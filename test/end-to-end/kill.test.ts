@@ -107,7 +107,7 @@ describe('a projector that is killed at any moment, and so is its ClickHouse', (
     expect(await foldFaults(tables, defaultDatabases)).toEqual(noFoldFaults)
     const epochs = await column(
       tables,
-      `SELECT epoch AS value FROM ${model}.fold_epochs ORDER BY taken_at, epoch`,
+      `SELECT epoch AS value FROM ${ledger}.fold_epochs ORDER BY taken_at, epoch`,
     )
     expect(epochs).toEqual(epochs.map((_, index) => index + 1))
     expect(epochs.length).toBeGreaterThan(killsAtWork / 2)
@@ -123,7 +123,7 @@ describe('a projector that is killed at any moment, and so is its ClickHouse', (
   test('finished its folds in their order', async () => {
     const inOrder = await column(
       tables,
-      `SELECT fold_id AS value FROM ${model}.fold_progress FINAL WHERE is_folded ORDER BY written_at, fold_id`,
+      `SELECT fold_id AS value FROM ${ledger}.fold_progress FINAL WHERE is_folded ORDER BY written_at, fold_id`,
     )
     expect(inOrder).toEqual(inOrder.toSorted((a, b) => Number(a) - Number(b)))
   })

@@ -94,7 +94,7 @@ test('portals that are killed between a click and its answer', { timeout: 420_00
   async function activeKeys(): Promise<number> {
     const [row] = await tables.rows<{ most: number }>({
       query: `SELECT max(active) AS most FROM
-        (SELECT account_id, toUInt32(countIf(is_active)) AS active FROM ${model}.api_keys FINAL GROUP BY account_id)`,
+        (SELECT account_id, toUInt32(countIf(is_active)) AS active FROM ${base}.api_keys FINAL GROUP BY account_id)`,
     })
     return row?.most ?? 0
   }

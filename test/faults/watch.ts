@@ -22,18 +22,18 @@ export function untilStatus(ask: () => Promise<Asked | undefined>, status: numbe
 
 /** How many batches were ever written. */
 export function batchesIn(tables: Tables): Promise<number> {
-  return numberOf(tables, `SELECT count() AS value FROM ${model}.batch_log`)
+  return numberOf(tables, `SELECT count() AS value FROM ${ledger}.batch_log`)
 }
 
 /** The highest epoch that a fold worker has taken. */
 export function latestEpoch(tables: Tables): Promise<number> {
-  return numberOf(tables, `SELECT max(epoch) AS value FROM ${model}.fold_epochs`)
+  return numberOf(tables, `SELECT max(epoch) AS value FROM ${ledger}.fold_epochs`)
 }
 
 /** Resolves when, from now on, a batch was written and a fold was finished. */
 export async function untilItMoves(tables: Tables): Promise<void> {
   const folds = () =>
-    numberOf(tables, `SELECT max(fold_id) AS value FROM ${model}.fold_progress WHERE is_folded`)
+    numberOf(tables, `SELECT max(fold_id) AS value FROM ${ledger}.fold_progress WHERE is_folded`)
   const [written, folded] = [await batchesIn(tables), await folds()]
   await until(async () => (await batchesIn(tables)) > written && (await folds()) > folded)
 }

@@ -36,7 +36,7 @@ async function valuesOf({ name, type, value }: Setting, address: ClickHouseAddre
   if (/bandwidth/.test(name)) return [most]
   if (/Int|Seconds|MaxThreads|Float|Double|BoolAuto/.test(type)) return ['0', '1', most]
   if (type === 'String') return ["''", "'a'", "'0'", "'1'", "'campaign_id'", "'slug_index'"]
-  if (type === 'Map') return ["{'a':'b'}", "{'campaigns':'0'}", "{'pledgeview.campaigns':'0'}"]
+  if (type === 'Map') return ["{'a':'b'}", "{'campaigns':'0'}", "{'pledgeview_read_1.campaigns':'0'}"]
   if (type === 'Char') return ["'a'"]
   // The message names the values that there are.
   const wrong = 'no such value'

@@ -12,35 +12,35 @@ export interface FoldFaults {
 
 export const noFoldFaults: FoldFaults = { foreignFolds: [], epochs: [], gaps: [] }
 
-export async function foldFaults(tables: Tables, { model }: Databases): Promise<FoldFaults> {
+export async function foldFaults(tables: Tables, { ledger }: Databases): Promise<FoldFaults> {
   const foreignFolds = await column(
     tables,
-    `SELECT fold_id AS value FROM ${model}.fold_progress
-     WHERE bitShiftRight(fold_id, 32) NOT IN (SELECT epoch FROM ${model}.fold_epochs)`,
+    `SELECT fold_id AS value FROM ${ledger}.fold_progress
+     WHERE bitShiftRight(fold_id, 32) NOT IN (SELECT epoch FROM ${ledger}.fold_epochs)`,
   )
   // Two processes that take an epoch at the same time get the same number. Then both take another.
   const epochs = await column(
     tables,
-    `SELECT epoch AS value FROM (SELECT DISTINCT epoch FROM ${model}.fold_epochs ORDER BY epoch)
+    `SELECT epoch AS value FROM (SELECT DISTINCT epoch FROM ${ledger}.fold_epochs ORDER BY epoch)
      WHERE epoch != rowNumberInAllBlocks() + 1`,
   )
   const gaps = await column(
     tables,
-    `SELECT projector AS value FROM ${model}.batch_log GROUP BY projector
+    `SELECT projector AS value FROM ${ledger}.batch_log GROUP BY projector
      HAVING uniqExact(sequence) != max(sequence) OR min(sequence) != 1`,
   )
   return { foreignFolds, epochs, gaps }
 }
 
 /** How many runs of a projector have written a batch. */
-export async function livesWithBatches(tables: Tables, { model }: Databases): Promise<number> {
-  const [lives] = await column(tables, `SELECT uniqExact(projector) AS value FROM ${model}.batch_log`)
+export async function livesWithBatches(tables: Tables, { ledger }: Databases): Promise<number> {
+  const [lives] = await column(tables, `SELECT uniqExact(projector) AS value FROM ${ledger}.batch_log`)
   return Number(lives)
 }
 
 /** The keys that are active in the read table, sorted. */
-export async function activeKeys(tables: Tables, { model }: Databases): Promise<unknown[]> {
-  return column(tables, `SELECT api_key AS value FROM ${model}.api_keys FINAL WHERE is_active ORDER BY value`)
+export async function activeKeys(tables: Tables, { base }: Databases): Promise<unknown[]> {
+  return column(tables, `SELECT api_key AS value FROM ${base}.api_keys FINAL WHERE is_active ORDER BY value`)
 }
 
 /** The values of a query's column `value`. */

@@ -66,12 +66,12 @@ export function withVisitor(tables: Tables, databases: () => Databases): { table
   return { tables: obstructed(tables, { after }), notes }
 }
 
-function lookStatement({ model }: Databases): string {
+function lookStatement({ read }: Databases): string {
   return `SELECT campaign_id AS id, toInt32(toDate(updated_at)) AS day, status, category,
             toString(toInt128(pledged_amount * 10000)) AS pledged,
             toString(toInt128(pledged_platform_amount * 10000)) AS platform, backer_count AS backers, pledge_count AS pledges,
             follower_count AS followers, toInt32(toDate(launch_date)) AS launchDay
-          FROM ${model}.campaigns FINAL`
+          FROM ${read}.campaigns FINAL`
 }
 
 /** One row of campaign_days. */

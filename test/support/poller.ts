@@ -13,7 +13,7 @@ export interface Poller {
   stamps(): Promise<Map<string, { title: string; at: number }>>
 }
 
-export function createPoller(tables: Pick<Tables, 'rows'>, { model, views }: Databases): Poller {
+export function createPoller(tables: Pick<Tables, 'rows'>, { read, views }: Databases): Poller {
   const mirror = new Map<string, string>()
   let since = 0
   let fetched = 0
@@ -29,7 +29,7 @@ export function createPoller(tables: Pick<Tables, 'rows'>, { model, views }: Dat
     mirror,
     async poll() {
       const [watermark] = await tables.rows<{ asOf: number }>({
-        query: `SELECT toUnixTimestamp64Milli(reached) AS asOf FROM ${model}.watermark`,
+        query: `SELECT toUnixTimestamp64Milli(reached) AS asOf FROM ${read}.watermark`,
       })
       const rows = await shownSince(since)
       for (const { id, title } of rows) mirror.set(id, title)

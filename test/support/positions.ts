@@ -74,9 +74,9 @@ export async function projectJournal(journal: string, place: Place): Promise<num
 }
 
 /** The watermark that lists show, Unix ms; 0 before the first. */
-export async function watermarkIn({ tables, databases: { model } }: Place): Promise<number> {
+export async function watermarkIn({ tables, databases: { read } }: Place): Promise<number> {
   const [row] = await tables.rows<{ at: number }>({
-    query: `SELECT toUnixTimestamp64Milli(reached) AS at FROM ${model}.watermark`,
+    query: `SELECT toUnixTimestamp64Milli(reached) AS at FROM ${read}.watermark`,
   })
   return row?.at ?? 0
 }

@@ -71,7 +71,7 @@ export function keyHeaders({ key, secret }: Credentials): Record<string, string>
 }
 
 export async function startTestApp(settings: TestAppSettings): Promise<TestApp> {
-  const { tables, databases = { model: 'query_model', views: 'query_views' } } = settings
+  const { tables, databases = generationOf({ base: 'query_model', views: 'query_views' }, 1) } = settings
   const clock = settings.clock ?? testClock()
   const keys = new Map<string, ApiKey>()
   const counted = { key: 0, address: 0 }

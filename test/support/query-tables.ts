@@ -128,7 +128,7 @@ export function campaignRow(id: string, fields: Partial<CampaignRow> = {}): Camp
 /** A ClickHouse database for one test, migrated and empty. */
 export async function openQueryTables(): Promise<QueryTables> {
   const { tables, clickHouse, close } = await openOwnTables()
-  const databases: Databases = { model: 'query_model', views: 'query_views' }
+  const databases: Databases = generationOf({ base: 'query_model', views: 'query_views' }, 1)
   await migrate(tables, databases)
   const shards = [{ tables, model: databases.model }]
   return queryTablesOf({ tables, asQuery: tables, databases, clickHouse, shards, close })
@@ -188,7 +188,7 @@ function queryTablesOf({ clickHouse, shards, ...opened }: Opened): QueryTables {
     },
     advanceWatermark: ({ shard = '', time = 'now64(3)' } = {}) =>
       opened.tables.run({
-        query: `INSERT INTO ${databases.model}.watermarks (shard, reached) VALUES ('${shard}', ${time})`,
+        query: `INSERT INTO ${databases.read}.watermarks (shard, reached) VALUES ('${shard}', ${time})`,
       }),
     async clear() {
       for (const { tables, model } of shards)

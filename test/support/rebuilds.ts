@@ -212,17 +212,17 @@ export async function openRebuildable(
 
 /** On a busy machine a campaign may come into quarantine: its batch counts as folded before the campaign is. */
 async function isBehind({ tables, databases }: Shard): Promise<boolean> {
-  const query = `SELECT campaign_id AS value FROM ${databases.model}.quarantine FINAL WHERE is_quarantined`
+  const query = `SELECT campaign_id AS value FROM ${databases.ledger}.quarantine FINAL WHERE is_quarantined`
   return (await column(tables, query)).length > 0
 }
 
 /** How far the fold is, who leads it, and which was the last statement of it that wrote a row. */
-async function foldState({ tables, databases: { model } }: Shard): Promise<unknown> {
+async function foldState({ tables, databases: { ledger, read } }: Shard): Promise<unknown> {
   const [state] = await tables.rows({
-    query: `SELECT (SELECT toString(max(fold_id)) FROM ${model}.fold_progress) AS folded,
-              (SELECT toString(max((epoch, holder))) FROM ${model}.fold_epochs) AS leader,
-              (SELECT toString(max(fold_id)) FROM ${model}.campaigns) AS written,
-              (SELECT groupArray(tuple(campaign_id, is_quarantined, failures)) FROM ${model}.quarantine FINAL) AS quarantine`,
+    query: `SELECT (SELECT toString(max(fold_id)) FROM ${ledger}.fold_progress) AS folded,
+              (SELECT toString(max((epoch, holder))) FROM ${ledger}.fold_epochs) AS leader,
+              (SELECT toString(max(fold_id)) FROM ${read}.campaigns) AS written,
+              (SELECT groupArray(tuple(campaign_id, is_quarantined, failures)) FROM ${ledger}.quarantine FINAL) AS quarantine`,
   })
   return state
 }

@@ -106,7 +106,7 @@ export async function closeDays(address: ClickHouseAddress, model: string): Prom
   const closed = `toDateTime64('${nextDay} 00:00:00', 3, 'UTC')`
   await askClickHouse(
     address,
-    `INSERT INTO ${model}.history_closed SELECT 'own', ${closed}, ${closed} SETTINGS async_insert = 0`,
+    `INSERT INTO ${base}.history_closed SELECT 'own', ${closed}, ${closed} SETTINGS async_insert = 0`,
   )
 }
 

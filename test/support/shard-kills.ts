@@ -27,7 +27,7 @@ export async function killWhileEventsArrive(of: KillsOf): Promise<string> {
   const { deployment, shards, projectors, slices, refused } = of
   const batches = async () => {
     const { databases, tables } = shards
-    const [count] = await column(tables, `SELECT count() AS value FROM ${databases.model}.batch_log`)
+    const [count] = await column(tables, `SELECT count() AS value FROM ${databases.ledger}.batch_log`)
     return Number(count)
   }
   let events = 0
@@ -85,7 +85,7 @@ async function leaderOf({ shards }: ShardServers, shard: number): Promise<string
   if (!tables || !databases) throw new Error(`there is no shard ${shard}`)
   const [holder] = await column(
     tables,
-    `SELECT holder AS value FROM ${databases.model}.fold_epochs ORDER BY epoch DESC LIMIT 1`,
+    `SELECT holder AS value FROM ${databases.ledger}.fold_epochs ORDER BY epoch DESC LIMIT 1`,
   )
   return String(holder)
 }

@@ -16,7 +16,7 @@ AS SELECT
     countIf(status = 'FUNDED') AS projects_funded,
     countIf(status = 'FAILED') AS projects_failed,
     countIf(status = 'CANCELLED') AS projects_cancelled
-FROM ${model}.campaigns FINAL;
+FROM ${read}.campaigns FINAL;
 
 -- The history of the shard by day and category, as the public views sum it.
 CREATE OR REPLACE VIEW ${views}_parts.history_sums
@@ -24,38 +24,38 @@ SQL SECURITY DEFINER
 AS SELECT
     day, category, is_between, sum(new_amount) AS new_amount, sum(new_pledges) AS new_pledges, sum(opening) AS opening,
     sum(departed) AS departed, sum(campaigns) AS campaigns
-FROM ${model}.history_moves
+FROM ${base}.history_moves
 GROUP BY day, category, is_between;
 
 CREATE OR REPLACE VIEW ${views}_parts.history_today
 SQL SECURITY DEFINER
-AS SELECT today FROM ${model}.history_end;
+AS SELECT today FROM ${base}.history_end;
 
 -- The public campaigns with the columns of campaign_by_slug. Private.
-CREATE OR REPLACE VIEW ${model}.campaign_rows
+CREATE OR REPLACE VIEW ${read}.campaign_rows
 SQL SECURITY DEFINER
 AS SELECT campaign_id, slug, list_fields, description, risks, reward_fields
-FROM ${model}.campaigns FINAL;
+FROM ${read}.campaigns FINAL;
 
 -- The ids for campaign_by_slug, former slugs included. Private.
-CREATE OR REPLACE VIEW ${model}.campaign_slugs
+CREATE OR REPLACE VIEW ${read}.campaign_slugs
 SQL SECURITY DEFINER
-AS SELECT campaign_id, slug FROM ${model}.campaigns;
+AS SELECT campaign_id, slug FROM ${read}.campaigns;
 
 -- The watermark of the shard, as the whole watermark reads it. Private.
-CREATE OR REPLACE VIEW ${model}.shard_watermark
+CREATE OR REPLACE VIEW ${read}.shard_watermark
 SQL SECURITY DEFINER
-AS SELECT reached FROM ${model}.watermark;
+AS SELECT reached FROM ${read}.watermark;
 
 -- The backers and the creators of the shard, each as one state, because a person counts once over all shards. A state has the
 -- hash of each of them, so nobody who asks may read it: the servers ask each other as a user of their own. Private.
-CREATE OR REPLACE VIEW ${model}.shard_backers
+CREATE OR REPLACE VIEW ${base}.shard_backers
 SQL SECURITY DEFINER
 AS SELECT getMacro('shard') AS shard, uniqExactState(backer_hash) AS backers
-FROM ${model}.pledge_ledger FINAL
-WHERE counts AND campaign_id IN (SELECT campaign_id FROM ${model}.campaigns FINAL);
+FROM ${ledger}.pledge_ledger FINAL
+WHERE counts AND campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL);
 
-CREATE OR REPLACE VIEW ${model}.shard_creators
+CREATE OR REPLACE VIEW ${base}.shard_creators
 SQL SECURITY DEFINER
 AS SELECT uniqExactState(creator_id) AS creators
-FROM ${model}.campaigns FINAL;
+FROM ${read}.campaigns FINAL;

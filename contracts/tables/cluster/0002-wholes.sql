@@ -48,15 +48,15 @@ AS SELECT
     sum(shards.campaigns) AS campaigns
 FROM ${views}_parts.all_about AS shards;
 
-CREATE OR REPLACE VIEW ${model}_all.watermark
+CREATE OR REPLACE VIEW ${read}_all.watermark
 AS SELECT min(shards.reached) AS reached
-FROM ${model}_all.shard_watermark AS shards
+FROM ${read}_all.shard_watermark AS shards
 HAVING count() > 0;
 
 -- A slug is looked up on each shard by itself: the subquery reads the shard's own rows.
-CREATE OR REPLACE VIEW ${model}_all.campaign_by_slug
+CREATE OR REPLACE VIEW ${read}_all.campaign_by_slug
 AS SELECT list_fields, description, risks, reward_fields
-FROM ${model}_all.campaign_rows
-WHERE slug = {slug:String} AND campaign_id IN (SELECT campaign_id FROM ${model}.campaign_slugs WHERE slug = {slug:String})
+FROM ${read}_all.campaign_rows
+WHERE slug = {slug:String} AND campaign_id IN (SELECT campaign_id FROM ${read}.campaign_slugs WHERE slug = {slug:String})
 ORDER BY campaign_id
 LIMIT 1;

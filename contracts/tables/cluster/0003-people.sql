@@ -7,9 +7,9 @@
 CREATE OR REPLACE VIEW ${views}_parts.backers
 SQL SECURITY DEFINER
 AS SELECT uniqExactMerge(people.backers) AS total_backers, arraySort(groupUniqArray(people.shard)) AS shards
-FROM ${model}_all.shard_backers AS people;
+FROM ${base}_all.shard_backers AS people;
 
 CREATE OR REPLACE VIEW ${views}_parts.creators
 SQL SECURITY DEFINER
 AS SELECT uniqExactMerge(people.creators) AS total_creators
-FROM ${model}_all.shard_creators AS people;
+FROM ${base}_all.shard_creators AS people;

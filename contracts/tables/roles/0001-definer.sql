@@ -17,19 +17,17 @@ ALTER USER pledgeview_definer SETTINGS
     use_skip_indexes_if_final CHANGEABLE_IN_READONLY,
     select_sequential_consistency CHANGEABLE_IN_READONLY;
 
-GRANT SELECT ON ${model}.campaigns TO pledgeview_definer;
-GRANT SELECT ON ${model}.pledge_ledger TO pledgeview_definer;
-GRANT SELECT ON ${model}.watermarks TO pledgeview_definer;
-GRANT SELECT ON ${model}.watermark TO pledgeview_definer;
-GRANT SELECT ON ${model}.identity TO pledgeview_definer;
-GRANT SELECT ON ${model}.projector_log TO pledgeview_definer;
-GRANT SELECT ON ${model}.api_keys TO pledgeview_definer;
-GRANT SELECT ON ${model}.api_key_ledger TO pledgeview_definer;
-GRANT SELECT ON ${model}.campaign_ledger TO pledgeview_definer;
-GRANT SELECT ON ${model}.campaign_days TO pledgeview_definer;
-GRANT SELECT ON ${model}.history_latest TO pledgeview_definer;
-GRANT SELECT ON ${model}.history_closed TO pledgeview_definer;
-GRANT SELECT ON ${model}.history_end TO pledgeview_definer;
-GRANT SELECT ON ${model}.history_open TO pledgeview_definer;
-GRANT SELECT ON ${model}.history_days TO pledgeview_definer;
-GRANT SELECT ON ${model}.history_moves TO pledgeview_definer;
+-- ClickHouse knows a wildcard for databases, but none for one table in all of them. Nobody can be this user, so that is no wider right.
+GRANT SELECT ON ${base}_ledger_*.* TO pledgeview_definer;
+GRANT SELECT ON ${base}_read_*.* TO pledgeview_definer;
+GRANT SELECT ON ${base}.identity TO pledgeview_definer;
+GRANT SELECT ON ${base}.projector_log TO pledgeview_definer;
+GRANT SELECT ON ${base}.api_keys TO pledgeview_definer;
+GRANT SELECT ON ${base}.api_key_ledger TO pledgeview_definer;
+GRANT SELECT ON ${base}.campaign_days TO pledgeview_definer;
+GRANT SELECT ON ${base}.history_latest TO pledgeview_definer;
+GRANT SELECT ON ${base}.history_closed TO pledgeview_definer;
+GRANT SELECT ON ${base}.history_end TO pledgeview_definer;
+GRANT SELECT ON ${base}.history_open TO pledgeview_definer;
+GRANT SELECT ON ${base}.history_days TO pledgeview_definer;
+GRANT SELECT ON ${base}.history_moves TO pledgeview_definer;

@@ -5,11 +5,9 @@
 CREATE ROLE IF NOT EXISTS pledgeview_query;
 
 GRANT SELECT ON ${views}.* TO pledgeview_query;
-GRANT SELECT ON ${model}.api_keys TO pledgeview_query;
-GRANT SELECT ON ${model}.revoked_keys TO pledgeview_query;
-GRANT SELECT ON ${model}.campaign_changes TO pledgeview_query;
-GRANT SELECT ON ${model}.campaign_pages TO pledgeview_query;
-GRANT SELECT ON ${model}.campaign_by_slug TO pledgeview_query;
-GRANT SELECT ON ${model}.identity TO pledgeview_query;
-GRANT SELECT ON ${model}.watermark TO pledgeview_query;
-GRANT INSERT ON ${model}.api_key_usage TO pledgeview_query;
+GRANT SELECT ON ${base}_read_*.* TO pledgeview_query;
+GRANT SELECT ON ${base}.generation_log TO pledgeview_query;
+GRANT SELECT ON ${base}.api_keys TO pledgeview_query;
+GRANT SELECT ON ${base}.revoked_keys TO pledgeview_query;
+GRANT SELECT ON ${base}.identity TO pledgeview_query;
+GRANT INSERT ON ${base}.api_key_usage TO pledgeview_query;

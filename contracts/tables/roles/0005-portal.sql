@@ -6,11 +6,10 @@
 CREATE ROLE IF NOT EXISTS pledgeview_portal;
 
 GRANT SELECT ON ${views}.* TO pledgeview_portal;
-GRANT SELECT ON ${model}.api_keys TO pledgeview_portal;
-GRANT SELECT ON ${model}.api_key_ledger TO pledgeview_portal;
-GRANT SELECT ON ${model}.account_ledger TO pledgeview_portal;
-GRANT SELECT ON ${model}.notice_ledger TO pledgeview_portal;
-GRANT SELECT ON ${model}.identity TO pledgeview_portal;
-GRANT INSERT ON ${model}.identity TO pledgeview_portal;
-GRANT SELECT ON ${model}.watermark TO pledgeview_portal;
-GRANT SELECT ON ${model}.api_key_usage TO pledgeview_portal;
+GRANT SELECT ON ${base}.api_keys TO pledgeview_portal;
+GRANT SELECT ON ${base}.api_key_ledger TO pledgeview_portal;
+GRANT SELECT ON ${base}.account_ledger TO pledgeview_portal;
+GRANT SELECT ON ${base}.notice_ledger TO pledgeview_portal;
+GRANT SELECT ON ${base}.identity TO pledgeview_portal;
+GRANT INSERT ON ${base}.identity TO pledgeview_portal;
+GRANT SELECT ON ${base}.api_key_usage TO pledgeview_portal;

@@ -1,7 +1,7 @@
 /** The target of a retry: the topics of the records, to which producers also append. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { databasesOf, kafkaSettings, readerSettings } from '../../distributed.ts'
+import { currentDatabases, kafkaSettings, readerSettings } from '../../distributed.ts'
 import { type KafkaInspector, openKafkaInspector } from '../../log/kafka/inspector.ts'
 import { openKafkaWriter } from '../../log/kafka/writer.ts'
 import type { EventWriter, NewRecord, PartitionLag } from '../../log/port.ts'
@@ -49,7 +49,7 @@ export async function openKafkaTarget(
   }
   const writer = isDry ? undefined : await openKafkaWriter(kafkaSettings(config), { logger })
   return {
-    versions: events => ledgerVersions(tables, databasesOf(config), events),
+    versions: async events => ledgerVersions(tables, await currentDatabases(config, tables), events),
     append: async records => writer?.append(records),
     close: async () => writer?.close(),
   }

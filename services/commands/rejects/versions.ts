@@ -36,11 +36,11 @@ export async function ledgerVersions(
   return versions
 }
 
-function statementOf({ model }: Databases, type: ChangeEvent['type'], keys: readonly string[]): Statement {
+function statementOf({ base, ledger }: Databases, type: ChangeEvent['type'], keys: readonly string[]): Statement {
   switch (type) {
     case 'campaign':
       return {
-        query: `SELECT campaign_id AS id, toString(max(version)) AS version FROM ${model}.campaign_ledger
+        query: `SELECT campaign_id AS id, toString(max(version)) AS version FROM ${ledger}.campaign_ledger
           WHERE campaign_id IN {keys:Array(String)} GROUP BY id`,
         query_params: { keys },
       }
@@ -48,7 +48,7 @@ function statementOf({ model }: Databases, type: ChangeEvent['type'], keys: read
       // The columns of the table's order come first, so that its primary index is used.
       return {
         query: `SELECT concat(campaign_id, '/', pledge_id) AS id, toString(max(version)) AS version
-          FROM ${model}.pledge_ledger
+          FROM ${ledger}.pledge_ledger
           WHERE campaign_id IN {campaigns:Array(String)} AND pledge_id IN {pledges:Array(String)}
             AND concat(campaign_id, '/', pledge_id) IN {keys:Array(String)}
           GROUP BY id`,
@@ -60,7 +60,7 @@ function statementOf({ model }: Databases, type: ChangeEvent['type'], keys: read
       }
     case 'api-key':
       return {
-        query: `SELECT api_key AS id, toString(max(version)) AS version FROM ${model}.api_key_ledger
+        query: `SELECT api_key AS id, toString(max(version)) AS version FROM ${base}.api_key_ledger
           WHERE api_key IN {keys:Array(String)} GROUP BY id`,
         query_params: { keys },
       }

@@ -72,7 +72,7 @@ export async function readUnfinished(
 export async function hasKeys({ tables, databases }: LedgerTables, accountId: string): Promise<boolean> {
   const [found] = await tables.rows<{ keys: number }>(
     {
-      query: `SELECT count() AS keys FROM ${databases.model}.api_key_ledger FINAL WHERE account_id = {account_id:String}`,
+      query: `SELECT count() AS keys FROM ${databases.base}.api_key_ledger FINAL WHERE account_id = {account_id:String}`,
       query_params: { account_id: accountId },
     },
     { signal: AbortSignal.timeout(readMsMax) },
@@ -87,7 +87,7 @@ export function sampleAccounts({
 }: LedgerTables): Promise<Pick<Account, 'account_id' | 'email'>[]> {
   return tables.rows(
     {
-      query: `SELECT account_id, email FROM ${databases.model}.account_ledger FINAL
+      query: `SELECT account_id, email FROM ${databases.base}.account_ledger FINAL
               WHERE integration_id = '' AND email != '' LIMIT {rows_max:UInt32}`,
       query_params: { rows_max: keySampleMax },
     },

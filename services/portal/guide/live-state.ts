@@ -63,11 +63,11 @@ interface LiveRow {
  * One row. `platform_totals` would count the backers of the whole ledger for it; the number of campaigns needs no more than
  * their keys.
  */
-function liveStatement({ model, views }: Databases): Statement {
+function liveStatement({ views }: Databases): Statement {
   return {
     query: `SELECT
     (SELECT count() FROM ${views}.campaigns) AS campaigns,
-    toUnixTimestamp64Milli(ifNull((SELECT reached FROM ${model}.watermark), toDateTime64(0, 3, 'UTC'))) AS as_of,
+    toUnixTimestamp64Milli((SELECT as_of FROM ${views}.about)) AS as_of,
     toUnixTimestamp64Milli(now64(3, 'UTC')) AS read_at
 SETTINGS max_execution_time = ${readMsMax / 1000}`,
   }

@@ -70,7 +70,7 @@ export function openNotices(dependencies: NoticesDependencies): Notices {
     waiting: (since, rowsMax) => read<Notice>(sql.waiting, { since, rows_max: rowsMax }),
     async endingWith(suffix, rowsMax) {
       const rows = await read<{ notice_id: string }>(
-        `SELECT notice_id FROM \${model}.notice_ledger FINAL WHERE endsWith(notice_id, {suffix:String}) AND rule != ''
+        `SELECT notice_id FROM \${base}.notice_ledger FINAL WHERE endsWith(notice_id, {suffix:String}) AND rule != ''
          LIMIT {rows_max:UInt32}`,
         { suffix, rows_max: rowsMax },
       )

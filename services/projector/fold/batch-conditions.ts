@@ -24,9 +24,9 @@ const termBatchesMin = 20_000
 const termsMax = 300
 
 /** The runs with most folded batches: rows of `LongRun`. An old reading of them is as good, but costs a little more. */
-export function longRunsStatement({ model }: Databases): Statement {
+export function longRunsStatement({ ledger }: Databases): Statement {
   return {
-    query: `SELECT toString(projector) AS projector, sequence FROM ${model}.fold_progress FINAL
+    query: `SELECT toString(projector) AS projector, sequence FROM ${ledger}.fold_progress FINAL
             WHERE is_folded AND sequence >= ${termBatchesMin} ORDER BY sequence DESC LIMIT ${termsMax}`,
   }
 }
@@ -51,8 +51,8 @@ export function ofTarget(databases: Databases, longRuns: readonly LongRun[], tar
 }
 
 /** Two arrays of equal length: runs, and a batch of each. */
-function progressOf({ model }: Databases, which: string): string {
-  return `(SELECT (groupArray(toString(projector)), groupArray(sequence)) FROM ${model}.fold_progress FINAL WHERE ${which})`
+function progressOf({ ledger }: Databases, which: string): string {
+  return `(SELECT (groupArray(toString(projector)), groupArray(sequence)) FROM ${ledger}.fold_progress FINAL WHERE ${which})`
 }
 
 /** ClickHouse evaluates a scalar subquery once, before it reads the batch log. A run that is not in the arrays is at batch 0. */

@@ -155,12 +155,12 @@ async function readClosed({ tables, databases }: DayCloseDependencies): Promise<
 }
 
 /** Up to when days are closed. */
-export function closedStatement({ model }: Databases): Statement {
+export function closedStatement({ base, read }: Databases): Statement {
   return {
     query: `SELECT toUnixTimestamp64Milli(tupleElement(last, 1)) AS closed,
               toUnixTimestamp64Milli(tupleElement(last, 2)) AS closedFrom,
-              (SELECT count() FROM ${model}.campaigns) + (SELECT count() FROM ${model}.history_latest) AS rows
-            FROM (SELECT max((closed, closed_from)) AS last FROM ${model}.history_closed)`,
+              (SELECT count() FROM ${read}.campaigns) + (SELECT count() FROM ${base}.history_latest) AS rows
+            FROM (SELECT max((closed, closed_from)) AS last FROM ${base}.history_closed)`,
   }
 }
 

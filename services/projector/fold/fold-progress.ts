@@ -33,7 +33,7 @@ export function pendingBatchesStatement(databases: Databases, longRuns: readonly
     query: `SELECT count() AS batches, uniqArray(campaign_ids) AS campaigns, sum(batch.keys) AS keys,
               countIf(restamp_before > 0) > 0 AS isAgain,
               toUnixTimestamp64Milli(min(oldest_at)) AS oldestAt
-            FROM ${databases.model}.batch_log AS batch
+            FROM ${databases.ledger}.batch_log AS batch
             WHERE ${condition}`,
     query_params: parameters,
   }
@@ -89,7 +89,7 @@ export async function readUnfolded(
   const { condition, parameters } = unfolded(databases, await readLongRuns(tables, databases))
   return tables.rows({
     query: `SELECT projector, min(batch.sequence) AS first, max(batch.sequence) AS last
-            FROM ${databases.model}.batch_log AS batch WHERE ${condition} GROUP BY projector`,
+            FROM ${databases.ledger}.batch_log AS batch WHERE ${condition} GROUP BY projector`,
     query_params: parameters,
   })
 }

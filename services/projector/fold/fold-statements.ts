@@ -76,12 +76,12 @@ export function foldCampaignsStatement(
 }
 
 /** Campaigns that were read again after a restore get a new stamp, or a mark, whatever the tables have of them: once. */
-function restamped({ model }: Databases, condition: string): { again: string; is_again: string } {
+function restamped({ ledger }: Databases, condition: string): { again: string; is_again: string } {
   return {
     is_again: 'again.before > standing.updated_at',
     again: `LEFT JOIN
 (
-    SELECT arrayJoin(campaign_ids) AS campaign_id, max(restamp_before) AS before FROM ${model}.batch_log AS batch
+    SELECT arrayJoin(campaign_ids) AS campaign_id, max(restamp_before) AS before FROM ${ledger}.batch_log AS batch
     PREWHERE restamp_before > 0 WHERE ${condition} GROUP BY campaign_id
 ) AS again ON again.campaign_id = fresh.campaign_id`,
   }
@@ -99,20 +99,20 @@ export function touchedCampaigns(
   databases: Databases,
   touched: Touched,
 ): { query: string; parameters: Record<string, unknown> } {
-  const { model } = databases
+  const { ledger } = databases
   if (touched === 'all') {
-    return { query: `SELECT DISTINCT campaign_id FROM ${model}.campaign_ledger`, parameters: {} }
+    return { query: `SELECT DISTINCT campaign_id FROM ${ledger}.campaign_ledger`, parameters: {} }
   }
   if ('campaign' in touched) {
     return { query: 'SELECT {campaign:String} AS campaign_id', parameters: { campaign: touched.campaign } }
   }
   const { condition, parameters } = ofTarget(databases, touched.longRuns, touched.target)
-  const all = `SELECT DISTINCT arrayJoin(campaign_ids) AS campaign_id FROM ${model}.batch_log AS batch
+  const all = `SELECT DISTINCT arrayJoin(campaign_ids) AS campaign_id FROM ${ledger}.batch_log AS batch
         WHERE ${condition}`
   // What a piece of this fold puts into quarantine stays in the ids, so that the ranges of the other pieces stay the same.
   const query = touched.hasQuarantine
     ? `SELECT campaign_id FROM (${all}) WHERE campaign_id NOT IN
-          (SELECT campaign_id FROM ${model}.quarantine FINAL WHERE is_quarantined AND fold_id < {target:UInt64})`
+          (SELECT campaign_id FROM ${ledger}.quarantine FINAL WHERE is_quarantined AND fold_id < {target:UInt64})`
     : all
   return { query, parameters }
 }
@@ -145,7 +145,7 @@ export function untilDecidedStatement(databases: Databases, step: FoldStep): Sta
 
 /** Counts the campaigns that the ledger knows, including those that are not public. */
 export function knownCampaignsStatement(databases: Databases): Statement {
-  return { query: `SELECT uniqExact(campaign_id) AS campaigns FROM ${databases.model}.campaign_ledger` }
+  return { query: `SELECT uniqExact(campaign_id) AS campaigns FROM ${databases.ledger}.campaign_ledger` }
 }
 
 /**
@@ -153,7 +153,7 @@ export function knownCampaignsStatement(databases: Databases): Statement {
  * `epochHoldersStatement` shows it.
  */
 export function takeEpochStatement(databases: Databases, holder: string, floor = 0n): Statement {
-  const epochs = `${databases.model}.fold_epochs`
+  const epochs = `${databases.ledger}.fold_epochs`
   return {
     query: `INSERT INTO ${epochs} (epoch, holder)
             SELECT greatest(max(epoch), {floor:UInt64}) + 1, {holder:String} FROM ${epochs}
@@ -171,15 +171,15 @@ export function epochHoldersStatement(databases: Databases): Statement {
     query: `SELECT toString(taken.epoch) AS epoch, holder,
               if(startsWith(holder, '${pausePrefix}'),
                 toUnixTimestamp64Milli(now64(3, 'UTC')) - toUnixTimestamp64Milli(taken_at), 0) AS ageMs
-            FROM ${databases.model}.fold_epochs AS taken
-            WHERE taken.epoch = (SELECT max(epoch) FROM ${databases.model}.fold_epochs)`,
+            FROM ${databases.ledger}.fold_epochs AS taken
+            WHERE taken.epoch = (SELECT max(epoch) FROM ${databases.ledger}.fold_epochs)`,
   }
 }
 
 /** Whether a term still has the highest epoch, alone: one row {holds}. */
-export function holdsEpochStatement({ model }: Databases, { epoch, holder }: Term): Statement {
+export function holdsEpochStatement({ ledger }: Databases, { epoch, holder }: Term): Statement {
   return {
-    query: `SELECT (SELECT max((epoch, holder)) FROM ${model}.fold_epochs) = ({epoch:UInt64}, {holder:String}) AS holds`,
+    query: `SELECT (SELECT max((epoch, holder)) FROM ${ledger}.fold_epochs) = ({epoch:UInt64}, {holder:String}) AS holds`,
     query_params: { epoch: epoch.toString(), holder },
   }
 }
@@ -189,8 +189,8 @@ export function stepParameters({ term, foldId, pieces, piece }: FoldStep) {
 }
 
 /** The stamp of what a statement changes: ClickHouse's clock, but never below the watermark (watermark.ts). */
-export function stampOf({ model }: Databases): string {
-  return `greatest(now64(3, 'UTC'), (SELECT max(reached) FROM ${model}.watermarks))`
+export function stampOf({ read }: Databases): string {
+  return `greatest(now64(3, 'UTC'), (SELECT max(reached) FROM ${read}.watermarks))`
 }
 
 /**
@@ -214,7 +214,7 @@ export function fill(
   const freshColumns = contentColumns.map(name => `fresh.${name}`).join(', ')
   const copied = copiedColumns.map(name => `ledger.${name} AS ${name}`).join(', ')
   // ClickHouse evaluates a scalar subquery when the statement starts. The statement's time limit covers the rest.
-  const fence = `(SELECT max((epoch, holder)) FROM ${databases.model}.fold_epochs) = (${step.term.epoch}, {holder:String})`
+  const fence = `(SELECT max((epoch, holder)) FROM ${databases.ledger}.fold_epochs) = (${step.term.epoch}, {holder:String})`
   return nameDatabases(sql, databases)
     .replaceAll('${columns}', columns)
     .replaceAll('${fresh_columns}', freshColumns)

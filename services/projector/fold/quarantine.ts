@@ -159,12 +159,12 @@ export function recordQuarantineStatement(
 }
 
 /** The campaigns in quarantine, and whether the ledger has them as public. */
-export function quarantineStatement({ model }: Databases): Statement {
+export function quarantineStatement({ ledger }: Databases): Statement {
   return {
     query: `SELECT campaign_id AS campaign, failures, reason, toBool(campaign_id IN (
-              SELECT campaign_id FROM ${model}.campaign_ledger FINAL WHERE is_public
-                AND campaign_id IN (SELECT campaign_id FROM ${model}.quarantine FINAL WHERE is_quarantined)
+              SELECT campaign_id FROM ${ledger}.campaign_ledger FINAL WHERE is_public
+                AND campaign_id IN (SELECT campaign_id FROM ${ledger}.quarantine FINAL WHERE is_quarantined)
             )) AS isPublic
-            FROM ${model}.quarantine FINAL WHERE is_quarantined ORDER BY campaign_id`,
+            FROM ${ledger}.quarantine FINAL WHERE is_quarantined ORDER BY campaign_id`,
   }
 }

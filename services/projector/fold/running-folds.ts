@@ -6,6 +6,7 @@
  * does not answer, and a fold cannot wait for a replica that may be gone for good. deploy/README.md (Scaling) tells operators what
  * that means.
  */
+import { qualified } from '../../tables/generations.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
 import { StillRuns, untilNoneRuns, type WaitOptions } from '../../tables/running-statements.ts'
 
@@ -27,12 +28,12 @@ const written = [
  */
 export async function untilNoFoldRuns(
   tables: Pick<Tables, 'rows'>,
-  { model }: Databases,
+  databases: Databases,
   wait: WaitOptions,
 ): Promise<void> {
   try {
     // The name ends with a space or with the line.
-    const inserts = written.flatMap(table => [' ', '\n'].map(end => `INSERT INTO ${model}.${table}${end}`))
+    const inserts = written.flatMap(table => [' ', '\n'].map(end => `INSERT INTO ${qualified(table, databases)}${end}`))
     await untilNoneRuns(tables, inserts, wait)
   } catch (error) {
     if (error instanceof StillRuns) throw new TablesError(error.message, { retryable: true, cause: error })

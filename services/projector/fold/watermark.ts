@@ -86,12 +86,12 @@ export function advanceWatermarkStatement(databases: Databases, step: FoldStep, 
 }
 
 /** One row: the leader, and ClickHouse's clock and the watermark, both Unix ms. The watermark is 0 if none was written. */
-export function clockStatement({ model }: Databases): Statement {
+export function clockStatement({ ledger, read }: Databases): Statement {
   return {
-    query: `WITH (SELECT max((epoch, holder)) FROM ${model}.fold_epochs) AS leader
+    query: `WITH (SELECT max((epoch, holder)) FROM ${ledger}.fold_epochs) AS leader
             SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS now, toUnixTimestamp64Milli(max(reached)) AS watermark,
               toString(leader.1) AS epoch, leader.2 AS holder
-            FROM ${model}.watermarks`,
+            FROM ${read}.watermarks`,
   }
 }
 

@@ -6,6 +6,7 @@ import { schemaIdOf } from '../../../contracts/events/codec.ts'
 import type { Topic } from '../../../contracts/events/event.ts'
 import type { Delivery, LogRecord, Position } from '../../log/port.ts'
 import { bytesOf } from '../../log/record-bytes.ts'
+import { qualified } from '../../tables/generations.ts'
 import type { Databases, TableInsert } from '../../tables/port.ts'
 import type { Reject } from '../../tables/rejects.ts'
 import {
@@ -126,7 +127,7 @@ function ourPledges(decoder: Decoder): (record: LogRecord) => boolean {
 }
 
 /** The inserts that write the batch's rows into the ledger. A kind without rows has no insert. */
-export function ledgerInserts(batch: Batch, { model }: Databases): TableInsert[] {
+export function ledgerInserts(batch: Batch, databases: Databases): TableInsert[] {
   const ledgers = [
     { table: 'campaign_ledger', columns: ledgerCampaignColumns, writer: batch.campaignRows },
     { table: 'pledge_ledger', columns: pledgeColumns, writer: batch.pledgeRows },
@@ -136,7 +137,7 @@ export function ledgerInserts(batch: Batch, { model }: Databases): TableInsert[]
   ]
   return ledgers
     .filter(({ writer }) => writer.rows > 0)
-    .map(({ table, columns, writer }) => ({ table: `${model}.${table}`, columns, rows: writer.bytes() }))
+    .map(({ table, columns, writer }) => ({ table: qualified(table, databases), columns, rows: writer.bytes() }))
 }
 
 export const batchLogColumns: readonly TableColumn[] = [
@@ -179,7 +180,7 @@ export function batchLogInsert(
     restampBefore,
   ]
   return {
-    table: `${databases.model}.batch_log`,
+    table: `${databases.ledger}.batch_log`,
     columns: batchLogColumns,
     rows: encodeRows(batchLogColumns, [row]),
   }

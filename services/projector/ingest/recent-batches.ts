@@ -38,14 +38,14 @@ export async function readRecentBatches(
   databases: Databases,
   { partitions, shareMax, windowRecords }: RecentBatchesQuery,
 ): Promise<BatchCounts[]> {
-  const { model } = databases
+  const { ledger } = databases
   const rows = await tables.rows<LoggedBatch>({
     // A retried insert may have stored a row twice.
     query: `SELECT projector, events + rejects AS records, rejects,
               mapFromArrays(
                 arrayMap(at -> concat(at.topic, '/', toString(at.partition)), positions), positions.next
               ) AS next
-            FROM ${model}.batch_log
+            FROM ${ledger}.batch_log
             WHERE appended_at > now() - INTERVAL ${ageDaysMax} DAY AND events + rejects > 0
               AND arrayExists(at -> has({partitions:Array(String)}, concat(at.topic, '/', toString(at.partition))), positions)
             ORDER BY appended_at DESC, sequence DESC LIMIT 1 BY projector, sequence LIMIT {batchesMax:UInt32}`,

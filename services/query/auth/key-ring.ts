@@ -195,7 +195,7 @@ export function apiKeysFingerprintStatement(databases: Databases, msMax: number)
     toString(count()), ' ', toString(max(fold_id)), ' ',
     toString(sum(cityHash64(api_key, secret_hash, scopes, is_active, is_deleted, fold_id)))
 ) AS fingerprint
-FROM ${databases.model}.api_keys
+FROM ${databases.base}.api_keys
 SETTINGS ${timeBound(msMax)}`,
   }
 }
@@ -207,7 +207,7 @@ export function apiKeyBucketsStatement(buckets: number, databases: Databases, ms
     ${keyBucket} AS bucket,
     count() AS row_count,
     toString(sum(cityHash64(api_key, secret_hash, scopes, is_active, is_deleted, fold_id))) AS fingerprint
-FROM ${databases.model}.api_keys
+FROM ${databases.base}.api_keys
 GROUP BY bucket
 SETTINGS ${timeBound(msMax)}`,
     query_params: { bucket_count: buckets },
@@ -223,7 +223,7 @@ export function apiKeysStatement(
 ): Statement {
   return {
     query: `SELECT api_key, secret_hash, scopes
-FROM ${databases.model}.api_keys FINAL
+FROM ${databases.base}.api_keys FINAL
 WHERE is_active AND ${keyBucket} IN {buckets:Array(UInt32)}
 SETTINGS ${timeBound(msMax)}`,
     query_params: { buckets, bucket_count: bucketCount },

@@ -116,7 +116,7 @@ export function withRevocations(keyRing: KeyRing, dependencies: RevocationsDepen
 export function revokedKeysStatement(databases: Databases, msMax: number): Statement {
   return {
     query: `SELECT api_key
-FROM ${databases.model}.revoked_keys
+FROM ${databases.base}.revoked_keys
 SETTINGS ${timeBound(msMax)}`,
   }
 }

@@ -180,7 +180,7 @@ export interface CampaignPageRow {
 export function projectsStatement(ids: readonly string[], databases: Databases, msMax: number): Statement {
   return {
     query: `SELECT campaign_id, list_fields
-FROM ${databases.model}.campaign_pages
+FROM ${databases.read}.campaign_pages
 WHERE campaign_id IN {ids:Array(String)}
 SETTINGS ${fewRows}, ${timeBound(msMax)}`,
     query_params: { ids },

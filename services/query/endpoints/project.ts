@@ -91,7 +91,7 @@ const readIdsBySlugIndex = 'use_skip_indexes_if_final = 0'
 export function projectDetailStatement(slug: string, databases: Databases, msMax: number): Statement {
   return {
     query: `SELECT list_fields, description, risks, reward_fields
-FROM ${databases.model}.campaign_by_slug(slug = {slug:String})
+FROM ${databases.read}.campaign_by_slug(slug = {slug:String})
 SETTINGS ${fewRows}, ${readIdsBySlugIndex}, ${timeBound(msMax)}`,
     query_params: { slug },
   }
@@ -104,7 +104,7 @@ SETTINGS ${fewRows}, ${readIdsBySlugIndex}, ${timeBound(msMax)}`,
 export function detailByIdStatement(id: string, databases: Databases, msMax: number): Statement {
   return {
     query: `SELECT list_fields, description, risks, reward_fields
-FROM ${databases.model}.campaign_pages
+FROM ${databases.read}.campaign_pages
 WHERE campaign_id = {id:String}
 SETTINGS ${fewRows}, ${timeBound(msMax)}`,
     query_params: { id },

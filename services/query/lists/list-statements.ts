@@ -78,7 +78,7 @@ export function snapshotStatement(query: ListQuery, databases: Databases, msMax:
     ${watermark(databases)} AS as_of
 FROM (
     SELECT campaign_id
-    FROM ${databases.views}.campaigns
+    FROM ${databases.read}.campaign_pages
     ${conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`}
     ORDER BY ${order(query.sort)}, campaign_id
 )
@@ -111,7 +111,7 @@ FROM (
     SELECT
         campaign_id,
         if(min(updated_at) = max(updated_at), toUnixTimestamp64Milli(max(updated_at)), ${severalChanges}) AS stamp
-    FROM ${databases.model}.campaign_changes
+    FROM ${databases.read}.campaign_changes
     WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')
     GROUP BY campaign_id
     LIMIT {ids_max:UInt32}
@@ -129,7 +129,7 @@ export function changedEntriesStatement(
 ): Statement {
   return {
     query: `${entriesOf(
-      `SELECT ${entryColumns} FROM ${databases.model}.campaign_pages
+      `SELECT ${entryColumns} FROM ${databases.read}.campaign_pages
     WHERE campaign_id IN {changed_ids:Array(String)}`,
       `${totalOf(databases, isCounted)} AS total,`,
     )}
@@ -140,7 +140,7 @@ SETTINGS ${timeBound(msMax)}`,
 
 /** Counting reads every row, so it is done only now and then. */
 function totalOf(databases: Databases, isCounted: boolean): string {
-  return isCounted ? `(SELECT count() FROM ${databases.views}.campaigns)` : 'NULL'
+  return isCounted ? `(SELECT count() FROM ${databases.read}.campaign_pages)` : 'NULL'
 }
 
 /**
@@ -153,7 +153,7 @@ export function nextEntriesStatement(
   { rowsMax, msMax }: { rowsMax: number; msMax: number },
 ): Statement {
   return {
-    query: `${entriesOf(`SELECT ${entryColumns} FROM ${databases.model}.campaign_pages
+    query: `${entriesOf(`SELECT ${entryColumns} FROM ${databases.read}.campaign_pages
     WHERE campaign_id > {after:String} ORDER BY campaign_id LIMIT {rows_max:UInt32}`)}
 SETTINGS ${timeBound(msMax)}`,
     query_params: { after, rows_max: rowsMax },
@@ -186,8 +186,8 @@ FROM (
  * The watermark of what a statement reads: every change with an earlier stamp is in the rows (contracts/tables/0002-progress.sql).
  * ClickHouse evaluates the subquery before it chooses the parts to read. Before the first fold it is the year 1970.
  */
-function watermark({ model }: Databases): string {
-  return `ifNull((SELECT reached FROM ${model}.watermark), toDateTime64(0, 3, 'UTC'))`
+function watermark({ read }: Databases): string {
+  return `ifNull((SELECT reached FROM ${read}.watermark), toDateTime64(0, 3, 'UTC'))`
 }
 
 const isRunning = "status = 'LIVE' AND ifNull(end_date > now64(3, 'UTC'), 0)"

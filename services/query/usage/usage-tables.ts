@@ -20,9 +20,9 @@ const countColumns = [
 ]
 
 /** `version`: above that of every earlier insert of the process. */
-export function countsInsert({ model }: Databases, { rows }: UsageBatch, version: number): TableInsert {
+export function countsInsert({ base }: Databases, { rows }: UsageBatch, version: number): TableInsert {
   return {
-    table: `${model}.api_key_usage`,
+    table: `${base}.api_key_usage`,
     columns: countColumns,
     rows: encodeRows(
       countColumns,

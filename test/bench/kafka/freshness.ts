@@ -149,7 +149,7 @@ async function load(
 
 async function foldTimes(tables: Tables, model: string, sinceMs: number): Promise<number[]> {
   const rows = await tables.rows<{ ms: number }>({
-    query: `SELECT any(elapsed_ms) AS ms FROM ${model}.fold_progress
+    query: `SELECT any(elapsed_ms) AS ms FROM ${ledger}.fold_progress
       WHERE is_folded AND written_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC') GROUP BY fold_id`,
     query_params: { since: Math.floor(sinceMs) },
   })

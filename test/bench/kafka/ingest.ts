@@ -118,10 +118,10 @@ async function lastFold({ tables }: KafkaServices, model: string): Promise<numbe
   await until('everything is folded', async () => {
     const [row] = await tables.rows<{ written: number; folded: number; at: number }>({
       query: `SELECT
-          (SELECT max(sequence) FROM ${model}.batch_log) AS written,
+          (SELECT max(sequence) FROM ${ledger}.batch_log) AS written,
           max(sequence) AS folded,
           toUnixTimestamp64Milli(max(written_at)) AS at
-        FROM ${model}.fold_progress WHERE is_folded`,
+        FROM ${ledger}.fold_progress WHERE is_folded`,
     })
     foldedAt = row?.at ?? 0
     return row !== undefined && row.folded >= row.written
@@ -156,9 +156,9 @@ async function ledgerSums(tables: Tables, model: string): Promise<object> {
   const [sums] = await tables.rows<object>({
     query: `SELECT
         (SELECT (count(), sum(is_public), sum(goal_amount_minor), sum(length(rewards)), sum(currency_digits))
-          FROM ${model}.campaign_ledger FINAL) AS campaigns,
+          FROM ${ledger}.campaign_ledger FINAL) AS campaigns,
         (SELECT (count(), sum(counts), sum(amount_minor), uniqExact(backer_hash), countIf(reward_id != ''))
-          FROM ${model}.pledge_ledger FINAL) AS pledges`,
+          FROM ${ledger}.pledge_ledger FINAL) AS pledges`,
   })
   return sums ?? {}
 }

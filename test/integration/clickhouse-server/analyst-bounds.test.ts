@@ -53,7 +53,7 @@ describe('of an analyst', () => {
     })
     url = model.door?.url ?? ''
     await model.tables.run({
-      query: `INSERT INTO pledgeview.campaigns (campaign_id, status, title, description)
+      query: `INSERT INTO pledgeview_read_1.campaigns (campaign_id, status, title, description)
               SELECT toString(number), 'LIVE', randomPrintableASCII(40), randomPrintableASCII(2000)
               FROM numbers(${campaigns}) SETTINGS async_insert = 0`,
     })

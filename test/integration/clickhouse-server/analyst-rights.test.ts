@@ -43,7 +43,7 @@ describe('an analyst', () => {
     opened = await directory.open()
     url = opened.door?.url ?? ''
     await opened.tables.run({
-      query: `INSERT INTO pledgeview.campaigns (campaign_id, status, creator_id)
+      query: `INSERT INTO pledgeview_read_1.campaigns (campaign_id, status, creator_id)
               SELECT toString(number), 'LIVE', toString(number) FROM numbers(${campaigns}) SETTINGS async_insert = 0`,
     })
   })
@@ -102,10 +102,10 @@ describe('an analyst', () => {
   })
 
   test.each([
-    'SHOW CREATE TABLE pledgeview.campaigns',
-    'DESCRIBE TABLE pledgeview.campaigns',
-    'EXISTS TABLE pledgeview.campaigns',
-    'CHECK TABLE pledgeview.campaigns',
+    'SHOW CREATE TABLE pledgeview_read_1.campaigns',
+    'DESCRIBE TABLE pledgeview_read_1.campaigns',
+    'EXISTS TABLE pledgeview_read_1.campaigns',
+    'CHECK TABLE pledgeview_read_1.campaigns',
     'SHOW PROCESSLIST',
     'SHOW USERS',
     'SHOW ACCESS',
@@ -116,25 +116,25 @@ describe('an analyst', () => {
     "SELECT * FROM merge('system', 'processes|users')",
     "SELECT * FROM merge(REGEXP('.*'), 'api_keys')",
     "SELECT * FROM loop('pledgeview', 'campaigns')",
-    'SELECT * FROM loop(pledgeview.campaigns)',
+    'SELECT * FROM loop(pledgeview_read_1.campaigns)',
     "SELECT * FROM mergeTreeIndex('pledgeview', 'campaigns')",
     "SELECT * FROM mergeTreeAnalyzeIndexes('pledgeview', 'campaigns')",
     "SELECT * FROM mergeTreeTextIndex('pledgeview', 'campaigns', 'slug_index')",
     "SELECT * FROM mergeTreeProjection('pledgeview', 'campaigns', 'any')",
     "SELECT * FROM timeSeriesSamples('pledgeview', 'campaigns')",
-    "SELECT * FROM cluster('default', pledgeview.campaigns)",
-    'SELECT * FROM view(SELECT * FROM pledgeview.campaigns)',
+    "SELECT * FROM cluster('default', pledgeview_read_1.campaigns)",
+    'SELECT * FROM view(SELECT * FROM pledgeview_read_1.campaigns)',
     "SELECT * FROM eval('SELECT * FROM pledgeview.api_keys') SETTINGS allow_experimental_eval_table_function = 1",
-    "SELECT joinGet('pledgeview.campaigns', 'creator_id', '1')",
-    "SELECT dictGet('pledgeview.campaigns', 'creator_id', '1')",
+    "SELECT joinGet('pledgeview_read_1.campaigns', 'creator_id', '1')",
+    "SELECT dictGet('pledgeview_read_1.campaigns', 'creator_id', '1')",
     'SELECT 1 IN pledgeview.api_keys',
     'SELECT (SELECT count() FROM pledgeview.api_keys)',
     'WITH k AS (SELECT * FROM pledgeview.api_keys) SELECT count() FROM k',
     'SELECT * FROM crowdfunding.campaigns AS c, pledgeview.api_keys AS k',
     'SELECT 1 UNION ALL SELECT count() FROM pledgeview.api_keys',
     'SELECT creator_id FROM crowdfunding.campaigns',
-    'EXPLAIN SELECT * FROM pledgeview.campaigns',
-    'EXPLAIN ESTIMATE SELECT * FROM pledgeview.campaigns',
+    'EXPLAIN SELECT * FROM pledgeview_read_1.campaigns',
+    'EXPLAIN ESTIMATE SELECT * FROM pledgeview_read_1.campaigns',
   ])('gets nothing from a private table: %s', expectRefused)
 
   test('gets the alternative, if a query has one for a table that may not be read', async () => {
@@ -144,7 +144,7 @@ describe('an analyst', () => {
 
   describe.each(waysToSet)('cannot filter by a private column with a setting %s', (_, set) => {
     test.each([
-      "additional_table_filters = {'pledgeview.campaigns': 'creator_id = \\'1\\''}",
+      "additional_table_filters = {'pledgeview_read_1.campaigns': 'creator_id = \\'1\\''}",
       "additional_table_filters = {'campaigns': 'creator_id = \\'1\\''}",
       "parallel_replicas_custom_key = 'creator_id = \\'1\\'', enable_parallel_replicas = 1",
     ])('%s', async setting => {
@@ -158,7 +158,7 @@ describe('an analyst', () => {
   test.each([
     "INSERT INTO pledgeview.api_keys (api_key) VALUES ('k')",
     "INSERT INTO crowdfunding.campaigns (campaign_id) VALUES ('c')",
-    "INSERT INTO pledgeview.campaigns (campaign_id) SELECT 'c'",
+    "INSERT INTO pledgeview_read_1.campaigns (campaign_id) SELECT 'c'",
     "INSERT INTO FUNCTION remote('127.0.0.1', 'pledgeview', 'campaigns') (campaign_id) VALUES ('c')",
     'CREATE TABLE crowdfunding.mine (n UInt8) ENGINE = Memory',
     'CREATE TABLE mine (n UInt8) ENGINE = Memory',
@@ -180,17 +180,17 @@ describe('an analyst', () => {
     'CREATE WORKLOAD mine IN all',
     'CREATE RESOURCE mine (QUERY)',
     'DROP WORKLOAD analyst',
-    'DROP TABLE pledgeview.campaigns',
+    'DROP TABLE pledgeview_read_1.campaigns',
     'DROP VIEW crowdfunding.campaigns',
     'DROP DATABASE crowdfunding',
     'DROP USER pledgeview',
-    'UNDROP TABLE pledgeview.campaigns',
-    'TRUNCATE TABLE pledgeview.campaigns',
+    'UNDROP TABLE pledgeview_read_1.campaigns',
+    'TRUNCATE TABLE pledgeview_read_1.campaigns',
     'TRUNCATE DATABASE pledgeview',
-    'DELETE FROM pledgeview.campaigns WHERE 1',
-    "UPDATE pledgeview.campaigns SET title = '' WHERE 1",
-    'ALTER TABLE pledgeview.campaigns DELETE WHERE 1',
-    'ALTER TABLE pledgeview.campaigns DROP COLUMN title',
+    'DELETE FROM pledgeview_read_1.campaigns WHERE 1',
+    "UPDATE pledgeview_read_1.campaigns SET title = '' WHERE 1",
+    'ALTER TABLE pledgeview_read_1.campaigns DELETE WHERE 1',
+    'ALTER TABLE pledgeview_read_1.campaigns DROP COLUMN title',
     'ALTER TABLE crowdfunding.campaigns MODIFY SQL SECURITY INVOKER',
     'ALTER TABLE crowdfunding.campaigns MODIFY QUERY SELECT 1',
     "ALTER USER analyst IDENTIFIED BY 'mine'",
@@ -199,7 +199,7 @@ describe('an analyst', () => {
     'EXCHANGE TABLES crowdfunding.campaigns AND crowdfunding.rewards',
     'ATTACH TABLE crowdfunding.campaigns',
     'DETACH TABLE crowdfunding.campaigns',
-    'OPTIMIZE TABLE pledgeview.campaigns FINAL',
+    'OPTIMIZE TABLE pledgeview_read_1.campaigns FINAL',
     'GRANT SELECT ON pledgeview.* TO analyst',
     'GRANT CURRENT GRANTS ON *.* TO analyst',
     'REVOKE SELECT ON crowdfunding.* FROM analyst',
@@ -216,7 +216,7 @@ describe('an analyst', () => {
     'SYSTEM KILL',
     'SYSTEM RELOAD CONFIG',
     'SYSTEM RELOAD USERS',
-    'SYSTEM STOP MERGES pledgeview.campaigns',
+    'SYSTEM STOP MERGES pledgeview_read_1.campaigns',
     'SYSTEM STOP LISTEN HTTP',
     'SYSTEM START LISTEN MYSQL',
     'SYSTEM FLUSH LOGS',
@@ -235,7 +235,7 @@ describe('an analyst', () => {
   test.each([
     "INSERT INTO pledgeview.api_keys (api_key) VALUES ('k')",
     'CREATE TEMPORARY TABLE mine (n UInt8)',
-    'DROP TABLE pledgeview.campaigns',
+    'DROP TABLE pledgeview_read_1.campaigns',
   ])('changes nothing in a session that is no longer read-only: %s', async query => {
     // ClickHouse lets a query reset a setting that it may not change. So the analyst's rights must depend on grants alone.
     // One of its own: ClickHouse answers a request a moment before it gives up the session.
@@ -248,7 +248,7 @@ describe('an analyst', () => {
   test('stops no merges, although ClickHouse does not refuse it', async () => {
     await askAsAnalyst(url, 'SYSTEM STOP MERGES')
     await opened.tables.run({
-      query: 'OPTIMIZE TABLE pledgeview.campaigns FINAL SETTINGS optimize_throw_if_noop = 1',
+      query: 'OPTIMIZE TABLE pledgeview_read_1.campaigns FINAL SETTINGS optimize_throw_if_noop = 1',
     })
   })
 

@@ -19,7 +19,7 @@ describe('tables with a part', () => {
     directory = makeTestDirectory()
     const { tables, close } = await directory.open()
     await tables.run({
-      query: `INSERT INTO pledgeview.campaigns (campaign_id, status, title)
+      query: `INSERT INTO pledgeview_read_1.campaigns (campaign_id, status, title)
               SELECT toString(number), 'LIVE', randomPrintableASCII(50) FROM numbers(${rows}) SETTINGS async_insert = 0`,
     })
     const [row] = await tables.rows<{ path: string }>({
@@ -46,7 +46,7 @@ describe('tables with a part', () => {
       spoil(path)
       for (let attempt = 1; attempt <= 2; attempt++) {
         const { message } = await startFailure()
-        expect(message).toContain('a part of the table pledgeview.campaigns cannot be read')
+        expect(message).toContain('a part of the table pledgeview_read_1.campaigns cannot be read')
         expect(message).toContain(part)
         expect(message).toContain('pledgeview rebuild')
         expect(message).not.toMatch(/max_suspicious|Stack trace/)

@@ -27,7 +27,7 @@ describe('the session’s user', () => {
     "SELECT file('/etc/passwd')",
     'SELECT sleep(1)',
     'SELECT count() FROM numbers(10)',
-    'SELECT * FROM pledgeview.campaigns',
+    'SELECT * FROM pledgeview_read_1.campaigns',
     'SELECT * FROM crowdfunding.campaigns',
     'SELECT * FROM system.processes',
     'SHOW TABLES FROM crowdfunding',

@@ -71,7 +71,7 @@ describe('a directory that in-process ClickHouse wrote', () => {
       const { status, text } = await askAsAnalyst(model.clickHouse.url, `SELECT * FROM crowdfunding.${view}`)
       expect(status, text).toBe(200)
     }
-    const { text } = await askAsAnalyst(model.clickHouse.url, 'SELECT * FROM pledgeview.campaigns')
+    const { text } = await askAsAnalyst(model.clickHouse.url, 'SELECT * FROM pledgeview_read_1.campaigns')
     expect(text).toContain('ACCESS_DENIED')
     const definitions = await model.tables.rows<{ query: string }>({
       query:
@@ -145,7 +145,7 @@ describe('a directory that in-process ClickHouse wrote', () => {
       expect(response.status).toBe(200)
       writeFileSync(join(path, table), Buffer.from(await response.arrayBuffer()))
     }
-    expect(existsSync(join(path, 'pledgeview.pledge_ledger'))).toBe(true)
+    expect(existsSync(join(path, 'pledgeview_ledger_1.pledge_ledger'))).toBe(true)
     expect(existsSync(join(path, 'pledgeview.identity'))).toBe(false)
     return path
   }
@@ -158,8 +158,8 @@ async function contentOf(tables: Tables): Promise<Record<string, unknown>> {
     ...publicViews
       .filter(view => view !== 'about')
       .map(view => `SELECT * FROM crowdfunding.${view} ORDER BY ALL`),
-    'SELECT * FROM pledgeview.pledge_ledger FINAL ORDER BY campaign_id, pledge_id',
-    'SELECT * FROM pledgeview.campaign_ledger FINAL ORDER BY campaign_id',
+    'SELECT * FROM pledgeview_ledger_1.pledge_ledger FINAL ORDER BY campaign_id, pledge_id',
+    'SELECT * FROM pledgeview_ledger_1.campaign_ledger FINAL ORDER BY campaign_id',
     'SELECT * FROM pledgeview.api_keys ORDER BY ALL',
   ]
   const content: Record<string, unknown> = {}

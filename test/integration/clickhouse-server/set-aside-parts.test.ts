@@ -39,7 +39,7 @@ describe('a ledger with a part that the server has set aside', () => {
     await migrate(tables, databases)
     for (const rows of [5_000, 100]) {
       await tables.run({
-        query: `INSERT INTO pledgeview.pledge_ledger (campaign_id, pledge_id, version, counts)
+        query: `INSERT INTO pledgeview_ledger_1.pledge_ledger (campaign_id, pledge_id, version, counts)
                 SELECT 'c', toString(number), ${rows}, true FROM numbers(${rows}) SETTINGS async_insert = 0`,
       })
     }
@@ -58,7 +58,7 @@ describe('a ledger with a part that the server has set aside', () => {
   })
 
   test('has fewer rows, and the error names the part and the next command', async () => {
-    const rows = await tables.rows({ query: 'SELECT count() AS rows FROM pledgeview.pledge_ledger' })
+    const rows = await tables.rows({ query: 'SELECT count() AS rows FROM pledgeview_ledger_1.pledge_ledger' })
     expect(rows).toEqual([{ rows: 100 }])
     await expect(checkParts(tables, databases)).rejects.toThrow(RowsSetAside)
     await expect(checkParts(tables, databases)).rejects.toThrow(

@@ -25,7 +25,7 @@ test('a purge removes the usage of deleted keys, and leaves that of others', {
   for (const key of [revoked, deleted]) usage.count(key, 200, false)
   await usage.close()
   await tables.run({
-    query: `INSERT INTO ${databases.model}.api_key_ledger (api_key, version, is_unrevoked, account_id)
+    query: `INSERT INTO ${databases.base}.api_key_ledger (api_key, version, is_unrevoked, account_id)
             SELECT key, version, false, account FROM values('key String, version UInt64, account String',
               ({revoked:String}, 2, 'account'), ({deleted:String}, 1, 'account'), ({deleted:String}, 18446744073709551615, ''))
             SETTINGS async_insert = 0`,

@@ -49,7 +49,7 @@ async function expectTruth(): Promise<void> {
 }
 
 function activeKeys(): Promise<unknown[]> {
-  const query = `SELECT api_key AS value FROM ${live.databases.model}.api_keys FINAL WHERE is_active`
+  const query = `SELECT api_key AS value FROM ${live.databases.base}.api_keys FINAL WHERE is_active`
   return column(live.tables, query)
 }
 
@@ -99,7 +99,7 @@ test('what projectors have not read yet of the portal is read after the swap: a 
   await live.rebuild()
   await live.startProjector()
   await expectTruth()
-  const query = `SELECT account_id AS value FROM ${live.databases.model}.account_ledger FINAL`
+  const query = `SELECT account_id AS value FROM ${live.databases.base}.account_ledger FINAL`
   expect(await column(live.tables, query)).toEqual([account_id])
 })
 
@@ -107,8 +107,8 @@ describe('a rollback', () => {
   test('shows what the live tables had not folded when the fold was paused', async () => {
     // The live fold has c2 in quarantine, and is behind with it.
     await damage(live, spoiltTitle)
-    const quarantine = `INSERT INTO ${live.databases.model}.quarantine
-      SELECT 'c2', max(fold_id), true, 1, 'TIMEOUT_EXCEEDED', now64(3, 'UTC') FROM ${live.databases.model}.fold_progress`
+    const quarantine = `INSERT INTO ${live.databases.ledger}.quarantine
+      SELECT 'c2', max(fold_id), true, 1, 'TIMEOUT_EXCEEDED', now64(3, 'UTC') FROM ${live.databases.ledger}.fold_progress`
     await live.rebuild({
       tables: obstructed(
         withLateEvents(live.tables, attempt => [
@@ -164,7 +164,7 @@ describe('a rebuild that was killed', () => {
     await expect(live.rebuild({ tables: mortal(live.tables, isExchange, false) })).rejects.toThrow('killed')
     expect(await latestRebuild(live.tables, live.databases)).toMatchObject({ phase: 'swapping' })
     await live.tables.run({
-      query: `ALTER TABLE ${live.databases.model}.rebuild_log
+      query: `ALTER TABLE ${live.databases.base}.rebuild_log
               UPDATE detail = replaceRegexpOne(detail, '"program":"[^"]*"', '"program":"0.0.1"') WHERE true
               SETTINGS mutations_sync = 1`,
     })

@@ -96,7 +96,7 @@ describe('the rejects of a rebuild', () => {
 
     // To a rebuild this one is new, as if only a newer rule refused it.
     await live.tables.run({
-      query: `ALTER TABLE ${live.databases.model}.rejects DELETE WHERE offset = ${known[0]?.[0]} SETTINGS mutations_sync = 2`,
+      query: `ALTER TABLE ${live.databases.base}.rejects DELETE WHERE offset = ${known[0]?.[0]} SETTINGS mutations_sync = 2`,
     })
     const rest = await rejects()
     expect(rest).toHaveLength(18)
@@ -145,7 +145,7 @@ describe('a rebuild of wrong tables', () => {
       const others = after.filter(({ id }) => !fetched.includes(id))
       expect(others.map(({ id, at }) => [id, at])).toEqual(others.map(({ id }) => [id, before.get(id)]))
       // A poller that follows departures sees the campaign that is gone.
-      const departed = `SELECT DISTINCT campaign_id AS value FROM ${live.databases.model}.campaign_changes
+      const departed = `SELECT DISTINCT campaign_id AS value FROM ${live.databases.read}.campaign_changes
       WHERE updated_at >= '${since}' ORDER BY value`
       expect(await column(live.tables, departed)).toEqual(['c1', 'c2', 'c3', 'ghost'])
     },

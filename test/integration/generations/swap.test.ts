@@ -78,7 +78,7 @@ describe('the swap', () => {
           if (exchanges > 1) return
           // As if the process had stood still for longer than the pause lasts.
           await live.tables.run({
-            query: `ALTER TABLE ${live.databases.model}.fold_epochs UPDATE taken_at = taken_at - INTERVAL 1 MINUTE WHERE true
+            query: `ALTER TABLE ${live.databases.ledger}.fold_epochs UPDATE taken_at = taken_at - INTERVAL 1 MINUTE WHERE true
               SETTINGS mutations_sync = 1`,
           })
           await live.append([pledgeEvent({ campaign_id: 'c1', pledge_id: 'late' })])

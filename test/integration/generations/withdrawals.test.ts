@@ -52,7 +52,7 @@ async function appendedAgain(events: readonly ChangeEvent[]) {
 
 async function shown() {
   await live.settled()
-  const { model, views } = live.databases
+  const { base, views } = live.databases
   return {
     campaigns: await column(
       live.tables,
@@ -62,7 +62,7 @@ async function shown() {
       live.tables,
       `SELECT pledge_count AS value FROM ${views}.campaigns WHERE campaign_id = 'c2'`,
     ),
-    keys: await column(live.tables, `SELECT api_key AS value FROM ${model}.api_keys FINAL WHERE is_active`),
+    keys: await column(live.tables, `SELECT api_key AS value FROM ${base}.api_keys FINAL WHERE is_active`),
   }
 }
 
@@ -104,7 +104,7 @@ describe('a rebuild from events that were appended again, and are from before', 
     ])
     const rowsOf = () =>
       live.tables.rows({
-        query: `SELECT * FROM ${live.databases.model}.api_key_ledger FINAL ORDER BY api_key`,
+        query: `SELECT * FROM ${live.databases.base}.api_key_ledger FINAL ORDER BY api_key`,
       })
     const before = await rowsOf()
     expect(before).toMatchObject([
@@ -119,10 +119,10 @@ describe('a rebuild from events that were appended again, and are from before', 
   test('a campaign was hidden by an older rule shows it if the log has the same version', async () => {
     await live.append(world)
     await live.settled()
-    const { model } = live.databases
+    const { ledger } = live.databases
     await live.tables.run({
-      query: `INSERT INTO ${model}.campaign_ledger SELECT * REPLACE (false AS is_public, '' AS title)
-        FROM ${model}.campaign_ledger FINAL WHERE campaign_id = 'c1'`,
+      query: `INSERT INTO ${ledger}.campaign_ledger SELECT * REPLACE (false AS is_public, '' AS title)
+        FROM ${ledger}.campaign_ledger FINAL WHERE campaign_id = 'c1'`,
     })
     await live.rebuild()
     expect((await shown()).campaigns).toEqual(['c1', 'c2'])
@@ -180,7 +180,7 @@ describe('a rollback', () => {
 test('a ledger never forgets a tombstone: merges keep it, and no setting removes it', async () => {
   await live.append([...world, campaignGone, pledgeGone, keyGone])
   await live.settled()
-  const { model } = live.databases
+  const { ledger } = live.databases
   for (const ledger of ['campaign_ledger', 'pledge_ledger', 'api_key_ledger']) {
     await live.tables.run({ query: `OPTIMIZE TABLE ${model}.${ledger} FINAL` })
     const tombstones = `SELECT count() AS value FROM ${model}.${ledger} WHERE version = 18446744073709551615`

@@ -104,18 +104,18 @@ function servable(events: readonly ChangeEvent[]): Set<string> {
 
 /** The entities that are served: public campaigns, pledges that count in a public campaign's totals, and active keys. */
 async function served({ live: { tables, databases } }: World): Promise<Set<string>> {
-  const { model, views } = databases
+  const { base, ledger, views } = databases
   const rows = await tables.rows<{ name: string }>({
     query: `SELECT concat('campaign ', campaign_id) AS name FROM ${views}.campaigns
       UNION ALL
-      SELECT concat('pledge ', campaign_id, '/', pledge_id) FROM ${model}.pledge_ledger FINAL WHERE counts
+      SELECT concat('pledge ', campaign_id, '/', pledge_id) FROM ${ledger}.pledge_ledger FINAL WHERE counts
       UNION ALL
-      SELECT concat('api-key ', api_key) FROM ${model}.api_keys FINAL WHERE is_active`,
+      SELECT concat('api-key ', api_key) FROM ${base}.api_keys FINAL WHERE is_active`,
   })
   const [totals] = await tables.rows<{ wrong: number }>({
     query: `SELECT countIf(shown.pledge_count != counted.pledges) AS wrong
       FROM ${views}.campaigns AS shown LEFT JOIN
-      (SELECT campaign_id, count() AS pledges FROM ${model}.pledge_ledger FINAL WHERE counts GROUP BY campaign_id) AS counted
+      (SELECT campaign_id, count() AS pledges FROM ${ledger}.pledge_ledger FINAL WHERE counts GROUP BY campaign_id) AS counted
       ON counted.campaign_id = shown.campaign_id SETTINGS join_use_nulls = 0`,
   })
   return new Set([...rows.map(({ name }) => name), ...(totals?.wrong === 0 ? [] : ['wrong totals'])])

@@ -80,7 +80,7 @@ describe('API keys', () => {
 
   beforeEach(async () => {
     before = (
-      await column(model.tables, `SELECT api_key AS value FROM ${databases.model}.api_key_ledger FINAL`)
+      await column(model.tables, `SELECT api_key AS value FROM ${databases.base}.api_key_ledger FINAL`)
     ).map(String)
     accounts++
     account = `account-${accounts}`
@@ -99,8 +99,8 @@ describe('API keys', () => {
   function foldedKeys(): Promise<object[]> {
     return model.tables.rows({
       query: `SELECT toUInt8(folded.is_active) AS is_active, toUInt8(ledger.is_unrevoked) AS is_unrevoked
-              FROM ${databases.model}.api_key_ledger AS ledger FINAL
-              INNER JOIN ${databases.model}.api_keys AS folded FINAL ON folded.api_key = ledger.api_key
+              FROM ${databases.base}.api_key_ledger AS ledger FINAL
+              INNER JOIN ${databases.base}.api_keys AS folded FINAL ON folded.api_key = ledger.api_key
               WHERE ledger.account_id IN ('', {account:String}) AND NOT has({before:Array(String)}, ledger.api_key)`,
       query_params: { account, before },
     })

@@ -188,7 +188,7 @@ describe('tables that were restored from a backup', () => {
     await restore()
     // The backup has the positions of `b`, and not its row.
     await tables.run({
-      query: `DELETE FROM ${databases.model}.campaign_ledger WHERE campaign_id = 'b' SETTINGS lightweight_deletes_sync = 2`,
+      query: `DELETE FROM ${databases.ledger}.campaign_ledger WHERE campaign_id = 'b' SETTINGS lightweight_deletes_sync = 2`,
     })
     // `a` was certain.
     expect(await project()).toBe(2)
@@ -201,7 +201,7 @@ describe('tables that were restored from a backup', () => {
     await project(campaign('c'))
     await restore()
     await model.tables.run({
-      query: `DELETE FROM ${databases.model}.campaigns WHERE campaign_id = 'b' SETTINGS lightweight_deletes_sync = 2`,
+      query: `DELETE FROM ${databases.read}.campaigns WHERE campaign_id = 'b' SETTINGS lightweight_deletes_sync = 2`,
     })
     await project()
     expect(Object.keys(await changedSince(0))).toEqual(['a', 'b', 'c'])

@@ -201,7 +201,7 @@ describe('private values', () => {
     await mergeAll()
     expect(
       await model.tables.rows({
-        query: `SELECT backer_hash, amount_minor FROM ${databases.model}.pledge_ledger`,
+        query: `SELECT backer_hash, amount_minor FROM ${databases.ledger}.pledge_ledger`,
       }),
     ).toEqual([{ backer_hash: 0, amount_minor: 0 }])
   })

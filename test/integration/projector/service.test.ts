@@ -288,7 +288,7 @@ describe('the projector', () => {
     })
     const isActive = async (): Promise<unknown> => {
       const [row] = await model.tables.rows<{ is_active: boolean }>({
-        query: `SELECT is_active FROM ${databases.model}.api_keys FINAL`,
+        query: `SELECT is_active FROM ${databases.base}.api_keys FINAL`,
       })
       return row?.is_active
     }

@@ -110,7 +110,7 @@ test('each campaign is folded on its own shard, with all of its pledges', async 
   const found = await Promise.all(
     shards.shards.map(({ tables }) =>
       tables.rows<{ id: string; pledges: number }>({
-        query: 'SELECT campaign_id AS id, pledge_count AS pledges FROM pledgeview.campaigns FINAL',
+        query: 'SELECT campaign_id AS id, pledge_count AS pledges FROM pledgeview_read_1.campaigns FINAL',
       }),
     ),
   )

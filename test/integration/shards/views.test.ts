@@ -45,11 +45,11 @@ beforeAll(async () => {
   // Each shard closes its own days.
   const [last] = await rowsOf<{ closed: string }>(
     one.tables,
-    `SELECT max(closed) AS closed FROM ${model}.history_closed`,
+    `SELECT max(closed) AS closed FROM ${base}.history_closed`,
   )
   for (const { tables } of shards.shards)
     await tables.run({
-      query: `INSERT INTO ${model}.history_closed SELECT getMacro('shard'), {closed:String}, {closed:String}`,
+      query: `INSERT INTO ${base}.history_closed SELECT getMacro('shard'), {closed:String}, {closed:String}`,
       query_params: { closed: last?.closed },
     })
 })
@@ -103,10 +103,10 @@ test('a backer with pledges on several shards counts once', async () => {
 })
 
 test('people counted on other shards than the sums are an error, never a smaller total', async () => {
-  const table = `${model}_all.shard_backers`
+  const table = `${base}_all.shard_backers`
   const { tables } = shards.shards[0] as Shard
   await tables.run({ query: `DROP TABLE ${table}` })
-  await tables.run({ query: `CREATE VIEW ${table} AS SELECT * FROM ${model}.shard_backers` })
+  await tables.run({ query: `CREATE VIEW ${table} AS SELECT * FROM ${base}.shard_backers` })
   const totals = as('pledgeview_analyst').rows({
     query: `SELECT total_backers FROM ${views}.platform_totals`,
   })
@@ -133,7 +133,7 @@ test('a page reads the rows of its campaigns, not those of all shards', async ()
   const ids = world.shown.slice(0, 3).map(({ id }) => id)
   const plan = await rowsOf<{ explain: string }>(
     as('pledgeview_query'),
-    `EXPLAIN indexes = 1, distributed = 1 SELECT * FROM ${model}_all.campaign_pages WHERE campaign_id IN ('${ids.join("','")}')`,
+    `EXPLAIN indexes = 1, distributed = 1 SELECT * FROM ${read}_all.campaign_pages WHERE campaign_id IN ('${ids.join("','")}')`,
   )
   const text = plan.map(({ explain }) => explain).join('\n')
   expect(text).toContain('campaign_id in 3-element set')
@@ -198,7 +198,7 @@ describe('the rights', () => {
 
   test.each([
     `INSERT INTO ${views}.campaigns (campaign_id) SELECT 'c'`,
-    `INSERT INTO ${model}_all.campaigns (campaign_id) SELECT 'c'`,
+    `INSERT INTO ${read}_all.campaigns (campaign_id) SELECT 'c'`,
     `DROP TABLE ${views}.campaigns`,
     `TRUNCATE TABLE ${parts}.all_platform_sums`,
     `ALTER TABLE ${parts}.campaigns MODIFY SQL SECURITY INVOKER`,
@@ -217,8 +217,8 @@ describe('the rights', () => {
     const [first] = shards.shards as [Shard]
     const [secret] = await rowsOf<{ creator: string; backer: string }>(
       first.tables,
-      `SELECT any(creator_id) AS creator, (SELECT toString(any(backer_hash)) FROM ${model}.pledge_ledger WHERE counts) AS backer
-       FROM ${model}.campaigns FINAL WHERE creator_id != ''`,
+      `SELECT any(creator_id) AS creator, (SELECT toString(any(backer_hash)) FROM ${ledger}.pledge_ledger WHERE counts) AS backer
+       FROM ${read}.campaigns FINAL WHERE creator_id != ''`,
     )
     const conditions = [
       ['campaigns', `creator_id = \\'${secret?.creator}\\'`],
@@ -286,8 +286,8 @@ describe('the rights', () => {
       `${views}.category_funding_days`,
       `${views}.funding_days`,
       `${views}.platform_totals`,
-      `${model}_all.campaign_by_slug`,
-      `${model}_all.watermark`,
+      `${read}_all.campaign_by_slug`,
+      `${read}_all.watermark`,
     ])
     const ofShards = readAs.get('DEFINER') ?? []
     expect(ofShards.length).toBeGreaterThanOrEqual(publicViews.length + privateViews.length)
@@ -307,7 +307,7 @@ test('a view as an earlier version made it is replaced, and migrating again chan
   for (const { tables } of shards.shards) {
     await tables.run({ query: `DROP TABLE ${views}.campaigns` })
     await tables.run({
-      query: `CREATE VIEW ${views}.campaigns AS SELECT * FROM ${model}_all.campaigns FINAL`,
+      query: `CREATE VIEW ${views}.campaigns AS SELECT * FROM ${read}_all.campaigns FINAL`,
     })
   }
   await shards.migrate()

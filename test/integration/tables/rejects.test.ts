@@ -63,7 +63,7 @@ describe('the table of rejects', () => {
     })
     await fc.assert(
       fc.asyncProperty(fc.array(shape, { minLength: 1, maxLength: 4 }), async shapes => {
-        await model.tables.run({ query: `TRUNCATE TABLE ${databases.model}.rejects` })
+        await model.tables.run({ query: `TRUNCATE TABLE ${databases.base}.rejects` })
         const records = shapes.map((one, offset) => recordOf(one, offset))
         await store(startedAt)(
           'cluster',
@@ -111,7 +111,7 @@ describe('the table of rejects', () => {
     const kept = await latestRejects(source, {}, 100)
     expect(new Set(kept.map(({ rejectedAt }) => rejectedAt))).toEqual(new Set([startedAt]))
     expect(kept.map(({ reason }) => reason)).not.toContain('another reason')
-    await model.tables.run({ query: `OPTIMIZE TABLE ${databases.model}.rejects FINAL` })
+    await model.tables.run({ query: `OPTIMIZE TABLE ${databases.base}.rejects FINAL` })
     expect(await latestRejects(source, {}, 100)).toEqual(kept)
   })
 
@@ -195,7 +195,7 @@ describe('the table of rejects', () => {
   test('forgets a reject when its time is over, also if a rebuild reads it again and again', async () => {
     await store(Date.now() - month - 60_000, month)('', rejectsOf(3, 1))
     await store(Date.now(), month)('', rejectsOf(4, 1).slice(3))
-    await model.tables.run({ query: `OPTIMIZE TABLE ${databases.model}.rejects FINAL` })
+    await model.tables.run({ query: `OPTIMIZE TABLE ${databases.base}.rejects FINAL` })
     expect(await countRejects(source)).toBe(1)
   })
 })

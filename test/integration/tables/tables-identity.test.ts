@@ -19,7 +19,7 @@ describe('the identity of tables', () => {
   afterAll(() => model.dispose())
 
   async function putPledge(databases: Databases): Promise<void> {
-    const query = `INSERT INTO ${databases.model}.pledge_ledger (campaign_id, pledge_id) SELECT 'c', 'p' SETTINGS async_insert = 0`
+    const query = `INSERT INTO ${databases.ledger}.pledge_ledger (campaign_id, pledge_id) SELECT 'c', 'p' SETTINGS async_insert = 0`
     await model.tables.run({ query })
   }
 
@@ -36,7 +36,7 @@ describe('the identity of tables', () => {
         IdentityDiffers,
       )
     }
-    const rows = await model.tables.rows({ query: `SELECT * FROM ${databases.model}.identity` })
+    const rows = await model.tables.rows({ query: `SELECT * FROM ${databases.base}.identity` })
     expect(JSON.stringify(rows)).not.toContain('a'.repeat(64))
   })
 
@@ -63,7 +63,7 @@ describe('the identity of tables', () => {
     const databases = await model.freshDatabases()
     await putPledge(databases)
     expect(await heldBackerHash(model.tables, databases)).toBe('sha3-256')
-    await model.tables.run({ query: `TRUNCATE TABLE ${databases.model}.pledge_ledger` })
+    await model.tables.run({ query: `TRUNCATE TABLE ${databases.ledger}.pledge_ledger` })
     expect(await heldBackerHash(model.tables, databases)).toBe('sha3-256')
   })
 })

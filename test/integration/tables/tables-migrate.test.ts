@@ -21,7 +21,7 @@ describe('migrate', () => {
     return { model: `model_${count}`, views: `views_${count}` }
   }
 
-  async function schemaOf({ model, views }: Databases): Promise<unknown[]> {
+  async function schemaOf({ base, views }: Databases): Promise<unknown[]> {
     return tables.rows({
       query: `SELECT replaceRegexpAll(create_table_query, '_[0-9]+', '') AS query FROM system.tables
               WHERE database IN ({model:String}, {views:String}) ORDER BY query`,
@@ -57,28 +57,28 @@ describe('migrate', () => {
     const databases = freshDatabases()
     await migrate(tables, databases)
     await tables.run({
-      query: `INSERT INTO ${databases.model}.fold_epochs (epoch, holder) SELECT 7, 'someone'`,
+      query: `INSERT INTO ${databases.ledger}.fold_epochs (epoch, holder) SELECT 7, 'someone'`,
     })
-    await tables.run({ query: `TRUNCATE TABLE ${databases.model}.migrations` })
+    await tables.run({ query: `TRUNCATE TABLE ${databases.base}.migrations` })
     await migrate(tables, databases)
-    const rows = await tables.rows({ query: `SELECT epoch FROM ${databases.model}.fold_epochs` })
+    const rows = await tables.rows({ query: `SELECT epoch FROM ${databases.ledger}.fold_epochs` })
     expect(rows).toEqual([{ epoch: 7 }])
   })
 
   test('tables of a version with other files are refused before anything changes, with what to do', async () => {
     const databases = freshDatabases()
     await migrate(tables, databases)
-    const { model } = databases
-    await tables.run({ query: `TRUNCATE TABLE ${model}.migrations` })
+    const { base } = databases
+    await tables.run({ query: `TRUNCATE TABLE ${base}.migrations` })
     await tables.run({
-      query: `INSERT INTO ${model}.migrations (number, name) SELECT 2, '0002-batch-log.sql'`,
+      query: `INSERT INTO ${base}.migrations (number, name) SELECT 2, '0002-batch-log.sql'`,
     })
     const before = await schemaOf(databases)
     await expect(migrate(tables, databases)).rejects.toThrow(
       /made by an earlier version \(0002-batch-log.*into new ones: name other databases/,
     )
     expect(await schemaOf(databases)).toEqual(before)
-    expect(await tables.rows({ query: `SELECT number FROM ${model}.migrations` })).toEqual([{ number: 2 }])
+    expect(await tables.rows({ query: `SELECT number FROM ${base}.migrations` })).toEqual([{ number: 2 }])
   })
 
   test('every column of the data teams’ views says what it is, and the money columns their unit', async () => {

@@ -27,7 +27,7 @@ describe('roles', () => {
     await migrate(tables, defaultDatabases)
     await createRoles(tables, defaultDatabases)
     await tables.run({
-      query: `INSERT INTO ${model}.campaigns (campaign_id, status, rewards) SELECT 'c1', 'LIVE',
+      query: `INSERT INTO ${read}.campaigns (campaign_id, status, rewards) SELECT 'c1', 'LIVE',
                 [('r1', '', '', 1, NULL, 0, NULL)] SETTINGS async_insert = 0`,
     })
     const rows = await tables.rows<{ name: string }>({
@@ -46,25 +46,25 @@ describe('roles', () => {
     [
       'pledgeview_query',
       [
-        `${model}.api_keys`,
-        `${model}.campaign_changes`,
-        `${model}.campaign_pages`,
-        `${model}.campaign_by_slug(slug = 'slug')`,
-        `${model}.identity`,
-        `${model}.watermark`,
-        `${model}.revoked_keys`,
+        `${base}.api_keys`,
+        `${read}.campaign_changes`,
+        `${read}.campaign_pages`,
+        `${read}.campaign_by_slug(slug = 'slug')`,
+        `${base}.identity`,
+        `${read}.watermark`,
+        `${base}.revoked_keys`,
       ],
     ],
     [
       'pledgeview_portal',
       [
-        `${model}.api_keys`,
-        `${model}.api_key_ledger`,
-        `${model}.account_ledger`,
-        `${model}.notice_ledger`,
-        `${model}.identity`,
-        `${model}.watermark`,
-        `${model}.api_key_usage`,
+        `${base}.api_keys`,
+        `${base}.api_key_ledger`,
+        `${base}.account_ledger`,
+        `${base}.notice_ledger`,
+        `${base}.identity`,
+        `${read}.watermark`,
+        `${base}.api_key_usage`,
       ],
     ],
   ])('%s reads the views and %j, and can do nothing else', async (user, readable) => {
@@ -81,7 +81,7 @@ describe('roles', () => {
         .map(table => `SELECT count(*) FROM ${table}`),
       ...[...privateTables, ...viewNames].map(table => `DROP TABLE ${withoutParameter(table)}`),
       ...privateTables.map(table => `TRUNCATE TABLE ${withoutParameter(table)}`),
-      `INSERT INTO ${model}.api_keys (api_key) SELECT 'k'`,
+      `INSERT INTO ${base}.api_keys (api_key) SELECT 'k'`,
       `ALTER TABLE ${views}.campaigns MODIFY SQL SECURITY INVOKER`,
       "SELECT * FROM url('http://127.0.0.1:1/', LineAsString)",
       'SELECT * FROM system.users',
@@ -99,7 +99,7 @@ describe('roles', () => {
   test.each(roles)('%s writes the usage of keys only if it is the query service', async user => {
     const tables = openTables({ ...settingsFor(own.clickHouse), user, password: '' })
     const written = tables.insert({
-      table: `${model}.api_key_usage`,
+      table: `${base}.api_key_usage`,
       columns: [{ name: 'process', type: 'LowCardinality(String)' }],
       rows: new Uint8Array([1, 112]),
     })

@@ -17,16 +17,16 @@ const hidden = {
 
 export async function fillHistory(
   { tables, clickHouse }: { tables: Tables; clickHouse: ClickHouseAddress },
-  { model }: Databases,
+  { base, read }: Databases,
   world: ExampleWorld,
 ): Promise<void> {
   const rows = closedRows(world)
   const latest = new Map(rows.map(row => [row.campaign_id, row]))
-  await insertJson(clickHouse, `${model}.campaign_days`, rows)
-  await insertJson(clickHouse, `${model}.history_latest`, [...latest.values()])
+  await insertJson(clickHouse, `${base}.campaign_days`, rows)
+  await insertJson(clickHouse, `${base}.history_latest`, [...latest.values()])
   const today = `toDateTime64(toDate(${world.days.at(-1)}), 3, 'UTC')`
   await tables.run({
-    query: `INSERT INTO ${model}.history_closed (shard, closed_from, closed) SELECT shard, ${today}, ${today} FROM ${model}.watermarks GROUP BY shard`,
+    query: `INSERT INTO ${base}.history_closed (shard, closed_from, closed) SELECT shard, ${today}, ${today} FROM ${read}.watermarks GROUP BY shard`,
   })
 }
 

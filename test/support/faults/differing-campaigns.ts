@@ -28,7 +28,7 @@ export async function describeDiffering(
   return lines.join('\n')
 }
 
-function statementsOf({ model }: Databases, ids: readonly string[]): [what: string, Statement][] {
+function statementsOf({ ledger, read }: Databases, ids: readonly string[]): [what: string, Statement][] {
   const query_params = { ids: [...ids] }
   const ofCampaigns = (columns: string, table: string): Statement => ({
     query: `SELECT ${columns} FROM ${model}.${table} WHERE campaign_id IN {ids:Array(String)} ORDER BY ALL`,
@@ -52,25 +52,25 @@ function statementsOf({ model }: Databases, ids: readonly string[]): [what: stri
         'campaigns',
       ),
     ],
-    ['quarantine', whole(`SELECT * FROM ${model}.quarantine FINAL ORDER BY fold_id`)],
+    ['quarantine', whole(`SELECT * FROM ${ledger}.quarantine FINAL ORDER BY fold_id`)],
     [
       'last batches of the campaigns',
       {
         query: `SELECT projector, sequence, appended_at, positions, rejects, keys, _part,
                   arrayIntersect(campaign_ids, {ids:Array(String)}) AS of_campaigns
-                FROM ${model}.batch_log WHERE hasAny(campaign_ids, {ids:Array(String)}) ORDER BY appended_at DESC LIMIT 20`,
+                FROM ${ledger}.batch_log WHERE hasAny(campaign_ids, {ids:Array(String)}) ORDER BY appended_at DESC LIMIT 20`,
         query_params,
       },
     ],
     [
       'runs of projectors',
-      whole(`SELECT projector, min(sequence), max(sequence), count(), max(appended_at) FROM ${model}.batch_log
+      whole(`SELECT projector, min(sequence), max(sequence), count(), max(appended_at) FROM ${ledger}.batch_log
              GROUP BY projector ORDER BY max(appended_at) DESC LIMIT 12`),
     ],
-    ['fold progress', whole(`SELECT * FROM ${model}.fold_progress ORDER BY fold_id DESC LIMIT 24`)],
-    ['positions', whole(`SELECT * FROM ${model}.positions FINAL ORDER BY ALL`)],
-    ['epochs', whole(`SELECT * FROM ${model}.fold_epochs ORDER BY epoch DESC LIMIT 12`)],
-    ['watermarks', whole(`SELECT * FROM ${model}.watermarks FINAL`)],
+    ['fold progress', whole(`SELECT * FROM ${ledger}.fold_progress ORDER BY fold_id DESC LIMIT 24`)],
+    ['positions', whole(`SELECT * FROM ${ledger}.positions FINAL ORDER BY ALL`)],
+    ['epochs', whole(`SELECT * FROM ${ledger}.fold_epochs ORDER BY epoch DESC LIMIT 12`)],
+    ['watermarks', whole(`SELECT * FROM ${read}.watermarks FINAL`)],
   ]
 }
 

@@ -67,7 +67,7 @@ export async function rebuildThroughKills(kills: RebuildKills): Promise<string[]
 
 async function isAt({ tables }: RebuildKills, moment: Moment): Promise<boolean> {
   if (moment === 'holding') {
-    const query = `SELECT holder AS value FROM ${model}.fold_epochs ORDER BY epoch DESC LIMIT 1`
+    const query = `SELECT holder AS value FROM ${ledger}.fold_epochs ORDER BY epoch DESC LIMIT 1`
     const [holder] = await column(tables, query)
     return isPauseHolder(String(holder))
   }

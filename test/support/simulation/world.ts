@@ -56,7 +56,7 @@ export interface Outcome {
   digest: string
 }
 
-const modelDatabases: Databases = { model: 'model', views: 'views' }
+const modelDatabases: Databases = generationOf({ base: 'model', views: 'views' }, 1)
 const worldMsMax = 60 * 60 * 1_000
 
 export async function playWorld(seed: number, options: WorldOptions): Promise<Outcome> {

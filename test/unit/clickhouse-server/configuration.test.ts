@@ -20,7 +20,7 @@ const configuration: ServerConfiguration = {
   analyst: { password: 'of the data teams' },
   memoryBytesMax: 3_000_000_000,
   cores: 8,
-  databases: { model: 'pledgeview', views: 'crowdfunding' },
+  databases: generationOf({ base: 'pledgeview', views: 'crowdfunding' }, 1),
 }
 const analystRole = readRole('pledgeview_analyst', configuration.databases)
 

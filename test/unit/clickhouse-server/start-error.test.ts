@@ -42,12 +42,12 @@ describe('a start that failed', () => {
     const path = '/data/tables/store/0a/0a1b/all_1_1_0'
     const reason = `Code: 32. DB::Exception: Attempt to read after eof. (ATTEMPT_TO_READ_AFTER_EOF) ${version}, Stack trace (when copying): 0. a 1. b`
     const logged = [
-      `<Error> pledgeview.campaigns (0a1b): Part ${path} is broken and needs manual correction. Reason: ${reason}`,
+      `<Error> pledgeview_read_1.campaigns (0a1b): Part ${path} is broken and needs manual correction. Reason: ${reason}`,
       `<Error> Application: Code: 231. DB::Exception: Suspiciously many broken parts. (TOO_MANY_UNEXPECTED_DATA_PARTS) ${version}`,
     ].join('\n')
     const { message, isPassing } = startErrorOf({ ...nothing, logged }, where)
     expect(isPassing).toBe(false)
-    for (const word of ['pledgeview.campaigns', path, 'Attempt to read after eof', 'pledgeview rebuild']) {
+    for (const word of ['pledgeview_read_1.campaigns', path, 'Attempt to read after eof', 'pledgeview rebuild']) {
       expect(message).toContain(word)
     }
     expect(message).not.toMatch(/Stack trace|Code:/)
@@ -55,11 +55,11 @@ describe('a start that failed', () => {
 
   test('names the table and the remedy even if ClickHouse ended before its log named the part', () => {
     const said =
-      "Code: 722. DB::Exception: Waited job failed: Code: 695. DB::Exception: Load job 'load table pledgeview.pledge_ledger' " +
+      "Code: 722. DB::Exception: Waited job failed: Code: 695. DB::Exception: Load job 'load table pledgeview_ledger_1.pledge_ledger' " +
       `failed: Code: 231. DB::Exception: Suspiciously many broken parts. (TOO_MANY_UNEXPECTED_DATA_PARTS) ${version}`
     const { message } = startErrorOf({ ...nothing, said }, where)
     for (const word of [
-      'a part of the table pledgeview.pledge_ledger',
+      'a part of the table pledgeview_ledger_1.pledge_ledger',
       logPath(where),
       'pledgeview rebuild',
     ]) {

@@ -15,7 +15,7 @@ describe('the status of a projector', () => {
         throw new TablesError('connect ECONNREFUSED 127.0.0.1:8123', { retryable: true })
       },
     } as Partial<Tables> as Tables
-    const databases = { model: 'model', views: 'views' }
+    const databases = generationOf({ base: 'model', views: 'views' }, 1)
     expect(await statusOf({ projector, tables, databases })).toEqual({
       projector: { state: 'running', failure: null, records: 3, rejects: 0, lag, warnings: [] },
       clickhouse: { ok: false, answers: false, detail: 'connect ECONNREFUSED 127.0.0.1:8123' },

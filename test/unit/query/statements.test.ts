@@ -11,7 +11,7 @@ import { detailByIdStatement, projectDetailStatement } from '../../../services/q
 import { statsStatement } from '../../../services/query/endpoints/stats.ts'
 import { type ListQuery, snapshotStatement } from '../../../services/query/lists/list-statements.ts'
 
-const databases = { model: 'the_model', views: 'the_views' }
+const databases = generationOf({ base: 'the_model', views: 'the_views' }, 1)
 const everything: ListQuery = { status: null, category: null, sort: 'newest', updatedSince: null }
 
 describe('the statement of a list', () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { checkMigrated, readMigrations } from '../../../services/tables/migrate.ts'
 
-const databases = { model: 'm', views: 'v' }
+const databases = generationOf({ base: 'm', views: 'v' }, 1)
 const known = readMigrations(databases)
 
 test('tables of an earlier version are refused before any work, and the files that have not run are named', async () => {

@@ -28,7 +28,7 @@ test('a statement whose connection was lost is repeated, and nothing is left out
   const all = tablesThatFail(new Map())
   const names = await migrate(all.tables, defaultDatabases)
   expect(names).toEqual(readMigrations(defaultDatabases).map(({ name }) => name))
-  const log = all.written.indexOf(`${defaultDatabases.model}.migrations`)
+  const log = all.written.indexOf(`${defaultDatabases.base}.migrations`)
   for (const lostAt of [0, log, all.written.length - 1]) {
     const { tables, written } = tablesThatFail(new Map([[lostAt, lost]]))
     expect(await migrate(tables, defaultDatabases)).toEqual(names)

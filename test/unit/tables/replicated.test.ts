@@ -9,7 +9,7 @@ import {
 } from '../../../services/tables/replicated.ts'
 import { readRoles } from '../../../services/tables/roles.ts'
 
-const databases = { model: 'pledgeview', views: 'crowdfunding' }
+const databases = generationOf({ base: 'pledgeview', views: 'crowdfunding' }, 1)
 const replicated = { cluster: 'main' }
 const statements = [
   ...readMigrations(databases, { replicated }).flatMap(file => file.statements),
@@ -83,27 +83,27 @@ describe('on a cluster', () => {
 
   test('a new column comes to the shards’ parts first, then to the whole table', () => {
     const added = 'ADD COLUMN IF NOT EXISTS note String'
-    const forms = replicatedForms(`ALTER TABLE \${model}.api_key_ledger\n    ${added}`, replicated)
+    const forms = replicatedForms(`ALTER TABLE \${base}.api_key_ledger\n    ${added}`, replicated)
     expect(forms.map(form => form.slice(0, form.indexOf(added)).trim())).toEqual([
-      "ALTER TABLE ${model}.api_key_ledger ON CLUSTER 'main'",
-      "ALTER TABLE ${model}_all.api_key_ledger ON CLUSTER 'main'",
+      "ALTER TABLE ${base}.api_key_ledger ON CLUSTER 'main'",
+      "ALTER TABLE ${base}_all.api_key_ledger ON CLUSTER 'main'",
     ])
     for (const form of forms) expect(form).toContain(added)
   })
 
   test('a codec is changed in the shards’ parts only: the whole table has none', () => {
-    const changed = 'ALTER TABLE ${model}.campaigns MODIFY COLUMN list_fields CODEC(LZ4)'
+    const changed = 'ALTER TABLE ${read}.campaigns MODIFY COLUMN list_fields CODEC(LZ4)'
     expect(replicatedForms(changed, replicated)).toEqual([
-      "ALTER TABLE ${model}.campaigns ON CLUSTER 'main' MODIFY COLUMN list_fields CODEC(LZ4)",
+      "ALTER TABLE ${read}.campaigns ON CLUSTER 'main' MODIFY COLUMN list_fields CODEC(LZ4)",
     ])
   })
 
   test('a fold follows the batches of all shards, and has its own epochs and log', () => {
-    expect(definitionOf('pledgeview.batch_log')).toBe(definitionOf('pledgeview_all.batch_log'))
-    expect(definitionOf('pledgeview.batch_log')).toContain(
+    expect(definitionOf('pledgeview_ledger_1.batch_log')).toBe(definitionOf('pledgeview_all.batch_log'))
+    expect(definitionOf('pledgeview_ledger_1.batch_log')).toContain(
       "Distributed('main', 'pledgeview', 'batch_log_shard'",
     )
-    expect(definitionOf('pledgeview.batch_log_shard')).toContain('TTL toDateTime(appended_at)')
+    expect(definitionOf('pledgeview_ledger_1.batch_log_shard')).toContain('TTL toDateTime(appended_at)')
     expect(statements.filter(text => /pledgeview_all\.fold_/.test(text))).toEqual([])
   })
 
@@ -117,11 +117,11 @@ describe('on a cluster', () => {
 
   test('every server knows which migrations ran', () => {
     const replicatedMigrations = replicatedForms(
-      'CREATE TABLE IF NOT EXISTS ${model}.migrations (n UInt8)\nENGINE = MergeTree\nORDER BY n',
+      'CREATE TABLE IF NOT EXISTS ${base}.migrations (n UInt8)\nENGINE = MergeTree\nORDER BY n',
       replicated,
     )
     expect(replicatedMigrations).toEqual([
-      "CREATE TABLE IF NOT EXISTS ${model}.migrations ON CLUSTER 'main' (n UInt8)\n" +
+      "CREATE TABLE IF NOT EXISTS ${base}.migrations ON CLUSTER 'main' (n UInt8)\n" +
         "ENGINE = ReplicatedMergeTree('/clickhouse/tables/all/${model}/migrations', '{shard}-{replica}')\nORDER BY n",
     ])
   })
@@ -192,7 +192,7 @@ describe('on a cluster', () => {
   })
 
   test('services that insert into and read from all shards find everything in one database', () => {
-    expect(distributedDatabases(databases)).toEqual({ model: 'pledgeview_all', views: 'crowdfunding' })
+    expect(distributedDatabases(databases)).toEqual(generationOf({ base: 'pledgeview_all', views: 'crowdfunding' }, 1))
   })
 
   test('a statement sees all inserts that were acknowledged before it, or fails', () => {
@@ -207,8 +207,8 @@ describe('on a cluster', () => {
 
   test.each([
     'CREATE TABLE IF NOT EXISTS ${model}.never_heard_of (n UInt8)\nENGINE = MergeTree\nORDER BY n',
-    'ALTER TABLE ${model}.campaigns ADD COLUMN n UInt8',
-    'DROP TABLE ${model}.campaigns',
+    'ALTER TABLE ${read}.campaigns ADD COLUMN n UInt8',
+    'DROP TABLE ${read}.campaigns',
   ])('a statement without a defined form is refused: %s', statement => {
     expect(() => replicatedForms(statement, replicated)).toThrow()
   })
@@ -224,7 +224,7 @@ test('on one server, statements stay as the files have them', () => {
 })
 
 describe('the shadow tables of a shard', () => {
-  const shadow = { model: 'pledgeview_shadow', views: 'crowdfunding_shadow' }
+  const shadow = generationOf({ base: 'pledgeview_shadow', views: 'crowdfunding_shadow' }, 1)
   const placesOf = (id: string) =>
     readMigrations(shadow, { replicatedAlone: id })
       .flatMap(file => file.statements)

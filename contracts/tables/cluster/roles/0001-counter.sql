@@ -3,9 +3,9 @@
 
 CREATE ROLE IF NOT EXISTS pledgeview_counter;
 
-GRANT SELECT ON ${model}.shard_backers TO pledgeview_counter;
-GRANT SELECT ON ${model}.shard_creators TO pledgeview_counter;
+GRANT SELECT ON ${base}.shard_backers TO pledgeview_counter;
+GRANT SELECT ON ${base}.shard_creators TO pledgeview_counter;
 
 -- The server that was asked reads its own shard, and the table over all shards, as the definer.
-GRANT SELECT ON ${model}.shard_backers TO pledgeview_definer;
-GRANT SELECT ON ${model}.shard_creators TO pledgeview_definer;
+GRANT SELECT ON ${base}.shard_backers TO pledgeview_definer;
+GRANT SELECT ON ${base}.shard_creators TO pledgeview_definer;

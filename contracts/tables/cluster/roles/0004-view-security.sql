@@ -4,10 +4,10 @@
 ALTER TABLE ${views}.platform_sums MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${views}.backers MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${views}.creators MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
-ALTER TABLE ${model}.shard_backers MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
-ALTER TABLE ${model}.shard_creators MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${base}.shard_backers MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${base}.shard_creators MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${views}.history_sums MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
 ALTER TABLE ${views}.history_today MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
-ALTER TABLE ${model}.campaign_rows MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
-ALTER TABLE ${model}.campaign_slugs MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
-ALTER TABLE ${model}.shard_watermark MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${read}.campaign_rows MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${read}.campaign_slugs MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;
+ALTER TABLE ${read}.shard_watermark MODIFY SQL SECURITY DEFINER DEFINER = pledgeview_definer;

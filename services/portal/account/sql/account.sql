@@ -12,6 +12,6 @@ SELECT
     toUnixTimestamp64Milli(sessions_valid_from) AS sessions_valid_from_ms,
     toUnixTimestamp64Milli(changed_at) AS changed_at_ms,
     toUnixTimestamp64Milli(now64(3, 'UTC')) - toUnixTimestamp64Milli(written_at) AS age_ms
-FROM ${model}.account_ledger FINAL
+FROM ${base}.account_ledger FINAL
 WHERE account_id = {account_id:String}
 SETTINGS max_execution_time = 10

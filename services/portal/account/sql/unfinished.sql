@@ -11,13 +11,13 @@ FROM
         countIf(email = '' AND written_at < now64(3, 'UTC') - toIntervalMillisecond({settled_ms:UInt32})
             AND version % {life:UInt64} = if(integration_id = '', 0, {removed:UInt64})) > 0 AS is_due,
         groupArrayIf(intDiv(version, {life:UInt64}), integration_id != '' AND email != '') AS lives
-    FROM (SELECT * FROM ${model}.account_ledger FINAL)
+    FROM (SELECT * FROM ${base}.account_ledger FINAL)
     GROUP BY account_id
 ) AS accounts
 LEFT JOIN
 (
     SELECT account_id, count() AS keys
-    FROM (SELECT * FROM ${model}.api_key_ledger FINAL)
+    FROM (SELECT * FROM ${base}.api_key_ledger FINAL)
     WHERE account_id != ''
     GROUP BY account_id
 ) AS held ON held.account_id = accounts.account_id

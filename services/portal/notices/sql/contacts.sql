@@ -4,12 +4,12 @@
 
 SELECT DISTINCT
     if(held.email != '', held.email, ledger.integration_contact_email) AS contact_email
-FROM (SELECT * FROM ${model}.api_key_ledger FINAL) AS ledger
-INNER JOIN (SELECT * FROM ${model}.api_keys FINAL) AS folded ON folded.api_key = ledger.api_key
+FROM (SELECT * FROM ${base}.api_key_ledger FINAL) AS ledger
+INNER JOIN (SELECT * FROM ${base}.api_keys FINAL) AS folded ON folded.api_key = ledger.api_key
 LEFT JOIN
 (
     SELECT account_id, integration_id, email
-    FROM (SELECT * FROM ${model}.account_ledger FINAL)
+    FROM (SELECT * FROM ${base}.account_ledger FINAL)
     WHERE integration_id != '' AND email != ''
 ) AS held ON held.account_id = ledger.account_id AND held.integration_id = ledger.integration_id
 WHERE ledger.is_unrevoked AND folded.is_active AND ledger.account_id != '' AND ledger.integration_contact_email != ''
@@ -19,7 +19,7 @@ WHERE ledger.is_unrevoked AND folded.is_active AND ledger.account_id != '' AND l
         NOT {only_called:Bool} OR ledger.api_key IN
         (
             SELECT api_key
-            FROM ${model}.api_key_usage FINAL
+            FROM ${base}.api_key_usage FINAL
             GROUP BY api_key
             HAVING if({only_deprecated:Bool}, sum(deprecated), sum(ok + not_modified + too_many + other)) > 0
         )

@@ -15,18 +15,18 @@ FROM
         sum(ok + not_modified + unauthorized + too_many + other) AS requests,
         sum(too_many) AS refused,
         uniqExactIf(minute, too_many > 0) AS refused_minutes
-    FROM ${model}.api_key_usage FINAL
+    FROM ${base}.api_key_usage FINAL
     WHERE minute >= fromUnixTimestamp64Milli({until:Int64}, 'UTC') - INTERVAL 15 MINUTE
         AND minute < fromUnixTimestamp64Milli({until:Int64}, 'UTC')
     GROUP BY api_key
     HAVING refused * 2 >= requests AND refused_minutes >= {minutes_min:UInt32}
 ) AS usage
-INNER JOIN (SELECT * FROM ${model}.api_key_ledger FINAL) AS ledger ON ledger.api_key = usage.api_key
-INNER JOIN (SELECT * FROM ${model}.api_keys FINAL) AS folded ON folded.api_key = usage.api_key
+INNER JOIN (SELECT * FROM ${base}.api_key_ledger FINAL) AS ledger ON ledger.api_key = usage.api_key
+INNER JOIN (SELECT * FROM ${base}.api_keys FINAL) AS folded ON folded.api_key = usage.api_key
 LEFT JOIN
 (
     SELECT account_id, integration_id, email
-    FROM (SELECT * FROM ${model}.account_ledger FINAL)
+    FROM (SELECT * FROM ${base}.account_ledger FINAL)
     WHERE integration_id != '' AND email != ''
 ) AS held ON held.account_id = ledger.account_id AND held.integration_id = ledger.integration_id
 WHERE ledger.is_unrevoked AND folded.is_active AND ledger.integration_contact_email != ''

@@ -9,11 +9,11 @@ SELECT
     attempts,
     toUnixTimestamp64Milli(notices.created_at) AS created_at,
     if(status = 'WAITING', 'gone', 'over') AS work
-FROM (SELECT * FROM ${model}.notice_ledger FINAL) AS notices
+FROM (SELECT * FROM ${base}.notice_ledger FINAL) AS notices
 LEFT JOIN
 (
     SELECT account_id, 1 AS is_deleted
-    FROM (SELECT * FROM ${model}.account_ledger FINAL)
+    FROM (SELECT * FROM ${base}.account_ledger FINAL)
     WHERE integration_id = '' AND email = ''
 ) AS deleted ON deleted.account_id = notices.account_id
 WHERE rule != ''

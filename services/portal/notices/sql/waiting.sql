@@ -12,7 +12,7 @@ SELECT
     toUnixTimestamp64Milli(created_at) AS created_at,
     toUnixTimestamp64Milli(sent_at) AS sent_at,
     toUnixTimestamp64Milli(changed_at) AS changed_at
-FROM (SELECT * FROM ${model}.notice_ledger FINAL) AS ledger
+FROM (SELECT * FROM ${base}.notice_ledger FINAL) AS ledger
 WHERE status = 'WAITING' AND toUnixTimestamp64Milli(ledger.created_at) >= {since:Int64}
 ORDER BY ledger.created_at, notice_id
 LIMIT {rows_max:UInt32}

@@ -14,7 +14,7 @@ SELECT
         minute,
         api_key_usage.ok + api_key_usage.not_modified + api_key_usage.too_many + api_key_usage.other > 0
     )) AS last_used
-FROM ${model}.api_key_usage FINAL
+FROM ${base}.api_key_usage FINAL
 WHERE api_key IN {keys:Array(String)} AND minute >= fromUnixTimestamp64Milli({from:Int64}, 'UTC')
 GROUP BY api_key, day
 ORDER BY api_key, day

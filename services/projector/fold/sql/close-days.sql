@@ -6,7 +6,7 @@
 --
 -- Repeating it gives the same rows, which replace each other. The history has no rows of deleted campaigns.
 -- A piece is a range of the ids' hashes. Every source is cut to it, so that a piece costs only its share.
-INSERT INTO ${model}.campaign_days
+INSERT INTO ${base}.campaign_days
     (campaign_id, day, is_deleted, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded,
     backer_count, pledge_count, follower_count, updated_at, was_public, is_opening, previous_category,
     previous_platform_amount, previous_backer_count, previous_pledge_count)
@@ -18,7 +18,7 @@ WITH
         SELECT
             campaign_id, true AS is_known, is_deleted = 0 AS is_public, category, pledged_platform_amount, backer_count,
             pledge_count, updated_at
-        FROM ${model}.history_latest FINAL
+        FROM ${base}.history_latest FINAL
         WHERE bitShiftRight(toUInt128(cityHash64(campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}
     ),
     standing AS
@@ -27,7 +27,7 @@ WITH
             campaign_id, if(updated_at < closed, toDate(until) - 1, toDate(updated_at)) AS day, 0 AS is_deleted, status,
             category, currency, pledged_amount, pledged_platform_amount, percent_funded, backer_count, pledge_count,
             follower_count, updated_at, launch_date
-        FROM ${model}.campaigns FINAL
+        FROM ${read}.campaigns FINAL
         WHERE bitShiftRight(toUInt128(cityHash64(campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}
             AND updated_at < until
             AND (campaign_id, updated_at) NOT IN (SELECT campaign_id, updated_at FROM latest WHERE is_public)
@@ -40,10 +40,10 @@ WITH
         (
             SELECT campaign_id, updated_at AS stamp FROM latest WHERE is_public
             UNION ALL
-            SELECT campaign_id, updated_at FROM ${model}.campaigns
+            SELECT campaign_id, updated_at FROM ${read}.campaigns
             WHERE is_deleted = 1 AND campaign_id IN (SELECT campaign_id FROM latest WHERE is_public)
         )
-        WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${model}.campaigns FINAL
+        WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL
             WHERE bitShiftRight(toUInt128(cityHash64(campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}))
         GROUP BY campaign_id
         HAVING max(stamp) < until
@@ -62,6 +62,6 @@ SELECT
 FROM standing
 LEFT JOIN latest ON latest.campaign_id = standing.campaign_id
 WHERE NOT (standing.campaign_id IN
-        (SELECT campaign_id FROM ${model}.campaign_ledger WHERE version = 18446744073709551615))
+        (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615))
     AND ${fence}
 SETTINGS max_execution_time = ${seconds_max}, max_memory_usage = ${memory_bytes_max}, async_insert = 0, join_use_nulls = 0

@@ -16,7 +16,7 @@
 -- piece by hash would find its campaigns everywhere in the ledgers, and would read nearly all of them.
 --
 -- The bound on memory protects the server, which also answers readers. A piece that exceeds it is split, as if it were late.
-INSERT INTO ${model}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
+INSERT INTO ${read}.campaigns (${columns}, creator_id, content_hash, updated_at, fold_id, is_deleted)
 WITH
     -- First and last id of the piece. For an empty piece, the first is higher than the last.
     (
@@ -52,7 +52,7 @@ WITH
                 sum(toInt128(platform_amount_minor)) AS pledged_platform_minor,
                 groupArray(backer_hash) AS backers,
                 count() AS pledges
-            FROM ${model}.pledge_ledger FINAL
+            FROM ${ledger}.pledge_ledger FINAL
             PREWHERE campaign_id IN (SELECT campaign_id FROM touched)
             WHERE counts
             GROUP BY campaign_id, reward_id
@@ -62,7 +62,7 @@ WITH
     standing AS
     (
         SELECT campaign_id, creator_id, content_hash, updated_at, true AS stands
-        FROM ${model}.campaigns FINAL
+        FROM ${read}.campaigns FINAL
         WHERE campaign_id IN (SELECT campaign_id FROM touched)
     ),
     fresh AS
@@ -106,7 +106,7 @@ WITH
         FROM
         (
             -- All versions of a campaign have its id, so PREWHERE drops none of them alone.
-            SELECT * FROM ${model}.campaign_ledger FINAL
+            SELECT * FROM ${ledger}.campaign_ledger FINAL
             PREWHERE campaign_id IN (SELECT campaign_id FROM touched)
         ) AS ledger
         LEFT JOIN totals ON totals.campaign_id = ledger.campaign_id

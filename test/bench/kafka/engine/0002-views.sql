@@ -1,6 +1,6 @@
 -- The rows that a projector would write to the ledger. The backer hash is SHA-256 over key and id, cut to 64 bits, because
 -- ClickHouse has no SHA3-256.
-CREATE MATERIALIZED VIEW ${model}.pledge_view TO ${model}.pledge_ledger AS
+CREATE MATERIALIZED VIEW ${model}.pledge_view TO ${ledger}.pledge_ledger AS
 SELECT
     campaign_id,
     pledge_id,
@@ -12,7 +12,7 @@ SELECT
     if(counts, ifNull(queue.reward_id, ''), '') AS reward_id
 FROM ${model}.pledge_queue AS queue;
 
-CREATE MATERIALIZED VIEW ${model}.campaign_view TO ${model}.campaign_ledger AS
+CREATE MATERIALIZED VIEW ${model}.campaign_view TO ${ledger}.campaign_ledger AS
 SELECT
     campaign_id,
     toUInt64(queue.version) AS version,

@@ -59,7 +59,7 @@ test('correct tables come out the same on each shard, and keep their stamps; a r
   await expectTruth()
   expect(await stampsOf(live)).toEqual(before)
   for (const { tables, databases } of live.cluster?.shards ?? []) {
-    const own = `SELECT count() AS value FROM ${databases.model}.campaigns FINAL`
+    const own = `SELECT count() AS value FROM ${databases.read}.campaigns FINAL`
     expect(Number((await column(tables, own))[0])).toBeGreaterThan(0)
     // Of a shard's campaigns, and of no others.
     const ids = `SELECT campaign_id AS value FROM MODEL.campaign_ledger FINAL ORDER BY value`
@@ -98,7 +98,7 @@ test('killed between two swaps, it has the deletions from just before the first 
   const { tables, databases } = live.cluster?.shards[0] ?? live
   const first = await column(
     tables,
-    `SELECT campaign_id AS value FROM ${databases.model}.campaigns FINAL WHERE campaign_id > 'c10' ORDER BY value`,
+    `SELECT campaign_id AS value FROM ${databases.read}.campaigns FINAL WHERE campaign_id > 'c10' ORDER BY value`,
   )
   let isDead = false
   const mortal = (own: Tables) =>
@@ -152,7 +152,7 @@ test('deletions stay deletions, whatever history is read', async () => {
   await live.append(archived)
   await live.rebuild({ acceptsLoss: true })
   await expectTruth()
-  const keys = `SELECT api_key AS value FROM ${live.databases.model}.api_keys FINAL WHERE is_active`
+  const keys = `SELECT api_key AS value FROM ${live.databases.base}.api_keys FINAL WHERE is_active`
   expect(await column(live.tables, keys)).toEqual(['k2'])
   await append([{ type: 'campaign', key: 'c5', data: null }])
   await append([campaignEvent({ campaign_id: 'c101' })])

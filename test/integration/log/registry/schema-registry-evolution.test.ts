@@ -199,7 +199,7 @@ describe.each(schemaRegistries)('with schemas in a registry: $name', ({ requirem
       { campaign_id: 'older', subtitle: null, pledged_amount_text: '10', backer_count_text: '1' },
     ])
     expect(
-      await tables.rows({ query: `SELECT api_key FROM ${databases.model}.api_keys FINAL WHERE is_active` }),
+      await tables.rows({ query: `SELECT api_key FROM ${databases.base}.api_keys FINAL WHERE is_active` }),
     ).toEqual([{ api_key: 'k1' }])
   })
 })

@@ -124,7 +124,7 @@ export function describeDeletions(
     /** What tables have that read the log again after its compaction. */
     async function replayed(accountId: string) {
       const { tables } = log
-      await tables.run({ query: `TRUNCATE TABLE ${again.model}.account_ledger` })
+      await tables.run({ query: `TRUNCATE TABLE ${again.base}.account_ledger` })
       await replay(tables, again, compacted(await log.records()))
       return readAccount({ tables, databases: again }, accountId)
     }
@@ -227,7 +227,7 @@ export function describeDeletions(
       const { tables, databases } = log
       const insert = (version: number, account: string) =>
         tables.run({
-          query: `INSERT INTO ${databases.model}.api_key_ledger (api_key, version, account_id)
+          query: `INSERT INTO ${databases.base}.api_key_ledger (api_key, version, account_id)
                   SETTINGS async_insert = 0 VALUES ('key-${account_id}', ${version}, '${account}')`,
         })
       await insert(1, account_id)

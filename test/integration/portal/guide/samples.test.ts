@@ -38,7 +38,7 @@ beforeEach(async () => {
   await store().putCampaigns(ids.map(id => campaignRow(id)))
   const { tables, databases } = store()
   await tables.run({
-    query: `INSERT INTO ${databases.model}.watermarks (shard, reached) SELECT '', now64(3, 'UTC')`,
+    query: `INSERT INTO ${databases.read}.watermarks (shard, reached) SELECT '', now64(3, 'UTC')`,
   })
 })
 afterEach(async () => {

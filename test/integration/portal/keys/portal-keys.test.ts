@@ -143,7 +143,7 @@ describe('the portal’s keys', () => {
     await portal.keys.deleteAll(account)
     expect(await portal.admin.directory.ofAccount(account)).toEqual([])
     const rows = await model.tables.rows({
-      query: `SELECT integration_contact_email AS email, integration_id AS id FROM ${model.databases.model}.api_key_ledger FINAL
+      query: `SELECT integration_contact_email AS email, integration_id AS id FROM ${model.databases.base}.api_key_ledger FINAL
               WHERE api_key IN {keys:Array(String)}`,
       query_params: { keys },
     })

@@ -88,7 +88,7 @@ describe('an announcement, in a journal', () => {
 
   /** What the ledger has of all notices. */
   async function held(): Promise<string> {
-    const rows = await log.tables.rows({ query: `SELECT * FROM ${log.databases.model}.notice_ledger FINAL` })
+    const rows = await log.tables.rows({ query: `SELECT * FROM ${log.databases.base}.notice_ledger FINAL` })
     return JSON.stringify(rows)
   }
 

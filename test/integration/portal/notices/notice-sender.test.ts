@@ -74,7 +74,7 @@ function portal(changes: Partial<NoticeSenderDependencies> = {}) {
 /** What the ledger has of all notices. */
 async function held(): Promise<string> {
   const rows = await log.tables.rows({
-    query: `SELECT * FROM ${log.databases.model}.notice_ledger FINAL WHERE rule != ''`,
+    query: `SELECT * FROM ${log.databases.base}.notice_ledger FINAL WHERE rule != ''`,
   })
   return JSON.stringify(rows)
 }
@@ -161,7 +161,7 @@ describe('a mail about a key', () => {
     await notices.created(account, integration, 'pv_live_EXAMPLE1')
     await writer.append([accountRecord(account.account_id, '')])
     await expect
-      .poll(() => log.tables.rows({ query: `SELECT 1 FROM ${log.databases.model}.account_ledger` }))
+      .poll(() => log.tables.rows({ query: `SELECT 1 FROM ${log.databases.base}.account_ledger` }))
       .toHaveLength(1)
     await sender.look()
     await noAddressIsHeld()
@@ -210,12 +210,12 @@ describe('runaway traffic', () => {
     key: string,
     { minutes, ok, refused }: { minutes: number; ok: number; refused: number },
   ) {
-    const { model } = log.databases
+    const { base } = log.databases
     const statements = [
-      `INSERT INTO ${model}.api_key_ledger (api_key, version, account_id, integration_name, integration_contact_email, is_unrevoked)
+      `INSERT INTO ${base}.api_key_ledger (api_key, version, account_id, integration_name, integration_contact_email, is_unrevoked)
        SELECT '${key}', 1, 'acct_1', 'Backer Board', '${key.toLowerCase()}@board.example', 1`,
-      `INSERT INTO ${model}.api_keys (api_key, is_active) SELECT '${key}', 1`,
-      `INSERT INTO ${model}.api_key_usage (api_key, minute, process, version, ok, too_many)
+      `INSERT INTO ${base}.api_keys (api_key, is_active) SELECT '${key}', 1`,
+      `INSERT INTO ${base}.api_key_usage (api_key, minute, process, version, ok, too_many)
        SELECT '${key}', fromUnixTimestamp64Milli(${Math.floor(now / minuteMs) * minuteMs}, 'UTC') - toIntervalMinute(2 + number), 'p', 1,
          ${ok}, ${refused} FROM numbers(${minutes})`,
     ]
@@ -245,7 +245,7 @@ describe('runaway traffic', () => {
     expect(await other.sender.sendDue()).toBe(0)
 
     now += dayMs
-    await log.tables.run({ query: `TRUNCATE TABLE ${log.databases.model}.api_key_usage` })
+    await log.tables.run({ query: `TRUNCATE TABLE ${log.databases.base}.api_key_usage` })
     await haveKey('pv_live_RUNAWAY1', { minutes: 15, ok: 0, refused: 500 })
     expect(await look()).toBe(1)
     expect(server.counts()).toEqual({ 'pv_live_runaway1@board.example': 2 })
@@ -254,11 +254,11 @@ describe('runaway traffic', () => {
   test('is told to the address that the integration has now, and not to the one that the key was made with', async () => {
     await haveKey('pv_live_RUNAWAY1', { minutes: 15, ok: 0, refused: 500 })
     await haveKey('pv_live_NOWHERE1', { minutes: 1, ok: 1, refused: 0 })
-    const { model } = log.databases
+    const { base } = log.databases
     for (const query of [
-      `INSERT INTO ${model}.api_key_ledger (api_key, version, account_id, integration_id, integration_contact_email, is_unrevoked)
+      `INSERT INTO ${base}.api_key_ledger (api_key, version, account_id, integration_id, integration_contact_email, is_unrevoked)
        SELECT 'pv_live_RUNAWAY1', 2, 'acct_1', 'moved', 'old@example.com', 1`,
-      `INSERT INTO ${model}.account_ledger (account_id, integration_id, version, email) SELECT 'acct_1', 'moved', 1, 'new@example.com'`,
+      `INSERT INTO ${base}.account_ledger (account_id, integration_id, version, email) SELECT 'acct_1', 'moved', 1, 'new@example.com'`,
     ])
       await log.tables.run({ query: `${query} SETTINGS async_insert = 0` })
     const server = await startMailServer()

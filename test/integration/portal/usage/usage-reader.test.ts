@@ -20,7 +20,7 @@ describe('the last use of a key', () => {
   })
   afterAll(() => own.close())
   beforeEach(async () => {
-    await own.tables.run({ query: `TRUNCATE TABLE ${databases.model}.api_key_usage` })
+    await own.tables.run({ query: `TRUNCATE TABLE ${databases.base}.api_key_usage` })
     now = Date.now()
   })
 

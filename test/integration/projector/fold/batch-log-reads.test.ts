@@ -35,11 +35,11 @@ afterAll(() => tables.dispose())
 
 /** Batches of projectors p0, p1, ... Each touches one campaign, which is named after it. */
 async function writeBatches(
-  { model }: Databases,
+  { ledger }: Databases,
   { projectors, from = 0, to }: { projectors: number; from?: number; to: number },
 ): Promise<void> {
   await tables.tables.run({
-    query: `INSERT INTO ${model}.batch_log (projector, sequence, campaign_ids, oldest_at)
+    query: `INSERT INTO ${ledger}.batch_log (projector, sequence, campaign_ids, oldest_at)
             SELECT concat('p', toString(number % {projectors:UInt32})) AS projector,
               intDiv(number, {projectors:UInt32}) + {from:UInt64} + 1 AS sequence,
               [concat(projector, ' ', toString(sequence))], now64(3, 'UTC')
@@ -48,12 +48,12 @@ async function writeBatches(
   })
 }
 
-async function writeProgress({ model }: Databases, folded: Record<string, number>): Promise<void> {
-  await tables.tables.run({ query: `TRUNCATE TABLE ${model}.fold_progress` })
+async function writeProgress({ ledger }: Databases, folded: Record<string, number>): Promise<void> {
+  await tables.tables.run({ query: `TRUNCATE TABLE ${ledger}.fold_progress` })
   const names = Object.keys(folded)
   if (names.length === 0) return
   await tables.tables.run({
-    query: `INSERT INTO ${model}.fold_progress (projector, is_folded, sequence, fold_id)
+    query: `INSERT INTO ${ledger}.fold_progress (projector, is_folded, sequence, fold_id)
             SELECT name, true, sequence, 1 FROM
               (SELECT arrayJoin(arrayZip({names:Array(String)}, {sequences:Array(UInt64)})) AS row, row.1 AS name, row.2 AS sequence)
             SETTINGS async_insert = 0`,
@@ -73,8 +73,8 @@ function stepOf(n: number) {
   }
 }
 
-async function lead({ model }: Databases): Promise<void> {
-  await tables.tables.run({ query: `INSERT INTO ${model}.fold_epochs (epoch, holder) SELECT 1, 'leader'` })
+async function lead({ ledger }: Databases): Promise<void> {
+  await tables.tables.run({ query: `INSERT INTO ${ledger}.fold_epochs (epoch, holder) SELECT 1, 'leader'` })
 }
 
 describe('the fold', () => {
@@ -133,7 +133,7 @@ describe('the fold', () => {
     await lead(databases)
     await writeBatches(databases, { projectors: runs, to: each })
     // As the log of a month is: its old parts are merged, and a run's batches stand together.
-    await tables.tables.run({ query: `OPTIMIZE TABLE ${databases.model}.batch_log FINAL` })
+    await tables.tables.run({ query: `OPTIMIZE TABLE ${databases.ledger}.batch_log FINAL` })
     const names = Array.from({ length: runs }, (_, n) => `p${n}`)
     await writeProgress(databases, { ...Object.fromEntries(names.map(name => [name, each])), p0: each - 2 })
     const longRuns = await readLongRuns(tables.tables, databases)
@@ -163,9 +163,9 @@ test('the progress stays at two rows for each run of a projector, however often 
     const { foldId: target } = stepOf(2 * fold + 1)
     await tables.tables.run(recordFoldedStatement(databases, stepOf(2 * fold + 2), { target, elapsedMs: 1 }))
   }
-  await tables.tables.run({ query: `OPTIMIZE TABLE ${databases.model}.fold_progress FINAL` })
+  await tables.tables.run({ query: `OPTIMIZE TABLE ${databases.ledger}.fold_progress FINAL` })
   const rows = await tables.tables.rows({
-    query: `SELECT projector, is_folded, sequence FROM ${databases.model}.fold_progress ORDER BY projector, is_folded`,
+    query: `SELECT projector, is_folded, sequence FROM ${databases.ledger}.fold_progress ORDER BY projector, is_folded`,
   })
   expect(rows).toEqual(
     ['p0', 'p1', 'p2'].flatMap(projector =>
@@ -176,17 +176,17 @@ test('the progress stays at two rows for each run of a projector, however often 
 
 test('thousands of runs within 30 days, as of a projector that is started again and again, travel in no parameter', async () => {
   const databases = await tables.freshDatabases()
-  const { model } = databases
+  const { base, ledger } = databases
   const runs = 4_000
   await tables.tables.run({
-    query: `INSERT INTO ${model}.batch_log (projector, sequence, events, positions)
+    query: `INSERT INTO ${ledger}.batch_log (projector, sequence, events, positions)
             SELECT concat('projector-', toString(generateUUIDv4(number))), 1, 1, [('pledges', 0, number)] FROM numbers({runs:UInt32})
             SETTINGS async_insert = 0`,
     query_params: { runs },
   })
   await tables.tables.run({
-    query: `INSERT INTO ${model}.projector_log (projector, kind, detail)
-            SELECT projector, 'started', '{"rejectShareMax":0.5}' FROM ${model}.batch_log SETTINGS async_insert = 0`,
+    query: `INSERT INTO ${base}.projector_log (projector, kind, detail)
+            SELECT projector, 'started', '{"rejectShareMax":0.5}' FROM ${ledger}.batch_log SETTINGS async_insert = 0`,
   })
   const query = { partitions: ['pledges/0'], shareMax: 0.5, windowRecords: 10_000 }
   expect(await readRecentBatches(tables.tables, databases, query)).not.toEqual([])

@@ -57,7 +57,7 @@ describe('active keys', () => {
       .then(async projected => {
         await activeAre('k1', 'k2', 'k3')(projected)
         const rows = await projected.tables.rows({
-          query: `SELECT scopes, secret_hash FROM ${projected.databases.model}.api_keys FINAL WHERE api_key = 'k1'`,
+          query: `SELECT scopes, secret_hash FROM ${projected.databases.base}.api_keys FINAL WHERE api_key = 'k1'`,
         })
         expect(rows).toEqual([latest])
       })
@@ -70,12 +70,12 @@ describe('active keys', () => {
 
   test('are not written again by a fold that changes nothing', async () => {
     const { project, tables, databases } = await given([])
-    await tables.run({ query: `SYSTEM STOP MERGES ${databases.model}.api_keys` })
+    await tables.run({ query: `SYSTEM STOP MERGES ${databases.base}.api_keys` })
     await project(
       [1, 2, 3, 4].map(day => keyOf(`k${day}`, day)),
       { times: 2 },
     )
-    const count = { query: `SELECT count() AS rows FROM ${databases.model}.api_keys` }
+    const count = { query: `SELECT count() AS rows FROM ${databases.base}.api_keys` }
     expect(await tables.rows(count)).toEqual([{ rows: 4 }])
     await project([keyOf('k1', 1, { version: 2, status: 'REVOKED' })])
     // The revoked key, and the key that takes its place.

@@ -20,7 +20,7 @@ describe('a campaign’s tiers', () => {
     await projected.project([campaignEvent({ campaign_id: 'c', rewards })])
     // Every second tier is claimed once. The other pledges name tiers that the campaign does not have.
     await tables.run({
-      query: `INSERT INTO ${databases.model}.pledge_ledger
+      query: `INSERT INTO ${databases.ledger}.pledge_ledger
               SELECT 'c', toString(number), 1, true, number, 100, 100, concat('r', toString(2 * number))
               FROM numbers(40000) SETTINGS async_insert = 0`,
     })

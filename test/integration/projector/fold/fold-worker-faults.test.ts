@@ -134,7 +134,7 @@ describe('a fold with faults', () => {
     await foldWorker.fold()
     expect(isDue).toBe(false)
     expect(await foldWorker.fold()).toBeUndefined()
-    const keys = await model.tables.rows({ query: `SELECT api_key FROM ${own.model}.api_keys FINAL` })
+    const keys = await model.tables.rows({ query: `SELECT api_key FROM ${own.base}.api_keys FINAL` })
     expect(keys).toEqual([{ api_key: 'pv_live_late' }])
     await model.drop(own)
   })

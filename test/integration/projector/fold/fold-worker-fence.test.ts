@@ -61,7 +61,7 @@ describe('the fence of the fold', () => {
   /** The first leader has epoch 1. */
   const recordsOfEpoch = (epoch: number) =>
     column(
-      `SELECT fold_id AS value FROM ${databases.model}.fold_progress
+      `SELECT fold_id AS value FROM ${databases.ledger}.fold_progress
        WHERE is_folded AND bitShiftRight(fold_id, 32) = ${epoch}`,
     )
   const titles = () => column(`SELECT title AS value FROM ${databases.views}.campaigns ORDER BY value`)
@@ -81,7 +81,7 @@ describe('the fence of the fold', () => {
     await expect(old.fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
     await expect(old.fold()).rejects.toBeInstanceOf(SupersededFoldWorker)
     expect(await titles()).toEqual([])
-    expect(await column(`SELECT api_key AS value FROM ${databases.model}.api_keys`)).toEqual([])
+    expect(await column(`SELECT api_key AS value FROM ${databases.base}.api_keys`)).toEqual([])
     expect(await recordsOfEpoch(1)).toEqual([])
     expect(await next.fold()).toMatchObject({ campaigns: 1 })
     expect(await titles()).toEqual(['Title of a'])
@@ -148,19 +148,19 @@ describe('the fence of the fold', () => {
       expectedReading(readModelOf([...events, ...newer])),
     )
     const [newest] = await column(
-      `SELECT max(fold_id) AS value FROM ${databases.model}.fold_progress WHERE is_folded`,
+      `SELECT max(fold_id) AS value FROM ${databases.ledger}.fold_progress WHERE is_folded`,
     )
-    const [written] = await column(`SELECT max(fold_id) AS value FROM ${databases.model}.campaigns`)
+    const [written] = await column(`SELECT max(fold_id) AS value FROM ${databases.read}.campaigns`)
     expect(Number(written)).toBeLessThan(Number(newest))
   })
 
   test('if two fold workers get the same epoch, at most one writes', async () => {
     const foldWorker = foldWorkerNamed('m')
     await foldWorker.acquireLeadership()
-    const [epoch] = await column(`SELECT max(epoch) AS value FROM ${databases.model}.fold_epochs`)
+    const [epoch] = await column(`SELECT max(epoch) AS value FROM ${databases.ledger}.fold_epochs`)
     const alsoTaken = (holder: string) =>
       model.tables.run({
-        query: `INSERT INTO ${databases.model}.fold_epochs (epoch, holder) SELECT {epoch:UInt64}, {holder:String}`,
+        query: `INSERT INTO ${databases.ledger}.fold_epochs (epoch, holder) SELECT {epoch:UInt64}, {holder:String}`,
         query_params: { epoch, holder },
       })
     await alsoTaken('a')
@@ -180,14 +180,14 @@ describe('the fence of the fold', () => {
         if (!isFirst || kind !== 'run' || !text.includes('fold_epochs (epoch, holder)')) return
         isFirst = false
         await model.tables.run({
-          query: `INSERT INTO ${databases.model}.fold_epochs (epoch, holder)
-                  SELECT max(epoch), 'rival' FROM ${databases.model}.fold_epochs`,
+          query: `INSERT INTO ${databases.ledger}.fold_epochs (epoch, holder)
+                  SELECT max(epoch), 'rival' FROM ${databases.ledger}.fold_epochs`,
         })
       },
     })
     await foldWorkerNamed('a', tables).acquireLeadership()
     const epochs = await column(
-      `SELECT (epoch, holder) AS value FROM ${databases.model}.fold_epochs ORDER BY value`,
+      `SELECT (epoch, holder) AS value FROM ${databases.ledger}.fold_epochs ORDER BY value`,
     )
     expect(epochs).toEqual([
       [1, 'a'],
@@ -214,7 +214,7 @@ describe('the fence of the fold', () => {
     expect(failures).toHaveLength(foldWorkers.length - 1)
     for (const { reason } of failures) expect(reason).toBeInstanceOf(SupersededFoldWorker)
     const holders = await column(
-      `SELECT holder AS value FROM ${databases.model}.fold_epochs ORDER BY epoch DESC LIMIT 1 WITH TIES`,
+      `SELECT holder AS value FROM ${databases.ledger}.fold_epochs ORDER BY epoch DESC LIMIT 1 WITH TIES`,
     )
     expect(holders).toHaveLength(1)
     expect(folds[['a', 'b', 'c', 'd', 'e'].indexOf(String(holders[0]))]?.status).toBe('fulfilled')

@@ -151,11 +151,11 @@ function slowed(tables: Tables, nextFate: () => Fate, running: Set<Promise<void>
 }
 
 /** Resolves when every batch is recorded as folded. */
-async function folded(tables: Tables, { model }: Databases): Promise<void> {
+async function folded(tables: Tables, { ledger }: Databases): Promise<void> {
   const isDone = async () => {
     const [row] = await tables.rows<{ isDone: number }>({
-      query: `SELECT (SELECT max(sequence) FROM ${model}.batch_log)
-                = (SELECT max(sequence) FROM ${model}.fold_progress WHERE is_folded) AS isDone`,
+      query: `SELECT (SELECT max(sequence) FROM ${ledger}.batch_log)
+                = (SELECT max(sequence) FROM ${ledger}.fold_progress WHERE is_folded) AS isDone`,
     })
     return row?.isDone
   }

@@ -106,7 +106,7 @@ describe('a campaign that cannot be folded within the bounds', () => {
   /** Its pledges need more memory than `memoryBytesMax`. */
   const writeManyPledges = () =>
     model.tables.run({
-      query: `INSERT INTO ${databases.model}.pledge_ledger
+      query: `INSERT INTO ${databases.ledger}.pledge_ledger
               SELECT 'heavy', toString(number), 1, true, sipHash64(number), 100, 100, toString(number)
               FROM numbers(600000) SETTINGS async_insert = 0`,
     })
@@ -249,7 +249,7 @@ describe('a campaign that cannot be folded within the bounds', () => {
 
   test('does not count any more once it is withdrawn, so a hundred of them keep no other out', async () => {
     await model.tables.run({
-      query: `INSERT INTO ${databases.model}.quarantine (campaign_id, fold_id, is_quarantined, failures, reason, since)
+      query: `INSERT INTO ${databases.ledger}.quarantine (campaign_id, fold_id, is_quarantined, failures, reason, since)
               SELECT concat('gone', toString(number)), 1, true, 1, 'TIMEOUT_EXCEEDED', now64(3, 'UTC') FROM numbers(100)
               SETTINGS async_insert = 0`,
     })
@@ -335,16 +335,16 @@ describe('a campaign that cannot be folded within the bounds', () => {
     await ingest([...others, ...heavy(1)])
     await tested.foldWorker.fold()
     await model.tables.run({
-      query: `INSERT INTO ${databases.model}.watermarks (shard, reached)
+      query: `INSERT INTO ${databases.read}.watermarks (shard, reached)
               SELECT '', now64(3, 'UTC') + INTERVAL 1 HOUR SETTINGS async_insert = 0`,
     })
     await tested.foldWorker.fold()
     await ingest([campaignEvent({ campaign_id: 'heavy', version: 2, status: 'SUSPENDED' })])
-    await model.tables.run({ query: `SYSTEM STOP MERGES ${databases.model}.campaigns` })
+    await model.tables.run({ query: `SYSTEM STOP MERGES ${databases.read}.campaigns` })
     await tested.foldWorker.fold()
     const rows = await model.tables.rows<{ is_deleted: number; aheadS: number }>({
       query: `SELECT is_deleted, dateDiff('second', now64(3, 'UTC'), updated_at) AS aheadS
-              FROM ${databases.model}.campaigns WHERE campaign_id = 'heavy' ORDER BY fold_id`,
+              FROM ${databases.read}.campaigns WHERE campaign_id = 'heavy' ORDER BY fold_id`,
     })
     expect(rows.map(row => row.is_deleted)).toEqual([0, 1])
     for (const { aheadS } of rows) expect(aheadS).toBeGreaterThan(3_000)

@@ -48,7 +48,7 @@ test.each(['new and empty', 'an older copy'])(
     const [lost, restored] = [await model.freshDatabases(), await model.freshDatabases()]
     if (what === 'an older copy') await fold(restored, 'a', 'b')
     await model.tables.run({
-      query: `INSERT INTO ${lost.model}.watermarks (shard, reached)
+      query: `INSERT INTO ${lost.read}.watermarks (shard, reached)
             SELECT '', now64(3, 'UTC') + toIntervalMillisecond({ahead:UInt32}) SETTINGS async_insert = 0`,
       query_params: { ahead: aheadMs },
     })

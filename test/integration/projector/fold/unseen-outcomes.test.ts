@@ -69,7 +69,7 @@ describe('the fold', () => {
   const recordedFolds = async () =>
     (
       await model.tables.rows({
-        query: `SELECT fold_id FROM ${databases.model}.fold_progress FINAL WHERE is_folded`,
+        query: `SELECT fold_id FROM ${databases.ledger}.fold_progress FINAL WHERE is_folded`,
       })
     ).length
 

@@ -49,7 +49,7 @@ describe('the watermark', () => {
   /** Writes a watermark as a leader would have when the clock showed this time. */
   async function reach(at: number, shard = ''): Promise<void> {
     await model.tables.run({
-      query: `INSERT INTO ${databases.model}.watermarks (shard, reached)
+      query: `INSERT INTO ${databases.read}.watermarks (shard, reached)
               SELECT {shard:String}, fromUnixTimestamp64Milli({at:Int64}, 'UTC') SETTINGS async_insert = 0`,
       query_params: { at, shard },
     })
@@ -195,14 +195,14 @@ describe('the watermark', () => {
 
   async function epochs(): Promise<number> {
     const [row] = await model.tables.rows<{ taken: number }>({
-      query: `SELECT count() AS taken FROM ${databases.model}.fold_epochs`,
+      query: `SELECT count() AS taken FROM ${databases.ledger}.fold_epochs`,
     })
     return row?.taken ?? 0
   }
 
   async function highest(): Promise<number> {
     const [row] = await model.tables.rows<{ at: number }>({
-      query: `SELECT toUnixTimestamp64Milli(max(reached)) AS at FROM ${databases.model}.watermarks`,
+      query: `SELECT toUnixTimestamp64Milli(max(reached)) AS at FROM ${databases.read}.watermarks`,
     })
     return row?.at ?? 0
   }
@@ -294,7 +294,7 @@ describe('a step of the clock', () => {
           return undefined
         },
       },
-      databases: { model: 'model', views: 'views' },
+      databases: generationOf({ base: 'model', views: 'views' }, 1),
       everyMs: 1_000,
       monotonicMs: () => monotonic,
       rememberWatermark: async () => {},

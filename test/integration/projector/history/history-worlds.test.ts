@@ -233,7 +233,7 @@ test.each(seeds)(
   async seed => {
     const clock = createStampClock()
     const faults: Faults = { next: undefined, isDead: false }
-    let databases: Databases = { model: '', views: '' }
+    let databases: Databases = generationOf({ base: '', views: '' }, 1)
     const visited = withVisitor(clock.on(model.tables), () => databases)
     const live = await openRebuildableModel(
       {

@@ -135,7 +135,7 @@ describe('the history', () => {
     }
     nextDay()
     await worker.foldWorker.fold()
-    expect(await rows(`SELECT DISTINCT campaign_id AS id FROM ${databases.model}.campaign_days`)).toEqual([
+    expect(await rows(`SELECT DISTINCT campaign_id AS id FROM ${databases.base}.campaign_days`)).toEqual([
       { id: 'b' },
     ])
   })

@@ -131,7 +131,7 @@ describe('the ingest loop', () => {
     const running = start({ reader: log.reader, tables })
     await expect(running.done).rejects.toThrow('disk full')
     expect(log.commits).toEqual([])
-    expect(await model.tables.rows({ query: `SELECT 1 FROM ${databases.model}.batch_log` })).toEqual([])
+    expect(await model.tables.rows({ query: `SELECT 1 FROM ${databases.ledger}.batch_log` })).toEqual([])
   })
 
   test('the circuit breaker trips at too many rejects: nothing of that batch is written or committed, and the error says why', async () => {

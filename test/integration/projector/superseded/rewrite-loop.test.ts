@@ -126,7 +126,7 @@ describe('while pledges keep coming', () => {
   /** Rows of pledges that count, superseded ones included. */
   async function countingPledges(campaignId: string): Promise<number> {
     const [row] = await model.tables.rows<{ rows: number }>({
-      query: `SELECT count() AS rows FROM ${databases.model}.pledge_ledger WHERE counts AND campaign_id = {id:String}`,
+      query: `SELECT count() AS rows FROM ${databases.ledger}.pledge_ledger WHERE counts AND campaign_id = {id:String}`,
       query_params: { id: campaignId },
     })
     return row?.rows ?? 0
@@ -185,7 +185,7 @@ describe('the look for withdrawn content', () => {
   test('finds what was withdrawn, in whatever order it came, and nothing else', async () => {
     const databases = await model.freshDatabases()
     const ingest = createIngest(model.tables, databases)
-    await model.tables.run({ query: `SYSTEM STOP MERGES ${databases.model}.pledge_ledger` })
+    await model.tables.run({ query: `SYSTEM STOP MERGES ${databases.ledger}.pledge_ledger` })
     const pledge = (pledge_id: string, version: number, status: 'ACTIVE' | 'PENDING' | 'CANCELLED') =>
       pledgeEvent({ campaign_id: 'a', pledge_id, version, status })
     await ingest([

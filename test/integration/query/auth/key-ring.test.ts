@@ -139,7 +139,7 @@ describe('the key ring', () => {
     const ring = openRing()
     await ring.start()
     await store.tables.run({
-      query: `INSERT INTO ${store.databases.model}.api_keys
+      query: `INSERT INTO ${store.databases.base}.api_keys
         SELECT 'late', 'account', '${hashSecret('pepper', 'late')}', [], true, now64(3), 0, 0
         SETTINGS async_insert = 0`,
     })
@@ -216,7 +216,7 @@ describe('the key ring', () => {
     /** Inserts keys `key 0`, `key 1` and so on. The secret of each is its name. */
     async function putMany(count: number): Promise<void> {
       await store.tables.run({
-        query: `INSERT INTO ${store.databases.model}.api_keys
+        query: `INSERT INTO ${store.databases.base}.api_keys
           SELECT concat('key ', toString(number)), 'account', lower(hex(SHA256(toString(number)))), ['read:public'],
             true, now64(3), 1, 0 FROM numbers({count:UInt64}) SETTINGS async_insert = 0`,
         query_params: { count },
@@ -299,7 +299,7 @@ describe('the key ring', () => {
       await ring.start()
       const setActive = (is_active: boolean) =>
         store.tables.run({
-          query: `ALTER TABLE ${store.databases.model}.api_keys UPDATE is_active = {is_active:Bool} WHERE true
+          query: `ALTER TABLE ${store.databases.base}.api_keys UPDATE is_active = {is_active:Bool} WHERE true
             SETTINGS mutations_sync = 2`,
           query_params: { is_active },
         })
@@ -328,7 +328,7 @@ describe('the key ring', () => {
       expect(ring.lookup('key 1')).toBeDefined()
       isLoaded = true
       await store.tables.run({
-        query: `ALTER TABLE ${store.databases.model}.api_keys UPDATE scopes = ['read:public', 'more'] WHERE true
+        query: `ALTER TABLE ${store.databases.base}.api_keys UPDATE scopes = ['read:public', 'more'] WHERE true
           SETTINGS mutations_sync = 2`,
       })
       await vi.waitFor(

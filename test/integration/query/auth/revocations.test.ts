@@ -172,7 +172,7 @@ describe('a revoked key', () => {
     await live.append([revoked('k')])
     await vi.waitFor(() => expect(keyRing.lookup('k')).toBeUndefined(), soon)
     const [{ isActive }] = (await live.tables.rows({
-      query: `SELECT is_active AS isActive FROM ${live.databases.model}.api_keys FINAL WHERE api_key = 'k'`,
+      query: `SELECT is_active AS isActive FROM ${live.databases.base}.api_keys FINAL WHERE api_key = 'k'`,
     })) as [{ isActive: boolean }]
     expect(isActive).toBe(true)
     await live.close()

@@ -159,7 +159,7 @@ describe('GET /projects', () => {
     const { tables, databases } = store()
     const reached = '2026-03-01 12:00:00.123'
     await tables.run({
-      query: `INSERT INTO ${databases.model}.watermarks (shard, reached) SELECT '', '${reached}'`,
+      query: `INSERT INTO ${databases.read}.watermarks (shard, reached) SELECT '', '${reached}'`,
     })
     const { headers } = await ask('/projects')
     expect(headers['x-data-as-of']).toBe('2026-03-01T12:00:00.123Z')

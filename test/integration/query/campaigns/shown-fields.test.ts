@@ -80,14 +80,14 @@ it('is every field of a list and a detail, with the values of the views', async 
 
 it('is the same if the server quotes numbers', async () => {
   await store.clear()
-  const { model } = store.databases
+  const { read } = store.databases
   await store.putCampaigns(rows)
   await store.tables.run({
-    query: `INSERT INTO ${model}.campaigns SELECT * REPLACE (fold_id + 1 AS fold_id) FROM ${model}.campaigns
+    query: `INSERT INTO ${read}.campaigns SELECT * REPLACE (fold_id + 1 AS fold_id) FROM ${read}.campaigns
       SETTINGS async_insert = 0, output_format_json_quote_64bit_integers = 1, output_format_json_quote_decimals = 1`,
   })
   const [written] = await store.tables.rows<{ list_fields: string }>({
-    query: `SELECT list_fields FROM ${model}.campaigns FINAL WHERE campaign_id = 'plain'`,
+    query: `SELECT list_fields FROM ${read}.campaigns FINAL WHERE campaign_id = 'plain'`,
   })
   expect(written?.list_fields).toContain('"250.5"')
   for (const { campaign_id, slug } of rows) await expectAsViewed(campaign_id, slug)

@@ -68,7 +68,7 @@ async function put(...rows: CampaignRow[]): Promise<void> {
   await store.putCampaigns(rows.map(row => ({ ...row, updated_at })))
   // As the leader of the fold does between two statements.
   await store.tables.run({
-    query: `INSERT INTO ${store.databases.model}.watermarks (shard, reached) SELECT '', now64(3, 'UTC')`,
+    query: `INSERT INTO ${store.databases.read}.watermarks (shard, reached) SELECT '', now64(3, 'UTC')`,
   })
 }
 

@@ -27,7 +27,7 @@ function take(tables: Tables, holder: string, afterExpiredPause: () => Promise<v
   return takeEpoch({
     pausedMs: () => seenMs,
     tables,
-    databases: { model: 'm', views: 'v' },
+    databases: generationOf({ base: 'm', views: 'v' }, 1),
     holder,
     respectsPauses: true,
     afterExpiredPause,

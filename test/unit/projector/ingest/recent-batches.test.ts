@@ -21,7 +21,7 @@ describe('what the circuit breaker remembers of earlier runs', () => {
   })
 
   const asked = { partitions: ['pledges/0'], windowRecords: 100 }
-  const databases = { model: 'm', views: 'v' }
+  const databases = generationOf({ base: 'm', views: 'v' }, 1)
   const tablesWith = (newestFirst: LoggedBatch[], shares: Record<string, number>) => ({
     rows: async <Row>({ query }: { query: string }) =>
       (query.includes('projector_log')

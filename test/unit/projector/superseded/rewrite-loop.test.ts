@@ -56,7 +56,7 @@ async function runFor(ms: number, fake: Fake, { leads = true } = {}) {
   }
   await runRewriteLoop(
     {
-      shard: { tables: tables, databases: { model: 'm', views: 'v' } },
+      shard: { tables: tables, databases: generationOf({ base: 'm', views: 'v' }, 1) },
       leads: () => leads,
       checkMs: 60_000,
       supersededMsMax: 86_400_000,
@@ -116,7 +116,7 @@ describe('the rewrite loop', () => {
       {
         shard: {
           tables: fakeTables({ withdrawn: 1, optimize }),
-          databases: { model: 'm', views: 'v' },
+          databases: generationOf({ base: 'm', views: 'v' }, 1),
         },
         leads: () => true,
         checkMs: 1_000,

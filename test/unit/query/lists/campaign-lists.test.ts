@@ -84,7 +84,7 @@ describe('a snapshot', () => {
           return rows(statement) as Row[]
         },
       },
-      databases: { model: 'm', views: 'v' },
+      databases: generationOf({ base: 'm', views: 'v' }, 1),
       options: { statementMsMax: 1000 },
     })
     const lists = createCampaignLists({

@@ -12,7 +12,7 @@
 -- as the settings of the server have it. A page unpacks a granule of 128 for each of its rows: with LZ4 that takes a fifth of the
 -- processor time off the statement, and 60 bytes more of disk a campaign.
 
-CREATE TABLE IF NOT EXISTS ${model}.campaigns
+CREATE TABLE IF NOT EXISTS ${read}.campaigns
 (
 ${campaign_columns},
     creator_id              String,
@@ -28,47 +28,17 @@ ENGINE = ReplacingMergeTree(fold_id, is_deleted)
 ORDER BY campaign_id
 SETTINGS index_granularity = 128, min_compress_block_size = 4096, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
 
--- The columns of a key that authentication needs, and no other columns. The three oldest unrevoked keys of an account are active.
-CREATE TABLE IF NOT EXISTS ${model}.api_keys
-(
-    api_key     String,
-    account_id  String,
-    secret_hash String COMMENT 'Lower-case hex of HMAC-SHA-256(pepper, secret)',
-    scopes      Array(String),
-    is_active   Bool,
-    updated_at  DateTime64(3, 'UTC'),
-    fold_id     UInt64,
-    is_deleted  UInt8
-)
-ENGINE = ReplacingMergeTree(fold_id, is_deleted)
-ORDER BY api_key
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
-
 -- Which campaigns changed, and when. The query service keeps its list index current with it. It also has campaigns
 -- that are no longer public, which the views do not show. Private. A campaign appears once for each row that is not
 -- merged yet.
 
-CREATE OR REPLACE VIEW ${model}.campaign_changes
+CREATE OR REPLACE VIEW ${read}.campaign_changes
 (
     campaign_id String COMMENT 'Campaign, public or no longer',
     updated_at  DateTime64(3, 'UTC') COMMENT 'When it changed'
 )
 SQL SECURITY DEFINER
-AS SELECT campaign_id, updated_at FROM ${model}.campaigns;
-
--- The keys that the ledger already knows as revoked or ended, while the fold has not yet made them inactive. The query service
--- refuses them at once: a revocation does not wait for a fold, which may be busy, paused, or without a leader. Private.
--- The ledger is read first, because few of its keys are revoked, so the read table is then read by key.
-
-CREATE OR REPLACE VIEW ${model}.revoked_keys
-(
-    api_key String COMMENT 'Key that is revoked or has ended, and still active in api_keys'
-)
-SQL SECURITY DEFINER
-AS SELECT api_key
-FROM ${model}.api_keys FINAL
-WHERE is_active AND api_key IN (SELECT api_key FROM ${model}.api_key_ledger FINAL
-    WHERE NOT is_unrevoked OR ifNull(expires_at <= now64(3, 'UTC'), 0));
+AS SELECT campaign_id, updated_at FROM ${read}.campaigns;
 
 -- The public campaigns for pages and details, by id. Private.
 --
@@ -76,7 +46,7 @@ WHERE is_active AND api_key IN (SELECT api_key FROM ${model}.api_key_ledger FINA
 -- half of the cost of the search by slug. The rows are those of `campaign_by_slug`. The list index reads the columns that lists are
 -- sorted and filtered by. The views of analysts cannot be read by key (0005-views.sql).
 
-CREATE OR REPLACE VIEW ${model}.campaign_pages
+CREATE OR REPLACE VIEW ${read}.campaign_pages
 (
     campaign_id             String COMMENT 'Campaign',
     list_fields             String COMMENT 'JSON object with the fields of a list',
@@ -96,7 +66,7 @@ SQL SECURITY DEFINER
 AS SELECT
     campaign_id, list_fields, description, risks, reward_fields, status, category, slug, launch_date, end_date,
     pledged_platform_amount, backer_count, updated_at
-FROM ${model}.campaigns FINAL;
+FROM ${read}.campaigns FINAL;
 
 -- One public campaign with its texts and tiers, by slug. Private.
 --
@@ -104,10 +74,10 @@ FROM ${model}.campaigns FINAL;
 -- too much, former slugs and campaigns that are no longer public, but never too little: the row that is shown has the slug
 -- too. Then their rows are read by id, and only one that has the slug now is returned. Two campaigns can have the same slug
 -- between two events: then the smallest id is shown.
-CREATE OR REPLACE VIEW ${model}.campaign_by_slug
+CREATE OR REPLACE VIEW ${read}.campaign_by_slug
 SQL SECURITY DEFINER
 AS SELECT list_fields, description, risks, reward_fields
-FROM ${model}.campaigns FINAL
-WHERE slug = {slug:String} AND campaign_id IN (SELECT campaign_id FROM ${model}.campaigns WHERE slug = {slug:String})
+FROM ${read}.campaigns FINAL
+WHERE slug = {slug:String} AND campaign_id IN (SELECT campaign_id FROM ${read}.campaigns WHERE slug = {slug:String})
 ORDER BY campaign_id
 LIMIT 1;

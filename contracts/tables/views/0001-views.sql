@@ -31,7 +31,7 @@ AS SELECT
     campaign_id, r.reward_id AS reward_id, r.title AS title, r.description AS description, currency,
     r.amount AS amount, toFloat64(r.amount) AS price, r.quantity_available AS quantity_available,
     r.quantity_claimed AS quantity_claimed, r.quantity_remaining AS quantity_remaining, updated_at
-FROM ${model}.campaigns FINAL
+FROM ${read}.campaigns FINAL
 ARRAY JOIN rewards AS r
 LIMIT 18446744073709551615
 COMMENT 'Reward tiers of public campaigns, one row each, as they are now';
@@ -55,7 +55,7 @@ AS SELECT
     sum(c.pledge_count) AS pledge_count,
     sum(c.pledged_platform_amount) AS pledged_platform_amount,
     toFloat64(sum(c.pledged_platform_amount)) AS pledged_platform
-FROM ${model}.campaigns AS c FINAL
+FROM ${read}.campaigns AS c FINAL
 GROUP BY category
 LIMIT 18446744073709551615
 COMMENT 'Categories with public campaigns, one row each, as they are now';
@@ -85,8 +85,8 @@ AS SELECT
     least(
         (
             SELECT uniqExact(backer_hash)
-            FROM ${model}.pledge_ledger FINAL
-            WHERE counts AND campaign_id IN (SELECT campaign_id FROM ${model}.campaigns FINAL)
+            FROM ${ledger}.pledge_ledger FINAL
+            WHERE counts AND campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL)
         ),
         total_pledges
     ) AS total_backers,
@@ -96,7 +96,7 @@ AS SELECT
     countIf(status = 'FUNDED') AS projects_funded,
     countIf(status = 'FAILED') AS projects_failed,
     countIf(status = 'CANCELLED') AS projects_cancelled
-FROM ${model}.campaigns FINAL
+FROM ${read}.campaigns FINAL
 COMMENT 'The platform, exactly one row, as it is now';
 
 -- What the data teams' views are, and how current they are.
@@ -117,15 +117,15 @@ SQL SECURITY DEFINER
 AS SELECT
     (
         SELECT argMax(JSONExtractString(detail, 'version'), noted_at)
-        FROM ${model}.projector_log
+        FROM ${base}.projector_log
         WHERE kind = 'started'
     ) AS version,
-    (SELECT any(fingerprint) FROM ${model}.identity WHERE setting = 'PLEDGEVIEW_PLATFORM_CURRENCY') AS platform_currency,
-    least(now64(3, 'UTC'), ifNull((SELECT reached FROM ${model}.watermark), toDateTime64(0, 3, 'UTC'))) AS as_of,
+    (SELECT any(fingerprint) FROM ${base}.identity WHERE setting = 'PLEDGEVIEW_PLATFORM_CURRENCY') AS platform_currency,
+    least(now64(3, 'UTC'), ifNull((SELECT reached FROM ${read}.watermark), toDateTime64(0, 3, 'UTC'))) AS as_of,
     dateDiff('millisecond', as_of, now64(3, 'UTC')) / 1000 AS freshness_seconds,
     (
         SELECT minOrNull(day)
-        FROM (SELECT day FROM ${model}.campaign_days UNION ALL SELECT toDate(updated_at) FROM ${model}.campaigns FINAL)
+        FROM (SELECT day FROM ${base}.campaign_days UNION ALL SELECT toDate(updated_at) FROM ${read}.campaigns FINAL)
     ) AS history_from,
-    (SELECT count() FROM ${model}.campaigns FINAL) AS campaigns
+    (SELECT count() FROM ${read}.campaigns FINAL) AS campaigns
 COMMENT 'These views themselves, exactly one row: version, currency, and how current they are';

@@ -4,7 +4,7 @@
 -- no gaps. The fold worker continues after the last number that is folded for each projector. A batch that no fold worker sees
 -- within a month is dropped and is never folded.
 
-CREATE TABLE IF NOT EXISTS ${model}.batch_log
+CREATE TABLE IF NOT EXISTS ${ledger}.batch_log
 (
     projector      LowCardinality(String) COMMENT 'One run of one projector process',
     sequence       UInt64 COMMENT 'From 1, without gaps',
@@ -26,7 +26,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 -- How far each partition of the event log is in the tables. A projector reads on from here, whatever its consumer group says. In the
 -- highest era the highest position counts; the positions of other rows are merged away. An era begins when the positions have to go
 -- back: the tables were restored from a backup, or the log was replaced.
-CREATE TABLE IF NOT EXISTS ${model}.positions
+CREATE TABLE IF NOT EXISTS ${ledger}.positions
 (
     log            String COMMENT 'The Kafka cluster and the prefix of its topics; empty for the embedded journal',
     topic          String,
@@ -45,7 +45,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 
 -- How far the batches of each run of a projector are folded: at most two rows a run stay. A fold first notes up to which batch it
 -- goes, and records that as folded at its end. Rows of runs whose batches are dropped go, too.
-CREATE TABLE IF NOT EXISTS ${model}.fold_progress
+CREATE TABLE IF NOT EXISTS ${ledger}.fold_progress
 (
     projector  String COMMENT 'As in the batch log',
     is_folded  Bool COMMENT 'True: batches up to this one are in the read tables. False: the latest fold went up to this one',
@@ -61,7 +61,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 
 -- The leader of the fold: the holder of the highest epoch. The epoch is a fencing token: every fold statement has it
 -- as a condition.
-CREATE TABLE IF NOT EXISTS ${model}.fold_epochs
+CREATE TABLE IF NOT EXISTS ${ledger}.fold_epochs
 (
     epoch    UInt64,
     holder   String,
@@ -77,7 +77,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 -- list that was read after this moment was written has every change up to it, whatever the server's clock does. A row per shard of a
 -- cluster stays; the others are merged away.
 
-CREATE TABLE IF NOT EXISTS ${model}.watermarks
+CREATE TABLE IF NOT EXISTS ${read}.watermarks
 (
     shard   String COMMENT 'The shard of a cluster, empty on a single server',
     reached DateTime64(3, 'UTC') COMMENT 'No later stamp of this shard is earlier'
@@ -87,19 +87,19 @@ ORDER BY shard
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 
 -- The lowest of all shards. No row, until a fold worker has written to the table above.
-CREATE OR REPLACE VIEW ${model}.watermark
+CREATE OR REPLACE VIEW ${read}.watermark
 (
     reached DateTime64(3, 'UTC') COMMENT 'Every change with an earlier stamp is visible'
 )
 SQL SECURITY DEFINER
 AS SELECT min(reached_by_shard) AS reached
-FROM (SELECT max(reached) AS reached_by_shard FROM ${model}.watermarks GROUP BY shard)
+FROM (SELECT max(reached) AS reached_by_shard FROM ${read}.watermarks GROUP BY shard)
 HAVING count() > 0;
 
 -- The quarantine (private): campaigns that the common fold could not fold within its bounds of time and memory. It leaves them out,
 -- and each is tried alone.
 
-CREATE TABLE IF NOT EXISTS ${model}.quarantine
+CREATE TABLE IF NOT EXISTS ${ledger}.quarantine
 (
     campaign_id    String,
     fold_id        UInt64 COMMENT 'The statement that wrote this row. The highest one counts',
@@ -110,49 +110,4 @@ CREATE TABLE IF NOT EXISTS ${model}.quarantine
 )
 ENGINE = ReplacingMergeTree(fold_id)
 ORDER BY campaign_id
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
-
--- What projectors noted about their runs (private). A new run learns from it what earlier runs knew. One row per start,
--- and few rows per hour. Rows that name keys stay for a month.
-
-CREATE TABLE IF NOT EXISTS ${model}.projector_log
-(
-    projector String COMMENT 'One run of one projector process',
-    kind      LowCardinality(String) COMMENT 'started: its settings; misplaced: records that are not in the partition of their key',
-    detail    String COMMENT 'JSON',
-    noted_at  DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
-)
-ENGINE = MergeTree
-ORDER BY (kind, projector)
-TTL toDateTime(noted_at) + INTERVAL 30 DAY DELETE WHERE kind = 'misplaced',
-    toDateTime(noted_at) + INTERVAL 400 DAY DELETE
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
-
--- The settings that the tables began with. A process with other settings is refused, because it would corrupt the
--- tables: with another backer key every backer would count again, and with another currency the same amounts would
--- mean other money. Secrets are stored as fingerprints.
-
-CREATE TABLE IF NOT EXISTS ${model}.identity
-(
-    setting     String COMMENT 'Name of the setting',
-    fingerprint String COMMENT 'Of its value; the value itself where it is no secret',
-    held_at     DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
-)
-ENGINE = MergeTree
-ORDER BY setting
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
-
--- The rebuilds (private): every step and every heartbeat. With it, other processes can watch a rebuild, a killed
--- rebuild can resume, and a second rebuild is refused while one is alive.
-
-CREATE TABLE IF NOT EXISTS ${model}.rebuild_log
-(
-    rebuild_id  String,
-    run         String COMMENT 'The process that worked on it, or asked for its end',
-    phase       LowCardinality(String),
-    detail      String COMMENT 'JSON: what it needs to go on, and how far it is',
-    written_at  DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
-)
-ENGINE = MergeTree
-ORDER BY written_at
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;

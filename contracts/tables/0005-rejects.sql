@@ -3,7 +3,7 @@
 --
 -- A record is one row, however often it is read: the engine keeps the first rejection. `appended_at` belongs to the place,
 -- because a topic that was made anew has the same offsets again. Read it with FINAL.
-CREATE TABLE IF NOT EXISTS ${model}.rejects
+CREATE TABLE IF NOT EXISTS ${base}.rejects
 (
     log            LowCardinality(String) COMMENT 'Id of the Kafka cluster; empty: the journal',
     topic          LowCardinality(String),

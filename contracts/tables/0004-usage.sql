@@ -5,7 +5,7 @@
 -- same key, minute and process replaces the earlier one, so an insert that is repeated, or that arrives late, counts nothing
 -- twice. Read it with FINAL, and sum over the processes.
 
-CREATE TABLE IF NOT EXISTS ${model}.api_key_usage
+CREATE TABLE IF NOT EXISTS ${base}.api_key_usage
 (
     api_key      String,
     minute       DateTime64(3, 'UTC') COMMENT 'The start of the minute in which the requests were answered',

@@ -1,18 +1,18 @@
 -- The history for data teams (see 0004-history.sql and README.md, "History"). Of the LIMIT, see 0005-views.sql.
 
 -- Up to when the days are closed on every shard; 1970 before the first close. Private.
-CREATE OR REPLACE VIEW ${model}.history_end
+CREATE OR REPLACE VIEW ${base}.history_end
 (
     closed DateTime64(3, 'UTC') COMMENT 'The first moment of the day that is not closed',
     today  Date COMMENT 'The day of the last moment that the fold has confirmed, UTC'
 )
 SQL SECURITY DEFINER
 AS SELECT
-    (SELECT min(reached) FROM (SELECT max(closed) AS reached FROM ${model}.history_closed GROUP BY shard)) AS closed,
-    greatest(toDate(closed), toDate((SELECT max(reached) FROM ${model}.watermarks))) AS today;
+    (SELECT min(reached) FROM (SELECT max(closed) AS reached FROM ${base}.history_closed GROUP BY shard)) AS closed,
+    greatest(toDate(closed), toDate((SELECT max(reached) FROM ${read}.watermarks))) AS today;
 
 -- The days that are not closed yet, in the form of the closed ones. Private. Usually this is today.
-CREATE OR REPLACE VIEW ${model}.history_open
+CREATE OR REPLACE VIEW ${base}.history_open
 SQL SECURITY DEFINER
 AS SELECT
     standing.campaign_id AS campaign_id, standing.day AS day, standing.is_deleted AS is_deleted, standing.status AS status,
@@ -33,22 +33,22 @@ FROM
     SELECT
         campaign_id, toDate(updated_at) AS day, 0 AS is_deleted, status, category, currency, pledged_amount,
         pledged_platform_amount, percent_funded, backer_count, pledge_count, follower_count, updated_at, launch_date
-    FROM ${model}.campaigns FINAL
-    WHERE updated_at >= (SELECT closed FROM ${model}.history_end)
+    FROM ${read}.campaigns FINAL
+    WHERE updated_at >= (SELECT closed FROM ${base}.history_end)
     UNION ALL
     -- Campaigns that are no longer public. Their last row says when they went, if a rebuild has not removed it.
     SELECT
         -- A scalar query gives a nullable value, and a day that could be null would hide the filter on it from the tables.
-        campaign_id, toDate(greatest(max(stamp), assumeNotNull((SELECT closed FROM ${model}.history_end)))) AS day, 1, '', '', '', 0, 0, 0,
+        campaign_id, toDate(greatest(max(stamp), assumeNotNull((SELECT closed FROM ${base}.history_end)))) AS day, 1, '', '', '', 0, 0, 0,
         0, 0, 0, max(stamp), NULL
     FROM
     (
-        SELECT campaign_id, updated_at AS stamp FROM ${model}.history_latest FINAL WHERE is_deleted = 0
+        SELECT campaign_id, updated_at AS stamp FROM ${base}.history_latest FINAL WHERE is_deleted = 0
         UNION ALL
-        SELECT campaign_id, updated_at FROM ${model}.campaigns
-        WHERE is_deleted = 1 AND campaign_id IN (SELECT campaign_id FROM ${model}.history_latest FINAL WHERE is_deleted = 0)
+        SELECT campaign_id, updated_at FROM ${read}.campaigns
+        WHERE is_deleted = 1 AND campaign_id IN (SELECT campaign_id FROM ${base}.history_latest FINAL WHERE is_deleted = 0)
     )
-    WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${model}.campaigns FINAL))
+    WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL))
     GROUP BY campaign_id
 ) AS standing
 LEFT JOIN
@@ -56,22 +56,22 @@ LEFT JOIN
     SELECT
         campaign_id, true AS is_known, is_deleted = 0 AS is_public, category, pledged_platform_amount, backer_count,
         pledge_count
-    FROM ${model}.history_latest FINAL
+    FROM ${base}.history_latest FINAL
 ) AS latest ON latest.campaign_id = standing.campaign_id;
 
 -- All days, without deleted campaigns. Private: it has campaigns that are hidden by now.
-CREATE OR REPLACE VIEW ${model}.history_days
+CREATE OR REPLACE VIEW ${base}.history_days
 SQL SECURITY DEFINER
 AS SELECT *
 FROM
 (
-    SELECT *, true AS is_final FROM ${model}.campaign_days FINAL
-    WHERE day < (SELECT toDate(closed) FROM ${model}.history_end)
+    SELECT *, true AS is_final FROM ${base}.campaign_days FINAL
+    WHERE day < (SELECT toDate(closed) FROM ${base}.history_end)
     UNION ALL
-    SELECT *, false AS is_final FROM ${model}.history_open
+    SELECT *, false AS is_final FROM ${base}.history_open
 )
 -- Nothing ranks after a tombstone, so no FINAL is needed to find them.
-WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${model}.campaign_ledger WHERE version = 18446744073709551615));
+WHERE NOT (campaign_id IN (SELECT campaign_id FROM ${ledger}.campaign_ledger WHERE version = 18446744073709551615));
 
 CREATE OR REPLACE VIEW ${views}.campaign_days
 (
@@ -96,8 +96,8 @@ AS SELECT
     campaign_id, day, status, category, currency, pledged_amount, toFloat64(pledged_amount) AS pledged,
     pledged_platform_amount, toFloat64(pledged_platform_amount) AS pledged_platform, percent_funded,
     toFloat64(percent_funded) AS percent, backer_count, pledge_count, follower_count, is_final
-FROM ${model}.history_days
-WHERE is_deleted = 0 AND campaign_id IN (SELECT campaign_id FROM ${model}.campaigns FINAL)
+FROM ${base}.history_days
+WHERE is_deleted = 0 AND campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL)
 LIMIT 18446744073709551615
 COMMENT 'Each public campaign at the end of each UTC day on which it changed';
 
@@ -116,7 +116,7 @@ CREATE OR REPLACE VIEW ${views}.campaign_funding_days
     pledged_platform            Float64 COMMENT 'pledged_platform_amount as a floating-point number, in major units of the platform currency'
 )
 SQL SECURITY DEFINER
-AS WITH (SELECT today FROM ${model}.history_end) AS today
+AS WITH (SELECT today FROM ${base}.history_end) AS today
 SELECT
     campaign_id,
     category,
@@ -139,8 +139,8 @@ FROM
         if(is_opening, pledged_platform_amount, 0) AS opening,
         leadInFrame(toNullable(day)) OVER (
             PARTITION BY campaign_id ORDER BY day ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS next_day
-    FROM ${model}.history_days
-    WHERE campaign_id IN (SELECT campaign_id FROM ${model}.campaigns FINAL)
+    FROM ${base}.history_days
+    WHERE campaign_id IN (SELECT campaign_id FROM ${read}.campaigns FINAL)
 )
 -- The row stands until the next one. The last one stands until today while the campaign is LIVE.
 ARRAY JOIN range(toUInt32(multiIf(isNotNull(next_day), assumeNotNull(next_day),
@@ -152,7 +152,7 @@ COMMENT 'What each public campaign gained on each UTC day';
 
 -- What each row of the history adds to its day. A campaign that changes its category departs from one and opens the other:
 -- these two entries are marked, because they are nothing for the whole platform. Private.
-CREATE OR REPLACE VIEW ${model}.history_moves
+CREATE OR REPLACE VIEW ${base}.history_moves
 (
     day        Date COMMENT 'Day, UTC',
     category   LowCardinality(String) COMMENT 'Main category',
@@ -182,7 +182,7 @@ FROM
                 [(category, new_amount, new_pledges, if(is_opening, pledged_platform_amount, none), none, toInt64(NOT was_public), false)],
                 if(is_moved, [(category, none, toInt64(0), previous_platform_amount, none, toInt64(1), true),
                     (previous_category, none, toInt64(0), none, previous_platform_amount, toInt64(-1), true)], [])))) AS move
-    FROM ${model}.history_days
+    FROM ${base}.history_days
 );
 
 CREATE OR REPLACE VIEW ${views}.category_funding_days
@@ -217,7 +217,7 @@ AS SELECT
 FROM
 (
     -- Here, where it is used: on a cluster a query may say that no name of a WITH is known within (enable_global_with_statement).
-    WITH (SELECT today FROM ${model}.history_end) AS today
+    WITH (SELECT today FROM ${base}.history_end) AS today
     SELECT
         category, arraySort(groupArray((day, new_amount, new_pledges, opening, departed, campaigns))) AS known,
         known.1 AS days, known.2 AS amounts, known.3 AS pledges, known.4 AS openings, known.5 AS departures,
@@ -230,7 +230,7 @@ FROM
     (
         SELECT day, category, sum(new_amount) AS new_amount, sum(new_pledges) AS new_pledges, sum(opening) AS opening,
             sum(departed) AS departed, sum(campaigns) AS campaigns
-        FROM ${model}.history_moves
+        FROM ${base}.history_moves
         GROUP BY day, category
     )
     GROUP BY category
@@ -270,7 +270,7 @@ AS SELECT
     toUInt64(standing_campaigns) AS campaigns
 FROM
 (
-    WITH (SELECT today FROM ${model}.history_end) AS today
+    WITH (SELECT today FROM ${base}.history_end) AS today
     SELECT
         arraySort(groupArray((day, new_amount, new_pledges, opening, departed, campaigns))) AS known,
         known.1 AS days, known.2 AS amounts, known.3 AS pledges, known.4 AS openings, known.5 AS departures,
@@ -283,7 +283,7 @@ FROM
     (
         SELECT day, sum(new_amount) AS new_amount, sum(new_pledges) AS new_pledges, sum(opening) AS opening,
             sum(departed) AS departed, sum(campaigns) AS campaigns
-        FROM ${model}.history_moves
+        FROM ${base}.history_moves
         WHERE NOT is_between
         GROUP BY day
     )

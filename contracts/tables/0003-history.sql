@@ -5,7 +5,7 @@
 -- history is no function of the events: a rebuild neither makes it anew nor swaps it, and it has to be backed up.
 
 -- Sorted by day first: a new day lies behind all others, so reading with FINAL has next to nothing to compare.
-CREATE TABLE IF NOT EXISTS ${model}.campaign_days
+CREATE TABLE IF NOT EXISTS ${base}.campaign_days
 (
     campaign_id             String,
     day                     Date COMMENT 'Of updated_at, UTC',
@@ -32,13 +32,13 @@ ORDER BY (day, campaign_id)
 SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
 
 -- The last closed row of each campaign: with what the next one is compared.
-CREATE TABLE IF NOT EXISTS ${model}.history_latest AS ${model}.campaign_days
+CREATE TABLE IF NOT EXISTS ${base}.history_latest AS ${base}.campaign_days
 ENGINE = ReplacingMergeTree(day)
 ORDER BY campaign_id
 SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
 
 -- Up to when days are closed. A row per shard of a cluster stays; the others are merged away.
-CREATE TABLE IF NOT EXISTS ${model}.history_closed
+CREATE TABLE IF NOT EXISTS ${base}.history_closed
 (
     shard       String COMMENT 'The shard of a cluster, empty on a single server',
     closed_from DateTime64(3, 'UTC') COMMENT 'Where this close began: the end of the one before',

@@ -1,44 +1,11 @@
--- The ledger (private): the latest state of every entity, for any order and number of its events.
---
--- ReplacingMergeTree(version) keeps the row with the highest version. A tombstone is written with the version 2^64-1,
--- which no event reaches. Read with FINAL. Any number of projectors insert, in any order, as often as they like. A
--- campaign that is not public has only its id and version, no content. A pledge has a keyed hash instead of the
--- backer's id.
---
--- Granules are small because a fold reads scattered campaigns. Inserts are fsynced because offsets are committed
--- after them. min_age_to_force_merge_seconds merges parts that are quiet for an hour. It is no bound for superseded
--- rows, withdrawn content included, because new parts hold back these merges. The leading projector and the command
--- purge keep that bound (services/tables/superseded.ts).
-
-CREATE TABLE IF NOT EXISTS ${model}.campaign_ledger
-(
-${ledger_columns}
-)
-ENGINE = ReplacingMergeTree(version)
-ORDER BY campaign_id
-SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
-
--- A pledge that does not count keeps only its ids and version.
-CREATE TABLE IF NOT EXISTS ${model}.pledge_ledger
-(
-    campaign_id           String,
-    pledge_id             String,
-    version               UInt64,
-    counts                Bool,
-    backer_hash           UInt64 COMMENT 'Keyed hash of the backer id; the row backer_hash of the table identity says which',
-    amount_minor          Int64,
-    platform_amount_minor Int64,
-    reward_id             String COMMENT 'Empty: no reward'
-)
-ENGINE = ReplacingMergeTree(version)
-ORDER BY (campaign_id, pledge_id)
-SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
+-- What no generation owns, because versions alone decide: the keys, and the ledgers of the developer portal. Every generation writes
+-- them, in any order and as often as it likes, so a replay brings nothing back that was deleted or revoked.
 
 -- Only the projector's role reads it, and the view revoked_keys, which shows nothing of it but keys.
 --
 -- A key that another one replaces expires. The fold does not look at the time, so that it stays a function of the events. A key that
 -- has expired therefore counts as one of the three of its account until its end is in the log as well (services/portal/keys/key-sweeper.ts).
-CREATE TABLE IF NOT EXISTS ${model}.api_key_ledger
+CREATE TABLE IF NOT EXISTS ${base}.api_key_ledger
 (
     api_key                   String,
     version                   UInt64,
@@ -59,6 +26,36 @@ ENGINE = ReplacingMergeTree(version)
 ORDER BY api_key
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
 
+-- The columns of a key that authentication needs, and no other columns. The three oldest unrevoked keys of an account are active.
+CREATE TABLE IF NOT EXISTS ${base}.api_keys
+(
+    api_key     String,
+    account_id  String,
+    secret_hash String COMMENT 'Lower-case hex of HMAC-SHA-256(pepper, secret)',
+    scopes      Array(String),
+    is_active   Bool,
+    updated_at  DateTime64(3, 'UTC'),
+    fold_id     UInt64,
+    is_deleted  UInt8
+)
+ENGINE = ReplacingMergeTree(fold_id, is_deleted)
+ORDER BY api_key
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
+
+-- The keys that the ledger already knows as revoked or ended, while the fold has not yet made them inactive. The query service
+-- refuses them at once: a revocation does not wait for a fold, which may be busy, paused, or without a leader. Private.
+-- The ledger is read first, because few of its keys are revoked, so the read table is then read by key.
+
+CREATE OR REPLACE VIEW ${base}.revoked_keys
+(
+    api_key String COMMENT 'Key that is revoked or has ended, and still active in api_keys'
+)
+SQL SECURITY DEFINER
+AS SELECT api_key
+FROM ${base}.api_keys FINAL
+WHERE is_active AND api_key IN (SELECT api_key FROM ${base}.api_key_ledger FINAL
+    WHERE NOT is_unrevoked OR ifNull(expires_at <= now64(3, 'UTC'), 0));
+
 -- The ledgers of the developer portal (private): accounts with their integrations, and the mails that a rule caused. The
 -- projector writes them from the topics `accounts` and `notices`, and the portal reads them. Analysts and the query service
 -- may not.
@@ -69,7 +66,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merg
 --
 -- version: life * 2^42 + a part (contracts/events/account.avsc.json). An integration exists only in the life of its account.
 
-CREATE TABLE IF NOT EXISTS ${model}.account_ledger
+CREATE TABLE IF NOT EXISTS ${base}.account_ledger
 (
     account_id          String,
     integration_id      String COMMENT 'Empty: the account itself',
@@ -88,7 +85,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merg
 
 -- A notice that is settled has no address and no text. After its time it is removed by a row without content. ClickHouse forgets
 -- every row 800 days after its last change.
-CREATE TABLE IF NOT EXISTS ${model}.notice_ledger
+CREATE TABLE IF NOT EXISTS ${base}.notice_ledger
 (
     notice_id  String,
     version    UInt64 COMMENT 'What is settled outranks what waits',

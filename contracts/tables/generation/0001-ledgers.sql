@@ -1,0 +1,35 @@
+-- The ledger (private): the latest state of every entity, for any order and number of its events.
+--
+-- ReplacingMergeTree(version) keeps the row with the highest version. A tombstone is written with the version 2^64-1,
+-- which no event reaches. Read with FINAL. Any number of projectors insert, in any order, as often as they like. A
+-- campaign that is not public has only its id and version, no content. A pledge has a keyed hash instead of the
+-- backer's id.
+--
+-- Granules are small because a fold reads scattered campaigns. Inserts are fsynced because offsets are committed
+-- after them. min_age_to_force_merge_seconds merges parts that are quiet for an hour. It is no bound for superseded
+-- rows, withdrawn content included, because new parts hold back these merges. The leading projector and the command
+-- purge keep that bound (services/tables/superseded.ts).
+
+CREATE TABLE IF NOT EXISTS ${ledger}.campaign_ledger
+(
+${ledger_columns}
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY campaign_id
+SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;
+
+-- A pledge that does not count keeps only its ids and version.
+CREATE TABLE IF NOT EXISTS ${ledger}.pledge_ledger
+(
+    campaign_id           String,
+    pledge_id             String,
+    version               UInt64,
+    counts                Bool,
+    backer_hash           UInt64 COMMENT 'Keyed hash of the backer id; the row backer_hash of the table identity says which',
+    amount_minor          Int64,
+    platform_amount_minor Int64,
+    reward_id             String COMMENT 'Empty: no reward'
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY (campaign_id, pledge_id)
+SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1, min_age_to_force_merge_seconds = 3600;

@@ -1,0 +1,143 @@
+/**
+ * Generations: everything that is a function of the events stands in the two databases of a generation, `<base>_ledger_7` and
+ * `<base>_read_7`. The base database says which generation is current, in the table `generation_log`:
+ *
+ * | kind | what it says |
+ * |---|---|
+ * | attempt | a process works on generations under this number. The highest one may promote and drop |
+ * | beat | it is alive, and how far it is |
+ * | given up | it may not promote any more: its process ended, or said nothing for a minute |
+ * | registered | a generation has this number, written before its databases are made |
+ * | current | the generation that is read and folded. The row with the highest attempt counts |
+ * | dropped | its databases are gone, or will be |
+ *
+ * Everything that reads names its generation, and follows the log within a second.
+ */
+import { type BaseDatabases, type Databases, defaultNames, type Tables, TablesError } from './port.ts'
+
+/** The databases of the generation with this number. */
+export function generationOf({ base, views }: BaseDatabases, number: number): Databases {
+  return { base, views, ledger: `${base}_ledger_${number}`, read: `${base}_read_${number}` }
+}
+
+const ofLedger: ReadonlySet<string> = new Set([
+  'campaign_ledger',
+  'pledge_ledger',
+  'batch_log',
+  'batch_log_shard',
+  'positions',
+  'fold_progress',
+  'fold_epochs',
+  'quarantine',
+])
+const ofRead: ReadonlySet<string> = new Set(['campaigns', 'watermarks'])
+
+/** The table with the name of its database. */
+export function qualified(table: string, { base, ledger, read }: Databases): string {
+  return `${ofLedger.has(table) ? ledger : ofRead.has(table) ? read : base}.${table}`
+}
+
+/** The first generation under the default names. */
+export const defaultDatabases = generationOf(defaultNames, 1)
+
+/** Databases of the current generation: they change when another one becomes current. */
+export interface FollowedDatabases extends Databases {
+  /** 0: not looked up yet. */
+  readonly generation: number
+  /** The same generation, as a shard of a cluster has it. */
+  readonly ofShard: Databases
+  /** Looks up which one is current. Says whether it is another one than before. */
+  follow(tables: Pick<Tables, 'rows'>): Promise<boolean>
+}
+
+/** `named`: the databases of a generation, as the whole of a cluster has them. Default: those of one server. */
+export function followedDatabases(names: BaseDatabases, named = generationOf): FollowedDatabases {
+  let generation = 0
+  function present(of: typeof generationOf): Databases {
+    const { base, views } = of(names, 0)
+    function known(): Databases {
+      if (generation === 0) throw new Error('follow has to be called first')
+      return of(names, generation)
+    }
+    return {
+      base,
+      views,
+      get ledger() {
+        return known().ledger
+      },
+      get read() {
+        return known().read
+      },
+    }
+  }
+  const whole = present(named)
+  return Object.defineProperties(
+    {
+      ofShard: present(generationOf),
+      get generation() {
+        return generation
+      },
+      async follow(tables: Pick<Tables, 'rows'>) {
+        const before = generation
+        generation = await readCurrent(tables, whole.base)
+        return before !== 0 && before !== generation
+      },
+    },
+    Object.getOwnPropertyDescriptors(whole),
+  ) as FollowedDatabases
+}
+
+/** The databases as they are now: of one generation, whatever becomes current. */
+export function presentOf({ base, ledger, read, views }: Databases): Databases {
+  return { base, ledger, read, views }
+}
+
+/** The number of the current generation. Throws if there is none. */
+export async function readCurrent(tables: Pick<Tables, 'rows'>, base: string): Promise<number> {
+  const [row] = await tables
+    .rows<{ generation: number }>({
+      query: `SELECT argMax(generation, attempt) AS generation FROM ${base}.generation_log WHERE kind = 'current'`,
+    })
+    .catch(error => {
+      if (!(error instanceof TablesError && /^UNKNOWN_(TABLE|DATABASE)$/.test(error.type ?? ''))) throw error
+      throw new TablesError(`the tables in ${base} are not made yet: run pledgeview migrate first`, {
+        retryable: false,
+        type: error.type,
+        cause: error,
+      })
+    })
+  if (row && row.generation > 0) return row.generation
+  throw new TablesError(
+    `${base}.generation_log names no current generation: restore it from a backup, together with the generations`,
+    { retryable: false },
+  )
+}
+
+export const followMs = 1_000
+
+/** Follows which generation is current, until the signal aborts. Never throws. `onChange` runs when it is another one. */
+export async function keepFollowing(
+  {
+    tables,
+    databases,
+    sleep,
+    onChange = async () => {},
+    onError,
+  }: {
+    tables: Pick<Tables, 'rows'>
+    databases: Pick<FollowedDatabases, 'follow'>
+    sleep: (ms: number, signal: AbortSignal) => Promise<void>
+    onChange?: () => Promise<void>
+    onError: (error: unknown) => void
+  },
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    await sleep(followMs, signal)
+    try {
+      if (await databases.follow(tables)) await onChange()
+    } catch (error) {
+      if (!signal.aborted) onError(error)
+    }
+  }
+}
