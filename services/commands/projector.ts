@@ -1,5 +1,5 @@
+import { watchAttempts } from '../generations/attempts.ts'
 import { rebuildUnderWay } from '../generations/rebuild-log.ts'
-import { completeSwap } from '../generations/swap/swap.ts'
 import { runProjectorProcess } from '../projector/main.ts'
 import { readConfig } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
@@ -26,8 +26,7 @@ export const projectorCommand: Command = {
         config,
         logger,
         signal,
-        afterExpiredPause: ({ tables, databases }, place) =>
-          completeSwap(tables, databases, { monotonicMs: () => performance.now(), sleep, ...place }),
+        attempts: place => watchAttempts({ ...place, monotonicMs: () => performance.now(), sleep }),
         rebuild: rebuildUnderWay,
         onReady: ({ opsUrl }) => io.stdout.write(`The projector runs (ops: ${opsUrl})\n`),
       }),

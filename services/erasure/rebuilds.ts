@@ -44,23 +44,24 @@ async function purgeLog(
   purge: TablesPurge,
 ): Promise<PurgedCopy> {
   const [found] = await tables.rows<{ rows: number }>({
-    query: `SELECT countIf(${withExamples}) AS rows FROM ${databases.base}.rebuild_log`,
+    query: `SELECT countIf(${withExamples}) AS rows FROM ${databases.base}.generation_log`,
   })
   const rows = found?.rows ?? 0
   if (rows === 0) return purged(rebuildLog, 'no examples of differences')
   if (purge.isDry) return purged(rebuildLog, 'removes the examples of differences')
-  const state = await latestRebuild(tables, databases)
+  const log = { tables, base: databases.base }
+  const state = await latestRebuild(log)
   if (state?.detail.differences) {
     const differences = { ...state.detail.differences, examples: [] }
-    await writeRebuild(tables, databases, { ...state, detail: { ...state.detail, differences } })
+    await writeRebuild(log, { ...state, detail: { ...state.detail, differences } })
   }
   const done = purged(rebuildLog, 'examples of differences removed')
   let copy = done
   for (const { tables, databases } of shards) {
-    const table = `${databases.base}.rebuild_log`
-    const query = `ALTER TABLE ${table} DELETE WHERE ${withExamples} SETTINGS mutations_sync = 2`
+    const table = `${databases.base}.generation_log`
+    const query = `ALTER TABLE ${table} DELETE WHERE kind = 'beat' AND ${withExamples} SETTINGS mutations_sync = 2`
     const remove = () => tables.run({ query })
-    const ofShard = await deleteRows(tables, databases, { table: 'rebuild_log', remove }, purge, done)
+    const ofShard = await deleteRows(tables, databases, { table: 'generation_log', remove }, purge, done)
     // What a shard could not remove yet is what is left.
     if (ofShard !== done) copy = ofShard
   }

@@ -1,15 +1,16 @@
-/** A rebuild on a cluster: its shards, which tables it makes there, and which clusters it cannot rebuild. */
+/** Where generations stand: on one server, or on the shards of a cluster. */
+import { generationOf } from '../tables/generations.ts'
+import { createGeneration, type MigrateOptions, pointViews } from '../tables/migrate.ts'
 import type { Databases, Shard, Tables } from '../tables/port.ts'
-
-/** A shard, under the name that its server has for it (the macro `shard`). */
-export interface NamedShard extends Shard {
-  name: string
-}
+import { distributedDatabases } from '../tables/replicated.ts'
+import { definerUser } from '../tables/roles.ts'
+import { onEveryShard } from '../tables/shards.ts'
+import type { LogPlace } from './attempts.ts'
 
 export interface RebuildCluster {
   /** In `remote_servers`. */
   name: string
-  shards: readonly NamedShard[]
+  shards: readonly Shard[]
 }
 
 /** The tables that a rebuild works on. On a cluster `tables` and `databases` are those over all shards. */
@@ -19,20 +20,74 @@ export interface RebuildTables {
   cluster?: RebuildCluster | undefined
 }
 
-/** The name of the shard that this server belongs to. */
-export async function shardNameOf(tables: Pick<Tables, 'rows'>): Promise<string> {
-  const [row] = await tables.rows<{ shard: string }>({ query: `SELECT getMacro('shard') AS shard` })
-  return row?.shard ?? ''
+/** The servers, each with the databases of a generation as it has them. */
+export function serversOf({ tables, databases, cluster }: RebuildTables, generation: number): readonly Shard[] {
+  const servers = cluster?.shards ?? [{ tables, databases }]
+  return servers.map(server => ({ ...server, databases: generationOf(server.databases, generation) }))
 }
 
-export async function nameShards(shards: readonly Shard[]): Promise<NamedShard[]> {
-  return Promise.all(shards.map(async shard => ({ ...shard, name: await shardNameOf(shard.tables) })))
+/** The databases of a generation, over all shards. */
+export function wholeOf(place: RebuildTables, generation: number): Databases {
+  const [server] = serversOf(place, generation)
+  if (!server) throw new Error('the cluster has no shards')
+  return place.cluster ? distributedDatabases(server.databases) : server.databases
 }
 
-/**
- * Whether a shard has several replicas. Then its tables cannot be swapped: EXCHANGE TABLES swaps those of one server, so until the
- * other replicas follow, a campaign would show its new and its old content in turns.
- */
+/** The server with the generation log: the first shard of the cluster, whatever the order of the URLs is. */
+export async function logPlaceOf({ tables, databases, cluster }: RebuildTables): Promise<LogPlace> {
+  if (!cluster) return { tables, base: databases.base }
+  for (const shard of cluster.shards) {
+    const found = await shard.tables.rows({
+      query: 'SELECT 1 FROM system.clusters WHERE cluster = {name:String} AND shard_num = 1 AND is_local',
+      query_params: { name: cluster.name },
+    })
+    if (found.length > 0) return { tables: shard.tables, base: shard.databases.base }
+  }
+  throw new Error(`no URL leads to the first shard of ${cluster.name}`)
+}
+
+/** Makes the databases of a generation, or what is missing of them. */
+export async function makeGeneration(place: RebuildTables, generation: number): Promise<void> {
+  const { tables, databases, options } = await definitionOf(place, generation)
+  await createGeneration(tables, databases, options)
+}
+
+/** Makes the data teams' views show this generation. */
+export async function showGeneration(place: RebuildTables, generation: number): Promise<void> {
+  const { tables, databases, options } = await definitionOf(place, generation)
+  await pointViews(tables, databases, options)
+}
+
+/** The views read as they did before. */
+async function definitionOf(place: RebuildTables, generation: number) {
+  const { cluster } = place
+  const [server] = serversOf(place, generation)
+  if (!server) throw new Error('the cluster has no shards')
+  const { tables, databases } = server
+  const [known] = await tables.rows<{ isReplicated: boolean; hasDefiner: boolean }>({
+    query: `SELECT countIf(name = 'identity' AND startsWith(engine, 'Replicated')) > 0 AS isReplicated,
+              countIf(name = 'revoked_keys' AND position(create_table_query, 'DEFINER = ${definerUser}') > 0) > 0 AS hasDefiner
+            FROM system.tables WHERE database = {base:String}`,
+    query_params: { base: databases.base },
+  })
+  const options: MigrateOptions = {
+    ...(cluster && { replicated: { cluster: cluster.name } }),
+    ...(known?.hasDefiner && { viewsDefiner: definerUser }),
+  }
+  const isReplicated = known?.isReplicated ?? false
+  return { tables: cluster ? onEveryShard(cluster.shards, { isReplicated }) : tables, databases, options }
+}
+
+/** Drops the databases of a generation, if they are there. It has to be noted as dropped before. */
+export async function dropDatabases(place: RebuildTables, generation: number): Promise<void> {
+  await onEach(serversOf(place, generation), async ({ tables, databases }) => {
+    const whole = distributedDatabases(databases)
+    const names = [databases.read, databases.ledger, ...(place.cluster ? [whole.read, whole.ledger] : [])]
+    for (const name of names) await tables.run({ query: `DROP DATABASE IF EXISTS ${name} SYNC` })
+  })
+}
+
+/** Whether a shard has several replicas. Then nothing tells that a statement has ended on all of them. */
 export async function hasReplicas(
   { tables }: Pick<RebuildTables, 'tables'>,
   cluster: string,

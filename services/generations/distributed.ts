@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import {
-  databasesOf,
+  currentDatabases,
   readerSettings,
   registryOf,
   required,
@@ -18,8 +18,8 @@ import { openTables } from '../tables/clickhouse.ts'
 import { heldBackerHash, holdTablesIdentity } from '../tables/identity.ts'
 import { checkMigrated } from '../tables/migrate.ts'
 import type { Shards } from '../tables/shards.ts'
-import { hasReplicas, nameShards, type RebuildCluster, type RebuildTables } from './cluster.ts'
-import { RebuildRefused } from './lease.ts'
+import { RebuildRefused } from './begin.ts'
+import { hasReplicas, type RebuildCluster, type RebuildTables } from './cluster.ts'
 import { runRebuild } from './rebuild.ts'
 import type { RebuildRequest } from './rebuild-log.ts'
 import { createRebuilds, type Rebuilds, type Watch } from './rebuilds.ts'
@@ -37,9 +37,12 @@ export async function withDistributedRebuilds<T>(
   work: (rebuilds: Rebuilds) => Promise<T>,
 ): Promise<T> {
   required(config, ['PLEDGEVIEW_KAFKA_BROKERS', 'PLEDGEVIEW_CLICKHOUSE_URL'])
-  const databases = databasesOf(config)
   const tables = openTables(serverSettings(config))
-  const opened = await shardsOf(config).catch(async error => {
+  const databases = await currentDatabases(config, tables).catch(async error => {
+    await tables.close()
+    throw error
+  })
+  const opened = await shardsOf(config, databases).catch(async error => {
     await tables.close()
     throw error
   })
@@ -47,7 +50,7 @@ export async function withDistributedRebuilds<T>(
     for (const shard of opened?.shards ?? [{ tables, databases }]) {
       await checkMigrated(shard.tables, shard.databases)
     }
-    const cluster = await clusterOf(config, opened)
+    const cluster = clusterOf(config, opened)
     const place = { tables, databases, cluster }
     return await work(
       createRebuilds({
@@ -99,9 +102,9 @@ async function runDistributed(
 }
 
 /** The cluster of the settings, if there is one. */
-async function clusterOf(config: Config, opened: Shards | undefined): Promise<RebuildCluster | undefined> {
+function clusterOf(config: Config, opened: Shards | undefined): RebuildCluster | undefined {
   const name = config.PLEDGEVIEW_CLICKHOUSE_CLUSTER
-  return opened && name ? { name, shards: await nameShards(opened.shards) } : undefined
+  return opened && name ? { name, shards: opened.shards } : undefined
 }
 
 async function withKafkaHistory<T>(config: Config, work: (history: History) => Promise<T>): Promise<T> {
@@ -117,7 +120,7 @@ async function withKafkaHistory<T>(config: Config, work: (history: History) => P
 async function refuseReplicas(place: Pick<RebuildTables, 'tables'>, { name }: RebuildCluster): Promise<void> {
   if (!(await hasReplicas(place, name))) return
   throw new RebuildRefused(
-    `a shard of ${name} has several replicas, and tables can be swapped on one server only: fill another cluster from the log ` +
+    `a shard of ${name} has several replicas, and it cannot be known when a statement has ended on all of them: fill another cluster from the log ` +
       '(deploy/README.md, "Another number of shards")',
   )
 }

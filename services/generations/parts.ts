@@ -1,89 +1,90 @@
 /**
- * The parts of the tables that a rebuild swaps: on one server the tables themselves, on a cluster each shard's own part.
+ * The parts of a rebuild: on one server the tables themselves, on a cluster each shard's own part.
  *
- * On a cluster the log is read once, into the ledgers of all shards. Everything else is done for each shard as on one server: its
- * fold, its withdrawals, its verification, its fold pause, its stamps and its swap. A campaign is on one shard with all its
- * pledges, so it is shown old or new as a whole at every moment.
- *
- * The shards are swapped one after the other. What others see between two swaps, also if the rebuild is killed there:
- * - Every campaign, from the old or from the new tables. A total over all shards is the sum of old and new parts. No part shows
- *   less than it did: each swap brings its tables to the end of the log first, while the shard's fold is paused. So a total gets
- *   smaller only by what a changed rule takes out, and the number of backers by those that were counted before their pledges were
- *   folded (contracts/tables/0005-views.sql).
- * - Stamps, the floor and the watermark belong to the shard, and its swap moves them as on one server: changed rows get stamps at
- *   or above the shard's floor, which no watermark has passed. The watermark of the whole is the lowest of all shards. So a
- *   poller misses no change of any swap, whichever shards are swapped when it polls.
- * - A list is one statement, or an index that follows the stamps. It may have the new rows of one shard and the old rows of
- *   another, as it has changes of different moments at any time. Pages of one query come from one snapshot of it.
- * - What projectors wrote to a swapped shard just before its swap may be in its previous tables only. Each shard has its own
- *   positions, which are swapped with it, and projectors read on from the lowest (positions.ts). A row that is written twice
- *   changes nothing. What the rebuild goes on reading for the other shards goes into the previous tables of this one as well.
- * - Each shard's swap is recorded before it happens. The next run finds by the tables' UUIDs which shards are swapped, and swaps
- *   the others. Once one is swapped, the rebuild cannot be given up, because shards would stay on different rules. It can be
- *   completed, and then rolled back.
+ * On a cluster the log is read once, into the ledgers of all shards. Everything else is done for each shard as on one server: its fold, its
+ * withdrawals, its verification and its stamps. A campaign is on one shard with all its pledges. The promotion is one row for all shards.
  */
 import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
-import type { FoldWorker } from '../projector/fold/fold-worker.ts'
+import { createFoldWorker, type FoldWorker } from '../projector/fold/fold-worker.ts'
+import { promotionHolder } from '../projector/fold/promotion.ts'
+import { untilNoFoldRuns } from '../projector/fold/running-folds.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { onHalfTheCores } from './build/half-the-cores.ts'
-import { createShadowFoldWorker } from './build/shadow-fold.ts'
+import type { Sides } from './build/ledgers.ts'
 import { type RetrySettings, withRetry } from './build/with-retry.ts'
 import { createWithdrawals, type Withdrawals } from './build/withdrawals.ts'
-import type { RebuildCluster } from './cluster.ts'
+import { serversOf } from './cluster.ts'
 import { createTouched, type Touched } from './compare/touched.ts'
 import type { RebuildDependencies } from './context.ts'
 
-export interface RebuildPart {
-  /** The name of the shard; null: the tables are on one server. */
-  name: string | null
-  databases: Databases
+export interface RebuildPart extends Sides {
   /** They retry statements, and use half of ClickHouse's cores. */
   tables: Tables
   /** The same tables with all cores, for statements that the fold waits for. */
   tablesOnAllCores: Tables
-  /** The same tables without retries, for statements that must not run twice. */
-  tablesWithoutRetry: Tables
-  /** Of the shadow tables. */
+  /** Of the new generation. */
   foldWorker: FoldWorker
+  /** Holds the fold of the current generation. */
+  hold: FoldWorker
   withdrawals: Withdrawals
   touched: Touched
-  /** Whether the rebuilt tables are live. */
-  isSwapped: boolean
 }
 
+// Nothing reads the new generation, so its statements may take long.
+const buildMsMax = 30 * 60_000
+// How long a statement of the fold may still run when it is held.
+const foldEndsMsMax = 60_000
+
 export async function createParts(
-  dependencies: RebuildDependencies,
+  dependencies: Pick<RebuildDependencies, 'tables' | 'databases' | 'cluster' | 'run' | 'config' | 'random'>,
+  { attempt, from, to }: { attempt: number; from: number; to: number },
   retrySettings: RetrySettings,
 ): Promise<RebuildPart[]> {
-  const { tables, databases, cluster, run, config, monotonicMs, random } = dependencies
-  const { sleep } = retrySettings
-  const places = cluster?.shards ?? [{ tables, databases, name: null }]
+  const { run, config, random } = dependencies
+  const { sleep, monotonicMs } = retrySettings
+  const time = { monotonicMs, sleep }
+  const settings = foldWorkerSettings(config)
+  const before = serversOf(dependencies, from)
   return Promise.all(
-    places.map(async ({ tables: tablesWithoutRetry, databases, name }) => {
-      const tablesOnAllCores = withRetry(tablesWithoutRetry, retrySettings)
+    serversOf(dependencies, to).map(async ({ tables: own, databases: rebuilt }, index) => {
+      const live = (before[index] as (typeof before)[number]).databases
+      const tablesOnAllCores = withRetry(own, retrySettings)
       const tables = await onHalfTheCores(tablesOnAllCores)
-      const settings = foldWorkerSettings(config)
+      const worker = { ...time, random, isAttempt: true }
       return {
-        name,
-        databases,
+        live,
+        rebuilt,
         tables,
         tablesOnAllCores,
-        tablesWithoutRetry,
-        foldWorker: createShadowFoldWorker({ tables, databases, settings, run, monotonicMs, sleep, random }),
-        withdrawals: createWithdrawals({ tables, databases, run }),
+        foldWorker: createFoldWorker({
+          ...worker,
+          tables,
+          databases: rebuilt,
+          holder: run,
+          settings: { ...settings, foldMsMax: buildMsMax },
+          untilNoneRuns: () => untilNoFoldRuns(tables, rebuilt, { ...time, msMax: buildMsMax }),
+          epochFloor: () => highestEpoch(tables, live),
+          stampsFrom: live.read,
+        }),
+        hold: createFoldWorker({
+          ...worker,
+          tables: tablesOnAllCores,
+          databases: live,
+          holder: promotionHolder(attempt),
+          settings,
+          untilNoneRuns: () => untilNoFoldRuns(tables, live, { ...time, msMax: foldEndsMsMax }),
+        }),
+        withdrawals: createWithdrawals({ tables, live, rebuilt, run }),
         touched: createTouched(),
-        isSwapped: false,
       }
     }),
   )
 }
 
-/** The cluster with the tables of the parts, which retry statements. */
-export function clusterOf(
-  { cluster }: Pick<RebuildDependencies, 'cluster'>,
-  parts: readonly RebuildPart[],
-): RebuildCluster | undefined {
-  if (!cluster) return undefined
-  const shards = parts.map(({ name, tables, databases }) => ({ name: name ?? '', tables, databases }))
-  return { ...cluster, shards }
+/** What the fold of one generation writes ranks above what that of the other wrote to the same tables. */
+async function highestEpoch(tables: Tables, { ledger }: Databases): Promise<bigint> {
+  const [row] = await tables.rows<{ epoch: string }>({
+    query: `SELECT toString(max(epoch)) AS epoch FROM ${ledger}.fold_epochs`,
+  })
+  return BigInt(row?.epoch ?? '0')
 }

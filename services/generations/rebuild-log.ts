@@ -1,10 +1,9 @@
 /**
- * The rebuild log: the state of each rebuild. It lets others watch a rebuild, lets a process continue after a kill, and keeps
- * two processes from working at the same time.
+ * The state of each rebuild, as its process writes it to the generation log with every sign of life. It lets others watch a rebuild, and
+ * lets a process continue after a kill.
  */
-import type { Databases, Tables } from '../tables/port.ts'
-import { encodeRows } from '../tables/row-binary.ts'
-import type { TableIds } from './build/shadow-tables.ts'
+import { registeredGenerations } from '../tables/migrate.ts'
+import { type LogPlace, writeRow } from './attempts.ts'
 import type { Differences } from './compare/differences.ts'
 
 /** The phases in their order. A rebuild ends in one of `endPhases`. */
@@ -14,23 +13,23 @@ export const workPhases = [
   'folding',
   'catching up',
   'verifying',
-  'swapping',
+  'promoting',
 ] as const
 
-/** `rebuilt`: the new tables are live, and the previous ones are kept. */
+/** `rebuilt`: the new generation is current, and the one before it is kept. */
 export const endPhases = ['rebuilt', 'compared', 'aborted', 'dropped'] as const
 
 export type WorkPhase = (typeof workPhases)[number]
 export type Phase = WorkPhase | (typeof endPhases)[number]
 
 export interface RebuildRequest {
-  /** `rollback`: brings the previous tables up to date and swaps them in again. */
+  /** `rollback`: brings the generation from before up to date and makes it current again. */
   kind: 'rebuild' | 'rollback'
   /** Read only what was appended to the log at this time or later, Unix ms; null: from its start. */
   fromTime: number | null
   /** Compare, and then drop the new tables. */
   isDry: boolean
-  /** Swap although the live tables contain something that the history does not. */
+  /** Promote although the current generation contains something that the history does not. */
   acceptsLoss: boolean
   /** Begin although the disk seems too small. */
   ignoresDisk: boolean
@@ -64,38 +63,20 @@ export interface RebuildDetail {
   /** The sum of the offsets at which it began to read the log. */
   logStart: number | null
   differences: Differences | null
-  /** Set before the swap: the ids of the tables that become live. On a cluster: null. */
-  tableIds: TableIds | null
-  /** Set if the swap changed many rows: ClickHouse's clock before the swap, until all these rows are stamped. */
-  unstampedSince: string | null
-  /** On a cluster: the swap of each shard, by the shard's name. */
-  shards?: Readonly<Record<string, SwapRecord>>
+  /** Whether every campaign of it was folded once. */
+  isFolded: boolean
   /** The version of the program that read the history. All of it has to be read by the same rules. */
   program: string
   /** Why its process stopped, if it could write that. */
   failure: string | null
 }
 
-/** What is recorded before a swap. */
-export type SwapRecord = Pick<RebuildDetail, 'tableIds' | 'unstampedSince'>
-
-/** The swap of this shard, or of the only server (null). */
-export function swapOf(detail: RebuildDetail, shard: string | null): SwapRecord {
-  if (shard === null) return detail
-  return detail.shards?.[shard] ?? { tableIds: null, unstampedSince: null }
-}
-
-/** The detail's fields with this swap recorded. */
-export function withSwap(
-  detail: RebuildDetail,
-  shard: string | null,
-  swap: SwapRecord,
-): Partial<RebuildDetail> {
-  return shard === null ? swap : { shards: { ...detail.shards, [shard]: swap } }
-}
-
 export interface RebuildState {
   id: string
+  /** The highest one that worked on it. */
+  attempt: number
+  /** The one that it builds. */
+  generation: number
   /** The process that wrote last. */
   run: string
   phase: Phase
@@ -111,9 +92,9 @@ export class RebuildInProgress extends Error {
   override name = 'RebuildInProgress'
 }
 
-/** The consumer that reads the log for a rebuild. */
-export function consumerOf(id: string): string {
-  return `rebuild-${id}`
+/** The consumer that reads the log for a generation. */
+export function consumerOf({ generation }: Pick<RebuildState, 'generation'>): string {
+  return `generation-${generation}`
 }
 
 /** How often a rebuild gives a sign of life, and for how long it counts as alive after that, ms. */
@@ -124,9 +105,9 @@ export function isWorking({ phase }: Pick<RebuildState, 'phase'>): boolean {
   return (workPhases as readonly string[]).includes(phase)
 }
 
-/** Whether the rebuilt tables may already be live. Then the rebuild has to be completed, and cannot be given up. */
+/** Whether the new generation may already be current. Then the rebuild has to be completed, and cannot be given up. */
 export function isCommitted({ phase }: Pick<RebuildState, 'phase'>): boolean {
-  return phase === 'swapping'
+  return phase === 'promoting'
 }
 
 /** Whether its process has given a sign of life recently, and has not recorded a failure. */
@@ -134,94 +115,57 @@ export function isAlive(state: RebuildState): boolean {
   return isWorking(state) && state.detail.failure === null && state.ageMs < aliveMs
 }
 
-/** Names the tables that are kept beside the live ones, for a message. */
+/** Names the generation that is kept beside the current one, for a message. */
 export function keptTables({ detail, isAborting }: Pick<RebuildState, 'detail' | 'isAborting'>): string {
   if (detail.request.kind === 'rebuild') return 'the tables from before the rebuild'
   // A rollback that was given up leaves the tables that were kept before it.
   return isAborting ? 'the previous tables' : 'the tables that the rollback replaced'
 }
 
-// The `run` of rows that ask another process to give up.
-const asked = 'asked'
-
 interface Row {
-  id: string
+  attempt: number
+  generation: number
   run: string
-  phase: Phase
   detail: string
   writtenAt: string
   ageMs: number
   isAborting: number
 }
 
+type Written = Pick<RebuildState, 'id' | 'phase'> & { detail: RebuildDetail }
+
 /** The latest rebuild in its latest recorded state; `undefined` if there has never been one. */
-export async function latestRebuild(tables: Tables, { model }: Databases): Promise<RebuildState | undefined> {
+export async function latestRebuild({ tables, base }: LogPlace): Promise<RebuildState | undefined> {
   const [row] = await tables.rows<Row>({
-    query: `SELECT rebuild_id AS id, run, phase, detail, toString(written_at) AS writtenAt,
-              toUnixTimestamp64Milli(now64(3, 'UTC')) - toUnixTimestamp64Milli(written_at) AS ageMs,
-              rebuild_id GLOBAL IN (SELECT rebuild_id FROM ${model}.rebuild_log WHERE phase = 'aborting') AS isAborting
-            FROM ${model}.rebuild_log WHERE phase != 'aborting' ORDER BY written_at DESC LIMIT 1`,
+    query: `WITH (SELECT max(attempt) FROM ${base}.generation_log WHERE kind = 'abort') AS aborted
+            SELECT log.attempt AS attempt, generation, run, detail, toString(written_at) AS writtenAt, log.attempt = aborted AS isAborting,
+              toUnixTimestamp64Milli(now64(3, 'UTC')) - toUnixTimestamp64Milli(written_at) AS ageMs
+            FROM ${base}.generation_log AS log WHERE kind = 'beat' ORDER BY log.attempt DESC, written_at DESC LIMIT 1`,
   })
   if (!row) return undefined
-  return {
-    ...row,
-    detail: detailOf(row.detail),
-    isAborting: Number(row.isAborting) === 1,
-  }
+  const { attempt, generation, run, writtenAt, ageMs } = row
+  const { id, phase, detail } = JSON.parse(row.detail) as Written
+  return { id, phase, detail, attempt, generation, run, writtenAt, ageMs, isAborting: Number(row.isAborting) === 1 }
 }
 
 /** The rebuild that is under way, also if its process died; for the metrics. */
-export async function rebuildUnderWay(
-  tables: Tables,
-  databases: Databases,
-): Promise<{ phase: Phase; silentMs: number } | undefined> {
-  const state = await latestRebuild(tables, databases)
+export async function rebuildUnderWay(place: LogPlace): Promise<{ phase: Phase; silentMs: number } | undefined> {
+  const state = await latestRebuild(place)
   return state && isWorking(state) ? { phase: state.phase, silentMs: state.ageMs } : undefined
 }
 
-function detailOf(text: string): RebuildDetail {
-  return JSON.parse(text) as RebuildDetail
-}
-
 export async function writeRebuild(
-  tables: Tables,
-  { model }: Databases,
-  { id, run, phase, detail }: Pick<RebuildState, 'id' | 'run' | 'phase' | 'detail'>,
+  place: LogPlace,
+  { id, phase, detail, ...row }: Pick<RebuildState, 'id' | 'run' | 'phase' | 'detail' | 'attempt' | 'generation'>,
 ): Promise<void> {
-  await insert(tables, model, [id, run, phase, JSON.stringify(detail)])
+  await writeRow(place, { ...row, kind: 'beat', detail: JSON.stringify({ id, phase, detail }) })
 }
 
-/** Asks the process that works on the rebuild to give up. */
-export async function askToAbort(tables: Tables, { model }: Databases, id: string): Promise<void> {
-  await insert(tables, model, [id, asked, 'aborting', ''])
-}
-
-/** The run of another process that works on a rebuild at the same time, if this process has to yield to it. */
-export async function rivalOf(
-  tables: Tables,
-  { model }: Databases,
-  run: string,
-): Promise<string | undefined> {
-  const rivals = await tables.rows<{ run: string; phase: Phase; detail: string }>({
-    query: `SELECT run, argMax(phase, written_at) AS phase, argMax(detail, written_at) AS detail
-            FROM ${model}.rebuild_log
-            WHERE run NOT IN ({run:String}, '${asked}') AND written_at > now64(3, 'UTC') - INTERVAL ${aliveMs} MILLISECOND
-            GROUP BY run ORDER BY run`,
-    query_params: { run },
+/** The generation that was current before, if it is kept. */
+export async function keptGeneration({ tables, base }: LogPlace): Promise<number | undefined> {
+  const rows = await tables.rows<{ generation: number }>({
+    query: `SELECT generation FROM ${base}.generation_log WHERE kind = 'current' GROUP BY generation ORDER BY max(attempt) DESC`,
   })
-  const alive = rivals.filter(({ phase, detail }) => {
-    return isWorking({ phase }) && detailOf(detail).failure === null
-  })
-  return alive.find(rival => rival.run < run)?.run
-}
-
-const columns = [
-  { name: 'rebuild_id', type: 'String' },
-  { name: 'run', type: 'String' },
-  { name: 'phase', type: 'LowCardinality(String)' },
-  { name: 'detail', type: 'String' },
-]
-
-async function insert(tables: Tables, model: string, row: readonly string[]): Promise<void> {
-  await tables.insert({ table: `${model}.rebuild_log`, columns, rows: encodeRows(columns, [row]) })
+  const registered = await registeredGenerations(tables, base)
+  return rows.slice(1).find(({ generation }) => registered.includes(generation))?.generation
 }

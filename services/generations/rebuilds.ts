@@ -2,15 +2,16 @@
 import type { History } from '../log/history.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { type Sleep, sleep } from '../runtime/sleep.ts'
-import { dropShadow, hasShadow } from './build/shadow-tables.ts'
-import type { RebuildTables } from './cluster.ts'
-import { RebuildRefused } from './lease.ts'
+import { followMs, readCurrent } from '../tables/generations.ts'
+import { type LogPlace, noteDropped, takeAttempt, untilEnded, writeRow } from './attempts.ts'
+import { RebuildRefused } from './begin.ts'
+import { dropDatabases, logPlaceOf, type RebuildTables } from './cluster.ts'
+import { endAborted } from './give-up.ts'
 import {
-  askToAbort,
-  consumerOf,
   isAlive,
   isCommitted,
   isWorking,
+  keptGeneration,
   latestRebuild,
   type RebuildRequest,
   type RebuildState,
@@ -115,58 +116,73 @@ export interface AbortDependencies extends RebuildTables {
   sleep: Sleep
 }
 
-/** The latest rebuild, and whether the tables from before it are kept. `undefined` if there has never been one. */
+/** The latest rebuild, and whether the generation from before is kept. `undefined` if there has never been one. */
 export async function rebuildStatus(
   place: RebuildTables,
 ): Promise<(RebuildState & { isAlive: boolean; isPreviousKept: boolean }) | undefined> {
-  const state = await latestRebuild(place.tables, place.databases)
+  const log = await logPlaceOf(place)
+  const state = await latestRebuild(log)
   if (!state) return undefined
-  const isPreviousKept = state.phase === 'rebuilt' && (await hasShadow(place))
+  const isPreviousKept = !isWorking(state) && (await keptGeneration(log)) !== undefined
   return { ...state, isAlive: isAlive(state), isPreviousKept }
 }
 
 /**
  * Gives up the open rebuild: through the process that works on it, or directly if that process is dead. Resolves when
- * nothing is left of it. Throws `RebuildRefused` if there is none, or if its swap has begun.
+ * nothing is left of it. Throws `RebuildRefused` if there is none, or if it is promoted.
  */
-export async function abortRebuild(dependencies: AbortDependencies): Promise<RebuildState> {
-  const { tables, databases, sleep } = dependencies
-  const state = await latestRebuild(tables, databases)
+export async function abortRebuild(dependencies: AbortDependencies): Promise<void> {
+  const { sleep } = dependencies
+  const log = await logPlaceOf(dependencies)
+  const state = await latestRebuild(log)
   if (!state || !isWorking(state)) throw new RebuildRefused('there is no rebuild to give up')
-  if (isCommitted(state)) {
-    throw new RebuildRefused(
-      'the tables are being swapped: let the rebuild end (if it was killed, run it again), and then roll back',
-    )
-  }
-  await askToAbort(tables, databases, state.id)
+  await writeRow(log, { kind: 'abort', attempt: state.attempt })
   for (let waitedMs = 0; waitedMs < abortMsMax; waitedMs += lookMs) {
-    const now = await latestRebuild(tables, databases)
-    if (!now || now.id !== state.id || !isWorking(now)) return now ?? state
-    if (isCommitted(now)) throw new RebuildRefused('it is too late: the tables are being swapped')
-    if (!isAlive(now)) return giveUp(dependencies, now)
+    const now = await latestRebuild(log)
+    if (!now || now.attempt !== state.attempt || !isWorking(now)) return
+    if (isAlive(now) && isCommitted(now)) throw new RebuildRefused('it is too late: the new tables are being promoted')
+    if (!isAlive(now)) return abortDead(dependencies, log, now)
     await sleep(lookMs)
   }
   throw new Error(`the process of the rebuild has not given up within ${abortMsMax / 1000} s`)
 }
 
-/** Removes everything that a rebuild has made. A rollback that is given up keeps the previous tables. */
-export async function giveUp(
-  { tables, databases, cluster, history }: AbortDependencies,
-  state: Pick<RebuildState, 'id' | 'run' | 'detail'>,
-): Promise<RebuildState> {
-  const isRollback = state.detail.request.kind === 'rollback'
-  if (!isRollback) await dropShadow({ tables, databases, cluster })
-  await history.forget(consumerOf(state.id))
-  const detail = { ...state.detail, failure: null }
-  const ended = { ...state, detail, phase: isRollback ? 'rebuilt' : 'aborted' } as const
-  await writeRebuild(tables, databases, ended)
-  return { ...ended, writtenAt: '', ageMs: 0, isAborting: false }
+/** Its last statement may still be on its way, so it is given up first. */
+async function abortDead(dependencies: AbortDependencies, log: LogPlace, state: RebuildState): Promise<void> {
+  const { sleep } = dependencies
+  const run = `abort-${state.attempt}`
+  const attempt = await takeAttempt(log, run, { sleep, random: Math.random })
+  await writeRow(log, { kind: 'given up', attempt: state.attempt, run })
+  await untilEnded(log.tables, log.base, { sleep, monotonicMs: () => performance.now() })
+  if (state.detail.request.kind === 'rebuild' && (await readCurrent(log.tables, log.base)) === state.generation) {
+    throw new RebuildRefused('the new tables are current already: run it again to complete it, and then roll back')
+  }
+  await endAborted({ ...dependencies, log, run }, { ...state, attempt })
 }
 
-/** Drops the tables from before the last rebuild. Throws `RebuildRefused` if none are kept. */
+/** Drops the generation from before the last rebuild. Throws `RebuildRefused` if none is kept. */
 export async function dropPrevious(place: RebuildTables): Promise<void> {
-  const state = await rebuildStatus(place)
-  if (!state?.isPreviousKept) throw new RebuildRefused('no tables from before a rebuild are kept')
-  await dropShadow(place)
-  await writeRebuild(place.tables, place.databases, { ...state, phase: 'dropped' })
+  const log = await logPlaceOf(place)
+  const state = await latestRebuild(log)
+  const kept = await keptGeneration(log)
+  if (!state || isWorking(state) || kept === undefined) {
+    throw new RebuildRefused('no tables from before a rebuild are kept')
+  }
+  await untilFollowed(log)
+  const run = `drop-${kept}`
+  const attempt = await takeAttempt(log, run, { sleep, random: Math.random })
+  await noteDropped(log, { attempt, run, generation: kept })
+  await dropDatabases(place, kept)
+  await writeRebuild(log, { ...state, attempt, run, phase: 'dropped' })
+}
+
+const followedMs = 5 * followMs
+
+/** What reads and folds follows a promotion within a second. Until then it needs the generation from before. */
+async function untilFollowed({ tables, base }: LogPlace): Promise<void> {
+  const [row] = await tables.rows<{ ageMs: number }>({
+    query: `SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) - toUnixTimestamp64Milli(max(written_at)) AS ageMs
+            FROM ${base}.generation_log WHERE kind = 'current'`,
+  })
+  await sleep(Math.min(followedMs, Math.max(0, followedMs - (row?.ageMs ?? 0))))
 }

@@ -1,5 +1,5 @@
 /** Tracks one run of a rebuild: its phase, its rate, and its signs of life in the rebuild log. */
-import type { Databases, Tables } from '../tables/port.ts'
+import type { LogPlace } from './attempts.ts'
 import { createRateMeter, type RateMeter } from './rate.ts'
 import {
   beatMs,
@@ -15,8 +15,7 @@ import {
 } from './rebuild-log.ts'
 
 export interface TrackerDependencies {
-  tables: Tables
-  databases: Databases
+  log: LogPlace
   state: RebuildState
   /** Called when the rebuild has to be given up. */
   onAbort: () => void
@@ -26,6 +25,8 @@ export interface TrackerDependencies {
 
 export interface RebuildTracker {
   readonly id: string
+  readonly attempt: number
+  readonly generation: number
   readonly detail: RebuildDetail
   /** Whether this phase is over, in this run or an earlier one. */
   isPast(phase: WorkPhase): boolean
@@ -41,8 +42,9 @@ export interface RebuildTracker {
 }
 
 export function createTracker(dependencies: TrackerDependencies): RebuildTracker {
-  const { tables, databases, onAbort, onProgress, monotonicMs } = dependencies
+  const { log, onAbort, onProgress, monotonicMs } = dependencies
   const state = structuredClone(dependencies.state)
+  const { id, attempt, generation } = state
   let rateMeter: RateMeter = createRateMeter(monotonicMs)
   let enteredAt = monotonicMs()
   let writing: Promise<unknown> = Promise.resolve()
@@ -50,7 +52,7 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
 
   /** Writes one after the other, so that the latest state is the last row. */
   function write(): Promise<void> {
-    const done = writing.then(() => writeRebuild(tables, databases, state))
+    const done = writing.then(() => writeRebuild(log, state))
     writing = done.catch(() => undefined)
     return done
   }
@@ -59,8 +61,8 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
     countTime()
     // A lost sign of life does no harm: the next one follows.
     await write().catch(() => undefined)
-    const latest = await latestRebuild(tables, databases).catch(() => undefined)
-    if (latest?.id === state.id && latest.isAborting && !isCommitted(state)) onAbort()
+    const latest = await latestRebuild(log).catch(() => undefined)
+    if (latest?.attempt === attempt && latest.isAborting && !isCommitted(state)) onAbort()
   }
 
   function countTime(): void {
@@ -71,7 +73,9 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
   }
 
   return {
-    id: state.id,
+    id,
+    attempt,
+    generation,
     detail: state.detail,
     isPast: phase => workPhases.indexOf(phase) < workPhases.indexOf(state.phase as WorkPhase),
 

@@ -9,8 +9,8 @@ import type { Logger } from 'pino'
 import { type KeyDirectory, keyDirectory } from '../api-keys/api-keys.ts'
 import type { OpenDoor, SqlDoor } from '../clickhouse-server/door.ts'
 import type { ClickHouseServer } from '../clickhouse-server/server.ts'
+import { watchAttempts } from '../generations/attempts.ts'
 import { rebuildUnderWay } from '../generations/rebuild-log.ts'
-import { completeSwap } from '../generations/swap/swap.ts'
 import { openJournalReader, openJournalWriter } from '../log/local/journal.ts'
 import { lockDataDirectory } from '../log/local/lock.ts'
 import type { EventWriter } from '../log/port.ts'
@@ -21,7 +21,8 @@ import type { Config } from '../runtime/config.ts'
 import { lagRecords } from '../runtime/ops/checks.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
 import { dependOnSecrets, heldBackerHash, holdTablesIdentity } from '../tables/identity.ts'
-import type { Databases, Tables } from '../tables/port.ts'
+import type { FollowedDatabases } from '../tables/generations.ts'
+import type { Tables } from '../tables/port.ts'
 import {
   type ConfiguredSecrets,
   type DataDirectory,
@@ -40,7 +41,7 @@ export interface EmbeddedModel {
   /** The ports for data teams, if there are any. */
   door: OpenDoor | undefined
   tables: Tables
-  databases: Databases
+  databases: FollowedDatabases
   writer: EventWriter
   projector: ProjectorService
   secrets: Secrets
@@ -116,9 +117,12 @@ export async function openEmbeddedModel({
       config,
       hashBacker,
       run,
-      afterExpiredPause: () =>
-        completeSwap(tables, databases, { monotonicMs: () => performance.now(), sleep }),
-      rebuild: () => rebuildUnderWay(tables, databases),
+      follow: () => databases.follow(tables),
+      isGivenUp: watchAttempts({
+        ...{ tables, base: databases.base, servers: [tables], sleep },
+        monotonicMs: () => performance.now(),
+      }),
+      rebuild: () => rebuildUnderWay({ tables, base: databases.base }),
       metrics,
       logger,
       now: Date.now,

@@ -2,8 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import {
-  databasesOf,
-  definitionsOf,
+  currentDatabases,
   readerSettings,
   registryOf,
   required,
@@ -22,7 +21,7 @@ import { retry } from '../runtime/retry.ts'
 import { checkParts, partsCheck } from '../tables/broken-parts.ts'
 import { openTables } from '../tables/clickhouse.ts'
 import { heldBackerHash, holdTablesId, holdTablesIdentity } from '../tables/identity.ts'
-import { type Databases, type Shard, type Statement, type Tables, TablesError } from '../tables/port.ts'
+import { type Shard, type Statement, type Tables, TablesError } from '../tables/port.ts'
 import { type Compaction, checkAbsence } from './absence.ts'
 import type { RebuildUnderWay } from './gauges.ts'
 import { backerHasher } from './ingest/backer-hash.ts'
@@ -35,10 +34,14 @@ export interface ProcessDependencies {
   logger: Logger
   /** Ends the process cleanly. */
   signal: AbortSignal
-  /** Runs whenever this process takes the fold of a shard over: a rebuild may have died in the middle of the swap. */
-  afterExpiredPause: (shard: Shard, place: { isShard: boolean }) => Promise<void>
+  /** Watches the attempts on generations (`isGivenUp`). */
+  attempts: (place: {
+    tables: Tables
+    base: string
+    servers: readonly Tables[]
+  }) => (attempt: number) => Promise<boolean>
   /** The rebuild that is under way, for the metrics. Default: none ever is. */
-  rebuild?: (tables: Tables, databases: Databases) => Promise<RebuildUnderWay | undefined>
+  rebuild?: (log: { tables: Tables; base: string }) => Promise<RebuildUnderWay | undefined>
   onReady: (urls: { opsUrl: string }) => void
 }
 
@@ -47,7 +50,7 @@ export async function runProjectorProcess({
   config,
   logger,
   signal,
-  afterExpiredPause,
+  attempts,
   rebuild,
   onReady,
 }: ProcessDependencies): Promise<void> {
@@ -57,17 +60,17 @@ export async function runProjectorProcess({
     'PLEDGEVIEW_BACKER_KEY',
   ])
   const metrics = createMetrics()
-  const databases = databasesOf(config)
   const tables = openTables(serverSettings(config))
+  const databases = await currentDatabases(config, tables)
   // A fold of a ledger without these rows would take their pledges out of the campaigns.
-  await checkParts(tables, definitionsOf(config).databases)
+  await checkParts(tables, databases.ofShard)
   await holdTablesIdentity(tables, databases, {
     PLEDGEVIEW_BACKER_KEY: backerKey,
     PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
   })
   // `migrate` did it, unless that was an earlier version.
   await holdTablesId(tables, databases, randomUUID())
-  const shards = await shardsOf(config)
+  const shards = await shardsOf(config, databases)
   const run = `projector-${randomUUID()}`
   const parts = shards?.shards ?? [{ tables, databases }]
   const compaction = await compactionOf({ config, shards: parts, logger, metrics, signal }).catch(
@@ -97,8 +100,9 @@ export async function runProjectorProcess({
     schemaRegistry: registryOf(config),
     run,
     presenceMs: presenceMsOf(compaction),
-    afterExpiredPause: shard => afterExpiredPause(shard, { isShard: shards !== undefined }),
-    ...(rebuild && { rebuild: () => rebuild(tables, databases) }),
+    follow: () => databases.follow(tables),
+    isGivenUp: attempts({ tables, base: databases.base, servers: parts.map(part => part.tables) }),
+    ...(rebuild && { rebuild: () => rebuild({ tables, base: databases.base }) }),
     metrics,
     logger,
     now: Date.now,
@@ -116,7 +120,7 @@ export async function runProjectorProcess({
       projector: projectorCheck(projector.health().failure),
       lag: await lagAnswered(),
       tables: await tablesCheck(tables),
-      parts: await partsCheck(tables, definitionsOf(config).databases),
+      parts: await partsCheck(tables, databases.ofShard),
     }),
     status: () => statusOf({ projector, tables, databases, ...shards, warnings: compaction.warnings }),
     metrics,

@@ -56,6 +56,8 @@ export interface ProjectorServiceDependencies {
   presenceMs?: number
   /** Looks up which generation is current, and changes `databases` and those of the shards. Default: it never changes. */
   follow?: () => Promise<unknown>
+  /** See `EpochDependencies`. */
+  isGivenUp?: (attempt: number) => Promise<boolean>
   /** The rebuild that is under way, for the metrics. Default: none ever is. */
   rebuild?: () => Promise<RebuildUnderWay | undefined>
   metrics: Metrics
@@ -130,6 +132,7 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
     onClockStep: observer.onClockStep,
     onQuarantine: observer.onQuarantine,
     ...(follow && { follow }),
+    ...(dependencies.isGivenUp && { isGivenUp: dependencies.isGivenUp }),
     monotonicMs,
     now: dependencies.now,
     random,

@@ -6,7 +6,8 @@
  * that refuses inserts while an earlier one is undecided: on others, consumers of the API would miss changes.
  */
 import { openTables, type TablesSettings } from './clickhouse.ts'
-import type { Databases, Shard } from './port.ts'
+import type { Databases, Shard, Tables } from './port.ts'
+import { onOneServer } from './replicated.ts'
 
 /** The URLs do not lead to each of the cluster's shards once. */
 export class ShardsDiffer extends Error {
@@ -85,4 +86,26 @@ export function checkVersion({
   throw new VersionTooOld(
     `the shard ${shard} has ClickHouse ${version}, but replicas need ${replicasSince.join('.')} or later`,
   )
+}
+
+/** Tables whose definitions go to each shard, one statement after the other: without Keeper, nothing runs ON CLUSTER. */
+export function onEveryShard(
+  shards: readonly Shard[],
+  { isReplicated }: { isReplicated: boolean },
+): Tables {
+  const [first] = shards
+  if (!first) throw new ShardsDiffer('the cluster has no shards')
+  const each = async (work: (tables: Tables) => Promise<void>) => {
+    await Promise.all(shards.map(({ tables }) => work(tables)))
+  }
+  return {
+    ...first.tables,
+    run: statement =>
+      each(tables => tables.run({ ...statement, query: onOneServer(statement.query, { isReplicated }) })),
+    // Every server knows which files have run. Other rows are sharded.
+    insert: insert =>
+      insert.table.endsWith('.migrations')
+        ? each(tables => tables.insert(insert))
+        : first.tables.insert(insert),
+  }
 }

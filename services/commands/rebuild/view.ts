@@ -122,7 +122,7 @@ export function statusText(report: RebuildReport | undefined): string {
 export function unfinishedText({ state }: RebuildReport): string {
   const { phase, detail } = state
   const command = detail.request.kind === 'rollback' ? 'pledgeview rebuild rollback' : 'the same command'
-  const isLate = phase === 'swapping'
+  const isLate = phase === 'promoting'
   return `Run ${command} again to continue${isLate ? '' : ', or pledgeview rebuild abort to give it up'}.\n`
 }
 

@@ -1,12 +1,11 @@
 /** Checks whether the disk has room for a second set of tables. */
 import { megabytes } from '../../runtime/progress.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
-import { swappedTables } from './shadow-tables.ts'
 
 export interface DiskEstimate {
-  /** Size of the live tables. */
+  /** Size of the current generation. */
   liveBytes: number
-  /** How much the shadow tables may need while they are built. */
+  /** How much a new generation may need while it is built. */
   neededBytes: number
   freeBytes: number
 }
@@ -18,13 +17,13 @@ export class DiskTooSmall extends Error {
   override name = 'DiskTooSmall'
 }
 
-export async function estimateDisk(tables: Tables, { model }: Databases): Promise<DiskEstimate> {
+export async function estimateDisk(tables: Tables, { ledger, read }: Databases): Promise<DiskEstimate> {
   const [row] = await tables.rows<{ liveBytes: number; freeBytes: number }>({
     query: `SELECT
         (SELECT sum(bytes_on_disk) FROM system.parts
-          WHERE active AND database = {model:String} AND table IN {tables:Array(String)}) AS liveBytes,
+          WHERE active AND database IN {databases:Array(String)}) AS liveBytes,
         (SELECT min(free_space) FROM system.disks) AS freeBytes`,
-    query_params: { model, tables: [...swappedTables] },
+    query_params: { databases: [ledger, read] },
   })
   const { liveBytes, freeBytes } = row ?? { liveBytes: 0, freeBytes: 0 }
   return { liveBytes, freeBytes, neededBytes: growth * liveBytes }

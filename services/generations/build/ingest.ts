@@ -1,5 +1,5 @@
 /**
- * Reads the log up to a given position into the shadow tables. The projector's own loop does the reading. Once the position is reached, its reader pauses, and reading ends when every batch is committed.
+ * Reads the log up to a given position into the new generation. The projector's own loop does the reading. Once the position is reached, its reader pauses, and reading ends when every batch is committed.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Delivery, EventReader, PartitionLag, Position } from '../../log/port.ts'
@@ -7,10 +7,10 @@ import type { Batch } from '../../projector/ingest/batch.ts'
 import { type ProjectorDependencies, runProjector } from '../../projector/projector.ts'
 import { createNotifier } from '../../runtime/notifier.ts'
 import { onEach } from '../cluster.ts'
-import { openParts, type RebuildContext } from '../context.ts'
+import type { RebuildContext } from '../context.ts'
 
 const catchUpRoundsMax = 100
-// Once a round took no longer than this, the rest is read during the fold pause.
+// Once a round took no longer than this, the rest is read while the promotion holds the fold.
 const catchUpMs = 2_000
 // A round reads what arrived during the round before it. Once the rounds stop getting shorter, more rounds gain nothing.
 const gainMin = 0.2
@@ -27,7 +27,7 @@ export async function catchUp(context: RebuildContext, reader: EventReader): Pro
   await inShorterRounds(async () => {
     const startedAt = monotonicMs()
     await ingestToEnd(context, reader)
-    await onEach(openParts(context), part => part.foldWorker.fold())
+    await onEach(context.parts, part => part.foldWorker.fold())
     return monotonicMs() - startedAt
   })
 }
@@ -47,7 +47,7 @@ export async function inShorterRounds(round: () => Promise<number>): Promise<voi
 
 /** Reads up to the current end of the log. */
 export async function ingestToEnd(context: RebuildContext, reader: EventReader): Promise<void> {
-  const { tracker, shadowProjector, history, signal } = context
+  const { tracker, builder, history, signal } = context
   const target = await history.ends()
   const end = sumOf(target)
   const onLag = (lag: readonly PartitionLag[]) => {
@@ -60,7 +60,7 @@ export async function ingestToEnd(context: RebuildContext, reader: EventReader):
     tracker.progress({ done: at - start, of: Math.max(end, at) - start, unit: 'records', lagRecords })
   }
   const storesRejects = !tracker.detail.request.isDry
-  await shadowProjector.ingest({ reader, target, storesRejects, onLag }, signal)
+  await builder.ingest({ reader, target, storesRejects, onLag }, signal)
 }
 
 function sumOf(positions: readonly Position[]): number {

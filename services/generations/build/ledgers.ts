@@ -1,13 +1,13 @@
-/** The ledgers as a rebuild compares them: which rows are withdrawn, and statements over the live and the shadow ledger. */
-import { apiKeyColumns, ledgerCampaignColumns, pledgeColumns } from '../../projector/ingest/ledger-rows.ts'
+/** The ledgers as a rebuild compares them: which rows are withdrawn, and statements over the live and the new ledger. */
+import { ledgerCampaignColumns, pledgeColumns } from '../../projector/ingest/ledger-rows.ts'
 import type { Databases } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
 
 export interface Ledger {
-  name: 'campaign_ledger' | 'pledge_ledger' | 'api_key_ledger'
+  name: 'campaign_ledger' | 'pledge_ledger'
   key: readonly string[]
   columns: readonly string[]
-  /** SQL: the row has no content to show, because the entity was deleted, hidden, cancelled or revoked (or will be). */
+  /** SQL: the row has no content to show, because the entity was deleted, hidden or cancelled. */
   withdrawn: string
 }
 
@@ -24,16 +24,9 @@ export const ledgers: readonly Ledger[] = [
     columns: pledgeColumns.map(({ name }) => name),
     withdrawn: 'NOT counts',
   },
-  {
-    name: 'api_key_ledger',
-    key: ['api_key'],
-    columns: apiKeyColumns.map(({ name }) => name),
-    // A key that expires is one whose revocation has a time. An older version of it would never end.
-    withdrawn: '(NOT is_unrevoked OR expires_at IS NOT NULL)',
-  },
 ]
 
-/** The live and the shadow databases. */
+/** The current generation, and the one that is built. */
 export interface Sides {
   live: Databases
   rebuilt: Databases
@@ -50,7 +43,7 @@ export function differsQuery(ledger: Ledger, sides: Sides, scope: string, rows: 
   return `SELECT 1 AS differs FROM (${fill(files.differing, ledger, sides, { scope, rows })}) LIMIT 1`
 }
 
-/** Selects the columns of the rows that are withdrawn in the live ledger, but not in the shadow ledger. `scope`: SQL. */
+/** Selects the columns of the rows that are withdrawn in the live ledger, but not in the new ledger. `scope`: SQL. */
 export function withdrawnQuery(ledger: Ledger, sides: Sides, scope: string): string {
   return fill(files.withdrawn, ledger, sides, { scope, rows: ledger.withdrawn })
 }
@@ -70,8 +63,8 @@ function fill(
     .replaceAll('${differing}', files.differing)
     .replaceAll('${owner}', key[0] ?? '')
     .replaceAll('${rows}', rows)
-    .replaceAll('${live}', live.model)
-    .replaceAll('${model}', rebuilt.model)
+    .replaceAll('${live}', live.ledger)
+    .replaceAll('${rebuilt}', rebuilt.ledger)
     .replaceAll('${ledger}', name)
     .replaceAll('${columns}', columns.join(', '))
     .replaceAll('${key}', key.join(', '))

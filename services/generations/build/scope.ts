@@ -9,10 +9,10 @@ export const idsPerStatement = 1_000
 export type Scope = { after: string | null; upTo: string | null } | { ids: readonly string[] }
 
 /** Ranges of about 20,000 campaigns each. Together they cover all campaigns. */
-export async function rangesOf(tables: Tables, { model }: Databases): Promise<Scope[]> {
+export async function rangesOf(tables: Tables, { ledger }: Databases): Promise<Scope[]> {
   const [row] = await tables.rows<{ bounds: string[] }>({
     query: `SELECT arrayFilter((id, place) -> place % ${campaignsPerRange} = 0, ids, arrayEnumerate(ids)) AS bounds
-            FROM (SELECT arraySort(groupUniqArray(campaign_id)) AS ids FROM ${model}.campaign_ledger)`,
+            FROM (SELECT arraySort(groupUniqArray(campaign_id)) AS ids FROM ${ledger}.campaign_ledger)`,
   })
   const bounds = row?.bounds ?? []
   return [...bounds, null].map((upTo, place) => ({ after: bounds[place - 1] ?? null, upTo }))

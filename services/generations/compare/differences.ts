@@ -1,8 +1,8 @@
 /** Compares what the public sees in the live tables and in the rebuilt ones. */
 import { contentColumns } from '../../../contracts/tables/campaign-columns.ts'
 import { unfolded } from '../../projector/fold/batch-conditions.ts'
-import type { Databases, Tables } from '../../tables/port.ts'
-import { shadowOf } from '../build/shadow-tables.ts'
+import type { Tables } from '../../tables/port.ts'
+import type { Sides } from '../build/ledgers.ts'
 
 export interface Differences {
   same: number
@@ -44,17 +44,16 @@ export async function readClock(tables: Tables): Promise<string> {
 }
 
 /**
- * Compares what is public in the live tables and in the shadow tables, by content; `updated_at` does not count.
- * `since`: a time (`readClock`) before the shadow tables read from the log for the last time. They have everything that was
+ * Compares what is public in the current generation and in the new one, by content; `updated_at` does not count.
+ * `since`: a time (`readClock`) before the new one read from the log for the last time. It has everything that was
  * in the log then. The live tables have it as soon as it is folded.
  */
 export async function readDifferences(
   tables: Tables,
-  databases: Databases,
+  sides: Sides,
   since: string,
 ): Promise<Differences> {
-  const live = databases.model
-  const rebuilt = shadowOf(databases).model
+  const [live, rebuilt] = [sides.live.read, sides.rebuilt.read]
   const [counts] = await tables.rows<Counts>({
     query: `WITH
         both AS
@@ -70,7 +69,7 @@ export async function readDifferences(
         ),
         in_motion AS
         (
-            ${inMotion(live, rebuilt)}
+            ${inMotion(sides)}
         )
         SELECT
             countIf(change = 'same') AS same,
@@ -93,7 +92,7 @@ export async function readDifferences(
   const { examples, ...rest } = counts
   return {
     ...rest,
-    fields: rest.different > 0 ? await readFields(tables, { live, rebuilt }, since) : {},
+    fields: rest.different > 0 ? await readFields(tables, sides, since) : {},
     examples: await readExamples(tables, { live, rebuilt }, examples),
   }
 }
@@ -119,38 +118,40 @@ const fields = contentColumns.filter(name => name !== 'campaign_id')
 /** How often each field differs, among campaigns that are public on both sides. */
 async function readFields(
   tables: Tables,
-  { live, rebuilt }: { live: string; rebuilt: string },
+  sides: Sides,
   since: string,
 ): Promise<Record<string, number>> {
+  const [live, rebuilt] = [sides.live.read, sides.rebuilt.read]
   const counts = fields.map(name => `countIf(NOT (live.${name} <=> rebuilt.${name})) AS ${name}`)
   const [row] = await tables.rows<Record<string, number>>({
     query: `SELECT ${counts.join(', ')}
-            FROM (SELECT * FROM ${live}.campaigns FINAL WHERE campaign_id IN (SELECT campaign_id FROM ${differing(live, rebuilt)})) AS live
-            INNER JOIN (SELECT * FROM ${rebuilt}.campaigns FINAL WHERE campaign_id IN (SELECT campaign_id FROM ${differing(live, rebuilt)})) AS rebuilt
+            FROM (SELECT * FROM ${live}.campaigns FINAL WHERE campaign_id IN (SELECT campaign_id FROM ${differing(sides)})) AS live
+            INNER JOIN (SELECT * FROM ${rebuilt}.campaigns FINAL WHERE campaign_id IN (SELECT campaign_id FROM ${differing(sides)})) AS rebuilt
               ON live.campaign_id = rebuilt.campaign_id`,
     query_params: { since },
   })
   return Object.fromEntries(Object.entries(row ?? {}).filter(([, count]) => count > 0))
 }
 
-function differing(live: string, rebuilt: string): string {
+function differing(sides: Sides): string {
+  const [live, rebuilt] = [sides.live.read, sides.rebuilt.read]
   return `(
     SELECT live.campaign_id AS campaign_id
     FROM (SELECT campaign_id, content_hash FROM ${live}.campaigns FINAL) AS live
     INNER JOIN (SELECT campaign_id, content_hash FROM ${rebuilt}.campaigns FINAL) AS rebuilt
       ON live.campaign_id = rebuilt.campaign_id
     WHERE live.content_hash != rebuilt.content_hash
-      AND campaign_id NOT IN (${inMotion(live, rebuilt)}))`
+      AND campaign_id NOT IN (${inMotion(sides)}))`
 }
 
 /** Campaigns in motion: one of the two sides may not have all their events yet. */
-function inMotion(live: string, rebuilt: string): string {
+function inMotion({ live, rebuilt }: Sides): string {
   const isLate = "appended_at >= toDateTime64({since:String}, 3, 'UTC')"
-  const { condition } = unfolded({ model: live, views: '' }, [])
-  return `SELECT arrayJoin(campaign_ids) AS campaign_id FROM ${live}.batch_log AS batch
+  const { condition } = unfolded(live, [])
+  return `SELECT arrayJoin(campaign_ids) AS campaign_id FROM ${live.ledger}.batch_log AS batch
             WHERE ${isLate} OR ${condition}
             UNION ALL
-            SELECT arrayJoin(campaign_ids) FROM ${rebuilt}.batch_log WHERE ${isLate}`
+            SELECT arrayJoin(campaign_ids) FROM ${rebuilt.ledger}.batch_log WHERE ${isLate}`
 }
 
 async function readExamples(
@@ -174,14 +175,14 @@ async function readExamples(
 /** The fields of these campaigns as text. */
 async function readTexts(
   tables: Tables,
-  model: string,
+  read: string,
   ids: readonly string[],
 ): Promise<Map<string, Record<string, string>>> {
   if (ids.length === 0) return new Map()
   const texts = fields.map(name => `ifNull(toString(tidy.${name}), 'null') AS ${name}`)
   const rows = await tables.rows<Record<string, string> & { id: string }>({
     query: `SELECT tidy.campaign_id AS id, ${texts.join(', ')}
-            FROM (SELECT * FROM ${model}.campaigns FINAL WHERE campaign_id IN {ids:Array(String)}) AS tidy`,
+            FROM (SELECT * FROM ${read}.campaigns FINAL WHERE campaign_id IN {ids:Array(String)}) AS tidy`,
     query_params: { ids: [...ids] },
   })
   return new Map(rows.map(({ id, ...row }) => [id, row]))

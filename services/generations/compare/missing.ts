@@ -9,57 +9,45 @@ import { conditionOf, idsPerStatement, type Scope } from '../build/scope.ts'
 /** An entity of the live ledger, of which the rebuilt ledger has an older version or nothing. */
 export interface Missing {
   ledger: Ledger['name']
-  /** Campaign id, campaign and pledge id, or API key. */
+  /** Campaign id, or campaign and pledge id. */
   key: readonly string[]
   liveVersion: bigint
   /** `undefined`: the entity is unknown. */
   rebuiltVersion: bigint | undefined
-  /** Whether it is deleted, hidden, cancelled or revoked in the live tables. */
+  /** Whether it is deleted, hidden or cancelled in the live tables. */
   isWithdrawn: boolean
 }
 
 const missingMax = 10_000
 
-/** Returns at most 10,000 of each ledger: of the campaigns in scope and (with `alsoKeys`) of all keys. */
-export async function readMissing(
-  tables: Tables,
-  sides: Sides,
-  scope: Scope,
-  { alsoKeys }: { alsoKeys: boolean },
-): Promise<Missing[]> {
+/** Returns at most 10,000 of each ledger, of the campaigns in scope. */
+export async function readMissing(tables: Tables, sides: Sides, scope: Scope): Promise<Missing[]> {
   const { condition, parameters } = conditionOf(scope)
   const missing: Missing[] = []
   for (const ledger of ledgers) {
-    const isOfKeys = ledger.name === 'api_key_ledger'
-    if (isOfKeys && !alsoKeys) continue
-    const scopeOf = isOfKeys ? '1' : condition
-    const query_params = isOfKeys ? {} : parameters
-    const differs = await tables.rows({ query: differsQuery(ledger, sides, scopeOf, '1'), query_params })
+    const differs = await tables.rows({
+      query: differsQuery(ledger, sides, condition, '1'),
+      query_params: parameters,
+    })
     if (differs.length === 0) continue
     const rows = await tables.rows<MissingRow>({
-      query: missingQuery(ledger, sides, scopeOf, missingMax),
-      query_params,
+      query: missingQuery(ledger, sides, condition, missingMax),
+      query_params: parameters,
     })
     missing.push(...rows.map(row => missingOf(ledger, row)))
   }
-  if ('ids' in scope && scope.ids.length === 0) return missing
   return [...missing, ...(await readShownDeletions(tables, sides, scope))]
 }
 
-/** What is still missing after the shadow tables have caught up, compared with what the live tables had before. */
+/** What is still missing after the new generation has caught up, compared with what the live tables had before. */
 export async function stillMissing(
   tables: Tables,
   sides: Sides,
   before: readonly Missing[],
 ): Promise<Missing[]> {
-  if (before.length === 0) return []
-  const campaigns = [
-    ...new Set(before.filter(({ ledger }) => ledger !== 'api_key_ledger').map(({ key }) => key[0] ?? '')),
-  ]
-  const now = await readMissing(tables, sides, { ids: [] }, { alsoKeys: true })
-  for (const ids of idParts(campaigns, idsPerStatement)) {
-    now.push(...(await readMissing(tables, sides, { ids }, { alsoKeys: false })))
-  }
+  const campaigns = [...new Set(before.map(({ key }) => key[0] ?? ''))]
+  const now: Missing[] = []
+  for (const ids of idParts(campaigns, idsPerStatement)) now.push(...(await readMissing(tables, sides, { ids })))
   const nameOf = ({ ledger, key }: Missing) => JSON.stringify([ledger, key])
   const current = new Map(now.map(missing => [nameOf(missing), missing]))
   return before.filter(missing => {
@@ -84,7 +72,6 @@ export function placeOf({ ledger, key }: Missing): string {
   const kinds = {
     campaign_ledger: 'campaign',
     pledge_ledger: 'pledges of campaign',
-    api_key_ledger: 'api key',
   } as const
   return `${kinds[ledger]} ${key[0]}`
 }
@@ -125,9 +112,9 @@ async function readShownDeletions(
 ): Promise<Missing[]> {
   const { condition, parameters } = conditionOf(scope)
   const rows = await tables.rows<{ id: string }>({
-    query: `SELECT campaign_id AS id FROM ${rebuilt.model}.campaigns FINAL
+    query: `SELECT campaign_id AS id FROM ${rebuilt.read}.campaigns FINAL
       WHERE ${condition} AND campaign_id IN
-        (SELECT campaign_id FROM ${live.model}.campaign_ledger WHERE version = ${tombstoneVersion} AND ${condition})
+        (SELECT campaign_id FROM ${live.ledger}.campaign_ledger WHERE version = ${tombstoneVersion} AND ${condition})
       ORDER BY id LIMIT ${missingMax}`,
     query_params: parameters,
   })

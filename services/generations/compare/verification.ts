@@ -1,6 +1,6 @@
 /**
- * Verifies the shadow tables before the swap: their read tables have to match their ledger, they have to contain everything
- * that the live tables contain, and they must not contain what the live tables have withdrawn.
+ * Verifies a new generation before its promotion: its read tables have to match its ledger, it has to contain everything
+ * that the live tables contain, and it must not contain what the live tables have withdrawn.
  *
  * The sums are computed with other SQL than the fold's. Everything is done in ranges of campaign ids, because the pledges of
  * a platform do not fit into the memory of one statement.
@@ -12,17 +12,16 @@ import { idParts } from '../../tables/parameter-parts.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { catchUp } from '../build/ingest.ts'
 import { conditionOf, idsPerStatement, rangesOf, type Scope } from '../build/scope.ts'
-import { shadowOf } from '../build/shadow-tables.ts'
 import { onEach } from '../cluster.ts'
-import { openParts, type RebuildContext } from '../context.ts'
+import type { RebuildContext } from '../context.ts'
 import type { RebuildPart } from '../parts.ts'
 import { lossesOf, type Missing, placeOf, readMissing, stillMissing } from './missing.ts'
 
 const mismatchesMax = 10
-// A loss stays a loss, however often the shadow tables catch up. Nothing is refused for what was only late.
+// A loss stays a loss, however often it catches up. Nothing is refused for what was only late.
 const catchUpsMax = 2
 
-/** The rebuilt tables are not as they have to be. Nothing was swapped. */
+/** The rebuilt tables are not as they have to be. Nothing was promoted. */
 export class VerificationFailed extends Error {
   override name = 'VerificationFailed'
   readonly mismatches: readonly Mismatch[]
@@ -34,32 +33,31 @@ export class VerificationFailed extends Error {
   }
 }
 
-/** Verifies everything, while nothing writes to the shadow tables. Throws `VerificationFailed`. */
+/** Verifies everything, while nothing else writes to the new generation. Throws `VerificationFailed`. */
 export async function verifyAll(context: RebuildContext, reader: EventReader): Promise<void> {
-  const { tracker, signal } = context
-  const parts = openParts(context)
+  const { tracker, signal, parts } = context
   for (const { touched } of parts) touched.take()
-  const ranges = await onEach(parts, ({ tables, databases }) => rangesOf(tables, shadowOf(databases)))
+  const ranges = await onEach(parts, ({ tables, rebuilt }) => rangesOf(tables, rebuilt))
   const of = ranges.flat().length
   let done = 0
   const missing = await onEach(parts, async part => {
     const found: Missing[] = []
-    for (const [place, range] of (ranges[parts.indexOf(part)] ?? []).entries()) {
+    for (const range of ranges[parts.indexOf(part)] ?? []) {
       signal.throwIfAborted()
       tracker.progress({ done, of, unit: 'ranges' })
-      found.push(...(await verifyRange(context, part, range, { alsoKeys: place === 0 })))
+      found.push(...(await verifyRange(context, part, range)))
       done++
     }
     return { part, found }
   })
-  // The live projectors may be ahead. So only what is still missing after the shadow tables have caught up is lost.
+  // The live projectors may be ahead. So only what is still missing after the new generation has caught up is lost.
   let lost: readonly { part: RebuildPart; found: readonly Missing[] }[] = missing
   for (let round = 1; lost.some(({ found }) => found.length > 0) && round <= catchUpsMax; round++) {
     await onEach(parts, part => part.withdrawals.carry(signal))
     await catchUp(context, reader)
     lost = await onEach(lost, async ({ part, found }) => ({
       part,
-      found: await stillMissing(part.tables, sidesOf(part), found),
+      found: await stillMissing(part.tables, part, found),
     }))
   }
   const all = lost.flatMap(({ found }) => found)
@@ -72,18 +70,13 @@ async function verifyRange(
   context: RebuildContext,
   part: RebuildPart,
   range: Scope,
-  also: { alsoKeys: boolean },
 ): Promise<Missing[]> {
-  const { tables, databases } = part
-  // A rollback returns to the previous tables with any faults that a fold leaves in them.
+  const { tables, rebuilt } = part
+  // A rollback returns to the generation from before with any faults that a fold leaves in them.
   if (context.tracker.detail.request.kind === 'rebuild') {
-    mustFit(await verifyReadTables(tables, shadowOf(databases), range, foldWorkerSettings(context.config)))
+    mustFit(await verifyReadTables(tables, rebuilt, range, foldWorkerSettings(context.config)))
   }
-  return readMissing(tables, sidesOf(part), range, also)
-}
-
-function sidesOf({ databases }: RebuildPart) {
-  return { live: databases, rebuilt: shadowOf(databases) }
+  return readMissing(tables, part, range)
 }
 
 /** What the live tables have withdrawn is never shown again, whatever loss is accepted. */
@@ -102,7 +95,7 @@ function mustBeAccepted({ tracker, logger }: RebuildContext, lost: readonly Miss
   const message = `the live tables contain more than the history that was read, in ${places.length} places`
   if (!tracker.detail.request.acceptsLoss) {
     throw new VerificationFailed(
-      `${message}; nothing was swapped. If you accept that loss, run it again with --accept-loss. The first places:`,
+      `${message}; nothing was promoted. If you accept that loss, run it again with --accept-loss. The first places:`,
       places,
     )
   }
@@ -112,7 +105,7 @@ function mustBeAccepted({ tracker, logger }: RebuildContext, lost: readonly Miss
 function mustFit(mismatches: readonly Mismatch[]): void {
   if (mismatches.length === 0) return
   throw new VerificationFailed(
-    'the rebuilt read tables do not match their ledger; nothing was swapped. The first places:',
+    'the rebuilt read tables do not match their ledger; nothing was promoted. The first places:',
     mismatches,
   )
 }
@@ -124,11 +117,11 @@ export async function verifyTouched(
   others: readonly string[],
 ): Promise<void> {
   const { config } = context
-  const { tables, databases } = part
+  const { tables, rebuilt } = part
   // Of all shards. A campaign of another one is in neither table here.
   const touched = [...new Set([...part.touched.take(), ...others])]
   for (const ids of idParts(touched, idsPerStatement)) {
-    mustFit(await verifyReadTables(tables, shadowOf(databases), { ids }, foldWorkerSettings(config)))
+    mustFit(await verifyReadTables(tables, rebuilt, { ids }, foldWorkerSettings(config)))
   }
 }
 
@@ -155,7 +148,7 @@ interface ReadRow {
 /** Compares what the read tables show of these campaigns with the sums of the ledger. Returns the first mismatches. */
 async function verifyReadTables(
   tables: Tables,
-  { model }: Databases,
+  { ledger, read }: Databases,
   scope: Scope,
   { platformDigits }: { platformDigits: number },
 ): Promise<Mismatch[]> {
@@ -174,16 +167,16 @@ async function verifyReadTables(
           0 AS shown_pledges, 0 AS pledges, 0 AS shown_backers, 0 AS backers,
           toDecimal256(0, 4) AS shown_amount, toDecimal256(0, 4) AS minor_amount,
           toDecimal256(0, 4) AS shown_platform_amount, toDecimal256(0, 4) AS minor_platform_amount
-        FROM ${model}.campaign_ledger FINAL WHERE ${condition}
+        FROM ${ledger}.campaign_ledger FINAL WHERE ${condition}
         UNION ALL
         SELECT campaign_id, 0, 1, 0, pledge_count, 0, backer_count, 0,
           toDecimal256(pledged_amount, 4), toDecimal256(0, 4), toDecimal256(pledged_platform_amount, 4), toDecimal256(0, 4)
-        FROM ${model}.campaigns FINAL WHERE ${condition}
+        FROM ${read}.campaigns FINAL WHERE ${condition}
         UNION ALL
         SELECT campaign_id, 0, 0, 0, 0, count(), 0, uniqExact(backer_hash),
           toDecimal256(0, 4), toDecimal256(sum(toInt256(amount_minor)), 4),
           toDecimal256(0, 4), toDecimal256(sum(toInt256(platform_amount_minor)), 4)
-        FROM ${model}.pledge_ledger FINAL WHERE counts AND ${condition} GROUP BY campaign_id
+        FROM ${ledger}.pledge_ledger FINAL WHERE counts AND ${condition} GROUP BY campaign_id
       )
       GROUP BY campaign_id
       HAVING is_public != is_shown OR (is_shown = 1 AND (shown_pledges != pledges OR shown_backers != backers

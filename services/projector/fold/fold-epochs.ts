@@ -3,23 +3,18 @@
  * highest epoch.
  */
 import type { Databases, Tables } from '../../tables/port.ts'
-import { foldPauseMsMax, isPauseHolder } from './fold-pause.ts'
 import { epochHoldersStatement, type Term, takeEpochStatement } from './fold-statements.ts'
+import { attemptOf } from './promotion.ts'
 
 export interface EpochDependencies {
   tables: Tables
   databases: Databases
   /** Names this run of this process; unique. */
   holder: string
-  /** Whether the fold pause of another process (`fold-pause.ts`) counts. For a rebuild it does not: only one runs at a time. */
-  respectsPauses: boolean
-  /** For how long this process has seen this pause, ms, by its own clock. */
-  pausedMs: (pause: EpochHolder) => number
-  /**
-   * Repairs what an expired fold pause may have left half done. Runs before the epoch is taken if the pause is seen, and always
-   * after it: the process that took over from the pause may have failed or died before its own repair.
-   */
-  afterExpiredPause: () => Promise<void>
+  /** Whether it is an attempt on generations: it waits for no other, because only the highest can promote. */
+  isAttempt: boolean
+  /** Whether this attempt, which holds the fold, is given up. */
+  isGivenUp: (attempt: number) => Promise<boolean>
   /** The new epoch is higher than this one. */
   epochFloor: () => Promise<bigint>
   /** Waits before the next attempt. Each wait is longer than the one before. */
@@ -31,7 +26,7 @@ export class SupersededFoldWorker extends Error {
   override name = 'SupersededFoldWorker'
 }
 
-/** A rebuild has paused the fold while it swaps the tables. This is not a failure, and it is over in a moment. */
+/** A promotion holds the fold, or the generation is not the current one any more. This is no failure, and it is over in a moment. */
 export class FoldPaused extends Error {
   override name = 'FoldPaused'
 }
@@ -39,7 +34,6 @@ export class FoldPaused extends Error {
 export interface EpochHolder {
   epoch: string
   holder: string
-  ageMs: number
 }
 
 const attemptsMax = 6
@@ -49,25 +43,22 @@ const attemptsMax = 6
  * Throws `FoldPaused`. Throws `SupersededFoldWorker` if it was never alone.
  */
 export async function takeEpoch(dependencies: EpochDependencies): Promise<Term> {
-  const { tables, databases, holder, respectsPauses, pausedMs, afterExpiredPause, epochFloor, backoff } =
-    dependencies
+  const { tables, databases, holder, isAttempt, isGivenUp, epochFloor, backoff } = dependencies
   const readHolders = () => tables.rows<EpochHolder>(epochHoldersStatement(databases))
-  const pauses = (await readHolders()).filter(({ holder }) => isPauseHolder(holder))
-  // If ClickHouse's clock stepped back, only this process's own clock ends the pause of a killed rebuild in time.
-  const lasts = (pause: EpochHolder) => Math.max(pause.ageMs, pausedMs(pause)) < foldPauseMsMax
-  if (respectsPauses && pauses.some(lasts)) {
-    throw new FoldPaused('a rebuild is swapping the tables')
-  }
-  if (pauses.length > 0) await afterExpiredPause()
+  const [before] = await readHolders()
+  const standing = before && attemptOf(before.holder)
+  if (!isAttempt && standing !== undefined && !(await isGivenUp(standing))) throw held()
+  const past = isAttempt ? undefined : (before?.holder ?? '')
   for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-    await tables.run(takeEpochStatement(databases, holder, await epochFloor()))
-    const [only, ...others] = await readHolders()
-    if (only && others.length === 0 && only.holder === holder) {
-      // The rebuild may have looked at the epoch before it was taken. From now on it sees that the pause is lost.
-      await afterExpiredPause()
-      return { epoch: BigInt(only.epoch), holder }
-    }
+    await tables.run(takeEpochStatement(databases, holder, { floor: await epochFloor(), past }))
+    const [first, ...others] = await readHolders()
+    if (first && others.length === 0 && first.holder === holder) return { epoch: BigInt(first.epoch), holder }
+    if (!isAttempt && first && first.holder !== before?.holder && attemptOf(first.holder) !== undefined) throw held()
     await backoff(attempt)
   }
   throw new SupersededFoldWorker(`${holder} could not take an epoch alone in ${attemptsMax} attempts`)
+}
+
+function held(): FoldPaused {
+  return new FoldPaused('a promotion holds the fold')
 }

@@ -16,15 +16,14 @@ import type { TablesError } from '../../tables/port.ts'
 import { openDay } from './day-close.ts'
 import {
   type EpochDependencies,
-  type EpochHolder,
   FoldPaused,
   SupersededFoldWorker,
   takeEpoch,
 } from './fold-epochs.ts'
-import { isRebuildHolder } from './fold-pause.ts'
 import { epochHoldersStatement, type FoldStep, type Term, untilDecidedStatement } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { createLine, type Line, runWhole, ServerSlow } from './line.ts'
+import { attemptOf } from './promotion.ts'
 import { createWatermark, type Watermark } from './watermark.ts'
 
 export interface FoldLeadership extends Line {
@@ -45,7 +44,7 @@ const epochBits = 32n
 const watermarkEveryMs = 1_000
 
 export function createFoldLeadership(dependencies: FoldWorkerDependencies): FoldLeadership {
-  const { tables, databases, settings, monotonicMs, sleep, random, liveModel, signal, untilNoneRuns } =
+  const { tables, databases, settings, monotonicMs, sleep, random, stampsFrom, signal, untilNoneRuns } =
     dependencies
   const { rememberWatermark = async (watermark: number) => watermark } = dependencies
   let term: Term | undefined
@@ -59,14 +58,6 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
   let isSlow = false
   /** The monotonic time at which the day of this term is probably over. */
   let dayOverAt = Number.POSITIVE_INFINITY
-
-  let pause = { name: '', seenAt: 0 }
-
-  function pausedMs({ epoch, holder }: EpochHolder): number {
-    const name = `${epoch} ${holder}`
-    if (pause.name !== name) pause = { name, seenAt: monotonicMs() }
-    return monotonicMs() - pause.seenAt
-  }
 
   const backoff = (attempt: number) => sleep(50 * 2 ** attempt * (0.5 + random() / 2))
   const endTerm = () => {
@@ -110,14 +101,14 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
   }
 
   async function untilDecided(): Promise<void> {
-    if (!mayBeUndecided || liveModel !== undefined) return
+    if (!mayBeUndecided || stampsFrom !== undefined) return
     await runWhole(line, untilDecidedStatement(databases, nextStep(1, 0)))
     mayBeUndecided = false
   }
 
-  /** Nothing reads shadow tables before the swap, so these have no watermark. */
+  /** Nothing reads a generation before it is promoted, so it has no watermark. */
   async function advanceWatermark(when: Parameters<Watermark['advance']>[1]): Promise<void> {
-    if (liveModel !== undefined) return
+    if (stampsFrom !== undefined) return
     await untilDecided()
     const isLeading = await watermark.advance(() => nextStep(1, 0), when)
     if (isLeading) return
@@ -125,9 +116,9 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     throw await lostLeadership(dependencies)
   }
 
-  /** Shadow tables have no history. */
+  /** It has no history either. */
   async function beginDay(): Promise<void> {
-    if (!term || liveModel !== undefined) return
+    if (!term || stampsFrom !== undefined) return
     const askedAt = monotonicMs()
     const advance = (atLeast: number) => advanceWatermark({ atLeast })
     const day = await openDay({ tables, databases, nextStep, line, advanceWatermark: advance, sleep })
@@ -145,7 +136,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
       endTerm()
       // First, so that a process that lost its partition takes no epoch. Only this reader can raise it.
       const atLeast = await rememberWatermark(0)
-      const taken = await takeEpoch({ ...epochDependencies(dependencies), pausedMs, backoff })
+      const taken = await takeEpoch({ ...epochDependencies(dependencies), backoff })
       await untilNoneRuns()
       term = taken
       counter = 0n
@@ -172,11 +163,11 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
 
 function epochDependencies(
   dependencies: FoldWorkerDependencies,
-): Omit<EpochDependencies, 'pausedMs' | 'backoff'> {
+): Omit<EpochDependencies, 'backoff'> {
   const { tables, databases, holder } = dependencies
-  const { respectsPauses = true, afterExpiredPause = async () => {} } = dependencies
+  const { isAttempt = false, isGivenUp = async () => false } = dependencies
   const { epochFloor = async () => 0n } = dependencies
-  return { tables, databases, holder, respectsPauses, afterExpiredPause, epochFloor }
+  return { tables, databases, holder, isAttempt, isGivenUp, epochFloor }
 }
 
 /** Why this fold worker does not lead any more. */
@@ -188,8 +179,8 @@ export async function lostLeadership({
   FoldPaused | SupersededFoldWorker | TablesError
 > {
   const holders = await tables.rows<{ holder: string }>(epochHoldersStatement(databases))
-  if (holders.some(other => isRebuildHolder(other.holder))) {
-    return new FoldPaused('a rebuild is swapping the tables')
+  if (holders.some(other => attemptOf(other.holder) !== undefined)) {
+    return new FoldPaused('a promotion holds the fold')
   }
   return new SupersededFoldWorker(`${holder} no longer leads the fold`)
 }

@@ -5,7 +5,7 @@ import { nameDatabases } from '../../tables/migrate.ts'
 import type { Databases, Statement } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { type LongRun, ofTarget } from './batch-conditions.ts'
-import { pausePrefix } from './fold-pause.ts'
+import { promotionPrefix } from './promotion.ts'
 
 /** The term of a leader: which fold worker folds, and under which epoch. */
 export interface Term {
@@ -46,7 +46,7 @@ export interface FoldedCampaigns {
   touched: Touched
   /** Digits of the platform's currency. */
   platformDigits: number
-  /** The model database of the live tables. A row keeps its stamp from there if its content is the same. */
+  /** The database of another generation's read tables. A row takes its stamp from there if its content is the same. */
   stampsFrom?: string | undefined
 }
 
@@ -150,29 +150,29 @@ export function knownCampaignsStatement(databases: Databases): Statement {
 
 /**
  * Takes the next epoch, higher than `floor`. Two processes that do so at the same time get the same epoch:
- * `epochHoldersStatement` shows it.
+ * `epochHoldersStatement` shows it. It writes nothing if a promotion has the fold, unless that is `past`. Without `past` it always writes.
  */
-export function takeEpochStatement(databases: Databases, holder: string, floor = 0n): Statement {
+export function takeEpochStatement(
+  databases: Databases,
+  holder: string,
+  { floor = 0n, past }: { floor?: bigint; past?: string | undefined } = {},
+): Statement {
   const epochs = `${databases.ledger}.fold_epochs`
+  const last = 'argMax(taken.holder, (taken.epoch, taken.holder))'
   return {
     query: `INSERT INTO ${epochs} (epoch, holder)
-            SELECT greatest(max(epoch), {floor:UInt64}) + 1, {holder:String} FROM ${epochs}
+            SELECT greatest(max(taken.epoch), {floor:UInt64}) + 1, {holder:String} FROM ${epochs} AS taken
+            HAVING ${past === undefined ? 'true' : `NOT startsWith(${last}, '${promotionPrefix}') OR ${last} = {past:String}`}
             SETTINGS async_insert = 0`,
-    query_params: { holder, floor: floor.toString() },
+    query_params: { holder, floor: floor.toString(), ...(past !== undefined && { past }) },
   }
 }
 
-/**
- * The holder of the highest epoch, and the age of a fold pause (ms, by ClickHouse's clock). Gives more than one row if
- * several processes took the epoch at the same time.
- */
+/** The holder of the highest epoch, a promotion first. Gives more than one row if several processes took the epoch at the same time. */
 export function epochHoldersStatement(databases: Databases): Statement {
   return {
-    query: `SELECT toString(taken.epoch) AS epoch, holder,
-              if(startsWith(holder, '${pausePrefix}'),
-                toUnixTimestamp64Milli(now64(3, 'UTC')) - toUnixTimestamp64Milli(taken_at), 0) AS ageMs
-            FROM ${databases.ledger}.fold_epochs AS taken
-            WHERE taken.epoch = (SELECT max(epoch) FROM ${databases.ledger}.fold_epochs)`,
+    query: `SELECT toString(taken.epoch) AS epoch, holder FROM ${databases.ledger}.fold_epochs AS taken
+            WHERE taken.epoch = (SELECT max(epoch) FROM ${databases.ledger}.fold_epochs) ORDER BY holder DESC`,
   }
 }
 

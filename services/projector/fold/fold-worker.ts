@@ -55,9 +55,9 @@ export interface FoldWorkerDependencies {
   sleep: Sleep
   random: () => number
   onQuarantine?: OnQuarantine
-  /** See `EpochDependencies`. Default: every fold pause counts, and leaves nothing to repair. */
-  respectsPauses?: boolean
-  afterExpiredPause?: () => Promise<void>
+  /** See `EpochDependencies`. Default: a fold worker that waits for every promotion. */
+  isAttempt?: boolean
+  isGivenUp?: (attempt: number) => Promise<boolean>
   /** Resolves when ClickHouse runs no statement of the fold on these tables (running-folds.ts). */
   untilNoneRuns: () => Promise<void>
   /** Once it is aborted, no further statement begins: the fold throws the signal's reason. */
@@ -67,10 +67,10 @@ export interface FoldWorkerDependencies {
   /** Epochs are taken above this one. Default: 0. */
   epochFloor?: () => Promise<bigint>
   /**
-   * If this worker folds shadow tables: the model database of the live tables. Rows keep the stamps that they have there. There is no
-   * quarantine: the bound of time is long, and a rebuild must have every campaign.
+   * If this worker folds a generation that is being built: the database of the current one's read tables. Rows keep the stamps that they
+   * have there. There is no quarantine: the bound of time is long, and a generation must have every campaign. Keys are not its work.
    */
-  liveModel?: string | undefined
+  stampsFrom?: string | undefined
   /** ClickHouse's clock stepped. */
   onClockStep?: (step: ClockStep) => void
 }
@@ -89,17 +89,19 @@ export interface FoldWorker {
   acquireLeadership(): Promise<Term>
   /** Folds all pending batches. `undefined` if there are none. Throws `SupersededFoldWorker`. */
   fold(): Promise<FoldReport | undefined>
-  /** Folds every campaign in the ledger, and the keys. */
+  /** Folds every campaign in the ledger. */
   foldAll(onProgress?: (done: FoldProgress) => void): Promise<FoldReport>
+  /** Folds the keys. */
+  foldKeys(): Promise<unknown>
 }
 
 // An old reading costs a little more, and changes nothing (batch-conditions.ts).
 const longRunsMsMax = 600_000
 
 export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWorker {
-  const { tables, databases, monotonicMs, liveModel } = dependencies
+  const { tables, databases, monotonicMs, stampsFrom } = dependencies
   const lead = createFoldLeadership(dependencies)
-  const quarantine = liveModel === undefined ? createQuarantine(dependencies, lead) : undefined
+  const quarantine = stampsFrom === undefined ? createQuarantine(dependencies, lead) : undefined
   const keyFold = createKeyFold(dependencies, lead)
   const foldCampaigns = createCampaignFold(dependencies, { lead, quarantine, keyFold })
   let longRuns: readonly LongRun[] = []
@@ -143,7 +145,7 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
       pending = (await pendingBatches()) ?? pending
       const { campaigns, keys, isAgain } = pending
       // Keys come first: they are few, and a new key should soon be active.
-      const statements = keys > 0 ? await keyFold.fold() : 0
+      const statements = keys > 0 && stampsFrom === undefined ? await keyFold.fold() : 0
       if (campaigns === 0) return statements
       return statements + (await foldCampaigns(campaigns, { target, longRuns, hasQuarantine, isAgain }))
     })
@@ -187,11 +189,11 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
       const { keys, oldestAt } = (await pendingBatches()) ?? { keys: 0, oldestAt: 0 }
       const [known] = await tables.rows<{ campaigns: number }>(knownCampaignsStatement(databases))
       const campaigns = known?.campaigns ?? 0
-      const done = await withTarget(
-        async () => (await keyFold.fold()) + (await foldCampaigns(campaigns, 'all', onProgress)),
-      )
+      const done = await withTarget(() => foldCampaigns(campaigns, 'all', onProgress))
       return { campaigns, keys, oldestAt, ...done }
     },
+
+    foldKeys: keyFold.fold,
   }
 }
 
@@ -234,7 +236,7 @@ type FoldCampaigns = (
 
 /** Folds campaigns in pieces. A campaign that cannot be folded is found by splitting, and quarantined. */
 function createCampaignFold(
-  { tables, databases, settings, monotonicMs, liveModel }: FoldWorkerDependencies,
+  { tables, databases, settings, monotonicMs, stampsFrom }: FoldWorkerDependencies,
   {
     lead,
     quarantine,
@@ -242,7 +244,7 @@ function createCampaignFold(
   }: { lead: FoldLeadership; quarantine: Quarantine | undefined; keyFold: KeyFold },
 ): FoldCampaigns {
   const { platformDigits, campaignsPerStatementMax } = settings
-  const folded = { platformDigits, stampsFrom: liveModel }
+  const folded = { platformDigits, stampsFrom }
 
   /** Throws if ClickHouse cannot even fold no campaign in half of the time: then the reason is not in a campaign. */
   async function checkServer(): Promise<void> {
@@ -279,8 +281,7 @@ function createCampaignFold(
       pieces: Math.max(1, Math.ceil(campaigns / campaignsPerStatementMax)),
       statementOf: step => foldCampaignsStatement(databases, step, { ...folded, touched }),
       partsOf: refused => partsOf(touched, refused),
-      // Nothing reads the keys of shadow tables.
-      ...(liveModel === undefined && { between: keyFold.foldIfDue }),
+      ...(stampsFrom === undefined && { between: keyFold.foldIfDue }),
       onProgress,
     })
 }

@@ -19,10 +19,10 @@ import type { QuarantinedCampaign } from './quarantine.ts'
 import { untilNoFoldRuns } from './running-folds.ts'
 import type { ClockStep } from './watermark.ts'
 
-export interface FoldWorkersDependencies extends Pick<FoldWorkerDependencies, 'onQuarantine'> {
+export interface FoldWorkersDependencies extends Pick<FoldWorkerDependencies, 'onQuarantine' | 'isGivenUp'> {
   shards: readonly Shard[]
-  /** See `EpochDependencies`. */
-  afterExpiredPause?: (shard: Shard) => Promise<void>
+  /** Looks up which generation is current. Default: it never changes. */
+  follow?: () => Promise<unknown>
   /** Names this run of this process; unique. */
   holder: string
   settings: FoldWorkerSettings
@@ -92,7 +92,6 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
     const foldWorker = createFoldWorker({
       ...dependencies,
       ...own.shard,
-      afterExpiredPause: async () => dependencies.afterExpiredPause?.(own.shard),
       sleep,
       signal,
       // Lists show the lowest of all shards.
@@ -125,6 +124,7 @@ export function createFoldWorkers(dependencies: FoldWorkersDependencies): FoldWo
         foldWorker: {
           async acquireLeadership() {
             own.isLeading = false
+            await dependencies.follow?.()
             await foldWorker.acquireLeadership()
             own.isLeading = true
           },

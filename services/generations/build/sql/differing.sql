@@ -1,4 +1,4 @@
--- The campaigns (or keys) whose rows differ between the live and the shadow ledger, by a hash of their keys and versions.
+-- The campaigns (or keys) whose rows differ between the live and the new ledger, by a hash of their keys and versions.
 -- Usually there are none. Then nothing has to be joined row by row.
 SELECT ${owner}
 FROM
@@ -7,7 +7,7 @@ FROM
     FROM ${live}.${ledger} FINAL WHERE ${rows} AND ${scope}
     UNION ALL
     SELECT ${owner}, sipHash64(${key}, version), false
-    FROM ${model}.${ledger} FINAL WHERE ${rows} AND ${scope}
+    FROM ${rebuilt}.${ledger} FINAL WHERE ${rows} AND ${scope}
 )
 GROUP BY ${owner}
 HAVING sumIf(hash, is_live) != sumIf(hash, NOT is_live)

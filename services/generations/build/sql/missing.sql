@@ -1,4 +1,4 @@
--- The entities of a live ledger of which the shadow ledger has an older version or nothing.
+-- The entities of a live ledger of which the new ledger has an older version or nothing.
 --
 -- The differing campaigns are computed once, as a scalar. As two subqueries they could differ, because the live projectors go
 -- on inserting: then a campaign of the first only would look unknown to the rebuild.
@@ -14,7 +14,7 @@ FROM
 LEFT JOIN
 (
     SELECT ${key}, max(version) AS known_version, toUInt8(1) AS is_known
-    FROM ${model}.${ledger} WHERE ${scope} AND ${owner} IN (SELECT arrayJoin(differing)) GROUP BY ${key}
+    FROM ${rebuilt}.${ledger} WHERE ${scope} AND ${owner} IN (SELECT arrayJoin(differing)) GROUP BY ${key}
 ) AS rebuilt USING (${key})
 WHERE NOT is_known OR known_version < live.live_version
 ORDER BY entity

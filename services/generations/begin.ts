@@ -1,0 +1,183 @@
+/** Begins a rebuild, or takes an open one over: decides which generation is built, and takes the attempt. */
+import { programVersion } from '../runtime/program-version.ts'
+import type { Sleep } from '../runtime/sleep.ts'
+import { registeredGenerations } from '../tables/migrate.ts'
+import { type LogPlace, noteDropped, takeAttempt, writeRow } from './attempts.ts'
+import { dropDatabases, type RebuildTables } from './cluster.ts'
+import {
+  aliveMs,
+  isAlive,
+  isWorking,
+  keptGeneration,
+  keptTables,
+  latestRebuild,
+  type RebuildDetail,
+  RebuildInProgress,
+  type RebuildRequest,
+  type RebuildState,
+  writeRebuild,
+} from './rebuild-log.ts'
+
+export interface BeginDependencies extends RebuildTables {
+  log: LogPlace
+  /** Names this run; unique. */
+  run: string
+  /** Whether no other process can work on the tables, as in an embedded service. */
+  isAlone: boolean
+  sleep: Sleep
+  random: () => number
+  /** Unix ms. */
+  now: () => number
+}
+
+/** The request cannot be carried out in the current state. The message says what is possible. */
+export class RebuildRefused extends Error {
+  override name = 'RebuildRefused'
+}
+
+const lookMs = 500
+// Shorter than Kafka keeps tombstones by default, which is a day.
+const resumeMsMax = 12 * 3_600_000
+
+/**
+ * Takes over the open rebuild if it has the same request and its process is dead, or begins a new one. Throws `RebuildInProgress` or
+ * `RebuildRefused`.
+ */
+export async function beginRebuild(
+  dependencies: BeginDependencies,
+  request: RebuildRequest,
+): Promise<RebuildState> {
+  const { log, run } = dependencies
+  const latest = await untilNoOwner(dependencies)
+  const open = latest && isWorking(latest) ? resumedRebuild(latest, request) : undefined
+  const begun = open ?? (await newRebuild(dependencies, request, latest))
+  const attempt = await takeAttempt(log, run, dependencies)
+  // It is dead, or too old. Nobody has to wait for it any more.
+  if (latest) await writeRow(log, { kind: 'given up', attempt: latest.attempt, run })
+  await dropLeftovers(dependencies, attempt, open)
+  const generation = begun.generation || (await registerNext(dependencies, attempt))
+  const state = { ...begun, attempt, run, generation }
+  await writeRebuild(log, state)
+  return state
+}
+
+/** The latest rebuild, once it has given no sign of life for long enough. Throws if it is alive. */
+async function untilNoOwner({ log, isAlone, sleep }: BeginDependencies): Promise<RebuildState | undefined> {
+  const first = await latestRebuild(log)
+  for (let state = first; ; state = await latestRebuild(log)) {
+    if (!state || isAlone || !isAlive(state)) return state
+    if (state.writtenAt !== first?.writtenAt) {
+      throw new RebuildInProgress(
+        `a rebuild is running (${state.phase}, begun ${state.detail.startedAt}); pledgeview rebuild status shows it`,
+      )
+    }
+    await sleep(Math.min(lookMs, aliveMs - state.ageMs + 1))
+  }
+}
+
+/** The open rebuild, as this run continues it. Pure. Throws `RebuildRefused` if it has another request. */
+export function resumedRebuild(state: RebuildState, request: RebuildRequest): RebuildState {
+  const { acceptsLoss, ignoresDisk } = request
+  const open = state.detail.request
+  const isSame = (['kind', 'fromTime', 'isDry'] as const).every(name => request[name] === open[name])
+  if (!isSame || state.isAborting) {
+    throw new RebuildRefused(
+      `a ${nameOf(open)} that began ${state.detail.startedAt} is not finished (${state.phase}): run the same command again to ` +
+        'continue it, or give it up with pledgeview rebuild abort',
+    )
+  }
+  const detail = { ...state.detail, request: { ...open, acceptsLoss, ignoresDisk }, failure: null }
+  if (!isOutdated(state)) return { ...state, detail }
+  const anew = { program: programVersion, records: 0, rejects: 0, isFolded: false }
+  return { ...state, generation: 0, phase: 'preparing', detail: { ...detail, ...anew } }
+}
+
+/**
+ * Whether an open rebuild has to begin again, with another generation. Another version of the program may have other rules. A ledger of
+ * two versions would pass every check. And after a long interruption, deletions from that time may be gone from the log.
+ */
+function isOutdated({ phase, detail, ageMs }: RebuildState): boolean {
+  const isOld = detail.program !== programVersion || ageMs > resumeMsMax
+  return isOld && detail.request.kind === 'rebuild' && phase !== 'promoting'
+}
+
+async function newRebuild(
+  { log, now, run }: BeginDependencies,
+  request: RebuildRequest,
+  latest: RebuildState | undefined,
+): Promise<RebuildState> {
+  if (request.kind === 'rollback' && request.isDry) throw new RebuildRefused('a rollback has no dry run')
+  const kept = await keptGeneration(log)
+  if (request.kind === 'rebuild' && kept !== undefined) {
+    const name = latest ? keptTables(latest) : 'the previous tables'
+    throw new RebuildRefused(
+      `${name} are still kept: drop them with pledgeview rebuild drop, or return to them with pledgeview rebuild rollback`,
+    )
+  }
+  if (request.kind === 'rollback' && kept === undefined) {
+    throw new RebuildRefused('there are no previous tables to return to')
+  }
+  const at = new Date(now()).toISOString()
+  return {
+    id: at.replace(/\D/g, '').slice(0, 17),
+    attempt: 0,
+    generation: kept ?? 0,
+    run,
+    phase: 'preparing',
+    writtenAt: '',
+    ageMs: 0,
+    isAborting: false,
+    detail: detailOf(request, at),
+  }
+}
+
+function detailOf(request: RebuildRequest, startedAt: string): RebuildDetail {
+  return {
+    request,
+    startedAt,
+    phaseMs: {},
+    progress: null,
+    records: 0,
+    rejects: 0,
+    logStart: null,
+    differences: null,
+    isFolded: request.kind === 'rollback',
+    program: programVersion,
+    failure: null,
+  }
+}
+
+/** Drops the generations that were never current, except for the one that goes on, and what a drop that was killed has left. */
+async function dropLeftovers(
+  { log, run, ...place }: BeginDependencies,
+  attempt: number,
+  open: RebuildState | undefined,
+): Promise<void> {
+  const never = await log.tables.rows<{ generation: number; isDropped: number }>({
+    query: `SELECT generation, countIf(kind = 'dropped') AS isDropped FROM ${log.base}.generation_log
+            WHERE kind IN ('registered', 'current', 'dropped') GROUP BY generation
+            HAVING isDropped > 0 OR countIf(kind = 'current') = 0`,
+  })
+  for (const { generation, isDropped } of never) {
+    if (generation === open?.generation) continue
+    if (isDropped === 0) await noteDropped(log, { attempt, run, generation })
+    await dropDatabases(place, generation)
+  }
+}
+
+/** Before its databases are made, so that none is ever unknown. */
+async function registerNext({ log, run }: BeginDependencies, attempt: number): Promise<number> {
+  const [row] = await log.tables.rows<{ next: number }>({
+    query: `SELECT max(generation) + 1 AS next FROM ${log.base}.generation_log`,
+  })
+  const generation = row?.next ?? 0
+  await writeRow(log, { kind: 'registered', generation, attempt, run })
+  if (!(await registeredGenerations(log.tables, log.base)).includes(generation)) {
+    throw new Error(`generation ${generation} could not be registered`)
+  }
+  return generation
+}
+
+function nameOf({ kind, isDry }: RebuildRequest): string {
+  return `${isDry ? 'dry ' : ''}${kind}`
+}

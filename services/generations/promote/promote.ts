@@ -1,0 +1,104 @@
+/**
+ * The promotion: holds the fold of the current generation, brings the new one up to the end of the log, stamps it, and makes it the current
+ * one by a single row.
+ *
+ * Promises:
+ * - Everything that an answer from the current generation has shown is in the new one. The fold is held and earlier statements have ended
+ *   before the end of the log is read that it has to reach.
+ * - A row with the same content keeps its `updated_at`. A changed row gets a stamp at or above the watermark, which stands still until the
+ *   projectors follow the row. So no poller misses a change, or fetches a campaign that is the same.
+ * - The row goes in only if this attempt was not given up, however late it comes (attempts.ts). Then no fold worker has passed the hold.
+ * - After a kill, the current generation is the one from before or the new one, as a whole.
+ */
+import { contentColumns } from '../../../contracts/tables/campaign-columns.ts'
+import type { EventReader } from '../../log/port.ts'
+import { type FoldStep, fill, stampOf, stepParameters, type Term } from '../../projector/fold/fold-statements.ts'
+import { readSql } from '../../tables/read-sql.ts'
+import { promoteGeneration } from '../attempts.ts'
+import { ingestToEnd } from '../build/ingest.ts'
+import { carryReadUntil } from '../build/projector.ts'
+import { onEach } from '../cluster.ts'
+import { verifyTouched } from '../compare/verification.ts'
+import { enter, type RebuildContext } from '../context.ts'
+import type { RebuildPart } from '../parts.ts'
+
+const roundsMax = 3
+
+/** Throws `AttemptLost`, or what the log and ClickHouse throw. Then nothing was promoted, unless the answer to the row was lost. */
+export async function promote(context: RebuildContext, reader: EventReader): Promise<void> {
+  const { tracker, log, run, from, signal } = context
+  await enter(context, 'promoting')
+  for (let round = 1; !(await isReady(context, reader)); round++) {
+    if (round === roundsMax) throw new Error('the UTC day ended during the promotion, again and again')
+  }
+  await carryReadUntil(context, reader.log)
+  signal.throwIfAborted()
+  await promoteGeneration(log, { attempt: tracker.attempt, run, from, to: tracker.generation })
+}
+
+/**
+ * Brings every part up to the end of the log under a held fold, and stamps it. False if the day of a hold is over by now: rows of the new
+ * generation would replace rows of a day that is not closed yet (projector/fold/day-close.ts).
+ */
+async function isReady(context: RebuildContext, reader: EventReader): Promise<boolean> {
+  const { parts } = context
+  const terms = await onEach(parts, part => part.hold.acquireLeadership())
+  const own = await onEach(parts, part => part.foldWorker.acquireLeadership())
+  await ingestToEnd(context, reader)
+  const inTime = await onEach(parts, async part => {
+    const index = parts.indexOf(part)
+    // What is deleted later than this is in the log behind its end, and is read after the promotion.
+    const withdrawn = await part.withdrawals.carryRest()
+    await part.foldWorker.fold()
+    await verifyTouched(context, part, withdrawn)
+    // Those that the held fold had not folded yet: no generation owns the keys. It may write the watermark, so the stamps come later.
+    await part.hold.foldKeys()
+    await stamp(part, own[index] as Term)
+    return isOfDay(part, terms[index] as Term)
+  })
+  return !inTime.includes(false)
+}
+
+const files = {
+  stamp: readSql('stamp', import.meta.url),
+  departures: readSql('departures', import.meta.url),
+  watermark: readSql('watermark', import.meta.url),
+}
+const campaignsPerPiece = 100_000
+const statementMsMax = 600_000
+// Higher than any number that the fold worker's own statements get in this epoch.
+const firstCounter = 2n ** 31n
+
+async function stamp({ tablesOnAllCores: tables, live, rebuilt }: RebuildPart, term: Term): Promise<void> {
+  const [row] = await tables.rows<{ rows: number }>({
+    query: `SELECT (SELECT count() FROM ${rebuilt.read}.campaigns) + (SELECT count() FROM ${live.read}.campaigns) AS rows`,
+  })
+  const pieces = Math.max(1, Math.ceil((row?.rows ?? 0) / campaignsPerPiece))
+  let counter = firstCounter
+  const run = (sql: string, piece: number) => {
+    counter++
+    const foldId = (term.epoch << 32n) + counter
+    const step: FoldStep = { term, foldId, pieces, piece, msMax: statementMsMax, memoryBytesMax: 0 }
+    const text = sql
+      .replaceAll('${live}', live.read)
+      .replaceAll('${stamp}', stampOf(live))
+      .replaceAll('${row_columns}', contentColumns.map(name => `row.${name}`).join(', '))
+      .replaceAll(
+        '${piece}',
+        'bitShiftRight(toUInt128(cityHash64(campaign_id)) * {pieces:UInt32}, 64) = {piece:UInt32}',
+      )
+    return tables.run({ query: fill(text, rebuilt, step), query_params: stepParameters(step) })
+  }
+  for (let piece = 0; piece < pieces; piece++) {
+    await run(files.stamp, piece)
+    await run(files.departures, piece)
+  }
+  await run(files.watermark, 0)
+}
+
+async function isOfDay({ tables, rebuilt }: RebuildPart, { until }: Term): Promise<boolean> {
+  const [row] = await tables.rows<{ latest: number }>({
+    query: `SELECT toUnixTimestamp64Milli(max(updated_at)) AS latest FROM ${rebuilt.read}.campaigns`,
+  })
+  return until === undefined || (row?.latest ?? 0) < until
+}
