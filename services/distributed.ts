@@ -123,7 +123,10 @@ export async function stateEncoderOf(config: Config): Promise<StateEncoder> {
  * The databases in which projectors insert and the query service reads, with those of the current generation. On a cluster: the whole
  * tables over all shards. Throws if the tables are not migrated.
  */
-export async function currentDatabases(config: Config, tables: Pick<Tables, 'rows'>): Promise<FollowedDatabases> {
+export async function currentDatabases(
+  config: Config,
+  tables: Pick<Tables, 'rows'>,
+): Promise<FollowedDatabases> {
   const databases = databasesOf(config)
   await databases.follow(tables)
   return databases

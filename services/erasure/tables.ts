@@ -146,7 +146,8 @@ export async function withQuickRemoval<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const alter = async (change: string) => {
-    for (const name of names) await tables.run({ query: `ALTER TABLE ${qualified(name, databases)} ${change}` })
+    for (const name of names)
+      await tables.run({ query: `ALTER TABLE ${qualified(name, databases)} ${change}` })
   }
   try {
     await alter(`MODIFY SETTING ${quickRemoval.join(', ')}`)

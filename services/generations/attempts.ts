@@ -79,7 +79,10 @@ export async function promoteGeneration(
   { tables, base }: LogPlace,
   { attempt, run, from, to }: { attempt: number; run: string; from: number; to: number },
 ): Promise<void> {
-  await tables.run({ query: fenced(base, 'current', 'current = {from:UInt32}'), query_params: { attempt, run, from, of: to } })
+  await tables.run({
+    query: fenced(base, 'current', 'current = {from:UInt32}'),
+    query_params: { attempt, run, from, of: to },
+  })
   if ((await readCurrent(tables, base)) === to) return
   throw new AttemptLost(`generation ${to} was not promoted: another process took over`)
 }
@@ -90,9 +93,14 @@ export async function noteDropped(
   { attempt, run, generation }: { attempt: number; run: string; generation: number },
 ): Promise<void> {
   const query_params = { attempt, run, of: generation, from: 0 }
-  await tables.run({ query: fenced(base, 'dropped', 'current != {of:UInt32} AND {from:UInt32} = 0'), query_params })
+  await tables.run({
+    query: fenced(base, 'dropped', 'current != {of:UInt32} AND {from:UInt32} = 0'),
+    query_params,
+  })
   if ((await droppedGenerations({ tables, base })).includes(generation)) return
-  throw new AttemptLost(`generation ${generation} was not dropped: it is current, or another process took over`)
+  throw new AttemptLost(
+    `generation ${generation} was not dropped: it is current, or another process took over`,
+  )
 }
 
 /** The text of the statements with a condition. Who gives an attempt up waits for them (`untilEnded`). */
@@ -110,7 +118,10 @@ function fenced(base: string, kind: 'current' | 'dropped', condition: string): s
           SETTINGS async_insert = 0, insert_deduplicate = 0`
 }
 
-export async function droppedGenerations({ tables, base }: Pick<LogPlace, 'tables' | 'base'>): Promise<number[]> {
+export async function droppedGenerations({
+  tables,
+  base,
+}: Pick<LogPlace, 'tables' | 'base'>): Promise<number[]> {
   const rows = await tables.rows<{ generation: number }>({
     query: `SELECT DISTINCT generation FROM ${base}.generation_log WHERE kind = 'dropped'`,
   })

@@ -21,7 +21,10 @@ export interface RebuildTables {
 }
 
 /** The servers, each with the databases of a generation as it has them. */
-export function serversOf({ tables, databases, cluster }: RebuildTables, generation: number): readonly Shard[] {
+export function serversOf(
+  { tables, databases, cluster }: RebuildTables,
+  generation: number,
+): readonly Shard[] {
   const servers = cluster?.shards ?? [{ tables, databases }]
   return servers.map(server => ({ ...server, databases: generationOf(server.databases, generation) }))
 }

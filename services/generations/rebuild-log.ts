@@ -145,18 +145,35 @@ export async function latestRebuild({ tables, base }: LogPlace): Promise<Rebuild
   if (!row) return undefined
   const { attempt, generation, run, writtenAt, ageMs } = row
   const { id, phase, detail } = JSON.parse(row.detail) as Written
-  return { id, phase, detail, attempt, generation, run, writtenAt, ageMs, isAborting: Number(row.isAborting) === 1 }
+  return {
+    id,
+    phase,
+    detail,
+    attempt,
+    generation,
+    run,
+    writtenAt,
+    ageMs,
+    isAborting: Number(row.isAborting) === 1,
+  }
 }
 
 /** The rebuild that is under way, also if its process died; for the metrics. */
-export async function rebuildUnderWay(place: LogPlace): Promise<{ phase: Phase; silentMs: number } | undefined> {
+export async function rebuildUnderWay(
+  place: LogPlace,
+): Promise<{ phase: Phase; silentMs: number } | undefined> {
   const state = await latestRebuild(place)
   return state && isWorking(state) ? { phase: state.phase, silentMs: state.ageMs } : undefined
 }
 
 export async function writeRebuild(
   place: LogPlace,
-  { id, phase, detail, ...row }: Pick<RebuildState, 'id' | 'run' | 'phase' | 'detail' | 'attempt' | 'generation'>,
+  {
+    id,
+    phase,
+    detail,
+    ...row
+  }: Pick<RebuildState, 'id' | 'run' | 'phase' | 'detail' | 'attempt' | 'generation'>,
 ): Promise<void> {
   await writeRow(place, { ...row, kind: 'beat', detail: JSON.stringify({ id, phase, detail }) })
 }

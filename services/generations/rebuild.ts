@@ -60,7 +60,8 @@ export async function runRebuild(
   request: RebuildRequest,
   signal: AbortSignal,
 ): Promise<RebuildResult> {
-  const { databases, cluster, config, run, monotonicMs, random, onProgress, logger, now, history } = dependencies
+  const { databases, cluster, config, run, monotonicMs, random, onProgress, logger, now, history } =
+    dependencies
   const onRetry = (error: Error) => logger.warn({ error: error.message }, 'trying again')
   const retrySettings = { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, monotonicMs, sleep, onRetry }
   const tables = await onHalfTheCores(withRetry(dependencies.tables, retrySettings))

@@ -140,7 +140,8 @@ export async function abortRebuild(dependencies: AbortDependencies): Promise<voi
   for (let waitedMs = 0; waitedMs < abortMsMax; waitedMs += lookMs) {
     const now = await latestRebuild(log)
     if (!now || now.attempt !== state.attempt || !isWorking(now)) return
-    if (isAlive(now) && isCommitted(now)) throw new RebuildRefused('it is too late: the new tables are being promoted')
+    if (isAlive(now) && isCommitted(now))
+      throw new RebuildRefused('it is too late: the new tables are being promoted')
     if (!isAlive(now)) return abortDead(dependencies, log, now)
     await sleep(lookMs)
   }
@@ -154,8 +155,13 @@ async function abortDead(dependencies: AbortDependencies, log: LogPlace, state: 
   const attempt = await takeAttempt(log, run, { sleep, random: Math.random })
   await writeRow(log, { kind: 'given up', attempt: state.attempt, run })
   await untilEnded(log.tables, log.base, { sleep, monotonicMs: () => performance.now() })
-  if (state.detail.request.kind === 'rebuild' && (await readCurrent(log.tables, log.base)) === state.generation) {
-    throw new RebuildRefused('the new tables are current already: run it again to complete it, and then roll back')
+  if (
+    state.detail.request.kind === 'rebuild' &&
+    (await readCurrent(log.tables, log.base)) === state.generation
+  ) {
+    throw new RebuildRefused(
+      'the new tables are current already: run it again to complete it, and then roll back',
+    )
   }
   await endAborted({ ...dependencies, log, run }, { ...state, attempt })
 }

@@ -20,8 +20,8 @@ import { createProjectorService, type ProjectorService } from '../projector/serv
 import type { Config } from '../runtime/config.ts'
 import { lagRecords } from '../runtime/ops/checks.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
-import { dependOnSecrets, heldBackerHash, holdTablesIdentity } from '../tables/identity.ts'
 import type { FollowedDatabases } from '../tables/generations.ts'
+import { dependOnSecrets, heldBackerHash, holdTablesIdentity } from '../tables/identity.ts'
 import type { Tables } from '../tables/port.ts'
 import {
   type ConfiguredSecrets,

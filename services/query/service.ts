@@ -58,7 +58,9 @@ const metersMax = 1_000
 /** Loads the keys and creates the app. */
 export async function startQueryService(dependencies: QueryServiceDependencies): Promise<QueryService> {
   const { tables, databases, config, parts, metrics, logger } = dependencies
-  const onError = oncePerMinute(error => logger.error({ error: String(error) }, 'the tables could not be read'))
+  const onError = oncePerMinute(error =>
+    logger.error({ error: String(error) }, 'the tables could not be read'),
+  )
   const reading = { tables, databases, now: Date.now, onError }
   const keyRingOptions = { ...defaultKeyRingOptions, readMsMax: config.PLEDGEVIEW_KEYS_READ_MS_MAX }
   const keyRing = withRevocations(createKeyRing({ ...reading, options: keyRingOptions }), {

@@ -134,7 +134,9 @@ function joinedTable({ name, comment }: View, cluster: string): string[] {
   if (join === 'own') return []
   const database = name.slice(0, -table.length - 1)
   const target =
-    join === 'joined' ? `${database}.all_${table}` : `${database === partsOf(views) ? views : wholeOf(database)}.${table}`
+    join === 'joined'
+      ? `${database}.all_${table}`
+      : `${database === partsOf(views) ? views : wholeOf(database)}.${table}`
   const read = join === 'counted' ? countsClusterOf(cluster) : cluster
   return [
     `CREATE OR REPLACE TABLE ${target} ON CLUSTER '${cluster}' AS ${name}

@@ -72,7 +72,8 @@ export async function migrate(
 ): Promise<string[]> {
   if (options.replicated) await checkCountsCluster(tables, options.replicated.cluster)
   const base = generationOf(names, 0)
-  for (const query of foundation.flatMap(statement => forms(statement, base, options))) await run(tables, query)
+  for (const query of foundation.flatMap(statement => forms(statement, base, options)))
+    await run(tables, query)
   const applied = await runFiles(tables, base, readSqlFiles(directory, base, options))
   const log = options.replicated ? distributedDatabases(base).base : base.base
   const first = await registerFirst(tables, { ...names, log })

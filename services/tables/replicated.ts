@@ -143,13 +143,19 @@ function replicatedEngine(
  */
 export function onOneServer(query: string, { isReplicated }: { isReplicated: boolean }): string {
   const own = query.replace(/ ON CLUSTER '[^']*'/, '')
-  return isReplicated ? own : own.replace(/ENGINE = Replicated(\w*MergeTree)\('[^']*', '[^']*'(?:, )?/, 'ENGINE = $1(')
+  return isReplicated
+    ? own
+    : own.replace(/ENGINE = Replicated(\w*MergeTree)\('[^']*', '[^']*'(?:, )?/, 'ENGINE = $1(')
 }
 
 const ownTable = /^CREATE TABLE IF NOT EXISTS (\$\{\w+\})\.(\w+)/
 
 /** The shard's part of a table, and the whole table over all shards. */
-function tableForms(statement: string, [, database = '', table = '']: RegExpExecArray, cluster: string): string[] {
+function tableForms(
+  statement: string,
+  [, database = '', table = '']: RegExpExecArray,
+  cluster: string,
+): string[] {
   const placement = placements[table]
   if (placement === undefined) throw new Error(`no shard is defined for the rows of ${table}`)
   const isWholeInOwn = table === 'batch_log'

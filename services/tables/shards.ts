@@ -89,10 +89,7 @@ export function checkVersion({
 }
 
 /** Tables whose definitions go to each shard, one statement after the other: without Keeper, nothing runs ON CLUSTER. */
-export function onEveryShard(
-  shards: readonly Shard[],
-  { isReplicated }: { isReplicated: boolean },
-): Tables {
+export function onEveryShard(shards: readonly Shard[], { isReplicated }: { isReplicated: boolean }): Tables {
   const [first] = shards
   if (!first) throw new ShardsDiffer('the cluster has no shards')
   const each = async (work: (tables: Tables) => Promise<void>) => {

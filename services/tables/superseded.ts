@@ -164,11 +164,7 @@ async function optimize(
   }
 }
 
-async function isRewriting(
-  tables: Tables,
-  place: string,
-  options: CallOptions,
-): Promise<boolean> {
+async function isRewriting(tables: Tables, place: string, options: CallOptions): Promise<boolean> {
   const statement = {
     query: 'SELECT count() AS statements FROM system.processes WHERE startsWith(query, {start:String})',
     query_params: { start: `OPTIMIZE TABLE ${place} FINAL ` },
@@ -177,11 +173,7 @@ async function isRewriting(
   return (found?.statements ?? 0) > 0
 }
 
-async function activeParts(
-  tables: Tables,
-  place: string,
-  options: CallOptions,
-): Promise<string[]> {
+async function activeParts(tables: Tables, place: string, options: CallOptions): Promise<string[]> {
   const statement = {
     query: `SELECT name FROM system.parts WHERE active AND concat(database, '.', table) = {place:String}`,
     query_params: { place },

@@ -1,5 +1,5 @@
 /** The server of the analysts bench: a folded platform, the query service's app, and the data teams' user. */
-import { defaultDatabases } from '../../services/tables/port.ts'
+import { defaultDatabases } from '../../services/tables/generations.ts'
 import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'
 import type { PlatformSize } from './platform.ts'

@@ -5,7 +5,7 @@
 
 import { statsStatement } from '../../services/query/endpoints/stats.ts'
 import { sleep } from '../../services/runtime/sleep.ts'
-import { defaultDatabases } from '../../services/tables/port.ts'
+import { defaultDatabases } from '../../services/tables/generations.ts'
 import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'
 import { peakMemoryBytes } from './machine.ts'

@@ -3,8 +3,8 @@
  * projector would, and folds them.
  */
 import { readFileSync } from 'node:fs'
+import { defaultDatabases } from '../../services/tables/generations.ts'
 import { nameDatabases } from '../../services/tables/migrate.ts'
-import { defaultDatabases } from '../../services/tables/port.ts'
 import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'
 import { campaignIdOf } from './platform.ts'

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { defaultQueryAppOptions, type QueryAppOptions } from '../../services/query/options.ts'
-import { defaultDatabases } from '../../services/tables/port.ts'
+import { defaultDatabases } from '../../services/tables/generations.ts'
 import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'
 import { type PlatformApp, startPlatformApp } from './platform-app.ts'

@@ -1,6 +1,6 @@
 /** Fills the list bench's tables once. The bench's processes then open the data directory one after the other. */
 
-import { defaultDatabases } from '../../services/tables/port.ts'
+import { defaultDatabases } from '../../services/tables/generations.ts'
 import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'
 import type { PlatformSize } from './platform.ts'

@@ -1,9 +1,9 @@
 /** The server of the questions bench: a folded platform with a history of two years, and the data teams' user. */
 import { readFileSync } from 'node:fs'
 import { openTables } from '../../services/tables/clickhouse.ts'
+import { defaultDatabases } from '../../services/tables/generations.ts'
 import { holdTablesIdentity } from '../../services/tables/identity.ts'
 import { nameDatabases } from '../../services/tables/migrate.ts'
-import { defaultDatabases } from '../../services/tables/port.ts'
 import { secureViews } from '../../services/tables/roles.ts'
 import { settingsFor, startClickHouse } from '../support/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'

@@ -4,8 +4,8 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { readExamples } from '../../services/portal/guide/data-examples.ts'
+import { defaultDatabases } from '../../services/tables/generations.ts'
 import { nameDatabases } from '../../services/tables/migrate.ts'
-import { defaultDatabases } from '../../services/tables/port.ts'
 import { askAsAnalyst } from '../support/analyst.ts'
 import { expandSql, sqlQueries } from '../support/boards/boards.ts'
 import { startBenchProcess } from './bench-process.ts'

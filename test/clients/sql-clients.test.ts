@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { analystUser } from '../../services/clickhouse-server/configuration.ts'
 import { openTables } from '../../services/tables/clickhouse.ts'
+import { defaultDatabases } from '../../services/tables/generations.ts'
 import { migrate } from '../../services/tables/migrate.ts'
-import { defaultDatabases } from '../../services/tables/port.ts'
 import { secureViews } from '../../services/tables/roles.ts'
 import {
   askClickHouse,

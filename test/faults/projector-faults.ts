@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { intBetween, pick } from '../../services/demo/random.ts'
-import { defaultDatabases } from '../../services/tables/port.ts'
+import { defaultDatabases } from '../../services/tables/generations.ts'
 import type { Place } from '../support/faults/projectors.ts'
 import type { Figures, Stage } from '../support/faults/stage.ts'
 import { createBarrier, epochOf } from '../support/faults/tables-proxy.ts'

@@ -1,6 +1,6 @@
 /** A rebuild under traffic and readers, killed with and without the projectors. */
 import { expect } from 'vitest'
-import { defaultDatabases } from '../../services/tables/port.ts'
+import { defaultDatabases } from '../../services/tables/generations.ts'
 import { rebuildThroughKills } from '../support/faults/rebuild-kills.ts'
 import type { Figures, Stage } from '../support/faults/stage.ts'
 import { saidOf } from '../support/faults/traffic.ts'

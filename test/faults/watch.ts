@@ -1,6 +1,7 @@
 /** What a fault observes while it runs. */
 import { expect, vi } from 'vitest'
-import { defaultDatabases, type Tables } from '../../services/tables/port.ts'
+import { defaultDatabases } from '../../services/tables/generations.ts'
+import type { Tables } from '../../services/tables/port.ts'
 import type { Asked } from '../support/faults/api-client.ts'
 import { column } from '../support/fold-records.ts'
 

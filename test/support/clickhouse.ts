@@ -8,7 +8,8 @@ import { join } from 'node:path'
 import { programUser } from '../../services/clickhouse-server/configuration.ts'
 import { type StartOptions, start } from '../../services/clickhouse-server/start.ts'
 import { openTables, type TablesSettings } from '../../services/tables/clickhouse.ts'
-import { defaultDatabases, type Tables } from '../../services/tables/port.ts'
+import { defaultDatabases } from '../../services/tables/generations.ts'
+import type { Tables } from '../../services/tables/port.ts'
 
 export interface ClickHouseOptions extends Omit<Partial<StartOptions>, 'dataDirectory' | 'filesDirectory'> {
   /** A data directory as `npm start` has them, that stays. Default: a fresh one, that `stop` removes. */

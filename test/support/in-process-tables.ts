@@ -10,8 +10,9 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ClickHouseClientConfigOptions, createClient } from '@clickhouse/client'
 import { createChdbConnection } from 'chdb/connection'
+import { defaultDatabases } from '../../services/tables/generations.ts'
 import { migrate } from '../../services/tables/migrate.ts'
-import { defaultDatabases, type Tables } from '../../services/tables/port.ts'
+import type { Tables } from '../../services/tables/port.ts'
 import { decodeRows } from './row-binary.ts'
 
 type InjectedConnection = NonNullable<ClickHouseClientConfigOptions['connection']>

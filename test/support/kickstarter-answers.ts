@@ -3,7 +3,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { defaultDatabases, type Tables } from '../../services/tables/port.ts'
+import { defaultDatabases } from '../../services/tables/generations.ts'
+import type { Tables } from '../../services/tables/port.ts'
 import type { Truth, TruthCampaign } from './kickstarter.ts'
 import type { PollingMirror } from './polling-mirror.ts'
 

@@ -22,6 +22,7 @@ import {
 } from '../../services/projector/ingest/batch.ts'
 import { createDecoder } from '../../services/projector/ingest/decode.ts'
 import type { Sleep } from '../../services/runtime/sleep.ts'
+import { generationOf } from '../../services/tables/generations.ts'
 import { migrate } from '../../services/tables/migrate.ts'
 import type { Databases, Tables } from '../../services/tables/port.ts'
 import { type ClickHouse, openOwnTables } from './clickhouse.ts'
@@ -56,13 +57,12 @@ export async function openModelTables(): Promise<ModelTables> {
       // so it would not wait for the next day.
       await awayFromMidnight(dayLeftMsMin)
       count++
-      const databases = { model: `model_${count}`, views: `views_${count}` }
+      const databases = generationOf({ base: `model_${count}`, views: `views_${count}` }, 1)
       await migrate(tables, databases)
       return databases
     },
-    async drop({ model, views }) {
-      await tables.run({ query: `DROP DATABASE ${views}` })
-      await tables.run({ query: `DROP DATABASE ${model}` })
+    async drop(databases) {
+      for (const name of Object.values(databases)) await tables.run({ query: `DROP DATABASE ${name}` })
     },
     dispose: close,
   }

@@ -1,4 +1,5 @@
 /** Starts the query service's app on a free port, with a clock that the test advances and keys that it creates. */
+
 import { randomBytes } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
@@ -17,6 +18,7 @@ import { responses } from '../../services/query/cache/response-cache.ts'
 import { defaultQueryAppOptions, type QueryAppOptions } from '../../services/query/options.ts'
 import type { RateLimiter } from '../../services/query/rate-limit/rate-limiter.ts'
 import { createMemoryRateLimiter } from '../../services/query/rate-limit/rate-limiter-memory.ts'
+import { generationOf } from '../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../services/tables/port.ts'
 
 export const pepper = 'a pepper of the tests'

@@ -1,4 +1,5 @@
 /** The read tables in an empty ClickHouse, for tests that insert rows as the fold would. */
+import { generationOf } from '../../services/tables/generations.ts'
 import { migrate } from '../../services/tables/migrate.ts'
 import type { Databases, Tables } from '../../services/tables/port.ts'
 import { type ClickHouseAddress, insertJson, openOwnTables } from './clickhouse.ts'

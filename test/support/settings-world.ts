@@ -2,7 +2,7 @@
  * Rows that readers must not see, in parts that are not merged: campaigns as they were before they changed, campaigns that were
  * deleted, and campaigns that are hidden. And a question to every public view that names each row that the view shows.
  */
-import { defaultDatabases } from '../../services/tables/port.ts'
+import { defaultDatabases } from '../../services/tables/generations.ts'
 import { askClickHouse, type ClickHouseAddress } from './clickhouse.ts'
 
 const { views } = defaultDatabases

@@ -36,7 +36,11 @@ export async function ledgerVersions(
   return versions
 }
 
-function statementOf({ base, ledger }: Databases, type: ChangeEvent['type'], keys: readonly string[]): Statement {
+function statementOf(
+  { base, ledger }: Databases,
+  type: ChangeEvent['type'],
+  keys: readonly string[],
+): Statement {
   switch (type) {
     case 'campaign':
       return {

@@ -4,7 +4,13 @@
  */
 import { isChangeTopic } from '../../../contracts/events/event.ts'
 import type { History } from '../../log/history.ts'
-import { type EventReader, type LogState, type PartitionLag, type Position, partitionName } from '../../log/port.ts'
+import {
+  type EventReader,
+  type LogState,
+  type PartitionLag,
+  type Position,
+  partitionName,
+} from '../../log/port.ts'
 import { createDecoder } from '../../projector/ingest/decode.ts'
 import { createRejectCircuitBreaker } from '../../projector/ingest/reject-circuit-breaker.ts'
 import type { MisplacedRecords } from '../../projector/misplaced-records.ts'

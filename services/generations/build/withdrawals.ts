@@ -98,7 +98,11 @@ function statementsOf(sides: Sides, scope: Scope, since: number | undefined) {
     const settings = 'SETTINGS async_insert = 0, join_use_nulls = 0'
     return `${insert} ${settings} ${withdrawnQuery(ledger, sides, `${scopeOf} AND ${isAnnounced}`)}`
   })
-  return { announcement, copies, parameters: { ...parameters, ...(since !== undefined && { since: since - marginMs }) } }
+  return {
+    announcement,
+    copies,
+    parameters: { ...parameters, ...(since !== undefined && { since: since - marginMs }) },
+  }
 }
 
 /** ClickHouse's clock, Unix ms. */

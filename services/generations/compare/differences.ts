@@ -48,11 +48,7 @@ export async function readClock(tables: Tables): Promise<string> {
  * `since`: a time (`readClock`) before the new one read from the log for the last time. It has everything that was
  * in the log then. The live tables have it as soon as it is folded.
  */
-export async function readDifferences(
-  tables: Tables,
-  sides: Sides,
-  since: string,
-): Promise<Differences> {
+export async function readDifferences(tables: Tables, sides: Sides, since: string): Promise<Differences> {
   const [live, rebuilt] = [sides.live.read, sides.rebuilt.read]
   const [counts] = await tables.rows<Counts>({
     query: `WITH
@@ -116,11 +112,7 @@ export function sumDifferences(ofShards: readonly Differences[]): Differences {
 const fields = contentColumns.filter(name => name !== 'campaign_id')
 
 /** How often each field differs, among campaigns that are public on both sides. */
-async function readFields(
-  tables: Tables,
-  sides: Sides,
-  since: string,
-): Promise<Record<string, number>> {
+async function readFields(tables: Tables, sides: Sides, since: string): Promise<Record<string, number>> {
   const [live, rebuilt] = [sides.live.read, sides.rebuilt.read]
   const counts = fields.map(name => `countIf(NOT (live.${name} <=> rebuilt.${name})) AS ${name}`)
   const [row] = await tables.rows<Record<string, number>>({

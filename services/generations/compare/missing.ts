@@ -47,7 +47,8 @@ export async function stillMissing(
 ): Promise<Missing[]> {
   const campaigns = [...new Set(before.map(({ key }) => key[0] ?? ''))]
   const now: Missing[] = []
-  for (const ids of idParts(campaigns, idsPerStatement)) now.push(...(await readMissing(tables, sides, { ids })))
+  for (const ids of idParts(campaigns, idsPerStatement))
+    now.push(...(await readMissing(tables, sides, { ids })))
   const nameOf = ({ ledger, key }: Missing) => JSON.stringify([ledger, key])
   const current = new Map(now.map(missing => [nameOf(missing), missing]))
   return before.filter(missing => {

@@ -66,11 +66,7 @@ export async function verifyAll(context: RebuildContext, reader: EventReader): P
 }
 
 /** Throws if the read tables of the range do not match their ledger. Returns what the live tables have and the rebuilt do not. */
-async function verifyRange(
-  context: RebuildContext,
-  part: RebuildPart,
-  range: Scope,
-): Promise<Missing[]> {
+async function verifyRange(context: RebuildContext, part: RebuildPart, range: Scope): Promise<Missing[]> {
   const { tables, rebuilt } = part
   // A rollback returns to the generation from before with any faults that a fold leaves in them.
   if (context.tracker.detail.request.kind === 'rebuild') {

@@ -53,7 +53,8 @@ export async function takeEpoch(dependencies: EpochDependencies): Promise<Term> 
     await tables.run(takeEpochStatement(databases, holder, { floor: await epochFloor(), past }))
     const [first, ...others] = await readHolders()
     if (first && others.length === 0 && first.holder === holder) return { epoch: BigInt(first.epoch), holder }
-    if (!isAttempt && first && first.holder !== before?.holder && attemptOf(first.holder) !== undefined) throw held()
+    if (!isAttempt && first && first.holder !== before?.holder && attemptOf(first.holder) !== undefined)
+      throw held()
     await backoff(attempt)
   }
   throw new SupersededFoldWorker(`${holder} could not take an epoch alone in ${attemptsMax} attempts`)

@@ -14,12 +14,7 @@
  */
 import type { TablesError } from '../../tables/port.ts'
 import { openDay } from './day-close.ts'
-import {
-  type EpochDependencies,
-  FoldPaused,
-  SupersededFoldWorker,
-  takeEpoch,
-} from './fold-epochs.ts'
+import { type EpochDependencies, FoldPaused, SupersededFoldWorker, takeEpoch } from './fold-epochs.ts'
 import { epochHoldersStatement, type FoldStep, type Term, untilDecidedStatement } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { createLine, type Line, runWhole, ServerSlow } from './line.ts'
@@ -161,9 +156,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
   }
 }
 
-function epochDependencies(
-  dependencies: FoldWorkerDependencies,
-): Omit<EpochDependencies, 'backoff'> {
+function epochDependencies(dependencies: FoldWorkerDependencies): Omit<EpochDependencies, 'backoff'> {
   const { tables, databases, holder } = dependencies
   const { isAttempt = false, isGivenUp = async () => false } = dependencies
   const { epochFloor = async () => 0n } = dependencies

@@ -33,7 +33,9 @@ export async function untilNoFoldRuns(
 ): Promise<void> {
   try {
     // The name ends with a space or with the line.
-    const inserts = written.flatMap(table => [' ', '\n'].map(end => `INSERT INTO ${qualified(table, databases)}${end}`))
+    const inserts = written.flatMap(table =>
+      [' ', '\n'].map(end => `INSERT INTO ${qualified(table, databases)}${end}`),
+    )
     await untilNoneRuns(tables, inserts, wait)
   } catch (error) {
     if (error instanceof StillRuns) throw new TablesError(error.message, { retryable: true, cause: error })

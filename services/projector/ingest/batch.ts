@@ -137,7 +137,11 @@ export function ledgerInserts(batch: Batch, databases: Databases): TableInsert[]
   ]
   return ledgers
     .filter(({ writer }) => writer.rows > 0)
-    .map(({ table, columns, writer }) => ({ table: qualified(table, databases), columns, rows: writer.bytes() }))
+    .map(({ table, columns, writer }) => ({
+      table: qualified(table, databases),
+      columns,
+      rows: writer.bytes(),
+    }))
 }
 
 export const batchLogColumns: readonly TableColumn[] = [

@@ -20,7 +20,9 @@ test('a purge names each campaign whose old state it cannot reach, and none that
     tables,
     databases,
   )([...ids.map(campaign_id => campaignEvent({ campaign_id })), campaignTombstone('deleted')])
-  await tables.run({ query: `INSERT INTO ${databases.ledger}.fold_epochs (epoch, holder) SELECT 1, 'leader'` })
+  await tables.run({
+    query: `INSERT INTO ${databases.ledger}.fold_epochs (epoch, holder) SELECT 1, 'leader'`,
+  })
   for (const [n, campaign] of ids.entries()) {
     const step = {
       term: { epoch: 1n, holder: 'leader' },

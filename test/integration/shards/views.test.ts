@@ -4,9 +4,10 @@
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { tablesStatus } from '../../../services/projector/status.ts'
+import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { holdTablesIdentity } from '../../../services/tables/identity.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
-import { type Databases, defaultDatabases, type Shard, type Tables } from '../../../services/tables/port.ts'
+import type { Databases, Shard, Tables } from '../../../services/tables/port.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse.ts'
 import { fillHistory } from '../../support/examples/history-rows.ts'
 import { type ExampleWorld, exampleWorld } from '../../support/examples/world.ts'

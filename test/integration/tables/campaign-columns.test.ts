@@ -1,8 +1,8 @@
 /** The list of a campaign's columns and the SQL that defines the tables say the same. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { campaignColumns } from '../../../contracts/tables/campaign-columns.ts'
+import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
-import { defaultDatabases } from '../../../services/tables/port.ts'
 import { type OwnTables, openOwnTables } from '../../support/clickhouse.ts'
 
 interface TableColumn {

@@ -8,8 +8,8 @@
  * whose effects cancel each other out would not be found.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
-import { defaultDatabases } from '../../../services/tables/port.ts'
 import { definerUser, readRole, secureViews } from '../../../services/tables/roles.ts'
 import { askAsAnalyst } from '../../support/analyst.ts'
 import { askClickHouse, type ClickHouse, openOwnTables } from '../../support/clickhouse.ts'

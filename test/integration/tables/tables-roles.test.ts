@@ -4,9 +4,10 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTables } from '../../../services/tables/clickhouse.ts'
+import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { holdTablesIdentity } from '../../../services/tables/identity.ts'
 import { migrate, readClusterViews, readMigrations } from '../../../services/tables/migrate.ts'
-import { defaultDatabases, type Tables, TablesError } from '../../../services/tables/port.ts'
+import { type Tables, TablesError } from '../../../services/tables/port.ts'
 import { replicatedSettings } from '../../../services/tables/replicated.ts'
 import { createRoles, readRole, readRoles } from '../../../services/tables/roles.ts'
 import { type OwnTables, openOwnTables, settingsFor } from '../../support/clickhouse.ts'

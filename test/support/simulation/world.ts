@@ -3,6 +3,7 @@
  *
  * Everything is real except ClickHouse (a model, or the real one), the network and the time.
  */
+
 import { createHash } from 'node:crypto'
 import { chance, intBetween, randomOf } from '../../../services/demo/random.ts'
 import {
@@ -11,6 +12,7 @@ import {
 } from '../../../services/projector/fold/fold-progress.ts'
 import { type QuarantinedCampaign, quarantineStatement } from '../../../services/projector/fold/quarantine.ts'
 import { clockStatement } from '../../../services/projector/fold/watermark.ts'
+import { generationOf } from '../../../services/tables/generations.ts'
 import type { Databases, Statement } from '../../../services/tables/port.ts'
 import { type ClickHouse, type Counts, createClickHouse } from './clickhouse.ts'
 import type { Engine } from './engine.ts'

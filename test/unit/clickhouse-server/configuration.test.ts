@@ -9,6 +9,7 @@ import {
   type ServerConfiguration,
   usersText,
 } from '../../../services/clickhouse-server/configuration.ts'
+import { generationOf } from '../../../services/tables/generations.ts'
 import { readRole } from '../../../services/tables/roles.ts'
 
 const configuration: ServerConfiguration = {

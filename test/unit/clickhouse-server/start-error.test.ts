@@ -47,7 +47,12 @@ describe('a start that failed', () => {
     ].join('\n')
     const { message, isPassing } = startErrorOf({ ...nothing, logged }, where)
     expect(isPassing).toBe(false)
-    for (const word of ['pledgeview_read_1.campaigns', path, 'Attempt to read after eof', 'pledgeview rebuild']) {
+    for (const word of [
+      'pledgeview_read_1.campaigns',
+      path,
+      'Attempt to read after eof',
+      'pledgeview rebuild',
+    ]) {
       expect(message).toContain(word)
     }
     expect(message).not.toMatch(/Stack trace|Code:/)

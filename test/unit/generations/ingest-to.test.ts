@@ -7,7 +7,7 @@ import type { IngestSource } from '../../../services/generations/build/shadow-pr
 import type { RebuildContext } from '../../../services/generations/context.ts'
 import type { EventReader, LogRecord } from '../../../services/log/port.ts'
 import { createRejectCircuitBreaker } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
-import { defaultDatabases } from '../../../services/tables/port.ts'
+import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { createMemoryLog, type MemoryLog } from '../../support/memory-log.ts'
 import { hashBacker } from '../../support/model-tables.ts'
 

@@ -5,7 +5,7 @@ import type { Batch } from '../../../services/projector/ingest/batch.ts'
 import { createRejectCircuitBreaker } from '../../../services/projector/ingest/reject-circuit-breaker.ts'
 import { collectMsOf, type ProjectorSettings, runProjector } from '../../../services/projector/projector.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
-import { defaultDatabases } from '../../../services/tables/port.ts'
+import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { hashBacker } from '../../support/model-tables.ts'
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ProjectorService } from '../../../services/projector/service.ts'
 import { reachedTables, statusOf } from '../../../services/projector/status.ts'
+import { generationOf } from '../../../services/tables/generations.ts'
 import { type Tables, TablesError } from '../../../services/tables/port.ts'
 
 describe('the status of a projector', () => {

@@ -10,6 +10,7 @@ import { projectsStatement } from '../../../services/query/campaigns/campaign-ro
 import { detailByIdStatement, projectDetailStatement } from '../../../services/query/endpoints/project.ts'
 import { statsStatement } from '../../../services/query/endpoints/stats.ts'
 import { type ListQuery, snapshotStatement } from '../../../services/query/lists/list-statements.ts'
+import { generationOf } from '../../../services/tables/generations.ts'
 
 const databases = generationOf({ base: 'the_model', views: 'the_views' }, 1)
 const everything: ListQuery = { status: null, category: null, sort: 'newest', updatedSince: null }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { generationOf } from '../../../services/tables/generations.ts'
 import { checkMigrated, readMigrations } from '../../../services/tables/migrate.ts'
 
 const databases = generationOf({ base: 'm', views: 'v' }, 1)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { clusterViews } from '../../../services/tables/cluster-views.ts'
+import { generationOf } from '../../../services/tables/generations.ts'
 import { readClusterViews, readMigrations } from '../../../services/tables/migrate.ts'
 import {
   distributedDatabases,
@@ -192,7 +193,9 @@ describe('on a cluster', () => {
   })
 
   test('services that insert into and read from all shards find everything in one database', () => {
-    expect(distributedDatabases(databases)).toEqual(generationOf({ base: 'pledgeview_all', views: 'crowdfunding' }, 1))
+    expect(distributedDatabases(databases)).toEqual(
+      generationOf({ base: 'pledgeview_all', views: 'crowdfunding' }, 1),
+    )
   })
 
   test('a statement sees all inserts that were acknowledged before it, or fails', () => {

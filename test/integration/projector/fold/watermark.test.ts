@@ -2,12 +2,14 @@
  * The watermark on a real ClickHouse: no later stamp is below it, and no list claims more. A watermark in the future is what a clock
  * that steps back leaves behind.
  */
+
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { readNextStamp } from '../../../../services/generations/swap/stamp-changed.ts'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import { type ClockStep, createWatermark } from '../../../../services/projector/fold/watermark.ts'
 import { snapshotStatement } from '../../../../services/query/lists/list-statements.ts'
+import { generationOf } from '../../../../services/tables/generations.ts'
 import { type Databases, TablesError } from '../../../../services/tables/port.ts'
 import { isCampaignFold, obstructed } from '../../../support/faulty-tables.ts'
 import {

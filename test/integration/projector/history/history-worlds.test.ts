@@ -5,6 +5,7 @@
  *
  * PLEDGEVIEW_TEST_SEED repeats a world.
  */
+
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
@@ -17,6 +18,7 @@ import {
   randomOf,
 } from '../../../../services/demo/random.ts'
 import { dropPrevious } from '../../../../services/generations/rebuilds.ts'
+import { generationOf } from '../../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../../services/tables/port.ts'
 import { isCampaignFold, isFoldRecord, lostConnection, obstructed } from '../../../support/faulty-tables.ts'
 import {

@@ -9,7 +9,8 @@ import { defaultRevocationsOptions, withRevocations } from '../../../../services
 import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
-import { type Databases, defaultDatabases } from '../../../../services/tables/port.ts'
+import { defaultDatabases } from '../../../../services/tables/generations.ts'
+import type { Databases } from '../../../../services/tables/port.ts'
 import { activeKeys } from '../../../support/fold-records.ts'
 import {
   createIngest,

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Credentials, generateSecret } from '../../../../services/api-keys/credentials.ts'
 import type { UsageRecorder } from '../../../../services/query/usage/usage-recorder.ts'
+import { defaultDatabases } from '../../../../services/tables/generations.ts'
 import { migrate } from '../../../../services/tables/migrate.ts'
 import { defaultDatabases as databases } from '../../../../services/tables/port.ts'
 import { type OwnTables, openOwnTables } from '../../../support/clickhouse.ts'

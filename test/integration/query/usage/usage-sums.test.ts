@@ -6,6 +6,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { defaultUsageRecorderOptions } from '../../../../services/query/usage/usage-recorder.ts'
+import { defaultDatabases } from '../../../../services/tables/generations.ts'
 import { migrate } from '../../../../services/tables/migrate.ts'
 import { defaultDatabases as databases, type TableInsert } from '../../../../services/tables/port.ts'
 import { type OwnTables, openOwnTables } from '../../../support/clickhouse.ts'

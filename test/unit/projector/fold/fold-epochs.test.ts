@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { FoldPaused, takeEpoch } from '../../../../services/projector/fold/fold-epochs.ts'
 import { foldPauseMsMax, pauseHolderName } from '../../../../services/projector/fold/fold-pause.ts'
+import { generationOf } from '../../../../services/tables/generations.ts'
 import type { Statement, Tables } from '../../../../services/tables/port.ts'
 
 test('a repair that failed after the epoch was taken runs again when the next leader takes over', async () => {

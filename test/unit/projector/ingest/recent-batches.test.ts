@@ -5,6 +5,7 @@ import {
   readRecentBatches,
 } from '../../../../services/projector/ingest/recent-batches.ts'
 import { createRejectCircuitBreaker } from '../../../../services/projector/ingest/reject-circuit-breaker.ts'
+import { generationOf } from '../../../../services/tables/generations.ts'
 
 const batch = (projector: string, next: number, rejects = 1) => ({
   projector,

@@ -1,7 +1,9 @@
 /** The loop that rewrites tables: when it looks, how it fails, and that it never holds up the end of the process. */
+
 import { describe, expect, test, vi } from 'vitest'
 import { type Rewrite, runRewriteLoop } from '../../../../services/projector/superseded/rewrite-loop.ts'
 import type { Sleep } from '../../../../services/runtime/sleep.ts'
+import { generationOf } from '../../../../services/tables/generations.ts'
 import { type CallOptions, type Tables, TablesError } from '../../../../services/tables/port.ts'
 
 interface Fake {

@@ -6,6 +6,7 @@ import { type IdList, joinedIdList, slotIdList } from '../../../../services/quer
 import { createSqlListSource } from '../../../../services/query/lists/list-source.ts'
 import type { ListQuery } from '../../../../services/query/lists/list-statements.ts'
 import { snapshots as snapshotKind } from '../../../../services/query/lists/snapshots.ts'
+import { generationOf } from '../../../../services/tables/generations.ts'
 import type { Statement } from '../../../../services/tables/port.ts'
 import { testClock } from '../../../support/query-app.ts'
 
