@@ -114,9 +114,9 @@ export async function runRebuild(
   } catch (error) {
     const isAborted = aborting.signal.aborted && !signal.aborted
     await tracker.close(isAborted ? undefined : messageOf(error))
+    if (isAborted) await endAborted(context, { ...state, detail: tracker.detail })
     // Whoever waits for its hold goes on at once.
     await writeRow(log, { kind: 'given up', attempt, run }).catch(onRetry)
-    if (isAborted) await endAborted(context, { ...state, detail: tracker.detail })
     throw error
   } finally {
     await misplaced.close()

@@ -86,7 +86,8 @@ const busyWaitMsMax = 10
  */
 export async function runProjector(dependencies: ProjectorDependencies, signal: AbortSignal): Promise<void> {
   const { events, circuitBreaker, monotonicMs } = dependencies
-  let sequence = 0
+  // In each generation, the batches of this run are counted by themselves.
+  const sequences = new Map<string, number>()
   // One batch is written while the next is collected: reading and ClickHouse each keep a core busy.
   let writing: Promise<void> = Promise.resolve()
   const pace: Pace = { endedAt: Number.NEGATIVE_INFINITY, isWriting: false }
@@ -106,9 +107,8 @@ export async function runProjector(dependencies: ProjectorDependencies, signal: 
       // A batch without rejects never stops the loop, whatever came before it.
       if (!isAdmitted && batch.rejects.length > 0) throw tooManyRejects(batch, circuitBreaker.window())
       const collectMs = monotonicMs() - startedAt
-      sequence++
       pace.isWriting = true
-      writing = write(dependencies, batch, sequence, collectMs, signal).finally(() => {
+      writing = write(dependencies, batch, sequences, collectMs, signal).finally(() => {
         pace.isWriting = false
       })
       // The next turn awaits it. Until then a failure must not count as an unhandled rejection.
@@ -205,7 +205,7 @@ function pollBounds(settings: ProjectorSettings, records: number, bytes: number,
 async function write(
   dependencies: ProjectorDependencies,
   batch: Batch,
-  sequence: number,
+  sequences: Map<string, number>,
   collectMs: number,
   signal: AbortSignal,
 ): Promise<void> {
@@ -213,6 +213,8 @@ async function write(
   const databases = positions ? positions.databasesOf(batch.assignment) : dependencies.databases
   // Another assignment has come. Its positions are those of the tables, so it reads these records again.
   if (!databases) return
+  const sequence = (sequences.get(databases.ledger) ?? 0) + 1
+  sequences.set(databases.ledger, sequence)
   const moved = [...batch.positions.values()]
   const startedAt = monotonicMs()
   await retried(dependencies, signal, async () => {

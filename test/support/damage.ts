@@ -3,7 +3,7 @@ import type { RebuildableModel } from './rebuilds.ts'
 
 /** Runs a statement below on the live read tables. */
 export async function damage({ tables, databases }: RebuildableModel, statement: string): Promise<void> {
-  await tables.run({ query: statement.replaceAll('LIVE', databases.model) })
+  await tables.run({ query: statement.replaceAll('LIVE', databases.read) })
 }
 
 /** The campaigns c1 and c2 have another title. */

@@ -5,11 +5,11 @@ import { DatabaseSync } from 'node:sqlite'
 import { pino } from 'pino'
 import { vi } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
-import type { NamedShard, RebuildTables } from '../../services/generations/cluster.ts'
+import { watchAttempts } from '../../services/generations/attempts.ts'
+import type { RebuildTables } from '../../services/generations/cluster.ts'
 import { type RebuildResult, runRebuild } from '../../services/generations/rebuild.ts'
 import type { RebuildRequest, RebuildState } from '../../services/generations/rebuild-log.ts'
 import type { AbortDependencies } from '../../services/generations/rebuilds.ts'
-import { completeSwap } from '../../services/generations/swap/swap.ts'
 import { firstOffset } from '../../services/log/local/file.ts'
 import { openJournalHistory } from '../../services/log/local/history.ts'
 import { openJournalReader, openJournalWriter } from '../../services/log/local/journal.ts'
@@ -19,7 +19,9 @@ import { createProjectorService } from '../../services/projector/service.ts'
 import { readConfig } from '../../services/runtime/config.ts'
 import { createMetrics } from '../../services/runtime/ops/metrics.ts'
 import { sleep } from '../../services/runtime/sleep.ts'
-import type { Shard, Tables } from '../../services/tables/port.ts'
+import { type FollowedDatabases, followedDatabases, generationOf } from '../../services/tables/generations.ts'
+import type { Shard, TableInsert, Tables } from '../../services/tables/port.ts'
+import { distributedDatabases } from '../../services/tables/replicated.ts'
 import { column } from './fold-records.ts'
 import { hashBacker, type ModelTables } from './model-tables.ts'
 import { positionsIn } from './positions.ts'
@@ -31,16 +33,17 @@ export interface RebuildOptions extends Partial<RebuildRequest> {
   /** The tables that the rebuild uses. Default: the model's own. */
   tables?: Tables
   /** On a cluster: those of a shard. */
-  tablesOfShard?: (shard: NamedShard) => Tables
+  tablesOfShard?: (shard: Shard) => Tables
   signal?: AbortSignal
   /** Runs when a phase begins, before its first statement. */
   onPhase?: (phase: RebuildState['phase']) => Promise<void>
   /** Default: true. */
   isAlone?: boolean
-  stampedDuringPauseMax?: number
 }
 
 export interface RebuildableModel extends RebuildTables {
+  /** They follow which generation is current. */
+  databases: FollowedDatabases
   /** The file of the event log. */
   journal: string
   writer: EventWriter
@@ -67,24 +70,38 @@ const logger = pino({ level: 'silent' })
 /** Opens it on fresh databases, with the live projector running. */
 export async function openRebuildableModel(
   model: Pick<ModelTables, 'tables' | 'freshDatabases'>,
-  options: { now?: () => number } = {},
+  options: { now?: () => number; hurry?: number } = {},
 ): Promise<RebuildableModel> {
   return openRebuildable({ tables: model.tables, databases: await model.freshDatabases() }, options)
 }
 
 /**
  * Opens it on migrated tables, with the live projector running. `journal`: of another model, which has the same log. `now`: the
- * projector's own clock.
+ * projector's own clock. `hurry`: how much faster the clock runs by which it gives an attempt up.
  */
 export async function openRebuildable(
-  { tables, databases, cluster }: RebuildTables,
+  { tables, databases: own, cluster: servers }: RebuildTables,
   {
     journal: shared,
     settings = {},
     now = Date.now,
-  }: { journal?: string; settings?: Readonly<Record<string, string>>; now?: () => number } = {},
+    hurry = 1,
+  }: {
+    journal?: string
+    settings?: Readonly<Record<string, string>>
+    now?: () => number
+    hurry?: number
+  } = {},
 ): Promise<RebuildableModel> {
   const config = readConfig({ ...environment, ...settings })
+  const whole: typeof generationOf = (...of) => distributedDatabases(generationOf(...of))
+  const [first] = servers?.shards ?? []
+  const databases = first ? followedDatabases(first.databases, whole) : followedDatabases(own)
+  await databases.follow(tables)
+  const cluster = servers && {
+    ...servers,
+    shards: servers.shards.map(shard => ({ ...shard, databases: databases.ofShard })),
+  }
   const directory = await mkdtemp(join(tmpdir(), 'pledgeview-rebuild-'))
   const journal = shared ?? join(directory, 'journal.sqlite')
   const consumer = shared === undefined ? 'projector' : 'second projector'
@@ -110,12 +127,14 @@ export async function openRebuildable(
       hashBacker,
       run: `live-${++runs}`,
       ...(cluster && { shards: cluster.shards }),
-      afterExpiredPause: shard =>
-        completeSwap(shard.tables, shard.databases, {
-          monotonicMs: () => performance.now(),
-          sleep,
-          isShard: cluster !== undefined,
-        }),
+      follow: () => databases.follow(tables),
+      isGivenUp: watchAttempts({
+        tables,
+        base: databases.base,
+        servers: (cluster?.shards ?? [{ tables }]).map(shard => shard.tables),
+        monotonicMs: () => performance.now() * hurry,
+        sleep,
+      }),
       metrics: createMetrics(),
       logger,
       now,
@@ -168,11 +187,10 @@ export async function openRebuildable(
     control: { tables, databases, cluster, history, sleep },
     rebuild: ({
       tables: own = tables,
-      tablesOfShard = (shard: NamedShard) => shard.tables,
+      tablesOfShard = (shard: Shard) => shard.tables,
       signal,
       onPhase = async () => {},
       isAlone = true,
-      stampedDuringPauseMax = 10_000,
       ...request
     } = {}) =>
       runRebuild(
@@ -188,7 +206,6 @@ export async function openRebuildable(
           hashBacker,
           run: `rebuild-run-${++runs}`,
           isAlone,
-          stampedDuringPauseMax,
           logger,
           onProgress: () => {},
           now: Date.now,
@@ -249,16 +266,22 @@ async function untilDone(isDone: () => Promise<boolean>, progress: () => Promise
   }
 }
 
-/** Calls `onPhase` once for every phase that is written to the rebuild log. */
+/** The phase of a rebuild that this insert records, if it is one. */
+export function phaseIn(insert: TableInsert): RebuildState['phase'] | undefined {
+  if (!insert.table.endsWith('.generation_log')) return undefined
+  const [row] = decodeRows(insert)
+  return row?.kind === 'beat' ? JSON.parse(String(row.detail)).phase : undefined
+}
+
+/** Calls `onPhase` once for every phase that is recorded. */
 function withPhases(tables: Tables, onPhase: (phase: RebuildState['phase']) => Promise<void>): Tables {
   let last: string | undefined
   return {
     ...tables,
     async insert(insert, options) {
       await tables.insert(insert, options)
-      if (!insert.table.endsWith('.rebuild_log')) return
-      const phase = String(decodeRows(insert)[0]?.phase) as RebuildState['phase']
-      if (phase === last) return
+      const phase = phaseIn(insert)
+      if (phase === undefined || phase === last) return
       last = phase
       await onPhase(phase)
     },
@@ -295,9 +318,14 @@ export function platformHistory(campaigns: number): ChangeEvent[] {
   return events
 }
 
-/** Whether it is the statement that stamps the rebuilt rows, in the fold pause: the rebuild has read the log to its end. */
-export function isStampsOfSwap(text: string): boolean {
-  return /INSERT INTO \w+_shadow\.campaigns /.test(text) && text.includes('WITH moved AS')
+/** Whether it is the statement that stamps a new generation. The rebuild has read the log to its end then. */
+export function isStamps(text: string): boolean {
+  return /INSERT INTO \w+_read_\d+\.campaigns /.test(text) && text.includes('moved AS')
+}
+
+/** Whether it is the statement that makes a generation the current one. */
+export function isPromotion(text: string): boolean {
+  return /INSERT INTO \w+\.generation_log/.test(text) && text.includes("SELECT 'current'")
 }
 
 /** The public campaigns and their stamps, in the order of ids. */

@@ -14,17 +14,19 @@ import { readModelOf } from '../../support/model.ts'
 import { expectedReading, type ModelTables, openModelTables, readViews } from '../../support/model-tables.ts'
 import {
   openRebuildableModel,
+  phaseIn,
   platformHistory,
   type RebuildableModel,
   stampsOf,
 } from '../../support/rebuilds.ts'
-import { decodeRows } from '../../support/row-binary.ts'
 import { pledgeEvent } from '../../support/sample-events.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
 const rebuilds = 5
 const killsPerRebuild = 3
 const statementMax = 5
+// A promotion has more of them.
+const statementOfPromotionMax = 40
 
 let model: ModelTables
 
@@ -33,8 +35,8 @@ beforeAll(async () => {
 })
 afterAll(() => model.dispose())
 
-/** Where a kill happens: at a numbered statement in one of these places. `holding`: in the fold pause, until `swapping`. */
-const places = ['reading log', 'folding', 'catching up', 'verifying', 'holding', 'swapping'] as const
+/** Where a kill happens: at a numbered statement in one of these phases. */
+const places = ['reading log', 'folding', 'catching up', 'verifying', 'promoting'] as const
 
 interface Kill {
   place: (typeof places)[number]
@@ -53,8 +55,7 @@ function mortal(tables: Tables, { place, statement, isAfter }: Kill): Tables & {
     if (isDead) throw new Error('killed')
   }
   const dying = obstructed(tables, {
-    before({ text, query_params }) {
-      if (text.includes('fold_epochs (') && String(query_params.holder).startsWith('rebuild/')) at = 'holding'
+    before() {
       if (at === place) count++
       dieIf(!isAfter && at === place && count >= statement)
     },
@@ -63,11 +64,7 @@ function mortal(tables: Tables, { place, statement, isAfter }: Kill): Tables & {
   return {
     ...dying,
     async insert(insert) {
-      if (insert.table.endsWith('.rebuild_log')) {
-        const phase = String(decodeRows(insert)[0]?.phase)
-        // The tracker writes signs of life in the current phase. They do not end the fold pause.
-        if (at !== 'holding' || phase === 'swapping') at = phase
-      }
+      at = phaseIn(insert) ?? at
       await dying.insert(insert)
     },
     hasDied: () => isDead,
@@ -95,7 +92,7 @@ test(`a rebuild that is killed anywhere continues, and nothing is lost or stampe
   const random = randomOf(seed, 'rebuild kills')
   const died: string[] = []
   for (let n = 0; n < rebuilds; n++) {
-    const live = await openRebuildableModel(model)
+    const live = await openRebuildableModel(model, { hurry: 20 })
     try {
       const events = platformHistory(25)
       await live.append(events)
@@ -111,11 +108,11 @@ test(`a rebuild that is killed anywhere continues, and nothing is lost or stampe
         }
       })()
       // Every place has its turn, some of them twice.
-      const kills = Array.from({ length: killsPerRebuild }, (_, kill) => ({
-        place: places[(n * killsPerRebuild + kill) % places.length] ?? 'holding',
-        statement: intBetween(random, 1, statementMax),
-        isAfter: random() < 0.5,
-      })).toSorted((a, b) => places.indexOf(a.place) - places.indexOf(b.place))
+      const kills = Array.from({ length: killsPerRebuild }, (_, kill) => {
+        const place = places[(n * killsPerRebuild + kill) % places.length] ?? 'promoting'
+        const statement = intBetween(random, 1, place === 'promoting' ? statementOfPromotionMax : statementMax)
+        return { place, statement, isAfter: random() < 0.5 }
+      }).toSorted((a, b) => places.indexOf(a.place) - places.indexOf(b.place))
       const deaths = await rebuildWithKills(live, kills)
       isOver = true
       await traffic
@@ -125,7 +122,7 @@ test(`a rebuild that is killed anywhere continues, and nothing is lost or stampe
       expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
       const changed = (await stampsOf(live)).filter(({ id, at }) => stamps.get(id) !== at).map(({ id }) => id)
       expect(changed).toEqual(['c1', 'c2', 'c3'])
-      // A rebuild takes epochs above those of the live and the shadow tables.
+      // The promotion takes epochs, too.
       expect({ ...(await foldFaults(live.tables, live.databases)), epochs: [] }).toEqual(noFoldFaults)
     } finally {
       await live.close()

@@ -1,11 +1,12 @@
-/** A rebuild beside live tables: what it leaves unchanged, what it changes, and what stops it. Its swap is in swap.test.ts. */
+/** A rebuild beside live tables: what it leaves unchanged, what it changes, and what stops it. Its promotion is in promotion.test.ts. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { hasShadow } from '../../../services/generations/build/shadow-tables.ts'
+import { RebuildRefused } from '../../../services/generations/begin.ts'
 import { VerificationFailed } from '../../../services/generations/compare/verification.ts'
-import { RebuildRefused } from '../../../services/generations/lease.ts'
 import { RebuildInProgress } from '../../../services/generations/rebuild-log.ts'
 import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/generations/rebuilds.ts'
+import { generationOf } from '../../../services/tables/generations.ts'
+import { registeredGenerations } from '../../../services/tables/migrate.ts'
 import { damage, inventedCampaign, lostCampaign, spoiltTitle } from '../../support/damage.ts'
 import { obstructed, type TablesCall } from '../../support/faulty-tables.ts'
 import { column } from '../../support/fold-records.ts'
@@ -47,8 +48,9 @@ describe('a rebuild of correct tables', () => {
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'rebuilt', isPreviousKept: true })
     await expect(live.rebuild()).rejects.toBeInstanceOf(RebuildRefused)
     await dropPrevious(live)
-    expect(await hasShadow(live)).toBe(false)
+    expect(await generationsOf(live)).toHaveLength(1)
     await live.rebuild()
+    await live.settled()
     expect(await stampsOf(live)).toEqual(before)
   })
 
@@ -118,38 +120,33 @@ describe('the rejects of a rebuild', () => {
 })
 
 describe('a rebuild of wrong tables', () => {
-  test.each([
-    ['before', 10_000],
-    ['after', 0],
-  ])(
-    'repairs it, and a poller fetches only the rows that differ: stamped %s the swap',
-    async (_, stampedDuringPauseMax) => {
-      const events = platformHistory(30)
-      await live.append(events)
-      await live.settled()
-      for (const sql of [spoiltTitle, lostCampaign, inventedCampaign]) await damage(live, sql)
-      const before = new Map((await stampsOf(live)).map(({ id, at }) => [id, at]))
-      const [since] = await column(live.tables, "SELECT toString(now64(3, 'UTC')) AS value")
-      const { detail } = await live.rebuild({ stampedDuringPauseMax })
-      expect(detail.differences).toMatchObject({
-        added: 1,
-        removed: 1,
-        different: 2,
-        inMotion: 0,
-        fields: { title: 2 },
-      })
-      expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
-      const after = await stampsOf(live)
-      const fetched = after.filter(({ at }) => at >= String(since)).map(({ id }) => id)
-      expect(fetched).toEqual(['c1', 'c2', 'c3'])
-      const others = after.filter(({ id }) => !fetched.includes(id))
-      expect(others.map(({ id, at }) => [id, at])).toEqual(others.map(({ id }) => [id, before.get(id)]))
-      // A poller that follows departures sees the campaign that is gone.
-      const departed = `SELECT DISTINCT campaign_id AS value FROM ${live.databases.read}.campaign_changes
+  test('repairs it, and a poller fetches only the rows that differ', async () => {
+    const events = platformHistory(30)
+    await live.append(events)
+    await live.settled()
+    for (const sql of [spoiltTitle, lostCampaign, inventedCampaign]) await damage(live, sql)
+    const before = new Map((await stampsOf(live)).map(({ id, at }) => [id, at]))
+    const [since] = await column(live.tables, "SELECT toString(now64(3, 'UTC')) AS value")
+    const { detail } = await live.rebuild()
+    await live.settled()
+    expect(detail.differences).toMatchObject({
+      added: 1,
+      removed: 1,
+      different: 2,
+      inMotion: 0,
+      fields: { title: 2 },
+    })
+    expect(await readViews(live.tables, live.databases)).toEqual(expectedReading(readModelOf(events)))
+    const after = await stampsOf(live)
+    const fetched = after.filter(({ at }) => at >= String(since)).map(({ id }) => id)
+    expect(fetched).toEqual(['c1', 'c2', 'c3'])
+    const others = after.filter(({ id }) => !fetched.includes(id))
+    expect(others.map(({ id, at }) => [id, at])).toEqual(others.map(({ id }) => [id, before.get(id)]))
+    // A poller that follows departures sees the campaign that is gone.
+    const departed = `SELECT DISTINCT campaign_id AS value FROM ${live.databases.read}.campaign_changes
       WHERE updated_at >= '${since}' ORDER BY value`
-      expect(await column(live.tables, departed)).toEqual(['c1', 'c2', 'c3', 'ghost'])
-    },
-  )
+    expect(await column(live.tables, departed)).toEqual(['c1', 'c2', 'c3', 'ghost'])
+  })
 
   test('has a dry run that reports what would change, field by field, and leaves nothing behind', async () => {
     await live.append(platformHistory(30))
@@ -165,7 +162,7 @@ describe('a rebuild of wrong tables', () => {
       fields: [{ field: 'title', live: 'spoilt', rebuilt: 'Title of c1' }],
     })
     expect(await readViews(live.tables, live.databases)).toEqual(before)
-    expect(await hasShadow(live)).toBe(false)
+    expect(await generationsOf(live)).toHaveLength(1)
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'compared', isPreviousKept: false })
   })
 
@@ -196,7 +193,7 @@ describe('a rebuild of wrong tables', () => {
   })
 })
 
-describe('what must not be swapped in', () => {
+describe('what must not be promoted', () => {
   test('a history without everything that is live stops it and is named; with the loss accepted it continues', async () => {
     await live.append(platformHistory(10))
     await live.settled()
@@ -210,21 +207,22 @@ describe('what must not be swapped in', () => {
     expect(failure.message).toContain('campaign c1 is in the live tables, but not in')
     expect((await readViews(live.tables, live.databases)).campaigns.length).toBe(before.campaigns.length + 1)
     await live.rebuild({ fromTime, acceptsLoss: true })
+    await live.settled()
     expect((await stampsOf(live)).map(({ id }) => id)).toEqual(['late'])
   })
 
   test('read tables that do not match their ledger stop it, and the campaign is named', async () => {
     await live.append(platformHistory(12))
     await live.settled()
-    const shadow = `${live.databases.model}_shadow`
+    const next = generationOf(live.databases, 2)
     const failure = await live
       .rebuild({
         async onPhase(phase) {
           // As if a fold had counted wrongly.
           if (phase !== 'verifying') return
           await live.tables.run({
-            query: `INSERT INTO ${shadow}.campaigns SELECT * REPLACE (pledge_count + 1 AS pledge_count, fold_id + 1 AS fold_id)
-              FROM ${shadow}.campaigns FINAL WHERE campaign_id = 'c4'`,
+            query: `INSERT INTO ${next.read}.campaigns SELECT * REPLACE (pledge_count + 1 AS pledge_count, fold_id + 1 AS fold_id)
+              FROM ${next.read}.campaigns FINAL WHERE campaign_id = 'c4'`,
           })
         },
       })
@@ -257,7 +255,7 @@ describe('a running rebuild', () => {
     })
     const asking = obstructed(live.tables, {
       after({ kind, text }) {
-        isAsked ||= kind === 'insert' && text.endsWith('.rebuild_log')
+        isAsked ||= kind === 'insert' && text.endsWith('.generation_log')
       },
     })
     const first = live.rebuild({ isAlone: false, tables: slow })
@@ -266,7 +264,18 @@ describe('a running rebuild', () => {
     await expect(live.rebuild({ isAlone: false })).rejects.toBeInstanceOf(RebuildInProgress)
     await abortRebuild({ ...live.control, tables: asking })
     await expect(first).rejects.toThrow('given up')
-    expect(await hasShadow(live)).toBe(false)
+    expect(await generationsOf(live)).toHaveLength(1)
     expect(await rebuildStatus(live)).toMatchObject({ phase: 'aborted' })
   })
 })
+
+/** The numbers of those whose databases are there. */
+async function generationsOf({ tables, databases }: RebuildableModel): Promise<number[]> {
+  const found = await column(
+    tables,
+    `SELECT toUInt32(extract(name, '[0-9]+$')) AS value FROM system.databases
+     WHERE match(name, '^${databases.base}_ledger_[0-9]+$') ORDER BY value`,
+  )
+  expect(await registeredGenerations(tables, databases.base)).toEqual(found.map(Number))
+  return found.map(Number)
+}

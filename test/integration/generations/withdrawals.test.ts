@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { dropPrevious } from '../../../services/generations/rebuilds.ts'
+import { qualified } from '../../../services/tables/generations.ts'
 import { column } from '../../support/fold-records.ts'
 import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
 import { compactLog, openRebuildableModel, type RebuildableModel, stampsOf } from '../../support/rebuilds.ts'
@@ -180,9 +181,8 @@ describe('a rollback', () => {
 test('a ledger never forgets a tombstone: merges keep it, and no setting removes it', async () => {
   await live.append([...world, campaignGone, pledgeGone, keyGone])
   await live.settled()
-  const { ledger } = live.databases
   for (const ledger of ['campaign_ledger', 'pledge_ledger', 'api_key_ledger']) {
-    await live.tables.run({ query: `OPTIMIZE TABLE ${model}.${ledger} FINAL` })
+    await live.tables.run({ query: `OPTIMIZE TABLE ${qualified(ledger, live.databases)} FINAL` })
     const tombstones = `SELECT count() AS value FROM ${model}.${ledger} WHERE version = 18446744073709551615`
     expect(await column(live.tables, tombstones), ledger).toEqual([1])
     const engines = `SELECT engine_full AS value FROM system.tables WHERE database = '${model}' AND name = '${ledger}'`

@@ -23,7 +23,7 @@ import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../support/sample-ev
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
 const worlds = 3
 const stepsPerWorld = 4
-const phases = ['reading log', 'folding', 'catching up', 'verifying', 'swapping'] as const
+const phases = ['reading log', 'folding', 'catching up', 'verifying', 'promoting'] as const
 
 let model: ModelTables
 
