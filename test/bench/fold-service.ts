@@ -29,7 +29,7 @@ export interface FoldAnswer {
 
 const { directory, pledges } = benchInput<FoldInput>()
 const { tables, close } = await openOwnTables({ directory })
-const { model } = defaultDatabases
+const { ledger } = defaultDatabases
 const platform = { campaigns: 1_000, pledges: 10_000 }
 const campaign = campaignIdOf(platform.campaigns / 2)
 const sql = nameDatabases(
@@ -55,7 +55,7 @@ async function fold({ added }: FoldRequest): Promise<FoldAnswer> {
     statements = (await foldWorker.fold())?.statements ?? 0
   })
   const [found] = await tables.rows<{ parts: number }>({
-    query: `SELECT count() AS parts FROM system.parts WHERE active AND database = '${model}' AND table = 'pledge_ledger'`,
+    query: `SELECT count() AS parts FROM system.parts WHERE active AND database = '${ledger}' AND table = 'pledge_ledger'`,
   })
   return { foldMs: seconds * 1_000, statements, parts: found?.parts ?? 0 }
 }

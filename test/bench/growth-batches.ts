@@ -31,7 +31,7 @@ export async function measureBatches(
   const [disk] = await tables.rows<{ bytes: string }>({
     query: `SELECT toString(sum(bytes_on_disk)) AS bytes FROM system.parts
             WHERE active AND database = {model:String} AND table = 'batch_log'`,
-    query_params: { model },
+    query_params: { model: ledger },
   })
   return { lookMs, statusMs, diskBytes: Number(disk?.bytes ?? 0) }
 }

@@ -103,7 +103,7 @@ async function bytesOf(table: string): Promise<number> {
   const [row] = await tables.rows<{ bytes: string }>({
     query: `SELECT toString(sum(bytes_on_disk)) AS bytes FROM system.parts
             WHERE active AND database = {model:String} AND table = {table:String}`,
-    query_params: { model: defaultDatabases.model, table },
+    query_params: { model: defaultDatabases.ledger, table },
   })
   return Number(row?.bytes ?? 0)
 }

@@ -207,7 +207,7 @@ function swapLog() {
 async function tablesBytes(): Promise<number> {
   const [row] = await tables.rows<{ bytes: number }>({
     query: 'SELECT sum(bytes_on_disk) AS bytes FROM system.parts WHERE active AND database = {model:String}',
-    query_params: { model: databases.model },
+    query_params: { model: databases.ledger },
   })
   return row?.bytes ?? 0
 }

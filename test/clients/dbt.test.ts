@@ -23,7 +23,7 @@ import { needs, type Requirement } from '../support/requirements.ts'
 import { makeDataDirectory } from '../support/service-process.ts'
 import { cacheOf, fetched, outputOf, requirementOf } from './programs.ts'
 
-const { model } = defaultDatabases
+const { base, read } = defaultDatabases
 const project = path('../../contracts/tables/dbt')
 const requirements = path('dbt/requirements.txt')
 const environment = cacheOf('dbt', requirements)

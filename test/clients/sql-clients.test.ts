@@ -27,7 +27,7 @@ import {
   type Seen,
 } from './clients.ts'
 
-const { model, views } = defaultDatabases
+const { ledger, read, views } = defaultDatabases
 const downloadMsMax = 360_000
 const campaignFloats = ['goal', 'pledged', 'pledged_platform', 'percent']
 const columnTypes = {

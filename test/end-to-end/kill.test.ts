@@ -40,7 +40,7 @@ const startMsMax = 120_000
 // Each life gets records of its own, so that it has something to do. While ClickHouse is killed, a projector gets more.
 const sharesWhileClickHouseIsKilled = 5
 const shares = sharesWhileClickHouseIsKilled + killsWhileOpening + killsAtWork + 1
-const { model, views } = defaultDatabases
+const { ledger, views } = defaultDatabases
 
 describe('a projector that is killed at any moment, and so is its ClickHouse', () => {
   const { events, records, rejects } = whatHappens()

@@ -36,7 +36,7 @@ test('portals that are killed between a click and its answer', { timeout: 420_00
   deployment = await deploy(addresses, settings)
   await untilLeads(await deployment.startProjector())
   const tables = openTables(settingsFor(addresses.clickHouse as never))
-  const model = settings.PLEDGEVIEW_DATABASE
+  const base = settings.PLEDGEVIEW_DATABASE
   const environment = {
     PLEDGEVIEW_PORTAL_URL: `http://127.0.0.1:${await freePort()}`,
     PLEDGEVIEW_API_URL: 'http://127.0.0.1:8080/api/v1',

@@ -48,7 +48,7 @@ test('a retry beside a service that runs, killed and repeated, ends in the read 
   )
   const events = [campaignEvent({ campaign_id: 'c' }), ...pledges]
   const { clickhouse } = readServiceAddress(openDataDirectory(directory.path)) as ServiceAddress
-  const { tables, databases } = openRunningTables(clickhouse, readConfig({}))
+  const { tables, databases } = await openRunningTables(clickhouse, readConfig({}))
   const rejectedAt = Date.now()
   await storeAt(
     tables,

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { intBetween, pick } from '../../services/demo/random.ts'
-import { defaultDatabases } from '../../services/tables/generations.ts'
+import { defaultDatabases, qualified } from '../../services/tables/generations.ts'
 import type { Place } from '../support/faults/projectors.ts'
 import type { Figures, Stage } from '../support/faults/stage.ts'
 import { createBarrier, epochOf } from '../support/faults/tables-proxy.ts'
@@ -10,7 +10,6 @@ import { isCampaignFold, type TablesCall } from '../support/faulty-tables.ts'
 import { column, livesWithBatches } from '../support/fold-records.ts'
 import { batchesIn, latestEpoch, shownTitle, until, untilItMoves } from './watch.ts'
 
-const { model } = defaultDatabases
 // Some are killed while they start, most a moment after something was written.
 const killsWhileOpening = 5
 const killsAtWork = 16
@@ -132,7 +131,7 @@ export async function stallFoldWorker({ proxy, traffic, tables, places, settled 
   async function expectNothingFrom({ query_params }: TablesCall, epoch: number): Promise<void> {
     const late = `fold_id >= ${query_params.fold_id} AND bitShiftRight(fold_id, 32) = ${epoch}`
     for (const table of ['campaigns', 'api_keys', 'fold_progress']) {
-      const rows = await column(tables, `SELECT fold_id AS value FROM ${model}.${table} WHERE ${late}`)
+      const rows = await column(tables, `SELECT fold_id AS value FROM ${qualified(table, defaultDatabases)} WHERE ${late}`)
       expect(rows, `rows of a superseded foldWorker in ${table}`).toEqual([])
     }
   }

@@ -5,7 +5,7 @@ import type { Tables } from '../../services/tables/port.ts'
 import type { Asked } from '../support/faults/api-client.ts'
 import { column } from '../support/fold-records.ts'
 
-const { model, views } = defaultDatabases
+const { ledger, views } = defaultDatabases
 const holdsMsMax = 180_000
 
 // Most of what is polled is a query of ClickHouse. Without a pause, polling would take the CPU from what it waits for.

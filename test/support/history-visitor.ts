@@ -4,6 +4,7 @@
  * The visitor looks at all campaigns after every statement that may have changed one. Each look notes every public campaign
  * under the UTC day of its stamp, over an earlier note of that day, and each one that is gone under the day of its departure.
  */
+import { isPromotion } from './rebuilds.ts'
 import type { Databases, Tables } from '../../services/tables/port.ts'
 import { obstructed, type TablesCall } from './faulty-tables.ts'
 
@@ -50,7 +51,7 @@ export function withVisitor(tables: Tables, databases: () => Databases): { table
     present = now
     if (gone.length === 0) return
     const departures = await tables.rows<{ id: string; day: number }>({
-      query: `SELECT campaign_id AS id, toInt32(toDate(max(updated_at))) AS day FROM ${databases().model}.campaign_changes
+      query: `SELECT campaign_id AS id, toInt32(toDate(max(updated_at))) AS day FROM ${databases().read}.campaign_changes
               WHERE campaign_id IN {gone:Array(String)} GROUP BY id`,
       query_params: { gone },
     })
@@ -59,7 +60,7 @@ export function withVisitor(tables: Tables, databases: () => Databases): { table
 
   const isChange = ({ kind, text }: TablesCall) =>
     kind === 'run' &&
-    (text.includes(`INSERT INTO ${databases().model}.campaigns `) || text.startsWith('EXCHANGE TABLES'))
+    (text.includes(`INSERT INTO ${databases().read}.campaigns `) || isPromotion(text))
   const after = async (call: TablesCall) => {
     if (isChange(call)) await look()
   }

@@ -1,7 +1,7 @@
 /** The read tables in an empty ClickHouse, for tests that insert rows as the fold would. */
-import { generationOf } from '../../services/tables/generations.ts'
+import { generationOf, qualified } from '../../services/tables/generations.ts'
 import { migrate } from '../../services/tables/migrate.ts'
-import type { Databases, Tables } from '../../services/tables/port.ts'
+import type { Databases, Shard, Tables } from '../../services/tables/port.ts'
 import { type ClickHouseAddress, insertJson, openOwnTables } from './clickhouse.ts'
 import { startShards } from './shards.ts'
 
@@ -131,7 +131,7 @@ export async function openQueryTables(): Promise<QueryTables> {
   const { tables, clickHouse, close } = await openOwnTables()
   const databases: Databases = generationOf({ base: 'query_model', views: 'query_views' }, 1)
   await migrate(tables, databases)
-  const shards = [{ tables, model: databases.model }]
+  const shards = [{ tables, databases }]
   return queryTablesOf({ tables, asQuery: tables, databases, clickHouse, shards, close })
 }
 
@@ -145,14 +145,14 @@ export async function openQueryShards(): Promise<QueryTables> {
     asQuery: as('pledgeview_query', 1),
     databases,
     clickHouse,
-    shards: shards.map(shard => ({ tables: shard.tables, model: shard.databases.model })),
+    shards,
     close: stop,
   })
 }
 
 interface Opened extends Pick<QueryTables, 'tables' | 'asQuery' | 'databases' | 'close'> {
   clickHouse: ClickHouseAddress
-  shards: readonly { tables: Tables; model: string }[]
+  shards: readonly Shard[]
 }
 
 function queryTablesOf({ clickHouse, shards, ...opened }: Opened): QueryTables {
@@ -160,7 +160,7 @@ function queryTablesOf({ clickHouse, shards, ...opened }: Opened): QueryTables {
   let foldId = 0
 
   async function put(table: string, rows: readonly object[]): Promise<void> {
-    await insertJson(clickHouse, `${databases.model}.${table}`, rows)
+    await insertJson(clickHouse, `${qualified(table, databases)}`, rows)
   }
 
   return {
@@ -192,9 +192,9 @@ function queryTablesOf({ clickHouse, shards, ...opened }: Opened): QueryTables {
         query: `INSERT INTO ${databases.read}.watermarks (shard, reached) VALUES ('${shard}', ${time})`,
       }),
     async clear() {
-      for (const { tables, model } of shards)
+      for (const shard of shards)
         for (const table of ['campaigns', 'pledge_ledger', 'api_keys'])
-          await tables.run({ query: `TRUNCATE TABLE ${model}.${table}` })
+          await shard.tables.run({ query: `TRUNCATE TABLE ${qualified(table, shard.databases)}` })
     },
   }
 }

@@ -138,7 +138,7 @@ export async function makeRebuildService(): Promise<RebuildService> {
   async function report(): Promise<Report | undefined> {
     const address = readServiceAddress(files)
     if (!address) throw new Error('the service does not run')
-    const place = openRunningTables(address.clickhouse, readConfig({}))
+    const place = await openRunningTables(address.clickhouse, readConfig({}))
     try {
       return await rebuildStatus(place)
     } finally {

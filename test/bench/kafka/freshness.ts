@@ -69,7 +69,7 @@ async function measure(services: KafkaServices): Promise<Measured> {
     const { dueAtMs, acknowledgedAtMs } = await load(producer, reader, rest)
     const seenAtMs = reader.sightings.seenAtMs.subarray(rest.first)
     return {
-      foldMs: await foldTimes(services.tables, databases.model, dueAtMs[0] ?? 0),
+      foldMs: await foldTimes(services.tables, databases.ledger, dueAtMs[0] ?? 0),
       sinceAcknowledgedMs: differences(seenAtMs, acknowledgedAtMs),
       sinceDueMs: differences(seenAtMs, dueAtMs),
       lookMs: reader.lookMs,
@@ -147,7 +147,7 @@ async function load(
   return produced
 }
 
-async function foldTimes(tables: Tables, model: string, sinceMs: number): Promise<number[]> {
+async function foldTimes(tables: Tables, ledger: string, sinceMs: number): Promise<number[]> {
   const rows = await tables.rows<{ ms: number }>({
     query: `SELECT any(elapsed_ms) AS ms FROM ${ledger}.fold_progress
       WHERE is_folded AND written_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC') GROUP BY fold_id`,

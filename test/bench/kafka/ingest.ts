@@ -2,6 +2,7 @@
  * Ingest from Kafka: how fast one projector process writes a whole history to the ledger, compared with the same consumer that
  * only decodes (each event in full, with avsc), and with ClickHouse's Kafka engine on the same topics.
  */
+import { generationOf } from '../../../services/tables/generations.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { topics } from '../../../contracts/events/event.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
@@ -113,7 +114,7 @@ async function runProjector(
 }
 
 /** When the fold that covers every batch finished, ms since the epoch. */
-async function lastFold({ tables }: KafkaServices, model: string): Promise<number> {
+async function lastFold({ tables }: KafkaServices, ledger: string): Promise<number> {
   let foldedAt = 0
   await until('everything is folded', async () => {
     const [row] = await tables.rows<{ written: number; folded: number; at: number }>({
@@ -133,7 +134,7 @@ async function lastFold({ tables }: KafkaServices, model: string): Promise<numbe
 async function runEngine(services: KafkaServices, round: number): Promise<Filled<Run>> {
   const { admin, tables, clickHousePid, brokers, schemaRegistryUrl } = services
   const groupId = `engine_${round}`
-  const databases = { model: groupId, views: `${groupId}_views` }
+  const databases = generationOf({ base: groupId, views: `${groupId}_views` }, 1)
   const cpuBefore = cpuSecondsOf(clickHousePid)
   await startEngine({ tables, databases, brokers, schemaRegistryUrl, topicPrefix: prefix, groupId })
   await Promise.all(engineTopics.map(topic => groupFormed(admin, engineGroup(groupId, topic))))
@@ -146,13 +147,13 @@ async function runEngine(services: KafkaServices, round: number): Promise<Filled
   )
   const seconds = (performance.now() - startedMs) / 1000
   const cpuSeconds = cpuSecondsOf(clickHousePid) - cpuBefore
-  const ledger = await ledgerSums(tables, databases.model)
+  const ledger = await ledgerSums(tables, databases.ledger)
   await dropDatabases(tables, [databases.views, databases.model])
   return { run: { seconds, cpuSeconds }, ledger }
 }
 
 /** What two ledgers of the same history must have in common. */
-async function ledgerSums(tables: Tables, model: string): Promise<object> {
+async function ledgerSums(tables: Tables, ledger: string): Promise<object> {
   const [sums] = await tables.rows<object>({
     query: `SELECT
         (SELECT (count(), sum(is_public), sum(goal_amount_minor), sum(length(rewards)), sum(currency_digits))

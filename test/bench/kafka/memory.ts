@@ -111,7 +111,7 @@ async function withProjector(
   await work(deployment.environment)
   const memory = memoryOf(pidOf(projector))
   await projector.stop()
-  await dropDatabases(services.tables, [databases.views, databases.model])
+  await dropDatabases(services.tables, [databases.views, databases.base, databases.ledger, databases.read])
   return memory
 }
 

@@ -83,7 +83,7 @@ describe('a ledger with a part that the server has set aside', () => {
       }),
       logger: pino({ level: 'silent' }),
       signal: AbortSignal.timeout(20_000),
-      afterExpiredPause: async () => {},
+      attempts: () => async () => false,
       onReady: () => {},
     })
     await expect(started).rejects.toThrow(RowsSetAside)

@@ -277,7 +277,7 @@ describe('rejects retry', () => {
   /** What the views say once everything in the journal is projected. */
   async function reading() {
     const databases = await model.freshDatabases()
-    const reader = await openJournalReader(journal, { consumer: databases.model })
+    const reader = await openJournalReader(journal, { consumer: databases.base })
     const ingest = startIngest({ reader, tables: model.tables, databases })
     await vi.waitFor(async () => {
       for (const { committed, end } of await reader.lag()) expect(committed).toBe(end)

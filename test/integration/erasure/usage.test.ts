@@ -1,7 +1,6 @@
 /** The usage of deleted keys, for an erasure request. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { purgeTables } from '../../../services/erasure/tables.ts'
-import { swappedTables } from '../../../services/generations/build/shadow-tables.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
 import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
 import { createTestRecorder, readUsage, totalOf } from '../../support/usage.ts'

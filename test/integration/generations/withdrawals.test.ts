@@ -183,9 +183,9 @@ test('a ledger never forgets a tombstone: merges keep it, and no setting removes
   await live.settled()
   for (const ledger of ['campaign_ledger', 'pledge_ledger', 'api_key_ledger']) {
     await live.tables.run({ query: `OPTIMIZE TABLE ${qualified(ledger, live.databases)} FINAL` })
-    const tombstones = `SELECT count() AS value FROM ${model}.${ledger} WHERE version = 18446744073709551615`
+    const tombstones = `SELECT count() AS value FROM ${qualified(ledger, live.databases)} WHERE version = 18446744073709551615`
     expect(await column(live.tables, tombstones), ledger).toEqual([1])
-    const engines = `SELECT engine_full AS value FROM system.tables WHERE database = '${model}' AND name = '${ledger}'`
+    const engines = `SELECT engine_full AS value FROM system.tables WHERE concat(database, '.', name) = '${qualified(ledger, live.databases)}'`
     const [engine] = await column(live.tables, engines)
     expect(engine).toMatch(/^ReplacingMergeTree\(version\) ORDER BY/)
     expect(engine).not.toMatch(/TTL|cleanup/i)

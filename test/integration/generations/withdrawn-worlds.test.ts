@@ -14,6 +14,7 @@ import { obstructed } from '../../support/faulty-tables.ts'
 import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
 import {
   compactLog,
+  isPromotion,
   openRebuildableModel,
   type RebuildableModel,
   type RebuildOptions,
@@ -134,7 +135,9 @@ async function rebuild(world: World, options: RebuildOptions): Promise<void> {
   world.story.push(`${options.kind ?? 'rebuild'} with events while ${busyPhase}`)
   const tables = obstructed(live.tables, {
     async after({ text }) {
-      if (text.startsWith('EXCHANGE TABLES')) await mustServeNothingWithdrawn(world, 'after the exchange')
+      if (!isPromotion(text)) return
+      await live.databases.follow(live.tables)
+      await mustServeNothingWithdrawn(world, 'after the promotion')
     },
   })
   try {

@@ -86,7 +86,7 @@ function start(
     }),
     hashBacker,
     run,
-    rebuild: () => rebuildUnderWay(tables, databases),
+    rebuild: () => rebuildUnderWay({ tables, base: databases.base }),
     metrics,
     logger: pino({ level: 'silent' }),
     now: () => Date.now() + aheadMs,
@@ -223,12 +223,13 @@ test('a rebuild that is under way has its phase and the time since its last sign
   await expect.poll(() => scrape(projector)).toMatchObject({ [silence]: 0, clickhouse_up: 1 })
   const request = { kind: 'rebuild' } as RebuildRequest
   const detail = { request, phaseMs: {} } as RebuildDetail
-  const state = { id: 'r', run: 'rebuilder', detail }
-  await writeRebuild(model.tables, databases, { ...state, phase: 'folding' })
+  const state = { id: 'r', run: 'rebuilder', attempt: 1, generation: 2, detail }
+  const log = { tables: model.tables, base: databases.base }
+  await writeRebuild(log, { ...state, phase: 'folding' })
   const present = await answeredScrape(projector)
   expect(present[phase]).toBe(1)
   await expect.poll(async () => (await scrape(projector))[silence]).toBeGreaterThan(0)
-  await writeRebuild(model.tables, databases, { ...state, phase: 'rebuilt' })
+  await writeRebuild(log, { ...state, phase: 'rebuilt' })
   const ended = await answeredScrape(projector)
   expect(ended[phase]).toBeUndefined()
   expect(ended[silence]).toBe(0)

@@ -1,4 +1,5 @@
 /** Issuing and revoking keys while a projector runs: at most three keys are active, and no secret is stored. */
+import { qualified } from '../../../services/tables/generations.ts'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -215,7 +216,7 @@ describe('API keys', () => {
     expect(log.includes(key)).toBe(true)
     expect(log.includes(secret)).toBe(false)
     for (const table of ['api_key_ledger', 'api_keys']) {
-      const rows = await model.tables.rows({ query: `SELECT * FROM ${databases.model}.${table}` })
+      const rows = await model.tables.rows({ query: `SELECT * FROM ${qualified(table, databases)}` })
       expect(JSON.stringify(rows)).toContain(key)
       expect(JSON.stringify(rows)).not.toContain(secret)
     }

@@ -69,14 +69,13 @@ async function changedSince(since: number): Promise<Record<string, string>> {
 /** Copies all tables, and returns what puts the copies back. `hoursAgo`: when the backup's batches were written. */
 async function backUp({ hoursAgo = 0 } = {}): Promise<() => Promise<void>> {
   const { tables } = model
-  const { model: database } = databases
   if (hoursAgo > 0) {
     for (const [table, column] of [
       ['batch_log', 'appended_at'],
       ['positions', 'written_at'],
     ]) {
       await tables.run({
-        query: `ALTER TABLE ${database}.${table} UPDATE ${column} = ${column} - INTERVAL ${hoursAgo} HOUR WHERE 1 SETTINGS mutations_sync = 2`,
+        query: `ALTER TABLE ${databases.ledger}.${table} UPDATE ${column} = ${column} - INTERVAL ${hoursAgo} HOUR WHERE 1 SETTINGS mutations_sync = 2`,
       })
     }
   }

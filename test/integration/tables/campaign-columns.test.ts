@@ -48,12 +48,12 @@ describe('the list of content columns', () => {
       ...['creator_id', 'content_hash', 'updated_at', 'fold_id', 'is_deleted'],
       ...['list_fields', 'reward_fields'],
     ])
-    const columns = await columnsOf(databases.model, 'campaigns')
+    const columns = await columnsOf(databases.read, 'campaigns')
     expect(columns.filter(({ name }) => !hidden.has(name))).toEqual(listed)
   })
 
   test('copies from the ledger only what the ledger has, with the same type', async () => {
-    const ledger = await columnsOf(databases.model, 'campaign_ledger')
+    const ledger = await columnsOf(databases.ledger, 'campaign_ledger')
     const copied = campaignColumns.filter(({ from }) => from === 'ledger')
     expect(ledger).toEqual(expect.arrayContaining(copied.map(({ name, type }) => ({ name, type }))))
   })

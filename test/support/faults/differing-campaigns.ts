@@ -2,6 +2,7 @@
  * What the tables have of the campaigns that are not what the events say, for a failure that happens only in CI: where a change
  * stopped on its way from the log to the read rows.
  */
+import { qualified } from '../../../services/tables/generations.ts'
 import { isDeepStrictEqual } from 'node:util'
 import type { Databases, Shard, Statement } from '../../../services/tables/port.ts'
 import type { Reading } from '../model-tables.ts'
@@ -28,10 +29,11 @@ export async function describeDiffering(
   return lines.join('\n')
 }
 
-function statementsOf({ ledger, read }: Databases, ids: readonly string[]): [what: string, Statement][] {
+function statementsOf(databases: Databases, ids: readonly string[]): [what: string, Statement][] {
+  const { ledger, read } = databases
   const query_params = { ids: [...ids] }
   const ofCampaigns = (columns: string, table: string): Statement => ({
-    query: `SELECT ${columns} FROM ${model}.${table} WHERE campaign_id IN {ids:Array(String)} ORDER BY ALL`,
+    query: `SELECT ${columns} FROM ${qualified(table, databases)} WHERE campaign_id IN {ids:Array(String)} ORDER BY ALL`,
     query_params,
   })
   const whole = (query: string): Statement => ({ query, query_params: {} })

@@ -140,7 +140,7 @@ async function project(model: ModelTables, log: Log): Promise<ProjectedLog> {
       const writer = await log.openWriter()
       await writer.append([recordOf(marker)])
       await writer.close()
-      const { model: database } = databases
+      const { base: database } = databases
       const id = { id: portalKeyOf(marker) }
       const found = () =>
         tables.rows({

@@ -4,7 +4,6 @@ import { generationOf } from '../../../services/tables/generations.ts'
 import { readClusterViews, readMigrations } from '../../../services/tables/migrate.ts'
 import {
   distributedDatabases,
-  placementOf,
   replicatedForms,
   replicatedSettings,
 } from '../../../services/tables/replicated.ts'
@@ -224,27 +223,4 @@ describe('on a cluster', () => {
 test('on one server, statements stay as the files have them', () => {
   const plain = readMigrations(databases).flatMap(file => file.statements)
   expect(plain.filter(statement => /ON CLUSTER|Replicated|Distributed|_all\b/.test(statement))).toEqual([])
-})
-
-describe('the shadow tables of a shard', () => {
-  const shadow = generationOf({ base: 'pledgeview_shadow', views: 'crowdfunding_shadow' }, 1)
-  const placesOf = (id: string) =>
-    readMigrations(shadow, { replicatedAlone: id })
-      .flatMap(file => file.statements)
-      .flatMap(statement => statement.match(/ENGINE = \w*MergeTree.*$/m) ?? [])
-
-  test('are replicated as the tables whose place they take, at paths that no rebuild before has used', () => {
-    const [first, second] = [placesOf('r1'), placesOf('r2')]
-    expect(first).toContain(
-      "ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/pledgeview_shadow/campaign_ledger-r1', '{replica}', version)",
-    )
-    expect(first.filter(engine => !engine.startsWith('ENGINE = Replicated'))).toEqual([])
-    expect(new Set([...first, ...second]).size).toBe(first.length + second.length)
-  })
-
-  test('have the ledgers on the shards on which the live ones are, and no others', () => {
-    expect(placementOf('pledge_ledger')).toBe('cityHash64(campaign_id)')
-    expect(() => placementOf('fold_progress')).toThrow('fold_progress')
-    expect(() => placementOf('migrations')).toThrow('migrations')
-  })
 })

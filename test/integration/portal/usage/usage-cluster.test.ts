@@ -25,7 +25,7 @@ test('counts, the last use and a removal work through the tables of all shards',
   const tables = openTables({ ...settingsFor(own.clickHouse), statementSettings: replicatedSettings })
   try {
     await migrate(own.tables, defaultDatabases)
-    await own.tables.run({ query: `CREATE DATABASE ${whole.model}` })
+    await own.tables.run({ query: `CREATE DATABASE ${whole.base}` })
     for (const query of distributedTables()) await own.tables.run({ query })
 
     const now = Date.now()
@@ -42,7 +42,7 @@ test('counts, the last use and a removal work through the tables of all shards',
     expect((await read('unused')).last_used).toBeUndefined()
 
     const insert = (into: string) =>
-      own.tables.run({ query: `INSERT INTO ${defaultDatabases.model}.${into} SETTINGS async_insert = 0` })
+      own.tables.run({ query: `INSERT INTO ${defaultDatabases.base}.${into} SETTINGS async_insert = 0` })
     await insert(
       "api_key_ledger (api_key, version, account_id, integration_contact_email, is_unrevoked) SELECT 'used', 1, 'a', 'a@example.com', 1",
     )

@@ -1,9 +1,8 @@
 /** What the portal says of a key's last use: right to a minute, as far as it was counted. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { UsageRecorderDependencies } from '../../../../services/query/usage/usage-recorder.ts'
-import { defaultDatabases } from '../../../../services/tables/generations.ts'
+import { defaultDatabases as databases } from '../../../../services/tables/generations.ts'
 import { migrate } from '../../../../services/tables/migrate.ts'
-import { defaultDatabases as databases } from '../../../../services/tables/port.ts'
 import { type OwnTables, openOwnTables } from '../../../support/clickhouse.ts'
 import { lostConnection } from '../../../support/faulty-tables.ts'
 import { createTestRecorder, readUsage } from '../../../support/usage.ts'

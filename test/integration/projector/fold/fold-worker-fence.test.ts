@@ -1,4 +1,5 @@
 /** Only one fold worker at a time: a superseded one writes nothing and records nothing, however late it continues. */
+import { qualified } from '../../../../services/tables/generations.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
@@ -45,7 +46,7 @@ describe('the fence of the fold', () => {
     ingest = createIngest(model.tables, databases)
     // Rows that a superseded fold worker wrote must not be merged away before they are looked for.
     for (const table of lineTables)
-      await model.tables.run({ query: `SYSTEM STOP MERGES ${databases.model}.${table}` })
+      await model.tables.run({ query: `SYSTEM STOP MERGES ${qualified(table, databases)}` })
     return () => model.drop(databases)
   })
 
@@ -246,7 +247,7 @@ describe('the fence of the fold', () => {
     await ingest([campaignEvent({ campaign_id: 'b' })])
     await old.foldWorker.fold()
     for (const table of lineTables) {
-      expect(sent.filter(({ text }) => text.includes(`INSERT INTO ${databases.model}.${table}`))).not.toEqual(
+      expect(sent.filter(({ text }) => text.includes(`INSERT INTO ${qualified(table, databases)}`))).not.toEqual(
         [],
       )
     }
@@ -259,7 +260,7 @@ describe('the fence of the fold', () => {
       apiKeyEvent({ key: 'l', account_id: 'acc' }),
     ])
     const rowsOf = () =>
-      Promise.all(lineTables.map(table => column(`SELECT count() AS value FROM ${databases.model}.${table}`)))
+      Promise.all(lineTables.map(table => column(`SELECT count() AS value FROM ${qualified(table, databases)}`)))
     const before = await rowsOf()
     for (const { text, query_params } of sent) await model.tables.run({ query: text, query_params })
     expect(await rowsOf()).toEqual(before)

@@ -71,7 +71,7 @@ describe('a campaign that cannot be folded within the bounds', () => {
   async function heavyIn({ text, query_params }: TablesCall): Promise<string[]> {
     const { campaign, target = 0 } = query_params as { campaign?: string; target?: string }
     const { pieces, piece } = query_params as { pieces: number; piece: number }
-    const { model: name } = databases
+    const { ledger: name } = databases
     const rows = await model.tables.rows<{ id: string }>({
       query: `SELECT DISTINCT arrayJoin(campaign_ids) AS id FROM ${name}.batch_log
               WHERE sequence > (SELECT max(sequence) FROM ${name}.fold_progress FINAL WHERE is_folded)

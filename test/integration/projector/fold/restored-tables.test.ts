@@ -99,7 +99,7 @@ async function fold(databases: Databases, ...ids: string[]): Promise<void> {
 }
 
 /** What a list says as X-Data-As-Of, Unix ms. */
-async function watermarkOf({ model: database }: Databases): Promise<number> {
+async function watermarkOf({ read: database }: Databases): Promise<number> {
   const [row] = await model.tables.rows<{ at: number }>({
     query: `SELECT toUnixTimestamp64Milli(max(reached)) AS at FROM ${database}.watermark`,
   })

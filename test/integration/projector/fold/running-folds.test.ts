@@ -1,4 +1,5 @@
 /** A statement of the fold that still runs, for example because a disk stands still: the next leader does nothing before it has ended. */
+import { qualified } from '../../../../services/tables/generations.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { untilNoFoldRuns } from '../../../../services/projector/fold/running-folds.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
@@ -38,7 +39,7 @@ describe('a statement of the fold that still runs', () => {
     column: string,
     separator = ' ',
   ): Promise<{ end: () => Promise<void> }> {
-    const start = `INSERT INTO ${databases.model}.${table}${separator}`
+    const start = `INSERT INTO ${qualified(table, databases)}${separator}`
     const running = model.tables.run({
       query: `${start}(${column}) SELECT '' FROM numbers(1) WHERE sleepEachRow(100) = 0
               SETTINGS function_sleep_max_microseconds_per_block = 0`,

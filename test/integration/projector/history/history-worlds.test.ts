@@ -177,7 +177,7 @@ async function step(world: World, isRebuildable: boolean): Promise<void> {
   faults.next = { at, kind: pick(random, ['killed', 'unseen']), isAfter: chance(random, 0.5) }
 }
 
-async function readHistory(tables: Tables, { views, model: own }: Databases) {
+async function readHistory(tables: Tables, { views, base: own }: Databases) {
   const exact = (column: string) => `toString(toInt128(${column} * 10000))`
   const dayNumber = 'toInt32(day)'
   const sums = `${dayNumber} AS day, ${exact('new_pledged_platform_amount')} AS new, new_pledge_count AS pledges,

@@ -1,4 +1,5 @@
 /** The rules of the history, one at a time. history-worlds.test.ts combines them. */
+import { qualified } from '../../../../services/tables/generations.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { purgeTables } from '../../../../services/erasure/tables.ts'
@@ -129,7 +130,7 @@ describe('the history', () => {
       expect(copies).toContainEqual(
         expect.objectContaining({ copy: `table ${table}`, done: 'removed the rows of 1 deleted campaign' }),
       )
-      expect(await rows(`SELECT DISTINCT campaign_id AS id FROM ${databases.model}.${table}`)).toEqual([
+      expect(await rows(`SELECT DISTINCT campaign_id AS id FROM ${qualified(table, databases)}`)).toEqual([
         { id: 'b' },
       ])
     }

@@ -1,4 +1,5 @@
 /** The ingest loop: records that are not events, assignments that end, and a stop. */
+import { qualified } from '../../../../services/tables/generations.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import type { EventReader, NewRecord } from '../../../../services/log/port.ts'
@@ -64,7 +65,7 @@ describe('the ingest loop', () => {
     const tables = ['campaign_ledger', 'pledge_ledger', 'api_key_ledger', 'batch_log']
     const counts = tables.map(table =>
       model.tables.rows<{ rows: number }>({
-        query: `SELECT count() AS rows FROM ${databases.model}.${table}`,
+        query: `SELECT count() AS rows FROM ${qualified(table, databases)}`,
       }),
     )
     return (await Promise.all(counts)).map(([row]) => row?.rows ?? 0)

@@ -1,4 +1,5 @@
 /** Withdrawn content leaves the disk within a bound, although events keep coming, which holds back ClickHouse's own merges. */
+import { qualified } from '../../../../services/tables/generations.ts'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -92,12 +93,11 @@ describe('while pledges keep coming', () => {
 
   /** In how many rows of active parts the text stands, superseded ones included, by table. */
   async function rowsWith(text: string): Promise<Record<string, number>> {
-    const { model: name } = databases
     const rows = await model.tables.rows<{ place: string; rows: number }>({
       query: ['campaign_ledger', 'campaigns', 'api_key_ledger']
         .map(
           table =>
-            `SELECT '${table}' AS place, count() AS rows FROM ${name}.${table} WHERE position(toJSONString(tuple(*)), {text:String}) > 0`,
+            `SELECT '${table}' AS place, count() AS rows FROM ${qualified(table, databases)} WHERE position(toJSONString(tuple(*)), {text:String}) > 0`,
         )
         .join(' UNION ALL '),
       query_params: { text },
@@ -111,7 +111,7 @@ describe('while pledges keep coming', () => {
    */
   async function makeLargeParts(): Promise<void> {
     for (const table of ['campaign_ledger', 'campaigns', 'api_key_ledger', 'pledge_ledger']) {
-      const name = `${databases.model}.${table}`
+      const name = `${qualified(table, databases)}`
       const text = { campaign_ledger: 'description', campaigns: 'description', pledge_ledger: 'reward_id' }[
         table
       ]

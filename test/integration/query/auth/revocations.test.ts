@@ -2,7 +2,7 @@
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { ApiKeyState } from '../../../../contracts/events/event.ts'
-import { pauseHolderName } from '../../../../services/projector/fold/fold-pause.ts'
+import { promotionHolder } from '../../../../services/projector/fold/promotion.ts'
 import { takeEpochStatement } from '../../../../services/projector/fold/fold-statements.ts'
 import { KeysUnavailableError } from '../../../../services/query/auth/key-ring.ts'
 import { defaultRevocationsOptions, withRevocations } from '../../../../services/query/auth/revocations.ts'
@@ -164,12 +164,12 @@ describe('a revoked key', () => {
     await live.close()
   })
 
-  test('is refused while a killed rebuild has left the fold paused', async () => {
+  test('is refused while the promotion of a killed rebuild holds the fold', async () => {
     const live = await openRebuildableModel(model)
     await live.append([active('k')])
     await live.settled()
     const keyRing = await startQuery(live.databases)
-    await live.tables.run(takeEpochStatement(live.databases, pauseHolderName('killed')))
+    await live.tables.run(takeEpochStatement(live.databases, promotionHolder(1)))
     await live.append([revoked('k')])
     await vi.waitFor(() => expect(keyRing.lookup('k')).toBeUndefined(), soon)
     const [{ isActive }] = (await live.tables.rows({

@@ -111,7 +111,7 @@ describe('a snapshot', () => {
 
   it('keeps the order of a list that is larger than a block of ClickHouse, ties included', async () => {
     await store().tables.run({
-      query: `INSERT INTO ${store().databases.model}.campaigns
+      query: `INSERT INTO ${store().databases.read}.campaigns
         (campaign_id, slug, status, category, launch_date, created_at, updated_at, fold_id, is_deleted)
         SELECT concat('c', toString(number)), concat('s', toString(number)), 'LIVE', 'Games',
           toDateTime64('2000-01-01 00:00:00', 3, 'UTC') + toIntervalSecond((number * 7919) % 1000),

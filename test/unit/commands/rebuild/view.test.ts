@@ -51,8 +51,6 @@ function stateOf(phase: RebuildState['phase'], detail: Partial<RebuildDetail> = 
       rejects: 0,
       logStart: 0,
       differences: null,
-      tableIds: null,
-      unstampedSince: null,
       program: '0',
       failure: null,
       ...detail,
@@ -87,8 +85,8 @@ describe('the progress of a rebuild', () => {
   })
 
   test('is only the phase if the phase reports no amounts', () => {
-    expect(paintedText(stateOf('swapping'))).toBe('swapping ...')
-    expect(progressLine(stateOf('swapping'))).toBe('swapping')
+    expect(paintedText(stateOf('promoting'))).toBe('promoting ...')
+    expect(progressLine(stateOf('promoting'))).toBe('promoting')
   })
 
   test('says what a phase without amounts waits for', () => {
@@ -191,7 +189,7 @@ describe('the end of a rebuild', () => {
 
   test('of an interrupted one says how to continue, and offers abort only while that is possible', () => {
     expect(unfinishedText(reportOf(stateOf('folding')))).toContain('rebuild abort')
-    expect(unfinishedText(reportOf(stateOf('swapping')))).not.toContain('rebuild abort')
+    expect(unfinishedText(reportOf(stateOf('promoting')))).not.toContain('rebuild abort')
     const back = stateOf('verifying', { request: { ...wholeRequest, kind: 'rollback' } })
     expect(unfinishedText(reportOf(back))).toContain('Run pledgeview rebuild rollback again')
   })

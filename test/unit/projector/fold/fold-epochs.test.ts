@@ -1,50 +1,51 @@
 import { expect, test } from 'vitest'
 import { FoldPaused, takeEpoch } from '../../../../services/projector/fold/fold-epochs.ts'
-import { foldPauseMsMax, pauseHolderName } from '../../../../services/projector/fold/fold-pause.ts'
+import { promotionHolder } from '../../../../services/projector/fold/promotion.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
 import type { Statement, Tables } from '../../../../services/tables/port.ts'
 
-test('a repair that failed after the epoch was taken runs again when the next leader takes over', async () => {
-  const table = epochsHeldBy(pauseHolderName('killed'))
-  let repairs = 0
-  async function repair(): Promise<void> {
-    repairs++
-    if (repairs === 2) throw new Error('the server was away')
-  }
-  await expect(take(table, 'first', repair)).rejects.toThrow('the server was away')
-  // The pause is gone from the table: its permit may not be.
-  await take(table, 'second', repair)
-  expect(repairs).toBe(3)
+test('a fold worker waits for a promotion that holds the fold, until it is given up', async () => {
+  const table = epochsHeldBy(promotionHolder(7))
+  await expect(take(table, 'first', { givenUp: 6 })).rejects.toThrow(FoldPaused)
+  expect(await take(table, 'first', { givenUp: 7 })).toMatchObject({ epoch: 2n })
 })
 
-test('the pause of a killed rebuild ends in time by the clock of a process that waits, if ClickHouse’s stepped back', async () => {
-  const table = epochsHeldBy(pauseHolderName('killed'), -86_400_000)
-  const repair = async () => {}
-  await expect(take(table, 'first', repair, foldPauseMsMax - 1)).rejects.toThrow(FoldPaused)
-  await take(table, 'first', repair, foldPauseMsMax)
+test('it waits, too, if the promotion came between its look and its statement', async () => {
+  const table = epochsHeldBy('another')
+  const late = { ...table, run: async () => table.hold(promotionHolder(8)) }
+  await expect(take(late, 'first', { givenUp: 0 })).rejects.toThrow(FoldPaused)
 })
 
-function take(tables: Tables, holder: string, afterExpiredPause: () => Promise<void>, seenMs = 0) {
+test('an attempt waits for no other', async () => {
+  const table = epochsHeldBy(promotionHolder(7))
+  expect(await take(table, promotionHolder(8), { givenUp: 0, isAttempt: true })).toMatchObject({ epoch: 2n })
+})
+
+function take(
+  tables: Tables,
+  holder: string,
+  { givenUp, isAttempt = false }: { givenUp: number; isAttempt?: boolean },
+) {
   return takeEpoch({
-    pausedMs: () => seenMs,
     tables,
     databases: generationOf({ base: 'm', views: 'v' }, 1),
     holder,
-    respectsPauses: true,
-    afterExpiredPause,
+    isAttempt,
+    isGivenUp: async attempt => attempt === givenUp,
     epochFloor: async () => 0n,
     backoff: async () => {},
   })
 }
 
-/** Answers as the epochs table whose last holder has paused the fold: by default, for longer than allowed. */
-function epochsHeldBy(first: string, ageMs = foldPauseMsMax + 1): Tables {
+/** Answers as the epochs table. */
+function epochsHeldBy(first: string): Tables & { hold(holder: string): void } {
   let last = { epoch: 1n, holder: first }
-  const tables: Pick<Tables, 'rows' | 'run'> = {
-    rows: async <Row>() => [{ epoch: last.epoch.toString(), holder: last.holder, ageMs }] as Row[],
-    async run({ query_params }: Statement) {
-      last = { epoch: last.epoch + 1n, holder: String(query_params?.holder) }
-    },
+  const hold = (holder: string) => {
+    last = { epoch: last.epoch + 1n, holder }
   }
-  return tables as Tables
+  const tables: Pick<Tables, 'rows' | 'run'> = {
+    rows: async <Row>() => [{ epoch: last.epoch.toString(), holder: last.holder }] as Row[],
+    run: async ({ query_params }: Statement) => hold(String(query_params?.holder)),
+  }
+  return { ...(tables as Tables), hold }
 }
