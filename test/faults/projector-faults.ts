@@ -131,7 +131,10 @@ export async function stallFoldWorker({ proxy, traffic, tables, places, settled 
   async function expectNothingFrom({ query_params }: TablesCall, epoch: number): Promise<void> {
     const late = `fold_id >= ${query_params.fold_id} AND bitShiftRight(fold_id, 32) = ${epoch}`
     for (const table of ['campaigns', 'api_keys', 'fold_progress']) {
-      const rows = await column(tables, `SELECT fold_id AS value FROM ${qualified(table, defaultDatabases)} WHERE ${late}`)
+      const rows = await column(
+        tables,
+        `SELECT fold_id AS value FROM ${qualified(table, defaultDatabases)} WHERE ${late}`,
+      )
       expect(rows, `rows of a superseded foldWorker in ${table}`).toEqual([])
     }
   }

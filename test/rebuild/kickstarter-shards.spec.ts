@@ -23,7 +23,7 @@ import { type PollingMirror, startPollingMirror } from '../support/polling-mirro
 import { createBrowser } from '../support/portal/browser.ts'
 import { type MailServer, startMailServer } from '../support/portal/mail-server.ts'
 import { createKeyAt, type NewPerson, signUp, startReadyPortal } from '../support/portal/new-person.ts'
-import { rebuildToEnd } from '../support/rebuild-command.ts'
+import { resultOf } from '../support/rebuild-service.ts'
 import { stampsOf } from '../support/rebuilds.ts'
 import { kickstarterTable, needs, type Requirement } from '../support/requirements.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
@@ -183,13 +183,13 @@ describe('rebuilt, with the projectors at work and the mirror polling', () => {
     const changing = (async () => {
       for (; !isOver; await delay(betweenChangesMs)) await append(amendments.next())
     })()
-    const { outcome, differences, seconds, records, runs } = await rebuildToEnd(deployment).finally(
-      async () => {
-        isOver = true
-        ;({ walks, faults } = await watch.stop())
-        await changing
-      },
-    )
+    const done = await deployment.command(['rebuild', '--json']).finally(async () => {
+      isOver = true
+      ;({ walks, faults } = await watch.stop())
+      await changing
+    })
+    expect(done.code, done.stderr).toBe(0)
+    const { outcome, differences, seconds, records } = resultOf(done)
     expect({ outcome, differences }).toMatchObject({
       outcome: 'rebuilt',
       differences: { added: 0, removed: 0, different: 0 },
@@ -197,7 +197,7 @@ describe('rebuilt, with the projectors at work and the mirror polling', () => {
     // What changes while it compares is not compared.
     expect(differences?.same).toBeGreaterThanOrEqual(publicCount() - amendments.ids.length)
     console.log(
-      `rebuilt ${records} records in ${runs} runs, ${differences?.same} campaigns compared and the same, ` +
+      `rebuilt ${records} records, ${differences?.same} campaigns compared and the same, ` +
         `seconds: ${JSON.stringify(seconds)}; ${walks} walks of everything meanwhile`,
     )
     await whenFolded(deployment, soon)

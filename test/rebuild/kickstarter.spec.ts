@@ -27,7 +27,7 @@ import type { ServiceProcess } from '../support/service-process.ts'
 import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
-const moments = ['reading log', 'folding', 'catching up', 'verifying', 'holding', 'swapping'] as const
+const moments = ['reading log', 'folding', 'catching up', 'verifying', 'promoting'] as const
 const liveCampaigns = Array.from({ length: 5 }, (_, n) => `live-${n}`)
 const trafficMs = 100
 const pollMs = 3_000

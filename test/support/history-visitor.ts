@@ -4,9 +4,10 @@
  * The visitor looks at all campaigns after every statement that may have changed one. Each look notes every public campaign
  * under the UTC day of its stamp, over an earlier note of that day, and each one that is gone under the day of its departure.
  */
-import { isPromotion } from './rebuilds.ts'
+
 import type { Databases, Tables } from '../../services/tables/port.ts'
 import { obstructed, type TablesCall } from './faulty-tables.ts'
+import { isPromotion } from './rebuilds.ts'
 
 /** A campaign at the end of a day. Amounts are ten-thousandths of a major unit. `null`: no longer public. */
 export interface Noted {
@@ -59,8 +60,7 @@ export function withVisitor(tables: Tables, databases: () => Databases): { table
   }
 
   const isChange = ({ kind, text }: TablesCall) =>
-    kind === 'run' &&
-    (text.includes(`INSERT INTO ${databases().read}.campaigns `) || isPromotion(text))
+    kind === 'run' && (text.includes(`INSERT INTO ${databases().read}.campaigns `) || isPromotion(text))
   const after = async (call: TablesCall) => {
     if (isChange(call)) await look()
   }

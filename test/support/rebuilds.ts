@@ -329,10 +329,7 @@ export function isPromotion(text: string): boolean {
 }
 
 /** The public campaigns and their stamps, in the order of ids. */
-export function stampsOf({
-  tables,
-  databases,
-}: Pick<RebuildableModel, 'tables' | 'databases'>): Promise<{ id: string; at: string }[]> {
+export function stampsOf({ tables, databases }: Shard): Promise<{ id: string; at: string }[]> {
   return tables.rows({
     query: `SELECT campaign_id AS id, toString(updated_at) AS at FROM ${databases.views}.campaigns ORDER BY id`,
   })

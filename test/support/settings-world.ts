@@ -2,10 +2,11 @@
  * Rows that readers must not see, in parts that are not merged: campaigns as they were before they changed, campaigns that were
  * deleted, and campaigns that are hidden. And a question to every public view that names each row that the view shows.
  */
-import { defaultDatabases } from '../../services/tables/generations.ts'
+import { defaultDatabases, qualified } from '../../services/tables/generations.ts'
+import type { Databases } from '../../services/tables/port.ts'
 import { askClickHouse, type ClickHouseAddress } from './clickhouse.ts'
 
-const { views } = defaultDatabases
+const { base, views } = defaultDatabases
 const tombstone = '18446744073709551615'
 const day = '2026-01-01'
 const nextDay = '2026-01-02'
@@ -91,18 +92,18 @@ function dayRow(slug: string, id: string, updatedAt: string): object {
   }
 }
 
-/** Writes the rows to a database of the model, or of the whole model. Nothing may merge. */
-export async function writeUnmerged(address: ClickHouseAddress, model: string): Promise<void> {
+/** Writes the rows to these databases, or to those of the whole. Nothing may merge. */
+export async function writeUnmerged(address: ClickHouseAddress, databases: Databases): Promise<void> {
   const settings = 'SETTINGS async_insert = 0, distributed_foreground_insert = 1'
   for (const [table, rows] of parts) {
     const columns = Object.keys(rows[0] ?? {}).join(', ')
-    const query = `INSERT INTO ${model}.${table} (${columns}) ${settings} FORMAT JSONEachRow`
+    const query = `INSERT INTO ${qualified(table, databases)} (${columns}) ${settings} FORMAT JSONEachRow`
     await askClickHouse(address, query, rows.map(row => JSON.stringify(row)).join('\n'))
   }
 }
 
 /** Ends the days of the rows, on one server. */
-export async function closeDays(address: ClickHouseAddress, model: string): Promise<void> {
+export async function closeDays(address: ClickHouseAddress): Promise<void> {
   const closed = `toDateTime64('${nextDay} 00:00:00', 3, 'UTC')`
   await askClickHouse(
     address,

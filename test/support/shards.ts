@@ -10,10 +10,10 @@ import { openTables } from '../../services/tables/clickhouse.ts'
 import { countsClusterOf } from '../../services/tables/cluster-views.ts'
 import { defaultDatabases } from '../../services/tables/generations.ts'
 import { type MigrateOptions, migrate } from '../../services/tables/migrate.ts'
-import type { Databases, Tables } from '../../services/tables/port.ts'
+import type { Databases, Shard, Tables } from '../../services/tables/port.ts'
 import { distributedDatabases, replicatedSettings } from '../../services/tables/replicated.ts'
 import { definerUser, readRole, secureViews, withDefiner } from '../../services/tables/roles.ts'
-import { openShards } from '../../services/tables/shards.ts'
+import { onEveryShard, openShards } from '../../services/tables/shards.ts'
 import { type ClickHouse, settingsFor, startClickHouse } from './clickhouse.ts'
 import { startProxy, type TcpProxy } from './kafka/proxy.ts'
 
@@ -123,7 +123,7 @@ export async function startShards(
     databases: distributedDatabases(defaultDatabases),
     as: (user, server = 0) => open(server, user),
     async migrate() {
-      await Promise.all(shards.map(({ tables }) => migrateServer(tables)))
+      await migrateServers(shards)
     },
     async restart(server) {
       const { directory } = servers[server] as ClickHouse
@@ -140,18 +140,11 @@ export async function startShards(
   }
 }
 
-/** What `migrate` does on a cluster, on one of its servers. */
-async function migrateServer(tables: Tables): Promise<void> {
-  const own: Tables = { ...tables, run: statement => tables.run({ query: onOneServer(statement.query) }) }
-  await migrate(own, defaultDatabases, await withDefiner(own, defaultDatabases, cluster))
-  await secureViews(own, defaultDatabases, cluster)
-}
-
-/** A statement of a cluster without what needs Keeper. */
-export function onOneServer(query: string): string {
-  return query
-    .replace(` ON CLUSTER '${clusterName}'`, '')
-    .replace(/ENGINE = Replicated(\w*MergeTree)\('[^']*', '[^']*'(?:, )?/, 'ENGINE = $1(')
+/** What `migrate` does on a cluster, without what needs Keeper. */
+async function migrateServers(shards: readonly Shard[]): Promise<void> {
+  const all = onEveryShard(shards, { isReplicated: false })
+  await migrate(all, defaultDatabases, await withDefiner(all, defaultDatabases, cluster))
+  await secureViews(all, defaultDatabases, cluster)
 }
 
 function clusterSettings(server: number, ports: readonly number[]) {

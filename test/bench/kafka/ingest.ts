@@ -2,10 +2,11 @@
  * Ingest from Kafka: how fast one projector process writes a whole history to the ledger, compared with the same consumer that
  * only decodes (each event in full, with avsc), and with ClickHouse's Kafka engine on the same topics.
  */
-import { generationOf } from '../../../services/tables/generations.ts'
+
 import { isDeepStrictEqual } from 'node:util'
 import { topics } from '../../../contracts/events/event.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
+import { generationOf } from '../../../services/tables/generations.ts'
 import type { Tables } from '../../../services/tables/port.ts'
 import { runBenchProcess } from '../bench-process.ts'
 import { cpuSecondsOf } from '../process-usage.ts'
@@ -148,7 +149,7 @@ async function runEngine(services: KafkaServices, round: number): Promise<Filled
   const seconds = (performance.now() - startedMs) / 1000
   const cpuSeconds = cpuSecondsOf(clickHousePid) - cpuBefore
   const ledger = await ledgerSums(tables, databases.ledger)
-  await dropDatabases(tables, [databases.views, databases.model])
+  await dropDatabases(tables, [databases.views, databases.ledger])
   return { run: { seconds, cpuSeconds }, ledger }
 }
 

@@ -55,7 +55,3 @@ test('a purge removes the usage of deleted keys, and leaves that of others', {
   const again = await purgeTables({ tables, databases }, { ...purge, isDry: false })
   expect(again).toContainEqual(expect.objectContaining({ copy, done: 'no deleted key' }))
 })
-
-test('a rebuild leaves the usage alone: no event contains it', () => {
-  expect(swappedTables.filter(table => /usage/.test(table))).toEqual([])
-})

@@ -110,7 +110,11 @@ test(`a rebuild that is killed anywhere continues, and nothing is lost or stampe
       // Every place has its turn, some of them twice.
       const kills = Array.from({ length: killsPerRebuild }, (_, kill) => {
         const place = places[(n * killsPerRebuild + kill) % places.length] ?? 'promoting'
-        const statement = intBetween(random, 1, place === 'promoting' ? statementOfPromotionMax : statementMax)
+        const statement = intBetween(
+          random,
+          1,
+          place === 'promoting' ? statementOfPromotionMax : statementMax,
+        )
         return { place, statement, isAfter: random() < 0.5 }
       }).toSorted((a, b) => places.indexOf(a.place) - places.indexOf(b.place))
       const deaths = await rebuildWithKills(live, kills)

@@ -1,5 +1,5 @@
 /** Issuing and revoking keys while a projector runs: at most three keys are active, and no secret is stored. */
-import { qualified } from '../../../services/tables/generations.ts'
+
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -23,6 +23,7 @@ import type { EventReader, EventWriter } from '../../../services/log/port.ts'
 import { createProjectorService } from '../../../services/projector/service.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
+import { qualified } from '../../../services/tables/generations.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import { column } from '../../support/fold-records.ts'
 import { hashBacker, type ModelTables, openModelTables } from '../../support/model-tables.ts'

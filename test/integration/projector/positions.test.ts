@@ -79,15 +79,17 @@ async function backUp({ hoursAgo = 0 } = {}): Promise<() => Promise<void>> {
       })
     }
   }
-  const names = await tables.rows<{ name: string }>({
-    query: `SELECT name FROM system.tables WHERE database = '${database}' AND engine LIKE '%MergeTree' AND name NOT LIKE 'backup_%'`,
+  const { base, ledger, read } = databases
+  const names = await tables.rows<{ database: string; name: string }>({
+    query: `SELECT database, name FROM system.tables
+            WHERE database IN ('${base}', '${ledger}', '${read}') AND engine LIKE '%MergeTree' AND name NOT LIKE 'backup_%'`,
   })
-  for (const { name } of names) {
+  for (const { database, name } of names) {
     await tables.run({ query: `CREATE TABLE ${database}.backup_${name} AS ${database}.${name}` })
     await tables.run({ query: `INSERT INTO ${database}.backup_${name} SELECT * FROM ${database}.${name}` })
   }
   return async () => {
-    for (const { name } of names) {
+    for (const { database, name } of names) {
       await tables.run({ query: `TRUNCATE TABLE ${database}.${name}` })
       await tables.run({ query: `INSERT INTO ${database}.${name} SELECT * FROM ${database}.backup_${name}` })
     }
@@ -236,10 +238,11 @@ describe('tables that were restored from a backup', () => {
 
 /** As `backUp`, with what the first one has copied aside. */
 async function backUpAgain(): Promise<() => Promise<void>> {
-  const { model: database } = databases
-  const names = await model.tables.rows<{ name: string }>({
-    query: `SELECT name FROM system.tables WHERE database = '${database}' AND name LIKE 'backup_%'`,
+  const { base, ledger, read } = databases
+  const names = await model.tables.rows<{ database: string; name: string }>({
+    query: `SELECT database, name FROM system.tables
+            WHERE database IN ('${base}', '${ledger}', '${read}') AND name LIKE 'backup_%'`,
   })
-  for (const { name } of names) await model.tables.run({ query: `DROP TABLE ${database}.${name}` })
+  for (const { database, name } of names) await model.tables.run({ query: `DROP TABLE ${database}.${name}` })
   return backUp()
 }

@@ -1,4 +1,5 @@
 /** Positions on two shards: each has its own, and the lowest counts. So one shard that is restored alone gets what it lacks. */
+
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,6 +8,7 @@ import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { openJournalWriter } from '../../../services/log/local/journal.ts'
 import type { EventWriter } from '../../../services/log/port.ts'
 import { readPositions } from '../../../services/projector/positions.ts'
+import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { projectJournal } from '../../support/positions.ts'
 import { campaignEvent, campaignTombstone, newRecordOf } from '../../support/sample-events.ts'
 import { type ShardServers, startShards } from '../../support/shards.ts'
@@ -48,18 +50,15 @@ async function shown(): Promise<string[]> {
 /** Copies the tables of one shard, and returns what puts the copies back. */
 async function backUpShard(number: number): Promise<() => Promise<void>> {
   const { tables, databases } = shards.shards[number] as (typeof shards.shards)[number]
-  const { model } = databases
-  const names = await tables.rows<{ name: string }>({
-    query: `SELECT name FROM system.tables WHERE database = '${model}' AND engine LIKE '%MergeTree'`,
-  })
-  for (const { name } of names) {
-    await tables.run({ query: `CREATE TABLE ${model}.backup_${name} AS ${model}.${name}` })
-    await tables.run({ query: `INSERT INTO ${model}.backup_${name} SELECT * FROM ${model}.${name}` })
+  const names = await ownTables(tables, databases)
+  for (const { database, name } of names) {
+    await tables.run({ query: `CREATE TABLE ${database}.backup_${name} AS ${database}.${name}` })
+    await tables.run({ query: `INSERT INTO ${database}.backup_${name} SELECT * FROM ${database}.${name}` })
   }
   return async () => {
-    for (const { name } of names) {
-      await tables.run({ query: `TRUNCATE TABLE ${model}.${name}` })
-      await tables.run({ query: `INSERT INTO ${model}.${name} SELECT * FROM ${model}.backup_${name}` })
+    for (const { database, name } of names) {
+      await tables.run({ query: `TRUNCATE TABLE ${database}.${name}` })
+      await tables.run({ query: `INSERT INTO ${database}.${name} SELECT * FROM ${database}.backup_${name}` })
     }
   }
 }
@@ -97,14 +96,23 @@ test('a shard that is restored alone is noticed, and gets what it lacks: deletio
 
 test('a shard whose tables are empty is filled from the start of the log', async () => {
   const { tables, databases } = shards.shards[0] as (typeof shards.shards)[number]
-  const names = await tables.rows<{ name: string }>({
-    query: `SELECT name FROM system.tables WHERE database = '${databases.model}' AND engine LIKE '%MergeTree'`,
-  })
   const before = await shown()
-  for (const { name } of names) await tables.run({ query: `TRUNCATE TABLE ${databases.model}.${name}` })
+  for (const { database, name } of await ownTables(tables, databases)) {
+    await tables.run({ query: `TRUNCATE TABLE ${database}.${name}` })
+  }
   expect((await shown()).length).toBeLessThan(before.length)
   expect(await project()).toBe(60)
   expect(await shown()).toEqual(before)
   expect(await nextOnShards()).toEqual([61, 61])
   expect(await project()).toBe(0)
 })
+
+/** Those of the generation. */
+function ownTables(
+  tables: Tables,
+  { ledger, read }: Databases,
+): Promise<{ database: string; name: string }[]> {
+  return tables.rows({
+    query: `SELECT database, name FROM system.tables WHERE database IN ('${ledger}', '${read}') AND engine LIKE '%MergeTree'`,
+  })
+}

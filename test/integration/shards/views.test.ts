@@ -18,7 +18,8 @@ import { type ShardServers, type ShardUser, shardUsers, startShards } from '../.
 
 const servers = [0, 1, 2]
 const campaigns = 90
-const { model, views } = defaultDatabases
+const { base, ledger, read, views } = defaultDatabases
+const own = [base, ledger, read].flatMap(name => [name, `${name}_all`])
 const parts = `${views}_parts`
 /** What a query needs to read a view with a parameter. */
 const called = (name: string) => (name === 'campaign_by_slug' ? `${name}(slug = 'slug')` : name)
@@ -42,7 +43,7 @@ beforeAll(async () => {
   await fillHistory(one, defaultDatabases, world)
   await fillHistory({ tables: shards.tables, clickHouse: address(0) }, shards.databases, world)
   for (const table of ['campaign_days', 'history_latest'])
-    await shards.tables.run({ query: `SYSTEM FLUSH DISTRIBUTED ${shards.databases.model}.${table}` })
+    await shards.tables.run({ query: `SYSTEM FLUSH DISTRIBUTED ${shards.databases.base}.${table}` })
   // Each shard closes its own days.
   const [last] = await rowsOf<{ closed: string }>(
     one.tables,
@@ -159,35 +160,19 @@ describe('the rights', () => {
     [
       'pledgeview_query',
       [
-        ...[
-          'api_keys',
-          'campaign_changes',
-          'campaign_pages',
-          'campaign_by_slug',
-          'identity',
-          'watermark',
-          'revoked_keys',
-        ],
+        ...['api_keys', 'identity', 'generation_log', 'revoked_keys', 'campaigns', 'watermarks', 'watermark'],
+        ...['campaign_changes', 'campaign_pages', 'campaign_by_slug'],
         ...['campaign_rows', 'campaign_slugs', 'shard_watermark'],
       ],
     ],
     [
       'pledgeview_portal',
-      [
-        'api_keys',
-        'api_key_ledger',
-        'account_ledger',
-        'notice_ledger',
-        'identity',
-        'watermark',
-        'api_key_usage',
-        'shard_watermark',
-      ],
+      ['api_keys', 'api_key_ledger', 'account_ledger', 'notice_ledger', 'identity', 'api_key_usage'],
     ],
   ])('of %s are the views and %j, and nothing else', async (user, readable) => {
     const known = await rowsOf<{ database: string; name: string }>(
       shards.tables,
-      `SELECT database, name FROM system.tables WHERE database IN ('${model}', '${model}_all')`,
+      `SELECT database, name FROM system.tables WHERE database IN ('${own.join("','")}')`,
     )
     expect(known.length).toBeGreaterThan(40)
     for (const { database, name } of known) {
@@ -203,10 +188,10 @@ describe('the rights', () => {
     `DROP TABLE ${views}.campaigns`,
     `TRUNCATE TABLE ${parts}.all_platform_sums`,
     `ALTER TABLE ${parts}.campaigns MODIFY SQL SECURITY INVOKER`,
-    `SELECT * FROM cluster('main', ${model}, pledge_ledger)`,
-    `SELECT * FROM cluster('main_counts', ${model}, shard_backers)`,
-    `SELECT * FROM clusterAllReplicas('main', ${model}, pledge_ledger)`,
-    `SELECT * FROM remote('127.0.0.1', ${model}, pledge_ledger)`,
+    `SELECT * FROM cluster('main', ${ledger}, pledge_ledger)`,
+    `SELECT * FROM cluster('main_counts', ${base}, shard_backers)`,
+    `SELECT * FROM clusterAllReplicas('main', ${ledger}, pledge_ledger)`,
+    `SELECT * FROM remote('127.0.0.1', ${ledger}, pledge_ledger)`,
     `CREATE VIEW ${views}.mine AS SELECT 1`,
   ])('let no analyst run %s', async query => {
     await expect(as('pledgeview_analyst').run({ query })).rejects.toMatchObject({ type: 'ACCESS_DENIED' })
@@ -231,7 +216,7 @@ describe('the rights', () => {
       `SELECT total_backers AS n FROM ${views}.platform_totals`,
     ]
     const settings = conditions.flatMap(([table, condition]) => [
-      ...[model, `${model}_all`, ''].map(
+      ...[ledger, read, `${ledger}_all`, `${read}_all`, ''].map(
         database =>
           `additional_table_filters = {'${database ? `${database}.` : ''}${table}': '${condition}'}, prefer_localhost_replica = 0`,
       ),
@@ -257,7 +242,7 @@ describe('the rights', () => {
       shards.tables,
       `SELECT DISTINCT concat(database, '.', table) AS name FROM system.columns WHERE database != 'system' AND type LIKE '%AggregateFunction%' ORDER BY name`,
     )
-    const kept = [model, `${model}_all`].flatMap(name => [`${name}.shard_backers`, `${name}.shard_creators`])
+    const kept = [base, `${base}_all`].flatMap(name => [`${name}.shard_backers`, `${name}.shard_creators`])
     expect(states.map(({ name }) => name)).toEqual(kept)
     for (const user of shardUsers)
       for (const server of servers) {
@@ -273,7 +258,7 @@ describe('the rights', () => {
     const defined = await rowsOf<{ name: string; query: string }>(
       shards.tables,
       `SELECT concat(database, '.', name) AS name, create_table_query AS query FROM system.tables
-       WHERE engine = 'View' AND database IN ('${model}', '${model}_all', '${views}', '${parts}')`,
+       WHERE engine = 'View' AND database IN ('${own.join("','")}', '${views}', '${parts}')`,
     )
     const readAs = Map.groupBy(defined, ({ query }) => / SQL SECURITY (\w+)/.exec(query)?.[1])
     expect(

@@ -10,6 +10,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
+import { distributedDatabases } from '../../../services/tables/replicated.ts'
 import { definerUser, readRole, secureViews } from '../../../services/tables/roles.ts'
 import { askAsAnalyst } from '../../support/analyst.ts'
 import { askClickHouse, type ClickHouse, openOwnTables } from '../../support/clickhouse.ts'
@@ -18,7 +19,7 @@ import { publicViews } from '../../support/public-views.ts'
 import { closeDays, whatIsShown, writeUnmerged } from '../../support/settings-world.ts'
 import { type ShardServers, startShards } from '../../support/shards.ts'
 
-const { model, views } = defaultDatabases
+const { views } = defaultDatabases
 const askMsMax = 60_000
 const timeout = 900_000
 // With so many of all values there may be no answer. Otherwise the test would pass if everything were refused.
@@ -73,10 +74,10 @@ beforeAll(async () => {
   )
   for (const server of [one.clickHouse, ...shards.servers]) {
     await askClickHouse(server, 'SYSTEM STOP MERGES')
-    await closeDays(server, model)
+    await closeDays(server)
   }
-  await writeUnmerged(one.clickHouse, model)
-  await writeUnmerged(first(), `${model}_all`)
+  await writeUnmerged(one.clickHouse, defaultDatabases)
+  await writeUnmerged(first(), distributedDatabases(defaultDatabases))
   const every = await everySetting(one.clickHouse)
   settings = every.settings
   let { assignments } = every

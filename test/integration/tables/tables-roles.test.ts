@@ -13,7 +13,7 @@ import { createRoles, readRole, readRoles } from '../../../services/tables/roles
 import { type OwnTables, openOwnTables, settingsFor } from '../../support/clickhouse.ts'
 import { privateViews, publicViews } from '../../support/public-views.ts'
 
-const { model, views } = defaultDatabases
+const { base, ledger, read, views } = defaultDatabases
 const viewNames = publicViews.map(name => `${views}.${name}`)
 const roles = ['pledgeview_analyst', 'pledgeview_query', 'pledgeview_portal']
 const networks = { ip: '127.0.0.1' }
@@ -32,12 +32,12 @@ describe('roles', () => {
                 [('r1', '', '', 1, NULL, 0, NULL)] SETTINGS async_insert = 0`,
     })
     const rows = await tables.rows<{ name: string }>({
-      query: 'SELECT name FROM system.tables WHERE database = {model:String}',
-      query_params: { model },
+      query: `SELECT concat(database, '.', name) AS name FROM system.tables WHERE database IN {own:Array(String)}`,
+      query_params: { own: [base, ledger, read] },
     })
     // A view with a parameter can be read only with a value of it.
-    const form = (name: string) => (name === 'campaign_by_slug' ? "campaign_by_slug(slug = 'slug')" : name)
-    privateTables = rows.map(({ name }) => `${model}.${form(name)}`)
+    const form = (name: string) => (name.endsWith('.campaign_by_slug') ? `${name}(slug = 'slug')` : name)
+    privateTables = rows.map(({ name }) => form(name))
   })
 
   afterAll(() => own.close())
@@ -52,7 +52,10 @@ describe('roles', () => {
         `${read}.campaign_pages`,
         `${read}.campaign_by_slug(slug = 'slug')`,
         `${base}.identity`,
+        `${base}.generation_log`,
         `${read}.watermark`,
+        `${read}.watermarks`,
+        `${read}.campaigns`,
         `${base}.revoked_keys`,
       ],
     ],
@@ -64,7 +67,6 @@ describe('roles', () => {
         `${base}.account_ledger`,
         `${base}.notice_ledger`,
         `${base}.identity`,
-        `${read}.watermark`,
         `${base}.api_key_usage`,
       ],
     ],
@@ -142,7 +144,7 @@ describe('roles', () => {
     const { refused } = await createRoles(own.tables, defaultDatabases)
     expect(refused).toContain('pledgeview_definer')
     const definitions = await own.tables.rows<{ query: string }>({
-      query: `SELECT create_table_query AS query FROM system.tables WHERE engine = 'View' AND database IN ('${model}', '${views}')`,
+      query: `SELECT create_table_query AS query FROM system.tables WHERE engine = 'View' AND database IN ('${base}', '${read}', '${views}')`,
     })
     expect(definitions).toHaveLength(publicViews.length + privateViews.length)
     for (const { query } of definitions)

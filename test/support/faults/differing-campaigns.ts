@@ -2,8 +2,9 @@
  * What the tables have of the campaigns that are not what the events say, for a failure that happens only in CI: where a change
  * stopped on its way from the log to the read rows.
  */
-import { qualified } from '../../../services/tables/generations.ts'
+
 import { isDeepStrictEqual } from 'node:util'
+import { qualified } from '../../../services/tables/generations.ts'
 import type { Databases, Shard, Statement } from '../../../services/tables/port.ts'
 import type { Reading } from '../model-tables.ts'
 

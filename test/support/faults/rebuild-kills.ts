@@ -3,16 +3,14 @@ import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, vi } from 'vitest'
 import { intBetween, pick, type Random } from '../../../services/demo/random.ts'
-import { latestRebuild, workPhases } from '../../../services/generations/rebuild-log.ts'
-import { isPauseHolder } from '../../../services/projector/fold/fold-pause.ts'
+import { latestRebuild, type WorkPhase, workPhases } from '../../../services/generations/rebuild-log.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import type { Tables } from '../../../services/tables/port.ts'
-import { column } from '../fold-records.ts'
 import { launchProcess, runCli } from '../service-process.ts'
 import type { Place } from './projectors.ts'
 
-/** When it is killed: once it is in this phase or a later one; `holding`: once it has paused the fold. */
-export type Moment = 'reading log' | 'folding' | 'catching up' | 'verifying' | 'holding' | 'swapping'
+/** When it is killed: once it is in this phase or a later one. */
+export type Moment = Exclude<WorkPhase, 'preparing'>
 
 const victims = ['rebuild', 'projector', 'both'] as const
 
@@ -25,7 +23,6 @@ export interface RebuildKills {
   environment: Readonly<Record<string, string>>
 }
 
-const { model } = defaultDatabases
 const momentMsMax = 300_000
 
 /**
@@ -56,7 +53,7 @@ export async function rebuildThroughKills(kills: RebuildKills): Promise<string[]
     if (child.exitCode === 0) await dropPrevious(environment)
     else expect(child.signalCode, output().slice(-2_000)).toBe('SIGKILL')
   }
-  const last = await latestRebuild(kills.tables, defaultDatabases)
+  const last = await latestRebuild({ tables: kills.tables, base: defaultDatabases.base })
   if (last && last.phase !== 'dropped') {
     const { code, stderr } = await runCli(['rebuild', '--json'], '', environment)
     expect(code, stderr).toBe(0)
@@ -67,12 +64,7 @@ export async function rebuildThroughKills(kills: RebuildKills): Promise<string[]
 }
 
 async function isAt({ tables }: RebuildKills, moment: Moment): Promise<boolean> {
-  if (moment === 'holding') {
-    const query = `SELECT holder AS value FROM ${ledger}.fold_epochs ORDER BY epoch DESC LIMIT 1`
-    const [holder] = await column(tables, query)
-    return isPauseHolder(String(holder))
-  }
-  const state = await latestRebuild(tables, defaultDatabases)
+  const state = await latestRebuild({ tables, base: defaultDatabases.base })
   return (workPhases as readonly string[]).indexOf(state?.phase ?? '') >= workPhases.indexOf(moment)
 }
 

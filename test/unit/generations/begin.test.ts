@@ -10,7 +10,17 @@ const { version } = JSON.parse(readFileSync(new URL('../../../package.json', imp
 function interrupted(phase: RebuildState['phase'], ageMs: number): RebuildState {
   const detail = { request: wholeRequest, program: version, records: 7, rejects: 1 } as RebuildDetail
   const [attempt, generation] = [1, 2]
-  return { id: '1', attempt, generation, run: 'killed', phase, detail, writtenAt: '', ageMs, isAborting: false }
+  return {
+    id: '1',
+    attempt,
+    generation,
+    run: 'killed',
+    phase,
+    detail,
+    writtenAt: '',
+    ageMs,
+    isAborting: false,
+  }
 }
 
 const anew = { generation: 0, phase: 'preparing', detail: { records: 0, rejects: 0 } }

@@ -1,10 +1,10 @@
 /** A rebuild of two real shards: what it changes, what it keeps, and how it is taken back. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
-import { hasShadow, shadowOf } from '../../../../services/generations/build/shadow-tables.ts'
-import { RebuildRefused } from '../../../../services/generations/lease.ts'
+import { RebuildRefused } from '../../../../services/generations/begin.ts'
 import { abortRebuild, dropPrevious, rebuildStatus } from '../../../../services/generations/rebuilds.ts'
-import type { Tables } from '../../../../services/tables/port.ts'
+import { generationOf } from '../../../../services/tables/generations.ts'
+import type { Databases, Tables } from '../../../../services/tables/port.ts'
 import { spoiltTitle } from '../../../support/damage.ts'
 import { obstructed } from '../../../support/faulty-tables.ts'
 import { column } from '../../../support/fold-records.ts'
@@ -12,13 +12,14 @@ import { readModelOf } from '../../../support/model.ts'
 import { expectedReading, readViews } from '../../../support/model-tables.ts'
 import {
   compactLog,
-  isStampsOfSwap,
+  isPromotion,
+  isStamps,
   platformHistory,
   type RebuildableModel,
   stampsOf,
 } from '../../../support/rebuilds.ts'
 import { apiKeyEvent, campaignEvent, pledgeEvent } from '../../../support/sample-events.ts'
-import { onShards, openRebuildableShards, swappedShards } from '../../../support/shard-rebuilds.ts'
+import { onShards, openRebuildableShards } from '../../../support/shard-rebuilds.ts'
 import { type ShardServers, startShards } from '../../../support/shards.ts'
 
 // A busy machine is no failure.
@@ -55,28 +56,24 @@ test('correct tables come out the same on each shard, and keep their stamps; a r
   const { detail } = await live.rebuild()
   expect(detail.differences).toMatchObject({ same: before.length, added: 0, removed: 0, different: 0 })
   expect(detail.records).toBe(events.length)
-  expect(await swappedShards(live)).toEqual(['shard-1', 'shard-2'])
   await expectTruth()
   expect(await stampsOf(live)).toEqual(before)
   for (const { tables, databases } of live.cluster?.shards ?? []) {
     const own = `SELECT count() AS value FROM ${databases.read}.campaigns FINAL`
     expect(Number((await column(tables, own))[0])).toBeGreaterThan(0)
     // Of a shard's campaigns, and of no others.
-    const ids = `SELECT campaign_id AS value FROM MODEL.campaign_ledger FINAL ORDER BY value`
-    const previous = ids.replace('MODEL', shadowOf(databases).model)
-    expect(await column(tables, ids.replace('MODEL', databases.model))).toEqual(
-      await column(tables, previous),
-    )
+    const idsIn = ({ ledger }: Databases) =>
+      column(tables, `SELECT campaign_id AS value FROM ${ledger}.campaign_ledger FINAL ORDER BY value`)
+    expect(await idsIn(databases)).toEqual(await idsIn(generationOf(databases, 1)))
   }
   await expect(live.rebuild()).rejects.toBeInstanceOf(RebuildRefused)
   await append([pledgeEvent({ campaign_id: 'c1', pledge_id: 'before the rollback' })])
   const changed = await stampsOf(live)
   await live.rebuild({ kind: 'rollback' })
-  expect(await swappedShards(live)).toEqual(['shard-1', 'shard-2'])
   await expectTruth()
   expect(await stampsOf(live)).toEqual(changed)
   await dropPrevious(live)
-  expect(await hasShadow(live)).toBe(false)
+  expect(await generationsOn(live)).toEqual([1, 1])
   await expect(live.rebuild({ kind: 'rollback' })).rejects.toBeInstanceOf(RebuildRefused)
 })
 
@@ -85,49 +82,46 @@ test('wrong tables are repaired on each shard, and only their rows get new stamp
   await onShards(live, spoiltTitle)
   const dry = await live.rebuild({ isDry: true })
   expect(dry.detail.differences).toMatchObject({ different: 2, fields: { title: 2 } })
-  expect(await hasShadow(live)).toBe(false)
-  // Stamped after the swap, as if they were many.
-  await live.rebuild({ stampedDuringPauseMax: 0 })
+  expect(await generationsOn(live)).toEqual([1, 1])
+  await live.rebuild()
   await expectTruth()
   const changed = (await stampsOf(live)).filter(({ id, at }) => before.get(id) !== at)
   expect(changed.map(({ id }) => id)).toEqual(['c1', 'c2'])
   await dropPrevious(live)
 })
 
-test('killed between two swaps, it has the deletions from just before the first one, also if the log has forgotten them', async () => {
+test('killed after the row, it has the deletions from just before it, also if the log has forgotten them', async () => {
   const { tables, databases } = live.cluster?.shards[0] ?? live
   const first = await column(
     tables,
     `SELECT campaign_id AS value FROM ${databases.read}.campaigns FINAL WHERE campaign_id > 'c10' ORDER BY value`,
   )
   let isDead = false
+  let isSaid = false
   const mortal = (own: Tables) =>
     obstructed(own, {
       async before({ text }) {
         if (isDead) throw new Error('killed')
-        if (!isStampsOfSwap(text)) return
-        // A busy machine may need several attempts to swap. Each of them loses another campaign.
+        if (isSaid || !isStamps(text)) return
+        isSaid = true
         const gone: ChangeEvent = { type: 'campaign', key: String(first.pop()), data: null }
         events.push(gone)
         await live.append([gone])
         await live.committed()
       },
       after({ text }) {
-        isDead ||= text.startsWith('EXCHANGE TABLES')
+        isDead ||= isPromotion(text)
         if (isDead) throw new Error('killed')
       },
     })
-  const killed = live.rebuild({
-    tables: mortal(live.tables),
-    tablesOfShard: shard => mortal(shard.tables),
-  })
+  const killed = live.rebuild({ tables: mortal(live.tables), tablesOfShard: shard => mortal(shard.tables) })
   await expect(killed).rejects.toThrow('killed')
-  expect(await swappedShards(live)).toEqual(['shard-1'])
   const last = campaignEvent({ campaign_id: 'c99' })
   events.push(last)
   await live.append([last])
-  await live.committed()
+  await live.settled()
   compactLog(live)
+  await expectTruth()
   await live.rebuild()
   await expectTruth()
   await dropPrevious(live)
@@ -162,7 +156,7 @@ test('deletions stay deletions, whatever history is read', async () => {
   await dropPrevious(live)
 })
 
-test('a rebuild that is given up before the first swap leaves nothing on any shard', async () => {
+test('a rebuild that is given up before the promotion leaves nothing on any shard', async () => {
   const before = await readViews(live.tables, live.databases)
   const stopped = live.rebuild({
     onPhase: async phase => {
@@ -171,7 +165,14 @@ test('a rebuild that is given up before the first swap leaves nothing on any sha
   })
   await expect(stopped).rejects.toThrow('stopped')
   await abortRebuild(live.control)
-  expect(await hasShadow(live)).toBe(false)
+  expect(await generationsOn(live)).toEqual([1, 1])
   expect(await rebuildStatus(live)).toMatchObject({ phase: 'aborted' })
   expect(await readViews(live.tables, live.databases)).toEqual(before)
 })
+
+/** How many generations each server has. */
+async function generationsOn({ cluster }: RebuildableModel): Promise<number[]> {
+  const query = "SELECT count() AS value FROM system.databases WHERE match(name, '_ledger_[0-9]+$')"
+  const counts = (cluster?.shards ?? []).map(({ tables }) => column(tables, query))
+  return (await Promise.all(counts)).map(([count]) => Number(count))
+}

@@ -1,10 +1,11 @@
 /** Only one fold worker at a time: a superseded one writes nothing and records nothing, however late it continues. */
-import { qualified } from '../../../../services/tables/generations.ts'
+
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
 import type { FoldWorker } from '../../../../services/projector/fold/fold-worker.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
+import { qualified } from '../../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../../services/tables/port.ts'
 import {
   isCampaignFold,
@@ -247,9 +248,9 @@ describe('the fence of the fold', () => {
     await ingest([campaignEvent({ campaign_id: 'b' })])
     await old.foldWorker.fold()
     for (const table of lineTables) {
-      expect(sent.filter(({ text }) => text.includes(`INSERT INTO ${qualified(table, databases)}`))).not.toEqual(
-        [],
-      )
+      expect(
+        sent.filter(({ text }) => text.includes(`INSERT INTO ${qualified(table, databases)}`)),
+      ).not.toEqual([])
     }
 
     await foldWorkerNamed('next').acquireLeadership()
@@ -260,7 +261,9 @@ describe('the fence of the fold', () => {
       apiKeyEvent({ key: 'l', account_id: 'acc' }),
     ])
     const rowsOf = () =>
-      Promise.all(lineTables.map(table => column(`SELECT count() AS value FROM ${qualified(table, databases)}`)))
+      Promise.all(
+        lineTables.map(table => column(`SELECT count() AS value FROM ${qualified(table, databases)}`)),
+      )
     const before = await rowsOf()
     for (const { text, query_params } of sent) await model.tables.run({ query: text, query_params })
     expect(await rowsOf()).toEqual(before)

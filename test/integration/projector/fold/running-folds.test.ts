@@ -1,8 +1,9 @@
 /** A statement of the fold that still runs, for example because a disk stands still: the next leader does nothing before it has ended. */
-import { qualified } from '../../../../services/tables/generations.ts'
+
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { untilNoFoldRuns } from '../../../../services/projector/fold/running-folds.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
+import { qualified } from '../../../../services/tables/generations.ts'
 import { type Databases, TablesError } from '../../../../services/tables/port.ts'
 import { isOfLine, obstructed } from '../../../support/faulty-tables.ts'
 import { createTestFoldWorker, type ModelTables, openModelTables } from '../../../support/model-tables.ts'

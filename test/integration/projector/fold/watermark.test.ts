@@ -3,10 +3,10 @@
  * that steps back leaves behind.
  */
 
-import { stampOf } from '../../../../services/projector/fold/fold-statements.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { SupersededFoldWorker } from '../../../../services/projector/fold/fold-epochs.ts'
+import { stampOf } from '../../../../services/projector/fold/fold-statements.ts'
 import { type ClockStep, createWatermark } from '../../../../services/projector/fold/watermark.ts'
 import { snapshotStatement } from '../../../../services/query/lists/list-statements.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'

@@ -1,9 +1,10 @@
 /** The rules of the history, one at a time. history-worlds.test.ts combines them. */
-import { qualified } from '../../../../services/tables/generations.ts'
+
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import { purgeTables } from '../../../../services/erasure/tables.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
+import { qualified } from '../../../../services/tables/generations.ts'
 import type { Databases } from '../../../../services/tables/port.ts'
 import {
   createIngest,

@@ -1,9 +1,10 @@
 /** The ingest loop: records that are not events, assignments that end, and a stop. */
-import { qualified } from '../../../../services/tables/generations.ts'
+
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
 import type { EventReader, NewRecord } from '../../../../services/log/port.ts'
 import { TooManyRejects } from '../../../../services/projector/ingest/reject-circuit-breaker.ts'
+import { qualified } from '../../../../services/tables/generations.ts'
 import { type Databases, TablesError } from '../../../../services/tables/port.ts'
 import { obstructed } from '../../../support/faulty-tables.ts'
 import { type IngestSetup, type RunningIngest, startIngest } from '../../../support/ingest-loop.ts'

@@ -1,5 +1,5 @@
 /** Withdrawn content leaves the disk within a bound, although events keep coming, which holds back ClickHouse's own merges. */
-import { qualified } from '../../../../services/tables/generations.ts'
+
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,6 +11,7 @@ import type { EventWriter } from '../../../../services/log/port.ts'
 import { createProjectorService } from '../../../../services/projector/service.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
+import { qualified } from '../../../../services/tables/generations.ts'
 import type { Databases } from '../../../../services/tables/port.ts'
 import { countWithdrawn, readPartsStates } from '../../../../services/tables/superseded.ts'
 import { createIngest, hashBacker, type ModelTables, openModelTables } from '../../../support/model-tables.ts'

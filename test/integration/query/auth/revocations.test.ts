@@ -2,8 +2,8 @@
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { ApiKeyState } from '../../../../contracts/events/event.ts'
-import { promotionHolder } from '../../../../services/projector/fold/promotion.ts'
 import { takeEpochStatement } from '../../../../services/projector/fold/fold-statements.ts'
+import { promotionHolder } from '../../../../services/projector/fold/promotion.ts'
 import { KeysUnavailableError } from '../../../../services/query/auth/key-ring.ts'
 import { defaultRevocationsOptions, withRevocations } from '../../../../services/query/auth/revocations.ts'
 import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
@@ -158,7 +158,7 @@ describe('a revoked key', () => {
         await vi.waitFor(() => expect(keyRing.lookup(key), phase).toBeUndefined(), soon)
       },
     })
-    expect(phases).toContain('swapping')
+    expect(phases).toContain('promoting')
     await live.settled()
     for (const key of keys) expect(keyRing.lookup(key) !== undefined, key).toBe(left.includes(key))
     await live.close()

@@ -37,6 +37,8 @@ const differences: Differences = {
 function stateOf(phase: RebuildState['phase'], detail: Partial<RebuildDetail> = {}): RebuildState {
   return {
     id: '20261121',
+    attempt: 1,
+    generation: 2,
     run: 'run',
     phase,
     writtenAt: '2026-11-21 05:34:00.000',
@@ -51,6 +53,7 @@ function stateOf(phase: RebuildState['phase'], detail: Partial<RebuildDetail> = 
       rejects: 0,
       logStart: 0,
       differences: null,
+      isFolded: false,
       program: '0',
       failure: null,
       ...detail,
@@ -109,6 +112,8 @@ describe('the progress of a rebuild', () => {
     expect(progressJson(state)).toEqual({
       type: 'progress',
       id: '20261121',
+      attempt: 1,
+      generation: 2,
       phase: 'reading log',
       percent: 43,
       done: 1_770_000,
@@ -161,6 +166,8 @@ describe('the end of a rebuild', () => {
     expect(resultJson(failed)).toEqual({
       type: 'result',
       id: '20261121',
+      attempt: 1,
+      generation: 2,
       outcome: 'stopped',
       phase: 'verifying',
       seconds: { preparing: 0.1, 'reading log': 2.345 },
