@@ -167,11 +167,11 @@ function dependenciesOf(log: MemoryLog, read: Set<string>): IngestDependencies {
   }
 }
 
-/** A rebuild of this log. Its shadow projector only notes what it should read. */
+/** A rebuild of this log. Its builder only notes what it should read. */
 function contextOf(log: MemoryLog, sources: IngestSource[], progress: unknown[]): RebuildContext {
   const fake = {
     history: { ends: async () => log.ends() },
-    shadowProjector: { ingest: async (source: IngestSource) => void sources.push(source) },
+    builder: { ingest: async (source: IngestSource) => void sources.push(source) },
     tracker: {
       detail: { logStart: null, request: { isDry: false } },
       note: (noted: unknown) => progress.push(noted),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { clusterViews } from '../../../services/tables/cluster-views.ts'
-import { generationOf } from '../../../services/tables/generations.ts'
+import { generationOf, qualified } from '../../../services/tables/generations.ts'
 import { readClusterViews, readMigrations } from '../../../services/tables/migrate.ts'
 import {
   distributedDatabases,
@@ -10,6 +10,7 @@ import {
 import { readRoles } from '../../../services/tables/roles.ts'
 
 const databases = generationOf({ base: 'pledgeview', views: 'crowdfunding' }, 1)
+const whole = distributedDatabases(databases)
 const replicated = { cluster: 'main' }
 const statements = [
   ...readMigrations(databases, { replicated }).flatMap(file => file.statements),
@@ -41,8 +42,9 @@ describe('on a cluster', () => {
   ])(
     '%s is replicated within its shard, and keeps its engine, order and settings',
     (table, engine, more, order) => {
-      const path = `'/clickhouse/tables/{shard}/pledgeview/${table}', '{replica}'`
-      const definition = definitionOf(`pledgeview.${table}`)
+      const name = qualified(table, databases)
+      const path = `'/clickhouse/tables/{shard}/${name.replace('.', '/')}', '{replica}'`
+      const definition = definitionOf(name)
       expect(definition).toContain(`ENGINE = Replicated${engine}(${path}${more}) ${order}`)
       expect(definition).toContain('fsync_after_insert = 1')
     },
@@ -57,8 +59,9 @@ describe('on a cluster', () => {
 
   test('all that a fold needs of a campaign lies on the campaign’s shard', () => {
     for (const table of ['campaign_ledger', 'pledge_ledger', 'campaigns']) {
-      expect(definitionOf(`pledgeview_all.${table}`)).toBe(
-        `ENGINE = Distributed('main', 'pledgeview', '${table}', cityHash64(campaign_id))`,
+      const [own] = qualified(table, databases).split('.')
+      expect(definitionOf(qualified(table, whole))).toBe(
+        `ENGINE = Distributed('main', '${own}', '${table}', cityHash64(campaign_id))`,
       )
     }
   })
@@ -99,12 +102,14 @@ describe('on a cluster', () => {
   })
 
   test('a fold follows the batches of all shards, and has its own epochs and log', () => {
-    expect(definitionOf('pledgeview_ledger_1.batch_log')).toBe(definitionOf('pledgeview_all.batch_log'))
+    expect(definitionOf('pledgeview_ledger_1.batch_log')).toBe(
+      definitionOf('pledgeview_ledger_1_all.batch_log'),
+    )
     expect(definitionOf('pledgeview_ledger_1.batch_log')).toContain(
-      "Distributed('main', 'pledgeview', 'batch_log_shard'",
+      "Distributed('main', 'pledgeview_ledger_1', 'batch_log_shard'",
     )
     expect(definitionOf('pledgeview_ledger_1.batch_log_shard')).toContain('TTL toDateTime(appended_at)')
-    expect(statements.filter(text => /pledgeview_all\.fold_/.test(text))).toEqual([])
+    expect(statements.filter(text => /_all\.fold_/.test(text))).toEqual([])
   })
 
   test('once there is a definer, no view ever reads with the rights and settings of whom asks or migrates', () => {
@@ -122,7 +127,7 @@ describe('on a cluster', () => {
     )
     expect(replicatedMigrations).toEqual([
       "CREATE TABLE IF NOT EXISTS ${base}.migrations ON CLUSTER 'main' (n UInt8)\n" +
-        "ENGINE = ReplicatedMergeTree('/clickhouse/tables/all/${model}/migrations', '{shard}-{replica}')\nORDER BY n",
+        "ENGINE = ReplicatedMergeTree('/clickhouse/tables/all/${base}/migrations', '{shard}-{replica}')\nORDER BY n",
     ])
   })
 
@@ -135,14 +140,14 @@ describe('on a cluster', () => {
     for (const view of counts)
       expect(view).toMatch(/SELECT uniqExactMerge\(.* FROM pledgeview_all\.shard_\w+/)
     for (const view of ofShards.filter(view => !counts.includes(view))) {
-      expect(view).toMatch(/^CREATE OR REPLACE VIEW (?:crowdfunding_parts|pledgeview)\./)
-      expect(view).not.toMatch(/pledgeview_all\.|\bcrowdfunding\./)
+      expect(view).toMatch(/^CREATE OR REPLACE VIEW (?:crowdfunding_parts|pledgeview|pledgeview_read_1)\./)
+      expect(view).not.toMatch(/_all\.|\bcrowdfunding\./)
     }
     const ofWhole = views.filter(view => view.includes(' SQL SECURITY INVOKER '))
     expect(ofWhole).toHaveLength(views.length - ofShards.length)
     for (const view of ofWhole) {
-      expect(view).toMatch(/^CREATE OR REPLACE VIEW (?:crowdfunding|pledgeview_all)\./)
-      expect(view).toMatch(/ FROM (?:crowdfunding_parts\.all_|pledgeview_all\.)\w+/)
+      expect(view).toMatch(/^CREATE OR REPLACE VIEW (?:crowdfunding|pledgeview_read_1_all)\./)
+      expect(view).toMatch(/ FROM (?:crowdfunding_parts\.all_|pledgeview_read_1_all\.)\w+/)
     }
   })
 
@@ -153,7 +158,9 @@ describe('on a cluster', () => {
     const joined = statements.filter(statement => statement.startsWith('CREATE OR REPLACE TABLE'))
     expect(joined).toHaveLength(16)
     for (const table of joined)
-      expect(table).toMatch(/Distributed\('main(?:_counts)?', '(?:crowdfunding_parts|pledgeview)', '/)
+      expect(table).toMatch(
+        /Distributed\('main(?:_counts)?', '(?:crowdfunding_parts|pledgeview|pledgeview_read_1)', '/,
+      )
   })
 
   test('the hashes of people are read over the cluster that counts, into private tables, and nothing else is', () => {
@@ -185,16 +192,13 @@ describe('on a cluster', () => {
       expect(statements).toContain(
         `GRANT ON CLUSTER 'main' SELECT ON ${database}.api_keys TO pledgeview_query`,
       )
-      expect(statements).toContain(
-        `GRANT ON CLUSTER 'main' SELECT ON ${database}.pledge_ledger TO pledgeview_definer`,
-      )
     }
-  })
-
-  test('services that insert into and read from all shards find everything in one database', () => {
-    expect(distributedDatabases(databases)).toEqual(
-      generationOf({ base: 'pledgeview_all', views: 'crowdfunding' }, 1),
-    )
+    for (const [place, user] of [
+      ['pledgeview_read_*', 'pledgeview_query'],
+      ['pledgeview_ledger_*', 'pledgeview_definer'],
+    ]) {
+      expect(statements).toContain(`GRANT ON CLUSTER 'main' SELECT ON ${place}.* TO ${user}`)
+    }
   })
 
   test('a statement sees all inserts that were acknowledged before it, or fails', () => {
@@ -208,7 +212,7 @@ describe('on a cluster', () => {
   })
 
   test.each([
-    'CREATE TABLE IF NOT EXISTS ${model}.never_heard_of (n UInt8)\nENGINE = MergeTree\nORDER BY n',
+    'CREATE TABLE IF NOT EXISTS ${base}.never_heard_of (n UInt8)\nENGINE = MergeTree\nORDER BY n',
     'ALTER TABLE ${read}.campaigns ADD COLUMN n UInt8',
     'DROP TABLE ${read}.campaigns',
   ])('a statement without a defined form is refused: %s', statement => {
@@ -216,7 +220,7 @@ describe('on a cluster', () => {
   })
 
   test.each(['', 'a b', "x'; DROP", '{cluster}'])('a cluster cannot have the name %j', cluster => {
-    expect(() => replicatedForms('CREATE DATABASE IF NOT EXISTS ${model}', { cluster })).toThrow(TypeError)
+    expect(() => replicatedForms('CREATE DATABASE IF NOT EXISTS ${base}', { cluster })).toThrow(TypeError)
   })
 })
 

@@ -112,8 +112,6 @@ describe('the progress of a rebuild', () => {
     expect(progressJson(state)).toEqual({
       type: 'progress',
       id: '20261121',
-      attempt: 1,
-      generation: 2,
       phase: 'reading log',
       percent: 43,
       done: 1_770_000,
@@ -166,8 +164,6 @@ describe('the end of a rebuild', () => {
     expect(resultJson(failed)).toEqual({
       type: 'result',
       id: '20261121',
-      attempt: 1,
-      generation: 2,
       outcome: 'stopped',
       phase: 'verifying',
       seconds: { preparing: 0.1, 'reading log': 2.345 },
