@@ -192,14 +192,15 @@ export async function openRebuildable(
       onPhase = async () => {},
       isAlone = true,
       ...request
-    } = {}) =>
-      runRebuild(
+    } = {}) => {
+      const noting = withPhases(onPhase)
+      return runRebuild(
         {
-          tables: withPhases(own, onPhase),
+          tables: noting(own),
           databases,
           cluster: cluster && {
             ...cluster,
-            shards: cluster.shards.map(shard => ({ ...shard, tables: tablesOfShard(shard) })),
+            shards: cluster.shards.map(shard => ({ ...shard, tables: noting(tablesOfShard(shard)) })),
           },
           history,
           config,
@@ -214,7 +215,8 @@ export async function openRebuildable(
         },
         { ...wholeRequest, ...request },
         signal ?? new AbortController().signal,
-      ),
+      )
+    },
     startProjector,
     stopProjector: () => stopProjector(),
     async close() {
@@ -273,10 +275,10 @@ export function phaseIn(insert: TableInsert): RebuildState['phase'] | undefined 
   return row?.kind === 'beat' ? JSON.parse(String(row.detail)).phase : undefined
 }
 
-/** Calls `onPhase` once for every phase that is recorded. */
-function withPhases(tables: Tables, onPhase: (phase: RebuildState['phase']) => Promise<void>): Tables {
+/** Calls `onPhase` once for every phase that is recorded through any of these tables. */
+function withPhases(onPhase: (phase: RebuildState['phase']) => Promise<void>): (tables: Tables) => Tables {
   let last: string | undefined
-  return {
+  return tables => ({
     ...tables,
     async insert(insert, options) {
       await tables.insert(insert, options)
@@ -285,7 +287,7 @@ function withPhases(tables: Tables, onPhase: (phase: RebuildState['phase']) => P
       last = phase
       await onPhase(phase)
     },
-  }
+  })
 }
 
 /**
