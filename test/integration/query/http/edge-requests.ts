@@ -29,6 +29,7 @@ export const answered = [
   edges('200', 'key', 'goes on', {
     'a list': ask('GET /api/v1/projects'),
     'a page with a next one': list('limit=1'),
+    'a page far beyond the end': list('offset=9007199254740991'),
     'a campaign': ask('GET /api/v1/projects/a-slug'),
     'the statistics': stats(),
     'a fragment': ask('GET /api/v1/stats#x'),
