@@ -23,7 +23,7 @@ import { addHostCheck, securityHeaders } from './http/security-headers.ts'
 import { addRequestLog, serverOptions } from './http/server-options.ts'
 import { addSessionHook } from './http/session-hook.ts'
 import { addStaticFiles } from './http/static-files.ts'
-import { registerAccessPages } from './keys/access-pages.ts'
+import { addAccessRoutes } from './keys/routes.ts'
 import type {
   Accounts,
   DataPicturesReader,
@@ -119,7 +119,7 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   addAccountPages(app, { accounts, keys, sessions, cookies })
   registerPublicPages(app, dependencies)
   registerDataPage(app, dependencies)
-  await registerAccessPages(app, dependencies)
+  await addAccessRoutes(app, dependencies)
   return app
 }
 
