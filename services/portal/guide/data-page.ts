@@ -5,9 +5,15 @@ import type { Portal } from '../app.ts'
 import { type Html, html, prose } from '../html/html.ts'
 import { codeBlock, notice, scrolling } from '../html/parts.ts'
 import { count, countOf, dayText, moment } from '../html/words.ts'
-import type { CategorySuccess, DataAbout, DataPictures, FundingPicture, TopCampaign } from '../ports.ts'
 import { type Bar, nameBars, timeBars } from './data-drawing.ts'
 import { type Example, playLink, readExamples } from './data-examples.ts'
+import type {
+  CategorySuccess,
+  DataAbout,
+  DataPictures,
+  FundingPicture,
+  TopCampaign,
+} from './data-pictures.ts'
 
 export interface DataPageData {
   pictures: DataPictures
@@ -215,7 +221,7 @@ export function addDataPage(app: FastifyInstance, { pictures, options }: Portal)
       title: 'For data teams',
       description: 'Pictures of the platform, and questions on it as SQL that you can run.',
       path: '/data',
-      content: dataContent({ pictures: await pictures.read(), examples }),
+      content: dataContent({ pictures: await pictures(), examples }),
     }),
   )
 }
