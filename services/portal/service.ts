@@ -99,7 +99,6 @@ export async function startPortalService(dependencies: PortalServiceDependencies
       oidc: oidcSettings(config),
     },
     now: Date.now,
-    randomBytes,
     logger,
   })
   const sweep = createKeySweeper({ tables, databases, admin: keyAdmin })

@@ -1,17 +1,11 @@
 /** The page for data teams: three pictures of the platform, and questions as SQL. Pure. */
 
 import type { FastifyInstance } from 'fastify'
+import type { Portal } from '../app.ts'
 import { type Html, html, prose } from '../html/html.ts'
 import { codeBlock, notice, scrolling } from '../html/parts.ts'
 import { count, countOf, dayText, moment } from '../html/words.ts'
-import type {
-  CategorySuccess,
-  DataAbout,
-  DataPictures,
-  DataPicturesReader,
-  FundingPicture,
-  TopCampaign,
-} from '../ports.ts'
+import type { CategorySuccess, DataAbout, DataPictures, FundingPicture, TopCampaign } from '../ports.ts'
 import { type Bar, nameBars, timeBars } from './data-drawing.ts'
 import { type Example, playLink, readExamples } from './data-examples.ts'
 
@@ -213,13 +207,8 @@ function monthText(day: string): string {
 
 /** The page /data. */
 
-export interface DataPageDependencies {
-  pictures: DataPicturesReader
-  options: { sqlUrl?: string | undefined; viewsDatabase: string }
-}
-
 /** Adds the page. The examples are read once. */
-export function registerDataPage(app: FastifyInstance, { pictures, options }: DataPageDependencies): void {
+export function addDataPage(app: FastifyInstance, { pictures, options }: Portal): void {
   const examples = examplesSection(readExamples(options.viewsDatabase), options.sqlUrl)
   app.get('/data', async (_request, reply) =>
     reply.page({

@@ -1,9 +1,8 @@
 /** Starts the portal's app on a free port, with its ports in memory and a clock that the test advances. */
-import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { createPortalApp, type PortalDependencies, type PortalOptions } from '../../../services/portal/app.ts'
 import { createCookies } from '../../../services/portal/http/cookies.ts'
-import { loopbackHosts } from '../../../services/portal/http/security-headers.ts'
+import { loopbackHosts } from '../../../services/portal/http/headers.ts'
 import type { Account } from '../../../services/portal/ports.ts'
 import { createSessions } from '../../../services/portal/sign-in/sessions.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
@@ -56,7 +55,7 @@ export async function startTestPortal({
   const notices = memoryNotices()
   const store = openSqliteStore({ path: ':memory:', now: clock.now })
   const dependencies: PortalDependencies = {
-    ...{ accounts, keys, mailer, notices, store, now: clock.now, randomBytes },
+    ...{ accounts, keys, mailer, notices, store, now: clock.now },
     usage: {
       ofKeys: async asked => new Map(asked.map(({ key }) => [key, { last_used: undefined, days: [] }])),
     },
