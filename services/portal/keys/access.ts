@@ -11,7 +11,7 @@ import { AccountError } from '../account/accounts.ts'
 import type { PortalDependencies } from '../app.ts'
 import { type Html, html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
-import { PageError, sendErrorPage } from '../http/error-pages.ts'
+import { PageError, sendErrorPage } from '../http/pages.ts'
 import type { Account, Integration, PortalKey } from '../ports.ts'
 import { createOnce, type Once } from './form-token.ts'
 import { wayBack } from './key-pages.ts'
@@ -135,8 +135,8 @@ export async function findKey(
 }
 
 /** The keys with their usage. It is an extra: if it cannot be read, the pages say so and still work. */
-export async function withUsage({ usage, logger }: Access, keys: readonly PortalKey[]): Promise<KeyView[]> {
-  const used = await usage.ofKeys(keys).catch((error: unknown) => {
+export async function withUsage({ usageOf, logger }: Access, keys: readonly PortalKey[]): Promise<KeyView[]> {
+  const used = await usageOf(keys).catch((error: unknown) => {
     logger.warn({ err: error }, 'the usage of keys cannot be read: the page is shown without it')
     return undefined
   })

@@ -7,8 +7,8 @@
  * The token is no protection against other sites: the CSRF token is. What a form costs is bounded before its token is looked at, so
  * made-up tokens fill no store.
  */
-import { randomBytes } from 'node:crypto'
-import { PageError } from '../http/error-pages.ts'
+import { randomText } from '../http/cookies.ts'
+import { PageError } from '../http/pages.ts'
 import type { PortalStore } from '../store/port.ts'
 
 /** Runs the action if this token of the account was not used before; otherwise `undefined`. What it throws, every request that waited gets. */
@@ -23,7 +23,7 @@ const tokenPattern = /^[\w-]{22}$/
 
 /** A token for one form. */
 export function newFormToken(): string {
-  return randomBytes(16).toString('base64url')
+  return randomText(16)
 }
 
 export function createOnce(store: Pick<PortalStore, 'claim'>): Once {

@@ -1,9 +1,9 @@
 /** Routes of integrations: add, edit, remove. */
+import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import type { IntegrationFields } from '../account/integration.ts'
-import { csrfField } from '../http/csrf.ts'
-import { fieldOf } from '../http/fields.ts'
+import { csrfField, fieldOf } from '../http/forms.ts'
 import type { Account, Integration, PortalKey } from '../ports.ts'
 import {
   type Access,
@@ -93,7 +93,7 @@ async function addIntegration(
   const save = () =>
     access.accounts.saveIntegration({
       ...fields,
-      integration_id: Buffer.from(access.randomBytes(16)).toString('hex'),
+      integration_id: randomBytes(16).toString('hex'),
       account_id: account.account_id,
       created_at: access.now(),
     })

@@ -2,8 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { KeyError } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
-import { csrfField } from '../http/csrf.ts'
-import { fieldOf } from '../http/fields.ts'
+import { csrfField, fieldOf } from '../http/forms.ts'
 import type { Account, Integration, Overlap, PortalKey } from '../ports.ts'
 import {
   type Access,

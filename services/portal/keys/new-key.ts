@@ -5,7 +5,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Html, html } from '../html/html.ts'
 import { codeBlock, copyable, notice } from '../html/parts.ts'
-import { fieldOf } from '../http/fields.ts'
+import { fieldOf } from '../http/forms.ts'
 import { type Access, reasonOf, sendPage, sendProblem, signedIn } from './access.ts'
 
 export interface NewKey {

@@ -1,8 +1,7 @@
 /** The routes under /access. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { PortalDependencies } from '../app.ts'
-import { csrfField } from '../http/csrf.ts'
-import { queryOf } from '../http/fields.ts'
+import { csrfField, queryOf } from '../http/forms.ts'
 import { requireAccount } from '../http/session-hook.ts'
 import { type Access, createAccess, doneTexts, sendPage, signedIn, withUsage } from './access.ts'
 import { newFormToken } from './form-token.ts'

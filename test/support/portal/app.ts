@@ -1,9 +1,8 @@
 /** Starts the portal's app on a free port, with its ports in memory and a clock that the test advances. */
-import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { createPortalApp, type PortalDependencies, type PortalOptions } from '../../../services/portal/app.ts'
 import { createCookies } from '../../../services/portal/http/cookies.ts'
-import { loopbackHosts } from '../../../services/portal/http/security-headers.ts'
+import { loopbackHosts } from '../../../services/portal/http/headers.ts'
 import type { Account } from '../../../services/portal/ports.ts'
 import { createSessions } from '../../../services/portal/sign-in/sessions.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
@@ -56,19 +55,15 @@ export async function startTestPortal({
   const notices = memoryNotices()
   const store = openSqliteStore({ path: ':memory:', now: clock.now })
   const dependencies: PortalDependencies = {
-    ...{ accounts, keys, mailer, notices, store, now: clock.now, randomBytes },
-    usage: {
-      ofKeys: async asked => new Map(asked.map(({ key }) => [key, { last_used: undefined, days: [] }])),
-    },
-    live: { read: async () => ({ status: 'up to date', campaigns: 3, as_of: clock.now() }) },
-    pictures: {
-      read: async () => ({
-        about: undefined,
-        funding: undefined,
-        categories: undefined,
-        campaigns: undefined,
-      }),
-    },
+    ...{ accounts, keys, mailer, notices, store, now: clock.now },
+    usageOf: async asked => new Map(asked.map(({ key }) => [key, { last_used: undefined, days: [] }])),
+    liveState: async () => ({ status: 'up to date', campaigns: 3, as_of: clock.now() }),
+    pictures: async () => ({
+      about: undefined,
+      funding: undefined,
+      categories: undefined,
+      campaigns: undefined,
+    }),
     options: {
       ...{ portalUrl: url, apiUrl: 'http://127.0.0.1:8080/api/v1', viewsDatabase: 'crowdfunding', portalKey },
       ...{ hosts: loopbackHosts, trustProxy: [], connectionsMax: 100, connectionsPerAddressMax: 50 },

@@ -1,46 +1,36 @@
-/** Errors as pages. What went wrong inside stays in the log; people read what they can do. */
+/**
+ * `reply.page`: sends a page in the portal's frame, with what the frame says of the person who is signed in. And errors as pages: what
+ * went wrong inside stays in the log; people read what they can do.
+ */
 import type { ServerResponse } from 'node:http'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { messageOf } from '../../runtime/message-of.ts'
 import { TablesError } from '../../tables/port.ts'
 import { html } from '../html/html.ts'
-import { page } from '../html/layout.ts'
+import { type PageOptions, page } from '../html/layout.ts'
 import { PortalUnavailable } from '../own-events.ts'
-import type { PageContent } from './page-reply.ts'
 
-interface ErrorText {
-  title: string
-  text: string
+/** A page, without what the frame gets from the session. */
+type PageContent = Omit<PageOptions, 'signedInAs' | 'csrf'>
+
+declare module 'fastify' {
+  interface FastifyReply {
+    /** Sends the page. `path` marks its entry of the navigation. */
+    page(content: PageContent): FastifyReply
+  }
 }
 
-const texts: Readonly<Record<number, ErrorText>> = {
-  400: { title: 'Not understood', text: 'The request could not be read. Go back and try again.' },
-  403: { title: 'Not allowed', text: 'You may not do this.' },
-  404: {
-    title: 'Not found',
-    text: 'There is no such page. It may have moved: look for it in the navigation.',
-  },
-  405: { title: 'Not possible', text: 'This address does not take this kind of request.' },
-  408: { title: 'Too slow', text: 'The request did not arrive in time. Try again.' },
-  413: { title: 'Too large', text: 'The form is larger than the portal takes.' },
-  415: { title: 'Not understood', text: 'The portal takes forms only.' },
-  421: { title: 'Wrong address', text: 'The portal does not answer for this name.' },
-  429: { title: 'Too many requests', text: 'That was too much at once. Try again later.' },
-  500: { title: 'Something failed', text: 'The fault is ours, and it is in our log. Try again in a minute.' },
-  503: {
-    title: 'Not available now',
-    text: 'Something that this page needs does not answer. Try again in a minute.',
-  },
-}
-
-/** The title and the text of a status. */
-export function errorText(status: number): ErrorText {
-  return texts[status] ?? texts[status < 500 ? 400 : 500] ?? { title: 'Error', text: '' }
-}
-
-/** Answers every error and every unknown address with a page. */
-export function addErrorPages(app: FastifyInstance, logger: Logger): void {
+/** Decorates the app's replies, and answers every error and every unknown address with a page. */
+export function addPages(app: FastifyInstance, logger: Logger): void {
+  app.decorateReply('page', function reply(this: FastifyReply, content: PageContent) {
+    const { account, csrfToken } = this.request
+    // Not `no-cache` for people: what their pages show must not stay behind the back button after signing out. The CSRF token,
+    // which every page of theirs has, sets `no-store`.
+    if (!this.hasHeader('cache-control')) this.header('cache-control', 'no-cache')
+    const signedIn = account && { signedInAs: account.email, csrf: csrfToken() }
+    return this.type('text/html; charset=utf-8').send(page({ ...content, ...signedIn }))
+  })
   app.setNotFoundHandler((request, reply) => sendErrorPage(request, reply, 404))
   app.setErrorHandler((error: FastifyError | PageError, request, reply) => {
     if (error instanceof PageError) {
@@ -49,9 +39,9 @@ export function addErrorPages(app: FastifyInstance, logger: Logger): void {
     }
     const status = statusOf(error)
     if (status >= 500) {
-      const { routeOptions, id } = request
+      const about = { requestId: request.id, route: request.routeOptions?.url }
       logger.error(
-        { requestId: id, route: routeOptions?.url, error: messageOf(error), stack: error.stack },
+        { ...about, error: messageOf(error), stack: error.stack },
         'a request of the portal failed',
       )
     }
@@ -93,7 +83,7 @@ export function answerBadAddress(
 }
 
 function errorContent(requestId: string, status: number, text?: string): PageContent {
-  const { title, text: usual } = errorText(status)
+  const [title, usual] = errorText(status)
   return {
     title,
     path: '',
@@ -102,6 +92,27 @@ function errorContent(requestId: string, status: number, text?: string): PageCon
 ${status >= 500 && html`<p>If it stays so, tell the operator this number: <code>${requestId}</code></p>`}
 <p><a href="/">To the first page</a></p>`,
   }
+}
+
+/** The title and the text of a status. */
+export function errorText(status: number): readonly [title: string, text: string] {
+  return texts[status] ?? (status < 500 ? notUnderstood : failed)
+}
+
+const notUnderstood = ['Not understood', 'The request could not be read. Go back and try again.'] as const
+const failed = [
+  'Something failed',
+  'The fault is ours, and it is in our log. Try again in a minute.',
+] as const
+const texts: Readonly<Record<number, readonly [title: string, text: string]>> = {
+  403: ['Not allowed', 'You may not do this.'],
+  404: ['Not found', 'There is no such page. It may have moved: look for it in the navigation.'],
+  408: ['Too slow', 'The request did not arrive in time. Try again.'],
+  413: ['Too large', 'The form is larger than the portal takes.'],
+  415: ['Not understood', 'The portal takes forms only.'],
+  421: ['Wrong address', 'The portal does not answer for this name.'],
+  429: ['Too many requests', 'That was too much at once. Try again later.'],
+  503: ['Not available now', 'Something that this page needs does not answer. Try again in a minute.'],
 }
 
 /** An answer that is an error, with a text for people. Thrown by handlers and hooks. */

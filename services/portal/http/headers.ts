@@ -1,16 +1,11 @@
 /** The security headers of every answer of the portal: pages, files, redirects and errors. Pure. */
 import type { FastifyInstance } from 'fastify'
 import { hostOf } from '../../runtime/ops/ops-hosts.ts'
-import { PageError } from './error-pages.ts'
+import type { PortalOptions } from '../app.ts'
+import { PageError } from './pages.ts'
 
-export interface SecurityHeadersOptions {
-  portalUrl: string
-  /** The reference calls it from the browser. */
-  apiUrl: string
-}
-
-/** Nothing is loaded but what the portal itself serves, and no script or style stands in a page. */
-export function securityHeaders({ portalUrl, apiUrl }: SecurityHeadersOptions): Record<string, string> {
+/** Nothing is loaded but what the portal itself serves, and no script or style stands in a page. The reference calls the API. */
+export function securityHeaders({ portalUrl, apiUrl }: PortalOptions): Record<string, string> {
   const policy = [
     "default-src 'none'",
     "style-src 'self'",
@@ -41,10 +36,7 @@ export function securityHeaders({ portalUrl, apiUrl }: SecurityHeadersOptions): 
  */
 
 /** Refuses requests for other names. `hosts`: further names, in lower case. */
-export function addHostCheck(
-  app: FastifyInstance,
-  { portalUrl, hosts }: { portalUrl: string; hosts: readonly string[] },
-): void {
+export function addHostCheck(app: FastifyInstance, { portalUrl, hosts }: PortalOptions): void {
   const names = new Set([hostOf(new URL(portalUrl).host), ...hosts])
   app.addHook('onRequest', async request => {
     const host = hostOf(request.headers.host ?? '')

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { CampaignState, ChangeEvent, PledgeState } from '../../../contracts/events/event.ts'
-import { shuffledWithNoise, worldEvents } from '../../support/arbitraries.ts'
-import { readModelOf } from '../../support/model.ts'
+import type { CampaignState, ChangeEvent, PledgeState } from '../../contracts/events/event.ts'
+import { shuffledWithNoise, worldEvents } from '../support/arbitraries.ts'
+import { readModelOf } from '../support/model.ts'
 
 function campaign(campaign_id: string, version: number, state: Partial<CampaignState> = {}): ChangeEvent {
   const data: CampaignState = {

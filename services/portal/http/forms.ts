@@ -1,6 +1,6 @@
 /**
- * Protection against requests that another site makes in the name of a person (CSRF), for every request that changes
- * something:
+ * What forms send: their fields, and the protection against requests that another site makes in the name of a person (CSRF), for
+ * every request that changes something:
  *
  * - The form carries a token that is an HMAC of the session's cookie, or, before signing in, of a random cookie of the
  *   browser. Another site can neither read the cookie nor compute the token.
@@ -9,18 +9,10 @@
  * A sign-in begins a new session, and so new tokens.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { RandomBytes } from '../../api-keys/credentials.ts'
+import type { Portal } from '../app.ts'
 import { type Html, html } from '../html/html.ts'
-import type { Cookies } from './cookies.ts'
-import { isSame, sealOf } from './cookies.ts'
-import { PageError } from './error-pages.ts'
-
-export interface CsrfDependencies {
-  cookies: Cookies
-  portalUrl: string
-  portalKey: string
-  randomBytes: RandomBytes
-}
+import { isSame, randomText, sealOf } from './cookies.ts'
+import { PageError } from './pages.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -30,17 +22,12 @@ declare module 'fastify' {
 }
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
-const browserBytes = 16
 const browserPattern = /^[\w-]{22}$/
 
 /** Checks every request of the app that is not a GET. No route can forget it. */
-export function addCsrfProtection(app: FastifyInstance, dependencies: CsrfDependencies): void {
-  const { cookies, portalUrl, portalKey, randomBytes } = dependencies
-  const { origin } = new URL(portalUrl)
-
-  function tokenOf(secret: string): string {
-    return sealOf(portalKey, 'csrf', secret)
-  }
+export function addCsrfProtection(app: FastifyInstance, { cookies, options }: Portal): void {
+  const { origin } = new URL(options.portalUrl)
+  const tokenOf = (secret: string) => sealOf(options.portalKey, 'csrf', secret)
 
   function secretOf(request: FastifyRequest): string | undefined {
     // Also if the session could not be read: the forms of its pages still work, above all the one that signs out.
@@ -50,7 +37,7 @@ export function addCsrfProtection(app: FastifyInstance, dependencies: CsrfDepend
   }
 
   function newBrowser(request: FastifyRequest, reply: FastifyReply): string {
-    const browser = Buffer.from(randomBytes(browserBytes)).toString('base64url')
+    const browser = randomText(16)
     cookies.browser.set(reply, browser)
     // Further forms of the same answer get the same token.
     request.cookies = { ...request.cookies, [cookies.browser.name]: browser }
@@ -70,8 +57,7 @@ export function addCsrfProtection(app: FastifyInstance, dependencies: CsrfDepend
     if (safeMethods.has(request.method)) return
     if (!isOwnOrigin(request, origin)) throw new PageError(403, foreign)
     const secret = secretOf(request)
-    const given = (request.body as { _csrf?: unknown } | null | undefined)?._csrf
-    if (secret === undefined || typeof given !== 'string' || !isSame(given, tokenOf(secret)))
+    if (secret === undefined || !isSame(fieldOf(request, '_csrf'), tokenOf(secret)))
       throw new PageError(403, outdated)
   })
 }
@@ -91,3 +77,20 @@ function isOwnOrigin({ headers }: FastifyRequest, origin: string): boolean {
 const foreign = 'This form was sent from another site. Open the page here, and send the form again.'
 const outdated =
   'This form is out of date: it was opened before you signed in or out, or your browser does not keep cookies. Go back, reload the page, and send the form again.'
+
+/** A field of the form as text. One that is missing or given twice is empty. */
+export function fieldOf(request: FastifyRequest, name: string): string {
+  return textOf(request.body, name)
+}
+
+/** A parameter of the query, in the same way. */
+export function queryOf(request: FastifyRequest, name: string): string {
+  return textOf(request.query, name)
+}
+
+/** A field of a body or a query. */
+export function textOf(fields: unknown, name: string): string {
+  if (typeof fields !== 'object' || fields === null || !Object.hasOwn(fields, name)) return ''
+  const value = (fields as Record<string, unknown>)[name]
+  return typeof value === 'string' ? value : ''
+}

@@ -1,19 +1,20 @@
 import { describe, expect, test } from 'vitest'
-import { encodeState, schemas } from '../../../../contracts/events/codec.ts'
-import type { ChangeEvent, StateEvent } from '../../../../contracts/events/event.ts'
-import { createRetry, newOutcome, type RetryOutcome } from '../../../../services/commands/rejects/retry.ts'
-import type { Schemas } from '../../../../services/commands/rejects/source.ts'
-import { awaitProjected } from '../../../../services/commands/rejects/target.ts'
-import { entityOf, type Versions, versionOf } from '../../../../services/commands/rejects/versions.ts'
-import type { NewRecord, PartitionLag } from '../../../../services/log/port.ts'
-import type { StoredReject } from '../../../../services/tables/stored-rejects.ts'
+import { encodeState, schemas } from '../../../contracts/events/codec.ts'
+import type { ChangeEvent, StateEvent } from '../../../contracts/events/event.ts'
+import { UsageError } from '../../../services/commands/command.ts'
+import { readFilter, readPlace } from '../../../services/commands/rejects/rejects.ts'
+import { createRetry, type RetryOutcome } from '../../../services/commands/rejects/retry.ts'
+import { awaitProjected, entityOf, type Schemas } from '../../../services/commands/rejects/source.ts'
+import type { NewRecord, PartitionLag } from '../../../services/log/port.ts'
+import { reasonKind } from '../../../services/tables/rejects.ts'
+import type { StoredReject } from '../../../services/tables/stored-rejects.ts'
 import {
   campaignEvent,
   campaignTombstone,
   newRecordOf,
   noEvent,
   pledgeEvent,
-} from '../../../support/sample-events.ts'
+} from '../../support/sample-events.ts'
 
 const fixedIds: Schemas = { known: undefined, learn: async () => undefined }
 let offset = 0
@@ -30,14 +31,12 @@ async function retry(
   { schemas = fixedIds, known = [] }: { schemas?: Schemas; known?: ChangeEvent[] } = {},
 ): Promise<{ appended: NewRecord[]; outcome: RetryOutcome }> {
   const appended: NewRecord[] = []
-  const outcome = newOutcome()
-  const versions: Versions = new Map(known.map(event => [entityOf(event), versionOf(event)]))
-  const target = {
-    versions: async () => versions,
-    append: async (records: readonly NewRecord[]) => void appended.push(...records),
-    close: async () => undefined,
-  }
-  const take = createRetry(schemas, target, outcome)
+  const versionOf = ({ data }: ChangeEvent) => (data === null ? 2n ** 64n - 1n : BigInt(data.version))
+  const versions = new Map(known.map(event => [entityOf(event), versionOf(event)]))
+  const { take, outcome } = createRetry(
+    { schemas, versions: async () => versions },
+    { append: async records => void appended.push(...records) },
+  )
   for (const part of parts) await take(part)
   return { appended, outcome }
 }
@@ -54,8 +53,8 @@ describe('a retry', () => {
     const reject = rejectOf({ ...newRecordOf(pledge), ...record })
     const { appended, outcome } = await retry([[{ ...reject, sizes: { ...reject.sizes, ...more } }]])
     expect(appended).toEqual([])
-    expect(outcome).toMatchObject({ matched: 1, retried: 0, omittedCount: 1, noEventCount: 0 })
-    expect(outcome.omitted).toEqual([`pledges/0/${reject.record.offset}`])
+    expect(outcome).toMatchObject({ matched: 1, retried: 0, omitted: 1, no_event: 0 })
+    expect(outcome.omitted_places).toEqual([`pledges/0/${reject.record.offset}`])
   })
 
   test('appends key, value and all headers as they came', async () => {
@@ -71,9 +70,7 @@ describe('a retry', () => {
   test('appends no poison, and counts it by the reason that it has now', async () => {
     const { appended, outcome } = await retry([[rejectOf(noEvent), rejectOf(noEvent)]])
     expect(appended).toEqual([])
-    expect(outcome.noEvent.counts()).toMatchObject([
-      { count: 2, reason: expect.stringContaining('first byte') },
-    ])
+    expect(outcome.by_reason).toMatchObject([{ count: 2, reason: expect.stringContaining('first byte') }])
   })
 
   test('decodes with what the registry knows by now, once it was asked', async () => {
@@ -122,13 +119,66 @@ describe('before a retry on Kafka', () => {
 
   test('the projectors reach the end that the log had at first, although it grows meanwhile', async () => {
     const lags = [lag(5, 10), lag(9, 50), lag(10, 90), lag(11, 99)]
-    await awaitProjected(inspectorOf(lags), { msMax: 60_000, lookMs: 1 })
+    await awaitProjected(inspectorOf(lags), { msMax: 60_000, pauseMsMin: 1 })
     expect(lags).toEqual([lag(11, 99)])
   })
 
   test('nothing is appended if they do not', async () => {
-    await expect(awaitProjected(inspectorOf([lag(5, 10)]), { msMax: 5, lookMs: 1 })).rejects.toThrow(
+    await expect(awaitProjected(inspectorOf([lag(5, 10)]), { msMax: 5, pauseMsMin: 1 })).rejects.toThrow(
       '5 records of the log are not projected yet',
     )
   })
+})
+
+describe('the arguments of the rejects commands', () => {
+  const now = Date.UTC(2026, 10, 2, 12)
+
+  test.each([
+    ['90s', now - 90_000],
+    ['15m', now - 900_000],
+    ['2h', now - 7_200_000],
+    ['3d', now - 3 * 86_400_000],
+    ['2026-11-01', Date.UTC(2026, 10, 1)],
+    ['2026-11-01T08:30Z', Date.UTC(2026, 10, 1, 8, 30)],
+    ['2026-11-01T08:30:15.250Z', Date.UTC(2026, 10, 1, 8, 30, 15, 250)],
+  ])('%s is a time', (text, expected) => {
+    expect(readFilter({ since: text, topic: 'pledges' }, now)).toEqual({ since: expected, topic: 'pledges' })
+  })
+
+  test.each([
+    '',
+    '2',
+    '-2h',
+    '2y',
+    'yesterday',
+    '2026-13-01',
+    '2026-02-30',
+    '2026-11-01T08:30',
+    '1762000000000',
+  ])('%j is none, and the option is named', text =>
+    expect(() => readFilter({ until: text }, now)).toThrow(/--until takes a time like/),
+  )
+
+  test('a place is topic, partition and offset', () => {
+    expect(readPlace('api-keys/3/17')).toEqual({ topic: 'api-keys', partition: 3, offset: 17 })
+    for (const text of [
+      '',
+      'pledges',
+      'pledges/1',
+      'pledges/1/x',
+      'pledges/1/2/3',
+      'orders/0/1',
+      'pledges/-1/2',
+    ])
+      expect(() => readPlace(text), text).toThrow(UsageError)
+  })
+})
+
+test.each([
+  ['schema id 999 is unknown for a pledge', 'schema id 999 is unknown for a pledge'],
+  ['rewards[12].amount_minor -5 is negative', 'rewards[…].amount_minor … is negative'],
+  ['key is not the entity\'s own ("c\\"1/p2")', "key is not the entity's own (…)"],
+  ['currency "EURO" is not an ISO 4217 code', 'currency … is not an ISO … code'],
+])('%s is of the kind %s', (reason, kind) => {
+  expect(reasonKind(reason)).toBe(kind)
 })

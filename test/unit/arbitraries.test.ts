@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { currentStateReader, encodeState, unframe } from '../../../contracts/events/codec.ts'
-import type { ChangeEvent, StateEvent } from '../../../contracts/events/event.ts'
-import { faultOf } from '../../../contracts/events/rules.ts'
-import { shuffledWithNoise, worldEvents } from '../../support/arbitraries.ts'
-import { readModelOf } from '../../support/model.ts'
+import { currentStateReader, encodeState, unframe } from '../../contracts/events/codec.ts'
+import type { ChangeEvent, StateEvent } from '../../contracts/events/event.ts'
+import { faultOf } from '../../contracts/events/rules.ts'
+import { shuffledWithNoise, worldEvents } from '../support/arbitraries.ts'
+import { readModelOf } from '../support/model.ts'
 
 const noisyWorlds = worldEvents().chain(events => fc.tuple(fc.constant(events), shuffledWithNoise(events)))
 
