@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { topics } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
-import { loadKafkajs } from '../../services/log/kafka/library.ts'
+import { loadKafkajs } from '../../services/log/kafka/repairs/library.ts'
 import { openTables } from '../../services/tables/clickhouse.ts'
 import { settingsFor } from '../support/clickhouse.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
