@@ -13,9 +13,9 @@ export const longSuites: readonly string[] = [
   'test/end-to-end/limits-distributed.test.ts',
   'test/integration/**/*kafka-{group,records,cluster}.test.ts',
   'test/end-to-end/kickstarter-distributed.test.ts',
-  'test/end-to-end/{away-too-long,distributed-commands,commands-on-shards,any-services}.test.ts',
+  'test/end-to-end/{distributed-commands,commands-on-shards}.test.ts',
   'test/faults/shards.test.ts',
-  'test/end-to-end/portal-{distributed,kills}.test.ts',
+  'test/end-to-end/portal-kills.test.ts',
   'test/end-to-end/{rebuild-*,restore,restore-embedded,restore-kafka}.test.ts',
   'test/end-to-end/erasure-distributed.test.ts',
   'test/integration/deploy/{balancer,kubernetes}.test.ts',
@@ -52,7 +52,6 @@ export const longSuites: readonly string[] = [
  */
 export const bareSuites: readonly string[] = [
   'test/end-to-end/start.test.ts',
-  'test/end-to-end/keys.test.ts',
   'test/guides/names.test.ts',
   // ClickHouse comes from npm; openssl does not.
   'test/integration/tables/tables.test.ts',
