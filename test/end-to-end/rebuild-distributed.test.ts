@@ -2,30 +2,29 @@
  * `pledgeview rebuild` on Kafka and a ClickHouse server, as a process beside a projector: also as the way on for projectors that
  * were away for longer than Kafka keeps tombstones. What a rebuild itself promises is in test/integration/generations.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { topics } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { loadKafkajs } from '../../services/log/kafka/library.ts'
 import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
 import { openTables } from '../../services/tables/clickhouse.ts'
 import { settingsFor } from '../support/clickhouse.ts'
-import { type Deployment, deploy } from '../support/deployment.ts'
+import type { Deployment } from '../support/deployment.ts'
 import { outputOf, whenFolded } from '../support/deployment-status.ts'
 import { silent, withAdmin } from '../support/kafka/topics.ts'
+import { useLocalDeployment } from '../support/local-deployment.ts'
 import { linesOf, resultOf, smallPlatform } from '../support/rebuild-service.ts'
-import { needs, type Requirement } from '../support/requirements.ts'
 import { campaignEvent, noEvent } from '../support/sample-events.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
-import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
+import type { LocalServices } from '../support/stack.ts'
 
 const badRecords = 19
 const dayMs = 86_400_000
 // Each look is a process. Only a hang takes this long, also on a busy machine.
 const soon = { timeout: 120_000, interval: 200 }
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 describe('a rebuild on Kafka and ClickHouse', () => {
-  let requirement: Requirement
   let services: LocalServices
   let deployment: Deployment
   let projector: ServiceProcess
@@ -39,26 +38,18 @@ describe('a rebuild on Kafka and ClickHouse', () => {
     expect((await deployment.command(['events', 'append', '-'], lines)).code).toBe(0)
   }
 
-  beforeAll(async () => {
-    requirement = await localServices()
-    if (!requirement.isMet) return
-    services = await startLocalServices()
-    deployment = await deploy(services.addresses)
-    await keepTombstonesForADay()
-    await append(...smallPlatform())
-    await appendBad()
-    projector = await deployment.startProjector()
-    expect(await whenFolded(deployment, soon)).toMatchObject({
-      tables: { public_campaigns: 40 },
-      rejects: { total: badRecords },
-    })
-  })
-
-  beforeEach(context => needs(context, requirement))
-
-  afterAll(async () => {
-    await deployment?.stop()
-    await services?.stop()
+  useLocalDeployment({
+    prepare: async local => {
+      ;({ services, deployment } = local)
+      await keepTombstonesForADay()
+      await append(...smallPlatform())
+      await appendBad()
+      projector = await deployment.startProjector()
+      expect(await whenFolded(deployment, soon)).toMatchObject({
+        tables: { public_campaigns: 40 },
+        rejects: { total: badRecords },
+      })
+    },
   })
 
   test('is refused with another backer key than the tables began with, on a server without shards, and before migrate', async () => {

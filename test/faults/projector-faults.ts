@@ -19,16 +19,13 @@ const killsAtWork = 8
 const burst = 60
 
 /** kill -9 at random times of one of two projectors, which is started again at once. */
-export async function killProjectors(
-  { places, random, tables }: Stage,
-  { whileOpening, atWork } = { whileOpening: killsWhileOpening, atWork: killsAtWork },
-): Promise<Figures> {
+export async function killProjectors({ places, random, tables }: Stage): Promise<Figures> {
   const next = random('kills')
   const livesBefore = await livesWithBatches(tables, defaultDatabases)
   const lives = async () => (await livesWithBatches(tables, defaultDatabases)) - livesBefore
   const moments = [
-    ...Array.from({ length: whileOpening }, () => ({ at: 'opening', order: next() })),
-    ...Array.from({ length: atWork }, () => ({ at: 'work', order: next() })),
+    ...Array.from({ length: killsWhileOpening }, () => ({ at: 'opening', order: next() })),
+    ...Array.from({ length: killsAtWork }, () => ({ at: 'work', order: next() })),
   ].toSorted((a, b) => a.order - b.order)
   let place = places[0]
   let livesAtStart = -1
@@ -52,7 +49,7 @@ export async function killProjectors(
     place.start()
   }
   await Promise.all(places.map(one => one.ready()))
-  expect(await lives()).toBeGreaterThan(atWork / 3)
+  expect(await lives()).toBeGreaterThan(killsAtWork / 3)
   return { kills: moments.length, 'lives with batches': await lives() }
 }
 
