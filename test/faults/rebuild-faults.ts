@@ -27,6 +27,7 @@ export async function rebuildUnderKills(stage: Stage): Promise<Figures> {
   traffic.resume()
   const deaths = await rebuildThroughKills({
     moments,
+    victim: 'both',
     random: random('rebuild'),
     places,
     tables,
