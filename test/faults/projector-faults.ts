@@ -1,7 +1,6 @@
 /** Projectors that are killed, added and stopped, and that read what is not an event. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { intBetween, pick } from '../../services/demo/random.ts'
 import { defaultDatabases } from '../../services/tables/port.ts'
 import { keptRejects } from '../support/faults/log-checks.ts'
 import type { Place } from '../support/faults/projectors.ts'
@@ -9,6 +8,7 @@ import type { Figures, Stage } from '../support/faults/stage.ts'
 import { createBarrier, epochOf } from '../support/faults/tables-proxy.ts'
 import { isCampaignFold, type TablesCall } from '../support/faulty-tables.ts'
 import { column, livesWithBatches } from '../support/fold-records.ts'
+import { intBetween, pick } from '../support/random.ts'
 import { batchesIn, latestEpoch, shownTitle, until, untilItMoves } from './watch.ts'
 
 const { model } = defaultDatabases

@@ -44,6 +44,8 @@ export interface TestAppSettings {
   /** Requests per minute of a key, and of an address. */
   keyLimit?: number
   addressLimit?: number
+  /** Whether requests may have direct answers. Default: yes. */
+  isDirect?: boolean
   options?: Partial<QueryAppOptions>
   /** Receives the log lines. */
   log?: string[]
@@ -82,7 +84,7 @@ export async function startTestApp(settings: TestAppSettings): Promise<TestApp> 
       if (decision.allowed) counted[bucket]++
       return decision
     }
-    return { ...limiter, hit: hitNow, hitNow }
+    return { settings: limiter.settings, hit: hitNow, ...(settings.isDirect !== false && { hitNow }) }
   }
   const app = createQueryApp({
     tables,

@@ -1,19 +1,19 @@
 /** The page for data teams: three pictures of the platform, and questions as SQL. Pure. */
 
 import type { FastifyInstance } from 'fastify'
+import type { Portal } from '../app.ts'
 import { type Html, html, prose } from '../html/html.ts'
 import { codeBlock, notice, scrolling } from '../html/parts.ts'
 import { count, countOf, dayText, moment } from '../html/words.ts'
+import { type Bar, nameBars, timeBars } from './data-drawing.ts'
+import { type Example, playLink, readExamples } from './data-examples.ts'
 import type {
   CategorySuccess,
   DataAbout,
   DataPictures,
-  DataPicturesReader,
   FundingPicture,
   TopCampaign,
-} from '../ports.ts'
-import { type Bar, nameBars, timeBars } from './data-drawing.ts'
-import { type Example, playLink, readExamples } from './data-examples.ts'
+} from './data-pictures.ts'
 
 export interface DataPageData {
   pictures: DataPictures
@@ -213,20 +213,15 @@ function monthText(day: string): string {
 
 /** The page /data. */
 
-export interface DataPageDependencies {
-  pictures: DataPicturesReader
-  options: { sqlUrl?: string | undefined; viewsDatabase: string }
-}
-
 /** Adds the page. The examples are read once. */
-export function registerDataPage(app: FastifyInstance, { pictures, options }: DataPageDependencies): void {
+export function addDataPage(app: FastifyInstance, { pictures, options }: Portal): void {
   const examples = examplesSection(readExamples(options.viewsDatabase), options.sqlUrl)
   app.get('/data', async (_request, reply) =>
     reply.page({
       title: 'For data teams',
       description: 'Pictures of the platform, and questions on it as SQL that you can run.',
       path: '/data',
-      content: dataContent({ pictures: await pictures.read(), examples }),
+      content: dataContent({ pictures: await pictures(), examples }),
     }),
   )
 }

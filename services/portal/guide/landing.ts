@@ -1,8 +1,8 @@
 /** The first page: what this is, how it stands now, and how to begin. Pure. */
 import { type Html, html } from '../html/html.ts'
 import { badge, codeBlock, type Tone } from '../html/parts.ts'
-import type { LiveState } from '../ports.ts'
 import { limits } from './guide.ts'
+import type { LiveState } from './live-state.ts'
 import { sampleText } from './samples/samples.ts'
 
 export interface LandingData {

@@ -2,11 +2,11 @@
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, vi } from 'vitest'
-import { intBetween, pick, type Random } from '../../../services/demo/random.ts'
 import { latestRebuild, workPhases } from '../../../services/generations/rebuild-log.ts'
 import { isPauseHolder } from '../../../services/projector/fold/fold-pause.ts'
 import { defaultDatabases, type Tables } from '../../../services/tables/port.ts'
 import { column } from '../fold-records.ts'
+import { intBetween, pick, type Random } from '../random.ts'
 import { launchProcess, runCli } from '../service-process.ts'
 import type { Place } from './projectors.ts'
 

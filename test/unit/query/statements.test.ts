@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { sorts } from '../../../contracts/api/parameters.ts'
 import {
   apiKeyBucketsStatement,
   apiKeysFingerprintStatement,
@@ -30,18 +29,6 @@ describe('the statement of a list', () => {
     expect(statement.query).toContain('category = {category:String}')
     expect(statement.query).toContain('updated_at >= fromUnixTimestamp64Milli({updated_since:Int64}')
     expect(statement.query_params).toEqual({ status: 'LIVE', category, updated_since: 1234 })
-  })
-
-  it.each(sorts)('breaks the ties of %s by id', sort => {
-    expect(snapshotStatement({ ...everything, sort }, databases, 1500).query).toMatch(
-      /ORDER BY [^;]+, campaign_id\n\)/,
-    )
-  })
-
-  it('is equal for equal queries', () => {
-    expect(snapshotStatement(everything, databases, 1500)).toEqual(
-      snapshotStatement(everything, databases, 1500),
-    )
   })
 })
 
@@ -76,9 +63,4 @@ describe('every statement', () => {
       expect(query).toMatch(/SETTINGS .*max_execution_time = 2$/)
     },
   )
-
-  it('names ids and slug as parameters', () => {
-    expect(statements.projects.query_params).toEqual({ ids: ['a', 'b'] })
-    expect(statements.detail.query_params).toEqual({ slug: 'slug' })
-  })
 })

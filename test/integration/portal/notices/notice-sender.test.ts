@@ -66,9 +66,8 @@ function portal(changes: Partial<NoticeSenderDependencies> = {}) {
   const sender = createNoticeSender({
     ...parts,
     mailer: changes.mailer ?? memoryMailer(),
-    random: Math.random,
   })
-  return { sender, notices: createKeyNotices({ ...parts, wake: sender.wake }) }
+  return { sender, notices: createKeyNotices({ ...parts, wake: () => undefined }) }
 }
 
 /** What the ledger has of all notices. */

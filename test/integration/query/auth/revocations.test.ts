@@ -2,8 +2,6 @@
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { ApiKeyState } from '../../../../contracts/events/event.ts'
-import { pauseHolderName } from '../../../../services/projector/fold/fold-pause.ts'
-import { takeEpochStatement } from '../../../../services/projector/fold/fold-statements.ts'
 import { KeysUnavailableError } from '../../../../services/query/auth/key-ring.ts'
 import { defaultRevocationsOptions, withRevocations } from '../../../../services/query/auth/revocations.ts'
 import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
@@ -160,21 +158,6 @@ describe('a revoked key', () => {
     expect(phases).toContain('swapping')
     await live.settled()
     for (const key of keys) expect(keyRing.lookup(key) !== undefined, key).toBe(left.includes(key))
-    await live.close()
-  })
-
-  test('is refused while a killed rebuild has left the fold paused', async () => {
-    const live = await openRebuildableModel(model)
-    await live.append([active('k')])
-    await live.settled()
-    const keyRing = await startQuery(live.databases)
-    await live.tables.run(takeEpochStatement(live.databases, pauseHolderName('killed')))
-    await live.append([revoked('k')])
-    await vi.waitFor(() => expect(keyRing.lookup('k')).toBeUndefined(), soon)
-    const [{ isActive }] = (await live.tables.rows({
-      query: `SELECT is_active AS isActive FROM ${live.databases.model}.api_keys FINAL WHERE api_key = 'k'`,
-    })) as [{ isActive: boolean }]
-    expect(isActive).toBe(true)
     await live.close()
   })
 })
