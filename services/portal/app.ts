@@ -13,6 +13,8 @@ import { createConnections } from '../runtime/http/connections.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { addAccountPages } from './account/account-pages.ts'
 import { addDataPage } from './guide/data-page.ts'
+import type { DataPictures } from './guide/data-pictures.ts'
+import type { LiveState } from './guide/live-state.ts'
 import { addPublicPages } from './guide/public-pages.ts'
 import { type Cookies, createCookies } from './http/cookies.ts'
 import { addCsrfProtection } from './http/forms.ts'
@@ -22,19 +24,12 @@ import { addRequestLog, serverOptions } from './http/server-options.ts'
 import { addSessionHook } from './http/session-hook.ts'
 import { addStaticFiles } from './http/static-files.ts'
 import { addAccessRoutes } from './keys/routes.ts'
-import type {
-  Accounts,
-  DataPicturesReader,
-  KeyNotices,
-  LiveStateReader,
-  Mailer,
-  PortalKeys,
-  UsageReader,
-} from './ports.ts'
+import type { Accounts, KeyNotices, Mailer, PortalKeys } from './ports.ts'
 import type { OidcSettings } from './sign-in/oidc-client.ts'
 import { addSignInRoutes, addSignOutRoutes } from './sign-in/routes.ts'
 import { createSessions, type Sessions } from './sign-in/sessions.ts'
 import type { PortalStore } from './store/port.ts'
+import type { UsageOf } from './usage/usage-reader.ts'
 
 export interface PortalOptions {
   /** The public address of the portal: its origin. */
@@ -65,11 +60,11 @@ export interface PortalOptions {
 export interface PortalDependencies extends Pick<Runtime, 'now' | 'logger'> {
   accounts: Accounts
   keys: PortalKeys
-  usage: UsageReader
+  usageOf: UsageOf
   mailer: Mailer
   notices: KeyNotices
-  live: LiveStateReader
-  pictures: DataPicturesReader
+  liveState: () => Promise<LiveState>
+  pictures: () => Promise<DataPictures>
   store: PortalStore
   options: PortalOptions
 }

@@ -15,8 +15,8 @@ import type { Databases, Tables } from '../tables/port.ts'
 import { openAccounts } from './account/accounts.ts'
 import { finishDeletions } from './account/deletions.ts'
 import { createPortalApp } from './app.ts'
-import { createDataPicturesReader } from './guide/data-pictures.ts'
-import { createLiveStateReader } from './guide/live-state.ts'
+import { createDataPictures } from './guide/data-pictures.ts'
+import { createLiveState } from './guide/live-state.ts'
 import { createKeySweeper } from './keys/key-sweeper.ts'
 import { createPortalKeys } from './keys/portal-keys.ts'
 import { createNoticeSender, type NoticeSender } from './notices/notice-sender.ts'
@@ -69,21 +69,11 @@ export async function startPortalService(dependencies: PortalServiceDependencies
   const app = await createPortalApp({
     accounts,
     keys,
-    usage: createUsageReader({ tables, databases, now: Date.now }),
+    usageOf: createUsageReader(tables, databases, Date.now),
     mailer: mailer ?? noMailer,
     notices,
-    live: createLiveStateReader({
-      tables,
-      databases,
-      now: Date.now,
-      warn: message => logger.warn(message),
-    }),
-    pictures: createDataPicturesReader({
-      tables,
-      databases,
-      now: Date.now,
-      warn: message => logger.warn(message),
-    }),
+    liveState: createLiveState(tables, databases, { ...clocks, logger }),
+    pictures: createDataPictures(tables, databases, { ...clocks, logger }),
     store,
     options: {
       portalUrl: new URL(dependencies.portalUrl).origin,

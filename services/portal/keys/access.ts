@@ -135,8 +135,8 @@ export async function findKey(
 }
 
 /** The keys with their usage. It is an extra: if it cannot be read, the pages say so and still work. */
-export async function withUsage({ usage, logger }: Access, keys: readonly PortalKey[]): Promise<KeyView[]> {
-  const used = await usage.ofKeys(keys).catch((error: unknown) => {
+export async function withUsage({ usageOf, logger }: Access, keys: readonly PortalKey[]): Promise<KeyView[]> {
+  const used = await usageOf(keys).catch((error: unknown) => {
     logger.warn({ err: error }, 'the usage of keys cannot be read: the page is shown without it')
     return undefined
   })

@@ -56,18 +56,14 @@ export async function startTestPortal({
   const store = openSqliteStore({ path: ':memory:', now: clock.now })
   const dependencies: PortalDependencies = {
     ...{ accounts, keys, mailer, notices, store, now: clock.now },
-    usage: {
-      ofKeys: async asked => new Map(asked.map(({ key }) => [key, { last_used: undefined, days: [] }])),
-    },
-    live: { read: async () => ({ status: 'up to date', campaigns: 3, as_of: clock.now() }) },
-    pictures: {
-      read: async () => ({
-        about: undefined,
-        funding: undefined,
-        categories: undefined,
-        campaigns: undefined,
-      }),
-    },
+    usageOf: async asked => new Map(asked.map(({ key }) => [key, { last_used: undefined, days: [] }])),
+    liveState: async () => ({ status: 'up to date', campaigns: 3, as_of: clock.now() }),
+    pictures: async () => ({
+      about: undefined,
+      funding: undefined,
+      categories: undefined,
+      campaigns: undefined,
+    }),
     options: {
       ...{ portalUrl: url, apiUrl: 'http://127.0.0.1:8080/api/v1', viewsDatabase: 'crowdfunding', portalKey },
       ...{ hosts: loopbackHosts, trustProxy: [], connectionsMax: 100, connectionsPerAddressMax: 50 },

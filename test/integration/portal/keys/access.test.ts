@@ -16,13 +16,11 @@ let person: Person
 let isUsageAway: boolean
 beforeEach(async () => {
   isUsageAway = false
-  const usage = {
-    async ofKeys(asked: readonly { key: string }[]) {
-      if (isUsageAway) throw new Error('the tables are away')
-      return new Map(asked.map(({ key }) => [key, { last_used: undefined, days: [] }]))
-    },
+  const usageOf = async (asked: readonly { key: string }[]) => {
+    if (isUsageAway) throw new Error('the tables are away')
+    return new Map(asked.map(({ key }) => [key, { last_used: undefined, days: [] }]))
   }
-  portal = await startTestPortal({ overrides: { usage } })
+  portal = await startTestPortal({ overrides: { usageOf } })
   person = await portal.signIn('a@example.com')
 })
 afterEach(() => portal.close())
