@@ -82,6 +82,13 @@ describe('of an analyst', () => {
     })
   })
 
+  // Otherwise a bound that is taken out of the role would take its test with it.
+  test('has all of these bounds', () => {
+    expect(bounds.map(({ name }) => name).join(' ')).toBe(
+      'max_execution_time max_memory_usage max_memory_usage_for_user max_threads max_rows_to_read max_result_rows max_result_bytes max_concurrent_queries_for_user cancel_http_readonly_queries_on_client_close function_sleep_max_microseconds_per_block os_threads_nice_value_query use_concurrency_control aggregation_memory_efficient_merge_threads workload skip_unavailable_shards allow_ddl allow_introspection_functions',
+    )
+  })
+
   describe.each(bounds)('$name', ({ name, value, range }) => {
     const above = range && String(Number(range.max) + 1)
     const beyond = above === undefined ? [another(value)] : range?.min === '0' ? [above] : [above, '0']
