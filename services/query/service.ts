@@ -58,12 +58,13 @@ const metersMax = 1_000
 export async function startQueryService(dependencies: QueryServiceDependencies): Promise<QueryService> {
   const { tables, databases, config, parts, metrics, logger } = dependencies
   const onError = oncePerMinute(error => logger.error({ error: String(error) }, 'the keys could not be read'))
-  const reading = { tables, databases, now: Date.now, onError }
-  const keyRingOptions = { ...defaultKeyRingOptions, readMsMax: config.PLEDGEVIEW_KEYS_READ_MS_MAX }
-  const keyRing = withRevocations(createKeyRing({ ...reading, options: keyRingOptions }), {
-    ...reading,
-    options: { ...defaultRevocationsOptions, readMsMax: config.PLEDGEVIEW_KEYS_READ_MS_MAX },
-  })
+  const reading = { tables, databases, now: Date.now, sleep, onError }
+  const readMsMax = config.PLEDGEVIEW_KEYS_READ_MS_MAX
+  const keyRing = withRevocations(
+    createKeyRing({ ...defaultKeyRingOptions, readMsMax }, reading),
+    { ...defaultRevocationsOptions, readMsMax },
+    reading,
+  )
   const usage = createUsageRecorder({
     tables,
     databases,

@@ -7,6 +7,7 @@ import { defaultRevocationsOptions, withRevocations } from '../../../../services
 import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
+import { sleep } from '../../../../services/runtime/sleep.ts'
 import { type Databases, defaultDatabases } from '../../../../services/tables/port.ts'
 import { activeKeys } from '../../../support/fold-records.ts'
 import {
@@ -80,18 +81,14 @@ describe('a revoked key', () => {
       isReady: () => true,
       lookup: () => undefined,
     }
-    const following = withRevocations(ring, {
-      tables: {
-        async rows() {
-          if (isAway) throw new Error('the view cannot be read')
-          return []
-        },
+    const tables = {
+      async rows() {
+        if (isAway) throw new Error('the view cannot be read')
+        return []
       },
-      databases: defaultDatabases,
-      options: { ...defaultRevocationsOptions, pollMs: 1 },
-      now: () => clock,
-      onError: () => {},
-    })
+    }
+    const context = { tables, databases: defaultDatabases, now: () => clock, sleep, onError: () => {} }
+    const following = withRevocations(ring, { ...defaultRevocationsOptions, pollMs: 1 }, context)
     await following.start()
     expect(() => following.lookup('k')).not.toThrow()
     isAway = true
