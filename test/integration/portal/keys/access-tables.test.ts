@@ -62,7 +62,7 @@ it('leads from an integration to keys that work, count, are replaced and revoked
   expect(first).toMatchObject({ status: 'active', integration_id: integration?.integration_id })
   expect(verifySecret(pepper, shown(created.text, 'secret'), first?.secret_hash)).toBe(true)
 
-  const recorder = createTestRecorder({ ...model, process: 'query', now: Date.now })
+  const recorder = createTestRecorder(model.tables, model.databases, 'query')
   await recorder.start()
   recorder.count(key, 200, false)
   recorder.count(key, 200, true)

@@ -29,7 +29,7 @@ test('counts, the last use and a removal work through the tables of all shards',
     for (const query of distributedTables()) await own.tables.run({ query })
 
     const now = Date.now()
-    const usage = createTestRecorder({ tables, databases: whole, process: 'p', now: () => now })
+    const usage = createTestRecorder(tables, whole, 'p', { now: () => now })
     await usage.start()
     for (const status of [200, 200, 401]) {
       usage.count('used', status, false)

@@ -1,8 +1,7 @@
 /** What the portal says of a key's last use: right to a minute, as far as it was counted. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { UsageRecorderDependencies } from '../../../../services/query/usage/usage-recorder.ts'
 import { migrate } from '../../../../services/tables/migrate.ts'
-import { defaultDatabases as databases } from '../../../../services/tables/port.ts'
+import { defaultDatabases as databases, type Tables } from '../../../../services/tables/port.ts'
 import { type OwnTables, openOwnTables } from '../../../support/clickhouse.ts'
 import { lostConnection } from '../../../support/faulty-tables.ts'
 import { createTestRecorder, readUsage } from '../../../support/usage.ts'
@@ -24,8 +23,8 @@ describe('the last use of a key', () => {
     now = Date.now()
   })
 
-  async function startRun(process: string, settings: Partial<UsageRecorderDependencies> = {}) {
-    const run = createTestRecorder({ tables: own.tables, databases, process, now: () => now, ...settings })
+  async function startRun(process: string, tables: Pick<Tables, 'insert'> = own.tables) {
+    const run = createTestRecorder(tables, databases, process, { now: () => now })
     await run.start()
     return run
   }
@@ -75,7 +74,7 @@ describe('the last use of a key', () => {
         await own.tables.insert(...call)
       },
     }
-    const run = await startRun('first', { tables })
+    const run = await startRun('first', tables)
     run.count('k', 200, false)
     const used = now
     now += 2 * minuteMs

@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import type { ApiKeyState } from '../../../../contracts/events/event.ts'
 import { KeysUnavailableError } from '../../../../services/query/auth/key-ring.ts'
 import { defaultRevocationsOptions, withRevocations } from '../../../../services/query/auth/revocations.ts'
-import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
+import { type QueryService, startQueryService } from '../../../../services/query/service.ts'
+import { memoryState } from '../../../../services/query/shared-state.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
@@ -43,7 +44,7 @@ describe('a revoked key', () => {
       databases,
       config,
       keyPepper: 'pepper',
-      parts: memoryParts(config),
+      state: memoryState(config),
       metrics: createMetrics(),
       logger: pino({ level: 'silent' }),
     })
