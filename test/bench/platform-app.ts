@@ -1,4 +1,4 @@
-/** The query service's app for a bench, with any number of keys that have no practical rate limit. */
+/** The query service's app for a bench, with a key that has no practical rate limit. */
 import { pino } from 'pino'
 import { hashSecret } from '../../services/api-keys/credentials.ts'
 import { createQueryApp, type QueryAppParts } from '../../services/query/app.ts'
@@ -27,8 +27,6 @@ export interface PlatformApp {
   apiUrl: string
   /** The headers that authenticate a request. */
   headers: Record<string, string>
-  /** The same for any other key. */
-  headersOf(number: number): Record<string, string>
   close(): Promise<void>
 }
 
@@ -41,7 +39,6 @@ export async function startPlatformApp(
 ): Promise<PlatformApp> {
   const now = Date.now
   const secretHash = hashSecret(pepper, secret)
-  const headersOf = (name: string) => ({ 'x-api-key': name, 'x-api-secret': secret })
   const limiter = () =>
     createMemoryRateLimiter({ limit: requestsMax, windowMs: 60_000 }, { bucketsMax: 10, now })
   const app = createQueryApp(
@@ -49,8 +46,7 @@ export async function startPlatformApp(
       tables,
       databases,
       keyRing: {
-        lookup: name =>
-          name.startsWith(key) ? { key: name, secretHash, scopes: ['read:public'] } : undefined,
+        lookup: name => (name === key ? { key: name, secretHash, scopes: ['read:public'] } : undefined),
       },
       limiters: { keys: limiter(), addresses: limiter() },
       cache: createCache(responses, { bytesMax: readConfig({}).PLEDGEVIEW_CACHE_BYTES_MAX, now }),
@@ -62,8 +58,7 @@ export async function startPlatformApp(
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
   return {
     apiUrl: `${url}/api/v1`,
-    headers: headersOf(key),
-    headersOf: number => headersOf(`${key}${number}`),
+    headers: { 'x-api-key': key, 'x-api-secret': secret },
     close: () => app.close(),
   }
 }

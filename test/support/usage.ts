@@ -1,7 +1,6 @@
 /** The usage of API keys in a real ClickHouse: a recorder with a clock that the test advances, and the portal's reader. */
 import { pino } from 'pino'
-import type { KeyUsage } from '../../services/portal/ports.ts'
-import { createUsageReader } from '../../services/portal/usage/usage-reader.ts'
+import { createUsageReader, type KeyUsage } from '../../services/portal/usage/usage-reader.ts'
 import {
   createUsageRecorder,
   defaultUsageRecorderOptions,
@@ -31,8 +30,7 @@ export async function readUsage(
   databases: Databases,
   { key, now }: { key: string; now: number },
 ): Promise<KeyUsage> {
-  const reader = createUsageReader({ tables, databases, now: () => now })
-  const usage = (await reader.ofKeys([{ key }])).get(key)
+  const usage = (await createUsageReader(tables, databases, () => now)([{ key }])).get(key)
   if (!usage) throw new Error('the reader left the key out')
   return usage
 }

@@ -35,10 +35,8 @@ describe('ClickHouse’s server', () => {
 
   test.each([
     ['is killed', () => parent.kill('SIGKILL')],
-    ['gets SIGTERM', () => parent.kill('SIGTERM')],
     ['gets SIGINT with its group', () => process.kill(-(parent.pid ?? 0), 'SIGINT')],
     ['exits without closing it', () => parent.send('exit')],
-    ['fails with an uncaught error', () => parent.send('throw')],
   ])(
     'ends when its parent %s, and releases the directory with all acknowledged rows',
     async (_, endParent) => {

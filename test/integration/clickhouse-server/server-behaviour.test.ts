@@ -19,15 +19,10 @@ describe('on a server', () => {
     clickHouse = await startClickHouse({
       moreUsers: {
         users: {
-          reader: { ...ordinary, profile: 'reader' },
-          strict: { ...ordinary, profile: 'strict' },
-          granted: { ...ordinary, grants: { query: 'GRANT SELECT ON default.*' } },
           limited: { ...ordinary, quota: 'few' },
           single: { ...ordinary, profile: 'single' },
         },
         profiles: {
-          reader: { readonly: 2 },
-          strict: { readonly: 1 },
           single: { max_concurrent_queries_for_user: 1 },
         },
         quotas: { few: { interval: { duration: 2_147_483_647, queries: 1 } } },
@@ -47,17 +42,6 @@ describe('on a server', () => {
     test('fails rows, after correct rows', async () => {
       const late = open({ silenceMsMax: 300_000 }).rows({
         query: `SELECT number, sleepEachRow(0.05), throwIf(number = 10) ${slowly}`,
-      })
-      await expect(late).rejects.toMatchObject({
-        type: 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
-        retryable: false,
-      })
-    })
-
-    test('fails run, after progress headers', async () => {
-      // Shorter than the statement, but longer than a busy machine stands still.
-      const late = open({ silenceMsMax: 3_000 }).run({
-        query: `SELECT number, sleepEachRow(0.5), throwIf(number = 10) ${slowly}`,
       })
       await expect(late).rejects.toMatchObject({
         type: 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
@@ -91,32 +75,6 @@ describe('on a server', () => {
     await own.insert({ table, columns, rows: writer.bytes() })
     const rows = await own.rows<{ text: string }>({ query: `SELECT text FROM ${table} ORDER BY n` })
     expect(rows.map(({ text }) => text)).toEqual(texts)
-  })
-
-  test.each(['rows', 'run', 'insert'] as const)('a wrong password is refused: %s', async name => {
-    const table = await freshTable('n UInt32')
-    const refused = use(open({ password: 'a wrong one' }), name, table)
-    await expect(refused).rejects.toMatchObject({ type: 'AUTHENTICATION_FAILED', retryable: false })
-    await expect(refused).rejects.not.toThrow('a wrong one')
-  })
-
-  test.each([
-    ['reader', 'READONLY'],
-    ['strict', 'READONLY'],
-    ['granted', 'ACCESS_DENIED'],
-  ])('a user that may only read cannot write: %s', async (user, type) => {
-    const table = await freshTable('n UInt32')
-    const reader = open({ user, password: '' })
-    if (user !== 'strict') expect(await reader.rows({ query: `SELECT n FROM ${table}` })).toEqual([])
-    for (const write of [
-      () => use(reader, 'run', table),
-      () => use(reader, 'insert', table),
-      () => reader.run({ query: `TRUNCATE TABLE ${table}` }),
-      () => reader.run({ query: `DROP TABLE ${table}` }),
-    ]) {
-      await expect(write()).rejects.toMatchObject({ type, retryable: false })
-    }
-    expect(await countOf(table)).toBe(0)
   })
 
   test('an exhausted quota may be retried, and its error quotes no rows', async () => {
@@ -161,54 +119,6 @@ describe('on a server', () => {
       type: 'TOO_MANY_ROWS_OR_BYTES',
       retryable: false,
     })
-  })
-
-  test('settings in other sessions do not affect our statements', async () => {
-    const { url, user, password } = clickHouse
-    const headers = { Authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` }
-    const inSession = async (query: string) => {
-      const response = await fetch(`${url}/?session_id=theirs`, { method: 'POST', headers, body: query })
-      return response.text()
-    }
-    await inSession('SET max_result_rows = 1, max_execution_time = 17')
-    await inSession('CREATE TEMPORARY TABLE theirs (n UInt8)')
-    expect(await inSession("SELECT getSetting('max_execution_time')")).toBe('17\n')
-    const ours = await Promise.all(
-      Array.from({ length: 20 }, () =>
-        tables.rows({ query: "SELECT number, getSetting('max_execution_time') AS bound FROM numbers(2)" }),
-      ),
-    )
-    for (const rows of ours) {
-      expect(rows).toEqual([
-        { number: 0, bound: 0 },
-        { number: 1, bound: 0 },
-      ])
-    }
-    await expect(tables.rows({ query: 'SELECT * FROM theirs' })).rejects.toMatchObject({
-      type: 'UNKNOWN_TABLE',
-    })
-  })
-
-  test.each([
-    ['Int64', 'UInt64', 1],
-    ['UInt16', 'UInt8', 1],
-    ['UInt8', 'Bool', true],
-    ['Bool', 'UInt8', 1],
-    ["DateTime64(6, 'UTC')", "DateTime64(3, 'UTC')", 1],
-    ["DateTime64(3, 'Asia/Tokyo')", "DateTime64(3, 'UTC')", 1],
-    ['Nullable(String)', 'String', 'text'],
-    ['FixedString(4)', 'String', 'text'],
-    ['LowCardinality(String)', 'String', 'text'],
-    ['Array(String)', 'String', 'text'],
-    ['Tuple(a UInt8, b UInt8)', 'Tuple(b UInt8, a UInt8)', { a: 1, b: 2 }],
-    ['Tuple(a UInt8, b UInt8)', 'Tuple(a UInt8)', { a: 1 }],
-    ['Decimal(38, 4)', 'Int64', 1],
-  ])('a column of %s refuses rows of %s', async (type, sent, value) => {
-    const table = await freshTable(`n ${type}`)
-    const columns = [{ name: 'n', type: sent }]
-    const refused = tables.insert({ table, columns, rows: encodeRows(columns, [[value]]) })
-    await expect(refused).rejects.toMatchObject({ type: 'INCORRECT_DATA', retryable: false })
-    expect(await countOf(table)).toBe(0)
   })
 
   test('rows with an unknown column are refused, and the error names the column', async () => {

@@ -4,7 +4,6 @@
  * Everything is real except ClickHouse (a model, or the real one), the network and the time.
  */
 import { createHash } from 'node:crypto'
-import { chance, intBetween, randomOf } from '../../../services/demo/random.ts'
 import {
   type PendingBatches,
   pendingBatchesStatement,
@@ -12,6 +11,7 @@ import {
 import { type QuarantinedCampaign, quarantineStatement } from '../../../services/projector/fold/quarantine.ts'
 import { clockStatement } from '../../../services/projector/fold/watermark.ts'
 import type { Databases, Statement } from '../../../services/tables/port.ts'
+import { chance, intBetween, randomOf } from '../random.ts'
 import { type ClickHouse, type Counts, createClickHouse } from './clickhouse.ts'
 import type { Engine } from './engine.ts'
 import { createFates } from './fates.ts'
