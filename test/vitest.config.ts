@@ -1,7 +1,7 @@
 import { configDefaults, defineConfig } from 'vitest/config'
-import { checkLongSuites, LongestFirst, longSuites } from './support/longest-first.ts'
+import { checkSuites, LongestFirst, longSuites } from './support/longest-first.ts'
 
-checkLongSuites()
+checkSuites()
 
 // The suites start hundreds of processes. Each would compile all of the code again.
 process.env.NODE_COMPILE_CACHE ??= new URL(

@@ -3,7 +3,7 @@
  *
  * ClickHouse does not check the settings of a subquery. One of them is the address of a schema registry. So any user could
  * make ClickHouse send requests to addresses that only this machine reaches. No setting of the server prevents that
- * (test/integration/clickhouse-server/analyst-calls.test.ts).
+ * (test/integration/clickhouse-server/analyst-rights.test.ts).
  *
  * Source: Linux, `Documentation/userspace-api/landlock.rst` and `include/uapi/linux/landlock.h`.
  */

@@ -3,7 +3,7 @@
  *
  * ClickHouse is called as a command line tool. Such a tool ends when anything unexpected happens on one of its
  * threads, for example when a connection breaks at a bad moment or a password in the native protocol is wrong. With a
- * terminal and `--interactive` it continues, as a server does (test/integration/clickhouse-server/connections.test.ts).
+ * terminal and `--interactive` it continues, as a server does (test/integration/clickhouse-server/ports.test.ts).
  *
  * Source: ClickHouse, `programs/local/LocalServer.cpp` (KillingErrorHandler); POSIX, posix_openpt.
  */

@@ -3,7 +3,7 @@
  *
  * Called like `clickhouse local`, ClickHouse lets each of its users read and write the files of this account: with
  * the function `file`, which needs no grant, and with formats that take a file name as a setting. All of them first
- * ask for the working directory, and fail if there is none (test/integration/clickhouse-server/analyst-files.test.ts).
+ * ask for the working directory, and fail if there is none (test/integration/clickhouse-server/analyst-rights.test.ts).
  * ClickHouse itself does not start without one. So the session that opens the ports first fetches a page from here.
  * The request shows that ClickHouse has started, and it is answered after the directory has been removed.
  */

@@ -37,6 +37,12 @@ export const dataDirOption = {
   '--data-dir D': `the data directory of the embedded service (default ${defaultDataDirectory})`,
 } as const
 
+/** The options that most commands have, for `readArguments`. */
+export const commonOptions = {
+  'data-dir': { type: 'string' },
+  json: { type: 'boolean', default: false },
+} as const
+
 /**
  * The data directory that a command works on, or `undefined` if it works on Kafka and ClickHouse: that is so if Kafka is
  * configured and `--data-dir` is not given. All commands decide here.
@@ -83,10 +89,7 @@ export function readArguments<T extends ParseArgsConfig>(config: T): ReturnType<
 
 /** What a command works on that takes only `--data-dir` and `--json`, with the settings of the environment. */
 export function readPlace(args: string[]): { config: Config; directory: string | undefined; json: boolean } {
-  const { values } = readArguments({
-    args,
-    options: { 'data-dir': { type: 'string' }, json: { type: 'boolean', default: false } },
-  })
+  const { values } = readArguments({ args, options: commonOptions })
   const config = readConfig(process.env)
   return { config, directory: embeddedDirectory(values['data-dir'], config), json: values.json }
 }

@@ -4,6 +4,7 @@ import { type Config, readConfig } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import {
   type Command,
+  commonOptions,
   dataDirOption,
   defaultDataDirectory,
   embeddedDirectory,
@@ -43,9 +44,8 @@ export const eventsCommand: Command = {
       args,
       allowPositionals: true,
       options: {
-        'data-dir': { type: 'string' },
+        ...commonOptions,
         'from-line': { type: 'string' },
-        json: { type: 'boolean', default: false },
       },
     })
     const [verb, file, ...rest] = positionals

@@ -11,6 +11,7 @@ import { openTables } from '../tables/clickhouse.ts'
 import { holdTablesIdentity } from '../tables/identity.ts'
 import {
   type Command,
+  commonOptions,
   dataDirOption,
   embeddedDirectory,
   type Io,
@@ -22,8 +23,7 @@ import { jsonOption } from './help.ts'
 import { printable } from './printable.ts'
 
 const options = {
-  'data-dir': { type: 'string' },
-  json: { type: 'boolean', default: false },
+  ...commonOptions,
   account: { type: 'string' },
   name: { type: 'string' },
   url: { type: 'string' },
@@ -31,7 +31,7 @@ const options = {
   scope: { type: 'string', multiple: true },
 } as const
 
-const commonOptions = {
+const commonHelp = {
   '--data-dir D': `${dataDirOption['--data-dir D']}; without it, and if PLEDGEVIEW_KAFKA_BROKERS is set, the command works on Kafka and ClickHouse`,
   ...jsonOption,
 }
@@ -55,7 +55,7 @@ export const keysCommand: Command = {
           '--email E': 'the contact address of the integration',
           '--scope S':
             'a scope of the key, may be repeated (default read:public; without that the API answers 403)',
-          ...commonOptions,
+          ...commonHelp,
         },
         examples: [
           'keys issue --account acme --name Mirror --url https://acme.example --email ops@acme.example',
@@ -65,14 +65,14 @@ export const keysCommand: Command = {
       list: {
         call: 'keys list --account A [--data-dir D] [--json]',
         does: 'Lists the keys of an account, the oldest first. Secrets are not shown.',
-        options: { '--account A': 'the account', ...commonOptions },
+        options: { '--account A': 'the account', ...commonHelp },
         examples: ['keys list --account acme'],
         cost: 'One query. It changes nothing.',
       },
       revoke: {
         call: 'keys revoke KEY [--data-dir D] [--json]',
         does: 'Revokes a key, and waits until the ledger has it. The API refuses it within 2 s after that. This cannot be undone.',
-        options: { KEY: `a whole key, or its first ${keyPrefixLength} characters`, ...commonOptions },
+        options: { KEY: `a whole key, or its first ${keyPrefixLength} characters`, ...commonHelp },
         examples: ['keys revoke pv_live_1a2b3c4d'],
         cost: 'It waits until the revocation is in the tables, at most 15 s.',
       },

@@ -25,12 +25,12 @@ import { readConfig } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { createProgress } from '../runtime/progress.ts'
+import { createRuntime } from '../runtime/runtime.ts'
 import type { Databases } from '../tables/port.ts'
 import { type Command, defaultDataDirectory, type Io, readArguments, wholeNumber } from './command.ts'
 import { printableLines } from './printable.ts'
 import { closeMsMax } from './until-interrupted.ts'
 
-const demoSeed = 20_180_101
 const trickleMs = 1_000
 const portBounds = { min: 0, max: 65_535 }
 
@@ -128,14 +128,10 @@ export const startCommand: Command = {
       if (isNew) await showDemo(service, io)
       else io.stdout.write(keyHint(values['data-dir']))
       if (demo) {
-        runTrickle({
-          writer: service.model.writer,
-          seed: demo.seed,
-          loadedAt: demo.now_ms,
-          now: Date.now,
-          intervalMs: trickleMs,
-          signal: stop.signal,
-        }).catch((error: unknown) => logger.error({ error: messageOf(error) }, 'the demo trickle ended'))
+        const trickle = { endMs: demo.now_ms, intervalMs: trickleMs, signal: stop.signal }
+        runTrickle(service.model.writer, trickle, createRuntime(logger)).catch((error: unknown) =>
+          logger.error({ error: messageOf(error) }, 'the demo trickle ended'),
+        )
       }
     } catch (error) {
       // It was interrupted. The failure only comes from the closing.
@@ -187,9 +183,7 @@ function keyHint(dataDirectory: string): string {
 async function demoOf({ model }: EmbeddedService, directory: DataDirectory): Promise<Demo | undefined> {
   const lag = await model.projector.lag()
   const isEmpty = lag.every(({ end }) => end <= 1)
-  return (
-    readDemo(directory) ?? (isEmpty ? { seed: demoSeed, now_ms: Date.now(), is_loaded: false } : undefined)
-  )
+  return readDemo(directory) ?? (isEmpty ? { now_ms: Date.now(), is_loaded: false } : undefined)
 }
 
 async function loadDemo(
@@ -201,12 +195,7 @@ async function loadDemo(
   io.stdout.write('Loading the demo platform.\n')
   writeDemo(directory, demo)
   const making = createProgress({ stream: io.stderr, label: 'making events' })
-  const { appended } = await appendDemo({
-    writer: model.writer,
-    seed: demo.seed,
-    now: demo.now_ms,
-    onProgress: ({ events }) => making.update(events),
-  })
+  const { appended } = await appendDemo(model.writer, demo.now_ms, events => making.update(events))
   making.done()
   const projecting = createProgress({ stream: io.stderr, label: 'projecting', total: appended })
   await model.whenDrained(waiting => projecting.update(Math.max(0, appended - waiting)))

@@ -1,5 +1,5 @@
 /** Gives up what a rebuild has made and not promoted. */
-import type { History } from '../log/history.ts'
+import type { History } from '../log/port.ts'
 import { type LogPlace, noteDropped } from './attempts.ts'
 import { dropDatabases, type RebuildTables } from './cluster.ts'
 import { consumerOf, type RebuildState, writeRebuild } from './rebuild-log.ts'

@@ -226,11 +226,10 @@ export function removeServiceAddress(directory: DataDirectory): void {
   rmSync(join(directory.root, 'service.json'), { force: true })
 }
 
-const demoSchema = z.object({ seed: z.int(), now_ms: z.int(), is_loaded: z.boolean() })
+const demoSchema = z.object({ now_ms: z.int(), is_loaded: z.boolean() })
 
 /**
- * The demo platform of a directory: its seed, the time at which its history ends, and whether the journal has all of that
- * history. Loading it again after a kill repeats the same events, which changes nothing.
+ * The demo platform of a directory: the time at which its history ends, and whether the journal has all of that history. Loading it again after a kill repeats the same events, which changes nothing.
  */
 export type Demo = z.output<typeof demoSchema>
 

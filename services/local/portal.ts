@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync } from 'node:fs'
 import type { Logger } from 'pino'
-import { loopbackHosts } from '../portal/http/security-headers.ts'
+import { loopbackHosts } from '../portal/http/headers.ts'
 import { createOutboxMailer } from '../portal/notices/outbox-mailer.ts'
 import type { Mail } from '../portal/ports.ts'
 import { type PortalService, smtpMailer, startPortalService } from '../portal/service.ts'

@@ -8,36 +8,28 @@ import { randomUUID } from 'node:crypto'
 import fastifyCookie from '@fastify/cookie'
 import fastifyFormbody from '@fastify/formbody'
 import Fastify, { type FastifyInstance } from 'fastify'
-import type { Logger } from 'pino'
-import type { RandomBytes } from '../api-keys/credentials.ts'
 import { addressMatcher } from '../runtime/http/address-ranges.ts'
 import { createConnections } from '../runtime/http/connections.ts'
+import type { Runtime } from '../runtime/runtime.ts'
 import { addAccountPages } from './account/account-pages.ts'
-import { registerDataPage } from './guide/data-page.ts'
-import { registerPublicPages } from './guide/public-pages.ts'
-import { createCookies } from './http/cookies.ts'
-import { addCsrfProtection } from './http/csrf.ts'
-import { addErrorPages, answerBadAddress } from './http/error-pages.ts'
-import { addPageReply } from './http/page-reply.ts'
-import { addHostCheck, securityHeaders } from './http/security-headers.ts'
+import { addDataPage } from './guide/data-page.ts'
+import type { DataPictures } from './guide/data-pictures.ts'
+import type { LiveState } from './guide/live-state.ts'
+import { addPublicPages } from './guide/public-pages.ts'
+import { type Cookies, createCookies } from './http/cookies.ts'
+import { addCsrfProtection } from './http/forms.ts'
+import { addHostCheck, securityHeaders } from './http/headers.ts'
+import { addPages, answerBadAddress } from './http/pages.ts'
 import { addRequestLog, serverOptions } from './http/server-options.ts'
 import { addSessionHook } from './http/session-hook.ts'
 import { addStaticFiles } from './http/static-files.ts'
-import { registerAccessPages } from './keys/access-pages.ts'
-import type {
-  Accounts,
-  DataPicturesReader,
-  KeyNotices,
-  LiveStateReader,
-  Mailer,
-  PortalKeys,
-  UsageReader,
-} from './ports.ts'
-import { createFinishSignIn } from './sign-in/finish.ts'
+import { addAccessRoutes } from './keys/routes.ts'
+import type { Accounts, KeyNotices, Mailer, PortalKeys } from './ports.ts'
 import type { OidcSettings } from './sign-in/oidc-client.ts'
 import { addSignInRoutes, addSignOutRoutes } from './sign-in/routes.ts'
-import { createSessions } from './sign-in/sessions.ts'
+import { createSessions, type Sessions } from './sign-in/sessions.ts'
 import type { PortalStore } from './store/port.ts'
+import type { UsageOf } from './usage/usage-reader.ts'
 
 export interface PortalOptions {
   /** The public address of the portal: its origin. */
@@ -56,7 +48,7 @@ export interface PortalOptions {
   trustProxy: readonly string[]
   /** Connections beyond this number are closed on arrival. */
   connectionsMax: number
-  /** Open connections of one address. See `shared/http/connections.ts`. */
+  /** Open connections of one address. See `runtime/http/connections.ts`. */
   connectionsPerAddressMax: number
   /** Whether people can sign in by mail. */
   hasMail: boolean
@@ -64,25 +56,28 @@ export interface PortalOptions {
   oidc?: OidcSettings | undefined
 }
 
-export interface PortalDependencies {
+/** What the app needs of the rest. */
+export interface PortalDependencies extends Pick<Runtime, 'now' | 'logger'> {
   accounts: Accounts
   keys: PortalKeys
-  usage: UsageReader
+  usageOf: UsageOf
   mailer: Mailer
   notices: KeyNotices
-  live: LiveStateReader
-  pictures: DataPicturesReader
+  liveState: () => Promise<LiveState>
+  pictures: () => Promise<DataPictures>
   store: PortalStore
   options: PortalOptions
-  /** Unix milliseconds. */
-  now: () => number
-  randomBytes: RandomBytes
-  logger: Logger
+}
+
+/** What its hooks and routes get. */
+export interface Portal extends PortalDependencies {
+  cookies: Cookies
+  sessions: Sessions
 }
 
 /** Creates the app. It does not listen yet. Closing it lets running requests finish. */
 export async function createPortalApp(dependencies: PortalDependencies): Promise<FastifyInstance> {
-  const { accounts, keys, options, logger, randomBytes } = dependencies
+  const { options, logger } = dependencies
   const headers = securityHeaders(options)
   const isTrustedProxy = addressMatcher(options.trustProxy)
   const app = Fastify({
@@ -99,27 +94,28 @@ export async function createPortalApp(dependencies: PortalDependencies): Promise
   app.server.maxConnections = options.connectionsMax
   createConnections({ perAddressMax: options.connectionsPerAddressMax, isTrustedProxy }).listen(app.server)
 
-  const cookies = createCookies(options.portalUrl)
-  const sessions = createSessions(dependencies)
+  const portal: Portal = {
+    ...dependencies,
+    cookies: createCookies(options.portalUrl),
+    sessions: createSessions(dependencies),
+  }
   app.addHook('onRequest', async (_request, reply) => void reply.headers(headers))
   addRequestLog(app, logger)
-  addPageReply(app)
+  addPages(app, logger)
   await app.register(fastifyCookie)
   await app.register(fastifyFormbody)
   // The portal takes forms, and nothing else.
   app.removeContentTypeParser(['application/json', 'text/plain'])
   addHostCheck(app, options)
-  addSessionHook(app, { sessions, cookies, logger })
-  addCsrfProtection(app, { ...options, cookies, randomBytes })
-  addErrorPages(app, logger)
+  addSessionHook(app, portal)
+  addCsrfProtection(app, portal)
   await addStaticFiles(app)
-  const finish = createFinishSignIn({ ...options, accounts, sessions, cookies, randomBytes })
-  addSignInRoutes(app, { ...dependencies, cookies, finish })
-  addSignOutRoutes(app, { accounts, sessions, cookies, logger })
-  addAccountPages(app, { accounts, keys, sessions, cookies })
-  registerPublicPages(app, dependencies)
-  registerDataPage(app, dependencies)
-  await registerAccessPages(app, dependencies)
+  addSignInRoutes(app, portal)
+  addSignOutRoutes(app, portal)
+  addAccountPages(app, portal)
+  addPublicPages(app, portal)
+  addDataPage(app, portal)
+  await addAccessRoutes(app, portal)
   return app
 }
 

@@ -1,6 +1,6 @@
 /**
- * What the portal's pages need of the rest: accounts, keys, usage, mail and the live state. Each has its implementations
- * beside it; `service.ts` chooses them. Times are Unix milliseconds unless a name says otherwise.
+ * What the portal's pages need of the rest: accounts, keys and mail. Tests of pages have them in memory. `service.ts` makes the real
+ * ones. Times are Unix milliseconds.
  */
 import type { KeyRecord } from '../api-keys/api-keys.ts'
 
@@ -72,30 +72,6 @@ export interface PortalKeys {
 /** A key of an account. Its `integration_id` is empty if `keys issue` made it. */
 export type PortalKey = KeyRecord
 
-/** Answers to a key by outcome. */
-export interface UsageCounts {
-  ok: number
-  not_modified: number
-  unauthorized: number
-  too_many: number
-  /** Every other status. */
-  other: number
-  /** Requests to a deprecated version, out of all of them. */
-  deprecated: number
-}
-
-export interface KeyUsage {
-  /** Right to a minute. Undefined: no counted use in the last 90 days. A request with a wrong secret does not use the key. */
-  last_used: number | undefined
-  /** The last 30 UTC days, oldest first, days without requests included. `day`: `2026-11-22`. */
-  days: (UsageCounts & { day: string })[]
-}
-
-export interface UsageReader {
-  /** By whole key. Every given key has an entry. */
-  ofKeys(keys: readonly { key: string }[]): Promise<Map<string, KeyUsage>>
-}
-
 /** A mail as text. `id` makes the Message-ID, so that a mail that is sent twice is recognised. */
 export interface Mail {
   id: string
@@ -121,64 +97,6 @@ export interface KeyNotices {
 
 /** An integration, or a key that carries its name and contact. */
 export type KeyOwner = Pick<Integration, 'name' | 'contact_email'>
-
-/** What the landing page says of the data. */
-export interface LiveState {
-  status: 'up to date' | 'behind' | 'unavailable'
-  campaigns: number | undefined
-  /** The watermark: every change up to this moment can be read. */
-  as_of: number | undefined
-}
-
-export interface LiveStateReader {
-  /** Never throws; kept for some seconds. */
-  read(): Promise<LiveState>
-}
-
-/** What the page for data teams draws. A part that cannot be read at the moment is undefined. */
-export interface DataPictures {
-  about: DataAbout | undefined
-  funding: FundingPicture | undefined
-  categories: readonly CategorySuccess[] | undefined
-  campaigns: readonly TopCampaign[] | undefined
-}
-
-export interface DataAbout {
-  /** ISO 4217 code of all amounts. */
-  currency: string
-  campaigns: number
-  /** The watermark, Unix ms. */
-  as_of: number
-  /** The first day of the history, `2026-11-22`; empty if there is none yet. */
-  history_from: string
-}
-
-export interface FundingPicture {
-  /** `day`: the money that came on each day. `month`: what campaigns raised, by the month of their launch. */
-  per: 'day' | 'month'
-  /** Oldest first. `day` is the first day of a month. `raised` may be below 0: pledges are withdrawn, too. */
-  points: readonly { day: string; raised: number; pledges: number }[]
-}
-
-export interface CategorySuccess {
-  category: string
-  ended: number
-  funded: number
-}
-
-export interface TopCampaign {
-  title: string
-  url: string
-  category: string
-  status: string
-  raised: number
-  backers: number
-}
-
-export interface DataPicturesReader {
-  /** Never throws. Kept for a minute, so that opening the page is no way to load ClickHouse. */
-  read(): Promise<DataPictures>
-}
 
 /** A mail was not sent. The message can be logged: it has no address and no text of the mail. */
 export class MailError extends Error {

@@ -13,10 +13,10 @@ import { closeServer } from '../runtime/ops/close-server.ts'
 import { sleep } from '../runtime/sleep.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { openAccounts } from './account/accounts.ts'
-import { createDeletionFinisher } from './account/deletions.ts'
+import { finishDeletions } from './account/deletions.ts'
 import { createPortalApp } from './app.ts'
-import { createDataPicturesReader } from './guide/data-pictures.ts'
-import { createLiveStateReader } from './guide/live-state.ts'
+import { createDataPictures } from './guide/data-pictures.ts'
+import { createLiveState } from './guide/live-state.ts'
 import { createKeySweeper } from './keys/key-sweeper.ts'
 import { createPortalKeys } from './keys/portal-keys.ts'
 import { createNoticeSender, type NoticeSender } from './notices/notice-sender.ts'
@@ -24,6 +24,7 @@ import { openNotices } from './notices/notices.ts'
 import { createKeyNotices } from './notices/queue.ts'
 import { createSmtpMailer } from './notices/smtp-mailer.ts'
 import type { KeyNotices, Mailer } from './ports.ts'
+import { type Rounds, startRounds } from './rounds.ts'
 import type { OidcSettings } from './sign-in/oidc-client.ts'
 import type { PortalStore } from './store/port.ts'
 import { createUsageReader } from './usage/usage-reader.ts'
@@ -61,38 +62,18 @@ export async function startPortalService(dependencies: PortalServiceDependencies
   const { writer } = dependencies.keyAdmin
   const accounts = await openAccounts({ writer, tables, databases, portalKey, ...clocks })
   const keyAdmin = { ...dependencies.keyAdmin, ...clocks }
-  const sweeper = createKeySweeper({
-    tables,
-    databases,
-    admin: keyAdmin,
-    onError: error => logger.warn({ error: messageOf(error) }, 'keys that have ended could not be swept'),
-  })
   const keys = createPortalKeys(keyAdmin)
-  const deletions = createDeletionFinisher({
-    accounts,
-    keys,
-    onError: error =>
-      logger.warn({ error: messageOf(error) }, 'a deletion of an account could not be completed'),
-  })
-  const { notices, sender } = noticesOf(dependencies)
+  const rounds: Rounds[] = []
+  const warning = (message: string) => (error: unknown) => logger.warn({ error: messageOf(error) }, message)
+  const { notices, sender } = noticesOf(dependencies, () => rounds.at(-1)?.wake())
   const app = await createPortalApp({
     accounts,
     keys,
-    usage: createUsageReader({ tables, databases, now: Date.now }),
+    usageOf: createUsageReader(tables, databases, Date.now),
     mailer: mailer ?? noMailer,
     notices,
-    live: createLiveStateReader({
-      tables,
-      databases,
-      now: Date.now,
-      warn: message => logger.warn(message),
-    }),
-    pictures: createDataPicturesReader({
-      tables,
-      databases,
-      now: Date.now,
-      warn: message => logger.warn(message),
-    }),
+    liveState: createLiveState(tables, databases, { ...clocks, logger }),
+    pictures: createDataPictures(tables, databases, { ...clocks, logger }),
     store,
     options: {
       portalUrl: new URL(dependencies.portalUrl).origin,
@@ -108,12 +89,27 @@ export async function startPortalService(dependencies: PortalServiceDependencies
       oidc: oidcSettings(config),
     },
     now: Date.now,
-    randomBytes,
     logger,
   })
-  sweeper.start()
-  deletions.start()
-  sender?.start()
+  const sweep = createKeySweeper({ tables, databases, admin: keyAdmin })
+  const notSwept = warning('keys that have ended could not be swept')
+  const notDeleted = warning('a deletion of an account could not be completed')
+  const notNotified = warning('the notices could not be looked after')
+  rounds.push(
+    startRounds(sweep, { pauseMs: 10_000, onError: notSwept }),
+    startRounds(signal => finishDeletions({ accounts, keys }, signal, notDeleted), {
+      pauseMs: 30_000,
+      onError: notDeleted,
+    }),
+  )
+  if (sender) {
+    const round = (signal: AbortSignal) =>
+      sender
+        .look()
+        .catch(notNotified)
+        .then(() => sender.sendDue(signal))
+    rounds.push(startRounds(round, { pauseMs: 10_000, onError: notNotified }))
+  }
   return {
     app,
     readiness: () => ({
@@ -121,9 +117,7 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     }),
     async close() {
       await closeServer(app)
-      await sweeper.close()
-      await deletions.close()
-      await sender?.close()
+      for (const round of rounds) await round.close()
       await mailer?.close()
       await store.close()
     },
@@ -131,13 +125,15 @@ export async function startPortalService(dependencies: PortalServiceDependencies
 }
 
 /** The notices by mail. Without a mailer there are none. */
-function noticesOf(dependencies: PortalServiceDependencies): { notices: KeyNotices; sender?: NoticeSender } {
+function noticesOf(
+  dependencies: PortalServiceDependencies,
+  wake: () => void,
+): { notices: KeyNotices; sender?: NoticeSender } {
   const { keyAdmin, mailer, tables, databases, portalUrl } = dependencies
   if (mailer === undefined) return { notices: noNotices }
   const notices = openNotices({ writer: keyAdmin.writer, tables, databases, ...clocks })
   const parts = { ...dependencies, ...clocks, notices, portalUrl: new URL(portalUrl).origin }
-  const sender = createNoticeSender({ ...parts, mailer, random: Math.random })
-  return { notices: createKeyNotices({ ...parts, wake: sender.wake }), sender }
+  return { notices: createKeyNotices({ ...parts, wake }), sender: createNoticeSender({ ...parts, mailer }) }
 }
 
 /** The mailer of the settings; `undefined` if no mail server is configured. */

@@ -1,20 +1,21 @@
 /** A value that is loaded when it is asked for, and kept for a while. Calls that come during a load share it. */
 import type { Runtime } from './runtime.ts'
 
-export interface KeptOptions {
-  /** For how long a value is given without a new load, ms. */
-  ms: number
-  /** For how long a value is still given if the next load fails, ms, from its own load. Default: `ms`. */
+export interface KeptOptions<Value> {
+  /** For how long a value is given without a new load, ms. It may depend on the value. */
+  ms: number | ((value: Value) => number)
+  /** For how long a value is still given if the next load fails, ms, from its own load. Default: not at all. */
   staleMs?: number
 }
 
 /** Rejects with the error of the load, if no value is young enough to take its place. */
 export function kept<Value>(
   load: () => Promise<Value>,
-  { ms, staleMs = ms }: KeptOptions,
+  { ms, staleMs = 0 }: KeptOptions<Value>,
   { monotonicMs }: Pick<Runtime, 'monotonicMs'>,
 ): () => Promise<Value> {
   let last: { value: Value; at: number } | undefined
+  const msOf = (value: Value) => (typeof ms === 'number' ? ms : ms(value))
   let loading: Promise<Value> | undefined
 
   async function reload(): Promise<Value> {
@@ -33,7 +34,7 @@ export function kept<Value>(
   }
 
   return () => {
-    if (last && monotonicMs() - last.at < ms) return Promise.resolve(last.value)
+    if (last && monotonicMs() - last.at < msOf(last.value)) return Promise.resolve(last.value)
     loading ??= reload()
     return loading
   }

@@ -28,8 +28,6 @@ export interface ServerAnswer {
   cpuMs: number
 }
 
-const seed = 'bench'
-
 // As the service writes its log, but to a stream that is not read.
 const logger = createLogger('warn', '/dev/null')
 const service = await startEmbeddedService({
@@ -44,7 +42,7 @@ const service = await startEmbeddedService({
   logger,
 })
 const { model } = service
-await appendDemo({ writer: model.writer, seed, now: Date.now() })
+await appendDemo(model.writer, Date.now())
 await model.whenDrained()
 const { key, secret } = await issueKey(
   {

@@ -8,9 +8,9 @@ import { pipeline } from 'node:stream/promises'
 import { keyOf, type StateEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { eventsAppend } from '../../services/commands/events-append.ts'
-import { demoEvents } from '../../services/demo/platform.ts'
 import { openJournalWriter } from '../../services/log/local/journal.ts'
 import { kickstarterFolder, kickstarterTable } from '../support/requirements.ts'
+import { sampleCampaigns } from '../support/sample-campaigns.ts'
 import type { Workspace } from './workspace.ts'
 
 export interface PreparedJournal {
@@ -24,8 +24,7 @@ export interface PreparedJournal {
 }
 
 // About as many events as the real table has.
-const demoCampaigns = 4_000
-const demoSeed = 'bench'
+const demoCampaigns = 16_000
 const demoNow = Date.UTC(2026, 0, 1)
 const linesPerWrite = 1_000
 
@@ -66,7 +65,7 @@ async function writeKickstarterEvents(path: string): Promise<void> {
 
 function* demoLines(): Generator<string> {
   let lines: string[] = []
-  for (const event of demoEvents({ seed: demoSeed, now: demoNow, campaigns: demoCampaigns })) {
+  for (const event of sampleCampaigns(demoNow, demoCampaigns)) {
     lines.push(formatEvent(withKey(event)))
     if (lines.length < linesPerWrite) continue
     yield `${lines.join('\n')}\n`

@@ -1,8 +1,8 @@
 /**
- * `npm run bench [-- NAME ...] [--json] [--against FILE]`: figures, compared with the design's targets. NAME is ingest, api, cold, lists, keys,
- * analysts, questions, fold, rebuild, growth, shards or kafka.
+ * `npm run bench [-- NAME ...] [--json] [--against FILE]`: figures, compared with the design's targets. NAME is ingest, api, cold, lists,
+ * questions, rebuild, growth or kafka.
  *
- * Without a name, the short embedded benches run. `fold` takes a minute, `questions`, `growth` and `shards` some minutes, and `rebuild` about twenty, or less with a
+ * Without a name, the short embedded benches run. `questions` and `growth` take some minutes, and `rebuild` about twenty, or less with a
  * smaller platform (`--campaigns` and `--pledges`). `kafka` stands for three benches (kafka-ingest, kafka-freshness,
  * kafka-memory), which need Java and Maven and take minutes.
  *
@@ -15,24 +15,20 @@ import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { parseArgs } from 'node:util'
 import { type BenchRun, comparisonObject, comparisonText, readRun } from './against.ts'
-import { benchAnalysts } from './analysts.ts'
 import { benchApi } from './api.ts'
 import { killBenchProcesses, runBenchProcess } from './bench-process.ts'
 import { benchCold } from './cold.ts'
-import { benchFold } from './fold.ts'
 import { benchGrowth } from './growth.ts'
 import { benchIngest } from './ingest.ts'
 import { benchKafkaFreshness } from './kafka/freshness.ts'
 import { benchKafkaIngest } from './kafka/ingest.ts'
 import { benchKafkaMemory } from './kafka/memory.ts'
-import { benchKeys } from './keys.ts'
 import { benchLists } from './lists.ts'
 import { describeMachine, machineText } from './machine.ts'
 import type { PlatformSize } from './platform.ts'
 import { benchQuestions } from './questions.ts'
 import { benchRebuild, rebuildSize } from './rebuild.ts'
 import { type BenchReport, reportObject, reportText } from './report.ts'
-import { benchShards } from './shards.ts'
 import { createWorkspace, type Workspace } from './workspace.ts'
 
 type Bench = (workspace: Workspace) => Promise<BenchReport>
@@ -42,15 +38,11 @@ const embedded: Readonly<Record<string, Bench>> = {
   api: benchApi,
   cold: benchCold,
   lists: benchLists,
-  keys: benchKeys,
-  analysts: benchAnalysts,
 }
 const long: Readonly<Record<string, Bench>> = {
-  fold: benchFold,
   questions: workspace => benchQuestions(workspace, platformSize()),
   rebuild: workspace => benchRebuild(workspace, platformSize()),
   growth: benchGrowth,
-  shards: benchShards,
 }
 const kafka: Readonly<Record<string, Bench>> = {
   'kafka-ingest': benchKafkaIngest,

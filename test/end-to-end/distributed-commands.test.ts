@@ -1,28 +1,26 @@
 /** The operator's commands on the distributed form, as they are called: migrate, events, keys, status, rejects. */
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { schemas } from '../../contracts/events/codec.ts'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import type { KafkaSettings } from '../../services/log/kafka/client.ts'
-import { loadKafkajs } from '../../services/log/kafka/library.ts'
+import { loadKafkajs } from '../../services/log/kafka/repairs/library.ts'
 import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
 import type { NewRecord } from '../../services/log/port.ts'
 import { createSchemaRegistry, registerSchemas } from '../../services/log/registry/schema-registry.ts'
 import { openTables } from '../../services/tables/clickhouse.ts'
 import { settingsFor } from '../support/clickhouse.ts'
-import { type Deployment, deploy } from '../support/deployment.ts'
+import type { Deployment } from '../support/deployment.ts'
 import { outputOf, type StatusOutput, whenFolded } from '../support/deployment-status.ts'
 import { startFakeSchemaRegistry } from '../support/fake-schema-registry.ts'
 import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
 import { readTopic, silent, withAdmin } from '../support/kafka/topics.ts'
 import { projectionStatus } from '../support/kickstarter.ts'
-import { startMailServer } from '../support/portal/mail-server.ts'
-import { needs, type Requirement } from '../support/requirements.ts'
+import { useLocalDeployment } from '../support/local-deployment.ts'
+import { needs } from '../support/requirements.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../support/sample-events.ts'
-import { makeDataDirectory, type ServiceProcess } from '../support/service-process.ts'
-import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
+import type { ServiceProcess } from '../support/service-process.ts'
+import type { LocalServices } from '../support/stack.ts'
 
 const events = [
   campaignEvent({ campaign_id: 'c1', slug: 'lanterns', status: 'LIVE' }),
@@ -36,26 +34,17 @@ const soon = { timeout: 90_000, interval: 100 }
 vi.setConfig({ testTimeout: 300_000 })
 
 describe('the commands on Kafka, ClickHouse and Redis', () => {
-  let requirement: Requirement
-  let services: LocalServices | undefined
+  let services: LocalServices
   let deployment: Deployment
   let projector: ServiceProcess | undefined
 
   const json = <T>(...args: string[]) => outputOf<T>(deployment, args)
   const drained = () => whenFolded(deployment, soon)
 
-  beforeAll(async () => {
-    requirement = await localServices()
-    if (!requirement.isMet) return
-    services = await startLocalServices()
-    deployment = await deploy(services.addresses)
-  }, 300_000)
-
-  beforeEach(context => needs(context, requirement))
-
-  afterAll(async () => {
-    await deployment?.stop()
-    await services?.stop()
+  useLocalDeployment({
+    prepare: async local => {
+      ;({ services, deployment } = local)
+    },
   })
 
   test('status tells of records that wait while no projector runs', async () => {
@@ -100,7 +89,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
 
   test('rejects list shows a reject with its place, reason and bytes', async context => {
     needs(context, kcatProgram)
-    const address = services?.addresses.kafka ?? ''
+    const address = services.addresses.kafka
     await kcat(['-b', address, '-P', '-t', 'pledges', '-p', '2', '-k', 'c1/p9'], 'no event\n')
     await vi.waitFor(async () => expect((await json<StatusOutput>('status')).rejects.total).toBe(1), soon)
     const { total, rejects } = await json<{ total: number; rejects: Record<string, unknown>[] }>(
@@ -155,31 +144,6 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     await vi.waitFor(async () => expect(await statuses()).toEqual([401, 401]), soon)
   })
 
-  test('notify sends to the contact of each active key once', async () => {
-    const server = await startMailServer()
-    try {
-      await json('keys', 'issue', ...identity.with(1, 'b').with(7, 'b@example.com'))
-      const directory = makeDataDirectory()
-      const text = join(directory.path, 'text.txt')
-      writeFileSync(text, 'Version 1 ends.\n')
-      const mail = { PLEDGEVIEW_SMTP_URL: server.url, PLEDGEVIEW_PORTAL_KEY: 'c'.repeat(64) }
-      const notify = (...args: string[]) =>
-        deployment.command(
-          ['notify', '--id', 'v1-ends', '--subject', 'Version 1 ends', '--text', text, ...args, '--json'],
-          undefined,
-          mail,
-        )
-      const runs = [await notify('--dry-run'), ...(await Promise.all([notify(), notify()])), await notify()]
-      directory.remove()
-      const reports = runs.map(({ stdout }) => JSON.parse(stdout) as { addresses: number; sent: number })
-      expect(reports.map(({ addresses }) => addresses)).toEqual([1, 1, 1, 1])
-      expect(reports.reduce((sum, { sent }) => sum + sent, 0)).toBe(1)
-      expect(server.counts()).toEqual({ 'b@example.com': 1 })
-    } finally {
-      await server.close()
-    }
-  })
-
   test.each([
     ['projector', 'PLEDGEVIEW_BACKER_KEY', 'f'.repeat(64)],
     ['projector', 'PLEDGEVIEW_PLATFORM_CURRENCY', 'EUR'],
@@ -231,7 +195,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     const pledges = [1, 2].map(version =>
       recordUnder(77, pledgeEvent({ campaign_id: 'c1', pledge_id: 'late', version })),
     )
-    const address = services?.addresses.kafka ?? ''
+    const address = services.addresses.kafka
     const writer = await openKafkaWriter(kafkaAt(address), { logger: silent })
     await writer.append(pledges.map(record => ({ ...record, headers: { trace: Buffer.from('t-1') } })))
     await writer.close()
@@ -290,7 +254,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
       `${lost.map(formatEvent).join('\n')}\n`,
     )
     expect(appended.code, appended.stderr).toBe(0)
-    await deletePledgesOf(kafkaAt(services?.addresses.kafka ?? ''))
+    await deletePledgesOf(kafkaAt(services.addresses.kafka))
     await expect(deployment.startProjector()).rejects.toThrow(/are deleted.*pledgeview restored/s)
 
     const { positions } = await json<{ positions: { place: string; from: number }[] }>('restored')
@@ -311,7 +275,7 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
   })
 
   async function whatIsShown(): Promise<{ pledges: number; updated_at: string }> {
-    const tables = openTables(settingsFor((services as LocalServices).addresses.clickHouse))
+    const tables = openTables(settingsFor(services.addresses.clickHouse))
     try {
       const [row] = await tables.rows<{ pledges: number; updated_at: string }>({
         query: `SELECT pledge_count AS pledges, toString(updated_at) AS updated_at FROM crowdfunding.campaigns WHERE campaign_id = 'c1'`,

@@ -3,22 +3,22 @@
  * backer are in no Kafka topic, ClickHouse file or table, Redis key or log line, at the latest when `purge` says.
  */
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
 import { openTables } from '../../services/tables/clickhouse.ts'
 import { accountRecord } from '../support/accounts.ts'
 import { settingsFor } from '../support/clickhouse.ts'
-import { type Deployment, deploy } from '../support/deployment.ts'
+import type { Deployment } from '../support/deployment.ts'
 import { filesWith, tablesWith, tablesWithOldParts } from '../support/find-texts.ts'
 import { kcat, kcatProgram } from '../support/kafka/kcat.ts'
 import { silent } from '../support/kafka/topics.ts'
 import { untilLeads } from '../support/kickstarter.ts'
-import { needs, type Requirement } from '../support/requirements.ts'
+import { useLocalDeployment } from '../support/local-deployment.ts'
 import { campaignEvent, campaignTombstone, pledgeEvent, pledgeTombstone } from '../support/sample-events.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
-import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
+import type { LocalServices } from '../support/stack.ts'
 
 // A busy machine is no failure.
 const soon = { timeout: 60_000, interval: 250 }
@@ -57,31 +57,24 @@ interface PurgeOutput {
 }
 
 describe('an erasure request, distributed', () => {
-  let requirement: Requirement
-  let services: LocalServices | undefined
+  let services: LocalServices
   let deployment: Deployment
   let processes: ServiceProcess[] = []
   let credentials: { key: string; secret: string }
 
-  beforeAll(async () => {
-    requirement = kcatProgram.isMet ? await localServices() : kcatProgram
-    if (!requirement.isMet) return
-    services = await startLocalServices()
-    deployment = await deploy(services.addresses, settings)
-    const projector = await deployment.startProjector()
-    processes = [projector, await deployment.startQuery()]
-    await untilLeads(projector)
-    credentials = JSON.parse((await deployment.command(['keys', 'issue', ...identity, '--json'])).stdout)
-  }, 300_000)
-
-  beforeEach(context => needs(context, requirement))
-
-  afterAll(async () => {
-    await deployment?.stop()
-    await services?.stop()
+  useLocalDeployment({
+    also: kcatProgram,
+    settings,
+    prepare: async local => {
+      ;({ services, deployment } = local)
+      const projector = await deployment.startProjector()
+      processes = [projector, await deployment.startQuery()]
+      await untilLeads(projector)
+      credentials = JSON.parse((await deployment.command(['keys', 'issue', ...identity, '--json'])).stdout)
+    },
   })
 
-  const address = () => services?.addresses.kafka ?? ''
+  const address = () => services.addresses.kafka
 
   async function append(...events: ChangeEvent[]): Promise<void> {
     const { code, stderr } = await deployment.command(
@@ -134,7 +127,7 @@ describe('an erasure request, distributed', () => {
 
   /** The keys of Redis whose name or value has one of the texts. DUMP would compress the values. */
   async function redisKeysWith(): Promise<string[]> {
-    const { client } = (services as LocalServices).redis
+    const { client } = services.redis
     const found: string[] = []
     for (const key of await client.keys('*')) {
       const type = await client.type(key)
@@ -168,10 +161,7 @@ describe('an erasure request, distributed', () => {
       soon,
     )
     // A merge replaces files while they are read.
-    await vi.waitFor(
-      () => expect(filesWith(services?.clickHouse.directory ?? '', [name])).not.toEqual([]),
-      soon,
-    )
+    await vi.waitFor(() => expect(filesWith(services.clickHouse.directory, [name])).not.toEqual([]), soon)
     await vi.waitFor(async () => {
       await detail('slug-kept')
       expect(await redisKeysWith()).not.toEqual([])
@@ -191,7 +181,7 @@ describe('an erasure request, distributed', () => {
       }),
     )
     await appendAccount('acct_gone', '')
-    const { clickHouse } = services as LocalServices
+    const { clickHouse } = services
     const tables = openTables(settingsFor(clickHouse))
     await vi.waitFor(
       async () =>

@@ -4,20 +4,20 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { encodeState, schemaIds } from '../../contracts/events/codec.ts'
 import { changeTopics, type StateEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { topicName } from '../../services/log/kafka/client.ts'
 import { partitionOf } from '../../services/log/kafka/partition.ts'
 import type { TablesStatus } from '../../services/projector/status.ts'
-import { type Deployment, deploy } from '../support/deployment.ts'
+import type { Deployment } from '../support/deployment.ts'
 import { kcat, kcatBytes, kcatProgram } from '../support/kafka/kcat.ts'
 import { projectionStatus, untilDrained } from '../support/kickstarter.ts'
-import { needs, type Requirement } from '../support/requirements.ts'
+import { useLocalDeployment } from '../support/local-deployment.ts'
 import { campaignEvent, pledgeEvent, pledgeTombstone } from '../support/sample-events.ts'
 import { makeDataDirectory, type ServiceProcess } from '../support/service-process.ts'
-import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
+import type { LocalServices } from '../support/stack.ts'
 
 const names = { topicPrefix: 'shop.' }
 const directory = makeDataDirectory()
@@ -50,30 +50,20 @@ const pledgeEvents = Array.from({ length: 5_000 }, (_, n) =>
   pledgeEvent({ campaign_id: `c${n % 50}`, pledge_id: `p${n}` }),
 )
 
-let requirement: Requirement
 let services: LocalServices
 let deployment: Deployment
 let projector: ServiceProcess
 
 describe('kcat', () => {
-  beforeAll(async () => {
-    requirement = kcatProgram.isMet ? await localServices() : kcatProgram
-    if (!requirement.isMet) return
-    services = await startLocalServices()
-    deployment = await deploy(services.addresses, {
-      PLEDGEVIEW_KAFKA_TOPIC_PREFIX: names.topicPrefix,
-      PLEDGEVIEW_REJECT_SHARE_MAX: '1',
-    })
-    projector = await deployment.startProjector()
-  }, 300_000)
-
-  beforeEach(context => needs(context, requirement))
-
-  afterAll(async () => {
-    await deployment?.stop()
-    await services?.stop()
-    directory.remove()
+  useLocalDeployment({
+    also: kcatProgram,
+    settings: { PLEDGEVIEW_KAFKA_TOPIC_PREFIX: names.topicPrefix, PLEDGEVIEW_REJECT_SHARE_MAX: '1' },
+    prepare: async local => {
+      ;({ services, deployment } = local)
+      projector = await deployment.startProjector()
+    },
   })
+  afterAll(() => directory.remove())
 
   test('reads every event that was appended once, under its key, framed and encoded as the contract says', async () => {
     const events = [

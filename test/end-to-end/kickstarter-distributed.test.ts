@@ -6,11 +6,11 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { topics } from '../../contracts/events/event.ts'
 import { openTables } from '../../services/tables/clickhouse.ts'
 import { settingsFor } from '../support/clickhouse.ts'
-import { type Deployment, deploy } from '../support/deployment.ts'
+import type { Deployment } from '../support/deployment.ts'
 import {
   type Appended,
   appendKickstarter,
@@ -22,13 +22,13 @@ import {
   untilDrained,
 } from '../support/kickstarter.ts'
 import { type Asked, describeAnswers, expectTrueViews } from '../support/kickstarter-answers.ts'
-import { kickstarterTable, needs, type Requirement } from '../support/requirements.ts'
+import { useLocalDeployment } from '../support/local-deployment.ts'
+import { kickstarterTable } from '../support/requirements.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
-import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
+import type { LocalServices } from '../support/stack.ts'
 
 const shards = process.env.PLEDGEVIEW_TEST_SHARDS
 
-let requirement: Requirement
 let services: LocalServices
 let deployment: Deployment
 let projectors: [ServiceProcess, ServiceProcess]
@@ -38,31 +38,27 @@ let appended: Appended
 let truth: Truth
 
 describe('the real Kickstarter table, with five percent of noise, distributed', () => {
-  beforeAll(async () => {
-    requirement = kickstarterTable.isMet ? await localServices() : kickstarterTable
-    if (!requirement.isMet) return
-    services = await startLocalServices(shards === undefined ? {} : { shards: Number(shards) })
-    deployment = await deploy(services.addresses, { PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '1000000' })
-    projectors = [await deployment.startProjector(), await deployment.startProjector()]
-    ;({ truth, ...appended } = await appendKickstarter(deployment.command))
-    const appendedAt = performance.now()
-    await untilDrained(...projectors)
-    const linesPerSecond = Math.round((1_000 * appended.appended) / appended.elapsed_ms)
-    const drainMs = Math.round(performance.now() - appendedAt)
-    // A key that is not folded within 15 s is given up, and the end of the backlog may take longer on a busy machine.
-    credentials = await issueCredentials(deployment.command, 'a')
-    await untilDrained(...projectors)
-    console.log(`${appended.appended} events appended at ${linesPerSecond}/s, drained ${drainMs} ms later`)
-    queries = [await deployment.startQuery(), await deployment.startQuery()]
-    for (const { apiUrl } of queries) await untilAccepted(apiUrl, credentials)
+  useLocalDeployment({
+    also: kickstarterTable,
+    ...(shards !== undefined && { shards: Number(shards) }),
+    settings: { PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '1000000' },
+    prepare: async local => {
+      ;({ services, deployment } = local)
+      projectors = [await deployment.startProjector(), await deployment.startProjector()]
+      ;({ truth, ...appended } = await appendKickstarter(deployment.command))
+      const appendedAt = performance.now()
+      await untilDrained(...projectors)
+      const linesPerSecond = Math.round((1_000 * appended.appended) / appended.elapsed_ms)
+      const drainMs = Math.round(performance.now() - appendedAt)
+      // A key that is not folded within 15 s is given up, and the end of the backlog may take longer on a busy machine.
+      credentials = await issueCredentials(deployment.command, 'a')
+      await untilDrained(...projectors)
+      console.log(`${appended.appended} events appended at ${linesPerSecond}/s, drained ${drainMs} ms later`)
+      queries = [await deployment.startQuery(), await deployment.startQuery()]
+      for (const { apiUrl } of queries) await untilAccepted(apiUrl, credentials)
+    },
     // A new clone also generates the events first. Only a hang takes this long, also on a busy machine.
-  }, 900_000)
-
-  beforeEach(context => needs(context, requirement))
-
-  afterAll(async () => {
-    await deployment?.stop()
-    await services?.stop()
+    msMax: 900_000,
   })
 
   const askedOf = (index: 0 | 1) => (): Asked => ({ apiUrl: queries[index].apiUrl, credentials, truth })

@@ -4,16 +4,16 @@
  * whether both say the same. All that the tests judge by is what the clients saw.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
 import type { EventWriter } from '../../services/log/port.ts'
-import { type Deployment, deploy } from '../support/deployment.ts'
+import type { Deployment } from '../support/deployment.ts'
 import { silent } from '../support/kafka/topics.ts'
 import { issueCredentials, untilDrained, untilLeads } from '../support/kickstarter.ts'
-import { needs, type Requirement } from '../support/requirements.ts'
+import { useLocalDeployment } from '../support/local-deployment.ts'
 import { campaignEvent, newRecordOf, pledgeEvent } from '../support/sample-events.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
-import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
+import type { LocalServices } from '../support/stack.ts'
 
 const limit = 120
 const windowMs = 60_000
@@ -34,7 +34,6 @@ interface Look extends Exchange {
   path: string
 }
 
-let requirement: Requirement
 let services: LocalServices
 let deployment: Deployment
 let queries: ServiceProcess[]
@@ -43,38 +42,31 @@ const flood: Exchange[] = []
 const looks: Look[] = []
 
 describe('two query processes over one Redis, for more than a minute', () => {
-  beforeAll(async () => {
-    requirement = await localServices()
-    if (!requirement.isMet) return
-    services = await startLocalServices()
-    deployment = await deploy(services.addresses)
-    const projector = await deployment.startProjector()
-    const writer = await openKafkaWriter(
-      { brokers: [services.addresses.kafka], clientId: 'pledgeview-test', topicPrefix: '' },
-      { logger: silent },
-    )
-    try {
-      await writer.append([newRecordOf(campaignEvent({ campaign_id: 'a', slug: 'a' }))])
-      await untilLeads(projector)
-      await untilDrained(projector)
-      // A Redis that does not answer within 150 ms counts as unavailable, and then each process limits alone. A machine that stood
-      // still for so long says nothing about two processes over one Redis. So they are watched again, with other keys.
-      for (let watch = 1; watch === 1 || (watch <= watchesMax && (await hadOutage())); watch++) {
-        await watchOnce(writer, [
-          await issueCredentials(deployment.command, `flooding-${watch}`),
-          await issueCredentials(deployment.command, `looking-${watch}`),
-        ])
+  useLocalDeployment({
+    prepare: async local => {
+      ;({ services, deployment } = local)
+      const projector = await deployment.startProjector()
+      const writer = await openKafkaWriter(
+        { brokers: [services.addresses.kafka], clientId: 'pledgeview-test', topicPrefix: '' },
+        { logger: silent },
+      )
+      try {
+        await writer.append([newRecordOf(campaignEvent({ campaign_id: 'a', slug: 'a' }))])
+        await untilLeads(projector)
+        await untilDrained(projector)
+        // A Redis that does not answer within 150 ms counts as unavailable, and then each process limits alone. A machine that stood
+        // still for so long says nothing about two processes over one Redis. So they are watched again, with other keys.
+        for (let watch = 1; watch === 1 || (watch <= watchesMax && (await hadOutage())); watch++) {
+          await watchOnce(writer, [
+            await issueCredentials(deployment.command, `flooding-${watch}`),
+            await issueCredentials(deployment.command, `looking-${watch}`),
+          ])
+        }
+      } finally {
+        await writer.close()
       }
-    } finally {
-      await writer.close()
-    }
-  }, 600_000)
-
-  beforeEach(context => needs(context, requirement))
-
-  afterAll(async () => {
-    await deployment?.stop()
-    await services?.stop()
+    },
+    msMax: 600_000,
   })
 
   const hits = () => [...calm, ...flood]

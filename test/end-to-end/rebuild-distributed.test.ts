@@ -1,70 +1,55 @@
-/** `pledgeview rebuild` on Kafka and a ClickHouse server, as a process beside a projector and a query service. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+/**
+ * `pledgeview rebuild` on Kafka and a ClickHouse server, as a process beside a projector: also as the way on for projectors that
+ * were away for longer than Kafka keeps tombstones. What a rebuild itself promises is in test/integration/generations.
+ */
+import { describe, expect, test, vi } from 'vitest'
+import { topics } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
+import { loadKafkajs } from '../../services/log/kafka/repairs/library.ts'
 import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
-import { type Deployment, deploy } from '../support/deployment.ts'
-import { silent } from '../support/kafka/topics.ts'
+import { openTables } from '../../services/tables/clickhouse.ts'
+import { settingsFor } from '../support/clickhouse.ts'
+import type { Deployment } from '../support/deployment.ts'
+import { outputOf, whenFolded } from '../support/deployment-status.ts'
+import { silent, withAdmin } from '../support/kafka/topics.ts'
+import { useLocalDeployment } from '../support/local-deployment.ts'
 import { linesOf, resultOf, smallPlatform } from '../support/rebuild-service.ts'
-import { needs, type Requirement } from '../support/requirements.ts'
-import { noEvent } from '../support/sample-events.ts'
-import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
-
-const ndjson = smallPlatform()
-  .map(event => `${formatEvent(event)}\n`)
-  .join('')
+import { campaignEvent, noEvent } from '../support/sample-events.ts'
+import type { ServiceProcess } from '../support/service-process.ts'
+import type { LocalServices } from '../support/stack.ts'
 
 const badRecords = 19
-// Each batch costs several statements and a commit, so these make a rebuild last for seconds.
-const slowEnough = { PLEDGEVIEW_BATCH_RECORDS_MAX: '20' }
+const dayMs = 86_400_000
+// Each look is a process. Only a hang takes this long, also on a busy machine.
+const soon = { timeout: 120_000, interval: 200 }
+vi.setConfig({ testTimeout: 300_000 })
 
 describe('a rebuild on Kafka and ClickHouse', () => {
-  let requirement: Requirement
-  let services: LocalServices | undefined
+  let services: LocalServices
   let deployment: Deployment
+  let projector: ServiceProcess
+  const kafka = () => ({ brokers: [services.addresses.kafka], clientId: 'test', topicPrefix: '' })
 
   const rebuild = (args: string[], settings: Readonly<Record<string, string>> = {}) =>
     deployment.command(['rebuild', ...args], undefined, settings)
 
-  async function status(): Promise<{ rebuild: { id: string; outcome: string; is_alive: boolean } | null }> {
-    return JSON.parse((await rebuild(['status', '--json'])).stdout)
+  async function append(...events: Parameters<typeof formatEvent>[0][]): Promise<void> {
+    const lines = events.map(event => `${formatEvent(event)}\n`).join('')
+    expect((await deployment.command(['events', 'append', '-'], lines)).code).toBe(0)
   }
 
-  /** What `rejects list` says of all rejects. */
-  async function rejects(): Promise<{ total: number }> {
-    return JSON.parse((await deployment.command(['rejects', 'list', '--json', '--limit', '100'])).stdout)
-  }
-
-  beforeAll(async () => {
-    requirement = await localServices()
-    if (!requirement.isMet) return
-    services = await startLocalServices()
-    deployment = await deploy(services.addresses)
-    expect((await deployment.command(['events', 'append', '-'], ndjson)).code).toBe(0)
-    await appendBad(services.addresses.kafka)
-    await deployment.startProjector()
-    await vi.waitFor(
-      async () => {
-        const { stdout } = await deployment.command(['status', '--json'])
-        expect(JSON.parse(stdout)).toMatchObject({
-          tables: { public_campaigns: 40 },
-          fold: { pending_batches: 0 },
-          rejects: { total: badRecords },
-        })
-      },
-      // Each look is a process. Only a hang takes this long, also on a busy machine.
-      { timeout: 120_000, interval: 200 },
-    )
-  }, 480_000)
-
-  beforeEach(context => needs(context, requirement))
-
-  afterAll(async () => {
-    await deployment?.stop()
-    await services?.stop()
-  })
-
-  test('there was none yet, and status says so', async () => {
-    expect(await rebuild(['status'])).toMatchObject({ code: 0, stdout: 'There has never been a rebuild.\n' })
+  useLocalDeployment({
+    prepare: async local => {
+      ;({ services, deployment } = local)
+      await keepTombstonesForADay()
+      await append(...smallPlatform())
+      await appendBad()
+      projector = await deployment.startProjector()
+      expect(await whenFolded(deployment, soon)).toMatchObject({
+        tables: { public_campaigns: 40 },
+        rejects: { total: badRecords },
+      })
+    },
   })
 
   test('is refused with another backer key than the tables began with, on a server without shards, and before migrate', async () => {
@@ -72,24 +57,46 @@ describe('a rebuild on Kafka and ClickHouse', () => {
     expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining('PLEDGEVIEW_BACKER_KEY differs') })
     const cluster = await rebuild([], {
       PLEDGEVIEW_CLICKHOUSE_CLUSTER: 'c',
-      PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: services?.addresses.clickHouse.url ?? '',
+      PLEDGEVIEW_CLICKHOUSE_SHARD_URLS: services.addresses.clickHouse.url,
     })
     expect(cluster).toMatchObject({ code: 1, stderr: expect.stringContaining('shard') })
     const bare = await rebuild(['status'], { PLEDGEVIEW_DATABASE: 'bare' })
     expect(bare).toMatchObject({ code: 1, stderr: expect.stringContaining('pledgeview migrate') })
-    expect(await status()).toEqual({ rebuild: null })
+    expect(await outputOf(deployment, ['rebuild', 'status'])).toEqual({ rebuild: null })
   })
 
-  test('comes out the same, can be rolled back, and its tables can be dropped; no reject is stored again', async () => {
-    const before = await rejects()
+  test('a short time for tombstones is named in the log, in both statuses and as a metric', async () => {
+    const warning = `the topic campaigns keeps tombstones for 24 hours (delete.retention.ms=${dayMs})`
+    const { projector: told } = (await (await fetch(`${projector.opsUrl}/status`)).json()) as {
+      projector: { warnings: string[] }
+    }
+    expect(told.warnings).toHaveLength(topics.length)
+    expect(told.warnings[0]).toContain(warning)
+    expect((await deployment.command(['status'])).stdout).toContain(warning)
+    const metrics = await (await fetch(`${projector.opsUrl}/metrics`)).text()
+    expect(metrics).toContain(`pledgeview_tombstone_retention_seconds{topic="campaigns"} ${dayMs / 1000}`)
+    expect(projector.output()).toContain(warning)
+  })
+
+  test('after a longer absence a projector demands it; it comes out the same, and can be rolled back; no reject is stored again', async () => {
+    const before = await outputOf<{ total: number }>(deployment, ['rejects', 'list', '--limit', '100'])
+    await projector.stop()
+    await passDays(2)
+    await append(campaignEvent({ campaign_id: 'later' }))
+    await expect(deployment.startProjector()).rejects.toThrow(
+      /ended with 1 before it ran:.*away from the topic campaigns for 2 days.*for only 24 hours.*Run pledgeview rebuild/s,
+    )
     const done = await rebuild(['--json'])
     expect(done.code, done.stderr).toBe(0)
     expect(linesOf(done)[0]).toMatchObject({ type: 'progress' })
-    const differences = { same: 40, added: 0, removed: 0, different: 0 }
-    expect(resultOf(done)).toMatchObject({ outcome: 'rebuilt', differences })
+    expect(resultOf(done)).toMatchObject({
+      outcome: 'rebuilt',
+      differences: { same: 40, added: 1, removed: 0, different: 0 },
+    })
+    projector = await deployment.startProjector()
     const back = await rebuild(['rollback', '--json'])
     expect(back.code, back.stderr).toBe(0)
-    expect(resultOf(back)).toMatchObject({ outcome: 'rebuilt', differences })
+    expect(resultOf(back)).toMatchObject({ outcome: 'rebuilt', differences: { added: 0, removed: 0 } })
     // Forming a consumer group takes seconds. Meanwhile it says what it waits for.
     const preparing = linesOf(back).filter(({ phase }) => phase === 'preparing')
     expect(preparing.at(-1)).toMatchObject({ waits_for: expect.stringContaining('Kafka') })
@@ -97,28 +104,38 @@ describe('a rebuild on Kafka and ClickHouse', () => {
       code: 0,
       stdout: 'The tables that the rollback replaced are dropped.\n',
     })
+    expect((await whenFolded(deployment, soon)).tables.public_campaigns).toBe(41)
     // Their count, and their times.
-    expect(await rejects()).toEqual(before)
+    expect(await outputOf(deployment, ['rejects', 'list', '--limit', '100'])).toEqual(before)
   })
 
-  test('of two at once, one is refused and the other ends well; a dry run stores no reject', async () => {
-    const before = await rejects()
-    const dryRun = () => rebuild(['--dry-run', '--json'], slowEnough)
-    const both = await Promise.all([dryRun(), dryRun()])
-    const [done, refused] = both.toSorted((a, b) => (a.code ?? 9) - (b.code ?? 9))
-    expect(done?.code, done?.stderr).toBe(0)
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/rebuild (is running|began)/) })
-    expect(await status()).toMatchObject({ rebuild: { outcome: 'compared', is_alive: false } })
-    expect(await rejects()).toEqual(before)
-  })
+  async function keepTombstonesForADay(): Promise<void> {
+    const type = loadKafkajs().ConfigResourceTypes.TOPIC
+    const configEntries = [
+      { name: 'cleanup.policy', value: 'compact' },
+      { name: 'delete.retention.ms', value: String(dayMs) },
+    ]
+    await withAdmin(kafka(), admin =>
+      admin.alterConfigs({
+        validateOnly: false,
+        resources: topics.map(name => ({ type, name, configEntries })),
+      }),
+    )
+  }
+
+  /** The tables remember that everything was read this many days earlier. */
+  async function passDays(days: number): Promise<void> {
+    const tables = openTables(settingsFor(services.addresses.clickHouse))
+    await tables.run({
+      query: `ALTER TABLE pledgeview_ledger_1.positions UPDATE read_until = read_until - INTERVAL ${days} DAY WHERE 1 SETTINGS mutations_sync = 2`,
+    })
+    await tables.close()
+  }
+
+  /** Appends records that are not events. */
+  async function appendBad(): Promise<void> {
+    const writer = await openKafkaWriter(kafka(), { logger: silent })
+    await writer.append(Array.from({ length: badRecords }, () => noEvent))
+    await writer.close()
+  }
 })
-
-/** Appends records that are not events. */
-async function appendBad(broker: string): Promise<void> {
-  const writer = await openKafkaWriter(
-    { brokers: [broker], clientId: 'test', topicPrefix: '' },
-    { logger: silent },
-  )
-  await writer.append(Array.from({ length: badRecords }, () => noEvent))
-  await writer.close()
-}

@@ -187,17 +187,6 @@ describe('both are lost', { timeout: 480_000 }, () => {
     expect(code, stderr).toBe(0)
   }, 240_000)
 
-  test.each([
-    ['projector', 'PLEDGEVIEW_BACKER_KEY'],
-    ['query', 'PLEDGEVIEW_KEY_PEPPER'],
-  ])('a %s with another %s than the backup began with is refused', async (command, name) => {
-    const { code, stderr } = await deployment.command([command], '', { ...moved, [name]: 'f'.repeat(64) })
-    expect(code).toBe(1)
-    expect(stderr).toContain(
-      `${name} differs from the value that the tables in pledgeview began with; restore that`,
-    )
-  })
-
   test('the deletions since the copies are appended again before anyone reads, and none is undone', async () => {
     // Also if a mirror has copied the positions of the group: the tables have those of the lost Kafka.
     await copyPositions(kafkaSettings(brokers.at(-1) as KafkaBroker), group)

@@ -6,15 +6,12 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
 import { openStage, type Stage } from '../support/faults/stage.ts'
-import { keyHeaders } from '../support/query-app.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
 import { localServices } from '../support/stack.ts'
 import { describeTheEnd } from './at-the-end.ts'
-import { poisonAboveGate, poisonBelowGate } from './poison-faults.ts'
-import { killProjectors, rebalanceDuringFlush, stallFoldWorker } from './projector-faults.ts'
+import { killProjectors, poisonBelowGate, rebalanceDuringFlush, stallFoldWorker } from './projector-faults.ts'
 import { rebuildUnderKills } from './rebuild-faults.ts'
 import { killBroker, slowClickHouseDown, takeClickHouseAway, takeRedisAway } from './service-faults.ts'
-import { untilStatus } from './watch.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
 // On a busy machine each step takes several times as long: a test waits several times, for minutes each time.
@@ -56,25 +53,6 @@ describe(`two projectors and two query services, seed ${seed}`, { timeout: testM
 
   test('keep a few records that are not events, and continue', () =>
     stage.play('poison below the gate', () => poisonBelowGate(stage)))
-
-  test('stop at a burst of records that are not events, and keep them all when told to continue', () =>
-    stage.play('poison above the gate', () => poisonAboveGate(stage)))
-
-  test('follow the keys of an account: the three oldest, without the revoked one', async () => {
-    const { keys, traffic, client, apiUrls } = stage
-    const issued = Array.from({ length: 5 }, () => keys.issue('late'))
-    await traffic.say(issued.map(({ event }) => event))
-    await stage.settled()
-    await traffic.say([keys.revoke(issued[1]?.credentials.key ?? '')])
-    await stage.settled()
-    for (const url of apiUrls) {
-      for (const [n, { credentials }] of issued.entries()) {
-        const headers = keyHeaders(credentials)
-        const expected = [0, 2, 3].includes(n) ? 200 : 401
-        await untilStatus(() => client.ask(`${url}/stats`, [200, 401], { headers }), expected)
-      }
-    }
-  })
 
   describeTheEnd(() => (requirement.isMet ? stage : undefined), testMsMax)
 })

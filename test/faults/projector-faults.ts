@@ -1,30 +1,30 @@
-/** Projectors that are killed, added and stopped. */
+/** Projectors that are killed, added and stopped, and that read what is not an event. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { intBetween, pick } from '../../services/demo/random.ts'
 import { defaultDatabases, qualified } from '../../services/tables/generations.ts'
+import { keptRejects } from '../support/faults/log-checks.ts'
 import type { Place } from '../support/faults/projectors.ts'
 import type { Figures, Stage } from '../support/faults/stage.ts'
 import { createBarrier, epochOf } from '../support/faults/tables-proxy.ts'
 import { isCampaignFold, type TablesCall } from '../support/faulty-tables.ts'
 import { column, livesWithBatches } from '../support/fold-records.ts'
+import { intBetween, pick } from '../support/random.ts'
 import { batchesIn, latestEpoch, shownTitle, until, untilItMoves } from './watch.ts'
 
 // Some are killed while they start, most a moment after something was written.
-const killsWhileOpening = 5
-const killsAtWork = 16
+const killsWhileOpening = 2
+const killsAtWork = 8
+// The circuit breaker looks at 1,000 records, and trips above a tenth of them: test/end-to-end/reject-memory.
+const burst = 60
 
 /** kill -9 at random times of one of two projectors, which is started again at once. */
-export async function killProjectors(
-  { places, random, tables }: Stage,
-  { whileOpening, atWork } = { whileOpening: killsWhileOpening, atWork: killsAtWork },
-): Promise<Figures> {
+export async function killProjectors({ places, random, tables }: Stage): Promise<Figures> {
   const next = random('kills')
   const livesBefore = await livesWithBatches(tables, defaultDatabases)
   const lives = async () => (await livesWithBatches(tables, defaultDatabases)) - livesBefore
   const moments = [
-    ...Array.from({ length: whileOpening }, () => ({ at: 'opening', order: next() })),
-    ...Array.from({ length: atWork }, () => ({ at: 'work', order: next() })),
+    ...Array.from({ length: killsWhileOpening }, () => ({ at: 'opening', order: next() })),
+    ...Array.from({ length: killsAtWork }, () => ({ at: 'work', order: next() })),
   ].toSorted((a, b) => a.order - b.order)
   let place = places[0]
   let livesAtStart = -1
@@ -48,7 +48,7 @@ export async function killProjectors(
     place.start()
   }
   await Promise.all(places.map(one => one.ready()))
-  expect(await lives()).toBeGreaterThan(atWork / 3)
+  expect(await lives()).toBeGreaterThan(killsAtWork / 3)
   return { kills: moments.length, 'lives with batches': await lives() }
 }
 
@@ -138,6 +138,16 @@ export async function stallFoldWorker({ proxy, traffic, tables, places, settled 
       expect(rows, `rows of a superseded foldWorker in ${table}`).toEqual([])
     }
   }
+}
+
+/** A burst of records that are not events, so few that the projectors continue and keep them. */
+export async function poisonBelowGate({ traffic, tables, databases }: Stage): Promise<Figures> {
+  await traffic.poison(burst)
+  await untilItMoves(tables)
+  const isKept = async () =>
+    Object.keys(await keptRejects({ tables, databases })).length >= traffic.poisoned().length
+  await until(isKept)
+  return { poison: burst }
 }
 
 /** The partitions whose lag each projector reports in its metrics. */

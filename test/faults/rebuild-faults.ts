@@ -7,8 +7,8 @@ import { saidOf } from '../support/faults/traffic.ts'
 import { stampsOf } from '../support/rebuilds.ts'
 import { untilItMoves } from './watch.ts'
 
-// test/rebuild covers every moment. Each kill costs ten seconds, until the process counts as dead.
-const moments = ['reading log', 'promoting'] as const
+// The moment at which most can go wrong. test/integration/generations has all others, and so has test/rebuild with processes.
+const moments = ['promoting'] as const
 const quietCampaigns = 20
 // The small batches of the projectors would only make each rebuild read for longer.
 const rebuildSettings = { PLEDGEVIEW_BATCH_RECORDS_MAX: '2000' }
@@ -27,6 +27,7 @@ export async function rebuildUnderKills(stage: Stage): Promise<Figures> {
   traffic.resume()
   const deaths = await rebuildThroughKills({
     moments,
+    victim: 'both',
     random: random('rebuild'),
     places,
     tables,

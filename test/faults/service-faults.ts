@@ -1,7 +1,6 @@
 /** Kafka, ClickHouse and Redis become unavailable and return. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { intBetween } from '../../services/demo/random.ts'
 import {
   cacheMs,
   type Figures,
@@ -12,6 +11,7 @@ import {
 } from '../support/faults/stage.ts'
 import { isCampaignFold } from '../support/faulty-tables.ts'
 import { keyHeaders } from '../support/query-app.ts'
+import { intBetween } from '../support/random.ts'
 import { shownTitle, until, untilItMoves, untilStatus } from './watch.ts'
 
 const slowFolds = 2

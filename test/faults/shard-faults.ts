@@ -1,4 +1,4 @@
-/** One of two shards is killed, stopped or cut off, or its clock steps back. */
+/** One of two shards is killed, cut off or silent, or its clock steps back. */
 import { expect } from 'vitest'
 import type { Figures, Stage } from '../support/faults/stage.ts'
 import { withMovedClock } from '../support/stamp-clock.ts'
@@ -25,18 +25,6 @@ export async function killShards(stage: Stage): Promise<Figures> {
     await untilAllMove(stage)
   }
   return { kills: 2, refused }
-}
-
-/** A shard that accepts connections and answers nothing, for longer than a statement waits. */
-export async function stopShard(stage: Stage): Promise<Figures> {
-  const refused = await whileAway(
-    stage,
-    async () => stage.signalClickHouse('SIGSTOP', other),
-    async () => stage.signalClickHouse('SIGCONT', other),
-    refusedInSilenceMin,
-  )
-  await untilAllMove(stage)
-  return { stops: 1, refused }
 }
 
 /**

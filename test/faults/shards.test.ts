@@ -10,8 +10,7 @@ import { openStage, type Stage } from '../support/faults/stage.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
 import { localServices } from '../support/stack.ts'
 import { describeTheEnd } from './at-the-end.ts'
-import { killProjectors } from './projector-faults.ts'
-import { cutShardOff, killShards, stopShard, turnClockBack } from './shard-faults.ts'
+import { cutShardOff, killShards, turnClockBack } from './shard-faults.ts'
 
 const seed = process.env.PLEDGEVIEW_TEST_SEED ?? '20180101'
 // On a busy machine each step takes several times as long.
@@ -33,16 +32,11 @@ describe(`two projectors and two query services on two shards, seed ${seed}`, { 
   test('continue after each shard was killed, and never show less than there is', () =>
     stage.play('shards killed', () => killShards(stage)))
 
-  test('wait for a shard that is silent', () => stage.play('shard stopped', () => stopShard(stage)))
-
   test('do not take a shard that is cut off for an empty one', () =>
     stage.play('shard cut off', () => cutShardOff(stage)))
 
   test('hide no change from a poller when the clock of one shard is behind, and then right again', () =>
     stage.play('clock of a shard', () => turnClockBack(stage)))
-
-  test('lose nothing when projectors are killed at any moment', () =>
-    stage.play('kill -9 of projectors', () => killProjectors(stage, { whileOpening: 0, atWork: 2 })))
 
   describeTheEnd(() => (requirement.isMet ? stage : undefined), testMsMax)
 })

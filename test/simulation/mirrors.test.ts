@@ -27,7 +27,7 @@ describe('a mirror', () => {
   test('misses no change if the tables are on replicas, however late a majority of them has what was written', {
     timeout: timeoutMs,
   }, async () => {
-    const seeds = seedsOf({ count: Math.min(proofSeeds, 150) })
+    const seeds = seedsOf({ count: Math.min(proofSeeds, 60) })
     const outcomes = await playWorlds(seeds, seed => ({ usesIndex: seed % 2 === 0, hasReplicas: true }))
     console.log(`simulation on replicas: ${figuresOf(outcomes)}`)
     expect(withLosses(outcomes)).toEqual([])

@@ -1,4 +1,4 @@
-/** Names the long suites, and starts them first, so that no long suite still runs when all others have finished. */
+/** Names the suites of each kind, and starts the long ones first, so that none still runs when all others have finished. */
 import { globSync } from 'node:fs'
 import { matchesGlob } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
@@ -13,9 +13,9 @@ export const longSuites: readonly string[] = [
   'test/end-to-end/limits-distributed.test.ts',
   'test/integration/**/*kafka-{group,records,cluster}.test.ts',
   'test/end-to-end/kickstarter-distributed.test.ts',
-  'test/end-to-end/{away-too-long,distributed-commands,commands-on-shards,any-services}.test.ts',
+  'test/end-to-end/{distributed-commands,commands-on-shards}.test.ts',
   'test/faults/shards.test.ts',
-  'test/end-to-end/portal-{distributed,kills}.test.ts',
+  'test/end-to-end/portal-kills.test.ts',
   'test/end-to-end/{rebuild-*,restore,restore-embedded,restore-kafka}.test.ts',
   'test/end-to-end/erasure-distributed.test.ts',
   'test/integration/deploy/{balancer,kubernetes}.test.ts',
@@ -46,13 +46,32 @@ export const longSuites: readonly string[] = [
   'test/bench/**/*.test.ts',
 ]
 
+/**
+ * What CI also runs on Node and nothing else: the whole program, and for each kind of other software one short suite that says why it
+ * skips without it.
+ */
+export const bareSuites: readonly string[] = [
+  'test/end-to-end/start.test.ts',
+  'test/guides/names.test.ts',
+  // ClickHouse comes from npm; openssl does not.
+  'test/integration/tables/tables.test.ts',
+  'test/integration/deploy/alerts.test.ts',
+  'test/integration/deploy/boards.test.ts',
+  // Java, Kafka and kcat.
+  'test/integration/log/producers-partition.test.ts',
+  'test/integration/log/registry/schema-registry.test.ts',
+  // Programs in other languages.
+  'test/integration/portal/guide/samples.test.ts',
+  'test/integration/query/redis/redis-connection.test.ts',
+]
+
 const root = new URL('../..', import.meta.url).pathname
 
-/** Throws if a pattern matches no file: a moved suite must not become a short one unnoticed. */
-export function checkLongSuites(): void {
-  const lost = longSuites.filter(pattern => globSync(pattern, { cwd: root }).length === 0)
+/** Throws if a pattern matches no file: a moved suite must not become a short one, or run nowhere, unnoticed. */
+export function checkSuites(): void {
+  const lost = [...longSuites, ...bareSuites].filter(pattern => globSync(pattern, { cwd: root }).length === 0)
   if (lost.length > 0)
-    throw new Error(`longSuites in ${import.meta.filename} matches no file: ${lost.join(', ')}`)
+    throw new Error(`a list of suites in ${import.meta.filename} matches no file: ${lost.join(', ')}`)
 }
 
 export class LongestFirst extends BaseSequencer {

@@ -11,13 +11,14 @@ import {
   generateSecret,
   hashSecret,
 } from '../../services/api-keys/credentials.ts'
-import { createQueryApp, type QueryAppDependencies } from '../../services/query/app.ts'
+import { type AppRuntime, createQueryApp, type QueryAppParts } from '../../services/query/app.ts'
 import type { ApiKey } from '../../services/query/auth/key-ring.ts'
 import { createCache } from '../../services/query/cache/cache.ts'
 import { responses } from '../../services/query/cache/response-cache.ts'
 import { defaultQueryAppOptions, type QueryAppOptions } from '../../services/query/options.ts'
 import type { RateLimiter } from '../../services/query/rate-limit/rate-limiter.ts'
 import { createMemoryRateLimiter } from '../../services/query/rate-limit/rate-limiter-memory.ts'
+import { createRuntime } from '../../services/runtime/runtime.ts'
 import { generationOf } from '../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../services/tables/port.ts'
 
@@ -46,10 +47,13 @@ export interface TestAppSettings {
   /** Requests per minute of a key, and of an address. */
   keyLimit?: number
   addressLimit?: number
+  /** Whether requests may have direct answers. Default: yes. */
+  isDirect?: boolean
   options?: Partial<QueryAppOptions>
   /** Receives the log lines. */
   log?: string[]
-  overrides?: Partial<QueryAppDependencies>
+  overrides?: Partial<QueryAppParts>
+  runtime?: Partial<AppRuntime>
 }
 
 export interface TestApp {
@@ -84,12 +88,12 @@ export async function startTestApp(settings: TestAppSettings): Promise<TestApp> 
       if (decision.allowed) counted[bucket]++
       return decision
     }
-    return { ...limiter, hit: hitNow, hitNow }
+    return { settings: limiter.settings, hit: hitNow, ...(settings.isDirect !== false && { hitNow }) }
   }
-  const app = createQueryApp({
+  const parts = {
     tables,
     databases,
-    keyRing: { lookup: key => keys.get(key) },
+    keyRing: { lookup: (key: string) => keys.get(key) },
     limiters: {
       keys: limiterOf('key', settings.keyLimit ?? 120),
       addresses: limiterOf('address', settings.addressLimit ?? 120),
@@ -97,11 +101,10 @@ export async function startTestApp(settings: TestAppSettings): Promise<TestApp> 
     cache: createCache(responses, { bytesMax: 16 * 1024 * 1024, now: clock.now }),
     // No list index by default, because a test cannot see when it is loaded.
     options: { ...defaultQueryAppOptions, pepper, indexCampaignsMax: 0, ...settings.options },
-    now: clock.now,
-    monotonicNow: () => performance.now(),
-    logger: logTo(settings.log ?? []),
     ...settings.overrides,
-  })
+  }
+  const runtime = { ...createRuntime(logTo(settings.log ?? [])), now: clock.now, ...settings.runtime }
+  const app = createQueryApp(parts, runtime)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
   return {

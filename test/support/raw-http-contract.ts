@@ -9,7 +9,7 @@ import type { ApiKey } from '../../services/query/auth/key-ring.ts'
 import { pepper, startTestApp, type TestApp, type TestAppSettings } from './query-app.ts'
 import { fakeTables } from './query-fake-tables.ts'
 import { type AnyResponse, expectEveryPromise } from './query-shape.ts'
-import { connectRaw } from './raw-http.ts'
+import { connectRaw, sendRaw } from './raw-http.ts'
 
 /** A key with the read scope, one without it, and one whose secret contains colons. */
 export const reader: Credentials = { key: 'pv_live_reader0000000000', secret: 'the-secret-of-the-reader' }
@@ -47,35 +47,50 @@ export const bare = (line: string, ...headers: string[]) => raw(`${line} HTTP/1.
 /** A request with the reader's key. */
 export const ask = (line: string, ...headers: string[]) => bare(line, pair(reader), ...headers)
 
-/** Name, bytes, status and error code, the bucket that is counted, and what happens to the connection. */
-export type Edge = readonly [
-  name: string,
-  bytes: string | Buffer,
-  answer: '200' | '204' | '304' | `${number} ${ErrorCode}`,
-  takes: 'key' | 'address' | 'nothing',
-  then: 'goes on' | 'ends',
-]
+type Answer = '200' | '204' | '304' | `${number} ${ErrorCode}`
 
-/** Starts an app for the calling suite, with the keys above. */
+/** Requests by their names, with one answer: its status and error code, the bucket that is counted, and what happens to the connection. */
+export interface Edges {
+  answer: Answer
+  takes: 'key' | 'address' | 'nothing'
+  then: 'goes on' | 'ends'
+  requests: Readonly<Record<string, string | Buffer>>
+}
+
+export function edges(
+  answer: Answer,
+  takes: Edges['takes'],
+  then: Edges['then'],
+  requests: Edges['requests'],
+): Edges {
+  return { answer, takes, then, requests }
+}
+
+/** Starts an app for the calling suite, with the keys above. `isDirect`: it has direct answers, which each request could get. */
 export function useEdgeApp(
-  settings: Partial<TestAppSettings> = {},
+  { isDirect = false, ...settings }: Partial<TestAppSettings> = {},
   prepare?: (app: TestApp) => Promise<unknown>,
 ) {
   let app: TestApp
   beforeAll(async () => {
     const limits = { keyLimit: 10_000, addressLimit: 10_000 }
     const keyRing = { lookup: (key: string) => keys.get(key) }
-    app = await startTestApp({ tables: fakeTables().tables, ...limits, overrides: { keyRing }, ...settings })
+    const tables = fakeTables().tables
+    app = await startTestApp({ tables, ...limits, isDirect, overrides: { keyRing }, ...settings })
     await prepare?.(app)
   })
   afterAll(() => app.close())
-  return () => app
+  return Object.assign(() => app, { isDirect })
 }
 
-/** Runs a test per row. */
-export function itAnswers(edges: readonly Edge[], app: () => TestApp): void {
-  it.each(edges)('%s', async (_, bytes, answer, takes, then) => {
+/** Runs a test per request. If the app is to answer directly, the request is sent twice: the first time teaches its target. */
+export function itAnswers(tables: readonly Edges[], app: (() => TestApp) & { isDirect: boolean }): void {
+  const rows = tables.flatMap(({ requests, ...edge }) =>
+    Object.entries(requests).map(([name, bytes]) => ({ name, bytes, ...edge })),
+  )
+  it.each(rows)('$name: $answer', async ({ bytes, answer, takes, then }) => {
     const { port, counted } = app()
+    if (app.isDirect && bytes.toString().startsWith('GET ')) await sendRaw(port, bytes)
     const before = counted()
     const connection = await connectRaw(port)
     connection.send(bytes)

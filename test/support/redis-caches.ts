@@ -9,6 +9,7 @@ import { connectTo, isUpWithin, newPrefix, type TestRedis } from './redis.ts'
 export interface TestCache {
   cache: ResponseCache
   connection: RedisConnection
+  keyPrefix: string
   /** The clock of this process, in Unix milliseconds. */
   now(): number
 }
@@ -43,9 +44,9 @@ export async function openCache(
   settings?: TestCacheSettings,
 ): Promise<TestCache> {
   const opened = await redisCacheSettings(redis, settings)
-  const { connection, now } = opened
+  const { connection, keyPrefix, now } = opened
   const cache = createCache(responses, { ...opened, shared: createSharedValues(responses, opened) })
-  return { cache, connection, now }
+  return { cache, connection, keyPrefix, now }
 }
 
 /** An entry with this body, created now by this clock. */

@@ -33,8 +33,6 @@ export interface LocalServiceOptions {
   kafkaVersion?: KafkaVersion
   /** Default: no registry. Then the schema ids are the fixed ones. */
   withSchemaRegistry?: boolean
-  /** Whether ClickHouse may connect to other servers, as its own Kafka engine does. Default: false. */
-  mayClickHouseConnect?: boolean
   /** Makes ClickHouse a cluster of this many servers, each of which is a shard. Default: one server, and no cluster. */
   shards?: number | undefined
   /** Called before each service is started, with its description. */
@@ -56,61 +54,61 @@ export async function localServices({
   return all.find(requirement => !requirement.isMet) ?? { isMet: true, reason: '' }
 }
 
-/** Starts them all. If one does not start, it stops the others and rejects. */
+/** Starts them all at once. If one does not start, it stops the others and rejects. */
 export async function startLocalServices({
   kafkaVersion = newestKafka,
   withSchemaRegistry = false,
-  mayClickHouseConnect = false,
   shards: shardCount,
   onProgress = () => {},
 }: LocalServiceOptions = {}): Promise<LocalServices> {
-  const started: (() => Promise<void>)[] = []
-  async function kept<T>(
-    name: string,
-    start: () => Promise<T>,
-    stop: (service: T) => Promise<void>,
-  ): Promise<T> {
+  const starting: Promise<unknown>[] = []
+  const stops: (() => Promise<void>)[] = []
+  function kept<T>(name: string, start: () => Promise<T>, stop: (service: T) => Promise<void>): Promise<T> {
     onProgress(`starting ${name}`)
-    const service = await start()
-    started.push(() => stop(service))
-    return service
+    const started = start().then(service => {
+      stops.push(() => stop(service))
+      return service
+    })
+    starting.push(started)
+    return started
   }
-  const stop = async () => void (await Promise.all(started.map(stopOne => stopOne())))
+  const stop = async () => void (await Promise.all(stops.map(stopOne => stopOne())))
   try {
-    // One after the other, so that all services that have started are known if one fails.
-    const kafka = await kept(
-      `Kafka ${kafkaVersion}`,
-      () => startKafka(kafkaVersion, killedOften),
-      broker => broker.stop(),
-    )
-    const shards =
+    const [kafka, shards, single, redis, schemaRegistry] = await Promise.all([
+      kept(
+        `Kafka ${kafkaVersion}`,
+        () => startKafka(kafkaVersion, killedOften),
+        broker => broker.stop(),
+      ),
       shardCount === undefined
         ? undefined
-        : await kept(
+        : kept(
             `ClickHouse, ${shardCount} shards`,
             () => startShards(shardCount, { hasLinks: true }),
             all => all.stop(),
+          ),
+      shardCount === undefined
+        ? kept(
+            'ClickHouse',
+            () => startClickHouse(),
+            server => server.stop(),
           )
-    const clickHouse =
-      shards?.servers[0] ??
-      (await kept(
-        'ClickHouse',
-        // `more` also lifts the block of outgoing connections. It may be empty.
-        () => startClickHouse(mayClickHouseConnect ? { more: {} } : {}),
-        server => server.stop(),
-      ))
-    const redis = await kept(
-      'Redis',
-      () => startRedis(),
-      server => server.close(),
-    )
-    const schemaRegistry = withSchemaRegistry
-      ? await kept(
-          'the schema registry',
-          () => startApicurio(),
-          registry => registry.close(),
-        )
-      : undefined
+        : undefined,
+      kept(
+        'Redis',
+        () => startRedis(),
+        server => server.close(),
+      ),
+      withSchemaRegistry
+        ? kept(
+            'the schema registry',
+            () => startApicurio(),
+            registry => registry.close(),
+          )
+        : undefined,
+    ])
+    const clickHouse = shards?.servers[0] ?? single
+    if (!clickHouse) throw new Error('a cluster has at least one server')
     return {
       addresses: {
         kafka: kafka.address,
@@ -127,6 +125,7 @@ export async function startLocalServices({
       stop,
     }
   } catch (cause) {
+    await Promise.allSettled(starting)
     await stop()
     throw cause
   }

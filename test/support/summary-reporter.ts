@@ -1,5 +1,5 @@
 /**
- * The last lines of a test run: the sources of its services, what was skipped and why, what failed and why, which suites it left
+ * Names each suite that runs for minutes, so that one that hangs is known, and prints the last lines of a test run: the sources of its services, what was skipped and why, what failed and why, which suites it left
  * out, and then one line that any CI can read. Failures are named here again because many a CI keeps only the end of its output.
  *
  * Runs beside Vitest's own reporter. A module that failed to load counts as one failure: its tests are not known. In CI
@@ -12,6 +12,9 @@ import { printable } from '../../services/commands/printable.ts'
 /** How many failures the summary names, and how many characters it has for the reason of one. */
 const failuresNamedMax = 30
 const reasonLengthMax = 1_500
+
+/** After how many minutes a suite is named, and again. */
+const minutesNamed = [4, 8, 16, 24, 32, 40]
 
 interface Outcome {
   passed: number
@@ -26,12 +29,39 @@ interface Outcome {
 
 export default class SummaryReporter implements Reporter {
   #vitest: Vitest | undefined
+  /** What runs, with the test that began last. */
+  readonly #running = new Map<string, { minutes: number; test: string }>()
+  #minute: NodeJS.Timeout | undefined
 
   onInit(vitest: Vitest): void {
     this.#vitest = vitest
   }
 
+  onTestRunStart(): void {
+    this.#minute = setInterval(() => {
+      for (const [suite, running] of this.#running) {
+        running.minutes++
+        if (minutesNamed.includes(running.minutes))
+          print(`still runs after ${running.minutes} minutes: ${suite} > ${running.test}`)
+      }
+    }, 60_000)
+  }
+
+  onTestModuleStart({ relativeModuleId }: TestModule): void {
+    this.#running.set(relativeModuleId, { minutes: 0, test: 'its set-up' })
+  }
+
+  onTestCaseReady({ module, fullName }: TestCase): void {
+    const running = this.#running.get(module.relativeModuleId)
+    if (running) running.test = fullName
+  }
+
+  onTestModuleEnd({ relativeModuleId }: TestModule): void {
+    this.#running.delete(relativeModuleId)
+  }
+
   onTestRunEnd(modules: ReadonlyArray<TestModule>, unhandledErrors: ReadonlyArray<unknown>): void {
+    clearInterval(this.#minute)
     const { passed, failed, skipped, reasons, sources, failures } = outcomeOf(modules, unhandledErrors)
     const isCi = process.env.CI === 'true'
     for (const source of [...sources].toSorted()) print(`service: ${source}`)

@@ -7,6 +7,7 @@ import { type Config, readConfig } from '../../runtime/config.ts'
 import { sleep } from '../../runtime/sleep.ts'
 import {
   type Command,
+  commonOptions,
   dataDirOption,
   embeddedDirectory,
   printJson,
@@ -47,8 +48,7 @@ export const purgeCommand: Command = {
         'dry-run': { type: 'boolean', default: false },
         rejects: { type: 'boolean', default: false },
         timeout: { type: 'string', default: String(timeoutSeconds.default) },
-        'data-dir': { type: 'string' },
-        json: { type: 'boolean', default: false },
+        ...commonOptions,
       },
     })
     const config = readConfig(process.env)

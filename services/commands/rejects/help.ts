@@ -7,8 +7,7 @@ const place = 'a place as list prints it: TOPIC/PARTITION/OFFSET, for example pl
 const filterHelp = {
   '--topic T': 'only rejects of this topic: campaigns, pledges or api-keys',
   '--reason TEXT': 'only rejects whose reason contains this text',
-  '--since TIME':
-    'only rejects of this time or later: ISO 8601 (UTC if it names no zone), or an age such as 90s, 15m, 2h, 3d or 1w',
+  '--since TIME': 'only rejects of this time or later: UTC in ISO 8601, or an age such as 90s, 15m, 2h or 3d',
   '--until TIME': 'only rejects before this time',
 }
 

@@ -1,73 +1,59 @@
-/** `pledgeview rejects list`: shows rejects one by one, or by reason. */
-
+/** `pledgeview rejects list`: rejects one by one, or by reason. */
 import { grouped } from '../../runtime/progress.ts'
 import { placeName } from '../../tables/rejects.ts'
-import {
-  countReasons,
-  countRejects,
-  latestRejects,
-  type ReasonCount,
-  type RejectFilter,
-} from '../../tables/stored-rejects.ts'
+import { countReasons, countRejects, latestRejects, type RejectFilter } from '../../tables/stored-rejects.ts'
 import { type Io, printJson } from '../command.ts'
 import { printable } from '../printable.ts'
-import { entityText, isoTime, jsonOfReject } from './shown.ts'
+import { entityText, isoTime, jsonOfReject } from './show.ts'
 import type { RejectSource } from './source.ts'
 
-export interface ListOptions {
+interface ListOptions {
   filter: RejectFilter
   /** At most this many rejects, or reasons. */
   limit: number
-  byReason: boolean
   json: boolean
 }
 
-export async function runRejectsList(source: RejectSource, options: ListOptions, io: Io): Promise<number> {
-  if (options.byReason) await listReasons(source, options, io)
-  else await listRejects(source, options, io)
-  return 0
-}
-
-async function listRejects(
+export async function listRejects(
   source: RejectSource,
   { filter, limit, json }: ListOptions,
   io: Io,
-): Promise<void> {
+): Promise<number> {
   const total = await countRejects(source)
   const matched = await countRejects(source, filter)
   const rejects = await latestRejects(source, filter, limit)
-  if (json) return printJson(io, { total, matched, rejects: rejects.map(jsonOfReject) })
-  io.stdout.write(`${grouped(total)} rejects in all${ofThem(matched, rejects.length, total)}\n`)
+  if (json) {
+    printJson(io, { total, matched, rejects: rejects.map(jsonOfReject) })
+    return 0
+  }
+  const asked = matched === total ? '' : `, ${grouped(matched)} as asked for`
+  const latest = rejects.length < matched ? `, the latest ${grouped(rejects.length)}` : ''
+  io.stdout.write(`${grouped(total)} rejects in all${asked}${latest}\n`)
   for (const { record, reason, rejectedAt } of rejects) {
     const line = [isoTime(rejectedAt), placeName(record), entityText(record), printable(reason)]
     io.stdout.write(`${line.join('  ')}\n`)
   }
+  return 0
 }
 
-async function listReasons(
+export async function listReasons(
   source: RejectSource,
   { filter, limit, json }: ListOptions,
   io: Io,
-): Promise<void> {
+): Promise<number> {
   const { matched, reasons, counts } = await countReasons(source, filter, limit)
-  if (json) return printJson(io, { matched, reasons, by_reason: jsonOfReasons(counts) })
-  io.stdout.write(`${grouped(matched)} rejects, ${grouped(reasons)} reasons\n`)
-  printReasons(counts, io)
+  const by_reason = counts.map(({ first, last, ...rest }) => ({
+    ...rest,
+    first: isoTime(first),
+    last: isoTime(last),
+  }))
+  if (json) printJson(io, { matched, reasons, by_reason })
+  else io.stdout.write(`${grouped(matched)} rejects, ${grouped(reasons)} reasons\n`)
+  if (!json) for (const one of by_reason) io.stdout.write(reasonLine(one))
+  return 0
 }
 
-function ofThem(matched: number, shown: number, total: number): string {
-  if (matched === total) return shown < matched ? `, the latest ${grouped(shown)}` : ''
-  return `, ${grouped(matched)} as asked for${shown < matched ? `, the latest ${grouped(shown)}` : ''}`
-}
-
-export function jsonOfReasons(counts: readonly ReasonCount[]): object[] {
-  return counts.map(({ first, last, ...rest }) => ({ ...rest, first: isoTime(first), last: isoTime(last) }))
-}
-
-export function printReasons(counts: readonly ReasonCount[], io: Io): void {
-  const width = Math.max(0, ...counts.map(({ count }) => grouped(count).length))
-  for (const { reason, count, first, last, example } of counts) {
-    io.stdout.write(`  ${grouped(count).padStart(width)}  ${printable(reason)}\n`)
-    io.stdout.write(`  ${' '.repeat(width)}  ${isoTime(first)} to ${isoTime(last)}, for example ${example}\n`)
-  }
+function reasonLine({ reason, count, first, last, example }: Record<string, string | number>): string {
+  const times = `${first} to ${last}, for example ${example}`
+  return `${grouped(Number(count)).padStart(8)}  ${printable(String(reason))}\n${' '.repeat(10)}${times}\n`
 }

@@ -1,90 +1,108 @@
-import { readConfig } from '../../runtime/config.ts'
-import { type Command, type Io, readArguments, UsageError, wholeNumber } from '../command.ts'
-import { filterOptions, readFilter, readPlace } from './arguments.ts'
+import { topics } from '../../../contracts/events/event.ts'
+import type { RejectPlace } from '../../tables/rejects.ts'
+import type { RejectFilter } from '../../tables/stored-rejects.ts'
+import { type Command, commonOptions, readArguments, UsageError, wholeNumber } from '../command.ts'
 import { rejectsHelp } from './help.ts'
-import { runRejectsList } from './list.ts'
-import { type RetryOptions, runRejectsRetry } from './retry.ts'
-import { runRejectsShow } from './show.ts'
-import { type RejectSource, withRejects } from './source.ts'
+import { listReasons, listRejects } from './list.ts'
+import { retryRejects } from './retry.ts'
+import { showReject } from './show.ts'
+import { withRejects } from './source.ts'
 
+const filterOptions = {
+  topic: { type: 'string' },
+  reason: { type: 'string' },
+  since: { type: 'string' },
+  until: { type: 'string' },
+} as const
+const placesMax = 1_000
+
+/** Each subcommand reads its own arguments before anything is opened. */
 export const rejectsCommand: Command = {
   help: rejectsHelp,
 
-  async run(args, io) {
-    const { values, positionals } = readArguments({
-      args,
-      allowPositionals: true,
-      options: {
-        ...filterOptions,
-        'by-reason': { type: 'boolean', default: false },
-        limit: { type: 'string' },
-        'all-matching': { type: 'boolean', default: false },
-        'dry-run': { type: 'boolean', default: false },
-        'data-dir': { type: 'string' },
-        json: { type: 'boolean', default: false },
-      },
-    })
-    const run = readCall(positionals, values)
-    return withRejects(values['data-dir'], readConfig(process.env), source => run(source, io))
+  async run([verb, ...args], io) {
+    switch (verb) {
+      case 'list': {
+        const own = { 'by-reason': { type: 'boolean' }, limit: { type: 'string', default: '20' } } as const
+        const { values } = readArguments({ args, options: { ...filterOptions, ...own, ...commonOptions } })
+        const limit = wholeNumber('limit', values.limit, { min: 1, max: 10_000 })
+        const options = { filter: readFilter(values, Date.now()), limit, json: values.json }
+        const list = values['by-reason'] ? listReasons : listRejects
+        return withRejects(values['data-dir'], source => list(source, options, io))
+      }
+      case 'show': {
+        const { values, positionals } = readArguments({
+          args,
+          allowPositionals: true,
+          options: commonOptions,
+        })
+        const [place, ...others] = positionals
+        if (place === undefined || others.length > 0) throw new UsageError('rejects show takes one PLACE')
+        const at = readPlace(place)
+        return withRejects(values['data-dir'], source => showReject(source, at, values.json, io))
+      }
+      case 'retry': {
+        const own = { 'all-matching': { type: 'boolean' }, 'dry-run': { type: 'boolean' } } as const
+        const options = { ...filterOptions, ...own, ...commonOptions }
+        const { values, positionals } = readArguments({ args, allowPositionals: true, options })
+        if ((values['all-matching'] === true) === positionals.length > 0)
+          throw new UsageError('rejects retry takes PLACEs, or --all-matching')
+        if (positionals.length > placesMax)
+          throw new UsageError(`rejects retry takes at most ${placesMax} PLACEs`)
+        const filter = readFilter(values, Date.now())
+        if (positionals.length > 0 && Object.keys(filter).length > 0)
+          throw new UsageError('a filter goes with --all-matching, not with PLACEs')
+        const wanted = positionals.length > 0 ? { places: positionals.map(readPlace) } : filter
+        const isDry = values['dry-run'] === true
+        return withRejects(values['data-dir'], source =>
+          retryRejects(source, { wanted, isDry, json: values.json }, io),
+        )
+      }
+      default:
+        throw new UsageError('the rejects commands are list, show and retry')
+    }
   },
 }
 
-type Values = Parameters<typeof readFilter>[0] & {
-  'by-reason': boolean
-  limit?: string
-  'all-matching': boolean
-  'dry-run': boolean
-  json: boolean
-}
+type FilterValues = Partial<Record<keyof typeof filterOptions, string>>
 
-type Run = (source: RejectSource, io: Io) => Promise<number>
-
-/** Reads the call before anything is opened. Throws `UsageError`. */
-function readCall([verb, ...rest]: string[], values: Values): Run {
-  const { json } = values
-  const filter = readFilter(values, Date.now())
-  switch (verb) {
-    case 'list': {
-      if (rest.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(rest[0])}`)
-      refuse(values, ['all-matching', 'dry-run'])
-      const limit = wholeNumber('limit', values.limit ?? '20', { min: 1, max: 10_000 })
-      const options = { filter, limit, byReason: values['by-reason'], json }
-      return (source, io) => runRejectsList(source, options, io)
-    }
-    case 'show': {
-      const [place, ...others] = rest
-      if (place === undefined || others.length > 0) throw new UsageError('rejects show takes one PLACE')
-      refuse(values, [...filterNames, 'by-reason', 'limit', 'all-matching', 'dry-run'])
-      const at = readPlace(place)
-      return (source, io) => runRejectsShow(source, at, { json }, io)
-    }
-    case 'retry': {
-      refuse(values, ['by-reason', 'limit'])
-      const options = { wanted: readWanted(rest, filter, values), isDry: values['dry-run'], json }
-      return (source, io) => runRejectsRetry(source, options, io)
-    }
-    default:
-      throw new UsageError('the rejects commands are list, show and retry')
+/** Throws `UsageError` that names the option. */
+export function readFilter({ topic, reason, since, until }: FilterValues, now: number): RejectFilter {
+  return {
+    ...(topic !== undefined && { topic: readTopic(topic) }),
+    ...(reason !== undefined && { reasonPart: reason }),
+    ...(since !== undefined && { since: readTime('since', since, now) }),
+    ...(until !== undefined && { until: readTime('until', until, now) }),
   }
 }
 
-function readWanted(
-  places: string[],
-  filter: ReturnType<typeof readFilter>,
-  values: Values,
-): RetryOptions['wanted'] {
-  const isAll = values['all-matching']
-  if (isAll === places.length > 0) throw new UsageError('rejects retry takes PLACEs, or --all-matching')
-  if (isAll) return filter
-  refuse(values, filterNames)
-  if (places.length > placesMax) throw new UsageError(`rejects retry takes at most ${placesMax} PLACEs`)
-  return { places: places.map(readPlace) }
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** Unix ms: of a UTC time in ISO 8601, or of an age such as 90s, 15m, 2h or 3d. */
+function readTime(option: string, text: string, now: number): number {
+  const [, amount, unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? []
+  if (amount !== undefined) return now - Number(amount) * (unitMs[unit] ?? 0)
+  const at = Date.parse(text)
+  // JavaScript reads February 30th as a day of March.
+  if (
+    /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/.test(text) &&
+    new Date(at || 0).toISOString().startsWith(text.slice(0, 10))
+  )
+    return at
+  const asked = JSON.stringify(text)
+  throw new UsageError(`--${option} takes a time like 2026-11-01T08:30:00Z or an age like 2h, not ${asked}`)
 }
 
-const placesMax = 1_000
-const filterNames = Object.keys(filterOptions) as (keyof typeof filterOptions)[]
+/** A place as `rejects list` prints it: `pledges/0/17`. */
+export function readPlace(text: string): RejectPlace {
+  const [, topic, partition, offset] = /^([a-z-]+)\/(\d{1,15})\/(\d{1,15})$/.exec(text) ?? []
+  if (topic === undefined)
+    throw new UsageError(`a PLACE is TOPIC/PARTITION/OFFSET, like pledges/0/17, not ${JSON.stringify(text)}`)
+  return { topic: readTopic(topic), partition: Number(partition), offset: Number(offset) }
+}
 
-function refuse(values: Values, names: readonly (keyof Values)[]): void {
-  const given = names.find(name => values[name] !== undefined && values[name] !== false)
-  if (given) throw new UsageError(`--${given} is not an option of this command`)
+function readTopic(text: string): RejectPlace['topic'] {
+  const topic = topics.find(known => known === text)
+  if (!topic) throw new UsageError(`a topic is one of ${topics.join(', ')}, not ${JSON.stringify(text)}`)
+  return topic
 }

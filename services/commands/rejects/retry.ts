@@ -1,27 +1,22 @@
 /**
- * `pledgeview rejects retry`: appends a rejected record to its topic again if it is a valid event now, with its
- * original bytes.
+ * `pledgeview rejects retry`: appends a rejected record to its topic again if it is a valid event now, with its original bytes.
  *
- * Nothing is removed from the rejects, and appending a record twice changes nothing. So a retry may be killed and
- * repeated. A record that is still not a valid event is not appended, because it would only be rejected again.
+ * Nothing is removed from the rejects, and appending a record twice changes nothing. So a retry may be killed and repeated. A
+ * record that is still not a valid event is not appended, because it would only be rejected again.
  */
-
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import type { NewRecord } from '../../log/port.ts'
 import { createDecoder } from '../../projector/ingest/decode.ts'
-import { messageOf } from '../../runtime/message-of.ts'
-import { createProgress, grouped } from '../../runtime/progress.ts'
-import { placeName } from '../../tables/rejects.ts'
+import { tombstoneVersion } from '../../projector/ingest/ledger-rows.ts'
+import { grouped } from '../../runtime/progress.ts'
+import { placeName, reasonKind } from '../../tables/rejects.ts'
 import { type RejectFilter, type StoredReject, walkRejects } from '../../tables/stored-rejects.ts'
 import { type Io, printJson } from '../command.ts'
-import { jsonOfReasons, printReasons } from './list.ts'
-import { createReasonTally, type ReasonTally } from './reasons.ts'
-import { isCut } from './shown.ts'
-import type { RejectSource, Schemas } from './source.ts'
-import type { RetryTarget } from './target.ts'
-import { entityOf, type Versions, versionOf } from './versions.ts'
+import { printable } from '../printable.ts'
+import { isCut } from './show.ts'
+import { entityOf, type RejectSource, type RetryTarget } from './source.ts'
 
-export interface RetryOptions {
+interface RetryOptions {
   wanted: RejectFilter
   isDry: boolean
   json: boolean
@@ -33,95 +28,98 @@ export interface RetryOutcome {
   retried: number
   /** Events of which the log already has this version or a newer one. */
   outdated: number
-  noEvent: ReasonTally
-  noEventCount: number
-  /** Some of the places whose record was cut when it was stored. */
-  omitted: string[]
-  omittedCount: number
+  /** Records that are still no events. */
+  no_event: number
+  by_reason: { reason: string; count: number; example: string }[]
+  /** Records that were cut when they were stored, and the places of the first of them. */
+  omitted: number
+  omitted_places: string[]
 }
 
-const omittedShownMax = 100
+const shownMax = 100
 
 /** Runs the command. Exit code 0; 1 if something was requested and nothing of it is in the log. */
-export async function runRejectsRetry(source: RejectSource, options: RetryOptions, io: Io): Promise<number> {
+export async function retryRejects(source: RejectSource, options: RetryOptions, io: Io): Promise<number> {
   const { wanted, isDry, json } = options
-  const outcome = newOutcome()
-  const progress = createProgress({ stream: io.stderr, label: 'retrying' })
-  const target = await source.openTarget({ isDry })
   const missing = new Set(wanted.places?.map(placeName))
+  const target = isDry ? undefined : await source.openTarget()
+  const { take, outcome } = createRetry(source, target)
   try {
-    const retry = createRetry(source.schemas, target, outcome)
     for await (const rejects of walkRejects(source, wanted)) {
-      await retry(rejects)
+      await take(rejects)
       for (const { record } of rejects) missing.delete(placeName(record))
-      progress.update(outcome.matched, `${grouped(outcome.retried)} appended`)
     }
-  } catch (error) {
-    const before = isDry
-      ? ''
-      : `; ${grouped(outcome.retried)} were appended before, and a retry of all is harmless`
-    throw new Error(`${messageOf(error)}${before}`, { cause: error })
   } finally {
-    progress.done()
-    await target.close()
+    await target?.close()
   }
-  if (json) printJson(io, jsonOf(outcome, [...missing], isDry))
+  if (json) printJson(io, { dry_run: isDry, ...outcome, missing_places: [...missing] })
   else printOutcome(outcome, [...missing], isDry, io)
   const asked = outcome.matched + missing.size
   return asked === 0 || outcome.retried + outcome.outdated > 0 ? 0 : 1
 }
 
-/** Retries parts of a few hundred rejects, one after the other, and counts the outcomes. */
+/** Takes rejects part by part, appends what is an event now, and counts the outcomes. Without a target nothing is appended. */
 export function createRetry(
-  schemas: Schemas,
-  target: RetryTarget,
-  outcome: RetryOutcome,
-): (rejects: readonly StoredReject[]) => Promise<void> {
+  { schemas, versions }: Pick<RejectSource, 'schemas' | 'versions'>,
+  target: Pick<RetryTarget, 'append'> | undefined,
+) {
   const decode = createDecoder(schemas.known)
   // What this retry has appended. The parts are not in the order of versions.
-  const appended: Versions = new Map()
-
-  async function decoded(rejects: readonly StoredReject[]): Promise<Ready[]> {
-    const whole = rejects.filter(reject => !isOmitted(reject, outcome))
-    await schemas.learn(whole.map(({ record }) => record))
-    const ready: Ready[] = []
-    for (const reject of whole) {
-      const event = decode(reject.record)
-      if ('reason' in event) {
-        outcome.noEventCount++
-        outcome.noEvent.add(reject, event.reason)
-      } else if (!('key' in event)) {
-        outcome.noEventCount++
-        outcome.noEvent.add(reject, "is the portal's own, which has told its writer that it was not taken")
-      } else {
-        ready.push({ event, record: recordOf(reject) })
-      }
-    }
-    return ready
+  const appended = new Map<string, bigint>()
+  const outcome: RetryOutcome = {
+    ...{ matched: 0, retried: 0, outdated: 0, no_event: 0, by_reason: [], omitted: 0, omitted_places: [] },
   }
 
-  return async rejects => {
+  function isWhole(reject: StoredReject): boolean {
+    if (!isCut(reject)) return true
+    outcome.omitted++
+    if (outcome.omitted_places.length < shownMax) outcome.omitted_places.push(placeName(reject.record))
+    return false
+  }
+
+  function countNoEvent({ record }: StoredReject, text: string): void {
+    outcome.no_event++
+    const reason = reasonKind(text)
+    const known = outcome.by_reason.find(one => one.reason === reason)
+    if (known) known.count++
+    else if (outcome.by_reason.length < shownMax)
+      outcome.by_reason.push({ reason, count: 1, example: placeName(record) })
+  }
+
+  async function eventsOf(rejects: readonly StoredReject[]): Promise<Ready[]> {
+    const whole = rejects.filter(isWhole)
+    await schemas.learn(whole.map(({ record }) => record))
+    return whole.flatMap(reject => {
+      const event = decode(reject.record)
+      if ('key' in event) return { event, record: newRecordOf(reject) }
+      const own = "is the portal's own, which has told its writer that it was not taken"
+      countNoEvent(reject, 'reason' in event ? event.reason : own)
+      return []
+    })
+  }
+
+  async function take(rejects: readonly StoredReject[]): Promise<void> {
     outcome.matched += rejects.length
-    const ready = await decoded(rejects)
-    const known = await target.versions(ready.map(({ event }) => event))
+    const ready = await eventsOf(rejects)
+    const present = await versions(ready.map(({ event }) => event))
     // The newest version of an entity comes first here, so the older ones count as outdated.
-    const inTurn = ready.toSorted((a, b) => compare(versionOf(b.event), versionOf(a.event)))
+    const inTurn = ready.toSorted((a, b) => (versionOf(a.event) < versionOf(b.event) ? 1 : -1))
     const records: NewRecord[] = []
-    const added: Versions = new Map()
     for (const { event, record } of inTurn) {
       const entity = entityOf(event)
-      const present = [known, appended, added].map(versions => versions.get(entity) ?? -1n)
-      if (present.some(version => version >= versionOf(event))) {
+      const known = [present, appended].map(one => one.get(entity) ?? -1n)
+      if (known.some(version => version >= versionOf(event))) {
         outcome.outdated++
         continue
       }
-      added.set(entity, versionOf(event))
+      appended.set(entity, versionOf(event))
       records.push(record)
     }
-    await target.append(records)
+    await target?.append(records)
     outcome.retried += records.length
-    for (const [entity, version] of added) appended.set(entity, version)
   }
+
+  return { take, outcome }
 }
 
 interface Ready {
@@ -129,58 +127,26 @@ interface Ready {
   record: NewRecord
 }
 
-export function newOutcome(): RetryOutcome {
-  return {
-    matched: 0,
-    retried: 0,
-    outdated: 0,
-    noEvent: createReasonTally(),
-    noEventCount: 0,
-    omitted: [],
-    omittedCount: 0,
-  }
+/** A deletion is newer than any state. */
+function versionOf({ data }: ChangeEvent): bigint {
+  return BigInt(data === null ? tombstoneVersion : data.version)
 }
 
-function isOmitted(reject: StoredReject, outcome: RetryOutcome): boolean {
-  if (!isCut(reject)) return false
-  outcome.omittedCount++
-  if (outcome.omitted.length < omittedShownMax) outcome.omitted.push(placeName(reject.record))
-  return true
-}
-
-function recordOf({ record: { topic, key, value, headers, repeatedHeaders } }: StoredReject): NewRecord {
+function newRecordOf({ record: { topic, key, value, headers, repeatedHeaders } }: StoredReject): NewRecord {
   return { topic, key, value, ...(headers && { headers }), ...(repeatedHeaders && { repeatedHeaders }) }
 }
 
-function compare(a: bigint, b: bigint): number {
-  return a < b ? -1 : Number(a > b)
-}
-
-function jsonOf(outcome: RetryOutcome, missing: readonly string[], isDry: boolean) {
-  return {
-    dry_run: isDry,
-    matched: outcome.matched,
-    retried: outcome.retried,
-    outdated: outcome.outdated,
-    no_event: outcome.noEventCount,
-    by_reason: jsonOfReasons(outcome.noEvent.counts()),
-    omitted: outcome.omittedCount,
-    omitted_places: outcome.omitted,
-    missing_places: missing,
-  }
-}
-
 function printOutcome(outcome: RetryOutcome, missing: readonly string[], isDry: boolean, io: Io): void {
+  const { matched, retried, outdated, no_event, by_reason, omitted, omitted_places } = outcome
   const say = (count: number, text: string) => {
     if (count > 0) io.stdout.write(`${grouped(count)} ${text}\n`)
   }
-  io.stdout.write(
-    `${grouped(outcome.retried)} ${isDry ? 'would be' : 'were'} appended, of ${grouped(outcome.matched)}\n`,
-  )
-  say(outcome.outdated, 'are in the log already, as they are or newer')
-  say(outcome.noEventCount, 'are still not valid events:')
-  printReasons(outcome.noEvent.counts(), io)
+  io.stdout.write(`${grouped(retried)} ${isDry ? 'would be' : 'were'} appended, of ${grouped(matched)}\n`)
+  say(outdated, 'are in the log already, as they are or newer')
+  say(no_event, 'are still not valid events:')
+  for (const { reason, count, example } of by_reason)
+    io.stdout.write(`${grouped(count).padStart(8)}  ${printable(reason)}, for example ${example}\n`)
   const cut = 'are larger than what is kept of a reject, so have their producer append them again'
-  say(outcome.omittedCount, `${cut}: ${outcome.omitted.join(', ')}`)
+  say(omitted, `${cut}: ${omitted_places.join(', ')}`)
   say(missing.length, `are not stored rejects: ${missing.join(', ')}`)
 }

@@ -1,63 +1,78 @@
-/** `pledgeview rejects show`: everything that is stored of one reject, for the person who repairs it. */
-import { unframe } from '../../../contracts/events/codec.ts'
-import type { ChangeEvent } from '../../../contracts/events/event.ts'
+/** How rejects are shown, and `pledgeview rejects show`: everything that is stored of one, for the person who repairs it. */
+import { isUtf8 } from 'node:buffer'
+import { schemaIdOf } from '../../../contracts/events/codec.ts'
+import { type ChangeEvent, eventTypeOf, type Topic } from '../../../contracts/events/event.ts'
 import { formatEvent } from '../../../contracts/events/ndjson.ts'
 import { type Fault, faultOf } from '../../../contracts/events/rules.ts'
 import type { LogRecord } from '../../log/port.ts'
 import { createEventReader } from '../../projector/ingest/decode.ts'
 import { messageOf } from '../../runtime/message-of.ts'
+import { grouped } from '../../runtime/progress.ts'
 import { headersOf, placeName, type RejectPlace } from '../../tables/rejects.ts'
 import { latestRejects, type StoredReject } from '../../tables/stored-rejects.ts'
 import { type Io, printJson } from '../command.ts'
 import { printable, printableLines } from '../printable.ts'
-import { base64, cutParts, entityText, isoTime, jsonOfReject, shownBytes } from './shown.ts'
-import type { RejectSource, Schemas } from './source.ts'
-
-const dumpBytesMax = 4_096
-const dumpRowBytes = 16
+import type { RejectSource } from './source.ts'
 
 /** Prints the reject. Throws if no reject of that place is stored. */
-export async function runRejectsShow(
+export async function showReject(
   source: RejectSource,
   place: RejectPlace,
-  { json }: { json: boolean },
+  json: boolean,
   io: Io,
 ): Promise<number> {
   const [reject] = await latestRejects(source, { places: [place] }, 1)
   if (!reject) throw new Error(`${placeName(place)} is not a stored reject`)
-  const reading = await readAgain(reject, source.schemas)
-  if (json) printJson(io, jsonOf(reject, reading))
-  else printReject(reject, reading, io)
+  const shown = shownJson(reject, await readAgain(reject, source))
+  if (json) {
+    printJson(io, shown)
+    return 0
+  }
+  const { record, reason, rejectedAt, sizes } = reject
+  const lines: [name: string, text: string][] = [
+    ['record', `${record.topic}, partition ${record.partition}, offset ${record.offset}`],
+    ['entity', entityText(record)],
+    ['appended', isoTime(record.appendedAt)],
+    ['rejected', isoTime(rejectedAt)],
+    ['reason', reason],
+    ['now', shown.reason_now ?? 'an event: a retry appends it'],
+    ...(shown.field === null ? [] : [['field', shown.field] as [string, string]]),
+    ...headersOf(record).map(([name, value]): [string, string] => [
+      'header',
+      `${name}: ${shownBytes(value)}`,
+    ]),
+    ['key', shownBytes(record.key)],
+    [
+      'value',
+      `${grouped(sizes.value)} bytes, schema id ${shown.schema_id ?? 'none'}: ${shownBytes(record.value)}`,
+    ],
+  ]
+  for (const [name, text] of lines) io.stdout.write(`${name.padEnd(10)}${printable(text)}\n`)
+  if (shown.event) io.stdout.write(`event\n${printableLines(JSON.stringify(shown.event, null, 2))}\n`)
   return 0
 }
 
-/** What this program makes of a reject's record now. */
-export type Reading =
-  | { now: 'event'; event: ChangeEvent }
-  /** It can be decoded, but it breaks a rule. */
-  | { now: 'faulty'; event: ChangeEvent; fault: Fault }
-  /** It cannot be decoded, or its schema could not be read. */
-  | { now: 'undecoded'; reason: string }
+/** What this program makes of a reject's record now. A reason, or the fault of an event, says why it is none. */
+type Reading = { event?: ChangeEvent; fault?: Fault | undefined; reason?: string }
 
-export async function readAgain(reject: StoredReject, schemas: Schemas): Promise<Reading> {
-  const { record } = reject
+async function readAgain(reject: StoredReject, { schemas }: RejectSource): Promise<Reading> {
   const cut = cutParts(reject)
   if (cut.length > 0) {
-    const reason = `the record was cut when it was stored (${cut.join('; ')}), so it cannot be read or retried from here`
-    return { now: 'undecoded', reason }
+    const parts = cut.join('; ')
+    return {
+      reason: `the record was cut when it was stored (${parts}), so it cannot be read or retried from here`,
+    }
   }
   try {
-    await schemas.learn([record])
+    await schemas.learn([reject.record])
   } catch (error) {
-    return { now: 'undecoded', reason: messageOf(error) }
+    return { reason: messageOf(error) }
   }
-  const event = createEventReader(schemas.known)(record)
-  if ('reason' in event) return { now: 'undecoded', reason: event.reason }
-  const fault = faultOf(event)
-  return fault ? { now: 'faulty', event, fault } : { now: 'event', event }
+  const event = createEventReader(schemas.known)(reject.record)
+  return 'reason' in event ? event : { event, fault: faultOf(event) }
 }
 
-function jsonOf(reject: StoredReject, reading: Reading) {
+function shownJson(reject: StoredReject, { event, fault, reason }: Reading) {
   const { record, sizes } = reject
   return {
     ...jsonOfReject(reject),
@@ -65,77 +80,85 @@ function jsonOf(reject: StoredReject, reading: Reading) {
     headers: headersOf(record).map(([name, value]) => ({ name, value_base64: base64(value) })),
     value_bytes: record.value === null && sizes.value === 0 ? null : sizes.value,
     value_omitted: (record.value?.length ?? 0) < sizes.value,
-    schema_id: schemaIdOf(record) ?? null,
-    is_event_now: reading.now === 'event',
-    reason_now: reasonOf(reading) ?? null,
-    field: reading.now === 'faulty' ? reading.fault.field : null,
-    event: 'event' in reading ? (JSON.parse(eventText(reading.event)) as object) : null,
+    schema_id: (record.value && schemaIdOf(record.value)) ?? null,
+    is_event_now: event !== undefined && fault === undefined,
+    reason_now: fault ? `${fault.field} ${fault.reason}` : (reason ?? null),
+    field: fault?.field ?? null,
+    event: event ? eventJson(event) : null,
   }
-}
-
-function printReject(reject: StoredReject, reading: Reading, io: Io): void {
-  const { record, reason, rejectedAt } = reject
-  const lines: [name: string, text: string][] = [
-    ['record', `${record.topic}, partition ${record.partition}, offset ${record.offset}`],
-    ['entity', entityText(record)],
-    ['appended', isoTime(record.appendedAt)],
-    ['rejected', isoTime(rejectedAt)],
-    ['reason', printable(reason)],
-    ['now', printable(reasonOf(reading) ?? 'an event: a retry appends it')],
-    ...(reading.now === 'faulty' ? [['field', printable(reading.fault.field)] as [string, string]] : []),
-    ...headersOf(record).map(([name, value]): [string, string] => [
-      'header',
-      `${printable(name)}: ${shownBytes(value)}`,
-    ]),
-    ['key', record.key === null ? 'none' : shownBytes(record.key)],
-    ['value', valueText(reject)],
-  ]
-  for (const [name, text] of lines) io.stdout.write(`${name.padEnd(10)}${text}\n`)
-  if (record.value) io.stdout.write(hexDump(record.value))
-  if ('event' in reading) {
-    const event = JSON.parse(eventText(reading.event)) as object
-    io.stdout.write(`event\n${printableLines(JSON.stringify(event, null, 2))}\n`)
-  }
-}
-
-function reasonOf(reading: Reading): string | undefined {
-  if (reading.now === 'event') return undefined
-  return reading.now === 'faulty' ? `${reading.fault.field} ${reading.fault.reason}` : reading.reason
 }
 
 /** In the form of `events append`, as far as possible. A time that is not in the calendar stays a number. */
-function eventText(event: ChangeEvent): string {
+function eventJson(event: ChangeEvent): object {
   try {
-    return formatEvent(event)
+    return JSON.parse(formatEvent(event))
   } catch {
-    return JSON.stringify(event, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
+    const text = (_: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)
+    return JSON.parse(JSON.stringify(event, text))
   }
 }
 
-function valueText({ record: { value }, sizes }: StoredReject): string {
-  if (value === null) return sizes.value > 0 ? `${sizes.value} bytes, which are not kept` : 'none: a deletion'
-  const framed = unframe(value)
-  const framing =
-    'reason' in framed
-      ? framed.reason
-      : `schema id ${framed.schemaId}, ${framed.avroBinary.length} bytes of Avro`
-  const cut = value.length > dumpBytesMax ? `; the first ${dumpBytesMax} here, all with --json` : ''
-  return `${sizes.value} bytes, ${framing}${cut}`
-}
+// A key of `accounts` may be that of an integration, which is the account's.
+const typeOf: Readonly<Record<Topic, string>> = { ...eventTypeOf, accounts: 'account', notices: 'notice' }
 
-function schemaIdOf({ value }: LogRecord): number | undefined {
-  const framed = value && unframe(value)
-  return framed && 'schemaId' in framed ? framed.schemaId : undefined
-}
-
-/** Offset, bytes and ASCII, sixteen bytes per line, up to a bound. */
-export function hexDump(value: Uint8Array): string {
-  const lines: string[] = []
-  for (let at = 0; at < Math.min(value.length, dumpBytesMax); at += dumpRowBytes) {
-    const row = Buffer.from(value.subarray(at, Math.min(at + dumpRowBytes, dumpBytesMax)))
-    const bytes = [...row].map(byte => byte.toString(16).padStart(2, '0')).join(' ')
-    const ascii = row.toString('latin1').replace(/[^ -~]/g, '.')
-    lines.push(`  ${at.toString(16).padStart(6, '0')}  ${bytes.padEnd(3 * dumpRowBytes)} ${ascii}\n`)
+/** What every JSON of a reject has. */
+export function jsonOfReject(reject: StoredReject) {
+  const { record, reason, rejectedAt, sizes } = reject
+  const { topic, partition, offset, key, value } = record
+  return {
+    ...{ topic, partition, offset, type: typeOf[topic], reason, rejected_at: isoTime(rejectedAt) },
+    ...{ key_text: textOf(key) ?? null, key_base64: base64(key), value_base64: base64(value) },
+    // The sizes of the record, if what is kept of it is less.
+    cut: isCut(reject)
+      ? { key_bytes: sizes.key, value_bytes: sizes.value, header_bytes: sizes.headers }
+      : null,
   }
-  return lines.join('')
+}
+
+/** `pledge c_1/p_1` */
+export function entityText({ topic, key }: Pick<LogRecord, 'topic' | 'key'>): string {
+  const text = key === null ? 'without a key' : (textOf(key) ?? shownBytes(key))
+  return `${typeOf[topic]} ${printable(text.length > 200 ? `${text.slice(0, 200)}...` : text)}`
+}
+
+/** Whether something of the record is not kept. Without its value, a record looks like a deletion, and must never be taken for one. */
+export function isCut(reject: StoredReject): boolean {
+  return cutParts(reject).length > 0
+}
+
+/** `value: 4,194,304 of 10,800,000 bytes` */
+function cutParts({ record, sizes }: StoredReject): string[] {
+  const headers = headersOf(record).map(([name, one]) => Buffer.byteLength(name) + one.length)
+  const parts: [name: string, kept: number, of: number][] = [
+    ['key', record.key?.length ?? 0, sizes.key],
+    ['value', record.value?.length ?? 0, sizes.value],
+    ['headers', headers.reduce((sum, size) => sum + size, 0), sizes.headers],
+  ]
+  return parts
+    .filter(([, kept, of]) => kept < of)
+    .map(([name, kept, of]) => `${name}: ${grouped(kept)} of ${grouped(of)} bytes`)
+}
+
+export function isoTime(ms: number): string {
+  // Any producer can set the time of a record, so the number may be out of range.
+  const at = new Date(ms)
+  return Number.isNaN(at.getTime()) ? `${ms} ms` : at.toISOString()
+}
+
+function base64(bytes: Uint8Array | null): string | null {
+  return bytes === null ? null : Buffer.from(bytes).toString('base64')
+}
+
+function textOf(bytes: Uint8Array | null): string | undefined {
+  return bytes && isUtf8(bytes) ? Buffer.from(bytes).toString() : undefined
+}
+
+const shownBytesMax = 4_096
+
+/** As text if it is UTF-8, otherwise in base64. --json has all of it. */
+function shownBytes(bytes: Uint8Array | null): string {
+  if (bytes === null) return 'none'
+  const text = textOf(bytes)
+  const shown = text === undefined ? `${base64(bytes)} (base64)` : JSON.stringify(text)
+  return shown.length > shownBytesMax ? `${shown.slice(0, shownBytesMax)}...` : shown
 }

@@ -1,22 +1,28 @@
-/** What the rejects commands work on: the tables, and the log that records are appended to again. */
-
-import { databasesOf, registryOf, serverSettings } from '../../distributed.ts'
-import { type ModelAccess, withModel } from '../../local/access.ts'
+/** What the rejects commands work on: the dead-letter table, and the log that a retry appends to again. */
+import { type ChangeEvent, topicOf } from '../../../contracts/events/event.ts'
+import { databasesOf, kafkaSettings, readerSettings, registryOf, serverSettings } from '../../distributed.ts'
+import { withModel } from '../../local/access.ts'
 import { openExistingDataDirectory } from '../../local/data-directory.ts'
-import type { LogRecord } from '../../log/port.ts'
+import { type KafkaInspector, openKafkaInspector } from '../../log/kafka/inspector.ts'
+import { openKafkaWriter } from '../../log/kafka/writer.ts'
+import type { LogRecord, NewRecord, PartitionLag } from '../../log/port.ts'
 import { schemaIdsOf, type WriterSchemas } from '../../projector/ingest/decode.ts'
-import type { Config } from '../../runtime/config.ts'
+import { type Config, readConfig } from '../../runtime/config.ts'
+import { createLogger } from '../../runtime/ops/logger.ts'
+import { retry } from '../../runtime/retry.ts'
 import { openTables } from '../../tables/clickhouse.ts'
+import { qualified } from '../../tables/generations.ts'
+import { idParts } from '../../tables/parameter-parts.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { embeddedDirectory } from '../command.ts'
-import { journalTarget, openKafkaTarget, type RetryTarget } from './target.ts'
 
 export interface RejectSource {
   tables: Pick<Tables, 'rows'>
   databases: Databases
   schemas: Schemas
-  /** Opens the log for records that are valid events now. In a dry run nothing is appended. */
-  openTarget(options: { isDry: boolean }): Promise<RetryTarget>
+  openTarget(): Promise<RetryTarget>
+  /** The versions that the log is known to have of these events' entities, by `entityOf`. */
+  versions(events: readonly ChangeEvent[]): Promise<Map<string, bigint>>
 }
 
 /** The schemas behind the schema ids of values, for the log that they came from. */
@@ -27,43 +33,119 @@ export interface Schemas {
   learn(records: readonly LogRecord[]): Promise<void>
 }
 
+export interface RetryTarget {
+  /** Appends in order. Resolves when the records are durable. */
+  append(records: readonly NewRecord[]): Promise<void>
+  close(): Promise<void>
+}
+
 /** Runs the work on the rejects: of Kafka's log if it is configured and no data directory is given. */
 export async function withRejects<T>(
   dataDir: string | undefined,
-  config: Config,
   work: (source: RejectSource) => Promise<T>,
 ): Promise<T> {
+  const config = readConfig(process.env)
   const root = embeddedDirectory(dataDir, config)
   if (root !== undefined) {
     const directory = openExistingDataDirectory(root)
-    return withModel(directory, config, { isCaughtUp: false }, access => work(embeddedSource(access)))
+    return withModel(directory, config, { isCaughtUp: false }, ({ tables, databases, writer }) =>
+      work({
+        ...{ tables, databases, schemas: { known: undefined, learn: async () => {} } },
+        openTarget: async () => ({ append: records => writer.append(records), close: async () => {} }),
+        // A journal is never compacted to what came last, so an older version may follow a newer one.
+        versions: async () => new Map(),
+      }),
+    )
   }
   const tables = openTables(serverSettings(config))
+  const registry = registryOf(config)
+  const databases = databasesOf(config)
+  const schemas: Schemas = {
+    known: registry?.known,
+    learn: async records => registry?.learn(schemaIdsOf(records)),
+  }
   try {
-    return await work(distributedSource(config, tables))
+    return await work({
+      ...{ tables, databases, schemas, openTarget: () => openKafkaTarget(config) },
+      async versions(events) {
+        await databases.follow(tables)
+        return ledgerVersions(tables, databases, events)
+      },
+    })
   } finally {
     await tables.close()
   }
 }
 
-function embeddedSource({ tables, databases, writer }: ModelAccess): RejectSource {
-  return {
-    tables,
-    databases,
-    schemas: { known: undefined, learn: async () => undefined },
-    openTarget: async ({ isDry }) => journalTarget(writer, { isDry }),
+/**
+ * Kafka's topics may be compacted: they keep the record of a key that was appended last. So a version must not be appended after
+ * a newer one, or a rebuild would return to it. The ledger knows the versions when everything in the log is projected.
+ */
+async function openKafkaTarget(config: Config): Promise<RetryTarget> {
+  const logger = createLogger('error')
+  const inspector = await openKafkaInspector(readerSettings(config), { logger })
+  await awaitProjected(inspector).finally(() => inspector.close())
+  return openKafkaWriter(kafkaSettings(config), { logger })
+}
+
+/** Waits until the projectors have committed what is in the log now. Throws if that takes too long. */
+export async function awaitProjected(
+  inspector: Pick<KafkaInspector, 'group'>,
+  bounds = { msMax: 30_000, pauseMsMin: 250 },
+): Promise<void> {
+  const ends = (await inspector.group()).lag
+  const look = async () => {
+    const waiting = waitingBelow(ends, (await inspector.group()).lag)
+    if (waiting > 0) throw new Waiting(waiting)
+  }
+  await retry(look, { ...bounds, isRetryable: error => error instanceof Waiting })
+}
+
+class Waiting extends Error {
+  constructor(records: number) {
+    super(
+      `${records} records of the log are not projected yet, and some may be newer versions of the retried records: ` +
+        'let the projectors get to the end of the log, then retry again',
+    )
   }
 }
 
-function distributedSource(config: Config, tables: Tables): RejectSource {
-  const registry = registryOf(config)
-  return {
-    tables,
-    databases: databasesOf(config),
-    schemas: {
-      known: registry?.known,
-      learn: async records => registry?.learn(schemaIdsOf(records)),
-    },
-    openTarget: ({ isDry }) => openKafkaTarget(config, tables, { isDry }),
+function waitingBelow(ends: readonly PartitionLag[], present: readonly PartitionLag[]): number {
+  const committed = new Map(present.map(at => [`${at.topic}/${at.partition}`, at.committed]))
+  const left = ends.map(({ topic, partition, end }) => end - (committed.get(`${topic}/${partition}`) ?? 0))
+  return left.reduce((sum, records) => sum + Math.max(0, records), 0)
+}
+
+export function entityOf({ type, key }: Pick<ChangeEvent, 'type' | 'key'>): string {
+  return `${topicOf[type]}/${key}`
+}
+
+const keysMax = 1_000
+// The ledger of each type, the first column of its order, and the expression for the key of an event.
+const ledgers = {
+  campaign: ['campaign_ledger', 'campaign_id', 'campaign_id'],
+  pledge: ['pledge_ledger', 'campaign_id', "concat(campaign_id, '/', pledge_id)"],
+  'api-key': ['api_key_ledger', 'api_key', 'api_key'],
+} as const
+
+/** The highest version that the ledger has of each of these events' entities. */
+export async function ledgerVersions(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  events: readonly ChangeEvent[],
+): Promise<Map<string, bigint>> {
+  const versions = new Map<string, bigint>()
+  for (const [type, ofType] of Map.groupBy(events, event => event.type)) {
+    const [ledger, first, key] = ledgers[type]
+    for (const keys of idParts([...new Set(ofType.map(event => event.key))], keysMax)) {
+      const firsts = type === 'pledge' ? keys.map(one => one.slice(0, one.indexOf('/'))) : keys
+      const rows = await tables.rows<{ id: string; version: string }>({
+        query: `SELECT ${key} AS id, toString(max(version)) AS version FROM ${qualified(ledger, databases)}
+          WHERE ${first} IN {firsts:Array(String)} AND ${key} IN {keys:Array(String)} GROUP BY id`,
+        query_params: { firsts, keys },
+      })
+      for (const { id, version } of rows) versions.set(entityOf({ type, key: id }), BigInt(version))
+    }
   }
+  return versions
 }

@@ -3,9 +3,9 @@
  * it takes nothing from the projectors and says nothing about how far they are.
  */
 import { isChangeTopic } from '../../../contracts/events/event.ts'
-import type { History } from '../../log/history.ts'
 import {
   type EventReader,
+  type History,
   type LogState,
   type PartitionLag,
   type Position,

@@ -1,24 +1,16 @@
 /** The page of the account: who is signed in, sign-out everywhere, deletion. */
 import type { FastifyInstance } from 'fastify'
+import type { Portal } from '../app.ts'
 import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
-import type { Cookies } from '../http/cookies.ts'
-import { csrfField } from '../http/csrf.ts'
+import { csrfField } from '../http/forms.ts'
 import { requireAccount } from '../http/session-hook.ts'
-import type { Account, Accounts, PortalKeys } from '../ports.ts'
-import type { Sessions } from '../sign-in/sessions.ts'
+import type { Account } from '../ports.ts'
 import { deleteAccount } from './deletions.ts'
 
-export interface AccountPagesDependencies {
-  accounts: Accounts
-  keys: PortalKeys
-  sessions: Sessions
-  cookies: Cookies
-}
-
 /** Adds `/account`, `/account/delete` and `/account/deleted`. */
-export function addAccountPages(app: FastifyInstance, dependencies: AccountPagesDependencies): void {
-  const { keys, sessions, cookies } = dependencies
+export function addAccountPages(app: FastifyInstance, portal: Portal): void {
+  const { keys, sessions, cookies } = portal
   const ofAccount = { preHandler: requireAccount }
   const path = '/account'
 
@@ -42,7 +34,7 @@ export function addAccountPages(app: FastifyInstance, dependencies: AccountPages
   app.post('/account/delete', ofAccount, async (request, reply) => {
     const { account } = request
     if (account === undefined) return reply
-    await deleteAccount(dependencies, account.account_id)
+    await deleteAccount(portal, account.account_id)
     const token = cookies.session.read(request)
     if (token !== undefined) await sessions.end(token)
     cookies.session.clear(reply)

@@ -1,73 +1,11 @@
 /**
- * Completes deletions of accounts: the process that began one was killed, or the log or the tables were away, or something was
- * written while the account was deleted and landed later.
+ * Deletes an account with its integrations, its keys, and every address. From the first step on it does not exist, and its sessions have
+ * ended with it.
  *
- * Every portal looks. Several may complete the same one: each step can be done again. How it fails: a deletion that fails is reported,
- * and the next round tries it again.
+ * A deletion may be interrupted: its process was killed, the log or the tables were away, or something was written meanwhile and
+ * landed later. So every portal looks for what is left and completes it. Several may complete the same one: each step can be done again.
  */
-import { sleep as realSleep, type Sleep } from '../../runtime/sleep.ts'
 import type { Accounts, PortalKeys } from '../ports.ts'
-
-export interface DeletionFinisherOptions extends DeletionPorts {
-  /** Called for every failure, for the log. */
-  onError: (error: unknown) => void
-  /** Pause between two rounds. */
-  pollMs?: number
-  sleep?: Sleep
-}
-
-export interface DeletionFinisher {
-  /** Looks until `close`. */
-  start(): void
-  /** Waits for a deletion that is running. */
-  close(): Promise<void>
-}
-
-export function createDeletionFinisher({
-  onError,
-  pollMs = 30_000,
-  sleep = realSleep,
-  ...ports
-}: DeletionFinisherOptions): DeletionFinisher {
-  const stopping = new AbortController()
-  let running: Promise<void> = Promise.resolve()
-
-  async function finish(accountId: string): Promise<void> {
-    // The person may have signed up again. The keys are those of the new account then.
-    if (!(await ports.accounts.find(accountId))) await ports.keys.deleteAll(accountId)
-    await ports.accounts.finishDeletion(accountId)
-  }
-
-  async function follow(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      const unfinished = await ports.accounts.unfinished().catch((error: unknown) => {
-        onError(error)
-        return []
-      })
-      for (const accountId of unfinished) {
-        if (stopping.signal.aborted) return
-        await finish(accountId).catch(onError)
-      }
-      await sleep(pollMs, stopping.signal)
-    }
-  }
-
-  return {
-    start() {
-      running = follow()
-    },
-    async close() {
-      stopping.abort()
-      await running
-    },
-  }
-}
-
-/**
- * Deletes an account with its integrations, its keys, and every address. From the first step on it does not exist. If the
- * process is killed after that, another one completes the deletion (finish-deletions.ts). The sessions end because their
- * account is gone.
- */
 
 export interface DeletionPorts {
   accounts: Pick<Accounts, 'find' | 'delete' | 'unfinished' | 'finishDeletion'>
@@ -82,4 +20,22 @@ export async function deleteAccount(
   await accounts.delete(accountId)
   // With the names and the contact addresses that they carry. A deleted key is refused as a revoked one is.
   await keys.deleteAll(accountId)
+}
+
+/** One round: completes what is left of deletions. One that fails is reported, and does not keep the others from their turn. */
+export async function finishDeletions(
+  { accounts, keys }: DeletionPorts,
+  signal: AbortSignal,
+  onError: (error: unknown) => void,
+): Promise<void> {
+  async function finish(accountId: string): Promise<void> {
+    // The person may have signed up again. The keys are those of the new account then.
+    if (!(await accounts.find(accountId))) await keys.deleteAll(accountId)
+    await accounts.finishDeletion(accountId)
+  }
+
+  for (const accountId of await accounts.unfinished()) {
+    if (signal.aborted) return
+    await finish(accountId).catch(onError)
+  }
 }

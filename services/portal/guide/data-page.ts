@@ -1,19 +1,19 @@
 /** The page for data teams: three pictures of the platform, and questions as SQL. Pure. */
 
 import type { FastifyInstance } from 'fastify'
+import type { Portal } from '../app.ts'
 import { type Html, html, prose } from '../html/html.ts'
 import { codeBlock, notice, scrolling } from '../html/parts.ts'
 import { count, countOf, dayText, moment } from '../html/words.ts'
+import { type Bar, nameBars, timeBars } from './data-drawing.ts'
+import { type Example, playLink, readExamples } from './data-examples.ts'
 import type {
   CategorySuccess,
   DataAbout,
   DataPictures,
-  DataPicturesReader,
   FundingPicture,
   TopCampaign,
-} from '../ports.ts'
-import { type Bar, nameBars, timeBars } from './data-drawing.ts'
-import { type Example, playLink, readExamples } from './data-examples.ts'
+} from './data-pictures.ts'
 
 export interface DataPageData {
   pictures: DataPictures
@@ -45,7 +45,7 @@ export function examplesSection(examples: readonly Example[], sqlUrl: string | u
 <h2 id="questions">${count(examples.length)} questions as SQL</h2>
 <p>Each is a query that you can copy and change. They name only the views of the contract, so they keep working.</p>
 ${sqlUrl === undefined ? html`<p>Ask the operator of this service how you reach its SQL port.</p>` : playText(sqlUrl)}
-<div class="samples">${examples.map(example => exampleEntry(example, sqlUrl))}</div>
+${examples.map(example => exampleEntry(example, sqlUrl))}
 </section>`
 }
 
@@ -55,8 +55,8 @@ function playText(sqlUrl: string): Html {
 
 function exampleEntry({ name, question, notes, sql }: Example, sqlUrl: string | undefined): Html {
   return html`<details id="${name}"><summary>${question}</summary>
-<div class="about">${notes !== '' && html`<p>${prose(notes)}</p>`}
-${sqlUrl !== undefined && html`<p><a href="${playLink(sqlUrl, sql)}" rel="noopener noreferrer">Open in the play page<span class="visually-hidden"> ${question}</span></a></p>`}</div>
+${notes !== '' && html`<p>${prose(notes)}</p>`}
+${sqlUrl !== undefined && html`<p><a href="${playLink(sqlUrl, sql)}" rel="noopener noreferrer">Open in the play page<span class="visually-hidden"> ${question}</span></a></p>`}
 ${codeBlock({ id: `sql-${name}`, caption: `${name}.sql`, text: sql })}</details>
 `
 }
@@ -177,7 +177,7 @@ function figures(
   rows: readonly (readonly (Html | string)[])[],
 ): Html {
   const isNumber = (index: number): boolean => index > 0 && index < (heads.length === 5 ? 3 : heads.length)
-  return html`<details class="figures"><summary>${label}</summary>
+  return html`<details><summary>${label}</summary>
 ${scrolling(
   label,
   html`<table>
@@ -213,20 +213,15 @@ function monthText(day: string): string {
 
 /** The page /data. */
 
-export interface DataPageDependencies {
-  pictures: DataPicturesReader
-  options: { sqlUrl?: string | undefined; viewsDatabase: string }
-}
-
 /** Adds the page. The examples are read once. */
-export function registerDataPage(app: FastifyInstance, { pictures, options }: DataPageDependencies): void {
+export function addDataPage(app: FastifyInstance, { pictures, options }: Portal): void {
   const examples = examplesSection(readExamples(options.viewsDatabase), options.sqlUrl)
   app.get('/data', async (_request, reply) =>
     reply.page({
       title: 'For data teams',
       description: 'Pictures of the platform, and questions on it as SQL that you can run.',
       path: '/data',
-      content: dataContent({ pictures: await pictures.read(), examples }),
+      content: dataContent({ pictures: await pictures(), examples }),
     }),
   )
 }

@@ -23,10 +23,10 @@ const contents = [
 
 export function guideContent({ apiUrl }: GuideData): Html {
   return html`<div class="guide">
-<nav class="contents" aria-label="On this page">
+<aside class="contents"><nav aria-label="On this page">
 <p>On this page</p>
 <ul>${contents.map(({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`)}</ul>
-</nav>
+</nav></aside>
 <article>
 <h1>Guide</h1>
 <p class="lead">The API shows the public campaigns of the platform and its totals, as JSON over HTTP. It only reads, and it has nothing that an anonymous visitor of the website could not see.</p>
@@ -63,13 +63,12 @@ export const limits = {
 
 export function firstCallSection(apiUrl: string): Html {
   return html`<h2 id="first-call">The first call</h2>
-<ol class="steps">
+<ol>
 <li><a href="/sign-in">Sign in</a> with your e-mail address. This creates a free account; there is no password.</li>
 <li>Under <a href="/access">API access</a>, add an integration: the name of your program, its URL, and an address where we reach you before something changes.</li>
 <li>Create a key. You see its secret once, so keep it where your program finds it, for example in environment variables:</li>
 </ol>
-<figure class="code"><figcaption>In your shell</figcaption><pre tabindex="0" role="group" aria-label="In your shell"><code>export PLEDGEVIEW_KEY=pv_live_...
-export PLEDGEVIEW_SECRET=...</code></pre></figure>
+${codeBlock({ id: 'environment', caption: 'In your shell', text: 'export PLEDGEVIEW_KEY=pv_live_...\nexport PLEDGEVIEW_SECRET=...' })}
 <p>Then ask for three campaigns:</p>
 ${samples('first-call', apiUrl)}
 <p>The samples in TypeScript use our client, the package <code>@pledgeview/client</code>. It has no dependencies, and runs in Node 20 or later and in browsers. The operator of this API gives it to you as a file; install it with <code>npm install ./pledgeview-client.tgz</code>. The samples in Python need nothing but Python 3.9 or later.</p>
@@ -113,7 +112,7 @@ export function versionsSection(): Html {
 export function mirroringSection(apiUrl: string): Html {
   return html`<h2 id="mirroring">Keep a copy</h2>
 <p>Your own copy of the campaigns stays up to date with one short request a minute. It misses no change, if it keeps one timestamp with care.</p>
-<ol class="steps">
+<ol>
 <li>Read all pages of <code>/projects</code> once: a <em>walk</em>. Keep the header <code>X-Data-As-Of</code> of its <strong>first</strong> page. This is your <em>watermark</em>: the list has every change up to this moment.</li>
 <li>A minute later, walk again with <code>updated_since</code> and the watermark. You get only what has changed. Replace each campaign in your copy, by <code>id</code>.</li>
 <li>Keep the watermark of this walk's first page for the next one. Save it together with the copy, after the whole walk.</li>

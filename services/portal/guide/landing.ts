@@ -1,8 +1,8 @@
 /** The first page: what this is, how it stands now, and how to begin. Pure. */
 import { type Html, html } from '../html/html.ts'
 import { badge, codeBlock, type Tone } from '../html/parts.ts'
-import type { LiveState } from '../ports.ts'
 import { limits } from './guide.ts'
+import type { LiveState } from './live-state.ts'
 import { sampleText } from './samples/samples.ts'
 
 export interface LandingData {
@@ -15,13 +15,11 @@ export interface LandingData {
 }
 
 export function landingContent({ live, apiUrl, isSignedIn, now }: LandingData): Html {
-  return html`<div class="hero">
-<h1>Every public campaign, as data you can build on</h1>
+  return html`<h1>Every public campaign, as data you can build on</h1>
 <p class="lead">Pledgeview is a read-only API of a crowdfunding platform: campaigns, funding totals, reward tiers and statistics as JSON. It is free, and your copy misses no change.</p>
 <div class="actions">
 ${isSignedIn ? html`<a class="button" href="/access">Your API access</a>` : html`<a class="button" href="/sign-in?next=/access">Get a key</a>`}
 <a class="button secondary" href="/docs">Read the guide</a>
-</div>
 </div>
 ${liveCard(live, now)}
 <h2>One request</h2>
@@ -37,7 +35,7 @@ ${codeBlock({ id: 'first-call', caption: 'The three newest campaigns that are li
 <section class="card"><h3>No surprises</h3><p>What works today keeps working under <code>/api/v1</code>. Before that ends, we write to you. <a href="/changes">Versions</a></p></section>
 </div>
 <h2>How to begin</h2>
-<ol class="steps">
+<ol>
 <li><a href="/sign-in?next=/access">Sign in</a> with your e-mail address. There is no password, and it costs nothing.</li>
 <li>Add your program under API access, and create a key. You see the secret once.</li>
 <li>Copy the line that the page shows, and you have your first answer. Or send requests from the <a href="/reference">reference</a>.</li>
@@ -53,7 +51,7 @@ const tones: Record<LiveState['status'], Tone> = {
 function liveCard({ status, campaigns, as_of }: LiveState, now: number): Html {
   return html`<section class="card" aria-labelledby="now">
 <div class="heading"><h2 id="now">Right now</h2>${badge(capitalized(status), tones[status])}</div>
-<dl class="facts large">
+<dl class="facts">
 <div><dt>Public campaigns</dt><dd>${campaigns === undefined ? 'unknown' : number.format(campaigns)}</dd></div>
 <div><dt>Data as of</dt><dd>${as_of === undefined ? 'unknown' : html`<time datetime="${new Date(as_of).toISOString()}">${agoOf(now - as_of)}</time>`}</dd></div>
 </dl>

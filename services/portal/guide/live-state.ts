@@ -3,16 +3,18 @@
  * runs at a time, and none waits for longer than the bound. After a failed reading the last good one is not shown as the
  * present: the page says that the data cannot be read.
  */
+import { kept } from '../../runtime/kept.ts'
 import { messageOf } from '../../runtime/message-of.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { within } from '../../runtime/within.ts'
 import type { Databases, Statement, Tables } from '../../tables/port.ts'
-import type { LiveState, LiveStateReader } from '../ports.ts'
 
-export interface LiveStateDependencies {
-  tables: Pick<Tables, 'rows'>
-  databases: Databases
-  /** Unix milliseconds. */
-  now: () => number
-  warn?: (message: string) => void
+/** What the first page says of the data. */
+export interface LiveState {
+  status: 'up to date' | 'behind' | 'unavailable'
+  campaigns: number | undefined
+  /** The watermark, Unix ms: every change up to this moment can be read. */
+  as_of: number | undefined
 }
 
 /** How long a reading is kept, ms. */
@@ -21,36 +23,26 @@ const readMsMax = 3_000
 /** A watermark that is this old means that changes take longer than they should, ms. */
 const behindMs = 120_000
 
-export function createLiveStateReader(dependencies: LiveStateDependencies): LiveStateReader {
-  const { tables, databases, now, warn = () => {} } = dependencies
-  let kept: { state: LiveState; until: number } | undefined
-  let running: Promise<LiveState> | undefined
-
-  async function readNow(): Promise<LiveState> {
-    try {
-      const signal = AbortSignal.timeout(readMsMax)
-      const rows = tables.rows<LiveRow>(liveStatement(databases), { signal })
-      const [row] = await Promise.race([rows, rejectOn(signal)])
-      if (row === undefined) throw new Error('the tables gave no row')
-      const isBehind = row.read_at - row.as_of > behindMs
-      return { status: isBehind ? 'behind' : 'up to date', campaigns: row.campaigns, as_of: row.as_of }
-    } catch (error) {
-      warn(`the live state of the first page cannot be read: ${messageOf(error)}`)
-      return { status: 'unavailable', campaigns: undefined, as_of: undefined }
-    }
+/** A function that never rejects. */
+export function createLiveState(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  runtime: Pick<Runtime, 'monotonicMs' | 'logger'>,
+): () => Promise<LiveState> {
+  async function read(): Promise<LiveState> {
+    const rows = tables.rows<LiveRow>(liveStatement(databases), { signal: AbortSignal.timeout(readMsMax) })
+    const [row] = await within(readMsMax, rows)
+    if (row === undefined) throw new Error('the tables gave no row')
+    const isBehind = row.read_at - row.as_of > behindMs
+    return { status: isBehind ? 'behind' : 'up to date', campaigns: row.campaigns, as_of: row.as_of }
   }
 
-  return {
-    async read() {
-      if (kept && now() < kept.until) return kept.state
-      running ??= readNow().then(state => {
-        kept = { state, until: now() + keptMs }
-        running = undefined
-        return state
-      })
-      return running
-    },
+  function unavailable(error: unknown): LiveState {
+    runtime.logger.warn(`the live state of the first page cannot be read: ${messageOf(error)}`)
+    return { status: 'unavailable', campaigns: undefined, as_of: undefined }
   }
+
+  return kept(() => read().catch(unavailable), { ms: keptMs }, runtime)
 }
 
 interface LiveRow {
@@ -71,10 +63,4 @@ function liveStatement({ views }: Databases): Statement {
     toUnixTimestamp64Milli(now64(3, 'UTC')) AS read_at
 SETTINGS max_execution_time = ${readMsMax / 1000}`,
   }
-}
-
-function rejectOn(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }

@@ -7,27 +7,19 @@ import {
   withoutSlash,
 } from '../../../contracts/api/published-openapi.ts'
 import { versions } from '../../../contracts/api/versions.ts'
-import type { LiveStateReader } from '../ports.ts'
+import type { Portal } from '../app.ts'
 import { changesContent, consumerReleases } from './changes.ts'
 import { guideContent } from './guide.ts'
 import { landingContent } from './landing.ts'
 import type { Document } from './openapi.ts'
 import { referenceContent } from './reference.ts'
 
-export interface PublicPagesDependencies {
-  live: LiveStateReader
-  options: { apiUrl: string; portalUrl: string }
-  /** Unix milliseconds. */
-  now: () => number
-}
-
 /** Longer values are no use to anybody. */
 const valueCharactersMax = 200
 
-export function registerPublicPages(app: FastifyInstance, dependencies: PublicPagesDependencies): void {
-  const { live, now } = dependencies
-  const apiUrl = withoutSlash(dependencies.options.apiUrl)
-  const { portalUrl } = dependencies.options
+export function addPublicPages(app: FastifyInstance, { liveState, options, now }: Portal): void {
+  const apiUrl = withoutSlash(options.apiUrl)
+  const { portalUrl } = options
   const published = publishedOpenApi(JSON.parse(textOf('contracts/api/openapi.json')) as PublishedDocument, {
     apiUrl,
     portalUrl,
@@ -42,7 +34,7 @@ export function registerPublicPages(app: FastifyInstance, dependencies: PublicPa
 
   app.get('/', async (request, reply) => {
     const isSignedIn = request.account !== undefined
-    const content = landingContent({ live: await live.read(), apiUrl, isSignedIn, now: now() })
+    const content = landingContent({ live: await liveState(), apiUrl, isSignedIn, now: now() })
     return reply.page({
       title: 'Pledgeview: public campaigns as data',
       description:

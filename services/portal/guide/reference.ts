@@ -29,14 +29,14 @@ export function referenceContent({ document, apiUrl, chosen }: ReferenceData): H
   const operations = operationsOf(document)
   const objects = objectNames(operations, document)
   return html`<div class="guide">
-<nav class="contents" aria-label="On this page">
+<aside class="contents"><nav aria-label="On this page">
 <p>Requests</p>
 <ul>${operations.map(({ id, path }) => html`<li><a href="#${id}">GET ${path}</a></li>`)}</ul>
 <p>Objects</p>
 <ul>${objects.map(name => html`<li><a href="#object-${name}">${name}</a></li>`)}</ul>
 <p>More</p>
 <ul><li><a href="#errors">Errors</a></li><li><a href="#headers">Headers</a></li></ul>
-</nav>
+</nav></aside>
 <article>
 <h1>Reference</h1>
 <p class="lead">Every request, parameter and field. This page is made from the <a href="/openapi.json">OpenAPI document</a>, version ${document.info.version}.</p>
@@ -56,9 +56,9 @@ ${headersSection(operations)}
 function operationSection(operation: Operation, document: Document, apiUrl: string, values: Values): Html {
   const { id, path, summary, description, deprecated, parameters } = operation
   const success = operation.answers.find(({ status }) => status === '200')
-  return html`<section class="operation" aria-labelledby="${id}">
+  return html`<section aria-labelledby="${id}">
 <div class="heading"><h2 id="${id}">${summary}</h2>${deprecated && badge('Deprecated', 'warning')}</div>
-<p class="request"><span class="method">GET</span> <code>${path}</code></p>
+<p>${badge('GET')} <code>${path}</code></p>
 ${description && html`<p>${prose(description)}</p>`}
 <h3>Parameters</h3>
 ${tryIt(

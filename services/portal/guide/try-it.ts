@@ -17,7 +17,7 @@ export function credentialsCard(): Html {
 <p class="without-script">Your browser runs no scripts, so this page cannot send requests. It makes the curl line for you: put your key and secret into <code>PLEDGEVIEW_KEY</code> and <code>PLEDGEVIEW_SECRET</code>, and run the line in a shell.</p>
 <div class="with-script">
 <p>With it you can send each request from this page.</p>
-<div class="columns">
+<div class="cards">
 <div><label for="try-key">Key</label><input id="try-key" type="text" autocomplete="off" autocapitalize="off" spellcheck="false" placeholder="pv_live_..."></div>
 <div><label for="try-secret">Secret</label><input id="try-secret" type="password" autocomplete="off" spellcheck="false"></div>
 </div>

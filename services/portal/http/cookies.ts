@@ -2,8 +2,7 @@
  * The portal's cookies. All of them are HttpOnly and SameSite=Lax. Behind https they are Secure and their names begin with
  * `__Host-`, so that no other host can set or see them.
  */
-
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 export interface Cookies {
@@ -53,6 +52,11 @@ function cookie(name: string, secure: boolean): Cookie {
     },
     clear: reply => void reply.clearCookie(name, attributes),
   }
+}
+
+/** So many random bytes as text for a cookie, a link or a form. Nobody can guess 16 of them. */
+export function randomText(bytes: number): string {
+  return randomBytes(bytes).toString('base64url')
 }
 
 /* Values that the portal gives to a browser and believes when they come back, because they carry a keyed hash. Pure. */

@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyHttpOptions, FastifyInstance, RawServerDefault } from 'fastify'
 import type { Logger } from 'pino'
-import { errorText } from './error-pages.ts'
+import { errorText } from './pages.ts'
 
 const headerBytesMax = 16 * 1024
 const bodyBytesMax = 32 * 1024
@@ -45,7 +45,7 @@ function answerClientError(
     return
   }
   const status = code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : code === 'HPE_HEADER_OVERFLOW' ? 431 : 400
-  const body = `${errorText(status).text}\n`
+  const body = `${errorText(status)[1]}\n`
   const lines = Object.entries({
     ...headers,
     'content-type': 'text/plain; charset=utf-8',

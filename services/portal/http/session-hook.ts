@@ -1,12 +1,10 @@
 /** `request.account`: who is signed in, read from the session before every handler. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Logger } from 'pino'
 import { messageOf } from '../../runtime/message-of.ts'
 import { within } from '../../runtime/within.ts'
+import type { Portal } from '../app.ts'
 import type { Account } from '../ports.ts'
-import type { Sessions } from '../sign-in/sessions.ts'
-import type { Cookies } from './cookies.ts'
-import { PageError } from './error-pages.ts'
+import { PageError } from './pages.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -17,20 +15,11 @@ declare module 'fastify' {
   }
 }
 
-interface SessionHookDependencies {
-  sessions: Sessions
-  cookies: Cookies
-  logger: Logger
-}
-
 /** The store and the log have longer deadlines, which a page that needs no session must not wait for. */
 const sessionMsMax = 2_000
 
 /** Reads the session of every request, except those for files. A session that is not read in time is unknown. */
-export function addSessionHook(
-  app: FastifyInstance,
-  { sessions, cookies, logger }: SessionHookDependencies,
-): void {
+export function addSessionHook(app: FastifyInstance, { sessions, cookies, logger }: Portal): void {
   app.decorateRequest('account', undefined)
   app.decorateRequest('isSessionUnknown', false)
   app.addHook('onRequest', async (request, reply) => {
@@ -41,10 +30,8 @@ export function addSessionHook(
       if (request.account === undefined) cookies.session.clear(reply)
     } catch (error) {
       request.isSessionUnknown = true
-      logger.warn(
-        { requestId: request.id, error: messageOf(error) },
-        'a session of the portal could not be read',
-      )
+      const about = { requestId: request.id, error: messageOf(error) }
+      logger.warn(about, 'a session of the portal could not be read')
     }
   })
 }

@@ -1,42 +1,68 @@
-/** What the routes under /access share: their dependencies, and how they answer. */
+/**
+ * The pages under /access: integrations, their keys, and what each key did. Here: what all of them share.
+ *
+ * Every route needs a session, and every form has passed the app's CSRF check. An id of another account is answered like one that
+ * does not exist. A page is never shown from a cache. What an account can do within a time is bounded.
+ */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Logger } from 'pino'
 import { KeyError } from '../../api-keys/api-keys.ts'
-import type { RandomBytes } from '../../api-keys/credentials.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import { AccountError } from '../account/accounts.ts'
+import type { PortalDependencies } from '../app.ts'
 import { type Html, html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
-import { PageError, sendErrorPage } from '../http/error-pages.ts'
-import type {
-  Account,
-  Accounts,
-  Integration,
-  KeyNotices,
-  PortalKey,
-  PortalKeys,
-  UsageReader,
-} from '../ports.ts'
-import type { FormTokens } from './form-token.ts'
+import { PageError, sendErrorPage } from '../http/pages.ts'
+import type { Account, Integration, PortalKey } from '../ports.ts'
+import { createOnce, type Once } from './form-token.ts'
 import { wayBack } from './key-pages.ts'
 import { type KeyView, keyOfPath } from './key-state.ts'
 
-export interface Access extends AccessPorts {
-  notices: KeyNotices
-  tokens: FormTokens
-  /** Throws if the account saved integrations too often: every save stays in the log for a while. */
+export interface Access extends PortalDependencies {
+  once: Once
+  /** Each throws if the account has done it too often. */
+  countRequest: (account: Account) => Promise<void>
   countSave: (account: Account) => Promise<void>
-  /** Throws if the account asked for new keys too often. */
   countNewKey: (account: Account) => Promise<void>
-  /** As `countNewKey`, within a day. Removed keys stay in this count. Called only before a key is made. */
-  countMadeKey: (account: Account) => Promise<void>
-  /** The accounts for which this process makes a key now: one at a time for each. */
-  makingKeys: Set<string>
-  /** The public address of the API, with `/api/v1`. */
-  apiUrl: string
-  /** Unix milliseconds. */
-  now: () => number
-  randomBytes: RandomBytes
+}
+
+const hourMs = 3_600_000
+
+/** Each is counted for an account within its window. */
+export const accessBounds = {
+  /** Each reads the tables. */
+  requests: {
+    max: 120,
+    windowMs: 60_000,
+    reason: 'Your account opened very many pages within a minute. Try again in a minute.',
+  },
+  /** Every save stays in the log for a while. */
+  saves: {
+    max: 60,
+    windowMs: hourMs,
+    reason: 'You changed integrations very often within an hour. Try again in an hour.',
+  },
+  /** Making one waits for the log and the tables for seconds. Also the keys that were removed since count. */
+  newKeys: {
+    max: 20,
+    windowMs: 24 * hourMs,
+    reason: 'You asked for many new keys within a day. Try again tomorrow. Nothing was changed.',
+  },
+} as const
+
+export function createAccess(dependencies: PortalDependencies): Access {
+  const { store } = dependencies
+  const bound = (name: keyof typeof accessBounds) => async (account: Account) => {
+    const { max, windowMs, reason } = accessBounds[name]
+    if ((await store.count(`access-${name}/${account.account_id}`, windowMs)) <= max) return
+    throw new PageError(429, reason, { retryAfterSeconds: windowMs / 1000 })
+  }
+  return {
+    ...dependencies,
+    once: createOnce(store),
+    countRequest: bound('requests'),
+    countSave: bound('saves'),
+    countNewKey: bound('newKeys'),
+  }
 }
 
 /** The account of the request. The routes run only with one. */
@@ -55,9 +81,13 @@ export function sendNotFound(request: FastifyRequest, reply: FastifyReply): Fast
   return sendErrorPage(request, reply, 404)
 }
 
-/** Says why nothing was done. */
-export function sendProblem(reply: FastifyReply, title: string, reason: string, status = 409): FastifyReply {
-  return sendPage(reply.code(status), title, problemPage({ title, reason }))
+/** Says why nothing was done, and where to go on. */
+export function sendProblem(reply: FastifyReply, title: string, reason: string): FastifyReply {
+  const content = html`${wayBack()}
+<h1>${title}</h1>
+${notice(reason, 'bad')}
+<p><a class="button" href="/access">Back to API access</a></p>`
+  return sendPage(reply.code(409), title, content)
 }
 
 /** The reason for people, if the error has one. Every other error is a fault of ours, and the app answers it. */
@@ -85,51 +115,30 @@ export function notify(access: Access, notice: () => Promise<void>): void {
   )
 }
 
-/** Reads what the pages under /access show. Usage is an extra: if it cannot be read, the pages say so and still work. */
-
-export interface AccessPorts {
-  accounts: Pick<Accounts, 'integrations' | 'saveIntegration' | 'removeIntegration'>
-  keys: PortalKeys
-  usage: UsageReader
-  logger: Pick<Logger, 'warn' | 'error'>
-}
-
 /** The integration of that id, if the account has it. */
 export async function findIntegration(
-  ports: AccessPorts,
+  { accounts }: Access,
   account: Account,
   integrationId: string,
 ): Promise<Integration | undefined> {
-  const integrations = await ports.accounts.integrations(account.account_id)
+  const integrations = await accounts.integrations(account.account_id)
   return integrations.find(({ integration_id }) => integration_id === integrationId)
 }
 
 /** The key that a path names by its first 16 characters, if the account has it. */
 export async function findKey(
-  ports: AccessPorts,
+  { keys }: Access,
   account: Account,
   name: string,
 ): Promise<PortalKey | undefined> {
-  return keyOfPath(await ports.keys.ofAccount(account.account_id), name)
+  return keyOfPath(await keys.ofAccount(account.account_id), name)
 }
 
-/** The keys with their usage. */
-export async function withUsage(ports: AccessPorts, keys: readonly PortalKey[]): Promise<KeyView[]> {
-  if (keys.length === 0) return []
-  try {
-    const usage = await ports.usage.ofKeys(keys)
-    return keys.map(key => ({ key, usage: usage.get(key.key) }))
-  } catch (error) {
-    ports.logger.warn({ err: error }, 'the usage of keys cannot be read: the page is shown without it')
-    return keys.map(key => ({ key, usage: undefined }))
-  }
-}
-
-/** The page that says why something was not done, and where to go on. */
-
-export function problemPage({ title, reason }: { title: string; reason: string }): Html {
-  return html`${wayBack()}
-<h1>${title}</h1>
-${notice(reason, 'bad')}
-<p><a class="button" href="/access">Back to API access</a></p>`
+/** The keys with their usage. It is an extra: if it cannot be read, the pages say so and still work. */
+export async function withUsage({ usageOf, logger }: Access, keys: readonly PortalKey[]): Promise<KeyView[]> {
+  const used = await usageOf(keys).catch((error: unknown) => {
+    logger.warn({ err: error }, 'the usage of keys cannot be read: the page is shown without it')
+    return undefined
+  })
+  return keys.map(key => ({ key, usage: used?.get(key.key) }))
 }

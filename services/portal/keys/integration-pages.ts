@@ -10,7 +10,7 @@ import {
 import { type Field, form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
-import { textOf } from '../http/fields.ts'
+import { textOf } from '../http/forms.ts'
 import type { Integration } from '../ports.ts'
 import { wayBack } from './key-pages.ts'
 import type { KeyView } from './key-state.ts'

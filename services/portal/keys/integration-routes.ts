@@ -1,9 +1,9 @@
 /** Routes of integrations: add, edit, remove. */
+import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { keyPrefix } from '../../api-keys/credentials.ts'
 import type { IntegrationFields } from '../account/integration.ts'
-import { csrfField } from '../http/csrf.ts'
-import { fieldOf } from '../http/fields.ts'
+import { csrfField, fieldOf } from '../http/forms.ts'
 import type { Account, Integration, PortalKey } from '../ports.ts'
 import {
   type Access,
@@ -17,6 +17,7 @@ import {
   toOverview,
   withUsage,
 } from './access.ts'
+import { newFormToken } from './form-token.ts'
 import {
   type IntegrationPageData,
   integrationPage,
@@ -33,7 +34,7 @@ export function addIntegrationRoutes(app: FastifyInstance, access: Access): void
   app.get('/access/integrations/new', async (request, reply) => {
     // The address of the account is a good guess for the contact. The person can change it.
     const fields = { ...empty, contact_email: signedIn(request).email }
-    return sendForm(access, request, reply, { integrationId: undefined, fields, faults: {} })
+    return sendForm(request, reply, { integrationId: undefined, fields, faults: {} })
   })
 
   app.post('/access/integrations', async (request, reply) => addIntegration(access, request, reply))
@@ -41,7 +42,7 @@ export function addIntegrationRoutes(app: FastifyInstance, access: Access): void
   app.get<ById>('/access/integrations/:id/edit', async (request, reply) => {
     const integration = await findIntegration(access, signedIn(request), request.params.id)
     if (!integration) return sendNotFound(request, reply)
-    return sendForm(access, request, reply, {
+    return sendForm(request, reply, {
       integrationId: integration.integration_id,
       fields: integration,
       faults: {},
@@ -53,10 +54,10 @@ export function addIntegrationRoutes(app: FastifyInstance, access: Access): void
     if (!integration) return sendNotFound(request, reply)
     const { fields, faults } = readIntegrationForm(request.body)
     const form = { integrationId: integration.integration_id, fields, faults }
-    if (Object.keys(faults).length > 0) return sendForm(access, request, reply.code(422), form)
+    if (Object.keys(faults).length > 0) return sendForm(request, reply.code(422), form)
     await access.countSave(signedIn(request))
     const problem = await problemOf(() => access.accounts.saveIntegration({ ...integration, ...fields }))
-    if (problem) return sendForm(access, request, reply.code(409), { ...form, problem })
+    if (problem) return sendForm(request, reply.code(409), { ...form, problem })
     return toOverview(reply, 'saved')
   })
 
@@ -87,27 +88,20 @@ async function addIntegration(
   const account = signedIn(request)
   const { fields, faults } = readIntegrationForm(request.body)
   const form = { integrationId: undefined, fields, faults }
-  if (Object.keys(faults).length > 0) return sendForm(access, request, reply.code(422), form)
+  if (Object.keys(faults).length > 0) return sendForm(request, reply.code(422), form)
   await access.countSave(account)
   const save = () =>
     access.accounts.saveIntegration({
       ...fields,
-      integration_id: Buffer.from(access.randomBytes(16)).toString('hex'),
+      integration_id: randomBytes(16).toString('hex'),
       account_id: account.account_id,
       created_at: access.now(),
     })
-  let isTooOld = false
-  const problem = await problemOf(async () => {
-    const { outcome } = await access.tokens.once(account.account_id, fieldOf(request, 'token'), save)
-    isTooOld = outcome === 'too old'
-  })
-  if (problem) return sendForm(access, request, reply.code(409), { ...form, problem })
-  if (isTooOld) return sendForm(access, request, reply.code(409), { ...form, problem: tooOld })
+  const problem = await problemOf(() => access.once(account.account_id, fieldOf(request, 'token'), save))
+  if (problem) return sendForm(request, reply.code(409), { ...form, problem })
   // A form that was sent twice has added it before.
   return toOverview(reply, 'added')
 }
-
-const tooOld = 'The form was open for more than a day. Look at the fields, and send it again.'
 
 /**
  * Revokes and deletes the keys of the integration, then removes it, then does the same with what was created meanwhile. So no key keeps its
@@ -139,7 +133,6 @@ async function aliveKeysOf(
 }
 
 function sendForm(
-  access: Access,
   request: FastifyRequest,
   reply: FastifyReply,
   data: Omit<IntegrationPageData, 'csrf' | 'formToken'>,
@@ -149,7 +142,7 @@ function sendForm(
   const content = integrationPage({
     ...data,
     csrf,
-    formToken: isNew ? access.tokens.make(signedIn(request).account_id) : undefined,
+    formToken: isNew ? newFormToken() : undefined,
   })
   const title = isNew ? 'Add an integration' : 'Edit the integration'
   // Screen readers read the title first.
@@ -157,7 +150,7 @@ function sendForm(
 }
 
 /** The reason against it, if there is one for people. */
-async function problemOf(action: () => Promise<void>): Promise<string | undefined> {
+async function problemOf(action: () => Promise<unknown>): Promise<string | undefined> {
   try {
     await action()
     return undefined

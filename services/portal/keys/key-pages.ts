@@ -19,7 +19,7 @@ export interface KeyPageData {
 
 /** The way back, above the heading of every page under /access. */
 export function wayBack(): Html {
-  return html`<nav aria-label="Breadcrumb" class="breadcrumb"><a href="/access">API access</a></nav>`
+  return html`<nav aria-label="Breadcrumb"><a href="/access">API access</a></nav>`
 }
 
 /** A key with its usage of the last 30 days. */

@@ -2,8 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { KeyError } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
-import { csrfField } from '../http/csrf.ts'
-import { fieldOf } from '../http/fields.ts'
+import { csrfField, fieldOf } from '../http/forms.ts'
 import type { Account, Integration, Overlap, PortalKey } from '../ports.ts'
 import {
   type Access,
@@ -18,6 +17,7 @@ import {
   toOverview,
   withUsage,
 } from './access.ts'
+import { newFormToken } from './form-token.ts'
 import { keyPage, replacePage, revokePage } from './key-pages.ts'
 import { activeCount, isAlive, type KeyView, keyPath } from './key-state.ts'
 import { answerWithNewKey, type NewKey } from './new-key.ts'
@@ -124,7 +124,7 @@ async function sendReplacePage(
     active: activeCount(keys, access.now()),
     integrations,
     hasIntegration: integrations.some(({ integration_id }) => integration_id === view.key.integration_id),
-    formToken: access.tokens.make(account.account_id),
+    formToken: newFormToken(),
     csrf: csrfField(request),
   })
   return sendPage(reply, `Replace key ${keyPrefix(view.key.key)}`, content)

@@ -1,6 +1,7 @@
 /** What a key of an account can do now, and which of its buttons make sense. */
 import { keyPrefix } from '../../api-keys/credentials.ts'
-import type { KeyUsage, PortalKey } from '../ports.ts'
+import type { PortalKey } from '../ports.ts'
+import type { KeyUsage } from '../usage/usage-reader.ts'
 
 /** A key with its usage, or without it if the usage could not be read. */
 export interface KeyView {

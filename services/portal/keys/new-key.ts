@@ -3,11 +3,9 @@
  * the person finds the key in the overview, and replaces it.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { KeyError } from '../../api-keys/api-keys.ts'
 import { type Html, html } from '../html/html.ts'
 import { codeBlock, copyable, notice } from '../html/parts.ts'
-import { fieldOf } from '../http/fields.ts'
-import type { Account } from '../ports.ts'
+import { fieldOf } from '../http/forms.ts'
 import { type Access, reasonOf, sendPage, sendProblem, signedIn } from './access.ts'
 
 export interface NewKey {
@@ -30,15 +28,9 @@ export async function answerWithNewKey(
   const account = signedIn(request)
   await access.countNewKey(account)
   try {
-    const result = await access.tokens.once(account.account_id, fieldOf(request, 'token'), () =>
-      oneAtATime(access, account, async () => {
-        await access.countMadeKey(account)
-        return make()
-      }),
-    )
-    if (result.outcome === 'used') return sendProblem(reply, whatFailed, usedReason)
-    if (result.outcome === 'too old') return sendProblem(reply, whatFailed, oldReason)
-    return sendPage(reply, 'Your new key', secretPage({ ...result.value, apiUrl: access.apiUrl }))
+    const made = await access.once(account.account_id, fieldOf(request, 'token'), make)
+    if (!made) return sendProblem(reply, whatFailed, usedReason)
+    return sendPage(reply, 'Your new key', secretPage({ ...made.value, apiUrl: access.options.apiUrl }))
   } catch (error) {
     const reason = reasonOf(error)
     if (reason === undefined) throw error
@@ -46,41 +38,11 @@ export async function answerWithNewKey(
   }
 }
 
-/** Making a key takes seconds. A second form of the account does not wait in line, but hears so. */
-async function oneAtATime<T>(
-  { makingKeys }: Access,
-  { account_id }: Account,
-  make: () => Promise<T>,
-): Promise<T> {
-  if (makingKeys.has(account_id)) throw new KeyError(busyReason)
-  makingKeys.add(account_id)
-  try {
-    return await make()
-  } finally {
-    makingKeys.delete(account_id)
-  }
-}
-
 const usedReason =
   'This form was sent before, so nothing was done now. If it created a key whose secret you did not see, revoke that key, or replace it at once: you get a new secret.'
-const busyReason =
-  'Another key of your account is being made at this moment. Open the page again in a moment.'
-const oldReason = 'This form was open for more than a day, so nothing was done. Open the page again.'
 
 /** The answer to the form that made a key: the only page that ever shows a secret. It must not be stored anywhere. */
-
-export interface SecretPageData {
-  key: string
-  secret: string
-  /** The name of the integration. */
-  name: string
-  apiUrl: string
-  /** What became of the key that this one replaces. */
-  replaced?: string | undefined
-}
-
-export function secretPage(data: SecretPageData): Html {
-  const { key, secret, name, apiUrl, replaced } = data
+export function secretPage({ key, secret, name, replaced, apiUrl }: NewKey & { apiUrl: string }): Html {
   return html`<h1>Your new key</h1>
 <p class="lead">The key of <bdi>${name}</bdi> works now.${replaced && ` ${replaced}`}</p>
 ${notice(
@@ -88,9 +50,9 @@ ${notice(
   'warning',
 )}
 <h2>Key and secret</h2>
-<p id="key-title">Key</p>
+<p>Key</p>
 ${copyable({ id: 'key', text: key, what: 'the key' })}
-<p id="secret-title">Secret</p>
+<p>Secret</p>
 ${copyable({ id: 'secret', text: secret, what: 'the secret' })}
 <h2>Try it</h2>
 <p>This line works at once. Your shell may keep it in its history: take key and secret from a secret store in programs.</p>

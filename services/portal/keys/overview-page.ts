@@ -41,7 +41,7 @@ ${integrations.map(integration => integrationSection(integration, active, data))
 ${otherKeys(data)}
 ${
   integrations.length === 0
-    ? html`<section class="empty" aria-labelledby="begin"><h2 id="begin">Begin with an integration</h2>
+    ? html`<section class="card" aria-labelledby="begin"><h2 id="begin">Begin with an integration</h2>
 <p>An integration is a program or website of yours that calls the API. Tell us its name, its web address and how to reach you. Then create its key.</p>
 <div class="actions"><a class="button" href="/access/integrations/new">Add an integration</a></div></section>`
     : html`<p><a class="button secondary" href="/access/integrations/new">Add another integration</a></p>`

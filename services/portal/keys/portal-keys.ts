@@ -20,34 +20,19 @@ import {
   visibleMsMax,
 } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
-import { sleep as realSleep, type Sleep } from '../../runtime/sleep.ts'
+import { sleep } from '../../runtime/sleep.ts'
 import type { Integration, Overlap, PortalKey, PortalKeys } from '../ports.ts'
-
-export interface PortalKeysOptions {
-  /** How many keys an account may create within a day, so that nobody fills the tables with revoked ones. */
-  issuedPerDayMax: number
-}
-
-export const defaultPortalKeysOptions: PortalKeysOptions = {
-  issuedPerDayMax: 20,
-}
 
 const overlapMs: Readonly<Record<Exclude<Overlap, 'at-once'>, number>> = {
   'one-hour': 3_600_000,
   'one-day': 86_400_000,
 }
 
-const dayMs = 86_400_000
 const lookMs = 50
 
-export function createPortalKeys(
-  admin: KeyAdmin,
-  options: PortalKeysOptions = defaultPortalKeysOptions,
-  sleep: Sleep = realSleep,
-): PortalKeys {
-  async function issue(integration: Integration, replaces?: NewKey['replaces']) {
+export function createPortalKeys(admin: KeyAdmin): PortalKeys {
+  function issue(integration: Integration, replaces?: NewKey['replaces']) {
     const { account_id: account, name, url, contact_email: email } = integration
-    await requireFewOfToday(admin, account, options.issuedPerDayMax)
     return issueKey(admin, {
       account,
       name,
@@ -77,7 +62,6 @@ export function createPortalKeys(
         requireAlive(old)
         if (overlap === 'at-once') {
           // The old key ends only if nothing is known against a new one.
-          await requireFewOfToday(admin, accountId, options.issuedPerDayMax)
           await requireRoomInsteadOf(admin, old)
           return replaceAtOnce(admin, old, () => issue(integration, replacing(old, null)), onRevoked)
         }
@@ -85,8 +69,7 @@ export function createPortalKeys(
         return issue(integration, replacing(old, admin.now() + overlapMs[overlap]))
       }),
 
-    deleteAll: (accountId, integrationId) =>
-      forPeople(() => deleteAll(admin, accountId, integrationId, sleep)),
+    deleteAll: (accountId, integrationId) => forPeople(() => deleteAll(admin, accountId, integrationId)),
   }
 }
 
@@ -158,19 +141,11 @@ async function requireRoomInsteadOf(admin: KeyAdmin, old: KeyRecord): Promise<vo
   )
 }
 
-async function requireFewOfToday(admin: KeyAdmin, account: string, issuedMax: number): Promise<void> {
-  const since = admin.now() - dayMs
-  const keys = await admin.directory.ofAccount(account)
-  const issued = keys.filter(({ issued_at_ms }) => issued_at_ms > since).length
-  if (issued >= issuedMax) throw new KeyError(`You created ${issued} keys within a day. Try again tomorrow.`)
-}
-
 /** Deletes until the account (or its integration) has no key in the tables, also those that are issued meanwhile. */
 async function deleteAll(
   admin: KeyAdmin,
   accountId: string,
   integrationId: string | undefined,
-  sleep: Sleep,
 ): Promise<void> {
   const deadline = admin.monotonicMs() + visibleMsMax
   const deleted = new Set<string>()

@@ -6,12 +6,10 @@
  * - A mail about a key that is in doubt is sent again, with the same Message-ID: a person should not miss it. Every other mail
  *   in doubt is not.
  * - The looks at the tables are made by one portal at a time, the one that takes the turn in the store.
- * A round does at most `mailsMax` mails. How it fails: a round that fails is reported, and the next one tries again.
+ * A round does at most `mailsMax` mails.
  */
 import type { Logger } from 'pino'
-import { messageOf } from '../../runtime/message-of.ts'
 import { backoffMs } from '../../runtime/retry.ts'
-import { sleep as realSleep, type Sleep } from '../../runtime/sleep.ts'
 import type { Mailer } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'
 import { type ClaimsDependencies, createClaims } from './claims.ts'
@@ -25,24 +23,16 @@ export interface NoticeSenderDependencies extends RunawayDependencies, TidyDepen
   mailer: Pick<Mailer, 'send'>
   now: () => number
   monotonicMs: () => number
-  random: () => number
-  sleep?: Sleep
   logger: Pick<Logger, 'warn'>
 }
 
 export interface NoticeSender {
   /** Sends what is due. Resolves with the number of mails that were sent. */
-  sendDue(): Promise<number>
+  sendDue(stop?: AbortSignal): Promise<number>
   /** Looks for runaway traffic and tidies, if it is this portal's turn. */
   look(): Promise<void>
-  /** Sends without waiting for the next round. */
-  wake(): void
-  start(): void
-  /** Waits for a mail that is being sent. */
-  close(): Promise<void>
 }
 
-const pollMs = 10_000
 const lookMs = 300_000
 const mailsMax = 50
 const waitingMax = 5_000
@@ -51,11 +41,8 @@ const doubtfulAttemptsMax = 2
 const pauses = { pauseMsMin: 60_000, pauseMsMax: 3_600_000 }
 
 export function createNoticeSender(dependencies: NoticeSenderDependencies): NoticeSender {
-  const { notices, store, now, logger, sleep = realSleep } = dependencies
+  const { notices, store, now, logger } = dependencies
   const claim = createClaims(dependencies)
-  const stopping = new AbortController()
-  let pause = new AbortController()
-  let running: Promise<void> = Promise.resolve()
 
   async function send(notice: Notice): Promise<boolean> {
     const { notice_id, rule, attempts } = notice
@@ -78,12 +65,12 @@ export function createNoticeSender(dependencies: NoticeSenderDependencies): Noti
     return outcome.kind === 'sent'
   }
 
-  async function sendDue(): Promise<number> {
+  async function sendDue(stop?: AbortSignal): Promise<number> {
     const waiting = await notices.waiting(now() - waitMsMax, waitingMax)
     const due = waiting.filter(notice => isDue(notice, now()))
     let sent = 0
     for (const notice of due.slice(0, mailsMax)) {
-      if (stopping.signal.aborted) break
+      if (stop?.aborted) break
       if (await send(notice)) sent++
     }
     return sent
@@ -96,33 +83,7 @@ export function createNoticeSender(dependencies: NoticeSenderDependencies): Noti
     await checkRunaways(dependencies)
   }
 
-  async function attempt(work: () => Promise<unknown>): Promise<void> {
-    await work().catch((error: unknown) => {
-      logger.warn({ error: messageOf(error) }, 'the notices could not be looked after')
-    })
-  }
-
-  async function follow(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      pause = new AbortController()
-      await attempt(look)
-      await attempt(sendDue)
-      await sleep(pollMs, AbortSignal.any([stopping.signal, pause.signal]))
-    }
-  }
-
-  return {
-    sendDue,
-    look,
-    wake: () => pause.abort(),
-    start() {
-      running = follow()
-    },
-    async close() {
-      stopping.abort()
-      await running
-    },
-  }
+  return { sendDue, look }
 }
 
 function isDue({ attempts, changed_at }: Notice, now: number): boolean {

@@ -5,19 +5,11 @@
  * The code is short, so it works only in the browser that asked for it, and only a few tries are allowed: for a code, and for
  * all codes of an address together. The link cannot be guessed, so it works whatever was tried.
  */
-import { createHmac } from 'node:crypto'
+import { createHmac, randomInt } from 'node:crypto'
 import { z } from 'zod'
-import type { RandomBytes } from '../../api-keys/credentials.ts'
-import { isSame } from '../http/cookies.ts'
+import { isSame, randomText } from '../http/cookies.ts'
 import type { Accounts } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'
-
-export interface AttemptsDependencies {
-  store: PortalStore
-  accounts: Pick<Accounts, 'ofVerifiedEmail'>
-  portalKey: string
-  randomBytes: RandomBytes
-}
 
 /** What is known of a sign-in: the address, and where the person wanted to go. */
 export interface SignIn {
@@ -25,27 +17,13 @@ export interface SignIn {
   next: string | undefined
 }
 
-export interface Attempts {
-  /**
-   * `id` is for the browser's cookie, `code` and `link` are for the mail. If no mail is sent, nothing matches the attempt: it
-   * only answers like any other. Otherwise its code could be guessed without a limit.
-   */
-  begin(signIn: SignIn, options: { isMailed: boolean }): Promise<{ id: string; code: string; link: string }>
-  /** Spends the attempt with the code. */
-  useCode(id: string | undefined, code: string): Promise<SignIn | 'wrong' | 'over'>
-  /** The sign-in that a link belongs to. Changes nothing. */
-  peekLink(link: string): Promise<SignIn | undefined>
-  /** Spends the attempt with the link. Of several callers at once, one gets it. */
-  useLink(link: string): Promise<SignIn | undefined>
-}
+export type Attempts = ReturnType<typeof createAttempts>
 
 export const attemptMsMax = 15 * 60_000
 export const codeTriesMax = 5
 /** Tries of codes of one address. Beyond it only its links work, until the hour is over. */
 export const addressTries = { max: 50, windowMs: 3_600_000 } as const
 const codeDigits = 8
-const idBytes = 16
-const tokenBytes = 32
 const idPattern = /^[\w-]{22}$/
 const linkPattern = /^([\w-]{22})\.([\w-]{43})$/
 
@@ -59,13 +37,18 @@ const attemptSchema = z.object({
 type Attempt = z.output<typeof attemptSchema>
 
 /** The attempts in this store. */
-export function createAttempts({ store, accounts, portalKey, randomBytes }: AttemptsDependencies): Attempts {
+export function createAttempts(
+  store: PortalStore,
+  accounts: Pick<Accounts, 'ofVerifiedEmail'>,
+  portalKey: string,
+) {
   const hashOf = (kind: 'attempt' | 'code' | 'link' | 'address', text: string) =>
     createHmac('sha256', portalKey).update(`sign-in ${kind} ${text}`).digest('hex')
   const keyOf = (id: string) => `sign-in:${hashOf('attempt', id)}`
   const read = (value: string | undefined) =>
     value === undefined ? undefined : attemptSchema.safeParse(JSON.parse(value)).data
 
+  /** The sign-in that a link belongs to. Changes nothing. */
   async function peekLink(link: string): Promise<SignIn | undefined> {
     const [, id, token] = linkPattern.exec(link) ?? []
     if (id === undefined || token === undefined) return undefined
@@ -92,10 +75,13 @@ export function createAttempts({ store, accounts, portalKey, randomBytes }: Atte
   return {
     peekLink,
 
-    async begin({ email, next }, { isMailed }) {
-      const id = text(randomBytes(idBytes))
-      const token = text(randomBytes(tokenBytes))
-      const code = codeOf(randomBytes)
+    /**
+     * `id` is for the browser's cookie, `code` and `link` are for the mail. If no mail is sent, nothing matches the attempt: it
+     * only answers like any other. Otherwise its code could be guessed without a limit.
+     */
+    async begin({ email, next }: SignIn, { isMailed }: { isMailed: boolean }) {
+      const [id, token] = [randomText(16), randomText(32)]
+      const code = String(randomInt(10 ** codeDigits)).padStart(codeDigits, '0')
       const attempt = {
         email,
         next,
@@ -106,7 +92,8 @@ export function createAttempts({ store, accounts, portalKey, randomBytes }: Atte
       return { id, code, link: `${id}.${token}` }
     },
 
-    async useCode(id, code) {
+    /** Spends the attempt with the code. */
+    async useCode(id: string | undefined, code: string): Promise<SignIn | 'wrong' | 'over'> {
       if (id === undefined || !idPattern.test(id)) return 'over'
       const attempt = read(await store.get(keyOf(id)))
       if (!attempt) return 'over'
@@ -119,19 +106,10 @@ export function createAttempts({ store, accounts, portalKey, randomBytes }: Atte
       return tries < codeTriesMax ? 'wrong' : 'over'
     },
 
-    async useLink(link) {
+    /** Spends the attempt with the link. Of several callers at once, one gets it. */
+    async useLink(link: string): Promise<SignIn | undefined> {
       const signIn = await peekLink(link)
       return signIn && spend(link.slice(0, link.indexOf('.')), signIn.email)
     },
   }
-}
-
-function codeOf(randomBytes: RandomBytes): string {
-  // 2^48 is so much larger than 10^8 that no code is noticeably more likely.
-  const number = Buffer.from(randomBytes(6)).readUIntBE(0, 6)
-  return String(number % 10 ** codeDigits).padStart(codeDigits, '0')
-}
-
-function text(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('base64url')
 }

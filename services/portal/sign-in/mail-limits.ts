@@ -1,21 +1,13 @@
 /**
  * How many sign-in mails are sent: limited per network, per address, and per address from one network. So nobody can flood a
  * mailbox or guess codes. A browser in which the account was signed in to before has mails of its own, so no stranger elsewhere
- * can keep the person from signing in with it.
+ * can keep the person from signing in with it. Its cookie has a random name of the browser and a seal over it and the address, so
+ * it does not show the address.
  */
 import { createHmac } from 'node:crypto'
-import type { RandomBytes } from '../../api-keys/credentials.ts'
 import { addressBucket } from '../../runtime/http/address-bucket.ts'
-import { isSame, sealOf } from '../http/cookies.ts'
+import { isSame, randomText, sealOf } from '../http/cookies.ts'
 import type { PortalStore } from '../store/port.ts'
-
-export interface MailLimits {
-  /**
-   * Counts a mail to this address, asked for from this network address. `silent`: the address has had its mails; the answer
-   * must not show it. `refused`: the network has had its mails. `knownAs`: the name of a browser that is known for the address.
-   */
-  count(email: string, networkAddress: string, knownAs?: string): Promise<'allowed' | 'silent' | 'refused'>
-}
 
 const hourMs = 3_600_000
 export const mailLimits = {
@@ -25,39 +17,38 @@ export const mailLimits = {
   knownBrowser: { max: 5, windowMs: hourMs / 4 },
 } as const
 
-/** The limits, counted in this store. It gets no address in clear. */
-export function createMailLimits(store: PortalStore, portalKey: string): MailLimits {
-  const nameOf = (text: string) => createHmac('sha256', portalKey).update(`limit ${text}`).digest('hex')
-  const isOver = async (name: string, { max, windowMs }: { max: number; windowMs: number }) =>
-    (await store.count(`mails:${nameOf(name)}`, windowMs)) > max
-
-  return {
-    async count(email, networkAddress, knownAs) {
-      const network = addressBucket(networkAddress)
-      if (await isOver(`network ${network}`, mailLimits.network)) return 'refused'
-      if (knownAs !== undefined)
-        return (await isOver(`browser ${knownAs}`, mailLimits.knownBrowser)) ? 'silent' : 'allowed'
-      // What one network asks for too often does not count for the address: others could not sign in.
-      if (await isOver(`pair ${network} ${email}`, mailLimits.addressFromNetwork)) return 'silent'
-      return (await isOver(`address ${email}`, mailLimits.address)) ? 'silent' : 'allowed'
-    },
-  }
-}
-
 /**
- * Browsers in which an account was signed in to before. Strangers cannot use up the mails that such a browser may ask for. The
- * cookie has a random name of the browser and a seal over it and the address, so it does not show the address.
+ * Counts a mail to this address, asked for from this network address. `silent`: the address has had its mails; the answer
+ * must not show it. `refused`: the network has had its mails. `knownAs`: the name of a browser that is known for the address. The
+ * store gets no address in clear.
  */
+export async function countMail(
+  store: Pick<PortalStore, 'count'>,
+  portalKey: string,
+  mail: { email: string; networkAddress: string; knownAs: string | undefined },
+): Promise<'allowed' | 'silent' | 'refused'> {
+  const { email, knownAs } = mail
+  const isOver = async (text: string, { max, windowMs }: { max: number; windowMs: number }) => {
+    const name = createHmac('sha256', portalKey).update(`limit ${text}`).digest('hex')
+    return (await store.count(`mails:${name}`, windowMs)) > max
+  }
+  const network = addressBucket(mail.networkAddress)
+  if (await isOver(`network ${network}`, mailLimits.network)) return 'refused'
+  if (knownAs !== undefined)
+    return (await isOver(`browser ${knownAs}`, mailLimits.knownBrowser)) ? 'silent' : 'allowed'
+  // What one network asks for too often does not count for the address: others could not sign in.
+  if (await isOver(`pair ${network} ${email}`, mailLimits.addressFromNetwork)) return 'silent'
+  return (await isOver(`address ${email}`, mailLimits.address)) ? 'silent' : 'allowed'
+}
 
 export const knownMsMax = 180 * 86_400_000
 
-const nameBytes = 16
 const knownPattern = /^([\w-]{22})\.([\w-]{43})$/
 const purpose = 'known-browser'
 
 /** The cookie for a browser in which this address was verified. */
-export function knownBrowser(portalKey: string, email: string, randomBytes: RandomBytes): string {
-  const name = Buffer.from(randomBytes(nameBytes)).toString('base64url')
+export function knownBrowser(portalKey: string, email: string): string {
+  const name = randomText(16)
   return `${name}.${sealOf(portalKey, purpose, `${name} ${email}`)}`
 }
 

@@ -28,13 +28,6 @@ export interface OidcCheck {
   verifier: string
 }
 
-export interface OidcClient {
-  /** The provider's address to send the browser to. */
-  begin(): Promise<{ url: string; check: OidcCheck }>
-  /** The verified address of the person, in lower case. Throws `OidcRefused` if there is none. */
-  finish(callbackUrl: URL, check: OidcCheck): Promise<string>
-}
-
 /** The person cannot be signed in. The message is for people. */
 export class OidcRefused extends Error {
   override name = 'OidcRefused'
@@ -43,11 +36,16 @@ export class OidcRefused extends Error {
 const answerSecondsMax = 10
 
 /** `redirectUri` has to be registered at the provider. */
-export function createOidcClient(settings: OidcSettings, redirectUri: string): OidcClient {
+export function createOidcClient({ issuer, clientId, clientSecret }: OidcSettings, redirectUri: string) {
   let found: Promise<Configuration> | undefined
 
   function configuration(): Promise<Configuration> {
-    found ??= discover(settings).catch(error => {
+    const url = new URL(issuer)
+    found ??= discovery(url, clientId, clientSecret, undefined, {
+      timeout: answerSecondsMax,
+      // An issuer with http is for tests and for a provider on the same machine.
+      ...(url.protocol === 'http:' && { execute: [allowInsecureRequests] }),
+    }).catch(error => {
       found = undefined
       throw error
     })
@@ -55,7 +53,8 @@ export function createOidcClient(settings: OidcSettings, redirectUri: string): O
   }
 
   return {
-    async begin() {
+    /** The provider's address to send the browser to. */
+    async begin(): Promise<{ url: string; check: OidcCheck }> {
       const check = { state: randomState(), nonce: randomNonce(), verifier: randomPKCECodeVerifier() }
       const url = buildAuthorizationUrl(await configuration(), {
         redirect_uri: redirectUri,
@@ -68,7 +67,8 @@ export function createOidcClient(settings: OidcSettings, redirectUri: string): O
       return { url: url.href, check }
     },
 
-    async finish(callbackUrl, { state, nonce, verifier }) {
+    /** The verified address of the person. Throws `OidcRefused` if there is none. */
+    async finish(callbackUrl: URL, { state, nonce, verifier }: OidcCheck): Promise<string> {
       const config = await configuration()
       const tokens = await authorizationCodeGrant(config, callbackUrl, {
         expectedState: state,
@@ -86,13 +86,4 @@ export function createOidcClient(settings: OidcSettings, redirectUri: string): O
       return email
     },
   }
-}
-
-function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<Configuration> {
-  const url = new URL(issuer)
-  return discovery(url, clientId, clientSecret, undefined, {
-    timeout: answerSecondsMax,
-    // An issuer with http is for tests and for a provider on the same machine.
-    ...(url.protocol === 'http:' && { execute: [allowInsecureRequests] }),
-  })
 }

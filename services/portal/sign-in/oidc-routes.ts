@@ -3,31 +3,19 @@
  * of the provider counts only in the browser that began, and strangers can fill no store.
  */
 import type { FastifyInstance } from 'fastify'
-import type { Logger } from 'pino'
 import { z } from 'zod'
 import { messageOf } from '../../runtime/message-of.ts'
 import { checkEmail } from '../account/email.ts'
-import type { Cookies } from '../http/cookies.ts'
+import type { Portal } from '../app.ts'
 import { isSame, sealOf } from '../http/cookies.ts'
-import { PageError } from '../http/error-pages.ts'
-import { queryOf } from '../http/fields.ts'
+import { queryOf } from '../http/forms.ts'
+import { PageError } from '../http/pages.ts'
 import { attemptMsMax } from './attempts.ts'
-import type { FinishSignIn } from './finish.ts'
-import { type OidcClient, OidcRefused } from './oidc-client.ts'
+import { finishSignIn } from './finish.ts'
+import { createOidcClient, OidcRefused, type OidcSettings } from './oidc-client.ts'
 import { ownPath } from './own-path.ts'
 
-export interface OidcRoutesDependencies {
-  oidc: OidcClient
-  finish: FinishSignIn
-  cookies: Cookies
-  portalUrl: string
-  portalKey: string
-  now: () => number
-  logger: Logger
-}
-
-export const callbackPath = '/sign-in/provider/callback'
-
+const callbackPath = '/sign-in/provider/callback'
 const keptSchema = z.object({
   state: z.string(),
   nonce: z.string(),
@@ -39,21 +27,21 @@ const keptSchema = z.object({
 type Kept = z.output<typeof keptSchema>
 
 /** Adds `/sign-in/provider` and its callback. */
-export function addOidcRoutes(app: FastifyInstance, dependencies: OidcRoutesDependencies): void {
-  const { oidc, finish, cookies, portalUrl, portalKey, now, logger } = dependencies
+export function addOidcRoutes(app: FastifyInstance, portal: Portal, settings: OidcSettings): void {
+  const { cookies, options, now, logger } = portal
+  const { portalUrl, portalKey } = options
+  const oidc = createOidcClient(settings, `${portalUrl}${callbackPath}`)
 
-  function failed(error: unknown, step: string): PageError {
-    if (error instanceof OidcRefused) return new PageError(403, error.message)
+  const failed = (step: string) => (error: unknown) => {
+    if (error instanceof OidcRefused) throw new PageError(403, error.message)
     logger.error({ error: messageOf(error) }, `a sign-in through the provider failed ${step}`)
-    return new PageError(503, 'The provider did not sign you in. Try again in a minute.')
+    throw new PageError(503, 'The provider did not sign you in. Try again in a minute.')
   }
 
   // A GET, because the policy of forms allows no redirect to another site. It changes nothing but this browser's cookie.
   app.get('/sign-in/provider', async (request, reply) => {
     const next = ownPath(queryOf(request, 'next'))
-    const { url, check } = await oidc.begin().catch(error => {
-      throw failed(error, 'at its beginning')
-    })
+    const { url, check } = await oidc.begin().catch(failed('at its beginning'))
     const kept = { ...check, ...(next !== undefined && { next }), ends_at: now() + attemptMsMax }
     cookies.provider.set(reply, sealed(portalKey, kept), attemptMsMax)
     return reply.redirect(url, 303)
@@ -63,13 +51,10 @@ export function addOidcRoutes(app: FastifyInstance, dependencies: OidcRoutesDepe
     const kept = opened(portalKey, cookies.provider.read(request))
     cookies.provider.clear(reply)
     if (!kept || kept.ends_at <= now()) throw new PageError(400, notBegun)
-    const callback = new URL(request.url, portalUrl)
-    const email = await oidc.finish(callback, kept).catch(error => {
-      throw failed(error, 'at its end')
-    })
+    const email = await oidc.finish(new URL(request.url, portalUrl), kept).catch(failed('at its end'))
     const checked = checkEmail(email)
     if ('reason' in checked) throw new PageError(403, `The address of your account ${checked.reason}.`)
-    return finish(request, reply, { email: checked.email, next: kept.next })
+    return finishSignIn(portal, request, reply, { email: checked.email, next: kept.next })
   })
 }
 

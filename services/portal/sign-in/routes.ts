@@ -1,58 +1,23 @@
-/** The ways to sign in that this portal has: by mail, through a provider, or both. */
+/** Signing in, by mail, through a provider, or both; and signing out, in this browser or everywhere. */
 import type { FastifyInstance } from 'fastify'
-import type { Logger } from 'pino'
 import { messageOf } from '../../runtime/message-of.ts'
 import { within } from '../../runtime/within.ts'
-import type { PortalDependencies } from '../app.ts'
-import type { Cookies } from '../http/cookies.ts'
-import { PageError } from '../http/error-pages.ts'
+import type { Portal } from '../app.ts'
+import { PageError } from '../http/pages.ts'
 import { requireAccount } from '../http/session-hook.ts'
-import type { Accounts } from '../ports.ts'
-import { createAttempts } from './attempts.ts'
-import type { FinishSignIn } from './finish.ts'
-import { createMailLimits } from './mail-limits.ts'
-import { addMailRoutes } from './mail-routes.ts'
-import { createOidcClient } from './oidc-client.ts'
-import { addOidcRoutes, callbackPath } from './oidc-routes.ts'
-import type { Sessions } from './sessions.ts'
+import { addMailRoutes, addSignInPage } from './mail-routes.ts'
+import { addOidcRoutes } from './oidc-routes.ts'
 
-interface SignInDependencies extends PortalDependencies {
-  cookies: Cookies
-  finish: FinishSignIn
+export function addSignInRoutes(app: FastifyInstance, portal: Portal): void {
+  addSignInPage(app, portal)
+  if (portal.options.hasMail) addMailRoutes(app, portal)
+  if (portal.options.oidc) addOidcRoutes(app, portal, portal.options.oidc)
 }
 
-/** Adds `/sign-in` and what belongs to it. */
-export function addSignInRoutes(app: FastifyInstance, dependencies: SignInDependencies): void {
-  const { options } = dependencies
-  const { portalUrl, portalKey, hasMail, oidc } = options
-  addMailRoutes(app, {
-    ...dependencies,
-    attempts: createAttempts({ ...dependencies, portalKey }),
-    limits: createMailLimits(dependencies.store, portalKey),
-    portalUrl,
-    portalKey,
-    hasMail,
-    hasProvider: oidc !== undefined,
-  })
-  if (oidc === undefined) return
-  const client = createOidcClient(oidc, `${portalUrl}${callbackPath}`)
-  addOidcRoutes(app, { ...dependencies, oidc: client, portalUrl, portalKey })
-}
+/** Both are forms, because another site can make a browser open a link. */
+export function addSignOutRoutes(app: FastifyInstance, portal: Portal): void {
+  const { accounts, sessions, cookies, logger } = portal
 
-/** Signing out: this browser, or everywhere. Both are forms, because another site can make a browser open a link. */
-
-export interface SignOutDependencies {
-  accounts: Accounts
-  sessions: Sessions
-  cookies: Cookies
-  logger: Logger
-}
-
-/** Adds `/sign-out` and `/sign-out-everywhere`. */
-export function addSignOutRoutes(
-  app: FastifyInstance,
-  { accounts, sessions, cookies, logger }: SignOutDependencies,
-): void {
   app.post('/sign-out', async (request, reply) => {
     const token = cookies.session.read(request)
     cookies.session.clear(reply)
@@ -61,10 +26,8 @@ export function addSignOutRoutes(
     try {
       if (token !== undefined) await within(endMsMax, sessions.end(token))
     } catch (error) {
-      logger.warn(
-        { requestId: request.id, error: messageOf(error) },
-        'a session of the portal could not be ended',
-      )
+      const about = { requestId: request.id, error: messageOf(error) }
+      logger.warn(about, 'a session of the portal could not be ended')
       throw new PageError(503, notEnded)
     }
     return reply.redirect('/', 303)

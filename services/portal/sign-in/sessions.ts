@@ -8,32 +8,19 @@
  */
 import { hash } from 'node:crypto'
 import { z } from 'zod'
-import type { RandomBytes } from '../../api-keys/credentials.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { randomText } from '../http/cookies.ts'
 import type { Account, Accounts } from '../ports.ts'
 import type { PortalStore } from '../store/port.ts'
 
-export interface SessionsDependencies {
-  store: PortalStore
-  accounts: Pick<Accounts, 'find'>
-  now: () => number
-  randomBytes: RandomBytes
-}
-
-export interface Sessions {
-  /** Begins a session and resolves with its token. */
-  begin(account: Account): Promise<string>
-  /** The account of the session, and keeps the session alive. `undefined` if it has ended. */
-  accountOf(token: string): Promise<Account | undefined>
-  end(token: string): Promise<void>
-}
+export type Sessions = ReturnType<typeof createSessions>
 
 const dayMs = 86_400_000
-export const idleMsMax = 7 * dayMs
+const idleMsMax = 7 * dayMs
 export const sessionMsMax = 30 * dayMs
 // A session is written again at most this often. So its end is right to this long.
 const touchMs = 300_000
 
-const tokenBytes = 32
 const tokenPattern = /^[\w-]{43}$/
 
 const sessionSchema = z.object({
@@ -43,59 +30,49 @@ const sessionSchema = z.object({
   touched_at: z.number(),
 })
 
-type Session = z.output<typeof sessionSchema>
-
 /** The sessions in this store. */
-export function createSessions({ store, accounts, now, randomBytes }: SessionsDependencies): Sessions {
-  async function keepAlive(key: string, session: Session): Promise<void> {
-    if (now() - session.touched_at < touchMs) return
-    const touched = { ...session, touched_at: now() }
-    await store.replace(key, JSON.stringify(touched), timeLeft(session, now()))
-  }
+export function createSessions({
+  store,
+  accounts,
+  now,
+}: Pick<Runtime, 'now'> & { store: PortalStore; accounts: Pick<Accounts, 'find'> }) {
+  const keyOf = (token: string) => `session:${hash('sha256', token, 'hex')}`
+  const timeLeft = (began_at: number) => Math.min(idleMsMax, began_at + sessionMsMax - now())
 
   return {
-    async begin(account) {
-      const token = Buffer.from(randomBytes(tokenBytes)).toString('base64url')
-      const session = {
-        account_id: account.account_id,
-        account_state: stateOf(account),
-        began_at: now(),
-        touched_at: now(),
-      }
-      await store.put(keyOf(token), JSON.stringify(session), timeLeft(session, now()))
+    /** Begins a session and resolves with its token. */
+    async begin(account: Account): Promise<string> {
+      const token = randomText(32)
+      const began_at = now()
+      const { account_id } = account
+      const session = { account_id, account_state: stateOf(account), began_at, touched_at: began_at }
+      await store.put(keyOf(token), JSON.stringify(session), timeLeft(began_at))
       return token
     },
 
-    async accountOf(token) {
+    /** The account of the session, and keeps the session alive. `undefined` if it has ended. */
+    async accountOf(token: string): Promise<Account | undefined> {
       if (!tokenPattern.test(token)) return undefined
       const key = keyOf(token)
-      const session = sessionIn(await store.get(key))
-      if (session === undefined || timeLeft(session, now()) <= 0) return undefined
+      const value = await store.get(key)
+      const session = value === undefined ? undefined : sessionSchema.safeParse(JSON.parse(value)).data
+      if (session === undefined || timeLeft(session.began_at) <= 0) return undefined
       const account = await accounts.find(session.account_id)
       if (account === undefined || stateOf(account) !== session.account_state) {
         await store.remove(key)
         return undefined
       }
-      await keepAlive(key, session)
+      if (now() - session.touched_at >= touchMs) {
+        const touched = JSON.stringify({ ...session, touched_at: now() })
+        await store.replace(key, touched, timeLeft(session.began_at))
+      }
       return account
     },
 
-    async end(token) {
+    async end(token: string): Promise<void> {
       if (tokenPattern.test(token)) await store.remove(keyOf(token))
     },
   }
-}
-
-function keyOf(token: string): string {
-  return `session:${hash('sha256', token, 'hex')}`
-}
-
-function sessionIn(value: string | undefined): Session | undefined {
-  return value === undefined ? undefined : sessionSchema.safeParse(JSON.parse(value)).data
-}
-
-function timeLeft({ began_at }: Pick<Session, 'began_at'>, now: number): number {
-  return Math.min(idleMsMax, began_at + sessionMsMax - now)
 }
 
 /** What changes when the sessions of an account end. An account that was deleted and made again began anew. */

@@ -15,6 +15,7 @@ export interface SignInView {
 /** The first page: an address, or the provider. */
 export function signInView({ csrf, next, email = '', fault, hasMail, hasProvider }: SignInView): Html {
   const query = next === undefined ? '' : `?next=${encodeURIComponent(next)}`
+  const field = { name: 'email', label: 'E-mail address', type: 'email', value: email, fault } as const
   return html`<h1>Sign in</h1>
 ${
   hasMail || hasProvider
@@ -28,46 +29,21 @@ ${
     action: '/sign-in',
     csrf,
     hidden: { next },
-    fields: [
-      {
-        name: 'email',
-        label: 'E-mail address',
-        type: 'email',
-        value: email,
-        lengthMax: 254,
-        autocomplete: 'email',
-        fault,
-      },
-    ],
+    fields: [{ ...field, lengthMax: 254, autocomplete: 'email' }],
     submit: 'Send me a code and a link',
   })
 }`
 }
 
-export interface CodeView {
-  csrf: Html
-  fault?: string | undefined
-}
-
 /** Asks for the mailed code. It says the same for every address. */
-export function codeView({ csrf, fault }: CodeView): Html {
+export function codeView({ csrf, fault }: { csrf: Html; fault?: string }): Html {
+  const code = { name: 'code', label: 'Code', type: 'text', placeholder: '1234 5678', fault } as const
   return html`<h1>Look into your mail</h1>
 <p>We sent a code and a link to the address that you entered. Both work once, within 15 minutes.</p>
 ${form({
   action: '/sign-in/code',
   csrf,
-  fields: [
-    {
-      name: 'code',
-      label: 'Code',
-      type: 'text',
-      lengthMax: 20,
-      autocomplete: 'one-time-code',
-      inputmode: 'numeric',
-      placeholder: '1234 5678',
-      fault,
-    },
-  ],
+  fields: [{ ...code, lengthMax: 20, autocomplete: 'one-time-code', inputmode: 'numeric' }],
   submit: 'Sign in',
 })}
 <p>No mail? Look among the unwanted mails. An address gets a few mails an hour at most. <a href="/sign-in">Enter the address again</a></p>`

@@ -4,7 +4,7 @@
  */
 import { type Html, html } from '../html/html.ts'
 import { countOf, dayText } from '../html/words.ts'
-import type { KeyUsage } from '../ports.ts'
+import type { KeyUsage } from './usage-reader.ts'
 import { classOf, outcomes, requestsOf, totalOf } from './usage-table.ts'
 
 type Day = KeyUsage['days'][number]

@@ -6,17 +6,31 @@
 import { nameDatabases } from '../../tables/migrate.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
-import type { KeyUsage, UsageCounts, UsageReader } from '../ports.ts'
 
-export interface UsageReaderDependencies {
-  tables: Pick<Tables, 'rows'>
-  databases: Databases
-  /** Unix milliseconds. */
-  now: () => number
+/** Answers to a key by outcome. */
+export interface UsageCounts {
+  ok: number
+  not_modified: number
+  unauthorized: number
+  too_many: number
+  /** Every other status. */
+  other: number
+  /** Requests to a deprecated version, out of all of them. */
+  deprecated: number
 }
 
+export interface KeyUsage {
+  /** Right to a minute. Undefined: no counted use in the last 90 days. A request with a wrong secret does not use the key. */
+  last_used: number | undefined
+  /** The last 30 UTC days, oldest first, days without requests included. `day`: `2026-11-22`. */
+  days: (UsageCounts & { day: string })[]
+}
+
+/** By whole key. Every given key has an entry. */
+export type UsageOf = (keys: readonly { key: string }[]) => Promise<Map<string, KeyUsage>>
+
 /** How many UTC days `KeyUsage.days` has, today included. */
-export const usageDays = 30
+const usageDays = 30
 
 const dayMs = 86_400_000
 // As long as the table keeps them (contracts/tables/0007-usage.sql).
@@ -32,22 +46,21 @@ interface DayRow extends UsageCounts {
 }
 
 /** Rejects with `TablesError` if ClickHouse does not answer in time. */
-export function createUsageReader({ tables, databases, now }: UsageReaderDependencies): UsageReader {
-  return {
-    async ofKeys(keys) {
-      if (keys.length === 0) return new Map()
-      const signal = AbortSignal.timeout(readMsMax)
-      const rows = await tables.rows<DayRow>(
-        {
-          query: nameDatabases(keyUsageSql, databases),
-          query_params: { keys: keys.map(({ key }) => key), from: now() - keptMs },
-        },
-        { signal },
-      )
-      const rowsOf = Map.groupBy(rows, row => row.api_key)
-      const days = lastDays(now())
-      return new Map(keys.map(({ key }) => [key, keyUsage(rowsOf.get(key) ?? [], days)]))
-    },
+export function createUsageReader(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  now: () => number,
+): UsageOf {
+  return async keys => {
+    if (keys.length === 0) return new Map()
+    const query_params = { keys: keys.map(({ key }) => key), from: now() - keptMs }
+    const rows = await tables.rows<DayRow>(
+      { query: nameDatabases(keyUsageSql, databases), query_params },
+      { signal: AbortSignal.timeout(readMsMax) },
+    )
+    const rowsOf = Map.groupBy(rows, row => row.api_key)
+    const days = lastDays(now())
+    return new Map(keys.map(({ key }) => [key, keyUsage(rowsOf.get(key) ?? [], days)]))
   }
 }
 

@@ -2,7 +2,7 @@
 import { type Html, html } from '../html/html.ts'
 import { scrolling } from '../html/parts.ts'
 import { count, shortDay } from '../html/words.ts'
-import type { KeyUsage, UsageCounts } from '../ports.ts'
+import type { KeyUsage, UsageCounts } from './usage-reader.ts'
 
 /** One row a day, the newest first, and the sums. Days without a request are left out. */
 export function usageTable(days: KeyUsage['days']): Html {

@@ -8,18 +8,19 @@
  *   stranger, so a valid key behind the same address gets in. Its first request decides whether it is a stranger's.
  * - A connection that is idle is closed early.
  * - A stranger's requests sent ahead are never handled: the answer to the first one ends the connection.
+ * - All connections of strangers of one address share one turn of the event loop (see `request-gate.ts`).
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { addressBucket } from './address-bucket.ts'
-import { gateRequests, type RequestGate } from './request-gate.ts'
+import { createSharedTurn, gateRequests, type RequestGate, type SharedTurn } from './request-gate.ts'
 
 export interface ConnectionsOptions {
   /** Connections of one address that may be open at once. IPv6: of one /64. */
   perAddressMax: number
   isTrustedProxy: (address: string | undefined) => boolean
-  /** Default: no connection is a stranger's. */
+  /** For a port with credentials. Default: every connection is a stranger's, and `perAddressMax` is the only bound on their number. */
   strangers?: StrangersOptions
 }
 
@@ -57,6 +58,7 @@ interface Connection {
 
 interface Address {
   open: number
+  turn: SharedTurn
   /** The oldest first. */
   strangers: Set<Socket>
 }
@@ -70,22 +72,22 @@ export function createConnections(options: ConnectionsOptions): Connections {
   const strangers = new Set<Socket>()
 
   function admit(socket: Socket): void {
-    const gate = gateRequests(socket)
     if (isTrustedProxy(socket.remoteAddress)) {
-      connections.set(socket, { gate, address: undefined, isStranger: false })
+      connections.set(socket, { gate: gateRequests(socket), address: undefined, isStranger: false })
       return
     }
     const bucket = addressBucket(socket.remoteAddress)
-    const address = addresses.get(bucket) ?? { open: 0, strangers: new Set() }
+    const address = addresses.get(bucket) ?? { open: 0, turn: createSharedTurn(), strangers: new Set() }
     if (address.open >= perAddressMax && !endOldest(address.strangers)) {
       socket.destroy()
       return
     }
     address.open++
     addresses.set(bucket, address)
+    const gate = gateRequests(socket, () => (connection.isStranger ? address.turn : undefined))
     const connection: Connection = { gate, address, isStranger: false }
     connections.set(socket, connection)
-    mark(socket, connection, bounds !== undefined)
+    mark(socket, connection, true)
     socket.once('close', () => {
       mark(socket, connection, false)
       address.open--
@@ -105,8 +107,9 @@ export function createConnections(options: ConnectionsOptions): Connections {
 
   function mark(socket: Socket, connection: Connection, isStranger: boolean): void {
     const { address } = connection
-    if (!bounds || !address || connection.isStranger === isStranger) return
+    if (!address || connection.isStranger === isStranger) return
     connection.isStranger = isStranger
+    if (!bounds) return
     for (const [set, max] of [
       [address.strangers, bounds.perAddressMax],
       [strangers, bounds.max],
@@ -143,6 +146,8 @@ export function createConnections(options: ConnectionsOptions): Connections {
         const connection = connections.get(request.socket)
         if (connection === undefined) return
         connection.gate.begin(response)
+        // No credentials can follow. With a header of its own, an answer would not end the connection.
+        if (!bounds && connection.isStranger && isAhead(request)) response.shouldKeepAlive = false
         if (answerDirectly(request, response)) mark(request.socket, connection, false)
         else for (const handle of handlers) handle.call(server, request, response)
       })

@@ -5,6 +5,7 @@
  * - A connection has one request in progress. What it sends ahead waits in its socket, which stops reading: that is at
  *   most two reads, 128 KiB.
  * - The next request follows in a later turn of the event loop. Other connections come first.
+ * - Connections that share a turn (`createSharedTurn`) together get one request in each turn of the event loop.
  *
  * The gate does not interpret requests. It passes bytes on up to the next empty line, and such a piece holds the end of
  * at most one head. The body of a request in progress passes, too. Its last piece may hold the next head, so two requests
@@ -29,8 +30,52 @@ export interface RequestGate {
 const chunkedBytesMax = 65_536
 const headEnd = Buffer.from('\r\n\r\n')
 
-/** Puts a gate on a new connection of an HTTP server. Call it in the server's event `connection`. */
-export function gateRequests(socket: Socket): RequestGate {
+/** One of its users runs in each turn of the event loop. The others wait in line. */
+export interface SharedTurn {
+  /** Whether the turn is free. If so, it is taken now. */
+  take(): boolean
+  /** Calls back in a later turn of the event loop, which is then taken. */
+  wait(run: () => void): void
+}
+
+export function createSharedTurn(): SharedTurn {
+  const waiting = new Set<() => void>()
+  let isTaken = false
+
+  function take(): boolean {
+    if (isTaken) return false
+    isTaken = true
+    setImmediate(release)
+    return true
+  }
+
+  function release(): void {
+    isTaken = false
+    const [next] = waiting
+    if (next === undefined) return
+    waiting.delete(next)
+    take()
+    next()
+  }
+
+  return {
+    take,
+    wait(run) {
+      waiting.add(run)
+      // Free now: the next turn calls back.
+      take()
+    },
+  }
+}
+
+/**
+ * Puts a gate on a new connection of an HTTP server. Call it in the server's event `connection`. `sharedTurn`: the turn that it
+ * shares with others at present, if it does.
+ */
+export function gateRequests(
+  socket: Socket,
+  sharedTurn: () => SharedTurn | undefined = () => undefined,
+): RequestGate {
   const [parse] = socket.listeners('data') as ((chunk: Buffer) => void)[]
   if (parse === undefined) throw new Error('the socket has no HTTP parser')
   const endOfHead = createHeadFinder()
@@ -39,6 +84,8 @@ export function gateRequests(socket: Socket): RequestGate {
   /** Whether bytes wait in the socket. */
   let isWaiting = false
   let isTurnDue = false
+  /** Whether the shared turn is ours. */
+  let hasTurn = false
   let chunkedBytes = 0
 
   const isBusy = () => running > 1 || (running === 1 && latest?.req.complete === true)
@@ -46,10 +93,11 @@ export function gateRequests(socket: Socket): RequestGate {
   function take(chunk: Buffer): void {
     // The last answer has been sent.
     if (!socket.writable) return
-    if (isWaiting || isBusy()) {
+    if (isWaiting || isBusy() || !isOurTurn()) {
       wait(chunk)
       return
     }
+    hasTurn = false
     if (isChunked(latest)) chunkedBytes += chunk.length
     if (chunkedBytes > chunkedBytesMax) {
       socket.destroy()
@@ -67,6 +115,11 @@ export function gateRequests(socket: Socket): RequestGate {
     socket.pause()
   }
 
+  /** The body of a request in progress needs no turn. */
+  function isOurTurn(): boolean {
+    return hasTurn || running > 0 || sharedTurn()?.take() !== false
+  }
+
   function wait(chunk: Buffer): void {
     isWaiting = true
     socket.pause()
@@ -77,12 +130,16 @@ export function gateRequests(socket: Socket): RequestGate {
   function nextTurn(): void {
     if (isTurnDue) return
     isTurnDue = true
-    setImmediate(() => {
+    const shared = sharedTurn()
+    const open = () => {
       isTurnDue = false
       if (isBusy()) return
       isWaiting = false
+      hasTurn = shared !== undefined
       socket.resume()
-    })
+    }
+    if (shared) shared.wait(open)
+    else setImmediate(open)
   }
 
   function end(): void {

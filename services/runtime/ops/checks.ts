@@ -58,19 +58,21 @@ export async function answered(check: () => Promise<Check>, msMax = answerMsMax)
   }
 }
 
-/**
- * The same for a check that may take much longer than a probe waits, because it tries again while another service is away. Calls
- * share the one that is under way, so that probes do not pile up.
- */
+/** The same for a check that may take much longer than a probe waits, because it tries again while another service is away. */
 export function sharedAnswered(check: () => Promise<Check>, msMax = answerMsMax): () => Promise<Check> {
-  let underWay: Promise<Check> | undefined
-  return () =>
-    answered(() => {
-      underWay ??= check().finally(() => {
-        underWay = undefined
-      })
-      return underWay
-    }, msMax)
+  const sharing = shared(check)
+  return () => answered(sharing, msMax)
+}
+
+/** Calls share the work that is under way, so that they do not pile up. */
+export function shared<Result>(work: () => Promise<Result>): () => Promise<Result> {
+  let underWay: Promise<Result> | undefined
+  return () => {
+    underWay ??= work().finally(() => {
+      underWay = undefined
+    })
+    return underWay
+  }
 }
 
 export function keysCheck(isReady: boolean): Check {

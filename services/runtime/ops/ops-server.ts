@@ -7,7 +7,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import type { Config } from '../config.ts'
 import { createConnections } from '../http/connections.ts'
 import { messageOf } from '../message-of.ts'
-import { answered, type Check } from './checks.ts'
+import { answered, type Check, shared } from './checks.ts'
 import type { Metrics } from './metrics.ts'
 import { hostMatcher, hostOf } from './ops-hosts.ts'
 
@@ -57,22 +57,27 @@ export function createOpsServer(dependencies: OpsServerDependencies): FastifyIns
     reply.code(allOk(checks) ? 200 : 503).send({ ok: allOk(checks), checks })
   })
 
-  server.get('/readyz', async (_request, reply) => {
-    const checks = await dependencies.readiness()
-    return reply.code(allOk(checks) ? 200 : 503).send({ ok: allOk(checks), checks })
-  })
-
-  server.get('/metrics', async (_request, reply) => {
+  const readiness = shared(dependencies.readiness)
+  const status = shared(dependencies.status)
+  const scrape = shared(async () => {
     // A scrape returns the other metrics even if the source of the gauges does not answer.
     await answered(async () => {
       await dependencies.beforeScrape()
       return { ok: true, detail: 'read' }
     })
-    const { registry } = dependencies.metrics
-    return reply.type(registry.contentType).send(await registry.metrics())
+    return dependencies.metrics.registry.metrics()
   })
 
-  server.get('/status', () => dependencies.status())
+  server.get('/readyz', async (_request, reply) => {
+    const checks = await readiness()
+    return reply.code(allOk(checks) ? 200 : 503).send({ ok: allOk(checks), checks })
+  })
+
+  server.get('/metrics', async (_request, reply) =>
+    reply.type(dependencies.metrics.registry.contentType).send(await scrape()),
+  )
+
+  server.get('/status', status)
 
   return server
 }

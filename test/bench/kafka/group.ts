@@ -11,14 +11,6 @@ export async function recordCount(admin: Admin, topics: readonly string[]): Prom
   return ranges.flat().reduce((sum, { low, high }) => sum + Number(high) - Number(low), 0)
 }
 
-/** Resolves when the members have joined the group and have their partitions. Throws if that takes too long. */
-export async function groupFormed(admin: Admin, groupId: string): Promise<void> {
-  await until(`the group ${groupId} forms`, async () => {
-    const { groups } = await admin.describeGroups([groupId])
-    return groups[0]?.state === 'Stable' && groups[0].members.length > 0
-  })
-}
-
 /** Resolves when the group has committed all records of the topics. Throws if there is no progress for too long. */
 export async function groupDrained(
   admin: Admin,

@@ -1,10 +1,10 @@
 /** The history that every ingest run reads from the topics: the demo platform's events, framed with the registry's ids. */
 import { keyOf, topicOf } from '../../../contracts/events/event.ts'
-import { demoEvents } from '../../../services/demo/platform.ts'
 import { kafkaSettings, stateEncoderOf } from '../../../services/distributed.ts'
 import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
 import type { Config } from '../../../services/runtime/config.ts'
+import { sampleCampaigns } from '../../support/sample-campaigns.ts'
 import { logger } from './services.ts'
 
 export interface AppendedHistory {
@@ -13,12 +13,11 @@ export interface AppendedHistory {
   appendSeconds: number
 }
 
-const seed = 'bench'
 const now = Date.UTC(2026, 0, 1)
 // As in `events append`.
 const recordsPerAppend = 2_000
 
-/** Appends the whole history of this many campaigns, some 300 events each. */
+/** Appends the whole history of this many campaigns, some 70 events each. */
 export async function appendHistory(config: Config, campaigns: number): Promise<AppendedHistory> {
   const encode = await stateEncoderOf(config)
   const writer = await openKafkaWriter({ ...kafkaSettings(config), compression: 'lz4' }, { logger })
@@ -35,7 +34,7 @@ export async function appendHistory(config: Config, campaigns: number): Promise<
   }
 
   try {
-    for (const event of demoEvents({ seed, now, campaigns })) {
+    for (const event of sampleCampaigns(now, campaigns)) {
       records.push({ topic: topicOf[event.type], key: Buffer.from(keyOf(event)), value: encode(event) })
       if (records.length === recordsPerAppend) await flush()
     }

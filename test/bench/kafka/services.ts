@@ -21,8 +21,6 @@ export interface KafkaServices {
   tables: Tables
   /** Process id of ClickHouse. */
   clickHousePid: number
-  brokers: string
-  schemaRegistryUrl: string
   /** A deployment whose topics and databases are named after `name`, unless settings say otherwise. */
   deploy(name: string, settings?: Readonly<Record<string, string>>): Promise<Deployment>
 }
@@ -50,8 +48,6 @@ export async function withKafkaServices<T>(
       admin,
       tables,
       clickHousePid: local.clickHouse.pid,
-      brokers: addresses.kafka,
-      schemaRegistryUrl: addresses.schemaRegistry ?? '',
       async deploy(name, settings = {}) {
         const deployment = await deploy(addresses, {
           PLEDGEVIEW_KAFKA_TOPIC_PREFIX: `${name}.`,

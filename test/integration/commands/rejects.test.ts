@@ -6,6 +6,7 @@ import { encodeState } from '../../../contracts/events/codec.ts'
 import type { ChangeEvent, StateEvent } from '../../../contracts/events/event.ts'
 import { runCommand } from '../../../services/commands/command.ts'
 import { rejectsCommand } from '../../../services/commands/rejects/rejects.ts'
+import { entityOf, ledgerVersions } from '../../../services/commands/rejects/source.ts'
 import { openDataDirectory } from '../../../services/local/data-directory.ts'
 import { type EmbeddedService, startEmbeddedService } from '../../../services/local/service.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
@@ -15,6 +16,7 @@ import { startIngest } from '../../support/ingest-loop.ts'
 import { journalEnds } from '../../support/journal-positions.ts'
 import { readModelOf } from '../../support/model.ts'
 import {
+  createIngest,
   createTestFoldWorker,
   expectedReading,
   type ModelTables,
@@ -30,7 +32,16 @@ import {
   storeAt,
   type TimedReject,
 } from '../../support/reject-filters.ts'
-import { campaignEvent, newRecordOf, noEvent, pledgeEvent, smallWorld } from '../../support/sample-events.ts'
+import {
+  apiKeyEvent,
+  campaignEvent,
+  campaignTombstone,
+  newRecordOf,
+  noEvent,
+  pledgeEvent,
+  pledgeTombstone,
+  smallWorld,
+} from '../../support/sample-events.ts'
 import { makeDataDirectory } from '../../support/service-process.ts'
 
 const never = new AbortController().signal
@@ -88,12 +99,12 @@ describe('rejects list', () => {
   test('is refused with exit code 2 if the call is wrong, and so are the other commands', async () => {
     const calls: [args: string[], message: string][] = [
       [['list', '--since', 'yesterday'], '--since takes a time'],
-      [['list', '--dry-run'], '--dry-run is not an option of this command'],
+      [['list', '--dry-run'], '--dry-run'],
       [['show', 'pledges'], 'a PLACE is'],
-      [['show', 'pledges/0/1', '--topic', 'pledges'], '--topic is not an option of this command'],
+      [['show', 'pledges/0/1', '--topic', 'pledges'], '--topic'],
       [['retry'], 'takes PLACEs, or --all-matching'],
       [['retry', 'pledges/0/1', '--all-matching'], 'takes PLACEs, or --all-matching'],
-      [['retry', 'pledges/0/1', '--since', '2h'], '--since is not an option of this command'],
+      [['retry', 'pledges/0/1', '--since', '2h'], 'a filter goes with --all-matching'],
       [['drop'], 'list, show and retry'],
     ]
     for (const [args, message] of calls)
@@ -138,7 +149,6 @@ describe('rejects show', () => {
       'schema id 2',
       'trace: "t-1"',
       'field     amount_minor',
-      '00 00 00 00 02',
       '"jane"',
     ])
       expect(stdout).toContain(part)
@@ -154,7 +164,7 @@ describe('rejects show', () => {
       ),
     ])
     const { stdout } = await run('show', 'pledges/0/8')
-    expect(stdout).toContain('1b 5b 32 4a 6e 6f 20 65')
+    expect(stdout).toContain('\\u001b[2Jno event')
     expect(stdout).toContain('the first byte is 27, not 0 (Confluent framing)')
     expect(stdout).not.toContain('\u001b')
     expect((await run('list')).stdout).not.toContain('\u001b')
@@ -272,6 +282,50 @@ describe('rejects retry', () => {
     await put([reject(newRecordOf(late), { offset: 1, reason: 'unknown' })])
     expect(await run('retry', '--all-matching', '--reason', 'other')).toMatchObject({ code: 0 })
     expect(ends()).toMatchObject({ campaigns: 1, pledges: 1, 'api-keys': 1 })
+  })
+
+  test('the ledger tells the highest version of each entity that is asked for, deletions included, and of no other', async () => {
+    const databases = await model.freshDatabases()
+    const ingest = createIngest(model.tables, databases)
+    const large = 2n ** 62n + 1n
+    const known = [
+      campaignEvent({ campaign_id: "it's", version: 7 }),
+      campaignEvent({ campaign_id: 'draft', version: 3, status: 'DRAFT' }),
+      pledgeEvent({ campaign_id: 'a', pledge_id: 'p', version: large }),
+      pledgeEvent({ campaign_id: 'a', pledge_id: 'q', version: 2 }),
+      pledgeEvent({ campaign_id: 'b', pledge_id: 'p', version: 9 }),
+      pledgeEvent({ campaign_id: 'b', pledge_id: 'r', version: 1 }),
+      apiKeyEvent({ key: 'k', account_id: 'acc', version: 4 }),
+    ]
+    await ingest(known)
+    await ingest([
+      campaignEvent({ campaign_id: "it's", version: 5 }),
+      campaignTombstone('gone'),
+      pledgeTombstone('a', 'r'),
+    ])
+    const asked = [
+      campaignEvent({ campaign_id: "it's" }),
+      campaignEvent({ campaign_id: 'draft' }),
+      campaignEvent({ campaign_id: 'gone' }),
+      campaignEvent({ campaign_id: 'new' }),
+      pledgeEvent({ campaign_id: 'a', pledge_id: 'p' }),
+      pledgeEvent({ campaign_id: 'b', pledge_id: 'p' }),
+      pledgeEvent({ campaign_id: 'a', pledge_id: 'r' }),
+      apiKeyEvent({ key: 'k', account_id: 'acc' }),
+    ]
+    const versions = await ledgerVersions(model.tables, databases, asked)
+    const deleted = 2n ** 64n - 1n
+    expect(Object.fromEntries(versions)).toEqual({
+      "campaigns/it's": 7n,
+      'campaigns/draft': 3n,
+      'campaigns/gone': deleted,
+      'pledges/a/p': large,
+      'pledges/b/p': 9n,
+      'pledges/a/r': deleted,
+      'api-keys/k': 4n,
+    })
+    expect(entityOf({ type: 'pledge', key: 'a/p' })).toBe('pledges/a/p')
+    expect(await ledgerVersions(model.tables, databases, [])).toEqual(new Map())
   })
 
   /** What the views say once everything in the journal is projected. */

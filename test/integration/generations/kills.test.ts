@@ -6,12 +6,12 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { intBetween, randomOf } from '../../../services/demo/random.ts'
 import type { Tables } from '../../../services/tables/port.ts'
 import { obstructed } from '../../support/faulty-tables.ts'
 import { foldFaults, noFoldFaults } from '../../support/fold-records.ts'
 import { readModelOf } from '../../support/model.ts'
 import { expectedReading, type ModelTables, openModelTables, readViews } from '../../support/model-tables.ts'
+import { intBetween, randomOf } from '../../support/random.ts'
 import {
   openRebuildableModel,
   phaseIn,

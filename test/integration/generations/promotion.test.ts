@@ -6,7 +6,8 @@ import type { ChangeEvent } from '../../../contracts/events/event.ts'
 import { hashSecret } from '../../../services/api-keys/credentials.ts'
 import { AttemptLost } from '../../../services/generations/attempts.ts'
 import { FoldPaused } from '../../../services/projector/fold/fold-epochs.ts'
-import { memoryParts, startQueryService } from '../../../services/query/service.ts'
+import { startQueryService } from '../../../services/query/service.ts'
+import { memoryState } from '../../../services/query/shared-state.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { presentOf } from '../../../services/tables/generations.ts'
@@ -111,15 +112,13 @@ function startTraffic(): () => Promise<void> {
 /** A mirror that polls the API all the time, as the guide says. `again`: what it was sent once more. */
 async function startMirror() {
   await holdTablesIdentity(live.tables, live.databases, { PLEDGEVIEW_KEY_PEPPER: pepper })
+  const config = readConfig({ PLEDGEVIEW_CACHE_MS: '1000', PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '100000' })
   const query = await startQueryService({
     tables: live.tables,
     databases: live.databases,
-    config: readConfig({
-      PLEDGEVIEW_CACHE_MS: '1000',
-      PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: '100000',
-    }),
+    config,
     keyPepper: pepper,
-    parts: memoryParts(readConfig({})),
+    state: memoryState(config),
     metrics: createMetrics(),
     logger: pino({ level: 'silent' }),
   })

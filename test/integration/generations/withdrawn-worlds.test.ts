@@ -7,11 +7,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../contracts/events/event.ts'
-import { intBetween, type Random, randomOf } from '../../../services/demo/random.ts'
 import { VerificationFailed } from '../../../services/generations/compare/verification.ts'
 import { abortRebuild, dropPrevious, rebuildStatus } from '../../../services/generations/rebuilds.ts'
 import { obstructed } from '../../support/faulty-tables.ts'
 import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
+import { intBetween, type Random, randomOf } from '../../support/random.ts'
 import {
   compactLog,
   isPromotion,

@@ -4,7 +4,8 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readExamples } from '../../../services/portal/guide/data-examples.ts'
-import { createDataPicturesReader } from '../../../services/portal/guide/data-pictures.ts'
+import { createDataPictures } from '../../../services/portal/guide/data-pictures.ts'
+import type { Runtime } from '../../../services/runtime/runtime.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { holdTablesIdentity } from '../../../services/tables/identity.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
@@ -63,13 +64,10 @@ test.each(readExamples('crowdfunding'))('$name: its answer is what the events sa
 
 test('the pictures of the portal show the same', async () => {
   const warnings: string[] = []
-  const pictures = createDataPicturesReader({
-    tables: own.tables,
-    databases: defaultDatabases,
-    now: Date.now,
-    warn: message => warnings.push(message),
-  })
-  const { about, funding, categories, campaigns } = await pictures.read()
+  const logger = { warn: (message: string) => warnings.push(message) } as unknown as Runtime['logger']
+  const time = { monotonicMs: () => performance.now() }
+  const read = createDataPictures(own.tables, defaultDatabases, { ...time, logger })
+  const { about, funding, categories, campaigns } = await read()
   expect(warnings).toEqual([])
   expect(about).toMatchObject({ currency: 'USD', campaigns: world.shown.length })
   expect(about?.history_from).toBe(new Date((world.days[0] ?? 0) * dayMs).toISOString().slice(0, 10))

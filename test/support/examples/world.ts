@@ -4,9 +4,9 @@
  */
 import { currencyDigits } from '../../../contracts/events/currencies.ts'
 import { type ChangeEvent, keyOf } from '../../../contracts/events/event.ts'
-import { demoEvents } from '../../../services/demo/platform.ts'
 import { type CampaignReading, readModelOf } from '../model.ts'
 import { percentText } from '../model-tables.ts'
+import { sampleCampaigns } from '../sample-campaigns.ts'
 
 /** A public campaign. Amounts in major units. */
 export interface Shown {
@@ -50,11 +50,10 @@ export interface ExampleWorld {
 
 export const dayMs = 86_400_000
 const historyDays = 40
-const seed = 20_180_101
 
 /** The platform up to `now`. */
 export function exampleWorld(now: number, campaigns: number): ExampleWorld {
-  const events = [...demoEvents({ seed, now, campaigns })].map(
+  const events = [...sampleCampaigns(now, campaigns)].map(
     (event): ChangeEvent => ({ ...event, key: keyOf(event) }) as ChangeEvent,
   )
   const today = Math.floor(now / dayMs)

@@ -14,7 +14,7 @@ import {
   type PledgeState,
   type PledgeStatus,
 } from '../../../contracts/events/event.ts'
-import { chance, intBetween, pick, type Random } from '../../../services/demo/random.ts'
+import { chance, intBetween, pick, type Random } from '../random.ts'
 import { sampleCampaign, sampleReward } from '../sample-events.ts'
 
 /** All states of a campaign and its pledges, in the order of their versions. A `null` at the end is a tombstone. */

@@ -2,10 +2,10 @@
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, vi } from 'vitest'
-import { intBetween, pick, type Random } from '../../../services/demo/random.ts'
 import { latestRebuild, type WorkPhase, workPhases } from '../../../services/generations/rebuild-log.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import type { Tables } from '../../../services/tables/port.ts'
+import { intBetween, pick, type Random } from '../random.ts'
 import { launchProcess, runCli } from '../service-process.ts'
 import type { Place } from './projectors.ts'
 
@@ -16,6 +16,8 @@ const victims = ['rebuild', 'projector', 'both'] as const
 
 export interface RebuildKills {
   moments: readonly Moment[]
+  /** Who dies. Default: another one each time. */
+  victim?: (typeof victims)[number]
   random: Random
   places: readonly Place[]
   tables: Tables
@@ -33,7 +35,7 @@ export async function rebuildThroughKills(kills: RebuildKills): Promise<string[]
   const { random, places, environment } = kills
   const deaths: string[] = []
   for (const moment of kills.moments) {
-    const victim = pick(random, victims)
+    const victim = kills.victim ?? pick(random, victims)
     const { child, output, started } = launchProcess(['rebuild', '--json'], environment, 'never said')
     started.catch(() => undefined)
     const exit = once(child, 'exit')

@@ -3,7 +3,6 @@
  * time. A fault is played on it. Afterwards everything has to be as if there had been no fault.
  */
 import { expect, vi } from 'vitest'
-import { type Random, randomOf } from '../../../services/demo/random.ts'
 import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
 import type { EventWriter } from '../../../services/log/port.ts'
 import { projectListBodySchema } from '../../../services/query/endpoints/projects.ts'
@@ -17,6 +16,7 @@ import { silent } from '../kafka/topics.ts'
 import { readModelOf } from '../model.ts'
 import { expectedReading, type Reading, readViews } from '../model-tables.ts'
 import { keyHeaders } from '../query-app.ts'
+import { type Random, randomOf } from '../random.ts'
 import type { ServiceProcess } from '../service-process.ts'
 import { type LocalServices, startLocalServices } from '../stack.ts'
 import { type ApiClient, createApiClient } from './api-client.ts'

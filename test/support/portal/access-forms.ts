@@ -1,6 +1,6 @@
 /** Uses the forms under /access as a person in a browser does. */
-import type { PortalKey } from '../../../services/portal/ports.ts'
-import type { AccessPortal, Person } from './access.ts'
+import type { Person, TestPortal } from './app.ts'
+import { submit } from './browser.ts'
 
 /** Valid fields of an integration's form. */
 export const integrationFields = {
@@ -16,26 +16,15 @@ export function tokenOf(text: string, action: string): string {
 }
 
 /** Adds an integration and resolves with its id. */
-export async function addIntegration(portal: AccessPortal, person: Person): Promise<string> {
-  const { text } = await person.browser.get('/access/integrations/new')
-  await person.browser.post('/access/integrations', {
-    ...integrationFields,
-    token: tokenOf(text, '/access/integrations'),
-  })
-  const [integration] = await portal.accounts.integrations(person.account.account_id)
-  return integration?.integration_id ?? ''
+export async function addIntegration(
+  { accounts }: TestPortal,
+  { account, browser }: Person,
+): Promise<string> {
+  await submit(browser, '/access/integrations/new', /^\/access\/integrations$/, integrationFields)
+  return (await accounts.integrations(account.account_id))[0]?.integration_id ?? ''
 }
 
 /** Creates a key of the integration and resolves with the page that answers. */
-export async function createKey({ browser }: Person, integrationId: string) {
-  const action = `/access/integrations/${integrationId}/keys`
-  const { text } = await browser.get('/access')
-  return browser.post(action, { token: tokenOf(text, action) })
-}
-
-/** The key that was made last. */
-export function lastKey({ keys }: AccessPortal): PortalKey {
-  const key = keys.all.at(-1)
-  if (!key) throw new Error('no key was made')
-  return key
+export function createKey({ browser }: Person, integrationId: string) {
+  return submit(browser, '/access', new RegExp(`/${integrationId}/keys$`))
 }

@@ -1,13 +1,15 @@
 /** Starts the portal's app on a free port, with its ports in memory and a clock that the test advances. */
-import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { createPortalApp, type PortalDependencies, type PortalOptions } from '../../../services/portal/app.ts'
-import { loopbackHosts } from '../../../services/portal/http/security-headers.ts'
+import { createCookies } from '../../../services/portal/http/cookies.ts'
+import { loopbackHosts } from '../../../services/portal/http/headers.ts'
+import type { Account } from '../../../services/portal/ports.ts'
+import { createSessions } from '../../../services/portal/sign-in/sessions.ts'
 import { openSqliteStore } from '../../../services/portal/store/sqlite-store.ts'
 import { freePort } from '../../../services/runtime/free-port.ts'
 import { type TestClock, testClock } from '../query-app.ts'
 import { type Browser, createBrowser } from './browser.ts'
-import { memoryAccounts, memoryKeys, memoryMailer, noPictures, noUsage } from './memory-ports.ts'
+import { memoryAccounts, memoryKeys, memoryMailer, memoryNotices } from './memory-ports.ts'
 
 export interface TestPortal {
   url: string
@@ -15,10 +17,18 @@ export interface TestPortal {
   accounts: ReturnType<typeof memoryAccounts>
   keys: ReturnType<typeof memoryKeys>
   mailer: ReturnType<typeof memoryMailer>
+  notices: ReturnType<typeof memoryNotices>
   /** The log lines. */
   log: string[]
   browser(): Browser
+  /** A person whose browser is signed in. */
+  signIn(email: string): Promise<Person>
   close(): Promise<void>
+}
+
+export interface Person {
+  account: Account
+  browser: Browser
 }
 
 export interface TestPortalSettings {
@@ -29,7 +39,7 @@ export interface TestPortalSettings {
 
 export const portalKey = '0'.repeat(64)
 
-/** Listens when it resolves. */
+/** Listens when it resolves. `overrides` takes the place of ports in memory. */
 export async function startTestPortal({
   port: givenPort,
   options = {},
@@ -40,44 +50,40 @@ export async function startTestPortal({
   const port = givenPort ?? (await freePort())
   const url = `http://127.0.0.1:${port}`
   const accounts = memoryAccounts(clock.now)
-  const keys = memoryKeys(clock.now, randomBytes)
+  const keys = memoryKeys(clock.now)
   const mailer = memoryMailer()
+  const notices = memoryNotices()
   const store = openSqliteStore({ path: ':memory:', now: clock.now })
-  const app = await createPortalApp({
-    accounts,
-    keys,
-    usage: noUsage,
-    mailer,
-    notices: { created: async () => undefined, revoked: async () => undefined },
-    live: { read: async () => ({ status: 'up to date', campaigns: 3, as_of: clock.now() }) },
-    pictures: noPictures,
-    store,
+  const dependencies: PortalDependencies = {
+    ...{ accounts, keys, mailer, notices, store, now: clock.now },
+    usageOf: async asked => new Map(asked.map(({ key }) => [key, { last_used: undefined, days: [] }])),
+    liveState: async () => ({ status: 'up to date', campaigns: 3, as_of: clock.now() }),
+    pictures: async () => ({
+      about: undefined,
+      funding: undefined,
+      categories: undefined,
+      campaigns: undefined,
+    }),
     options: {
-      portalUrl: url,
-      viewsDatabase: 'crowdfunding',
-      apiUrl: 'http://127.0.0.1:8080/api/v1',
-      portalKey,
-      hosts: loopbackHosts,
-      trustProxy: [],
-      connectionsMax: 100,
-      connectionsPerAddressMax: 50,
-      hasMail: true,
-      ...options,
+      ...{ portalUrl: url, apiUrl: 'http://127.0.0.1:8080/api/v1', viewsDatabase: 'crowdfunding', portalKey },
+      ...{ hosts: loopbackHosts, trustProxy: [], connectionsMax: 100, connectionsPerAddressMax: 50 },
+      ...{ hasMail: true, ...options },
     },
-    now: clock.now,
-    randomBytes,
     logger: pino({ level: 'debug' }, { write: line => void log.push(line) }),
     ...overrides,
-  })
+  }
+  const app = await createPortalApp(dependencies)
   await app.listen({ host: '127.0.0.1', port })
+  const sessions = createSessions(dependencies)
   return {
-    url,
-    clock,
-    accounts,
-    keys,
-    mailer,
-    log,
+    ...{ url, clock, accounts, keys, mailer, notices, log },
     browser: () => createBrowser(url),
+    async signIn(email) {
+      const account = await dependencies.accounts.ofVerifiedEmail(email)
+      const browser = createBrowser(url)
+      browser.cookies.set(createCookies(url).session.name, await sessions.begin(account))
+      return { account, browser }
+    },
     async close() {
       app.server.closeAllConnections()
       await app.close()

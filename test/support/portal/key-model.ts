@@ -6,12 +6,8 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { type KeyAdmin, keyDirectory } from '../../../services/api-keys/api-keys.ts'
 import { openJournalReader, openJournalWriter } from '../../../services/log/local/journal.ts'
-import {
-  createPortalKeys,
-  defaultPortalKeysOptions,
-  type PortalKeysOptions,
-} from '../../../services/portal/keys/portal-keys.ts'
-import type { Integration, PortalKeys } from '../../../services/portal/ports.ts'
+import { createPortalKeys } from '../../../services/portal/keys/portal-keys.ts'
+import type { PortalKeys } from '../../../services/portal/ports.ts'
 import { createProjectorService } from '../../../services/projector/service.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
@@ -21,7 +17,7 @@ import { hashBacker, openModelTables } from '../model-tables.ts'
 
 export const pepper = 'pepper'.repeat(8)
 
-export interface TestPortal {
+export interface KeyPortal {
   admin: KeyAdmin
   keys: PortalKeys
 }
@@ -31,8 +27,8 @@ export interface KeyModel {
   databases: Databases
   clickHouse: ClickHouse
   journal: string
-  /** A portal with its own writer. Its clock is `msAgo` behind, so its keys end that much earlier. */
-  openPortal(options?: Partial<PortalKeysOptions> & { msAgo?: number }): Promise<TestPortal>
+  /** A portal with its own writer. */
+  openPortal(): Promise<KeyPortal>
   close(): Promise<void>
 }
 
@@ -73,32 +69,21 @@ export async function openKeyModel(): Promise<KeyModel> {
     databases,
     clickHouse: model.clickHouse,
     journal,
-    async openPortal({ msAgo = 0, ...options } = {}) {
+    async openPortal() {
       const writer = await openJournalWriter(journal)
       closers.push(() => writer.close())
       const admin: KeyAdmin = {
         directory: keyDirectory(model.tables, databases),
         writer,
         pepper,
-        now: () => Date.now() - msAgo,
+        now: Date.now,
         monotonicMs: () => performance.now(),
         randomBytes,
       }
-      return { admin, keys: createPortalKeys(admin, { ...defaultPortalKeysOptions, ...options }) }
+      return { admin, keys: createPortalKeys(admin) }
     },
     async close() {
       for (const closer of closers.splice(0).reverse()) await closer()
     },
-  }
-}
-
-export function integrationOf(account_id: string, integration_id = 'mirror'): Integration {
-  return {
-    integration_id,
-    account_id,
-    name: 'Mirror',
-    url: 'https://mirror.example',
-    contact_email: 'owner@mirror.example',
-    created_at: 0,
   }
 }

@@ -1,49 +1,46 @@
-/** The ports of the portal in memory, for tests of its pages. */
-import { randomUUID } from 'node:crypto'
+/** The ports of the portal in memory, for tests of its pages. They say what they were asked to do, and can fail. */
+import { randomBytes, randomUUID } from 'node:crypto'
 import { KeyError } from '../../../services/api-keys/api-keys.ts'
 import { generateApiKey, generateSecret } from '../../../services/api-keys/credentials.ts'
+import { AccountError } from '../../../services/portal/account/accounts.ts'
 import type {
   Account,
   Accounts,
-  DataPicturesReader,
   Integration,
+  KeyNotices,
   Mail,
   Mailer,
   PortalKey,
   PortalKeys,
-  UsageReader,
 } from '../../../services/portal/ports.ts'
 
 /** Accounts in memory. `account_id` is the address, so that tests can find it. */
-export function memoryAccounts(now: () => number): Accounts & { all: Map<string, Account> } {
+export function memoryAccounts(now: () => number) {
   const all = new Map<string, Account>()
   const integrations = new Map<string, Integration>()
-  return {
-    all,
+  const accounts: Accounts = {
     find: async accountId => all.get(accountId),
     async ofVerifiedEmail(email) {
-      const account = all.get(email) ?? {
-        account_id: email,
-        email,
-        created_at: now(),
-        sessions_valid_from: now(),
-      }
+      const made = { account_id: email, email, created_at: now(), sessions_valid_from: now() }
+      const account = all.get(email) ?? made
       all.set(email, account)
       return account
     },
     async endSessions(accountId) {
       const account = all.get(accountId)
-      if (account)
-        all.set(accountId, {
-          ...account,
-          sessions_valid_from: Math.max(now(), account.sessions_valid_from + 1),
-        })
+      const from = Math.max(now(), (account?.sessions_valid_from ?? 0) + 1)
+      if (account) all.set(accountId, { ...account, sessions_valid_from: from })
     },
-    integrations: async accountId =>
-      [...integrations.values()].filter(({ account_id }) => account_id === accountId),
-    saveIntegration: async integration => void integrations.set(integration.integration_id, integration),
+    async integrations(accountId) {
+      calls.reads += 1
+      return [...integrations.values()].filter(({ account_id }) => account_id === accountId)
+    },
+    async saveIntegration(integration) {
+      if (calls.refusal) throw new AccountError('too-many-integrations', calls.refusal)
+      integrations.set(integration.integration_id, integration)
+    },
     removeIntegration: async (_accountId, integrationId) => void integrations.delete(integrationId),
-    delete: async accountId => {
+    async delete(accountId) {
       all.delete(accountId)
       for (const { integration_id, account_id } of [...integrations.values()])
         if (account_id === accountId) integrations.delete(integration_id)
@@ -51,45 +48,34 @@ export function memoryAccounts(now: () => number): Accounts & { all: Map<string,
     unfinished: async () => [],
     finishDeletion: async () => undefined,
   }
+  /** `reads`: how often integrations were read. `refusal`: why no integration is saved. */
+  const calls = { ...accounts, all, reads: 0, refusal: undefined as string | undefined }
+  return calls
 }
 
 /** Keys in memory: active at once, at most three. */
-export function memoryKeys(
-  now: () => number,
-  randomBytes: (count: number) => Uint8Array,
-): PortalKeys & { all: PortalKey[] } {
+export function memoryKeys(now: () => number) {
   const all: PortalKey[] = []
   const find = (accountId: string, key: string): PortalKey => {
     const found = all.find(record => record.account_id === accountId && record.key.startsWith(key))
     if (!found) throw new KeyError(`there is no key ${key}`)
     return found
   }
-  const issue: PortalKeys['issue'] = async integration => {
-    const active = all.filter(
-      ({ account_id, status }) => account_id === integration.account_id && status === 'active',
-    )
+  async function issue({ account_id, integration_id, name, url, contact_email }: Integration) {
+    calls.issuing += 1
+    await calls.beforeIssue()
+    const active = all.filter(record => record.account_id === account_id && record.status === 'active')
     if (active.length >= 3) throw new KeyError('three keys are active already')
-    const key = generateApiKey(randomBytes)
+    const [key, secret] = [generateApiKey(randomBytes), generateSecret(randomBytes)]
     all.push({
-      key,
-      version: '1',
-      account_id: integration.account_id,
-      name: integration.name,
-      url: integration.url,
-      contact_email: integration.contact_email,
-      secret_hash: '',
-      scopes: ['read:public'],
-      issued_at_ms: now(),
-      status: 'active',
-      integration_id: integration.integration_id,
-      expires_at_ms: null,
-      replaces: '',
-      replaced_until_ms: null,
+      ...{ key, version: '1', account_id, integration_id, name, url, contact_email, secret_hash: '' },
+      ...{ scopes: ['read:public'], issued_at_ms: now(), status: 'active' },
+      ...{ expires_at_ms: null, replaces: '', replaced_until_ms: null },
     })
-    return { key, secret: generateSecret(randomBytes) }
+    calls.secrets.set(key, secret)
+    return { key, secret }
   }
-  return {
-    all,
+  const keys: PortalKeys = {
     ofAccount: async accountId => all.filter(({ account_id }) => account_id === accountId),
     issue,
     async revoke(accountId, key) {
@@ -103,6 +89,7 @@ export function memoryKeys(
         old.status = 'revoked'
         onRevoked?.()
       }
+      if (calls.refusal !== undefined) throw new KeyError(calls.refusal)
       return issue(integration)
     },
     async deleteAll(accountId, integrationId) {
@@ -111,16 +98,34 @@ export function memoryKeys(
       all.splice(0, all.length, ...all.filter(isKept))
     },
   }
+  const calls = {
+    ...{ ...keys, all, secrets: new Map<string, string>() },
+    /** How many keys are being made or were made. */
+    issuing: 0,
+    /** Runs before a key is made. */
+    beforeIssue: async () => {},
+    /** Why a replacement makes no new key, after the old one ended. */
+    refusal: undefined as string | undefined,
+    last(): PortalKey {
+      const key = all.at(-1)
+      if (!key) throw new Error('no key was made')
+      return key
+    },
+  }
+  return calls
 }
 
-/** No key has been used. */
-export const noUsage: UsageReader = {
-  ofKeys: async keys => new Map(keys.map(({ key }) => [key, { last_used: undefined, days: [] }])),
-}
-
-/** The page for data teams without data. */
-export const noPictures: DataPicturesReader = {
-  read: async () => ({ about: undefined, funding: undefined, categories: undefined, campaigns: undefined }),
+/** Keeps the prefixes of the keys that it is told of. */
+export function memoryNotices() {
+  const notices = { createdKeys: [] as string[], revokedKeys: [] as string[], fails: false }
+  const ports: KeyNotices = {
+    async created(_account, _integration, prefix) {
+      if (notices.fails) throw new Error('the mail server is away')
+      notices.createdKeys.push(prefix)
+    },
+    revoked: async (_account, _integration, prefix) => void notices.revokedKeys.push(prefix),
+  }
+  return Object.assign(notices, ports)
 }
 
 /** Keeps the mails. `fail` makes the next ones fail. */
@@ -141,14 +146,9 @@ export function memoryMailer(): Mailer & { mails: Mail[]; fail: (error: Error | 
 }
 
 /** An integration with plain values, for an account. */
-export function sampleIntegration(accountId: string, changes: Partial<Integration> = {}): Integration {
+export function sampleIntegration(account_id: string, changes: Partial<Integration> = {}): Integration {
   return {
-    integration_id: randomUUID(),
-    account_id: accountId,
-    name: 'Backer Board',
-    url: 'https://board.example',
-    contact_email: 'ops@board.example',
-    created_at: Date.parse('2026-03-01T12:00:00Z'),
-    ...changes,
+    ...{ integration_id: randomUUID(), account_id, name: 'Backer Board', url: 'https://board.example/' },
+    ...{ contact_email: 'ops@board.example', created_at: Date.parse('2026-03-01T12:00:00Z'), ...changes },
   }
 }

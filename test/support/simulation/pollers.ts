@@ -3,8 +3,8 @@
 import { type Change, createClient, type WatermarkStore } from '../../../contracts/api/client.ts'
 import { basePath } from '../../../contracts/api/conventions.ts'
 import type { Project } from '../../../contracts/api/schemas.ts'
-import type { Random } from '../../../services/demo/random.ts'
 import { type LoopSettings, type Place, poll } from '../../simulation/documented-loop.ts'
+import type { Random } from '../random.ts'
 import type { PollerPlan } from './scenario.ts'
 import type { VirtualTime } from './virtual-time.ts'
 

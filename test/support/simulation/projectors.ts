@@ -1,5 +1,5 @@
 /** The projectors of a world: they write to the ledger, and run the real fold workers. */
-import { randomOf } from '../../../services/demo/random.ts'
+
 import { runFoldLoop } from '../../../services/projector/fold/fold-loop.ts'
 import { createFoldWorker } from '../../../services/projector/fold/fold-worker.ts'
 import { untilNoFoldRuns } from '../../../services/projector/fold/running-folds.ts'
@@ -7,6 +7,7 @@ import type { Notifier } from '../../../services/runtime/notifier.ts'
 import type { Sleep } from '../../../services/runtime/sleep.ts'
 import { type Databases, type Tables, TablesError } from '../../../services/tables/port.ts'
 import { createIngest } from '../model-tables.ts'
+import { randomOf } from '../random.ts'
 import { campaignEvent, campaignTombstone } from '../sample-events.ts'
 import type { ClickHouse, Life } from './clickhouse.ts'
 import { aloneMsMax } from './heavy-campaign.ts'

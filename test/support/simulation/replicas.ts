@@ -7,8 +7,9 @@
  * - The statement waits for the majority, but only for a while. Then its caller is told that the outcome is unknown, or that
  *   the time of the statement is over.
  */
-import { chance, intBetween, pick, type Random } from '../../../services/demo/random.ts'
+
 import { type Statement, TablesError } from '../../../services/tables/port.ts'
+import { chance, intBetween, pick, type Random } from '../random.ts'
 import { targetOf, type WriteKind } from './statement-kinds.ts'
 import type { VirtualTime } from './virtual-time.ts'
 

@@ -4,8 +4,9 @@
  * Sleeping processes are woken in the order of their times. At the same time, the world chooses the order. Between two
  * wakings, everything runs that can run without waiting.
  */
-import { intBetween, type Random } from '../../../services/demo/random.ts'
+
 import { yieldToEventLoop } from '../../../services/runtime/yield-to-event-loop.ts'
+import { intBetween, type Random } from '../random.ts'
 
 /** Chooses which of those that wake at the same time is woken first. */
 export type WakingOrder = 'oldest first' | 'newest first' | 'drawn'

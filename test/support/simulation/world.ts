@@ -5,7 +5,6 @@
  */
 
 import { createHash } from 'node:crypto'
-import { chance, intBetween, randomOf } from '../../../services/demo/random.ts'
 import {
   type PendingBatches,
   pendingBatchesStatement,
@@ -14,6 +13,7 @@ import { type QuarantinedCampaign, quarantineStatement } from '../../../services
 import { clockStatement } from '../../../services/projector/fold/watermark.ts'
 import { generationOf } from '../../../services/tables/generations.ts'
 import type { Databases, Statement } from '../../../services/tables/port.ts'
+import { chance, intBetween, randomOf } from '../random.ts'
 import { type ClickHouse, type Counts, createClickHouse } from './clickhouse.ts'
 import type { Engine } from './engine.ts'
 import { createFates } from './fates.ts'

@@ -125,33 +125,6 @@ describe('a walk that crosses from one snapshot to the next', () => {
 })
 
 describe('a mirror', () => {
-  it('receives a change that was stamped at exactly its watermark', async () => {
-    const { client, model } = world({
-      happenings: [...founded('c1'), happening(-horizonMs, 'c1', state(100, 'changed'), horizonMs + 1)],
-    })
-    const titles: string[] = []
-    const signal = model.endAt(300_000)
-    const mirror = async () => {
-      for await (const change of client.mirror({ signal })) {
-        if (change.type === 'upsert') titles.push(change.project.title)
-      }
-    }
-    await expect(mirror()).rejects.toThrow('the time is over')
-    expect(titles).toEqual(['a', 'changed'])
-  })
-
-  it('saves a watermark only when all changes of its walk are processed', async () => {
-    const { client, model } = world({ happenings: founded('c1', 'c2', 'c3') })
-    const store = memoryStore()
-    const mirror = client.mirror({ store, signal: model.endAt(10_000) })
-    for (let taken = 0; taken < 3; taken++) {
-      await mirror.next()
-      expect(store.saved).toEqual([])
-    }
-    await expect(mirror.next()).rejects.toThrow('the time is over')
-    expect(store.saved).toHaveLength(1)
-  })
-
   it('refuses a store that another iteration uses, until that iteration has ended', async () => {
     const { client } = world({ happenings: founded('c1') })
     const store = memoryStore()
@@ -195,29 +168,9 @@ describe('a mirror', () => {
     }
     expect([await told(false), await told(true)]).toEqual([1, 2])
   })
-
-  it('reports a change that only the detail shows, because the row has another updated_at', async () => {
-    const happenings = [...founded('c1'), happening(90_000, 'c1', state(100))]
-    const { client, model } = world({ happenings })
-    const seen: string[] = []
-    const mirror = async () => {
-      for await (const change of client.mirror({ signal: model.endAt(300_000) })) {
-        if (change.type === 'upsert') seen.push(change.project.updated_at)
-      }
-    }
-    await expect(mirror()).rejects.toThrow('the time is over')
-    expect(seen.map(moment => Date.parse(moment) - startsAt)).toEqual([before, 90_000])
-  })
 })
 
 describe('reconcile', () => {
-  it('does not remove a campaign that is newer than the cached snapshot of the service', async () => {
-    const { client, model } = world({ happenings: [...founded('c1'), happening(10_000, 'new', state(0))] })
-    await model.fetch(`${baseUrl}/projects?limit=2`)
-    await model.sleep(30_000)
-    expect((await reconciled(client, ['c1', 'new'])).removed).toEqual([])
-  })
-
   it('does not remove a campaign that moved to a page that was read already', async () => {
     const { client } = world({
       happenings: [...founded('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'), happening(3600, 'h', state(200))],
@@ -227,17 +180,6 @@ describe('reconcile', () => {
     const { upserts, removed } = await reconciled(client, ['a', 'h'], 1)
     expect(removed).toEqual([])
     expect(upserts.has('h')).toBe(true)
-  })
-
-  it('removes campaigns that are gone, and saves the watermark for a mirror', async () => {
-    const { client, model } = world({ happenings: [...founded('a', 'b'), happening(-1, 'b', null)] })
-    const store = memoryStore()
-    const removed: string[] = []
-    for await (const change of client.reconcile({ held: ['a', 'b'], store })) {
-      if (change.type === 'removed') removed.push(change.id)
-    }
-    expect(removed).toEqual(['b'])
-    expect(Date.parse(store.saved[0] ?? '')).toBeLessThanOrEqual(model.now() - horizonMs)
   })
 })
 

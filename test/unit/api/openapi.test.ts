@@ -1,12 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { errorCodes, errors } from '../../../contracts/api/errors.ts'
 import { parseListQuery } from '../../../contracts/api/parameters.ts'
 import { operations } from '../../../services/query/endpoints/all.ts'
-import { generateOpenApi } from '../../../services/query/openapi/generate-openapi.ts'
 import { buildOpenApi } from '../../../services/query/openapi/openapi.ts'
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
@@ -31,26 +26,12 @@ function walk(node: Json, visit: (node: { [name: string]: Json }) => void): void
 }
 
 describe('the OpenAPI document', () => {
-  it('is OpenAPI 3.1 with both ways to authenticate', () => {
-    expect(document.openapi).toBe('3.1.0')
-    expect(document.security).toEqual([{ apiKey: [], apiSecret: [] }, { bearer: [] }])
-    expect(find('#/components/securitySchemes/bearer')).toMatchObject({ type: 'http', scheme: 'bearer' })
-    expect(find('#/components/securitySchemes/apiKey')).toMatchObject({ in: 'header', name: 'X-API-Key' })
-    expect(find('#/components/securitySchemes/apiSecret')).toMatchObject({ name: 'X-API-Secret' })
-  })
-
   it('has no reference without a target', () => {
     const missing: string[] = []
     walk(document, node => {
       if (typeof node.$ref === 'string' && find(node.$ref) === undefined) missing.push(node.$ref)
     })
     expect(missing).toEqual([])
-  })
-
-  it('has every endpoint with GET and OPTIONS and nothing else', () => {
-    const paths = document.paths as { [name: string]: { [name: string]: Json } }
-    expect(Object.keys(paths)).toEqual(operations.map(({ path }) => path))
-    for (const path of Object.values(paths)) expect(Object.keys(path)).toEqual(['get', 'options'])
   })
 
   it.each(errorCodes)('describes the error %s by its status', code => {
@@ -146,32 +127,5 @@ describe('the OpenAPI document', () => {
         expect(parseListQuery(`${name}=${encodeURIComponent(value)}`)).toHaveProperty('parameters')
       }
     }
-  })
-})
-
-describe('the checked-in OpenAPI document', () => {
-  let directory: string
-  beforeAll(() => {
-    directory = mkdtempSync(join(tmpdir(), 'pledgeview-openapi-'))
-  })
-  afterAll(() => rmSync(directory, { recursive: true }))
-
-  const root = new URL('../../../', import.meta.url)
-
-  it('equals the document generated from the schemas', () => {
-    const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string }
-    const file = new URL('contracts/api/openapi.json', root)
-    expect(generateOpenApi(file, { version, check: true })).toMatchObject({ exitCode: 0 })
-  })
-
-  it('fails the check if it is missing or out of date, and passes after it is written', () => {
-    const file = pathToFileURL(join(directory, 'openapi.json'))
-    const check = () => generateOpenApi(file, { version: '1.0.0', check: true })
-    expect(check()).toMatchObject({ exitCode: 1 })
-    expect(generateOpenApi(file, { version: '1.0.0', check: false })).toMatchObject({ exitCode: 0 })
-    expect(check()).toMatchObject({ exitCode: 0 })
-    writeFileSync(file, readFileSync(file, 'utf8').replace('"pledged_amount"', '"raised_amount"'))
-    expect(check().exitCode).toBe(1)
-    expect(check().message).toContain('npm run contracts')
   })
 })

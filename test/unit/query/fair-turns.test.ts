@@ -112,11 +112,4 @@ describe('fair turns', () => {
     await work.endAll()
     expect(work.started).toEqual(['a 1', 'c 1', 'd 1', 'b 1'])
   })
-
-  it('pass on the result and the error of the work, and then the turn', async () => {
-    const turns = createFairTurns(defaults)
-    const turn = { key: 'a', isGone: () => false }
-    await expect(turns.run(turn, () => Promise.reject(new Error('failed')))).rejects.toThrow('failed')
-    expect(await turns.run(turn, async () => 'done')).toBe('done')
-  })
 })

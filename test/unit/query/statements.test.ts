@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { sorts } from '../../../contracts/api/parameters.ts'
 import {
-  apiKeyBucketsStatement,
-  apiKeysFingerprintStatement,
   apiKeysStatement,
+  changedKeysStatement,
+  keyStateStatement,
 } from '../../../services/query/auth/key-ring.ts'
 import { revokedKeysStatement } from '../../../services/query/auth/revocations.ts'
 import { projectsStatement } from '../../../services/query/campaigns/campaign-rows.ts'
@@ -32,18 +31,6 @@ describe('the statement of a list', () => {
     expect(statement.query).toContain('updated_at >= fromUnixTimestamp64Milli({updated_since:Int64}')
     expect(statement.query_params).toEqual({ status: 'LIVE', category, updated_since: 1234 })
   })
-
-  it.each(sorts)('breaks the ties of %s by id', sort => {
-    expect(snapshotStatement({ ...everything, sort }, databases, 1500).query).toMatch(
-      /ORDER BY [^;]+, campaign_id\n\)/,
-    )
-  })
-
-  it('is equal for equal queries', () => {
-    expect(snapshotStatement(everything, databases, 1500)).toEqual(
-      snapshotStatement(everything, databases, 1500),
-    )
-  })
 })
 
 describe('every statement', () => {
@@ -53,9 +40,9 @@ describe('every statement', () => {
     detail: projectDetailStatement('slug', databases, 1500),
     detailById: detailByIdStatement('id', databases, 1500),
     stats: statsStatement(databases, 1500),
-    fingerprint: apiKeysFingerprintStatement(databases, 1500),
-    keyBuckets: apiKeyBucketsStatement(1024, databases, 1500),
-    keys: apiKeysStatement([1, 2], 1024, databases, 1500),
+    keyState: keyStateStatement(databases, 1500),
+    changedKeys: changedKeysStatement(7n, databases, 1500),
+    keys: apiKeysStatement('a', 1000, databases, 1500),
     revoked: revokedKeysStatement(databases, 1500),
   }
 
@@ -77,9 +64,4 @@ describe('every statement', () => {
       expect(query).toMatch(/SETTINGS .*max_execution_time = 2$/)
     },
   )
-
-  it('names ids and slug as parameters', () => {
-    expect(statements.projects.query_params).toEqual({ ids: ['a', 'b'] })
-    expect(statements.detail.query_params).toEqual({ slug: 'slug' })
-  })
 })

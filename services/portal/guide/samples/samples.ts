@@ -31,12 +31,12 @@ export function sampleText(name: SampleName, extension: string, apiUrl: string):
 
 /** A sample in each language. The first is open; a reader opens another with the keyboard or a tap. */
 export function samples(name: SampleName, apiUrl: string): Html {
-  return html`<div class="samples">${sampleLanguages.map(
+  return html`${sampleLanguages.map(
     ({ extension, title }, index) =>
       html`<details name="${name}"${index === 0 && html` open`}><summary>${title}</summary>${codeBlock({
         id: `${name}-${extension}`,
         caption: `${name}.${extension}`,
         text: sampleText(name, extension, apiUrl),
       })}</details>`,
-  )}</div>`
+  )}`
 }

@@ -5,20 +5,15 @@ import type { StateEvent } from '../../../../contracts/events/event.ts'
 import { KeyError } from '../../../../services/api-keys/api-keys.ts'
 import { keyPrefix, verifySecret } from '../../../../services/api-keys/credentials.ts'
 import type { NewRecord } from '../../../../services/log/port.ts'
-import {
-  integrationOf,
-  type KeyModel,
-  openKeyModel,
-  pepper,
-  type TestPortal,
-} from '../../../support/portal/key-model.ts'
+import { type KeyModel, type KeyPortal, openKeyModel, pepper } from '../../../support/portal/key-model.ts'
+import { sampleIntegration } from '../../../support/portal/memory-ports.ts'
 import { apiKeyEvent } from '../../../support/sample-events.ts'
 
 const hourMs = 3_600_000
 
 describe('the portal’s keys', () => {
   let model: KeyModel
-  let portal: TestPortal
+  let portal: KeyPortal
   let account: string
   let accounts = 0
 
@@ -33,7 +28,7 @@ describe('the portal’s keys', () => {
   })
 
   async function issued(): Promise<string> {
-    return (await portal.keys.issue(integrationOf(account))).key
+    return (await portal.keys.issue(sampleIntegration(account))).key
   }
 
   /** The event of a key of the account that has expired, and that no sweeper has seen. */
@@ -53,17 +48,17 @@ describe('the portal’s keys', () => {
   }
 
   test('are active with the secret that was given out, and belong to one account', async () => {
-    const { key, secret } = await portal.keys.issue(integrationOf(account, 'int_7'))
+    const { key, secret } = await portal.keys.issue(sampleIntegration(account, { integration_id: 'int_7' }))
     const record = await find(key)
     expect(record).toMatchObject({ integration_id: 'int_7', status: 'active', expires_at_ms: null })
     expect(verifySecret(pepper, secret, record.secret_hash)).toBe(true)
-    const foreign = () => portal.keys.replace('another', key, 'at-once', integrationOf('another'))
+    const foreign = () => portal.keys.replace('another', key, 'at-once', sampleIntegration('another'))
     await expect(foreign()).rejects.toThrow(`You have no key ${keyPrefix(key)}.`)
     await expect(portal.keys.revoke('another', key)).rejects.toThrow('You have no key')
     expect(await portal.keys.revoke(account, key)).toMatchObject({ key, status: 'revoked' })
     // A second click finds it done.
     expect(await portal.keys.revoke(account, keyPrefix(key))).toEqual(await find(key))
-    await expect(portal.keys.replace(account, key, 'one-hour', integrationOf(account))).rejects.toThrow(
+    await expect(portal.keys.replace(account, key, 'one-hour', sampleIntegration(account))).rejects.toThrow(
       'has ended',
     )
   })
@@ -74,13 +69,13 @@ describe('the portal’s keys', () => {
       ['one-day', 24 * hourMs],
     ] as const) {
       const old = await issued()
-      const { key } = await portal.keys.replace(account, old, overlap, integrationOf(account))
+      const { key } = await portal.keys.replace(account, old, overlap, sampleIntegration(account))
       const replacement = await find(key)
       expect(replacement).toMatchObject({ replaces: old, status: 'active' })
       expect((await find(old)).expires_at_ms).toBe(replacement.replaced_until_ms)
       expect((replacement.replaced_until_ms ?? 0) - replacement.issued_at_ms).toBeCloseTo(ms, -4)
       expect(await find(old)).toMatchObject({ status: 'active', scopes: ['read:public'] })
-      await expect(portal.keys.replace(account, old, overlap, integrationOf(account))).rejects.toThrow(
+      await expect(portal.keys.replace(account, old, overlap, sampleIntegration(account))).rejects.toThrow(
         'replaces this one already',
       )
       await portal.keys.deleteAll(account)
@@ -89,14 +84,25 @@ describe('the portal’s keys', () => {
 
   test('can be replaced at once although three are active; beside the old one there is no room', async () => {
     const [first = ''] = await Promise.all([issued(), issued(), issued()])
-    const refusal = portal.keys.replace(account, first, 'one-hour', integrationOf(account))
+    const refusal = portal.keys.replace(account, first, 'one-hour', sampleIntegration(account))
     await expect(refusal).rejects.toThrow(KeyError)
     await expect(refusal).rejects.toThrow('at once')
     expect(await statuses()).toEqual(['active', 'active', 'active'])
-    const { key } = await portal.keys.replace(account, first, 'at-once', integrationOf(account))
+    const { key } = await portal.keys.replace(account, first, 'at-once', sampleIntegration(account))
     expect(await find(first)).toMatchObject({ status: 'revoked' })
     expect(await find(key)).toMatchObject({ status: 'active', replaces: first, replaced_until_ms: null })
     expect((await statuses()).toSorted()).toEqual(['active', 'active', 'active', 'revoked'])
+  })
+
+  test('are not replaced at once while another one waits for the place, and the old one lives on', async () => {
+    const [old = ''] = await Promise.all([issued(), issued(), issued()])
+    const waiting = { key: `pv_live_waiting_${account}`, account_id: account, issued_at: Date.now() + hourMs }
+    const value = encodeState(apiKeyEvent(waiting) as StateEvent)
+    await portal.admin.writer.append([{ topic: 'api-keys', key: Buffer.from(waiting.key), value }])
+    await expect.poll(async () => (await find(waiting.key)).status).toBe('waiting')
+    const replacing = portal.keys.replace(account, old, 'at-once', sampleIntegration(account))
+    await expect(replacing).rejects.toThrow('Nothing was changed')
+    expect(await find(old)).toMatchObject({ status: 'active' })
   })
 
   test('are never more than three, however many portals create and replace them at once', async () => {
@@ -104,8 +110,8 @@ describe('the portal’s keys', () => {
     const portals = await Promise.all([1, 2, 3].map(() => model.openPortal()))
     const results = await Promise.allSettled(
       portals.flatMap(({ keys }) => [
-        keys.issue(integrationOf(account)),
-        keys.replace(account, old, 'one-day', integrationOf(account)),
+        keys.issue(sampleIntegration(account)),
+        keys.replace(account, old, 'one-day', sampleIntegration(account)),
       ]),
     )
     const made = results.filter(result => result.status === 'fulfilled').map(({ value }) => value.key)
@@ -126,13 +132,6 @@ describe('the portal’s keys', () => {
     const key = await issued()
     expect(await find(key)).toMatchObject({ status: 'active' })
     expect((await statuses()).toSorted()).toEqual(['active', 'active', 'active', 'revoked'])
-  })
-
-  test('are not created without end', async () => {
-    const bounded = await model.openPortal({ issuedPerDayMax: 1 })
-    const key = await issued()
-    await portal.keys.revoke(account, key)
-    await expect(bounded.keys.issue(integrationOf(account))).rejects.toThrow('within a day')
   })
 
   test('are all deleted with their account, and their addresses with them', async () => {

@@ -9,14 +9,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ChangeEvent } from '../../../../contracts/events/event.ts'
-import {
-  chance,
-  intBetween,
-  pick,
-  pickWeighted,
-  type Random,
-  randomOf,
-} from '../../../../services/demo/random.ts'
 import { dropPrevious } from '../../../../services/generations/rebuilds.ts'
 import { generationOf } from '../../../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../../../services/tables/port.ts'
@@ -29,6 +21,7 @@ import {
   withVisitor,
 } from '../../../support/history-visitor.ts'
 import { type ModelTables, openModelTables } from '../../../support/model-tables.ts'
+import { chance, intBetween, pick, pickWeighted, type Random, randomOf } from '../../../support/random.ts'
 import { openRebuildableModel, type RebuildableModel } from '../../../support/rebuilds.ts'
 import { campaignEvent, pledgeEvent } from '../../../support/sample-events.ts'
 import { createStampClock, dayMs, type StampClock } from '../../../support/stamp-clock.ts'

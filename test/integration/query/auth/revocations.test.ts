@@ -2,13 +2,13 @@
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { ApiKeyState } from '../../../../contracts/events/event.ts'
-import { takeEpochStatement } from '../../../../services/projector/fold/fold-statements.ts'
-import { promotionHolder } from '../../../../services/projector/fold/promotion.ts'
 import { KeysUnavailableError } from '../../../../services/query/auth/key-ring.ts'
 import { defaultRevocationsOptions, withRevocations } from '../../../../services/query/auth/revocations.ts'
-import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
+import { type QueryService, startQueryService } from '../../../../services/query/service.ts'
+import { memoryState } from '../../../../services/query/shared-state.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
+import { sleep } from '../../../../services/runtime/sleep.ts'
 import { defaultDatabases } from '../../../../services/tables/generations.ts'
 import type { Databases } from '../../../../services/tables/port.ts'
 import { activeKeys } from '../../../support/fold-records.ts'
@@ -45,7 +45,7 @@ describe('a revoked key', () => {
       databases,
       config,
       keyPepper: 'pepper',
-      parts: memoryParts(config),
+      state: memoryState(config),
       metrics: createMetrics(),
       logger: pino({ level: 'silent' }),
     })
@@ -83,18 +83,14 @@ describe('a revoked key', () => {
       isReady: () => true,
       lookup: () => undefined,
     }
-    const following = withRevocations(ring, {
-      tables: {
-        async rows() {
-          if (isAway) throw new Error('the view cannot be read')
-          return []
-        },
+    const tables = {
+      async rows() {
+        if (isAway) throw new Error('the view cannot be read')
+        return []
       },
-      databases: defaultDatabases,
-      options: { ...defaultRevocationsOptions, pollMs: 1 },
-      now: () => clock,
-      onError: () => {},
-    })
+    }
+    const context = { tables, databases: defaultDatabases, now: () => clock, sleep, onError: () => {} }
+    const following = withRevocations(ring, { ...defaultRevocationsOptions, pollMs: 1 }, context)
     await following.start()
     expect(() => following.lookup('k')).not.toThrow()
     isAway = true
@@ -158,24 +154,9 @@ describe('a revoked key', () => {
         await vi.waitFor(() => expect(keyRing.lookup(key), phase).toBeUndefined(), soon)
       },
     })
-    expect(phases).toContain('promoting')
+    expect(phases).toContain('swapping')
     await live.settled()
     for (const key of keys) expect(keyRing.lookup(key) !== undefined, key).toBe(left.includes(key))
-    await live.close()
-  })
-
-  test('is refused while the promotion of a killed rebuild holds the fold', async () => {
-    const live = await openRebuildableModel(model)
-    await live.append([active('k')])
-    await live.settled()
-    const keyRing = await startQuery(live.databases)
-    await live.tables.run(takeEpochStatement(live.databases, promotionHolder(1)))
-    await live.append([revoked('k')])
-    await vi.waitFor(() => expect(keyRing.lookup('k')).toBeUndefined(), soon)
-    const [{ isActive }] = (await live.tables.rows({
-      query: `SELECT is_active AS isActive FROM ${live.databases.base}.api_keys FINAL WHERE api_key = 'k'`,
-    })) as [{ isActive: boolean }]
-    expect(isActive).toBe(true)
     await live.close()
   })
 })

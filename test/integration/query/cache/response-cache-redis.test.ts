@@ -3,9 +3,11 @@
  * fails.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { CacheEntry } from '../../../../services/query/cache/response-cache.ts'
+import { isUpWithin, redisProgram, startRedis } from '../../../support/redis.ts'
 import { entryOf, openCache, type TestCache, type TestCacheSettings } from '../../../support/redis-caches.ts'
+import { needs } from '../../../support/requirements.ts'
 import { redisService } from '../../../support/services/redis.ts'
 import { useService } from '../../../support/services/test-service.ts'
 import { bytesMax, describeResponseCache } from './response-cache.conformance.ts'
@@ -117,16 +119,6 @@ describe('the response cache of several processes over one Redis', () => {
     close()
   })
 
-  it('lets another process load when the lock of a crashed process has expired', async () => {
-    const { a, b, close } = await openTwo({ lockMs: 300 })
-    const dead = openLoad(() => entryOf('dead', a.now))
-    void a.cache.get('key', dead.load)
-    await dead.untilRunning()
-    a.connection.close()
-    expect(await open(b, 'alive')).toBe('alive')
-    close()
-  })
-
   it('lets another process load when the lock of a slow process has expired, and both return the first stored value', async () => {
     const { a, b, close } = await openTwo({ lockMs: 100 })
     const slow = openLoad(() => entryOf('slow', a.now))
@@ -223,5 +215,47 @@ describe('the response cache of several processes over one Redis', () => {
     expect(await redis().client.pttl(keys[0] ?? '')).toBeGreaterThan(0)
     expect(await redis().client.pttl(keys[0] ?? '')).toBeLessThanOrEqual(2000)
     close()
+  })
+})
+
+describe('the response cache over a Redis of its own', () => {
+  async function openOwn() {
+    const own = await startRedis()
+    onTestFinished(() => own.close())
+    const cache = await openCache(own, { deadlineMs: 1000 })
+    onTestFinished(() => cache.connection.close())
+    return { own, cache }
+  }
+
+  it('returns the loaded value, or the error of the load, if Redis is killed during the load', async context => {
+    needs(context, redisProgram)
+    const { own, cache } = await openOwn()
+    const answer = cache.cache.get('key', async () => {
+      await own.kill()
+      return entryOf('loaded', cache.now)
+    })
+    expect(bodyOf(await answer)).toBe('loaded')
+    expect(bodyOf(await cache.cache.get('key', never))).toBe('loaded')
+    await expect(cache.cache.get('other', never)).rejects.toThrow('should not have been loaded')
+  })
+
+  it('never returns an entry that Redis stored after its expiry', async context => {
+    needs(context, redisProgram)
+    const { own, cache } = await openOwn()
+    let ended = 0
+    const answer = cache.cache.get('key', async () => {
+      own.pause()
+      const entry = entryOf('short', cache.now, 400)
+      ended = entry.expiresAt
+      return entry
+    })
+    expect(bodyOf(await answer)).toBe('short')
+    await vi.waitUntil(() => Date.now() >= ended, 20_000)
+    own.resume()
+    expect(await isUpWithin(cache.connection, 10_000)).toBe(true)
+    const { keyPrefix } = cache
+    const other = await openCache(own, { keyPrefix, deadlineMs: 1000 })
+    onTestFinished(() => other.connection.close())
+    expect(await open(other, 'next')).toBe('next')
   })
 })

@@ -6,6 +6,7 @@ import { useQueryService } from '../../../support/query-service.ts'
 import { campaignRow } from '../../../support/query-tables.ts'
 
 const { store, app, ask, list, idsOf } = useQueryService()
+const category = "Film & 'Video' +1, 100%; <a>"
 
 describe('GET /projects', () => {
   it('shows every field of a campaign, and no other', async () => {
@@ -59,100 +60,42 @@ describe('GET /projects', () => {
     })
   })
 
-  it('pages through all campaigns without gap or repetition, and marks the last page', async () => {
-    const ids = Array.from({ length: 25 }, (_, n) => `c${String(n).padStart(2, '0')}`)
-    await store().putCampaigns(ids.map(id => campaignRow(id)))
+  // A client that only follows the links reads exactly the requested list, with any filter.
+  it.each([
+    ['no filter', '', 12],
+    ['a status', '&status=LIVE', 6],
+    ['a category of every kind of character', `&category=${encodeURIComponent(category)}`, 4],
+    ['a moment with a zone', '&updated_since=2026-01-02T05:00:00.000%2B02:00', 7],
+    ['everything', `&status=LIVE&sort=most_backed&updated_since=2026-01-02&category=Games`, 4],
+  ])('leads by its links through all of a list with %s, and ends', async (_, filter, total) => {
+    await store().putCampaigns(
+      Array.from({ length: 12 }, (_, n) =>
+        campaignRow(`c${n}`, {
+          status: n % 2 === 0 ? 'LIVE' : 'FUNDED',
+          category: n % 3 === 0 ? category : 'Games',
+          backer_count: n,
+          updated_at: `2026-01-02 ${String(n - 2 < 0 ? n : n - 2).padStart(2, '0')}:00:00.000`,
+        }),
+      ),
+    )
+    const whole = await ask(`/projects?limit=100${filter}`)
+    expect(whole.json.pagination.total).toBe(total)
+    expect(whole.headers.link).toBeUndefined()
     const walked: string[] = []
-    for (let offset = 0; offset < 25; offset += 10) {
-      const { headers, json } = await ask(`/projects?limit=10&offset=${offset}`)
+    let path: string | undefined = `/projects?limit=2${filter}`
+    for (let pages = 0; path !== undefined; pages++) {
+      expect(pages).toBeLessThan(total)
+      const { json, headers } = await ask(path)
       walked.push(...json.data.map(({ id }) => id))
-      const hasMore = offset + 10 < 25
-      expect(json.pagination).toEqual({ total: 25, limit: 10, offset, has_more: hasMore })
-      expect(headers.link).toBe(
-        hasMore ? `</api/v1/projects?limit=10&offset=${offset + 10}>; rel="next"` : undefined,
-      )
+      expect(headers.link !== undefined).toBe(json.pagination.has_more)
+      path = /^<\/api\/v1(\/projects\?[^>]*)>; rel="next"$/.exec(headers.link ?? '')?.[1]
     }
-    expect(walked).toEqual(ids)
-    expect((await list('?offset=25')).data).toEqual([])
-    expect((await list('?offset=9007199254740991')).pagination).toMatchObject({ total: 25, has_more: false })
-  })
-
-  it('filters by status and by exact category, together and separately', async () => {
-    await store().putCampaigns([
-      campaignRow('a', { status: 'LIVE', category: 'Games' }),
-      campaignRow('b', { status: 'FUNDED', category: 'Games' }),
-      campaignRow('c', { status: 'FAILED', category: "It's \\ Film & 'Video'\n?" }),
-      campaignRow('d', { status: 'CANCELLED', category: 'games' }),
-    ])
-    expect(await idsOf('?status=FUNDED')).toEqual(['b'])
-    expect(await idsOf('?category=Games')).toEqual(['a', 'b'])
-    expect(await idsOf('?category=games&status=CANCELLED')).toEqual(['d'])
-    expect(await idsOf('?category=Game')).toEqual([])
-    expect(await idsOf(`?category=${encodeURIComponent("It's \\ Film & 'Video'\n?")}`)).toEqual(['c'])
-    expect((await list('?status=LIVE')).pagination.total).toBe(1)
-  })
-
-  it('sorts by launch date, latest first, without a date last, ties by id', async () => {
-    await store().putCampaigns([
-      campaignRow('d', { launch_date: null }),
-      campaignRow('c', { launch_date: '2026-01-01 00:00:00.000' }),
-      campaignRow('b', { launch_date: '2026-01-01 00:00:00.000' }),
-      campaignRow('e', { launch_date: '2026-01-01 00:00:00.001' }),
-      campaignRow('a', { launch_date: '1950-01-01 00:00:00.000' }),
-    ])
-    expect(await idsOf('?sort=newest')).toEqual(['e', 'b', 'c', 'a', 'd'])
-    expect(await idsOf()).toEqual(['e', 'b', 'c', 'a', 'd'])
-  })
-
-  it('sorts by end: running campaigns soonest first, then ended ones latest first, then those without an end', async () => {
-    await store().putCampaigns([
-      campaignRow('a', { end_date: '2299-01-01 00:00:00.000' }),
-      campaignRow('b', { end_date: '2290-01-01 00:00:00.000' }),
-      campaignRow('c', { end_date: '2020-01-01 00:00:00.000' }),
-      campaignRow('d', { end_date: '2025-01-01 00:00:00.000' }),
-      campaignRow('f', { end_date: '2290-01-01 00:00:00.000' }),
-      campaignRow('e', { end_date: null }),
-      campaignRow('g', { end_date: '1900-01-01 00:00:00.000' }),
-    ])
-    expect(await idsOf('?sort=ending_soon')).toEqual(['b', 'f', 'a', 'd', 'c', 'g', 'e'])
-  })
-
-  it('does not count a cancelled campaign as running, whatever its end date is', async () => {
-    await store().putCampaigns([
-      campaignRow('cancelled', { status: 'CANCELLED', end_date: '2290-01-01 00:00:00.000' }),
-      campaignRow('running', { status: 'LIVE', end_date: '2299-01-01 00:00:00.000' }),
-      campaignRow('ended', { status: 'FUNDED', end_date: '2020-01-01 00:00:00.000' }),
-    ])
-    expect(await idsOf('?sort=ending_soon')).toEqual(['running', 'cancelled', 'ended'])
+    expect(walked).toEqual(whole.json.data.map(({ id }) => id))
   })
 
   it('shows a count above 2^53-1 instead of failing the page', async () => {
     await store().putCampaigns([campaignRow('popular', { follower_count: 2 ** 53 }), campaignRow('plain')])
     expect(await idsOf('?sort=newest')).toEqual(expect.arrayContaining(['popular', 'plain']))
-  })
-
-  it('sorts by amount in the platform currency, not in the own currency, and by backers', async () => {
-    await store().putCampaigns([
-      campaignRow('a', { pledged_amount: '900000', pledged_platform_amount: '10.01', backer_count: 5 }),
-      campaignRow('b', { pledged_amount: '1', pledged_platform_amount: '9000.5', backer_count: 7 }),
-      campaignRow('c', { pledged_amount: '2', pledged_platform_amount: '10.01', backer_count: 5 }),
-      campaignRow('d', { pledged_amount: '3', pledged_platform_amount: '10.0101', backer_count: 100 }),
-    ])
-    expect(await idsOf('?sort=most_funded')).toEqual(['b', 'd', 'a', 'c'])
-    expect(await idsOf('?sort=most_backed')).toEqual(['d', 'b', 'a', 'c'])
-  })
-
-  it('lists what changed at or after updated_since, to the millisecond', async () => {
-    await store().putCampaigns([
-      campaignRow('a', { updated_at: '2026-01-02 03:04:05.677' }),
-      campaignRow('b', { updated_at: '2026-01-02 03:04:05.678' }),
-      campaignRow('c', { updated_at: '2026-01-02 03:04:05.679' }),
-    ])
-    expect(await idsOf('?updated_since=2026-01-02T03:04:05.678Z')).toEqual(['b', 'c'])
-    expect(await idsOf('?updated_since=2026-01-02T05:04:05.679+02:00')).toEqual(['c'])
-    expect(await idsOf('?updated_since=2026-01-03')).toEqual([])
-    expect(await idsOf('?updated_since=1900-01-01T00:00:00.000Z')).toEqual(['a', 'b', 'c'])
-    expect(await idsOf('?updated_since=2299-12-31T23:59:59.999Z')).toEqual([])
   })
 
   it('has the watermark that the fold has written', async () => {
@@ -163,20 +106,6 @@ describe('GET /projects', () => {
     })
     const { headers } = await ask('/projects')
     expect(headers['x-data-as-of']).toBe('2026-03-01T12:00:00.123Z')
-  })
-
-  it.each([
-    ['limit=0', 'limit'],
-    ['limit=101', 'limit'],
-    ['offset=-1', 'offset'],
-    ['status=DRAFT', 'status'],
-    ['sort=oldest', 'sort'],
-    ['updated_since=yesterday', 'updated_since'],
-    ['sort=newest&sort=newest', 'sort'],
-  ])('refuses %s and names the parameter', async (query, name) => {
-    const { json } = await ask(`/projects?${query}`, 400)
-    expect(json.error.code).toBe('invalid_parameter')
-    expect(json.error.message).toMatch(new RegExp(`^${name} `))
   })
 
   it('shows a campaign once, in its latest state, and not at all if it is no longer public', async () => {

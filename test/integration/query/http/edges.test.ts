@@ -1,267 +1,131 @@
 /**
- * Edge cases of the API (1 of 3): every kind of response to readable HTTP. Each row has the request, the response, the
- * bucket that is counted (of a key, of an address, or none), and whether the connection continues.
+ * The edges of the API: every request of the tables gets its answer, from the app and on the fast path (services/query/http/direct-answers.ts),
+ * which answers what the app has answered before.
  */
-import { describe } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { KeysUnavailableError } from '../../../../services/query/auth/key-ring.ts'
 import { fakeTables } from '../../../support/query-fake-tables.ts'
+import { expectEveryPromise } from '../../../support/query-shape.ts'
 import { sendRaw } from '../../../support/raw-http.ts'
 import {
   ask,
   bare,
-  type Edge,
+  expectContract,
   itAnswers,
-  outsider,
   pair,
+  raw,
+  reader,
   useEdgeApp,
 } from '../../../support/raw-http-contract.ts'
+import {
+  answered,
+  credentials,
+  refused,
+  whileClickHouseIsAway,
+  whileKeysAreUnknown,
+  withoutPlaces,
+} from './edge-requests.ts'
 
-const routes: Edge[] = [
-  ['a list', ask('GET /api/v1/projects'), '200', 'key', 'goes on'],
-  ['a page with a next one', ask('GET /api/v1/projects?limit=1'), '200', 'key', 'goes on'],
-  ['a campaign', ask('GET /api/v1/projects/a-slug'), '200', 'key', 'goes on'],
-  ['the statistics', ask('GET /api/v1/stats'), '200', 'key', 'goes on'],
-  ['an answer at hand', ask('GET /api/v1/stats', 'If-None-Match: *'), '304', 'key', 'goes on'],
-  ['a list at hand', ask('GET /api/v1/projects', 'If-None-Match: *'), '304', 'key', 'goes on'],
-  ['no such campaign', ask('GET /api/v1/projects/unknown'), '404 not_found', 'key', 'goes on'],
-  ['without credentials', bare('GET /api/v1/stats'), '401 unauthorized', 'address', 'goes on'],
-  [
-    'no such campaign, without credentials',
-    bare('GET /api/v1/projects/x'),
-    '401 unauthorized',
-    'address',
-    'goes on',
-  ],
-  ['without the scope', bare('GET /api/v1/stats', pair(outsider)), '403 forbidden', 'key', 'goes on'],
-]
+const stats = (...headers: string[]) => ask('GET /api/v1/stats', ...headers)
+const post = (...headers: string[]) => ask('POST /api/v1/stats', ...headers)
 
-const targets: Edge[] = [
-  ['an unknown path', ask('GET /api/v1/nowhere'), '404 not_found', 'key', 'goes on'],
-  ['another version', ask('GET /api/v2/stats'), '404 not_found', 'key', 'goes on'],
-  ['another case', ask('GET /API/v1/stats'), '404 not_found', 'key', 'goes on'],
-  ['a trailing slash', ask('GET /api/v1/stats/'), '404 not_found', 'key', 'goes on'],
-  ['a doubled slash', ask('GET /api/v1//stats'), '404 not_found', 'key', 'goes on'],
-  ['an empty slug', ask('GET /api/v1/projects/'), '404 not_found', 'key', 'goes on'],
-  ['a slug that is a path', ask('GET /api/v1/projects/a-slug/rewards'), '404 not_found', 'key', 'goes on'],
-  ['a slug that climbs', ask('GET /api/v1/projects/../stats'), '404 not_found', 'key', 'goes on'],
-  ['a slug that decodes to one', ask('GET /api/v1/projects/..%2Fstats'), '404 not_found', 'key', 'goes on'],
-  ['a slug of NUL', ask('GET /api/v1/projects/%00'), '404 not_found', 'key', 'goes on'],
-  ['a slug of 10 KB', ask(`GET /api/v1/projects/${'x'.repeat(1e4)}`), '404 not_found', 'key', 'goes on'],
-  ['an unknown path of 10 KB', ask(`GET /${'x'.repeat(1e4)}`), '404 not_found', 'key', 'goes on'],
-  [
-    'a slug that is badly encoded',
-    ask('GET /api/v1/projects/%E0%A4%A'),
-    '400 malformed_request',
-    'key',
-    'goes on',
-  ],
-  ['a path that is badly encoded', ask('GET /nowhere/%zz'), '400 malformed_request', 'key', 'goes on'],
-  ['a fragment', ask('GET /api/v1/stats#x'), '200', 'key', 'goes on'],
-  ['an absolute target', ask('GET http://x/api/v1/stats'), '200', 'key', 'goes on'],
-  ['an asterisk', ask('GET *'), '404 not_found', 'key', 'goes on'],
-  ['ops paths', ask('GET /metrics'), '404 not_found', 'key', 'goes on'],
-]
+describe.each([
+  ['the app', false],
+  ['the fast path', true],
+])('on %s', (_, isDirect) => {
+  const app = useEdgeApp({ isDirect })
+  describe('a request is answered:', () => itAnswers(answered, app))
+  describe('with credentials:', () => itAnswers(credentials, app))
+  describe('a request is refused:', () => itAnswers(refused, app))
+})
 
-const publicResources: Edge[] = [
-  ['the root, as an absolute target', bare('GET http://x'), '200', 'address', 'goes on'],
-  [
-    'POST to an absolute target without a path',
-    bare('POST http://x', 'Content-Length: 0'),
-    '405 method_not_allowed',
-    'address',
-    'goes on',
-  ],
-  ['the root', bare('GET /'), '200', 'address', 'goes on'],
-  ['the root, with a key', ask('GET /'), '200', 'key', 'goes on'],
-  ['the root, at hand', bare('GET /', 'If-None-Match: *'), '304', 'address', 'goes on'],
-  ['the root, with a wrong key', bare('GET /', 'X-API-Key: nobody'), '200', 'address', 'goes on'],
-  ['the root, without the scope', bare('GET /', pair(outsider)), '200', 'key', 'goes on'],
-  ['the root, with a query', bare('GET /?limit=0'), '200', 'address', 'goes on'],
-  ['the base address', bare('GET /api/v1'), '200', 'address', 'goes on'],
-  ['the base address with a slash', bare('GET /api/v1/'), '200', 'address', 'goes on'],
-  ['the OpenAPI document', bare('GET /openapi.json'), '200', 'address', 'goes on'],
-  ['the OpenAPI document, with a key', ask('GET /openapi.json'), '200', 'key', 'goes on'],
-  [
-    'the OpenAPI document, at hand',
-    bare('GET /openapi.json', 'If-None-Match: *'),
-    '304',
-    'address',
-    'goes on',
-  ],
-  ['HEAD of the root', bare('HEAD /'), '405 method_not_allowed', 'address', 'goes on'],
-  ['POST to the root', bare('POST /', 'Content-Length: 0'), '405 method_not_allowed', 'address', 'goes on'],
-  [
-    'POST to the base',
-    bare('POST /api/v1', 'Content-Length: 0'),
-    '405 method_not_allowed',
-    'address',
-    'goes on',
-  ],
-  ['OPTIONS of the root', bare('OPTIONS /'), '204', 'address', 'goes on'],
-  ['OPTIONS of the document', bare('OPTIONS /openapi.json'), '204', 'address', 'goes on'],
-  ['an unknown version', bare('GET /api/v2'), '404 not_found', 'address', 'goes on'],
-  ['above the versions', bare('GET /api'), '404 not_found', 'address', 'goes on'],
-  ['a document elsewhere', bare('GET /api/v1/openapi.json'), '404 not_found', 'address', 'goes on'],
-]
+describe('while no requests remain, for', () => {
+  const full = useEdgeApp({ keyLimit: 1, addressLimit: 1 }, async ({ port }) => {
+    for (const one of [stats(), bare('GET /api/v1/stats'), bare('OPTIONS /')]) await sendRaw(port, one)
+  })
+  itAnswers(withoutPlaces, full)
+})
 
-const parameters: Edge[] = [
-  ['limit=0', ask('GET /api/v1/projects?limit=0'), '400 invalid_parameter', 'key', 'goes on'],
-  ['limit=101', ask('GET /api/v1/projects?limit=101'), '400 invalid_parameter', 'key', 'goes on'],
-  ['limit without a value', ask('GET /api/v1/projects?limit'), '400 invalid_parameter', 'key', 'goes on'],
-  ['offset=-1', ask('GET /api/v1/projects?offset=-1'), '400 invalid_parameter', 'key', 'goes on'],
-  ['status=DRAFT', ask('GET /api/v1/projects?status=DRAFT'), '400 invalid_parameter', 'key', 'goes on'],
-  ['sort=oldest', ask('GET /api/v1/projects?sort=oldest'), '400 invalid_parameter', 'key', 'goes on'],
-  ['category=', ask('GET /api/v1/projects?category='), '400 invalid_parameter', 'key', 'goes on'],
-  [
-    'a bad encoding',
-    ask('GET /api/v1/projects?category=%E0%A4%A'),
-    '400 invalid_parameter',
-    'key',
-    'goes on',
-  ],
-  ['no timestamp', ask('GET /api/v1/projects?updated_since=now'), '400 invalid_parameter', 'key', 'goes on'],
-  [
-    'a repeated parameter',
-    ask('GET /api/v1/projects?limit=1&limit=1'),
-    '400 invalid_parameter',
-    'key',
-    'goes on',
-  ],
-  [
-    'a repeated parameter, encoded',
-    ask('GET /api/v1/projects?limit=1&l%69mit=1'),
-    '400 invalid_parameter',
-    'key',
-    'goes on',
-  ],
-  ['an unknown parameter twice', ask('GET /api/v1/projects?x=1&x=2'), '200', 'key', 'goes on'],
-  ['an unknown one, badly encoded', ask('GET /api/v1/projects?x=%zz'), '200', 'key', 'goes on'],
-  ['a list parameter elsewhere', ask('GET /api/v1/stats?limit=0'), '200', 'key', 'goes on'],
-  [
-    'a malformed parameter, without credentials',
-    bare('GET /api/v1/projects?limit=0'),
-    '401 unauthorized',
-    'address',
-    'goes on',
-  ],
-]
+describe('while ClickHouse is unavailable, to', () => {
+  const away = () => {
+    throw new Error('Code: 210. DB::NetException: connect to 10.1.2.3:8123')
+  }
+  const { tables } = fakeTables({ snapshot: away, projects: away, detail: away, stats: away })
+  itAnswers(whileClickHouseIsAway, useEdgeApp({ tables }))
+})
 
-const methods: Edge[] = [
-  ['HEAD', ask('HEAD /api/v1/stats'), '405 method_not_allowed', 'key', 'goes on'],
-  ['HEAD of an unknown path', ask('HEAD /nowhere'), '404 not_found', 'key', 'goes on'],
-  ['POST', ask('POST /api/v1/stats', 'Content-Length: 0'), '405 method_not_allowed', 'key', 'goes on'],
-  [
-    'POST without credentials',
-    bare('POST /api/v1/stats', 'Content-Length: 0'),
-    '405 method_not_allowed',
-    'address',
-    'goes on',
-  ],
-  ['POST to an unknown path', ask('POST /nowhere', 'Content-Length: 0'), '404 not_found', 'key', 'goes on'],
-  [
-    'POST to an absolute target',
-    ask('POST http://x/api/v1/stats'),
-    '405 method_not_allowed',
-    'key',
-    'goes on',
-  ],
-  ['PUT', ask('PUT /api/v1/projects/a-slug'), '405 method_not_allowed', 'key', 'goes on'],
-  ['DELETE', ask('DELETE /api/v1/projects/a-slug'), '405 method_not_allowed', 'key', 'goes on'],
-  ['PATCH', ask('PATCH /api/v1/projects/a-slug'), '405 method_not_allowed', 'key', 'goes on'],
-  ['TRACE', ask('TRACE /api/v1/stats'), '405 method_not_allowed', 'key', 'goes on'],
-  ['PROPFIND', ask('PROPFIND /api/v1/stats'), '405 method_not_allowed', 'key', 'goes on'],
-  ['QUERY', ask('QUERY /api/v1/projects'), '405 method_not_allowed', 'key', 'goes on'],
-  // CONNECT and methods that the parser does not know end the connection.
-  ['CONNECT', ask('CONNECT x:443'), '405 method_not_allowed', 'key', 'ends'],
-  ['CONNECT without credentials', bare('CONNECT x:443'), '405 method_not_allowed', 'address', 'ends'],
-  ['get', ask('get /api/v1/stats'), '405 method_not_allowed', 'address', 'ends'],
-  ['FETCH', ask('FETCH /api/v1/stats'), '405 method_not_allowed', 'address', 'ends'],
-  [
-    'FETCH of an absolute target',
-    ask('FETCH http://x/api/v1/stats'),
-    '405 method_not_allowed',
-    'address',
-    'ends',
-  ],
-  ['FETCH of an unknown path', ask('FETCH /nowhere'), '404 not_found', 'address', 'ends'],
-  ['OPTIONS', bare('OPTIONS /api/v1/projects'), '204', 'address', 'goes on'],
-  ['OPTIONS with credentials', ask('OPTIONS /api/v1/projects'), '204', 'address', 'goes on'],
-  ['OPTIONS of an unknown path', bare('OPTIONS /nowhere'), '204', 'address', 'goes on'],
-  ['OPTIONS of everything', bare('OPTIONS *'), '204', 'address', 'goes on'],
-  ['OPTIONS of a bad encoding', bare('OPTIONS /api/v1/projects/%E0'), '204', 'address', 'goes on'],
-]
+describe('while the keys are not known, to', () => {
+  const lookup = () => {
+    throw new KeysUnavailableError('connect to 10.1.2.3:8123')
+  }
+  itAnswers(whileKeysAreUnknown, useEdgeApp({ overrides: { keyRing: { lookup } } }))
+})
 
-// The limit is checked before the path, the method and the parameters. A malformed request gets its own error anyway.
-const withoutPlaces: Edge[] = [
-  ['a key', ask('GET /api/v1/stats'), '429 rate_limited', 'nothing', 'ends'],
-  [
-    'a key, with a body that the client has',
-    ask('GET /api/v1/stats', 'If-None-Match: *'),
-    '429 rate_limited',
-    'nothing',
-    'ends',
-  ],
-  ['a key, of an unknown path', ask('GET /nowhere'), '429 rate_limited', 'nothing', 'ends'],
-  ['a key, by another method', ask('POST /api/v1/stats'), '429 rate_limited', 'nothing', 'ends'],
-  [
-    'a key, with a malformed parameter',
-    ask('GET /api/v1/projects?limit=0'),
-    '429 rate_limited',
-    'nothing',
-    'ends',
-  ],
-  ['an address', bare('GET /api/v1/stats'), '429 rate_limited', 'nothing', 'ends'],
-  ['an address, of a bad encoding', bare('GET /%zz'), '429 rate_limited', 'nothing', 'ends'],
-  ['a preflight', bare('OPTIONS /api/v1/stats'), '429 rate_limited', 'nothing', 'ends'],
-  ['no request', 'GET\r\n\r\n', '400 malformed_request', 'nothing', 'ends'],
-]
-
-const whileAway: Edge[] = [
-  ['a list', ask('GET /api/v1/projects'), '500 internal_error', 'key', 'goes on'],
-  ['a campaign', ask('GET /api/v1/projects/a-slug'), '500 internal_error', 'key', 'goes on'],
-  ['the statistics', ask('GET /api/v1/stats'), '500 internal_error', 'key', 'goes on'],
-  ['an answer at hand', ask('GET /api/v1/stats', 'If-None-Match: *'), '500 internal_error', 'key', 'goes on'],
-  ['a malformed parameter', ask('GET /api/v1/projects?limit=0'), '400 invalid_parameter', 'key', 'goes on'],
-  ['without credentials', bare('GET /api/v1/stats'), '401 unauthorized', 'address', 'goes on'],
-]
-
-const whileKeysAreUnknown: Edge[] = [
-  ['a key', ask('GET /api/v1/stats'), '500 internal_error', 'nothing', 'goes on'],
-  ['a request without credentials', bare('GET /api/v1/stats'), '500 internal_error', 'nothing', 'goes on'],
-  ['a bad encoding', ask('GET /%zz'), '500 internal_error', 'nothing', 'goes on'],
-  ['CONNECT', ask('CONNECT x:443'), '405 method_not_allowed', 'nothing', 'ends'],
-  ['a preflight', bare('OPTIONS /api/v1/stats'), '204', 'address', 'goes on'],
-]
-
-describe('a readable request is answered as the contract says', () => {
+describe('two If-None-Match headers', () => {
   const app = useEdgeApp()
-  describe('by route', () => itAnswers(routes, app))
-  describe('by target', () => itAnswers(targets, app))
-  describe('by public resource', () => itAnswers(publicResources, app))
-  describe('by parameter', () => itAnswers(parameters, app))
-  describe('by method', () => itAnswers(methods, app))
+  it('are a list: each of their tags can match', async () => {
+    const { port } = app()
+    const [first] = await sendRaw(port, stats())
+    const tag = `If-None-Match: ${first?.headers.etag}`
+    for (const tags of [
+      [tag, 'If-None-Match: "other"'],
+      ['If-None-Match: "other"', tag],
+    ]) {
+      const [confirmed] = await sendRaw(port, stats(...tags))
+      if (confirmed === undefined) throw new Error('no response')
+      expectContract(confirmed, '304')
+      expect(confirmed.headers.etag).toBe(first?.headers.etag)
+    }
+  })
+})
 
-  describe('while no requests remain, for', () => {
-    const full = useEdgeApp({ keyLimit: 1, addressLimit: 1 }, async ({ port }) => {
-      for (const one of [ask('GET /api/v1/stats'), bare('GET /api/v1/stats'), bare('OPTIONS /')]) {
-        await sendRaw(port, one)
-      }
-    })
-    itAnswers(withoutPlaces, full)
+describe('pipelined requests', () => {
+  const app = useEdgeApp()
+  const statusesOf = async (bytes: string, responses: number) => {
+    const answers = await sendRaw(app().port, bytes, { responses })
+    for (const answer of answers) expectEveryPromise(answer)
+    return answers.map(({ status }) => status)
+  }
+
+  it('are answered in order, and errors of the app do not stop them', async () => {
+    const bytes =
+      stats() +
+      ask('GET /api/v1/projects/unknown') +
+      ask('GET /api/v1/projects?limit=0') +
+      ask('GET /api/v1/projects/%E0%A4%A') +
+      `${post('Content-Length: 3')}abc` +
+      ask('GET /api/v1/projects') +
+      bare('GET /api/v1/stats')
+    expect(await statusesOf(bytes, 7)).toEqual([200, 404, 400, 400, 405, 200, 401])
   })
 
-  describe('while ClickHouse is unavailable, of', () => {
-    const away = () => {
-      throw new Error('Code: 210. DB::NetException: connect to 10.1.2.3:8123')
-    }
-    const { tables } = fakeTables({ snapshot: away, projects: away, detail: away, stats: away })
-    itAnswers(whileAway, useEdgeApp({ tables }))
+  it.each([
+    ['no request', 'nonsense\r\n\r\n', 400],
+    ['an unknown method', ask('FETCH /api/v1/stats'), 405],
+    ['headers that are too large', stats(`X-Big: ${'x'.repeat(40_000)}`), 431],
+    ['CONNECT', bare('CONNECT x:443'), 405],
+  ])('are all answered before %s, which ends the connection', async (_, bytes, status) => {
+    expect(await statusesOf(stats() + stats() + bytes + stats(), 9)).toEqual([200, 200, status])
   })
 
-  describe('while the keys are not known, to', () => {
-    const lookup = () => {
-      throw new KeysUnavailableError('connect to 10.1.2.3:8123')
-    }
-    itAnswers(whileKeysAreUnknown, useEdgeApp({ overrides: { keyRing: { lookup } } }))
+  it.each([
+    ['a request that asks to close', stats('Connection: close')],
+    ['a request of HTTP/1.0', raw('GET /api/v1/stats HTTP/1.0', pair(reader))],
+  ])('are not answered after %s', async (_, bytes) => {
+    expect(await statusesOf(bytes + stats(), 9)).toEqual([200])
+    expect(await statusesOf(`${bytes}nonsense\r\n\r\n`, 9)).toEqual([200])
+  })
+
+  it.each([
+    ['a chunk that is none', `${stats('Transfer-Encoding: chunked')}zz\r\n`],
+    ['an encoding that hides the end of the body', stats('Transfer-Encoding: gzip')],
+  ])('are not read out of %s', async (_, bytes) => {
+    expect(await statusesOf(bytes + stats(), 9)).toEqual([200])
+  })
+
+  it('are each counted', async () => {
+    const answers = await sendRaw(app().port, stats().repeat(50), { responses: 50 })
+    const remaining = answers.map(({ headers }) => Number(headers['x-ratelimit-remaining']))
+    expect(remaining).toEqual(Array.from({ length: 50 }, (_, n) => (remaining[0] ?? 0) - n))
   })
 })

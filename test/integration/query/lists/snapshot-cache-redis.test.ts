@@ -30,43 +30,17 @@ async function openLists(
   closers.push(() => opened.connection.close())
   const mayStore = snapshotBudget(Date.now, keyBytesMax)
   const list = { ids: joinedIdList(ids.join('/'), ids.length), asOf: '2026-03-01T12:00:00.000Z' }
-  return createCampaignLists({
-    source: { select: async () => list },
-    options: { listCacheMs: 60_000 },
-    now: Date.now,
+  const shared = createSharedValues(snapshots, { ...opened, mayStore })
+  return createCampaignLists({ select: async () => list }, createCache(snapshots, { ...opened, shared }), {
+    listCacheMs: 60_000,
     newSnapshotId: randomUUID,
-    snapshots: createCache(snapshots, {
-      ...opened,
-      shared: createSharedValues(snapshots, { ...opened, mayStore }),
-    }),
+    now: Date.now,
   })
 }
 
 const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, n) => `${prefix}${n}`)
 
 describe('the snapshots of several processes over one Redis', () => {
-  it('serve all pages of one query from one snapshot, with one total, one watermark and one id', async () => {
-    const keyPrefix = newPrefix()
-    const a = await openLists(numbered('a', 10), { keyPrefix })
-    const b = await openLists(numbered('b', 7), { keyPrefix })
-    const first = await a.page(newest, { limit: 4, offset: 0 })
-    const second = await b.page(newest, { limit: 4, offset: 4 })
-    const third = await a.page(newest, { limit: 4, offset: 8 })
-    expect([first, second, third].flatMap(({ ids }) => ids)).toEqual(numbered('a', 10))
-    for (const { total, asOf, snapshotId } of [second, third]) {
-      expect([total, asOf, snapshotId]).toEqual([first.total, first.asOf, first.snapshotId])
-    }
-    expect(second.expiresAt).toBeLessThanOrEqual(first.createdAt + 60_000)
-  })
-
-  it('are separate for each query', async () => {
-    const keyPrefix = newPrefix()
-    const a = await openLists(['a'], { keyPrefix })
-    const b = await openLists(['b'], { keyPrefix })
-    await a.page(newest, { limit: 1, offset: 0 })
-    expect((await b.page({ ...newest, status: 'LIVE' }, { limit: 1, offset: 0 })).ids).toEqual(['b'])
-  })
-
   it('are compressed if they are large, and preserve any id', async () => {
     const keyPrefix = newPrefix()
     const ids = numbered('campagne-éß漢🎲-', 20_000)
@@ -97,15 +71,5 @@ describe('the snapshots of several processes over one Redis', () => {
     expect(other.snapshotId).not.toBe(page.snapshotId)
     await a.page({ ...newest, updatedSince: 20 }, { limit: 1, offset: 0 }, 'another key')
     expect(await redis().client.keys(`${keyPrefix}*`)).toHaveLength(stored.length + 2)
-  })
-
-  it('stay in the process if they are too large for Redis', async () => {
-    const keyPrefix = newPrefix()
-    const a = await openLists(numbered('a', 500), { keyPrefix, valueBytesMax: 1024 })
-    const b = await openLists(numbered('b', 500), { keyPrefix, valueBytesMax: 1024 })
-    expect((await a.page(newest, { limit: 1, offset: 0 })).ids).toEqual(['a0'])
-    expect((await b.page(newest, { limit: 1, offset: 0 })).ids).toEqual(['b0'])
-    expect(await redis().client.keys(`${keyPrefix}*`)).toEqual([])
-    expect((await a.page(newest, { limit: 1, offset: 1 })).ids).toEqual(['a1'])
   })
 })

@@ -84,26 +84,4 @@ describe('rate limiter in memory', () => {
     expect(await limiter.hit('c')).toMatchObject({ allowed: true, remaining: 2 })
     expect(await limiter.hit('f')).toMatchObject({ allowed: true, remaining: 2 })
   })
-
-  it('counts hits admitted through the overflow window when a bucket gets room', async () => {
-    const clock = testClock(0)
-    const limiter = createMemoryRateLimiter(settings, { bucketsMax: 1, now: clock.now })
-    await limiter.hit('a')
-    clock.advance(90)
-    for (let hit = 0; hit < 3; hit++) expect((await limiter.hit('b')).allowed).toBe(true)
-    clock.advance(11)
-    expect((await limiter.hit('b')).allowed).toBe(false)
-  })
-
-  it('remembers more hits than its first ring buffer holds', async () => {
-    const clock = testClock(0)
-    const limiter = createMemoryRateLimiter({ limit: 100, windowMs: 100 }, { bucketsMax: 2, now: clock.now })
-    for (let hit = 0; hit < 100; hit++) {
-      clock.advance(hit % 10 === 0 ? 1 : 0)
-      expect((await limiter.hit('a')).allowed).toBe(true)
-    }
-    expect((await limiter.hit('a')).allowed).toBe(false)
-    clock.advance(92)
-    expect(await limiter.hit('a')).toMatchObject({ allowed: true, remaining: 9 })
-  })
 })

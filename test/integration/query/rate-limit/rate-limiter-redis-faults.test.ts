@@ -3,20 +3,14 @@
  * afterwards.
  */
 
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { RateDecision, RateLimiter } from '../../../../services/query/rate-limit/rate-limiter.ts'
 import type { RedisRateLimiter } from '../../../../services/query/rate-limit/rate-limiter-redis.ts'
 import { freePort } from '../../../../services/runtime/free-port.ts'
 import { yieldToEventLoop } from '../../../../services/runtime/yield-to-event-loop.ts'
 import { startProxy } from '../../../support/kafka/proxy.ts'
 import { type RedisProcess, redisProgram, startRedis } from '../../../support/redis.ts'
-import {
-  openLimiters,
-  redisNow,
-  untilAlone,
-  untilRedisSays,
-  untilShared,
-} from '../../../support/redis-limiters.ts'
+import { openLimiters, untilAlone, untilShared } from '../../../support/redis-limiters.ts'
 import { needs } from '../../../support/requirements.ts'
 
 let redis: RedisProcess
@@ -54,42 +48,6 @@ async function admittedOf(limiter: RateLimiter, count: number, bucket = 'a'): Pr
 }
 
 describe('the limiter without Redis', () => {
-  it('decides locally at once, and counts what Redis has admitted', async () => {
-    const { limiters } = await open(1, 10)
-    const [limiter] = limiters
-    expect(await admittedOf(limiter, 4)).toBe(4)
-    await kill(limiters)
-    const decisions = await hits(limiter, 20)
-    expect(decisions.map(({ remaining }) => remaining).slice(0, 7)).toEqual([5, 4, 3, 2, 1, 0, 0])
-    expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(6)
-    expect(limiter.isShared()).toBe(false)
-    expect(await limiter.hit('a')).toMatchObject({ allowed: false, remaining: 0 })
-  })
-
-  it('lets each process without Redis admit up to the limit, and no more', async () => {
-    const { limiters } = await open(2, 10)
-    await kill(limiters)
-    for (const limiter of limiters) expect(await admittedOf(limiter, 30)).toBe(10)
-  })
-
-  it('does not wait for a Redis that has stopped answering, except for the first hit', async () => {
-    const { limiters } = await open(1, 10)
-    const [limiter] = limiters
-    redis.pause()
-    expect((await limiter.hit('a')).allowed).toBe(true)
-    expect(limiter.isShared()).toBe(false)
-    expect(await admittedOf(limiter, 20)).toBe(9)
-    redis.resume()
-  })
-
-  it('remembers the hits it has admitted if Redis silently loses them', async () => {
-    const { limiters } = await open(1, 10)
-    const [limiter] = limiters
-    expect(await admittedOf(limiter, 9)).toBe(9)
-    await redis.client.flushall()
-    expect(await admittedOf(limiter, 20)).toBe(1)
-  })
-
   it('continues if Redis refuses to store, and shares again when it stores', async () => {
     const { limiters, keyOf } = await open(1, 10)
     const [limiter] = limiters
@@ -130,18 +88,6 @@ describe('the limiter over a Redis whose memory is full', () => {
     expect((await admittedOf(a, 200)) + (await admittedOf(b, 200))).toBe(0)
     expect(limiters.every(limiter => limiter.isShared())).toBe(true)
   })
-
-  it('counts on in Redis if nothing can be evicted', async () => {
-    await redis.client.config('SET', 'maxmemory-policy', 'volatile-ttl')
-    const { limiters } = await open(2, 10)
-    const [a, b] = limiters
-    expect(await admittedOf(a, 4)).toBe(4)
-    await redis.client.config('SET', 'maxmemory', '1')
-    expect(await redis.client.set('any', 'value').catch(String)).toContain('OOM')
-    expect(await admittedOf(b, 20)).toBe(6)
-    expect(await admittedOf(a, 20)).toBe(0)
-    expect(limiters.every(limiter => limiter.isShared())).toBe(true)
-  })
 })
 
 describe('the limiter after Redis came back', () => {
@@ -158,26 +104,6 @@ describe('the limiter after Redis came back', () => {
     expect(await admittedOf(a, 20)).toBe(0)
   })
 
-  it('admits nothing if the processes together admitted too much, until those hits have expired', async () => {
-    // Redis starts and hears of the hits within this time, on a busy machine too.
-    const windowMs = 6_000
-    const { limiters, keyOf } = await open(2, 10, windowMs)
-    const [a, b] = limiters
-    await kill(limiters)
-    expect(await admittedOf(a, 20)).toBe(10)
-    // Redis keeps the newest ten of them all, and none of those is from before this moment.
-    const from = performance.now()
-    expect(await admittedOf(b, 20)).toBe(10)
-    await redis.restart()
-    await untilShared(limiters)
-    await expect.poll(() => redis.client.zcard(keyOf('a'))).toBe(10)
-    await vi.waitFor(async () => expect((await a.hit('a')).allowed).toBe(true), {
-      timeout: 60_000,
-      interval: 5,
-    })
-    expect(performance.now() - from).toBeGreaterThan(windowMs)
-  })
-
   it('knows after a restart of Redis the hits of every process before it', async () => {
     const { limiters, keyOf } = await open(2, 10)
     const [a, b] = limiters
@@ -189,21 +115,6 @@ describe('the limiter after Redis came back', () => {
     await expect.poll(() => redis.client.zcard(keyOf('a'))).toBe(7)
     expect(await admittedOf(a, 20)).toBe(3)
     expect(await admittedOf(b, 20)).toBe(0)
-  })
-
-  it('counts a hit once and at its time, if Redis runs it late and receives it again', async () => {
-    const { limiters, keyOf } = await open(1, 10)
-    const [limiter] = limiters
-    redis.pause()
-    expect(await admittedOf(limiter, 5)).toBe(5)
-    // Well after the deadline, because Redis's clock is known only within bounds.
-    const resumedAt = Date.now() + 500
-    await vi.waitUntil(() => Date.now() >= resumedAt, 20_000)
-    redis.resume()
-    await untilShared(limiters)
-    await expect.poll(() => redis.client.zcard(keyOf('a'))).toBe(5)
-    const [, newest] = await redis.client.zrange(keyOf('a'), '-1', '-1', 'WITHSCORES')
-    expect(Number(newest)).toBeLessThan(resumedAt)
   })
 
   it('counts a hit once if Redis admitted it and the reply was lost', async () => {
@@ -278,19 +189,6 @@ describe('the limiter after Redis came back', () => {
       if (last) expect(last.to - first.from).toBeGreaterThan(settings.windowMs)
     }
     expect(admitted.length).toBeGreaterThan(settings.limit)
-  })
-
-  it('is exact again after one window for processes with different hits', async () => {
-    const settings = { limit: 5, windowMs: 500 }
-    const { limiters } = await open(2, settings.limit, settings.windowMs)
-    const [a, b] = limiters
-    await kill(limiters)
-    await Promise.all([hits(a, 5), hits(b, 5)])
-    await redis.restart()
-    await untilShared(limiters)
-    await untilRedisSays(redis, (await redisNow(redis)) + settings.windowMs + 1)
-    const together = await Promise.all([admittedOf(a, 20), admittedOf(b, 20)])
-    expect(together[0] + together[1]).toBe(5)
   })
 })
 

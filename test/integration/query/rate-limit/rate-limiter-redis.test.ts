@@ -72,18 +72,6 @@ describe('the limiter of several processes over one Redis', () => {
     await close()
   })
 
-  it('shows each process what remains after the hits of the others', async () => {
-    const { limiters, close } = await openLimiters(redis(), 2, { limit: 5, windowMs: 60_000 })
-    const [a, b] = limiters
-    await a.hit('a')
-    await b.hit('a')
-    expect(await a.hit('a')).toMatchObject({ allowed: true, remaining: 2 })
-    expect(await b.hit('a')).toMatchObject({ allowed: true, remaining: 1 })
-    await b.hit('a')
-    expect(await a.hit('a')).toMatchObject({ allowed: false, remaining: 0 })
-    await close()
-  })
-
   it('removes from the local window the hits that Redis refused', async () => {
     const settings = { limit: 5, windowMs: 2000 }
     const { limiters, close } = await openLimiters(redis(), 2, settings)
@@ -98,20 +86,6 @@ describe('the limiter of several processes over one Redis', () => {
     await close()
   })
 
-  it('returns the same reset second in every process, by the clock of Redis', async () => {
-    const settings = { limit: 1, windowMs: 60_000 }
-    const { limiters, close } = await openLimiters(redis(), 2, settings, { now: testClock(0).now })
-    const [a, b] = limiters
-    const before = await redisNow(redis())
-    const first = await a.hit('a')
-    const after = await redisNow(redis())
-    const { resetAt } = await b.hit('a')
-    expect(first.resetAt).toBe(resetAt)
-    expect(resetAt * 1000).toBeGreaterThan(before + settings.windowMs)
-    expect(resetAt * 1000).toBeLessThanOrEqual(after + settings.windowMs + 1000)
-    await close()
-  })
-
   it('counts hits for one window after the clock of Redis was set back, not until it has caught up', async () => {
     const settings = { limit: 2, windowMs: 300 }
     const { limiters, keyOf, close } = await openLimiters(redis(), 1, settings)
@@ -121,24 +95,6 @@ describe('the limiter of several processes over one Redis', () => {
     expect(await limiter.hit('a')).toMatchObject({ allowed: false })
     await untilRedisSays(redis(), (await redisNow(redis())) + settings.windowMs + 1)
     expect(await limiter.hit('a')).toMatchObject({ allowed: true, remaining: 1 })
-    await close()
-  })
-
-  it('keeps a window that is listed as empty if an earlier version, which lists none, has admitted hits since', async () => {
-    const { limiters, keyOf, keyPrefix, close } = await openLimiters(redis(), 1, {
-      limit: 2,
-      windowMs: 60_000,
-    })
-    const [limiter] = limiters
-    await limiter.hit('a')
-    const windows = (await redis().client.keys(`${keyPrefix}*`)).find(key => key !== keyOf('a')) ?? ''
-    expect(await redis().client.zcard(windows)).toBe(1)
-    const now = await redisNow(redis())
-    await redis().client.zadd(windows, now - 1_000, keyOf('a'))
-    await redis().client.zadd(keyOf('a'), now - 120_000, 'too old')
-    await limiter.hit('b')
-    expect(await redis().client.zcard(keyOf('a'))).toBe(1)
-    expect(await limiter.hit('a')).toMatchObject({ allowed: true, remaining: 0 })
     await close()
   })
 
@@ -164,17 +120,6 @@ describe('the limiter of several processes over one Redis', () => {
     for (let hit = 0; hit < 10; hit++) await b.hit('another')
     // The window of this bucket, and the list of windows.
     expect(await stored()).toHaveLength(2)
-    await close()
-  })
-
-  it('sends the script again when Redis has forgotten it', async () => {
-    const { limiters, close } = await openLimiters(redis(), 2, { limit: 5, windowMs: 60_000 })
-    const [a, b] = limiters
-    await a.hit('a')
-    await redis().client.script('FLUSH')
-    expect(await a.hit('a')).toMatchObject({ allowed: true, remaining: 3 })
-    expect(await b.hit('a')).toMatchObject({ allowed: true, remaining: 2 })
-    expect([a.isShared(), b.isShared()]).toEqual([true, true])
     await close()
   })
 })

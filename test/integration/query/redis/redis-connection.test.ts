@@ -66,15 +66,6 @@ describe('a connection to Redis', () => {
     expect(await connection.run(client => client.ping())).toBe('PONG')
   })
 
-  it('comes up later if Redis is not running at first', async () => {
-    await redis.kill()
-    const connection = connect()
-    await vi.waitUntil(() => log.length > 0, 20_000)
-    expect(await isUpWithin(connection, 50)).toBe(false)
-    await redis.restart()
-    expect(await isUpWithin(connection, 10_000)).toBe(true)
-  })
-
   it('makes another connection if the first is never answered', async () => {
     const port = await freePort()
     const proxy = await startProxy({ port, targetPort: redis.port })
@@ -100,13 +91,6 @@ describe('a connection to Redis', () => {
     expect(await isUpWithin(connection, 10_000)).toBe(true)
   })
 
-  it('notices without any request that Redis has stopped answering', async () => {
-    const connection = await connected()
-    redis.pause()
-    await untilAway(connection)
-    redis.resume()
-  })
-
   it('sends nothing twice: a failed command does not run after Redis came back', async () => {
     const connection = await connected()
     redis.pause()
@@ -117,15 +101,6 @@ describe('a connection to Redis', () => {
     await redis.restart()
     expect(await isUpWithin(connection, 10_000)).toBe(true)
     expect(await connection.run(client => client.get('count'))).toBeNull()
-  })
-
-  it('runs a command that Redis executes late at most once', async () => {
-    const connection = await connected()
-    redis.pause()
-    await Promise.allSettled([connection.run(client => client.incr('count'))])
-    redis.resume()
-    expect(await isUpWithin(connection, 10_000)).toBe(true)
-    expect(Number(await connection.run(client => client.get('count')))).toBeLessThanOrEqual(1)
   })
 
   it('does not mistake a pause of its own process for one of Redis', async () => {
@@ -191,17 +166,6 @@ describe('a connection to Redis', () => {
       'Redis is available',
     ])
     expect(JSON.stringify(log)).not.toContain('correct-horse')
-  })
-
-  it('logs why Redis is unavailable', async () => {
-    await redis.kill()
-    connect()
-    await vi.waitUntil(() => log.length > 0, 20_000)
-    expect(log[0]).toMatchObject({
-      msg: 'Redis is unavailable',
-      redis: 'test',
-      error: expect.stringContaining('ECONNREFUSED'),
-    })
   })
 
   it('stays closed', async () => {

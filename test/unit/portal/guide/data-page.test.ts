@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { nameBars, timeBars } from '../../../../services/portal/guide/data-drawing.ts'
 import { playLink, readExamples } from '../../../../services/portal/guide/data-examples.ts'
 import { dataContent, examplesSection } from '../../../../services/portal/guide/data-page.ts'
-import type { DataPictures } from '../../../../services/portal/ports.ts'
+import type { DataPictures } from '../../../../services/portal/guide/data-pictures.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 
 const examples = readExamples('crowdfunding')

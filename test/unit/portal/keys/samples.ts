@@ -1,7 +1,8 @@
 /** Keys, usage and fast-check inputs for the tests of the pages under /access. */
 import fc from 'fast-check'
 import type { KeyView } from '../../../../services/portal/keys/key-state.ts'
-import type { KeyUsage, PortalKey, UsageCounts } from '../../../../services/portal/ports.ts'
+import type { PortalKey } from '../../../../services/portal/ports.ts'
+import type { KeyUsage, UsageCounts } from '../../../../services/portal/usage/usage-reader.ts'
 
 export const now = Date.parse('2026-11-22T14:05:30Z')
 const dayMs = 86_400_000

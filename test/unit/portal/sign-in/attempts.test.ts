@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import {
   type Attempts,
@@ -18,17 +17,13 @@ let isLogAway: boolean
 beforeEach(() => {
   store = openSqliteStore({ path: ':memory:', now: () => now })
   const accounts = memoryAccounts(() => now)
-  attempts = createAttempts({
-    store,
-    accounts: {
-      async ofVerifiedEmail(email) {
-        if (isLogAway) throw new Error('the log is away')
-        return accounts.ofVerifiedEmail(email)
-      },
+  const people = {
+    async ofVerifiedEmail(email: string) {
+      if (isLogAway) throw new Error('the log is away')
+      return accounts.ofVerifiedEmail(email)
     },
-    portalKey: '0'.repeat(64),
-    randomBytes,
-  })
+  }
+  attempts = createAttempts(store, people, '0'.repeat(64))
   isLogAway = false
 })
 afterEach(() => store.close())

@@ -6,6 +6,21 @@ import {
   type ResponseCache,
   responses,
 } from '../../../../services/query/cache/response-cache.ts'
+import {
+  bytesMax,
+  describeResponseCache,
+} from '../../../integration/query/cache/response-cache.conformance.ts'
+import { testClock } from '../../../support/query-app.ts'
+
+describeResponseCache('memory', async () => {
+  const clock = testClock()
+  return {
+    cache: createCache(responses, { bytesMax, now: clock.now }),
+    now: async () => clock.now(),
+    advance: async ms => clock.advance(ms),
+    close: async () => undefined,
+  }
+})
 
 const entry: CacheEntry = {
   body: Buffer.from('{}'),

@@ -39,32 +39,4 @@ describe('the sliding-window log', () => {
       { numRuns: 300 },
     )
   })
-
-  it('returns the hits since a moment, by bucket', () => {
-    const windows = createSlidingWindowLog(settings, 10)
-    for (const [bucket, time] of [
-      ['a', 1],
-      ['b', 2],
-      ['a', 3],
-      ['c', 4],
-    ] as const) {
-      windows.take(bucket, time)
-    }
-    expect(windows.since(3, 5)).toEqual([
-      ['a', [3]],
-      ['c', [4]],
-    ])
-    expect(windows.since(5, 5)).toEqual([])
-  })
-
-  it('ignores the removal of a hit that has expired or was never counted', () => {
-    const windows = createSlidingWindowLog(settings, 10)
-    windows.take('a', 1)
-    windows.release('a', 2)
-    windows.release('b', 1)
-    expect(windows.since(0, 3)).toEqual([['a', [1]]])
-    expect(windows.since(0, 52)).toEqual([])
-    windows.release('a', 1)
-    expect(windows.take('a', 53)).toMatchObject({ allowed: true, count: 1 })
-  })
 })

@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createUsageCounts, type UsageCounts } from '../../../../services/query/usage/usage-counts.ts'
 
@@ -9,25 +8,6 @@ function countsAt(time: { now: number }, rowsMax = 1_000): UsageCounts {
 }
 
 describe('the counts of a process', () => {
-  test('have one class for each outcome, and all requests in one of them', () => {
-    const counts = countsAt({ now: start })
-    for (const status of [200, 304, 304, 401, 429, 400, 404, 500, 499]) counts.count('k', status, false)
-    counts.count('k', 200, true)
-    expect(counts.unwritten()).toEqual([
-      expect.objectContaining({
-        key: 'k',
-        minute: start / 60_000,
-        ok: 2,
-        not_modified: 2,
-        unauthorized: 1,
-        too_many: 1,
-        other: 4,
-        deprecated: 1,
-        requests: 10,
-      }),
-    ])
-  })
-
   test('forget a minute when it is over and written, and not before', () => {
     const time = { now: start }
     const counts = countsAt(time)
@@ -41,25 +21,6 @@ describe('the counts of a process', () => {
     expect(counts.size()).toBe(2)
     counts.confirm(counts.send(counts.unwritten()))
     expect([counts.size(), counts.unwritten()]).toEqual([1, []])
-  })
-
-  test('give no two rows one name, however the clock steps', () => {
-    fc.assert(
-      fc.property(fc.array(fc.integer({ min: -5, max: 5 }), { maxLength: 60 }), steps => {
-        const time = { now: start }
-        const counts = countsAt(time)
-        const names: string[] = []
-        for (const step of steps) {
-          time.now += step * 60_000
-          counts.count('k', 200, false)
-          names.push(...counts.unwritten().map(row => `${row.process} ${row.minute}`))
-          counts.confirm(counts.send(counts.unwritten()))
-        }
-        // Each request was written before the next one, so a name that comes again is the same row, one later.
-        const rows = names.filter((name, index) => name !== names[index - 1])
-        expect(new Set(rows).size).toBe(rows.length)
-      }),
-    )
   })
 
   test('stay within their memory: first they are summed by key and day, then requests are lost, which is told', () => {

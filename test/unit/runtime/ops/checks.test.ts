@@ -46,3 +46,28 @@ test('a check that has ended is not asked for its old answer', async () => {
   calls[1]?.resolve(well)
   expect(await next).toEqual(well)
 })
+
+test('callers of the costly pages share one computation', async () => {
+  const counts = { readiness: 0, status: 0, scrape: 0 }
+  const count = (name: keyof typeof counts) => async () => {
+    counts[name]++
+    await new Promise(resolve => setImmediate(resolve))
+    return {}
+  }
+  const server = createOpsServer({
+    hosts: [],
+    health: () => ({}),
+    readiness: count('readiness'),
+    status: count('status'),
+    metrics: createMetrics(),
+    beforeScrape: async () => void (await count('scrape')()),
+  })
+  await server.ready()
+  const ask = (url: string) => server.inject({ url, headers: { host: 'localhost' } })
+  for (const url of ['/readyz', '/status', '/metrics']) {
+    const answers = await Promise.all(Array.from({ length: 10 }, () => ask(url)))
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual(Array(10).fill(200))
+  }
+  expect(counts).toEqual({ readiness: 1, status: 1, scrape: 1 })
+  await server.close()
+})

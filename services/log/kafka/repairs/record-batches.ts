@@ -1,0 +1,281 @@
+/**
+ * Decodes what a broker answers to a fetch, in place of kafkajs. kafkajs takes quadratic time for the headers of a
+ * record, unpacks a batch of any size, and fails on the first one that it cannot read. Any of these stops every
+ * consumer of the topic, again at each start.
+ *
+ * Here a batch that cannot be read becomes one message that says why. It stands at the last offset of its batch, so the
+ * consumer moves past all of them. Memory is bounded: of a batch, and of all batches of one answer.
+ *
+ * All this holds only for format 2. kafkajs itself decodes the older message sets, without these bounds: see library.ts.
+ */
+import { messageOf } from '../../../runtime/message-of.ts'
+import { grouped } from '../../../runtime/progress.ts'
+import { headersMax } from '../record.ts'
+import { batchBytesMax, type Compression, compressionOf, UnpackedTooLarge, unpack } from './codecs.ts'
+import { type Cursor, noHeaders, type RawHeaders, type RecordFields, readRecord } from './record-fields.ts'
+
+/** Why a message cannot be read. */
+export interface Unreadable {
+  reason: string
+  /** The packed size of a batch that is left out. */
+  omittedValueBytes?: number
+}
+
+/** A message in the form that kafkajs gives it, and what is additional here. */
+export interface FetchedMessage {
+  magicByte: 2
+  attributes: 0
+  /** Offset and timestamp in ms are decimal. */
+  offset: string
+  timestamp: string
+  key: Buffer | null
+  value: Buffer | null
+  headers: RawHeaders
+  /** How many headers the record has. If it has more than `decodedHeadersMax`, `headers` is empty. */
+  headerCount: number
+  /** kafkajs skips it. */
+  isControlRecord: boolean
+  batchContext: BatchHead
+  unreadable?: Unreadable
+}
+
+/** The most headers that are decoded: those of a record in bounds, and those that a reject has in addition. */
+export const decodedHeadersMax = 1_100
+/**
+ * The most records and headers of a batch, counted together. Each becomes objects of some hundred bytes. A batch of the
+ * largest default size, 1 MiB, has a tenth of that, even if its records are small.
+ */
+export const batchPartsMax = 500_000
+/** The most bytes of a record after decompression. `events append` takes 1 MiB, and a broker takes 1 MiB by default. */
+export const recordBytesMax = 16 * 1024 ** 2
+// So that a reject names its entity, and is small nevertheless.
+const keptKeyBytesMax = 4_096
+
+/** What was decoded of one answer. All partitions of an answer share it. */
+export interface Decoded {
+  bytes: number
+  /** Records and headers. */
+  parts: number
+}
+
+// A small answer can hold many batches that unpack to much. When this is decoded, the next fetch continues.
+const answerBytesMax = batchBytesMax / 2
+const answerPartsMax = batchPartsMax / 2
+
+// Two numbers of 8 and 4 bytes, which the length does not count, and 49 bytes more.
+const headBytes = 61
+const uncountedBytes = 12
+
+/**
+ * The messages of consecutive batches. It stops before a batch that is incomplete or has another format, and when enough
+ * of the answer is decoded. The next fetch begins there. Adds to `decoded`.
+ */
+export async function decodeBatches(batches: Buffer, decoded: Decoded): Promise<FetchedMessage[]> {
+  const messages: FetchedMessage[] = []
+  for (let at = 0; batches.length - at >= headBytes; ) {
+    const end = at + uncountedBytes + batches.readInt32BE(at + 8)
+    if (end > batches.length || batches.readInt8(at + 16) !== 2) break
+    if (end < at + headBytes) throw new Error('a record batch is shorter than its head')
+    if (decoded.bytes >= answerBytesMax || decoded.parts >= answerPartsMax) break
+    // Not by spreading: the arguments of a call are limited.
+    for (const message of await decodeBatch(batches.subarray(at, end), decoded)) messages.push(message)
+    at = end
+  }
+  return messages
+}
+
+/** What the head of a batch says. kafkajs needs `producerId` and `inTransaction` to leave out aborted transactions. */
+interface BatchHead {
+  first: number
+  last: number
+  /** `undefined` if Kafka has no such compression. */
+  compression: Compression | undefined
+  /** The time of every record, or `undefined` if each has its own. */
+  appendTime: number | undefined
+  firstTimestamp: number
+  maxTimestamp: number
+  producerId: string
+  inTransaction: boolean
+  isControl: boolean
+  count: number
+}
+
+const isAppendTime = 0x08
+const isTransactional = 0x10
+const isControl = 0x20
+
+/** The batch is above a bound, so nothing of it is read. */
+class TooMuch extends Error {}
+
+async function decodeBatch(batch: Buffer, decoded: Decoded): Promise<FetchedMessage[]> {
+  const head = readHead(batch)
+  const messages: FetchedMessage[] = []
+  try {
+    const records = await unpackRecords(head, batch.subarray(headBytes))
+    decoded.bytes += records.length
+    try {
+      decoded.parts += readMessages(head, records, messages)
+    } finally {
+      releaseUnused(messages, records.length)
+    }
+  } catch (cause) {
+    if (cause instanceof TooMuch) {
+      // It took as much work as the largest batch.
+      decoded.bytes += batchBytesMax
+      return [unreadableRest(head, batch, cause.message)]
+    }
+    const next = Number(messages.at(-1)?.offset ?? head.first - 1) + 1
+    const from = next === head.first ? '' : ` from offset ${next} on`
+    messages.push(unreadableRest(head, batch, `cannot be read${from}: ${messageOf(cause)}`))
+  }
+  if (messages.at(-1)?.offset !== String(head.last)) messages.push(endMarker(head))
+  return messages
+}
+
+function readHead(batch: Buffer): BatchHead {
+  const attributes = batch.readInt16BE(21)
+  const first = Number(batch.readBigInt64BE(0))
+  const maxTimestamp = Number(batch.readBigInt64BE(35))
+  return {
+    first,
+    last: first + Math.max(0, batch.readInt32BE(23)),
+    compression: compressionOf(attributes),
+    appendTime: (attributes & isAppendTime) === 0 ? undefined : maxTimestamp,
+    firstTimestamp: Number(batch.readBigInt64BE(27)),
+    maxTimestamp,
+    producerId: String(batch.readBigInt64BE(43)),
+    inTransaction: (attributes & isTransactional) !== 0,
+    isControl: (attributes & isControl) !== 0,
+    count: batch.readInt32BE(57),
+  }
+}
+
+async function unpackRecords({ compression, count }: BatchHead, bytes: Buffer): Promise<Buffer> {
+  // Compaction may leave a batch without records.
+  if (count <= 0) return bytes.subarray(0, 0)
+  if (compression === undefined) throw new Error('its compression is unknown')
+  // An answer has few uncompressed bytes: a fetch limits them.
+  if (compression === 'none') return bytes
+  try {
+    return await unpack(compression, bytes, batchBytesMax)
+  } catch (cause) {
+    if (!(cause instanceof UnpackedTooLarge)) throw cause
+    throw new TooMuch(`unpacks to more than ${batchBytesMax / 1024 ** 2} MiB`)
+  }
+}
+
+/** Adds the messages to `messages`, up to the first damaged one. Returns the number of records and headers. */
+function readMessages(head: BatchHead, records: Buffer, messages: FetchedMessage[]): number {
+  const cursor: Cursor = { bytes: records, at: 0 }
+  const tooMany = `has more than ${grouped(batchPartsMax)} records and headers`
+  if (head.count > batchPartsMax) throw new TooMuch(tooMany)
+  let parts = 0
+  let before = head.first - 1
+  for (let i = 0; i < head.count && before < head.last; i++) {
+    const fields = readRecord(cursor, decodedHeadersMax)
+    const offset = head.first + fields.offsetDelta
+    if (offset <= before || offset > head.last) throw new Error(`offset ${offset} comes after ${before}`)
+    before = offset
+    parts += 1 + (fields.headerCount > decodedHeadersMax ? 0 : fields.headerCount)
+    if (parts > batchPartsMax) throw new TooMuch(tooMany)
+    const message = messageFrom(head, offset, fields)
+    messages.push(fields.bytes > recordBytesMax ? tooLarge(message, fields.bytes) : message)
+  }
+  return parts
+}
+
+function tooLarge(message: FetchedMessage, bytes: number): FetchedMessage {
+  const { key, value } = message
+  const reason = `the record has ${grouped(bytes)} bytes, and ${recordBytesMax / 1024 ** 2} MiB are allowed`
+  return {
+    ...message,
+    key: key && key.length <= keptKeyBytesMax ? key : null,
+    value: null,
+    headers: noHeaders,
+    unreadable: { reason, omittedValueBytes: value?.length ?? 0 },
+  }
+}
+
+/**
+ * The fields are views on the unpacked bytes, and keep all of these in memory. If the fields are less than half of them,
+ * they move to a block of their own. So what is kept is at most twice what a buffer counts, even if records were too large.
+ */
+function releaseUnused(messages: readonly FetchedMessage[], unpackedBytes: number): void {
+  let keptBytes = 0
+  const fields = (message: FetchedMessage, change: (field: Buffer | null) => Buffer | null): void => {
+    message.key = change(message.key)
+    message.value = change(message.value)
+    // A record with more headers loses them later.
+    if (message.headerCount <= headersMax) changeHeaders(message, change)
+  }
+  for (const message of messages) {
+    fields(message, field => {
+      keptBytes += field?.length ?? 0
+      return field
+    })
+  }
+  if (keptBytes >= unpackedBytes / 2) return
+  const block = Buffer.allocUnsafeSlow(keptBytes)
+  let end = 0
+  for (const message of messages) {
+    fields(message, field => {
+      if (field === null) return null
+      const start = end
+      end += field.copy(block, start)
+      return block.subarray(start, end)
+    })
+    if (message.headerCount > headersMax) changeHeaders(message, field => field && Buffer.from(field))
+  }
+}
+
+function changeHeaders({ headers }: FetchedMessage, change: (field: Buffer | null) => Buffer | null): void {
+  for (const name in headers) {
+    const value = headers[name] ?? null
+    headers[name] = Array.isArray(value) ? value.map(change) : change(value)
+  }
+}
+
+function messageFrom(
+  head: BatchHead,
+  offset: number,
+  fields: Omit<RecordFields, 'offsetDelta' | 'bytes'>,
+): FetchedMessage {
+  const { timestampDelta, key, value, headers, headerCount } = fields
+  return {
+    magicByte: 2,
+    attributes: 0,
+    offset: String(offset),
+    timestamp: String(head.appendTime ?? head.firstTimestamp + timestampDelta),
+    key,
+    value,
+    headers,
+    headerCount,
+    isControlRecord: head.isControl,
+    batchContext: head,
+  }
+}
+
+function unreadableRest(head: BatchHead, batch: Buffer, why: string): FetchedMessage {
+  const { first, last, compression = 'none' } = head
+  const offsets = first === last ? `of offset ${first}` : `of offsets ${first} to ${last}`
+  const packed = compression === 'none' ? '' : ` (${compression})`
+  const reason = `the batch ${offsets}${packed} ${why}`
+  return { ...endOf(head), unreadable: { reason, omittedValueBytes: batch.length } }
+}
+
+/**
+ * kafkajs knows positions only by messages. It skips the marker, and continues after the batch. Without it, a consumer
+ * hangs at a batch that compaction has emptied (tulios/kafkajs#1072).
+ */
+function endMarker(head: BatchHead): FetchedMessage {
+  return { ...endOf(head), isControlRecord: true }
+}
+
+function endOf(head: BatchHead): FetchedMessage {
+  const timestampDelta = head.maxTimestamp - head.firstTimestamp
+  return messageFrom(head, head.last, {
+    ...{ timestampDelta, key: null, value: null },
+    headers: noHeaders,
+    headerCount: 0,
+  })
+}

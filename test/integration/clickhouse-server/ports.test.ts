@@ -1,0 +1,312 @@
+/**
+ * Proves what the data teams' ports let strangers do: nothing. They cannot starve the program, which uses the same server; no bytes
+ * and no way to disconnect end ClickHouse; without a sign-in there is a query page and whether it is alive; and nobody can use
+ * ClickHouse's own users. Without measures, this way of running ClickHouse would end on a wrong password in the native protocol, on
+ * bytes of another protocol, and on a request that is cut off in its headers (services/clickhouse-server/terminal.ts).
+ */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import type { EmbeddedTables } from '../../../services/local/tables.ts'
+import { askAsAnalyst } from '../../support/analyst.ts'
+import { askClickHouse } from '../../support/clickhouse.ts'
+import { makeTestDirectory, type TestDirectory } from '../../support/embedded-tables.ts'
+import { askNative, nativeHello } from '../../support/native-protocol.ts'
+
+// ClickHouse has places for 4,096.
+const strangers = 4_600
+const host = '127.0.0.1'
+const answerMsMax = 2_000
+
+let directory: TestDirectory
+let opened: EmbeddedTables
+let pid: number
+let url: string
+
+beforeAll(async () => {
+  directory = makeTestDirectory()
+  opened = await directory.open()
+  pid = opened.clickHouse.pid()
+  url = opened.door?.url ?? ''
+})
+
+/** Both ports are answered by the same process as before. */
+afterEach(expectAlive)
+
+afterAll(async () => {
+  await opened.close()
+  directory.remove()
+})
+
+describe('over HTTP, ClickHouse', () => {
+  test.each([
+    ...['/dashboard', '/merges', '/jemalloc', '/binary', '/schema', '/replicas_status', '/metrics', '/docs'],
+    ...['/webterminal', '/js/uplot.js', '/js/lz-string.js', '/query', '/play/', '//dashboard'],
+  ])('has no page %s', async path => {
+    for (const method of ['GET', 'HEAD', 'POST'])
+      for (const search of ['', '?user=analyst', '?query=SELECT+1&user=analyst'])
+        expect((await fetch(`${url}${path}${search}`, { method })).status, method).toBe(404)
+  })
+
+  test('has its query page, says that it is alive, and answers queries', async () => {
+    const page = await fetch(`${url}/play?user=analyst`)
+    expect(page.headers.get('content-type')).toContain('text/html')
+    expect(await page.text()).toContain('</html>')
+    const answers = await Promise.all(
+      ['/ping', '/?query=SELECT+1&user=analyst'].map(path => fetch(`${url}${path}`)),
+    )
+    expect(await Promise.all(answers.map(answer => answer.text()))).toEqual(['Ok.\n', '1\n'])
+  })
+})
+
+describe('the session’s user, which has no password,', () => {
+  const refused = [
+    'SELECT 1',
+    "SELECT file('/etc/passwd')",
+    'SYSTEM STOP LISTEN HTTP',
+    'SET max_sessions_for_user = 100',
+  ]
+
+  test('may do nothing, over both protocols, with any parameter, and with many requests', async () => {
+    const nobody = { url: opened.clickHouse.url, user: 'default', password: '' }
+    const native = { port: opened.clickHouse.nativePort ?? 0, user: 'default', password: '' }
+    for (const query of refused)
+      await expect(askNative(native, query)).rejects.toThrow('overflown session count')
+    for (const parameter of [
+      'session_id=mine',
+      'max_sessions_for_user=100',
+      'profile=program',
+      'quota_key=mine',
+    ]) {
+      const response = await fetch(`${nobody.url}/?user=default&query=SELECT+1&${parameter}`)
+      expect(response.headers.get('x-clickhouse-exception-code')).toMatch(/^(700|452)$/)
+      expect(response.status).not.toBe(200)
+    }
+    for (let round = 0; round < 20; round++) {
+      const asked = Array.from({ length: 50 }, (_, n) =>
+        askClickHouse(nobody, refused[n % refused.length] ?? ''),
+      )
+      for (const answer of await Promise.allSettled(asked))
+        expect(String((answer as PromiseRejectedResult).reason)).toContain('USER_SESSION_LIMIT_EXCEEDED')
+    }
+  })
+
+  test.each([
+    ['pledgeview', ''],
+    ['pledgeview', 'pledgeview'],
+    ['pledgeview_definer', ''],
+    ['pledgeview_definer', '0'.repeat(64)],
+    ['analyst', 'wrong'],
+    ['nobody', ''],
+  ])('is the only one: %j with password %j is not let in', async (user, password) => {
+    const asked = askClickHouse({ url: opened.clickHouse.url, user, password }, 'SELECT 1')
+    await expect(asked).rejects.toThrow('AUTHENTICATION_FAILED')
+    const native = askNative({ port: nativePort(), user, password }, 'SELECT 1')
+    await expect(native).rejects.toMatchObject({ name: 'NativeError', code: 516 })
+  })
+})
+
+describe('ClickHouse', () => {
+  test('answers in the native protocol, including errors', async () => {
+    expect(await askAnalyst('SELECT number FROM numbers(100000)')).toHaveLength(100_000)
+    const late = askAnalyst('SELECT throwIf(number = 70000) FROM numbers(100000)')
+    await expect(late).rejects.toMatchObject({ code: 395 })
+    await expect(askAnalyst('SELEC 1')).rejects.toMatchObject({ code: 62 })
+    const nowhere = { port: nativePort(), user: 'analyst', password: '', database: 'nowhere' }
+    await expect(askNative(nowhere, 'SELECT 1')).rejects.toMatchObject({ code: 81 })
+  })
+
+  test('ends a connection that has not signed in and says nothing, over both protocols', async () => {
+    const half: [port: number, bytes: string][] = [
+      [httpPort(), ''],
+      [httpPort(), 'GET / HT'],
+      [nativePort(), ''],
+      [nativePort(), '\0'],
+    ]
+    const begun = performance.now()
+    await Promise.all(
+      half.map(async ([to, bytes]) => {
+        const socket = connect(to, '127.0.0.1').resume()
+        socket.write(bytes)
+        await once(socket, 'close')
+      }),
+    )
+    // Ten seconds, on a machine that is not busy. ClickHouse itself has 30 and 300.
+    expect(performance.now() - begun).toBeLessThan(25_000)
+  })
+
+  const hello = nativeHello({ port: 0, user: 'analyst', password: '' })
+  const halfAQuery = Buffer.from([1, 0, 0, 2, 0, 100, 83, 69, 76])
+  const long = Buffer.from([0, 255, 255, 255, 255, 255, 255, 255, 1])
+  const sent: [string, Buffer[]][] = [
+    ['nothing', []],
+    ['an HTTP request', [Buffer.from('GET / HTTP/1.1\r\nHost: a\r\n\r\n')]],
+    ['a TLS hello', [Buffer.from('16030100a5010000a10303', 'hex')]],
+    ['bytes of no protocol', [Buffer.from('ff00ff00ff00', 'hex')]],
+    ['half a hello', [hello.subarray(0, 9)]],
+    ['a hello with a name that never ends', [long]],
+    ['a hello of a megabyte', [Buffer.concat([hello.subarray(0, 1), Buffer.alloc(1_000_000, 255)])]],
+    ['a hello alone', [hello]],
+    ['a hello of another server', [nativeHello({ port: 0, user: ' INTERSERVER SECRET ', password: '' })]],
+    ['two hellos', [hello, hello]],
+    ['a hello, byte by byte', [...hello].map(byte => Buffer.from([byte]))],
+    ['a hello and bytes of no protocol', [hello, Buffer.from('63ffffffff', 'hex')]],
+    ['a hello and half a query', [hello, halfAQuery]],
+    ['a hello and an empty packet of each kind', [hello, Buffer.from([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])]],
+  ]
+
+  test.each(sent)(
+    'keeps running after %s in the native protocol, however the client disconnects',
+    async (_, parts) => {
+      for (const leave of waysToLeave) {
+        await send(nativePort(), parts, leave)
+        await expectAlive()
+      }
+    },
+  )
+
+  const body = 'SELECT 1'
+  const headers = `POST /?user=analyst&query= HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n`
+  const requests: [string, string][] = [
+    ['one byte of a request', headers.slice(0, 1)],
+    ['half a request line', headers.slice(0, 20)],
+    ['half of the headers', headers.slice(0, 60)],
+    ['headers without their end', headers.slice(0, -2)],
+    ['headers without a body', headers],
+    ['half a body', `${headers}${body.slice(0, 4)}`],
+    ['a request whose answer is never read', `${headers}${body}`],
+    ['a second request that is cut off', `${headers}${body}${headers.slice(0, 40)}`],
+    ['a body with invalid chunks', `${chunked}zz\r\nSELECT`],
+    ['a body that is cut off in a chunk', `${chunked}100\r\nSELECT`],
+    ['a body that is not compressed as it says', headers.replace('Host: a', 'Content-Encoding: gzip') + body],
+    ['an answer that is cut off', 'GET /?user=analyst&query=SELECT+*+FROM+numbers(1000000) HTTP/1.1\r\n\r\n'],
+    ['bytes of no protocol', '\xff\x00\xff\x00\r\n\r\n'],
+    ['a TLS hello', Buffer.from('16030100a5010000a10303', 'hex').toString('latin1')],
+    ['a header that never ends', `GET / HTTP/1.1\r\nX: ${'a'.repeat(2_000_000)}`],
+    ['an excessive number of headers', `GET / HTTP/1.1\r\n${'X: a\r\n'.repeat(100_000)}`],
+    ['an address that never ends', `GET /${'a'.repeat(2_000_000)}`],
+    ['invalid credentials', 'GET /?query=SELECT+1 HTTP/1.1\r\nAuthorization: Negotiate !\r\n\r\n'],
+  ]
+
+  test.each(requests)(
+    'keeps running after %s over HTTP, however the client disconnects',
+    async (_, request) => {
+      for (const leave of waysToLeave) {
+        // The moment at which the server notices the end differs between runs.
+        for (let time = 0; time < 5; time++) {
+          await send(httpPort(), [Buffer.from(request, 'latin1')], leave)
+        }
+        await expectAlive()
+      }
+    },
+  )
+})
+
+describe('the data teams’ ports', () => {
+  test.each([
+    ['the HTTP port', httpPort],
+    ['the native port', nativePort],
+  ])(
+    'silent connections of strangers to %s leave the program its places, and analysts get in again',
+    async (_, portOf) => {
+      const silent: Socket[] = []
+      for (let begun = 0; begun < strangers; begun += 100) {
+        const some = Array.from({ length: 100 }, () =>
+          connect(portOf(), host)
+            .on('error', () => {})
+            .resume(),
+        )
+        silent.push(...some)
+        await Promise.all(some.map(socket => Promise.race([once(socket, 'connect'), once(socket, 'close')])))
+      }
+      for (let time = 0; time < 5; time++) {
+        const asked = performance.now()
+        expect(await opened.tables.rows({ query: 'SELECT 1 AS one' })).toEqual([{ one: 1 }])
+        expect(performance.now() - asked).toBeLessThan(answerMsMax)
+      }
+      for (const socket of silent) socket.destroy()
+      await expect.poll(() => askHttp().catch(String)).toBe('1\n')
+      await expect.poll(() => askAnalyst('SELECT 1').catch(String)).toEqual(['1'])
+    },
+  )
+
+  test('a client that does not read its answer holds ClickHouse up, and takes no memory here', async () => {
+    const bytes = 300_000_000
+    const query = `SELECT repeat('a', 999) FROM numbers(${bytes / 1000})`
+    const before = process.memoryUsage.rss()
+    const socket = connect({ port: httpPort(), host })
+    socket.write(
+      `GET /?user=analyst&query=${encodeURIComponent(query)} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+    )
+    await once(socket, 'readable')
+    await expect
+      .poll(async () => {
+        const [row] = await opened.tables.rows<{ n: number }>({
+          query: "SELECT toInt32(count()) AS n FROM system.processes WHERE user = 'analyst' AND elapsed > 1",
+        })
+        return row?.n
+      })
+      .toBe(1)
+    expect(process.memoryUsage.rss() - before).toBeLessThan(bytes / 4)
+    let read = 0
+    for await (const chunk of socket) read += (chunk as Buffer).length
+    expect(read).toBeGreaterThan(bytes)
+  })
+
+  test('they stay open when ClickHouse is restarted, and lead to the new process', async () => {
+    await opened.clickHouse.kill()
+    await expect.poll(() => askHttp().catch(String), { timeout: 60_000 }).toBe('1\n')
+    await expect.poll(() => askAnalyst('SELECT 1').catch(String)).toEqual(['1'])
+    await expect.poll(() => opened.clickHouse.pid()).not.toBe(pid)
+    await expect.poll(() => opened.clickHouse.outage()).toBeUndefined()
+    pid = opened.clickHouse.pid()
+  })
+})
+
+function httpPort(): number {
+  return Number(new URL(url).port)
+}
+
+function nativePort(): number {
+  return opened.door?.nativePort ?? 0
+}
+
+async function askHttp(): Promise<string> {
+  return (await askAsAnalyst(url, 'SELECT 1')).text
+}
+
+function askAnalyst(query: string): Promise<string[]> {
+  return askNative({ port: nativePort(), user: 'analyst', password: '' }, query)
+}
+
+async function expectAlive(): Promise<void> {
+  expect(await askAnalyst('SELECT 1')).toEqual(['1'])
+  expect(await opened.tables.rows({ query: 'SELECT 1 AS one' })).toEqual([{ one: 1 }])
+  expect(opened.clickHouse.outage()).toBeUndefined()
+  expect(opened.clickHouse.pid()).toBe(pid)
+}
+
+const waysToLeave: ((socket: Socket) => unknown)[] = [
+  socket => socket.end(),
+  socket => socket.destroy(),
+  socket => socket.resetAndDestroy(),
+]
+const chunked = 'POST /?user=analyst HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n'
+
+/** Resolves when the connection is closed. */
+async function send(
+  port: number,
+  parts: readonly Buffer[],
+  leave: (socket: Socket) => unknown,
+): Promise<void> {
+  const socket = connect({ host: '127.0.0.1', port })
+  const closed = new Promise(resolve => socket.once('close', resolve))
+  socket.on('error', () => {}).resume()
+  await once(socket, 'connect')
+  for (const part of parts) {
+    if (!socket.writable) break
+    await new Promise(resolve => socket.write(part, resolve))
+  }
+  leave(socket)
+  await closed
+}

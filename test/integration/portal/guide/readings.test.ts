@@ -1,0 +1,168 @@
+/** What the first page and the page for data teams read, from real tables, and that opening them is no way to load the tables. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createDataPictures } from '../../../../services/portal/guide/data-pictures.ts'
+import { createLiveState } from '../../../../services/portal/guide/live-state.ts'
+import type { Runtime } from '../../../../services/runtime/runtime.ts'
+import type { Tables } from '../../../../services/tables/port.ts'
+import { startTestPortal } from '../../../support/portal/app.ts'
+import { testClock } from '../../../support/query-app.ts'
+import { campaignRow, openQueryTables, type QueryTables } from '../../../support/query-tables.ts'
+
+let store: QueryTables
+beforeAll(async () => {
+  store = await openQueryTables()
+  await store.putCampaigns([
+    campaignRow('a', { category: 'Art', status: 'FUNDED', pledged_platform_amount: '10.5', title: '<b>A' }),
+    campaignRow('b', { category: 'Art', status: 'FAILED', pledged_platform_amount: '99' }),
+    campaignRow('c', { category: 'Games', status: 'LIVE', pledged_platform_amount: '50' }),
+  ])
+})
+afterAll(() => store?.close())
+
+type Rows = Pick<Tables, 'rows'>['rows']
+
+/** A reading on tables that count their statements and may be changed, with a clock that the test advances. */
+function reading<Value>(
+  create: (
+    tables: Pick<Tables, 'rows'>,
+    databases: QueryTables['databases'],
+    runtime: Pick<Runtime, 'monotonicMs' | 'logger'>,
+  ) => () => Promise<Value>,
+  rows: Rows = (...args) => store.tables.rows(...args),
+) {
+  const clock = testClock()
+  const warnings: string[] = []
+  const counted = { statements: 0, atOnce: 0, atOnceMost: 0 }
+  const tables: Pick<Tables, 'rows'> = {
+    async rows(...args) {
+      counted.statements++
+      counted.atOnceMost = Math.max(counted.atOnceMost, ++counted.atOnce)
+      try {
+        return await rows(...args)
+      } finally {
+        counted.atOnce--
+      }
+    },
+  }
+  const logger = { warn: (message: string) => warnings.push(message) } as unknown as Runtime['logger']
+  const read = create(tables, store.databases, { monotonicMs: clock.now, logger })
+  /** What is read, once it is there: a busy machine may take longer than a page waits. */
+  async function once(isThere: (value: Value) => boolean): Promise<Value> {
+    for (;;) {
+      const value = await read()
+      if (isThere(value)) return value
+      clock.advance(1)
+    }
+  }
+  return { read, once, clock, counted, warnings }
+}
+
+describe('the live state', () => {
+  const live = (rows?: Rows) => reading(createLiveState, rows)
+
+  test('is the public campaigns, up to when every change can be read, and whether that is long ago', async () => {
+    const before = Date.now()
+    await store.advanceWatermark()
+    const state = await live().once(({ status }) => status !== 'unavailable')
+    expect(state).toMatchObject({ status: 'up to date', campaigns: 3 })
+    expect(Number(state.as_of)).toBeGreaterThanOrEqual(before)
+    expect(Number(state.as_of)).toBeLessThanOrEqual(Date.now())
+    await store.advanceWatermark({ shard: 'one', time: 'now64(3) - INTERVAL 1 HOUR' })
+    const later = await live().once(({ status }) => status !== 'unavailable')
+    expect(later).toMatchObject({ status: 'behind', campaigns: 3 })
+  })
+
+  test('of tables that fail or do not answer is unavailable, without an error and without a long wait', async () => {
+    const failing = live(() => Promise.reject(new Error('away')))
+    const unavailable = { status: 'unavailable', campaigns: undefined, as_of: undefined }
+    expect(await failing.read()).toEqual(unavailable)
+    expect(failing.warnings).toEqual([expect.stringContaining('away')])
+    expect(await live(() => new Promise(() => {})).read()).toEqual(unavailable)
+  })
+
+  test('is read once in ten seconds, however many people open the page', async () => {
+    const { read, clock, counted } = live()
+    await Promise.all(Array.from({ length: 50 }, read))
+    clock.advance(9_999)
+    await read()
+    expect(counted.statements).toBe(1)
+    clock.advance(1)
+    await read()
+    expect(counted.statements).toBe(2)
+  })
+})
+
+describe('the pictures', () => {
+  const pictures = (rows?: Rows) => {
+    const made = reading(createDataPictures, rows)
+    return { ...made, whole: () => made.once(({ about }) => about !== undefined) }
+  }
+
+  test('are read from the views, and the page shows them under the policy of every page', async () => {
+    const { read, whole, warnings } = pictures()
+    const { about, funding, categories, campaigns } = await whole()
+    expect(warnings).toEqual([])
+    expect(about).toMatchObject({ campaigns: 3 })
+    expect(categories).toEqual([{ category: 'Art', ended: 2, funded: 1 }])
+    expect(campaigns?.map(({ raised }) => raised)).toEqual([99, 50, 10.5])
+    expect(funding?.points).toEqual(expect.any(Array))
+    const portal = await startTestPortal({ overrides: { pictures: read } })
+    const { status, headers, text } = await portal.browser().get('/data')
+    await portal.close()
+    expect(status).toBe(200)
+    expect(headers.get('content-security-policy')).toContain("style-src 'self'")
+    expect(text).toContain('&#60;b&#62;A')
+    expect(text).toContain('<a href="/data" aria-current="page">')
+  })
+
+  test('are read once a minute, one statement at a time, however many people open the page', async () => {
+    const { read, whole, clock, counted } = pictures()
+    await Promise.all(Array.from({ length: 50 }, read))
+    const first = await whole()
+    const { statements } = counted
+    clock.advance(59_000)
+    expect(await read()).toBe(first)
+    expect(counted.statements).toBe(statements)
+    clock.advance(1_000)
+    await expect.poll(read).not.toBe(first)
+    expect(counted).toMatchObject({ statements: 2 * statements, atOnceMost: 1 })
+  })
+
+  test('of a platform without a campaign are read again after two seconds', async () => {
+    let isEmpty = true
+    const { read, whole, clock } = pictures(async <T>(...args: Parameters<Tables['rows']>) => {
+      const rows = await store.tables.rows<T>(...args)
+      return isEmpty ? rows.map(row => ({ ...row, campaigns: 0 })) : rows
+    })
+    expect((await whole()).about?.campaigns).toBe(0)
+    isEmpty = false
+    expect((await read()).about?.campaigns).toBe(0)
+    clock.advance(2_000)
+    await expect.poll(async () => (await read()).about?.campaigns).toBe(3)
+  })
+
+  test('that cannot be read are missing, the rest is there, and they are tried again only after the minute', async () => {
+    const { read, whole, counted, warnings } = pictures((statement, options) => {
+      if (statement.query.includes('LIMIT 10')) throw new Error('too slow')
+      return store.tables.rows(statement, options)
+    })
+    const first = await whole()
+    expect(first.campaigns).toBeUndefined()
+    expect(first.categories).toHaveLength(1)
+    expect(warnings).toEqual([expect.stringContaining('the top campaigns cannot be read')])
+    const { statements } = counted
+    await read()
+    expect(counted.statements).toBe(statements)
+  })
+
+  test('are the last ones while the tables do not answer', async () => {
+    let isSilent = false
+    const { read, whole, clock } = pictures((...args) =>
+      isSilent ? new Promise(() => {}) : store.tables.rows(...args),
+    )
+    const first = await whole()
+    isSilent = true
+    clock.advance(60_000)
+    expect(await read()).toBe(first)
+  })
+})

@@ -1,0 +1,220 @@
+import { describe, expect, test } from 'vitest'
+import { encodeState } from '../../../contracts/events/codec.ts'
+import { type ChangeEvent, keyOf, type StateEvent } from '../../../contracts/events/event.ts'
+import { faultOf } from '../../../contracts/events/rules.ts'
+import { appendDemo, runTrickle } from '../../../services/demo/load-demo.ts'
+import { sampleEvents } from '../../../services/demo/sample.ts'
+import { batchEventsMax, demoTrickle } from '../../../services/demo/trickle.ts'
+import type { NewRecord } from '../../../services/log/port.ts'
+import { readModelOf } from '../../support/model.ts'
+import { randomOf } from '../../support/random.ts'
+
+const second = 1_000
+const hour = 3_600 * second
+const day = 24 * hour
+const endMs = Date.UTC(2026, 10, 20, 12)
+const all = [...sampleEvents(endMs)]
+const history = all.filter(({ data }) => data.changed_at <= endMs)
+const campaignsOf = (events: StateEvent[]) =>
+  events.flatMap(event => (event.type === 'campaign' ? [event.data] : []))
+const pledgesOf = (events: StateEvent[]) =>
+  events.flatMap(event => (event.type === 'pledge' ? [event.data] : []))
+const toChange = (event: StateEvent): ChangeEvent => ({ ...event, key: keyOf(event) })
+const modelOf = (events: StateEvent[]) => readModelOf(events.map(toChange))
+
+/** The events of one run that is awake from `from` to `to` and looks every `everyMs`. */
+function runOf({ from, to, everyMs }: { from: number; to: number; everyMs: number }, seed = 'run') {
+  const trickle = demoTrickle({ endMs, random: randomOf(seed) })
+  const events: StateEvent[] = []
+  for (let now = from; now <= to; now += everyMs) events.push(...trickle.next(now))
+  return events
+}
+
+function versionsOutOfOrder(events: StateEvent[]): StateEvent[] {
+  const versions = new Map<string, number>()
+  return events.filter(event => {
+    const before = versions.get(keyOf(event)) ?? 0
+    const version = Number(event.data.version)
+    versions.set(keyOf(event), version)
+    return !Number.isSafeInteger(version) || version <= before
+  })
+}
+
+/** Funded campaigns have reached their goals, failed ones have not, and no tier is oversold. */
+function expectBelievable(events: StateEvent[]): void {
+  const wrong = [...modelOf(events).campaigns.values()].filter(({ campaign, pledgedMinor, rewards }) => {
+    const hasReached = pledgedMinor >= BigInt(campaign.goal_amount_minor)
+    const isOversold = rewards.some(
+      ({ claimed }, i) => claimed > Number(campaign.rewards[i]?.quantity_available ?? claimed),
+    )
+    return isOversold || (hasReached ? campaign.status === 'FAILED' : campaign.status === 'FUNDED')
+  })
+  expect(wrong).toEqual([])
+}
+
+describe('the recorded sample', () => {
+  test('every event keeps the rules of the contract, in order of time, and each entity’s versions grow', () => {
+    expect(all.flatMap(event => faultOf(toChange(event)) ?? [])).toEqual([])
+    for (const event of all) encodeState(event)
+    const times = all.map(({ data }) => data.changed_at)
+    expect(times).toEqual(times.toSorted((a, b) => a - b))
+    expect(versionsOutOfOrder(all)).toEqual([])
+  })
+
+  test('it shows every status, category, currency and form of tier, over two years', () => {
+    const now = new Map(campaignsOf(history).map(campaign => [campaign.campaign_id, campaign]))
+    const statuses = new Set([...now.values()].map(({ status }) => status))
+    expect(statuses).toEqual(
+      new Set(['DRAFT', 'SUBMITTED', 'APPROVED', 'LIVE', 'FUNDED', 'FAILED', 'CANCELLED', 'SUSPENDED']),
+    )
+    expect(new Set(pledgesOf(history).map(({ status }) => status))).toEqual(
+      new Set(['PENDING', 'ACTIVE', 'COLLECTED', 'CANCELLED', 'REFUNDED', 'FAILED']),
+    )
+    const { campaigns, categories, platform } = modelOf(history)
+    expect(categories.size).toBe(12)
+    expect(new Set([...campaigns.values()].map(({ campaign }) => campaign.currency)).size).toBe(8)
+    const tiers = [...campaigns.values()].flatMap(({ rewards }) => rewards.map(({ remaining }) => remaining))
+    expect(tiers).toContain(null)
+    expect(tiers).toContain(0n)
+    expect(tiers.some(remaining => remaining !== null && remaining > 0n)).toBe(true)
+    const launches = [...campaigns.values()].map(({ campaign }) => campaign.launch_date ?? endMs)
+    expect(Math.min(...launches)).toBeLessThan(endMs - 700 * day)
+    expect(platform.projectsTotal).toBeGreaterThan(300)
+    expect(platform.totalPledges).toBeGreaterThan(10_000)
+  })
+
+  test('it is believable now and at the end of all campaigns', () => {
+    expectBelievable(history)
+    expectBelievable(all)
+    for (const { campaign } of modelOf(history).campaigns.values()) {
+      expect(campaign.launch_date).toBeLessThanOrEqual(endMs)
+      if (campaign.status === 'LIVE') expect(campaign.end_date).toBeGreaterThan(endMs)
+      else expect(campaign.end_date).toBeLessThanOrEqual(endMs)
+    }
+  })
+
+  test('addresses are all on the example domain, and nothing looks like a person’s data', () => {
+    const text = JSON.stringify(campaignsOf(all))
+    for (const [address] of text.matchAll(/https?:[^"]*/g)) {
+      expect(address).toMatch(/^https:\/\/crowdfunding\.example\//)
+    }
+    expect(text).not.toMatch(/[\w.]+@[\w.]+|\+?\d{2,}[ -]\d{3,}[ -]\d{3,}|undefined|NaN|[^"]\{\w+\}/)
+  })
+})
+
+describe('the trickle', () => {
+  test('about one event a second: pledges come, grow and are withdrawn; a campaign launches, one ends, followers come', () => {
+    const events = runOf({ from: endMs + second, to: endMs + hour, everyMs: second })
+    expect(events.length).toBeGreaterThan(0.5 * 3_600)
+    expect(events.length).toBeLessThan(2 * 3_600)
+    expect(events.flatMap(event => faultOf(toChange(event)) ?? [])).toEqual([])
+    const known = new Map(history.map(event => [keyOf(event), event.data]))
+    const seen = new Set<string>()
+    for (const { data, ...event } of events) {
+      const key = keyOf({ data, ...event } as StateEvent)
+      const before = known.get(key)
+      known.set(key, data)
+      if (!before || !('status' in before)) continue
+      if (before.status !== data.status) seen.add(`${before.status} -> ${data.status}`)
+      if (
+        'follower_count' in before &&
+        'follower_count' in data &&
+        data.follower_count > before.follower_count
+      )
+        seen.add('followers')
+      if ('amount_minor' in before && 'amount_minor' in data && data.amount_minor > before.amount_minor)
+        seen.add('raised')
+    }
+    expect([...seen]).toEqual(
+      expect.arrayContaining(['APPROVED -> LIVE', 'ACTIVE -> CANCELLED', 'followers', 'raised']),
+    )
+    expect(seen.has('LIVE -> FUNDED') || seen.has('LIVE -> FAILED')).toBe(true)
+    expect(versionsOutOfOrder([...history, ...events])).toEqual([])
+  })
+
+  test('until all campaigns have ended it stays believable, and then nothing happens any more', () => {
+    const to = endMs + 120 * day
+    const after = runOf({ from: endMs, to, everyMs: 2 * hour })
+    expectBelievable([...history, ...after])
+    expect(modelOf([...history, ...after]).platform.projectsLive).toBe(0)
+    expect(after.at(-1)?.data.changed_at).toBeLessThan(to - 20 * day)
+  })
+
+  test('restarts, at any time and after any pause, repeat what was recorded and collide with no run before', () => {
+    const to = endMs + 40 * day
+    const runs = [
+      runOf({ from: endMs, to: endMs + 2 * day, everyMs: hour }, 'first'),
+      runOf({ from: endMs + 2 * day + 1, to: endMs + 5 * day, everyMs: 40 * 60 * second }, 'second'),
+      runOf({ from: endMs + 20 * day, to, everyMs: hour }, 'third'),
+    ]
+    const contents = new Map<string, string>()
+    const collisions = runs.flat().filter(event => {
+      const name = `${keyOf(event)} ${event.data.version}`
+      const text = JSON.stringify(event)
+      const isOther = (contents.get(name) ?? text) !== text
+      contents.set(name, text)
+      return isOther
+    })
+    expect(collisions).toEqual([])
+    const isRecorded = (event: StateEvent) => Number(event.data.version) % second === 0
+    const whole = runOf({ from: endMs, to, everyMs: hour })
+    expect(modelOf([...history, ...runs.flat()].filter(isRecorded)).platform).toEqual(
+      modelOf([...history, ...whole].filter(isRecorded)).platform,
+    )
+    expectBelievable([...history, ...runs.flat()])
+  })
+
+  test('no batch is larger than its bound, however long the pause was', () => {
+    const trickle = demoTrickle({ endMs, random: randomOf(1), eventsPerSecond: 50 })
+    const sizes = Array.from({ length: 30 }, () => trickle.next(endMs + 60 * day).length)
+    expect(Math.max(...sizes)).toBe(batchEventsMax)
+    expect(sizes.at(-1)).toBeLessThan(batchEventsMax)
+  })
+
+  test('a clock that stands still or goes back breaks nothing', () => {
+    const trickle = demoTrickle({ endMs, random: randomOf(1), eventsPerSecond: 20 })
+    const times = [hour, hour, 1_000, 2_000, 3_000, -day, hour + 1_000, hour + 2_000]
+    const events = times.flatMap(time => trickle.next(endMs + time))
+    expect(versionsOutOfOrder(events)).toEqual([])
+    expect(events.length).toBeGreaterThan(20)
+  })
+})
+
+describe('writing the demo to the log', () => {
+  const records: NewRecord[] = []
+  const writer = {
+    append: async (batch: readonly NewRecord[]) => void records.push(...batch),
+    close: async () => {},
+  }
+
+  test('the history is appended in bounded batches, and the same one again after an interruption', async () => {
+    const steps: number[] = []
+    const { appended } = await appendDemo(writer, endMs, events => steps.push(events))
+    expect(appended).toBe(history.length)
+    expect(steps.at(-1)).toBe(appended)
+    expect(steps.length).toBeGreaterThan(appended / 2_000)
+    const first = records.splice(0)
+    await appendDemo(writer, endMs)
+    expect(records.splice(0)).toEqual(first)
+  })
+
+  test('the trickle appends until it is aborted, and what the log refuses reaches the caller', async () => {
+    const stop = new AbortController()
+    let clock = endMs
+    const time = {
+      now: () => clock,
+      random: randomOf(1),
+      sleep: async () => {
+        clock += second
+        if (clock === endMs + 50 * second) stop.abort()
+      },
+    }
+    const run = { endMs, intervalMs: second, signal: stop.signal }
+    await runTrickle(writer, run, time)
+    expect(clock).toBe(endMs + 50 * second)
+    expect(records.length).toBeGreaterThan(20)
+    const full = { ...writer, append: () => Promise.reject(new Error('disk full')) }
+    const refused = runTrickle(full, { ...run, signal: new AbortController().signal }, time)
+    await expect(refused).rejects.toThrow('disk full')
+  })
+})

@@ -1,0 +1,24 @@
+/** What kafkajs makes of the answer to a fetch, after our repairs. */
+import { expect, test } from 'vitest'
+import { batchBytesMax } from '../../../../../services/log/kafka/repairs/codecs.ts'
+import { readAnswer, writeBatch, writeMessageSet } from '../../../../support/kafka/record-batch.ts'
+
+const small = { key: Buffer.from('key'), value: Buffer.from('value') }
+
+test('each partition of an answer is read to its end', async () => {
+  const batch = await writeBatch({ records: [small, small] })
+  const read = await readAnswer([batch, Buffer.alloc(0), Buffer.concat([batch, batch])])
+  expect(read.map(messages => messages.length)).toEqual([2, 0, 4])
+})
+
+test('messages in the format of old brokers are read', async () => {
+  const [messages] = await readAnswer([writeMessageSet([{ key: 'old', value: 'message' }])])
+  expect(messages?.map(({ key, value }) => `${key} ${value}`)).toEqual(['old message'])
+})
+
+test('all partitions of an answer share its bounds, and what is left is read from the next answer', async () => {
+  const large = Array(6).fill({ key: null, value: Buffer.alloc(batchBytesMax / 10) })
+  const batch = await writeBatch({ records: large, compression: 'zstd' })
+  expect((await readAnswer([batch, batch])).map(messages => messages.length)).toEqual([6, 0])
+  expect((await readAnswer([batch])).map(messages => messages.length)).toEqual([6])
+})

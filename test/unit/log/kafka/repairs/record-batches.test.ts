@@ -1,0 +1,300 @@
+/** Our decoder of record batches: it reads what kafkajs reads, and nothing that it is given stops or exhausts it. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type ReadMessage, toLogRecord } from '../../../../../services/log/kafka/record.ts'
+import { batchBytesMax, compressions } from '../../../../../services/log/kafka/repairs/codecs.ts'
+import {
+  batchPartsMax,
+  type Decoded,
+  decodeBatches,
+  decodedHeadersMax,
+  type FetchedMessage,
+  recordBytesMax,
+} from '../../../../../services/log/kafka/repairs/record-batches.ts'
+import { type BatchRecord, readByKafkajs, writeBatch } from '../../../../support/kafka/record-batch.ts'
+
+const headBytes = 61
+const inherited = ['toString', '__proto__', 'constructor', 'hasOwnProperty', 'valueOf', 'isPrototypeOf']
+const compressed = compressions.filter(compression => compression !== 'none')
+
+const bytes = fc.uint8Array({ maxLength: 40 }).map(array => Buffer.from(array))
+const records: fc.Arbitrary<BatchRecord[]> = fc.array(
+  fc.record({
+    key: fc.option(bytes),
+    value: fc.option(bytes),
+    timestampDelta: fc.integer({ min: -1e12, max: 1e12 }),
+    headers: fc
+      .array(fc.tuple(fc.string({ maxLength: 5 }), fc.array(bytes, { minLength: 2, maxLength: 3 })), {
+        maxLength: 4,
+      })
+      .map(entries => Object.fromEntries(entries)),
+  }),
+  { minLength: 1, maxLength: 20 },
+)
+const compression = fc.constantFrom(...compressions)
+
+describe('decoding record batches', () => {
+  test('gives what kafkajs gives, for any records and every compression', async () => {
+    await fc.assert(
+      fc.asyncProperty(records, compression, fc.nat(2 ** 40), async (written, packing, firstOffset) => {
+        const batch = await writeBatch({ records: written, compression: packing, firstOffset })
+        const expected = await readByKafkajs(batch)
+        const decoded = await decodeBatches(Buffer.concat([batch, batch]), nothing())
+        const fields = ({ offset, timestamp, key, value, headers }: FetchedMessage) => ({
+          ...{ offset, timestamp, key, value, headers: { ...headers } },
+        })
+        expect(decoded.map(fields)).toEqual(
+          [...expected, ...expected].map(found => fields(found as FetchedMessage)),
+        )
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('never fails on damaged bytes, and always ends at the last offset of the batch', async () => {
+    const changes = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 6 })
+    await fc.assert(
+      fc.asyncProperty(records, compression, changes, async (written, packing, damage) => {
+        const batch = await writeBatch({ records: written, compression: packing, firstOffset: 100 })
+        for (const [at, byte] of damage) batch[headBytes - 4 + (at % (batch.length - headBytes + 4))] = byte
+        expectWhole(await decodeBatches(batch, nothing()), 100, 100 + written.length - 1)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('never fails on any bytes in the place of records', async () => {
+    const anything = fc.uint8Array({ maxLength: 300 })
+    await fc.assert(
+      fc.asyncProperty(
+        anything,
+        fc.nat(7),
+        fc.integer({ min: -2, max: 300 }),
+        async (body, packing, count) => {
+          const batch = batchOf(Buffer.from(body), { attributes: packing, count })
+          expectWhole(await decodeBatches(batch, nothing()), 100, 109)
+        },
+      ),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('names the compression that does not exist, and the place of a damaged record', async () => {
+    const unknown = batchOf(Buffer.alloc(20), { attributes: 6, count: 1 })
+    expect(await decodeBatches(unknown, nothing())).toMatchObject([
+      {
+        unreadable: { reason: 'the batch of offsets 100 to 109 cannot be read: its compression is unknown' },
+      },
+    ])
+    const batch = await writeBatch({ records: [small(0), small(1), small(2)], firstOffset: 7 })
+    const cut = batch.subarray(0, -3)
+    cut.writeInt32BE(cut.length - 12, 8)
+    const decoded = await decodeBatches(cut, nothing())
+    expect(decoded.map(({ offset, unreadable }) => [offset, unreadable?.reason])).toEqual([
+      ['7', undefined],
+      ['8', undefined],
+      ['9', 'the batch of offsets 7 to 9 cannot be read from offset 9 on: a record is longer than its batch'],
+    ])
+  })
+
+  test('leaves an incomplete batch at the end to the next fetch', async () => {
+    const batch = await writeBatch({ records: [small(0)] })
+    const decoded = await decodeBatches(Buffer.concat([batch, batch.subarray(0, -1)]), nothing())
+    expect(decoded).toHaveLength(1)
+  })
+
+  test('ends a batch that compaction has emptied with a marker that kafkajs skips', async () => {
+    const batch = await writeBatch({ records: [], compression: 'zstd', firstOffset: 40, offsets: 3 })
+    expect(await decodeBatches(batch, nothing())).toMatchObject([{ offset: '42', isControlRecord: true }])
+  })
+
+  test('tells kafkajs the producer and the transaction of what cannot be read', async () => {
+    const batch = await writeBatch({
+      records: [{ key: null, value: Buffer.alloc(batchBytesMax) }],
+      compression: 'zstd',
+      isTransactional: true,
+    })
+    const [message] = await decodeBatches(batch, nothing())
+    expect(message?.unreadable).toBeDefined()
+    expect(message).toMatchObject({ batchContext: { inTransaction: true, producerId: '-1' } })
+  })
+})
+
+test('a message of the oldest format, which has no time, has one that can be shown', () => {
+  const oldest = { offset: '3', key: null, value: Buffer.from('old') } as unknown as ReadMessage
+  const { appendedAt } = toLogRecord('pledges', 0, oldest)
+  expect(new Date(appendedAt).toISOString()).toBe('1969-12-31T23:59:59.999Z')
+})
+
+test.each([-(2n ** 62n), -(2n ** 55n) - 1n, 2n ** 55n + 1n, 2n ** 62n])(
+  'a time that is %s ms from the first of its batch is the nearest exact number',
+  async timestampDelta => {
+    const [record] = await logRecords({ ...small(0), timestampDelta })
+    expect(record?.appendedAt).toBe(timestampDelta < 0n ? Number.MIN_SAFE_INTEGER : Number.MAX_SAFE_INTEGER)
+  },
+)
+
+describe('headers', () => {
+  test('may be named like members of every object, once or repeated', async () => {
+    const once = Object.fromEntries(inherited.map(name => [name, Buffer.from(name)]))
+    const twice = Object.fromEntries(inherited.map(name => [name, [Buffer.from('a'), Buffer.from(name)]]))
+    const [single, repeated] = await logRecords(
+      { ...small(0), headers: once },
+      { ...small(1), headers: twice },
+    )
+    for (const record of [single, repeated]) {
+      expect(record?.unreadable).toBeUndefined()
+      expect(Object.entries(record?.headers ?? {})).toEqual(Object.entries(once))
+    }
+    expect(Object.entries(repeated?.repeatedHeaders ?? {})).toEqual(Object.entries(twice))
+  })
+
+  test('above the bound make the record unreadable, with its key and value', async () => {
+    const many = (count: number) => ({ ...small(0), headers: { h: Array(count).fill(Buffer.from('1')) } })
+    const [atBound, above] = await logRecords(many(1_000), many(1_001))
+    expect(atBound?.repeatedHeaders?.h).toHaveLength(1_000)
+    expect(above).toMatchObject({
+      ...small(0),
+      unreadable: 'the record has 1,001 headers, and 1,000 are allowed',
+    })
+    expect(above?.headers).toBeUndefined()
+  })
+
+  test('take time in proportion to their bytes', async () => {
+    const headers = Object.fromEntries(
+      Array.from({ length: 100_000 }, (_, number) => [`h${number}`, Buffer.alloc(1)]),
+    )
+    const batch = await writeBatch({ records: [{ ...small(0), headers }, small(1)] })
+    const startedAt = performance.now()
+    expect(await decodeBatches(batch, nothing())).toHaveLength(2)
+    // Quadratic decoding takes half an hour.
+    expect(performance.now() - startedAt).toBeLessThan(60_000)
+  })
+})
+
+describe('bounds', () => {
+  test.each(compressed)('a batch that %s packed is not unpacked beyond the bound', async packing => {
+    const parts = 5
+    const value = Buffer.alloc(batchBytesMax / (parts - 1))
+    const large = await writeBatch({
+      records: Array(parts).fill({ key: null, value }),
+      compression: packing,
+      firstOffset: 3,
+    })
+    const decoded = await decodeBatches(large, nothing())
+    const reason = `the batch of offsets 3 to 7 (${packing}) unpacks to more than 64 MiB`
+    expect(decoded).toMatchObject([
+      { offset: '7', value: null, unreadable: { reason, omittedValueBytes: large.length } },
+    ])
+  })
+
+  test('a record of too many bytes is unreadable, and the others of its batch are read', async () => {
+    const key = Buffer.from('c_1')
+    const large = { key, value: Buffer.alloc(recordBytesMax) }
+    const batch = await writeBatch({ records: [small(0), large, small(2)], compression: 'gzip' })
+    const reason = `the record has 16,777,228 bytes, and 16 MiB are allowed`
+    expect(await decodeBatches(batch, nothing())).toMatchObject([
+      { value: small(0).value },
+      { key, value: null, unreadable: { reason, omittedValueBytes: recordBytesMax } },
+      { value: small(2).value },
+    ])
+  })
+
+  test('a record of too many bytes keeps no more memory than its key', async () => {
+    const key = Buffer.from('c_1')
+    const headers = { trace: Buffer.from('t') }
+    const large = { key, value: Buffer.alloc(recordBytesMax), headers }
+    for (const compression of ['none', 'gzip'] as const) {
+      const batch = await writeBatch({ records: [{ ...small(0), headers }, large], compression })
+      const [first, second] = await decodeBatches(batch, nothing())
+      const views = [first?.key, first?.value, first?.headers.trace, second?.key] as Buffer[]
+      expect(views.map(String)).toEqual(['key 0', 'value 0', 't', 'c_1'])
+      expect(views.every(view => view.buffer.byteLength < 1_024)).toBe(true)
+    }
+  })
+
+  test('a record of too many headers keeps no more memory than its key and value', async () => {
+    const headers = Object.fromEntries(
+      Array.from({ length: decodedHeadersMax }, (_, number) => [`h${number}`, Buffer.alloc(4_096)]),
+    )
+    const [record] = await logRecords({ ...small(0), headers })
+    expect(record?.unreadable).toContain('1,100 headers')
+    expect(record?.key?.buffer.byteLength).toBeLessThan(1_024)
+  })
+
+  test('a batch of too many records and headers is unreadable', async () => {
+    const headers = Object.fromEntries(
+      Array.from({ length: 999 }, (_, number) => [`h${number}`, Buffer.alloc(0)]),
+    )
+    const record = { ...small(0), headers }
+    const batch = await writeBatch({
+      records: Array(batchPartsMax / 1_000 + 1).fill(record),
+      compression: 'zstd',
+    })
+    const reason = 'the batch of offsets 0 to 500 (zstd) has more than 500,000 records and headers'
+    expect(await decodeBatches(batch, nothing())).toMatchObject([{ offset: '500', unreadable: { reason } }])
+  })
+
+  test('of one answer are shared: after them, the rest of an answer is left to the next fetch', async () => {
+    const large = { key: null, value: Buffer.alloc(recordBytesMax - 100) }
+    const batch = await writeBatch({ records: Array(3).fill(large), compression: 'zstd' })
+    const decoded = nothing()
+    expect(await decodeBatches(Buffer.concat([batch, batch]), decoded)).toHaveLength(3)
+    expect(await decodeBatches(batch, decoded)).toEqual([])
+    expect(await decodeBatches(batch, nothing())).toHaveLength(3)
+  })
+
+  test('hold for a batch whatever its answer holds besides, so that it is rejected or read at once', async () => {
+    const other = await writeBatch({ records: [small(0)] })
+    for (const [parts, isReadable] of [
+      [4, true],
+      [5, false],
+    ] as const) {
+      const value = Buffer.alloc(batchBytesMax / 4 - 100)
+      const batch = await writeBatch({
+        records: Array(parts).fill({ key: null, value }),
+        compression: 'zstd',
+      })
+      const messages = await decodeBatches(Buffer.concat([other, batch]), nothing())
+      expect(messages.at(-1)?.unreadable === undefined).toBe(isReadable)
+      expect(messages).toHaveLength(isReadable ? 1 + parts : 2)
+    }
+  })
+})
+
+function nothing(): Decoded {
+  return { bytes: 0, parts: 0 }
+}
+
+function small(number: number): { key: Buffer; value: Buffer } {
+  return { key: Buffer.from(`key ${number}`), value: Buffer.from(`value ${number}`) }
+}
+
+async function logRecords(...written: BatchRecord[]) {
+  const messages = await decodeBatches(await writeBatch({ records: written }), nothing())
+  return messages.map(message => toLogRecord('pledges', 0, message))
+}
+
+/** A batch of the offsets 100 to 109 with this body. */
+function batchOf(body: Buffer, { attributes, count }: { attributes: number; count: number }): Buffer {
+  const head = Buffer.alloc(headBytes)
+  head.writeBigInt64BE(100n, 0)
+  head.writeInt32BE(headBytes - 12 + body.length, 8)
+  head.writeInt8(2, 16)
+  head.writeInt16BE(attributes, 21)
+  head.writeInt32BE(9, 23)
+  head.writeInt32BE(count, 57)
+  return Buffer.concat([head, body])
+}
+
+/** Increasing offsets that end with the last one, at most one unreadable part, and records that can be made of all. */
+function expectWhole(messages: readonly FetchedMessage[], first: number, last: number): void {
+  const offsets = messages.map(({ offset }) => Number(offset))
+  expect(offsets.at(-1)).toBe(last)
+  expect(
+    offsets.every((offset, at) => offset >= first && (at === 0 || offset > (offsets[at - 1] ?? 0))),
+  ).toBe(true)
+  for (const message of messages) {
+    expect(toLogRecord('pledges', 0, message)).toMatchObject({ topic: 'pledges', partition: 0 })
+  }
+}
