@@ -49,7 +49,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   },
   rebuild: {
     summary:
-      'replay the event log into new tables beside the live ones, and swap; status | abort | rollback | drop',
+      'replay the event log into new tables beside the live ones, and promote them; status | abort | rollback | drop',
     load: async () => (await import('./commands/rebuild/rebuild.ts')).rebuildCommand,
   },
   restored: {

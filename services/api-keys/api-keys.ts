@@ -4,7 +4,7 @@
  * A key is issued only when the fold says that it is active. If several keys are issued at once, the fold activates
  * the three oldest of an account, and the others are deleted again here. The secret is not stored anywhere else.
  *
- * A key that was replaced expires. The query service refuses it from that moment (0001-ledgers.sql). The fold counts it
+ * A key that was replaced expires. The query service refuses it from that moment (0001-people.sql). The fold counts it
  * among the three until its end is in the log too, so `issueKey` writes that first.
  */
 import { setTimeout as sleep } from 'node:timers/promises'

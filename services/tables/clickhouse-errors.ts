@@ -28,7 +28,7 @@ const passingTypes: ReadonlySet<string> = new Set([
   'TOO_MANY_PARTS',
   'NOT_ENOUGH_SPACE',
   'DEADLOCK_AVOIDED',
-  // A rebuild exchanged the table while the statement looked for it. ClickHouse says this before the statement does anything.
+  // The table was made anew while the statement looked for it. ClickHouse says this before the statement does anything.
   'TABLE_UUID_MISMATCH',
   // It shuts down, or an operator killed the statement.
   'QUERY_WAS_CANCELLED',
@@ -149,7 +149,7 @@ export function connectionError(cause: unknown, server: string): TablesError {
   })
 }
 
-// The replica is behind, and the next one may not be. A table was just exchanged for another one.
+// The replica is behind, and the next one may not be. A table was just made anew.
 const passingAtOnce: ReadonlySet<string | undefined> = new Set([
   'REPLICA_IS_NOT_IN_QUORUM',
   'TABLE_UUID_MISMATCH',

@@ -1,5 +1,5 @@
 /**
- * Removes the history of deleted campaigns from disk (contracts/tables/0004-history.sql). The views leave it out at once. A
+ * Removes the history of deleted campaigns from disk (contracts/tables/0003-history.sql). The views leave it out at once. A
  * campaign that is only hidden keeps its rows: what was public then stays in the sums.
  */
 import { idParts } from './parameter-parts.ts'

@@ -1,5 +1,5 @@
 /**
- * Rejects: records that could not be projected. They are kept in the table `rejects` (contracts/tables/0008-rejects.sql), the
+ * Rejects: records that could not be projected. They are kept in the table `rejects` (contracts/tables/0005-rejects.sql), the
  * dead-letter queue, with their reason and their original bytes.
  *
  * A record of any size is kept. What is beyond the bounds below is cut off, and the row has the full sizes.

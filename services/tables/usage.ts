@@ -1,4 +1,4 @@
-/** Removes the usage of keys (contracts/tables/0007-usage.sql): after the deletion of an account, and in a purge. */
+/** Removes the usage of keys (contracts/tables/0004-usage.sql): after the deletion of an account, and in a purge. */
 import { idParts } from './parameter-parts.ts'
 import type { Shard } from './port.ts'
 

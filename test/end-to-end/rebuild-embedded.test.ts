@@ -187,7 +187,7 @@ describe('a rebuild from a part of the history', { timeout: 300_000 }, () => {
 
   afterAll(() => service.close())
 
-  test('does not swap if the history contains less than the live tables, and names the campaigns', async () => {
+  test('does not promote if the history contains less than the live tables, and names the campaigns', async () => {
     const rebuild = await service.rebuild('--from-time', middle)
     expect(rebuild.code).toBe(1)
     expect(rebuild.stderr).toMatch(/the live tables contain more than the history that was read/)
@@ -199,7 +199,7 @@ describe('a rebuild from a part of the history', { timeout: 300_000 }, () => {
     expect(status).toMatchObject({ code: 0, stdout: expect.stringContaining('contain more') })
   })
 
-  test('swaps if the loss is accepted; what is lost is gone from the API until a rollback', async () => {
+  test('promotes if the loss is accepted; what is lost is gone from the API until a rollback', async () => {
     const rebuild = await service.rebuild('--from-time', middle, '--accept-loss', '--json')
     expect(rebuild.code, rebuild.stderr).toBe(0)
     const lost = truth.ids.filter(id => early.has(id))

@@ -56,7 +56,7 @@ export function describeTheEnd(opened: () => Stage | undefined, msMax: number): 
       ))
 
     test('no fold was made under a superseded epoch, and no batch is missing', async () => {
-      // A rebuild takes epochs above those of the live and the shadow tables.
+      // A rebuild takes epochs above those of the generation from before.
       for (const { tables, databases } of stage.folded)
         expect({ ...(await foldFaults(tables, databases)), epochs: [] }).toEqual(noFoldFaults)
     })

@@ -44,7 +44,7 @@ AS SELECT campaign_id, updated_at FROM ${read}.campaigns;
 --
 -- The query service mostly knows which campaign has a slug, from its list index. Then one row by primary key is enough, at
 -- half of the cost of the search by slug. The rows are those of `campaign_by_slug`. The list index reads the columns that lists are
--- sorted and filtered by. The views of analysts cannot be read by key (0005-views.sql).
+-- sorted and filtered by. The views of analysts cannot be read by key (../views/0001-views.sql).
 
 CREATE OR REPLACE VIEW ${read}.campaign_pages
 (

@@ -60,7 +60,6 @@ GROUP BY category
 LIMIT 18446744073709551615
 COMMENT 'Categories with public campaigns, one row each, as they are now';
 
--- Backers are counted in the ledger. 0009-platform-totals.sql says what that means.
 -- Everything except the backers is a sum over the read rows, as they were folded. Backers are counted in the ledger, because
 -- one who backed several campaigns counts once. The ledger is ahead of the read rows until the next fold, so during a backlog
 -- it has backers whose pledges are not folded yet. They may be counted early, but never more backers than pledges.

@@ -1,4 +1,4 @@
--- The history for data teams (see 0004-history.sql and README.md, "History"). Of the LIMIT, see 0005-views.sql.
+-- The history for data teams (see ../0003-history.sql and ../README.md, "History"). Of the LIMIT, see 0001-views.sql.
 
 -- Up to when the days are closed on every shard; 1970 before the first close. Private.
 CREATE OR REPLACE VIEW ${base}.history_end

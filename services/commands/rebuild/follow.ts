@@ -85,7 +85,7 @@ export function jsonReporter(io: Io, monotonicMs = () => performance.now()): Pro
   }
 }
 
-/** Returns each finished phase once. A phase that runs again, for example after a lost fold pause, is not returned again. */
+/** Returns each finished phase once. A phase that runs again, for example after a kill, is not returned again. */
 function unreportedPhases(): (state: RebuildState) => ReturnType<typeof finishedPhases> {
   const reported = new Set<string>()
   return state => {

@@ -3,14 +3,14 @@ import { dataDirOption } from '../command.ts'
 import { type Help, jsonOption } from '../help.ts'
 
 const acceptLoss = {
-  '--accept-loss': 'swap although the live tables know something that the history does not contain',
+  '--accept-loss': 'promote although the live tables know something that the history does not contain',
 }
 const common = { ...dataDirOption, ...jsonOption }
 
 export const rebuildHelp: Help = {
   call: 'rebuild [--from-time TIME] [--dry-run] [--accept-loss] [--ignore-disk] [--data-dir D] [--json]',
   does:
-    'Replays the event log into new tables beside the live ones, verifies them, and swaps the two. The API and the projector ' +
+    'Replays the event log into new tables beside the live ones, verifies them, and makes them the current ones. The API and the projector ' +
     'go on meanwhile. A campaign that comes out the same keeps its updated_at. If a rebuild was killed or interrupted, the same ' +
     'command goes on with it. The previous tables are kept until rebuild drop. It runs in the process of this command: with Kafka ' +
     'in a consumer group of its own, embedded beside the service that runs on the data directory. Exit code: 0 done; 1 failed, ' +
@@ -42,7 +42,7 @@ export const rebuildHelp: Help = {
     },
     rollback: {
       call: 'rebuild rollback [--accept-loss] [--data-dir D] [--json]',
-      does: 'Brings the previous tables up to date and swaps them in again. A second rollback returns to the rebuilt tables.',
+      does: 'Brings the previous tables up to date and makes them the current ones again. A second rollback returns to the rebuilt tables.',
       options: { ...acceptLoss, ...common },
       examples: ['rebuild rollback'],
       cost: 'It reads the part of the event log that the previous tables have not seen.',

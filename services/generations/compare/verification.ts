@@ -80,7 +80,7 @@ function mustNotReturn(returned: readonly Missing[]): void {
   if (returned.length === 0) return
   throw new VerificationFailed(
     `the rebuilt tables contain what the live tables have deleted or hidden, in ${returned.length} places; nothing was ` +
-      'swapped. The first places:',
+      'promoted. The first places:',
     returned.map(missing => ({ place: placeOf(missing), reason: 'is deleted or hidden in the live tables' })),
   )
 }

@@ -1,5 +1,5 @@
 /**
- * Closes UTC days: copies the rows that changed on a day into the history (contracts/tables/0004-history.sql) when it is over.
+ * Closes UTC days: copies the rows that changed on a day into the history (contracts/tables/0003-history.sql) when it is over.
  *
  * The read table keeps only the latest row of a campaign. So the last row of a day must be copied before a row with a stamp of
  * the next day replaces it. Every statement that stamps campaigns therefore has the end of the leader's day as a condition

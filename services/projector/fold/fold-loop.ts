@@ -35,7 +35,7 @@ export interface FoldLoopDependencies {
 // Two processes can both lead, for example if projectors of two consumer groups write to the same tables. Without this
 // backoff they would keep taking leadership from each other: each waits for the statements of the other, and neither folds.
 const supersededBackoffMsMin = 1_000
-// A fold pause lasts for seconds, and all new events wait for its end.
+// A promotion holds the fold for seconds, and all new events wait for its end.
 const pausedRetryMs = 200
 const supersededBackoffMsMax = 60_000
 

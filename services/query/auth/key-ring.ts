@@ -4,7 +4,7 @@
  *
  * Every `pollMs` it asks for the highest fold id and the number of active keys, and reads the rows of higher fold ids than it
  * has: the fold writes in one line, so nothing comes later under a lower one. If the numbers still differ, or the table has gone back,
- * another table was swapped in, or this one was restored. Then it loads all keys, in pages. A load that fails goes on where it stopped.
+ * the table was restored. Then it loads all keys, in pages. A load that fails goes on where it stopped.
  *
  * Promise: valid keys are known while ClickHouse answers each statement within `readMsMax`, however many keys there are
  * and however long a load takes. If nothing could be read for `staleMsMax`, the keys are unknown. If the last complete

@@ -2,7 +2,7 @@
  * Revocations: refuses a key as soon as the ledger knows that it is revoked.
  *
  * The key ring follows the read table, so it learns of a revocation only after a fold. A fold may wait: for a backlog, for
- * the swap of a rebuild, or for a new leader. A revocation must not wait, so it is read from the ledger (the view
+ * the promotion of a rebuild, or for a new leader. A revocation must not wait, so it is read from the ledger (the view
  * `revoked_keys`).
  *
  * Promise: a key is refused within two seconds of the insert of its revocation into the ledger, while ClickHouse answers.
@@ -19,7 +19,7 @@ export interface RevocationsOptions extends PollingOptions {
   freshMsMax: number
   /**
    * How long a key stays refused at least after it has left the view. Then the fold has made it inactive, and the key ring
-   * needs some time to notice. In the swap of a rebuild a revocation can also leave the ledger for some seconds.
+   * needs some time to notice.
    */
   refusedMsMin: number
   /** If nothing could be read for this long, it is not known which keys are valid. */

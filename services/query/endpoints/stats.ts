@@ -114,7 +114,7 @@ const readAllPledges = 'use_index_for_in_with_subqueries = 0'
  * and categories agree even if the fold changes them meanwhile.
  *
  * Backers and creators are counted by another read, and backers in the ledger, which is ahead of the fold
- * (contracts/tables/0005-views.sql). That read uses the sums, so it comes after them. In the other order, a pledge that is folded
+ * (contracts/tables/views/0001-views.sql). That read uses the sums, so it comes after them. In the other order, a pledge that is folded
  * between the two reads would be in the sum of pledges without its backer. They are never more than the pledges and the
  * campaigns. `threadsMax`: default as many as ClickHouse takes.
  */

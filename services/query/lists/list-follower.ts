@@ -12,7 +12,7 @@
  * the next poll delivers them again.
  *
  * If the number of campaigns differs from the tables several times in a row, the index is loaded again. That finds what
- * left no change behind, for example when a rebuilt table was swapped in. Until the index is loaded, and while there
+ * left no change behind, for example when a table was restored. Until the index is loaded, and while there
  * are too many campaigns for it, there is no index and ClickHouse computes the lists.
  */
 

@@ -1,7 +1,7 @@
 -- Copies the rows that changed since the last close into the history, each under the UTC day of its stamp. It runs while the
 -- fold stands still, before the first stamp of the next day, so each row is as it was shown at the end of its day.
 --
--- The rows are those whose stamp is not the one that was closed last, also if it is older. So what a swap, a rollback or a
+-- The rows are those whose stamp is not the one that was closed last, also if it is older. So what a promotion, a rollback or a
 -- restored backup changed without a stamp of these days is noted too: under the last day that is closed here.
 --
 -- Repeating it gives the same rows, which replace each other. The history has no rows of deleted campaigns.

@@ -9,7 +9,7 @@
 -- After a restore, what the log is read again for gets a new stamp (or a mark) even if it comes out the same: a poller may have seen
 -- what the backup lacks.
 --
--- During a rebuild, the fold of the shadow tables keeps the stamps of live rows with the same content.
+-- A generation that is being built takes the stamps of the current one for rows with the same content.
 --
 -- The touched campaigns are those of the batches since the last fold, or a share of them if all would take too long. A
 -- share is a range of ids, because the ledgers are sorted by id: each piece then reads only its part of the pledges. A

@@ -154,7 +154,7 @@ describe('a revoked key', () => {
         await vi.waitFor(() => expect(keyRing.lookup(key), phase).toBeUndefined(), soon)
       },
     })
-    expect(phases).toContain('swapping')
+    expect(phases).toContain('promoting')
     await live.settled()
     for (const key of keys) expect(keyRing.lookup(key) !== undefined, key).toBe(left.includes(key))
     await live.close()
