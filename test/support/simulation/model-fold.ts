@@ -212,7 +212,8 @@ export function epochHolders(state: ModelState): object[] {
   const latest = latestEpoch(state)
   return state.epochs
     .filter(({ epoch }) => epoch === latest)
-    .map(({ epoch, holder }) => ({ epoch: String(epoch), holder, ageMs: 0 }))
+    .map(({ epoch, holder }) => ({ epoch: String(epoch), holder }))
+    .toSorted((a, b) => (a.holder < b.holder ? 1 : -1))
 }
 
 export function holdsEpoch(state: ModelState, { query_params }: Statement): object[] {

@@ -120,7 +120,7 @@ function addFold(add: Add, databases: Databases): void {
   add('long runs', longRunsStatement(databases))
   add('note target', noteTargetStatement(databases, step, []))
   add('record folded', recordFoldedStatement(databases, step, { target: 1n, elapsedMs: 0 }))
-  add('take epoch', takeEpochStatement(databases, ''))
+  add('take epoch', takeEpochStatement(databases, '', { past: '' }))
   add('epoch holders', epochHoldersStatement(databases))
   add('holds epoch', holdsEpochStatement(databases, step.term))
   add('advance watermark', advanceWatermarkStatement(databases, step, 0))
