@@ -89,14 +89,12 @@ function speedFigures({ size, ceilings, quiet, asked }: Measured): Figure[] {
   ]
 }
 
-function phaseFigures(name: string, { phases, swap }: RebuildRun): Figure[] {
+function phaseFigures(name: string, { phases }: RebuildRun): Figure[] {
   return [
     ...phases.flatMap(({ phase, seconds, cpuSeconds }) => [
       { name: `${name}, ${phase}`, value: seconds, unit: 's' },
       { name: `${name}, ${phase}, CPU of the process`, value: cpuSeconds, unit: 's' },
     ]),
-    { name: `${name}, fold paused for`, value: swap.pausedMs, unit: 'ms' },
-    { name: `${name}, from stamp to swap`, value: swap.stampedMs, unit: 'ms' },
   ]
 }
 

@@ -51,8 +51,6 @@ export interface RebuildRun {
   records: number
   /** The number of public campaigns, before and after. */
   campaigns: number
-  /** How long no process folded, and how long changed rows would have been stamped before they were visible, ms. */
-  swap: { pausedMs: number; stampedMs: number }
 }
 
 // The longest time for the list index to load, and for ClickHouse to become idle.
@@ -97,7 +95,6 @@ serveBench({
 async function rebuild(): Promise<RebuildRun> {
   const before = await readStamps()
   const clock = createPhaseClock()
-  const log = swapLog()
   const startedMs = performance.now()
   const result = await runRebuild(
     {
@@ -108,7 +105,7 @@ async function rebuild(): Promise<RebuildRun> {
       hashBacker: model.hashBacker,
       run: `rebuild-${++runs}`,
       isAlone: true,
-      logger: log.logger,
+      logger: pino({ level: 'silent' }),
       onProgress: ({ phase }) => clock.enter(phase),
       now: Date.now,
       monotonicMs: () => performance.now(),
@@ -124,7 +121,6 @@ async function rebuild(): Promise<RebuildRun> {
     seconds,
     records: result.detail.records,
     campaigns: before.campaigns,
-    swap: log.report(),
   }
 }
 
@@ -178,29 +174,6 @@ function createPhaseClock() {
           mainThreadCpuSeconds: (next.mainMs - mainMs) / 1000,
         }
       }),
-  }
-}
-
-/** A logger that keeps the swap report. */
-function swapLog() {
-  let report: RebuildRun['swap'] | undefined
-  const logger = pino(
-    { level: 'info' },
-    {
-      write(line: string) {
-        const entry = JSON.parse(line) as Partial<RebuildRun['swap']>
-        if (entry.pausedMs !== undefined && entry.stampedMs !== undefined) {
-          report = { pausedMs: entry.pausedMs, stampedMs: entry.stampedMs }
-        }
-      },
-    },
-  )
-  return {
-    logger,
-    report() {
-      if (!report) throw new Error('the rebuild did not report its swap')
-      return report
-    },
   }
 }
 
