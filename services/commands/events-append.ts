@@ -8,8 +8,14 @@ import { createReadStream, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
-import { type Line, splitLines } from '../log/event-lines.ts'
-import { eventLineBytesMax, isBlank, readEventLine, recordOf } from '../log/event-records.ts'
+import {
+  eventLineBytesMax,
+  isBlank,
+  type Line,
+  readEventLine,
+  recordOf,
+  splitLines,
+} from '../log/event-lines.ts'
 import { openJournalWriter } from '../log/local/journal.ts'
 import type { EventWriter, NewRecord } from '../log/port.ts'
 import { messageOf } from '../runtime/message-of.ts'

@@ -1,7 +1,7 @@
 /** What the parts of a rebuild share. */
 
 import type { Logger } from 'pino'
-import type { History } from '../log/history.ts'
+import type { History } from '../log/port.ts'
 import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
 import type { Positions } from '../projector/positions.ts'

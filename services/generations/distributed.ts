@@ -9,8 +9,8 @@ import {
   serverSettings,
   shardsOf,
 } from '../distributed.ts'
-import type { History } from '../log/history.ts'
 import { openKafkaHistory } from '../log/kafka/history.ts'
+import type { History } from '../log/port.ts'
 import { backerHasher } from '../projector/ingest/backer-hash.ts'
 import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'

@@ -1,5 +1,5 @@
 /** Rebuilds as the commands see them: run here, and reported on, given up and dropped whichever process does the work. */
-import type { History } from '../log/history.ts'
+import type { History } from '../log/port.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { type Sleep, sleep } from '../runtime/sleep.ts'
 import { dropShadow, hasShadow } from './build/shadow-tables.ts'

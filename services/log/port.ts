@@ -152,3 +152,27 @@ export interface EventReader {
 export class SupersededAssignment extends Error {
   override name = 'SupersededAssignment'
 }
+
+/** The event log for a rebuild: it reads the log again, beside the projectors. */
+export interface History {
+  /** What `open` waits for, if that takes seconds; for a message after "waits for". */
+  waitsFor?: string
+  /** Opens a reader that begins where the starts say. */
+  open(consumer: string, starts: FindStarts): Promise<EventReader>
+  /** Removes what the log keeps of a consumer. Does nothing if the consumer is not known or has a reader. */
+  forget(consumer: string): Promise<void>
+  /** The first records that were appended at this time (Unix ms) or later, or the ends of the partitions. */
+  positionsAt(time: number): Promise<Position[]>
+  /** The ends of all partitions of the log: the offset that the next record of each will get. */
+  ends(): Promise<Position[]>
+  close(): Promise<void>
+}
+
+/** The bytes of the key, the value, and all values of the headers. */
+export function bytesOf({ key, value, headers, repeatedHeaders }: LogRecord): number {
+  let bytes = (key?.length ?? 0) + (value?.length ?? 0)
+  for (const name in headers) {
+    for (const one of repeatedHeaders?.[name] ?? [headers[name]]) bytes += one?.length ?? 0
+  }
+  return bytes
+}

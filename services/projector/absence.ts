@@ -6,8 +6,8 @@
  * and only a rebuild can tell. So the projector refuses to go on.
  */
 import { isChangeTopic } from '../../contracts/events/event.ts'
-import { compactionWarnings, durationOf, type TopicCompaction } from '../log/kafka/compaction.ts'
 import type { KafkaInspector } from '../log/kafka/inspector.ts'
+import { compactionWarnings, durationOf, type TopicCompaction } from '../log/kafka/topic-settings.ts'
 import { type PartitionLag, partitionName } from '../log/port.ts'
 
 /** The projectors were away for so long that deletions may be lost. The message says how to go on. */

@@ -5,7 +5,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import { topics } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
-import { loadKafkajs } from '../../services/log/kafka/library.ts'
+import { loadKafkajs } from '../../services/log/kafka/repairs/library.ts'
 import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
 import { openTables } from '../../services/tables/clickhouse.ts'
 import { settingsFor } from '../support/clickhouse.ts'

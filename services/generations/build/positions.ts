@@ -3,8 +3,7 @@
  * them after a kill, the projectors after the swap, and a rollback where the previous tables were (projector/positions.ts).
  */
 import { isChangeTopic } from '../../../contracts/events/event.ts'
-import type { History } from '../../log/history.ts'
-import { type LogState, partitionName } from '../../log/port.ts'
+import { type History, type LogState, partitionName } from '../../log/port.ts'
 import {
   createPositions,
   type Positions,

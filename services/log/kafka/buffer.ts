@@ -4,8 +4,7 @@
  * Partitions get equal shares of what is taken, so a backlog in one does not hold up the others.
  */
 
-import { type LogRecord, type PollBounds, type Position, partitionName } from '../port.ts'
-import { bytesOf } from '../record-bytes.ts'
+import { bytesOf, type LogRecord, type PollBounds, type Position, partitionName } from '../port.ts'
 import type { TopicPartition } from './offsets.ts'
 
 export interface FetchBuffer {

@@ -6,7 +6,7 @@
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
 import { type Topic, topics } from '../../../contracts/events/event.ts'
-import { loadKafkajs } from './library.ts'
+import { loadKafkajs } from './repairs/library.ts'
 
 export interface KafkaSettings {
   /** host:port of some of the cluster's brokers. */

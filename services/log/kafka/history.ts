@@ -6,12 +6,11 @@
 import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
 import { retry } from '../../runtime/retry.ts'
-import type { History } from '../history.ts'
-import type { Position } from '../port.ts'
+import type { History, Position } from '../port.ts'
 import { createKafka, isOutage, topicName } from './client.ts'
-import { askLeaders } from './leaders.ts'
 import { readRanges } from './offsets.ts'
 import { type KafkaReaderSettings, openKafkaReader, outageMsMaxDefault } from './reader.ts'
+import { askLeaders } from './repairs/leaders.ts'
 
 const retryPauseMs = 500
 

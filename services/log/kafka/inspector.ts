@@ -4,8 +4,8 @@ import { topics } from '../../../contracts/events/event.ts'
 import { retry } from '../../runtime/retry.ts'
 import { type PartitionLag, type PartitionRange, partitionName, type RememberedWatermark } from '../port.ts'
 import { createKafka, isOutage, type KafkaSettings, logName } from './client.ts'
-import { readCompaction, type TopicCompaction } from './compaction.ts'
 import { type Cluster, readCommitted, readRanges, type TopicPartition } from './offsets.ts'
+import { readCompaction, type TopicCompaction } from './topic-settings.ts'
 import { readWatermark } from './watermark.ts'
 
 // A cluster creates a topic for its first group. Until that is done, it answers that there is no coordinator.

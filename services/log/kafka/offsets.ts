@@ -9,7 +9,7 @@ import type { Admin } from 'kafkajs'
 import { type Topic, topics } from '../../../contracts/events/event.ts'
 import { partitionName } from '../port.ts'
 import { type KafkaSettings, topicName } from './client.ts'
-import { askLeaders } from './leaders.ts'
+import { askLeaders } from './repairs/leaders.ts'
 
 export interface TopicPartition {
   topic: Topic

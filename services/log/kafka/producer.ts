@@ -9,9 +9,9 @@
 import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
 import { createKafka, type KafkaSettings, requestRetry } from './client.ts'
-import { type Compression, compressionType } from './codecs.ts'
-import { loadKafkajs } from './library.ts'
 import { createPartitioner } from './partition.ts'
+import { type Compression, compressionType } from './repairs/codecs.ts'
+import { loadKafkajs } from './repairs/library.ts'
 
 export interface OutgoingMessage {
   /** The topic's name in the cluster. */

@@ -8,14 +8,19 @@
  * How it fails: the cluster is away for longer than `outageMsMax`, records are missing (`OffsetOutOfRange`), or
  * kafkajs stopped. Then `poll` and `commit` throw the reason for good, and the process has to end.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
-import { type EventReader, type FindStarts, partitionName } from '../port.ts'
-import { committedThrough } from './assignment.ts'
-import { type KafkaSettings, topicName } from './client.ts'
-import { createMembership } from './membership.ts'
-import { foldPartition } from './watermark.ts'
+import { createNotifier, type Notifier } from '../../runtime/notifier.ts'
+import { retry } from '../../runtime/retry.ts'
+import { within } from '../../runtime/within.ts'
+import { type EventReader, type FindStarts, partitionName, SupersededAssignment } from '../port.ts'
+import { type Assignment, type AssignmentStarts, committedThrough, createAssignments } from './assignment.ts'
+import { createKafka, isOutage, type KafkaSettings, logName, topicName } from './client.ts'
+import { createCommits } from './commits.ts'
+import { createMember } from './consumer.ts'
+import { createLiveness } from './liveness.ts'
+import { checkStarts, outOfRange, readCommitted, readRanges } from './offsets.ts'
+import { foldPartition, readWatermark } from './watermark.ts'
 
 export interface KafkaReaderSettings extends KafkaSettings {
   /** The consumer group. Without `starts` it owns the positions, and a new group reads from the start. */
@@ -61,27 +66,153 @@ const defaults = {
 
 const lagMsMaxDefault = 10_000
 const closeMsMax = 10_000
+// A join waits for the other members, which may be writing a batch.
+const joinMsMax = 90_000
+// After a restore, finding the starts reads the batch log of a month.
+const startMsMax = 900_000
+const attemptPauseMs = 500
+// How often a waiting call checks whether the cluster is still there.
+const lookMsMax = 1_000
 
 /**
  * Joins the group. Resolves when the reader knows its partitions and their positions. Throws if the cluster cannot be
  * reached, a topic is missing, or records are missing (`OffsetOutOfRange`).
  */
 export async function openKafkaReader(
-  settings: KafkaReaderSettings,
+  given: KafkaReaderSettings,
   { logger, monotonicMs = () => performance.now(), starts }: KafkaReaderDependencies,
 ): Promise<KafkaReader> {
-  const membership = createMembership({ ...defaults, ...settings }, { logger, monotonicMs, starts })
+  const settings = { ...defaults, ...given }
+  const kafka = createKafka(settings, logger)
+  const admin = kafka.admin()
+  const cluster = { admin, names: settings }
+  const waiting = new Set<Notifier>()
+  const liveness = createLiveness({ ...settings, monotonicMs, onFailure: giveUp })
+  const assignments = createAssignments({
+    ...settings,
+    member: () => member,
+    findStarts,
+    readRanges: () => withRetry(() => readRanges(cluster)),
+    beginAnew: (range, reason) => starts?.beginAnew(range, reason),
+    onChange() {
+      for (const notifier of waiting) notifier.notify()
+    },
+    onFailure: liveness.fail,
+    logger,
+  })
+  const { present } = assignments
+  const events = { ...assignments, onAlive: liveness.onAlive, onFailure: liveness.fail }
+  const member = createMember({ kafka, settings, events, logger, monotonicMs })
+  const commits = createCommits({ member, present, withRetry })
 
+  /** Other members may get the partitions at once, so nothing that is still running can be committed. */
+  function giveUp(error: Error): void {
+    logger.error({ error: error.message }, 'the reader gives up its partitions')
+    assignments.onLeave()
+    member.close().catch(cause => logger.warn({ error: String(cause) }, 'leaving the group failed'))
+  }
+
+  /** Tries again while the cluster is away, for at most `outageMsMax`. Stops if the reader is no longer alive. */
+  function withRetry<T>(work: () => Promise<T>): Promise<T> {
+    const isFinal = (error: unknown) => error === liveness.failure() || error instanceof SupersededAssignment
+    const policy = {
+      isRetryable: (error: unknown) => !isFinal(error) && isOutage(error),
+      msMax: settings.outageMsMax,
+      pauseMsMin: attemptPauseMs,
+    }
+    const attempt = () => {
+      liveness.check()
+      return work()
+    }
+    return retry(attempt, policy, { monotonicMs })
+  }
+
+  const readLog = () => withRetry(async () => logName(settings, (await admin.describeCluster()).clusterId))
+
+  /**
+   * Where the partitions begin: where `starts` says, else at what the group has committed. `starts` waits for its own services, for longer
+   * than Kafka may be away. So it is not part of a retry. The group's generation is new, so no other reader can change what the group
+   * remembers any more. Throws `OffsetOutOfRange`.
+   */
+  async function findStarts(assignment: Assignment): Promise<AssignmentStarts> {
+    const { groupId } = settings
+    const committed = await withRetry(() => readCommitted(cluster, groupId))
+    const watermark = await withRetry(() => readWatermark(cluster, groupId))
+    const before = await withRetry(() => readRanges(cluster))
+    const found = starts
+      ? await starts.find({
+          log: await readLog(),
+          assignment: assignment.name,
+          partitions: [...before.values()].map(({ high, ...range }) => ({ ...range, end: high })),
+          remembered: watermark,
+        })
+      : new Map([...committed].map(([name, next]) => [name, { next, lastAt: 0 }]))
+    const nextOf = new Map([...found].map(([name, { next }]) => [name, next]))
+    const held = [...assignment.partitions.values()]
+    const { ranges, faults } = await withRetry(() => checkStarts(cluster, held, nextOf))
+    const isReplaced = (name: string) =>
+      starts !== undefined && (nextOf.get(name) ?? 0) > (ranges.get(name)?.high ?? 0)
+    const final = [...faults].filter(([name]) => !isReplaced(name))
+    if (final.length > 0)
+      throw outOfRange(
+        groupId,
+        final.map(([name, fault]) => `${name}: ${fault}`),
+      )
+    return {
+      ranges,
+      watermark,
+      committed,
+      starts: new Map([...found].filter(([name]) => !isReplaced(name))),
+      replaced: new Map([...faults].filter(([name]) => isReplaced(name))),
+    }
+  }
+
+  /** Waits until there is more to take, something else changed, or the time is over. */
+  async function change(msMax: number, signal = new AbortController().signal): Promise<void> {
+    const notifier = createNotifier()
+    waiting.add(notifier)
+    try {
+      await notifier.wait(Math.min(msMax, lookMsMax), signal)
+    } finally {
+      waiting.delete(notifier)
+    }
+  }
+
+  async function until(isDone: (assignment: Assignment) => boolean, msMax: number): Promise<Assignment> {
+    const deadline = monotonicMs() + msMax
+    for (;;) {
+      liveness.check()
+      if (isDone(present())) return present()
+      const leftMs = deadline - monotonicMs()
+      if (leftMs <= 0)
+        throw new Error(
+          `the group ${settings.groupId} gave no partitions for ${msMax} ms, or their positions cannot be read`,
+        )
+      await change(leftMs)
+    }
+  }
+
+  const reading = (msMax: number) => until(({ isReading }) => isReading, msMax)
+
+  /** Leaves the group, but does not wait for ever. The group removes a silent member anyway. */
   async function close(): Promise<void> {
-    await inTime(membership.close(), logger)
+    liveness.close()
+    assignments.onLeave()
+    const left = member.close().then(() => admin.disconnect())
+    await within(closeMsMax, left).catch(cause =>
+      logger.warn({ error: String(cause) }, 'leaving the Kafka cluster failed'),
+    )
   }
 
-  async function start(): Promise<string> {
-    await membership.start()
-    return membership.log()
+  async function join(): Promise<string> {
+    await admin.connect()
+    await member.start()
+    await until(({ isJoined }) => isJoined, joinMsMax)
+    await reading(startMsMax)
+    return readLog()
   }
 
-  const log = await start().catch(async cause => {
+  const log = await join().catch(async cause => {
     await close()
     if (!isMissingTopic(cause)) throw cause
     const names = topics.map(topic => topicName(settings, topic)).join(', ')
@@ -92,26 +223,27 @@ export async function openKafkaReader(
     log,
 
     poll: (bounds, signal) =>
-      membership.during(async () => {
+      liveness.during(async () => {
         const deadline = monotonicMs() + bounds.waitMsMax
         for (;;) {
-          membership.check()
-          const delivery = membership.take(bounds)
+          liveness.check()
+          const delivery = assignments.take(bounds)
           const leftMs = deadline - monotonicMs()
           if (delivery.records.length > 0 || leftMs <= 0 || signal.aborted) return delivery
-          await membership.change(leftMs, signal)
+          await change(leftMs, signal)
         }
       }),
 
-    commit: (assignment, positions) => membership.during(() => membership.commit(assignment, positions)),
+    commit: (assignment, positions) => liveness.during(() => commits.commit(assignment, positions)),
+    rememberWatermark: commits.rememberWatermark,
 
     async restart() {
-      membership.restart()
+      assignments.restart()
     },
 
     async lag() {
-      const { partitions, buffer } = await membership.reading(settings.lagMsMax ?? lagMsMaxDefault)
-      const ranges = await membership.ranges()
+      const { partitions, buffer } = await reading(settings.lagMsMax ?? lagMsMaxDefault)
+      const ranges = await withRetry(() => readRanges(cluster))
       return [...partitions.values()].map(held => {
         const { topic, partition } = held
         const committed = committedThrough(held, buffer.held(held).records === 0)
@@ -119,34 +251,14 @@ export async function openKafkaReader(
       })
     },
 
-    leads: () => {
-      const { isReading, partitions } = membership.present()
-      return isReading && partitions.has(partitionName(foldPartition)) && membership.isMember()
-    },
+    leads: () =>
+      present().isReading && present().partitions.has(partitionName(foldPartition)) && liveness.isMember(),
 
-    rememberWatermark: membership.rememberWatermark,
-
-    buffered: () => membership.present().buffer.held(),
+    buffered: () => present().buffer.held(),
     close,
   }
 }
 
 function isMissingTopic(cause: unknown): boolean {
   return cause instanceof Error && 'type' in cause && cause.type === 'UNKNOWN_TOPIC_OR_PARTITION'
-}
-
-/** Leaves the group, but does not wait for ever. The group removes a silent member anyway. */
-async function inTime(farewell: Promise<unknown>, logger: Logger): Promise<void> {
-  const over = new AbortController()
-  const late = sleep(closeMsMax, undefined, { signal: over.signal }).then(() => {
-    throw new Error(`it took longer than ${closeMsMax} ms`)
-  })
-  try {
-    await Promise.race([farewell, late])
-  } catch (cause) {
-    logger.warn({ error: String(cause) }, 'leaving the Kafka cluster failed')
-  } finally {
-    over.abort()
-    late.catch(() => undefined)
-  }
 }

@@ -7,8 +7,8 @@ import type { Topic } from '../../../contracts/events/event.ts'
 import { messageOf } from '../../runtime/message-of.ts'
 import { grouped } from '../../runtime/progress.ts'
 import type { LogRecord, NewRecord } from '../port.ts'
-import type { Unreadable } from './record-batches.ts'
-import type { RawHeaders } from './record-fields.ts'
+import type { Unreadable } from './repairs/record-batches.ts'
+import type { RawHeaders } from './repairs/record-fields.ts'
 
 /** The most headers of a record. Tracing and routing need a few. */
 export const headersMax = 1_000

@@ -1,10 +1,10 @@
 /** The topics that Pledgeview needs. They are created if that is allowed, and otherwise compared with what it needs. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Admin, ITopicConfig } from 'kafkajs'
 import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
+import { retry } from '../../runtime/retry.ts'
 import { createKafka, isOutage, type KafkaSettings, topicName } from './client.ts'
-import { loadKafkajs } from './library.ts'
+import { readTopicSettings } from './topic-settings.ts'
 
 export interface TopicSettings extends KafkaSettings {
   partitions: number
@@ -68,10 +68,15 @@ export async function ensureTopics(
 export async function createTopics(admin: Admin, created: readonly ITopicConfig[]): Promise<void> {
   if (created.length === 0) return
   await admin.createTopics({ topics: [...created], waitForLeaders: false, timeout: controllerMsMax })
-  for (let look = 1; !(await doAnswer(admin, created)); look++) {
-    if (look === looksMax) throw new Error('the topics were created, but not all of their partitions answer')
-    await sleep(lookPauseMs)
+  const noAnswer = new Error('the topics were created, but not all of their partitions answer')
+  const look = async () => {
+    if (!(await doAnswer(admin, created))) throw noAnswer
   }
+  await retry(look, {
+    isRetryable: error => error === noAnswer,
+    attemptsMax: looksMax,
+    pauseMsMin: lookPauseMs,
+  })
 }
 
 async function doAnswer(admin: Admin, created: readonly ITopicConfig[]): Promise<boolean> {
@@ -116,26 +121,18 @@ function newTopic({ name, partitions, replication, config, initialConfig }: Want
 async function differences(admin: Admin, wanted: readonly WantedTopic[]): Promise<string[]> {
   if (wanted.length === 0) return []
   const names = wanted.map(({ name }) => name)
-  const { ConfigResourceTypes } = loadKafkajs()
-  const [{ topics: found }, { resources }] = await Promise.all([
+  const [{ topics: found }, settings] = await Promise.all([
     admin.fetchTopicMetadata({ topics: names }),
-    admin.describeConfigs({
-      includeSynonyms: false,
-      resources: names.map(name => ({ type: ConfigResourceTypes.TOPIC, name })),
-    }),
+    readTopicSettings(admin, names),
   ])
   return wanted.flatMap(topic => {
     const partitions = found.find(({ name }) => name === topic.name)?.partitions ?? []
-    const entries = resources.find(({ resourceName }) => resourceName === topic.name)?.configEntries ?? []
-    const configs = Object.fromEntries(
-      entries.map(({ configName, configValue }) => [configName, configValue]),
-    )
     const facts: [what: string, is: unknown, wanted: unknown][] = [
       ['partitions', partitions.length, topic.partitions],
       ['replicas', Math.min(...partitions.map(({ replicas }) => replicas.length)), topic.replication],
       ...Object.entries(topic.config).map(([name, value]): [string, unknown, unknown] => [
         name,
-        configs[name],
+        settings.get(topic.name)?.[name],
         value,
       ]),
     ]

@@ -2,9 +2,9 @@
 import type { Logger } from 'pino'
 import type { EventWriter, NewRecord } from '../port.ts'
 import { type KafkaSettings, toBuffer, topicName } from './client.ts'
-import type { Compression } from './codecs.ts'
 import { type OutgoingMessage, openProducer } from './producer.ts'
 import { writeHeaders } from './record.ts'
+import type { Compression } from './repairs/codecs.ts'
 
 export interface KafkaWriterSettings extends KafkaSettings {
   /** Default: LZ4. */

@@ -1,6 +1,6 @@
 /** The journal's history, for a rebuild. */
 import { topics } from '../../../contracts/events/event.ts'
-import type { History } from '../history.ts'
+import type { History } from '../port.ts'
 import { endOf, inWriteTransaction, onlyPartition, openJournalFile, recordsTable } from './file.ts'
 import { openJournalReader } from './journal.ts'
 

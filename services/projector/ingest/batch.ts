@@ -4,8 +4,7 @@
  */
 import { schemaIdOf } from '../../../contracts/events/codec.ts'
 import type { Topic } from '../../../contracts/events/event.ts'
-import type { Delivery, LogRecord, Position } from '../../log/port.ts'
-import { bytesOf } from '../../log/record-bytes.ts'
+import { bytesOf, type Delivery, type LogRecord, type Position } from '../../log/port.ts'
 import type { Databases, TableInsert } from '../../tables/port.ts'
 import type { Reject } from '../../tables/rejects.ts'
 import {

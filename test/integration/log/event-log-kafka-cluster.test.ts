@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type KafkaSasl, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
-import { readRetention } from '../../../services/log/kafka/retention.ts'
+import { readRetention } from '../../../services/log/kafka/topic-settings.ts'
 import { createTopics, ensureTopics, TopicsDiffer } from '../../../services/log/kafka/topics.ts'
 import { kafkaUser } from '../../support/kafka/broker.ts'
 import {
@@ -27,7 +27,7 @@ const never = new AbortController().signal
 
 // A mistake of ours in kafkajs's decoder of answers.
 const mistake = vi.hoisted(() => ({ isMade: false }))
-vi.mock(import('../../../services/log/kafka/record-batches.ts'), async original => {
+vi.mock(import('../../../services/log/kafka/repairs/record-batches.ts'), async original => {
   const real = await original()
   return {
     ...real,

@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
-import { compressions } from '../../../services/log/kafka/codecs.ts'
 import { fetchBytesMax } from '../../../services/log/kafka/consumer.ts'
 import { openKafkaInspector } from '../../../services/log/kafka/inspector.ts'
 import { partitionOf } from '../../../services/log/kafka/partition.ts'
+import { compressions } from '../../../services/log/kafka/repairs/codecs.ts'
 import { kcat, kcatProgram } from '../../support/kafka/kcat.ts'
 import {
   commitAll,

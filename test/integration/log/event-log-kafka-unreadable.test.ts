@@ -6,10 +6,14 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Topic } from '../../../contracts/events/event.ts'
 import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
-import { type Compression, compressions, compressionType } from '../../../services/log/kafka/codecs.ts'
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
 import { type KafkaInspector, openKafkaInspector } from '../../../services/log/kafka/inspector.ts'
-import { loadKafkajs } from '../../../services/log/kafka/library.ts'
+import {
+  type Compression,
+  compressions,
+  compressionType,
+} from '../../../services/log/kafka/repairs/codecs.ts'
+import { loadKafkajs } from '../../../services/log/kafka/repairs/library.ts'
 import type { EventReader, NewRecord } from '../../../services/log/port.ts'
 import { backerHasher } from '../../../services/projector/ingest/backer-hash.ts'
 import { addDelivery, emptyBatch } from '../../../services/projector/ingest/batch.ts'

@@ -11,7 +11,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { loadKafkajs } from '../../../services/log/kafka/library.ts'
+import { loadKafkajs } from '../../../services/log/kafka/repairs/library.ts'
 import { freePort } from '../../../services/runtime/free-port.ts'
 import { type Certificate, makeCertificate } from './certificate.ts'
 import { keepArchive, withArchive, withArchiveOrWriting } from './class-archive.ts'

@@ -1,8 +1,8 @@
 /** Record batches as kafkajs writes them, and as it reads them, for tests of our decoder. */
 import { createRequire } from 'node:module'
-import { type Compression, compressions } from '../../../services/log/kafka/codecs.ts'
-import { loadKafkajs } from '../../../services/log/kafka/library.ts'
-import type { FetchedMessage } from '../../../services/log/kafka/record-batches.ts'
+import { type Compression, compressions } from '../../../services/log/kafka/repairs/codecs.ts'
+import { loadKafkajs } from '../../../services/log/kafka/repairs/library.ts'
+import type { FetchedMessage } from '../../../services/log/kafka/repairs/record-batches.ts'
 
 loadKafkajs()
 const require = createRequire(import.meta.url)

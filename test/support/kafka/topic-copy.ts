@@ -6,7 +6,7 @@
 import type { ITopicConfig, KafkaMessage } from 'kafkajs'
 import { topics } from '../../../contracts/events/event.ts'
 import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
-import { loadKafkajs } from '../../../services/log/kafka/library.ts'
+import { loadKafkajs } from '../../../services/log/kafka/repairs/library.ts'
 import { createTopics } from '../../../services/log/kafka/topics.ts'
 import { namesOf, readTopic, silent, withAdmin } from './topics.ts'
 

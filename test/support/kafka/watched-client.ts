@@ -1,7 +1,7 @@
 /** Watches the kafkajs clients that the code under test makes, and refuses some of their requests in Kafka's place. */
 import type { Admin } from 'kafkajs'
 import { vi } from 'vitest'
-import { loadKafkajs } from '../../../services/log/kafka/library.ts'
+import { loadKafkajs } from '../../../services/log/kafka/repairs/library.ts'
 
 export interface WatchedClient {
   /** The next request for the offsets of a topic is answered with this. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { compactionWarnings } from '../../../services/log/kafka/compaction.ts'
+import { compactionWarnings } from '../../../services/log/kafka/topic-settings.ts'
 import type { PartitionLag } from '../../../services/log/port.ts'
 import { absenceFaults, checkAbsence } from '../../../services/projector/absence.ts'
 import { createPresence } from '../../../services/projector/presence.ts'

@@ -2,8 +2,8 @@
 import type { Admin } from 'kafkajs'
 import { expect, test } from 'vitest'
 import { isOutage } from '../../../../services/log/kafka/client.ts'
-import { askLeaders } from '../../../../services/log/kafka/leaders.ts'
 import { readRanges } from '../../../../services/log/kafka/offsets.ts'
+import { askLeaders } from '../../../../services/log/kafka/repairs/leaders.ts'
 import { movedLeader } from '../../../support/kafka/watched-client.ts'
 
 /** An admin that knows an old leader until it disconnects, as kafkajs's does. */

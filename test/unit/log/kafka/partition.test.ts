@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import type { Message, PartitionMetadata } from 'kafkajs'
 import { expect, test } from 'vitest'
-import { loadKafkajs } from '../../../../services/log/kafka/library.ts'
 import { createPartitioner, murmur2, partitionOf } from '../../../../services/log/kafka/partition.ts'
+import { loadKafkajs } from '../../../../services/log/kafka/repairs/library.ts'
 
 // From the tests of Kafka's own Java clients.
 test.each([

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { requestsOf } from '../../../../services/log/kafka/producer.ts'
 import { headersMax } from '../../../../services/log/kafka/record.ts'
-import { batchPartsMax } from '../../../../services/log/kafka/record-batches.ts'
+import { batchPartsMax } from '../../../../services/log/kafka/repairs/record-batches.ts'
 
 test('no request has more records and headers than a batch that can be read, however small they are', () => {
   const headers = { h: Array<string>(headersMax).fill('') }

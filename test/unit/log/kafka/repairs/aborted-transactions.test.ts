@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import type {
   FetchedRecords,
   TransactionalMessage,
-} from '../../../../services/log/kafka/aborted-transactions.ts'
-import { loadKafkajs } from '../../../../services/log/kafka/library.ts'
+} from '../../../../../services/log/kafka/repairs/aborted-transactions.ts'
+import { loadKafkajs } from '../../../../../services/log/kafka/repairs/library.ts'
 
 loadKafkajs()
 const filter = createRequire(import.meta.url)('kafkajs/src/consumer/filterAbortedMessages.js') as (

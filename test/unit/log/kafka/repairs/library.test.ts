@@ -1,7 +1,7 @@
 /** What kafkajs makes of the answer to a fetch, after our repairs. */
 import { expect, test } from 'vitest'
-import { batchBytesMax } from '../../../../services/log/kafka/codecs.ts'
-import { readAnswer, writeBatch, writeMessageSet } from '../../../support/kafka/record-batch.ts'
+import { batchBytesMax } from '../../../../../services/log/kafka/repairs/codecs.ts'
+import { readAnswer, writeBatch, writeMessageSet } from '../../../../support/kafka/record-batch.ts'
 
 const small = { key: Buffer.from('key'), value: Buffer.from('value') }
 

@@ -6,7 +6,6 @@ import { gunzip, gzip, zstdCompress, zstdDecompress } from 'node:zlib'
 import type * as Kafkajs from 'kafkajs'
 import { compressFrame, decompressFrame } from 'lz4-napi'
 import snappy from 'snappy'
-import { lz4Length, snappyLength } from './unpacked-length.ts'
 
 /** The compressions that a writer can use. */
 export const compressions = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const
@@ -43,7 +42,7 @@ const codecs: Readonly<Record<Exclude<Compression, 'none'>, Codec>> = {
     compress: bytes => compressFrame(bytes),
     async decompress(bytes, bytesMax) {
       // The library has no bound of its own.
-      if (lz4Length(bytes, bytesMax) > bytesMax) throw new UnpackedTooLarge()
+      if (lz4LengthMax(bytes) > bytesMax) throw new UnpackedTooLarge()
       return decompressFrame(bytes)
     },
   },
@@ -137,4 +136,50 @@ async function uncompressSnappy(bytes: Buffer, bytesMax: number): Promise<Buffer
 async function uncompressBlock(block: Buffer, bytesMax: number): Promise<Buffer> {
   if (snappyLength(block) > bytesMax) throw new UnpackedTooLarge()
   return Buffer.from(await snappy.uncompress(block))
+}
+
+/** A block of Snappy begins with its decompressed length, seven bits at a time. */
+function snappyLength(block: Uint8Array): number {
+  let length = 0
+  for (const [at, byte] of block.subarray(0, 5).entries()) {
+    length += (byte & 0x7f) * 128 ** at
+    if (byte < 0x80) return length
+  }
+  throw new Error('its snappy data are cut off')
+}
+
+const frameMagic = 0x184d2204
+const blockBytesMax: Readonly<Record<number, number>> = {
+  4: 64 * 1024,
+  5: 256 * 1024,
+  6: 1024 ** 2,
+  7: 4 * 1024 ** 2,
+}
+
+/**
+ * The most that LZ4 frames can unpack to. A block does not tell its length, so each counts as full. That is exact for all but the last
+ * block of a frame. The format is in LZ4's "Frame Format Description" 1.6.
+ */
+function lz4LengthMax(frames: Buffer): number {
+  let length = 0
+  for (let at = 0; at < frames.length; ) {
+    if (frames.readUInt32LE(at) !== frameMagic) throw new Error('its data are no LZ4 frame')
+    const flags = frames.readUInt8(at + 4)
+    const bytesMax = blockBytesMax[(frames.readUInt8(at + 5) >> 4) & 7]
+    if (bytesMax === undefined) throw new Error('its LZ4 frame has an unknown block size')
+    const [hasBlockChecksum, hasLength, hasChecksum, hasDictionary] = [0x10, 0x08, 0x04, 0x01].map(
+      flag => (flags & flag) !== 0,
+    )
+    at += 4 + 2 + (hasLength ? 8 : 0) + (hasDictionary ? 4 : 0) + 1
+    for (;;) {
+      const size = frames.readUInt32LE(at) & 0x7fffffff
+      at += 4
+      if (size === 0) break
+      length += bytesMax
+      at += size + (hasBlockChecksum ? 4 : 0)
+    }
+    at += hasChecksum ? 4 : 0
+    if (at > frames.length) throw new Error('its LZ4 data are cut off')
+  }
+  return length
 }

@@ -1,8 +1,8 @@
 /** Our decoder of record batches: it reads what kafkajs reads, and nothing that it is given stops or exhausts it. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { batchBytesMax, compressions } from '../../../../services/log/kafka/codecs.ts'
-import { type ReadMessage, toLogRecord } from '../../../../services/log/kafka/record.ts'
+import { type ReadMessage, toLogRecord } from '../../../../../services/log/kafka/record.ts'
+import { batchBytesMax, compressions } from '../../../../../services/log/kafka/repairs/codecs.ts'
 import {
   batchPartsMax,
   type Decoded,
@@ -10,8 +10,8 @@ import {
   decodedHeadersMax,
   type FetchedMessage,
   recordBytesMax,
-} from '../../../../services/log/kafka/record-batches.ts'
-import { type BatchRecord, readByKafkajs, writeBatch } from '../../../support/kafka/record-batch.ts'
+} from '../../../../../services/log/kafka/repairs/record-batches.ts'
+import { type BatchRecord, readByKafkajs, writeBatch } from '../../../../support/kafka/record-batch.ts'
 
 const headBytes = 61
 const inherited = ['toString', '__proto__', 'constructor', 'hasOwnProperty', 'valueOf', 'isPrototypeOf']

@@ -8,10 +8,10 @@
  *
  * All this holds only for format 2. kafkajs itself decodes the older message sets, without these bounds: see library.ts.
  */
-import { messageOf } from '../../runtime/message-of.ts'
-import { grouped } from '../../runtime/progress.ts'
+import { messageOf } from '../../../runtime/message-of.ts'
+import { grouped } from '../../../runtime/progress.ts'
+import { headersMax } from '../record.ts'
 import { batchBytesMax, type Compression, compressionOf, UnpackedTooLarge, unpack } from './codecs.ts'
-import { headersMax } from './record.ts'
 import { type Cursor, noHeaders, type RawHeaders, type RecordFields, readRecord } from './record-fields.ts'
 
 /** Why a message cannot be read. */

@@ -1,0 +1,85 @@
+/** What a reader commits, one commit after the other: a later one must not be that with the older position or watermark. */
+import { type Position, partitionName, type RememberedWatermark, SupersededAssignment } from '../port.ts'
+import { type Assignment, noteCommitted } from './assignment.ts'
+import type { Member } from './consumer.ts'
+import { foldPartition } from './watermark.ts'
+
+export interface Committer {
+  member: Pick<Member, 'commit'>
+  present: () => Assignment
+  /** Tries again while the cluster is away. */
+  withRetry: <T>(work: () => Promise<T>) => Promise<T>
+}
+
+export function createCommits({ member, present, withRetry }: Committer) {
+  let last: Promise<unknown> = Promise.resolve()
+
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = last.then(() => withRetry(work))
+    last = done.catch(() => undefined)
+    return done
+  }
+
+  async function commitUnder(
+    assignment: Assignment,
+    positions: readonly Position[],
+    watermark: RememberedWatermark,
+  ): Promise<void> {
+    try {
+      await member.commit(positions, watermark)
+    } catch (cause) {
+      throw isFenced(cause) ? superseded(assignment.name, present(), cause) : cause
+    }
+    if (present() !== assignment) throw superseded(assignment.name, present())
+  }
+
+  return {
+    /** Commits those of the positions that are ahead of the group's. Throws `SupersededAssignment`. */
+    commit: (name: string, positions: readonly Position[]): Promise<void> =>
+      inTurn(async () => {
+        // The assignment may have changed since the last attempt.
+        const assignment = present()
+        if (assignment.name !== name) throw superseded(name, assignment)
+        const ahead = positions.filter(position => isAhead(assignment, position))
+        if (ahead.length > 0) await commitUnder(assignment, ahead, assignment.watermark)
+        noteCommitted(assignment, positions)
+      }),
+
+    /** Commits the position of the fold's partition as it is, with the watermark. Throws `SupersededAssignment`. */
+    rememberWatermark: (watermark: number, shown = 0): Promise<number> =>
+      inTurn(async () => {
+        const assignment = present()
+        const held = assignment.partitions.get(partitionName(foldPartition))
+        if (!held || !assignment.isReading)
+          throw new SupersededAssignment(`this reader does not hold ${partitionName(foldPartition)}`)
+        const before = assignment.watermark
+        const highest = {
+          watermark: Math.max(watermark, before.watermark),
+          shown: Math.max(shown, before.shown),
+        }
+        if (highest.watermark > before.watermark || highest.shown > before.shown) {
+          await commitUnder(assignment, [{ ...foldPartition, next: held.atGroup }], highest)
+          assignment.watermark = highest
+        }
+        return highest.watermark
+      }),
+  }
+}
+
+/** A commit never moves the group back. */
+function isAhead({ partitions }: Assignment, position: Position): boolean {
+  const held = partitions.get(partitionName(position))
+  return held !== undefined && position.next > held.atGroup
+}
+
+/** Whether the group has a newer generation, or has removed this member. */
+function isFenced(cause: unknown): boolean {
+  if (!(cause instanceof Error)) return false
+  return ('type' in cause && fencedTypes.has(String(cause.type))) || isFenced(cause.cause)
+}
+
+const fencedTypes = new Set(['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'REBALANCE_IN_PROGRESS'])
+
+function superseded(name: string, present: Assignment, cause?: unknown): SupersededAssignment {
+  return new SupersededAssignment(`the assignment ${name} is superseded by ${present.name}`, { cause })
+}
