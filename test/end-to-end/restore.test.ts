@@ -22,7 +22,9 @@ import type { ServiceProcess } from '../support/service-process.ts'
 
 const kafkaVersion = '4.4.0'
 const backups = mkdtempSync(join(tmpdir(), 'pledgeview-backups-'))
-const backup = `DATABASE pledgeview, DATABASE crowdfunding`
+const backup = ['pledgeview', 'pledgeview_ledger_1', 'pledgeview_read_1', 'crowdfunding']
+  .map(name => `DATABASE ${name}`)
+  .join(', ')
 const file = `File('${backups}/night/')`
 const more = { backups: { allowed_path: backups, allow_concurrent_backups: 'false' } }
 
@@ -64,7 +66,7 @@ describe('a restore of last night', () => {
       ['batch_log', 'appended_at'],
       ['positions', 'written_at'],
     ]) {
-      const query = `ALTER TABLE pledgeview.${table} UPDATE ${column} = ${column} - INTERVAL 2 DAY WHERE 1 SETTINGS mutations_sync = 2`
+      const query = `ALTER TABLE pledgeview_ledger_1.${table} UPDATE ${column} = ${column} - INTERVAL 2 DAY WHERE 1 SETTINGS mutations_sync = 2`
       await tables.run({ query })
     }
     await tables.run({ query: `BACKUP ${backup} TO ${file}` })

@@ -1,10 +1,12 @@
 /** What has to hold when a fault suite is over. */
+
 import { isDeepStrictEqual } from 'node:util'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { type TimelessProject, timeless } from '../support/faults/api-projects.ts'
 import { appendedPoison, keptRejects, positionsAndEnds } from '../support/faults/log-checks.ts'
 import { cacheMs, type Stage } from '../support/faults/stage.ts'
 import { foldFaults, noFoldFaults } from '../support/fold-records.ts'
+import { currentOf } from './watch.ts'
 
 /** `opened` returns `undefined` if what the stage needs is not installed. Then the suite skips these tests. */
 export function describeTheEnd(opened: () => Stage | undefined, msMax: number): void {
@@ -57,8 +59,9 @@ export function describeTheEnd(opened: () => Stage | undefined, msMax: number): 
 
     test('no fold was made under a superseded epoch, and no batch is missing', async () => {
       // A rebuild takes epochs above those of the generation from before.
-      for (const { tables, databases } of stage.folded)
-        expect({ ...(await foldFaults(tables, databases)), epochs: [] }).toEqual(noFoldFaults)
+      const current = await currentOf(stage.tables)
+      for (const { tables } of stage.folded)
+        expect({ ...(await foldFaults(tables, current)), epochs: [] }).toEqual(noFoldFaults)
     })
   })
 }

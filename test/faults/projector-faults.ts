@@ -1,7 +1,7 @@
 /** Projectors that are killed, added and stopped, and that read what is not an event. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { defaultDatabases, qualified } from '../../services/tables/generations.ts'
+import { qualified } from '../../services/tables/generations.ts'
 import { keptRejects } from '../support/faults/log-checks.ts'
 import type { Place } from '../support/faults/projectors.ts'
 import type { Figures, Stage } from '../support/faults/stage.ts'
@@ -9,7 +9,7 @@ import { createBarrier, epochOf } from '../support/faults/tables-proxy.ts'
 import { isCampaignFold, type TablesCall } from '../support/faulty-tables.ts'
 import { column, livesWithBatches } from '../support/fold-records.ts'
 import { intBetween, pick } from '../support/random.ts'
-import { batchesIn, latestEpoch, shownTitle, until, untilItMoves } from './watch.ts'
+import { batchesIn, currentOf, latestEpoch, shownTitle, until, untilItMoves } from './watch.ts'
 
 // Some are killed while they start, most a moment after something was written.
 const killsWhileOpening = 2
@@ -20,8 +20,9 @@ const burst = 60
 /** kill -9 at random times of one of two projectors, which is started again at once. */
 export async function killProjectors({ places, random, tables }: Stage): Promise<Figures> {
   const next = random('kills')
-  const livesBefore = await livesWithBatches(tables, defaultDatabases)
-  const lives = async () => (await livesWithBatches(tables, defaultDatabases)) - livesBefore
+  const current = await currentOf(tables)
+  const livesBefore = await livesWithBatches(tables, current)
+  const lives = async () => (await livesWithBatches(tables, current)) - livesBefore
   const moments = [
     ...Array.from({ length: killsWhileOpening }, () => ({ at: 'opening', order: next() })),
     ...Array.from({ length: killsAtWork }, () => ({ at: 'work', order: next() })),
@@ -130,10 +131,11 @@ export async function stallFoldWorker({ proxy, traffic, tables, places, settled 
   /** Neither the statement that was stopped nor a later one under its epoch has left a row. */
   async function expectNothingFrom({ query_params }: TablesCall, epoch: number): Promise<void> {
     const late = `fold_id >= ${query_params.fold_id} AND bitShiftRight(fold_id, 32) = ${epoch}`
+    const current = await currentOf(tables)
     for (const table of ['campaigns', 'api_keys', 'fold_progress']) {
       const rows = await column(
         tables,
-        `SELECT fold_id AS value FROM ${qualified(table, defaultDatabases)} WHERE ${late}`,
+        `SELECT fold_id AS value FROM ${qualified(table, current)} WHERE ${late}`,
       )
       expect(rows, `rows of a superseded foldWorker in ${table}`).toEqual([])
     }

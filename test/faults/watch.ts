@@ -1,11 +1,11 @@
 /** What a fault observes while it runs. */
 import { expect, vi } from 'vitest'
-import { defaultDatabases } from '../../services/tables/generations.ts'
-import type { Tables } from '../../services/tables/port.ts'
+import { defaultDatabases, generationOf, readCurrent } from '../../services/tables/generations.ts'
+import type { Databases, Tables } from '../../services/tables/port.ts'
 import type { Asked } from '../support/faults/api-client.ts'
 import { column } from '../support/fold-records.ts'
 
-const { ledger, views } = defaultDatabases
+const { views } = defaultDatabases
 const holdsMsMax = 180_000
 
 // Most of what is polled is a query of ClickHouse. Without a pause, polling would take the CPU from what it waits for.
@@ -22,17 +22,25 @@ export function untilStatus(ask: () => Promise<Asked | undefined>, status: numbe
 }
 
 /** How many batches were ever written. */
-export function batchesIn(tables: Tables): Promise<number> {
+export async function batchesIn(tables: Tables): Promise<number> {
+  const { ledger } = await currentOf(tables)
   return numberOf(tables, `SELECT count() AS value FROM ${ledger}.batch_log`)
 }
 
 /** The highest epoch that a fold worker has taken. */
-export function latestEpoch(tables: Tables): Promise<number> {
+export async function latestEpoch(tables: Tables): Promise<number> {
+  const { ledger } = await currentOf(tables)
   return numberOf(tables, `SELECT max(epoch) AS value FROM ${ledger}.fold_epochs`)
+}
+
+/** The databases of the generation that is current now. */
+export async function currentOf(tables: Tables): Promise<Databases> {
+  return generationOf(defaultDatabases, await readCurrent(tables, defaultDatabases.base))
 }
 
 /** Resolves when, from now on, a batch was written and a fold was finished. */
 export async function untilItMoves(tables: Tables): Promise<void> {
+  const { ledger } = await currentOf(tables)
   const folds = () =>
     numberOf(tables, `SELECT max(fold_id) AS value FROM ${ledger}.fold_progress WHERE is_folded`)
   const [written, folded] = [await batchesIn(tables), await folds()]
