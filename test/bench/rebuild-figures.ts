@@ -72,9 +72,7 @@ function speedFigures({ size, ceilings, quiet, asked }: Measured): Figure[] {
 }
 
 function phaseFigures(name: string, { phases }: RebuildRun): Figure[] {
-  return [
-    ...phases.map(({ phase, seconds }) => ({ name: `${name}, ${phase}`, value: seconds, unit: 's' })),
-  ]
+  return [...phases.map(({ phase, seconds }) => ({ name: `${name}, ${phase}`, value: seconds, unit: 's' }))]
 }
 
 function roomFigures({ atRest, quiet, asked, tablesBytes, diskBytes }: Measured): Figure[] {
