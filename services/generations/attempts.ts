@@ -92,9 +92,9 @@ export async function noteDropped(
   { tables, base }: LogPlace,
   { attempt, run, generation }: { attempt: number; run: string; generation: number },
 ): Promise<void> {
-  const query_params = { attempt, run, of: generation, from: 0 }
+  const query_params = { attempt, run, of: generation }
   await tables.run({
-    query: fenced(base, 'dropped', 'current != {of:UInt32} AND {from:UInt32} = 0'),
+    query: fenced(base, 'dropped', 'current != {of:UInt32}'),
     query_params,
   })
   if ((await droppedGenerations({ tables, base })).includes(generation)) return

@@ -7,6 +7,7 @@ import { dropDatabases, type RebuildTables } from './cluster.ts'
 import {
   aliveMs,
   isAlive,
+  isCommitted,
   isWorking,
   keptGeneration,
   keptTables,
@@ -80,7 +81,8 @@ export function resumedRebuild(state: RebuildState, request: RebuildRequest): Re
   const { acceptsLoss, ignoresDisk } = request
   const open = state.detail.request
   const isSame = (['kind', 'fromTime', 'isDry'] as const).every(name => request[name] === open[name])
-  if (!isSame || state.isAborting) {
+  // Once it may be promoted, it has to be completed.
+  if (!isSame || (state.isAborting && !isCommitted(state))) {
     throw new RebuildRefused(
       `a ${nameOf(open)} that began ${state.detail.startedAt} is not finished (${state.phase}): run the same command again to ` +
         'continue it, or give it up with pledgeview rebuild abort',
