@@ -107,7 +107,7 @@ describe('private values', () => {
         if (row && row.rows > 0) places.push(`${database === databases.views ? 'views' : 'model'}.${table}`)
       }
     }
-    return places
+    return places.toSorted()
   }
 
   /** Does what the leading projector does within its bounds (superseded/rewrite-loop.test.ts). */
