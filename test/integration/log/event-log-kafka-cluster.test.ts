@@ -1,6 +1,4 @@
 /** The cluster itself: credentials, topics, outages, and what kafkajs makes of them. */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type KafkaSasl, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
@@ -270,28 +268,5 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       await expect(polling()).rejects.toThrow(/the Kafka consumer stopped/)
       await expect(reader.commit('any', [])).rejects.toThrow(/the Kafka consumer stopped/)
     })
-
-    test('that reads on behind a batch that cannot be decompressed, and names its place', async () => {
-      await makeTopics(settings, { partitions: 1 })
-      const writer = await openWriter({ ...settings, compression: 'lz4' })
-      const text = Buffer.from('a value that compresses well, '.repeat(100))
-      await writer.append([{ topic: 'pledges', key: Buffer.from('k'), value: text }])
-      spoil(join(broker().dataDirectory, `${topicName(settings, 'pledges')}-0`), text.subarray(0, 20))
-      await writer.append(numbered(0, 1))
-      const [spoiled, next] = await recordsOf(await openReader(settings), 2)
-      expect(spoiled).toMatchObject({ offset: 0, value: null, unreadable: expect.stringContaining('cannot') })
-      expect(numbersOf(next ? [next] : [])).toEqual([0])
-    })
-
-    /** Overwrites the literal text in a partition's files, as a bad disk might. */
-    function spoil(folder: string, text: Buffer): void {
-      for (const name of readdirSync(folder).filter(file => file.endsWith('.log'))) {
-        const bytes = readFileSync(join(folder, name))
-        const at = bytes.indexOf(text)
-        if (at < 0) continue
-        bytes.fill(0xff, at - 12, at)
-        writeFileSync(join(folder, name), bytes)
-      }
-    }
   })
 })

@@ -19,7 +19,7 @@ import {
   sessionMs,
   until,
 } from '../../support/kafka/suite.ts'
-import { makeTopics, removeTopics, settingsFor, withAdmin } from '../../support/kafka/topics.ts'
+import { makeTopics, settingsFor, withAdmin } from '../../support/kafka/topics.ts'
 
 const never = new AbortController().signal
 const partitions = 3
@@ -92,23 +92,6 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       const rest = range(0, 300).filter(number => !numbersOf(some.records).includes(number))
       expect(seen.toSorted((a, b) => a - b)).toEqual(rest)
     })
-
-    test('that takes all partitions away leaves a reader waiting for the next', async () => {
-      await removeTopics(settings)
-      settings = settingsFor(broker().address)
-      await makeTopics(settings, { partitions: 1 })
-      const readers = await Promise.all(range(0, topics.length + 1).map(() => openReader(settings)))
-      await until(async () => {
-        const held = await Promise.all(readers.map(async reader => (await reader.lag()).length))
-        return held.toSorted().join() === `0${',1'.repeat(topics.length)}`
-      })
-      const lags = await Promise.all(readers.map(reader => reader.lag()))
-      const idle = readers.find((_reader, index) => lags[index]?.length === 0)
-      expect((await idle?.poll({ ...generous, waitMsMax: 0 }, never))?.records).toEqual([])
-      expect(idle?.leads()).toBe(false)
-      for (const reader of readers) if (reader !== idle) await reader.close()
-      await until(() => idle?.leads() === true)
-    })
   })
 
   describe('hands over', () => {
@@ -153,42 +136,6 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
   })
 
   describe('does not go on', () => {
-    test('behind records that were deleted before they were read', async () => {
-      await (await openWriter(settings)).append(inOnePartition(0, 100))
-      await commitSome(40)
-      await deleteBefore(60)
-      await expect(openReader(settings)).rejects.toThrow(OffsetOutOfRange)
-      await expect(openReader(settings)).rejects.toThrow(
-        /pledges\/\d: it is read up to 40, and the records before 60/,
-      )
-      expect(await committed()).toBe(40)
-    })
-
-    test('in a log that ends before its committed offset', async () => {
-      await (await openWriter(settings)).append(inOnePartition(0, 30))
-      await withAdmin(settings, admin =>
-        admin.setOffsets({
-          ...groupOf(settings),
-          topic: topicName(settings, 'pledges'),
-          partitions: [{ partition: pledgePartition, offset: '40' }],
-        }),
-      )
-      await expect(openReader(settings)).rejects.toThrow(/it is read up to 40, and the log ends at 30/)
-    })
-
-    test('but begins again in a topic that was deleted and created again, because Kafka has dropped its offsets', async () => {
-      await (await openWriter(settings)).append(inOnePartition(0, 100))
-      await commitSome(40)
-      await removeTopics(settings)
-      await until(async () => {
-        const known = await withAdmin(settings, admin => admin.listTopics())
-        return !known.some(name => name.startsWith(settings.topicPrefix))
-      })
-      await makeTopics(settings, { partitions })
-      await (await openWriter(settings)).append(inOnePartition(100, 20))
-      expect(numbersOf(await recordsOf(await openReader(settings), 20))).toEqual(range(100, 120))
-    })
-
     test('behind records that are deleted while it falls back, and says so instead of leaving them out', async () => {
       await (await openWriter({ ...settings, compression: 'none' })).append(inOnePartition(0, 100, 100_000))
       const reader = await openReader({ ...settings, bufferBytesMax: 1_000_000 })
@@ -216,12 +163,6 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       // Whichever of them gets the partition fails, and the other one goes on until it is closed.
       const opened = openReader(settings).then(failureOf, cause => cause)
       expect(await Promise.race([opened, failureOf(holder)])).toBeInstanceOf(OffsetOutOfRange)
-    })
-
-    test('but begins with the first record that there is when it never read before', async () => {
-      await (await openWriter(settings)).append(inOnePartition(0, 100))
-      await deleteBefore(60)
-      expect(numbersOf(await recordsOf(await openReader(settings), 40))).toEqual(range(60, 100))
     })
   })
 

@@ -6,8 +6,8 @@ import type { FindStarts, LogState, Start } from '../../../services/log/port.ts'
 import {
   commitAll,
   deliveriesOf,
-  describeKafka,
   groupOf,
+  type KafkaSuite,
   numbered,
   numbersOf,
   range,
@@ -15,7 +15,7 @@ import {
 } from '../../support/kafka/suite.ts'
 import { makeTopics, removeTopics, settingsFor, withAdmin } from '../../support/kafka/topics.ts'
 
-describeKafka('a reader that is told where to begin', ({ address, openReader, openWriter }) => {
+export function describeStarts({ address, openReader, openWriter }: KafkaSuite): void {
   let settings: KafkaSettings
   let states: LogState[]
   let begunAnew: string[]
@@ -123,4 +123,4 @@ describeKafka('a reader that is told where to begin', ({ address, openReader, op
     // What the tables never had is no gap of theirs.
     expect(numbersOf(await recordsOf(await openReader(settings, startsAt()), 50))).toEqual(range(50, 100))
   })
-})
+}

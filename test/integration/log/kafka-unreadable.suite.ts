@@ -22,21 +22,13 @@ import { createObserver } from '../../../services/projector/observer.ts'
 import { createMetrics, type Metrics } from '../../../services/runtime/ops/metrics.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import { createRejectStore, placeName, type Reject } from '../../../services/tables/rejects.ts'
-import {
-  deliveriesOf,
-  describeKafka,
-  groupOf,
-  type KafkaSuite,
-  range,
-  recordsOf,
-} from '../../support/kafka/suite.ts'
+import { deliveriesOf, groupOf, type KafkaSuite, range } from '../../support/kafka/suite.ts'
 import { makeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
 import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
 import { keptRejects } from '../../support/reject-filters.ts'
-import { newRecordOf, pledgeEvent, pledgeTombstone } from '../../support/sample-events.ts'
+import { newRecordOf, pledgeEvent } from '../../support/sample-events.ts'
 import { startsAt } from '../../support/starts.ts'
 
-const inherited = ['toString', '__proto__', 'constructor', 'hasOwnProperty', 'valueOf']
 const compressed = compressions.filter(compression => compression !== 'none')
 const bombPlaces = ['pledges/0/5', 'pledges/0/11', 'pledges/0/17', 'pledges/0/23', 'campaigns/0/4']
 // Five together unpack to more than is allowed, and each alone does not.
@@ -45,10 +37,7 @@ const largeValue = Buffer.alloc(14 * 1024 ** 2)
 // The batches are large, so a busy machine needs time for them.
 const session = { sessionMs: 30_000 }
 
-// What a broker passes on is the same in all versions, so the newest is enough.
-describeKafka('records that cannot be read', suite)
-
-function suite({ address, openReader, openWriter }: KafkaSuite): void {
+export function describeUnreadable({ address, openReader, openWriter }: KafkaSuite): void {
   let settings: KafkaSettings
   let model: ModelTables
   let databases: Databases
@@ -122,30 +111,6 @@ function suite({ address, openReader, openWriter }: KafkaSuite): void {
     }
     return { accepted, rejects, counted: await countedRejects(metrics) }
   }
-
-  test('for headers that are named like members of every object: they are read, kept and listed', async () => {
-    const headers = Object.fromEntries(inherited.map(name => [name, Buffer.from(`is ${name}`)]))
-    const twice = inherited.map(name => [name, [Buffer.from('first'), Buffer.from(`is ${name}`)]])
-    await append(
-      { ...newRecordOf(pledgeTombstone('c', 'p_0')), headers },
-      { ...pledge(1), headers, repeatedHeaders: Object.fromEntries(twice) },
-      pledge(2),
-    )
-    const reader = await openReader({ ...settings, ...session })
-    const records = await recordsOf(reader, 3)
-    expect(records.map(({ offset }) => offset)).toEqual([0, 1, 2])
-    for (const record of records.slice(0, 2)) {
-      const read = Object.entries(record.headers ?? {}).map(([name, value]) => [name, String(value)])
-      expect(read).toEqual(inherited.map(name => [name, `is ${name}`]))
-    }
-    expect(Object.keys(records[1]?.repeatedHeaders ?? {})).toEqual(inherited)
-
-    await store(
-      reader,
-      records.map(record => ({ record, reason: 'not wanted' })),
-    )
-    expect((await kept()).map(({ record }) => record)).toEqual(records)
-  })
 
   test('for far too many headers: the record is a reject, with key and value', {
     timeout: 120_000,
