@@ -93,15 +93,6 @@ describe('the journal', () => {
     await reader.close()
   })
 
-  test('ends a wait when it is aborted, not when it would have looked again', async () => {
-    const reader = await openJournalReader(path, { consumer: 'projector', lookMs: 10 * 60_000 })
-    const abort = new AbortController()
-    const waiting = reader.poll({ ...bounds, waitMsMax: 10 * 60_000 }, abort.signal)
-    setImmediate(() => abort.abort())
-    expect((await waiting).records).toEqual([])
-    await reader.close()
-  })
-
   test('never moves a position back', async () => {
     await append(recordsOf('pledges', 20))
     const reader = await openJournalReader(path, { consumer: 'projector' })
@@ -124,20 +115,6 @@ describe('the journal', () => {
     expect(await second.rememberWatermark(0)).toBe(1_000)
     await first.close()
     await second.close()
-  })
-
-  test('carries out appends that were not awaited in their order', async () => {
-    const writer = await openJournalWriter(path)
-    const values = Array.from({ length: 50 }, (_, i) => `${i}`)
-    const appends = values.map(value =>
-      writer.append([{ topic: 'pledges', key: null, value: Buffer.from(value) }]),
-    )
-    await writer.close()
-    await Promise.all(appends)
-    const reader = await openJournalReader(path, { consumer: 'projector' })
-    const { records } = await reader.poll(bounds, never)
-    expect(records.map(({ value }) => Buffer.from(value ?? []).toString())).toEqual(values)
-    await reader.close()
   })
 
   test('appends nothing of a batch that fails', async () => {
