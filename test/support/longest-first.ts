@@ -58,7 +58,6 @@ export const bareSuites: readonly string[] = [
   'test/integration/deploy/alerts.test.ts',
   'test/integration/deploy/boards.test.ts',
   // Java, Kafka and kcat.
-  'test/integration/log/producers-partition.test.ts',
   'test/integration/log/registry/schema-registry.test.ts',
   // Programs in other languages.
   'test/integration/portal/guide/samples.test.ts',
