@@ -27,46 +27,47 @@ describe('ClickHouse’s server', () => {
     directory.remove()
   })
 
-  test.each([
-    ['new', () => {}],
-    [
-      'present, and readable by all users',
-      (path: string) => {
-        for (const name of ['tables', 'clickhouse']) {
-          mkdirSync(join(path, name))
-          chmodSync(join(path, name), 0o755)
-        }
-      },
-    ],
-  ])('keeps its files private to its account, in folders that were %s', async (_, make) => {
-    make(directory.path)
-    const { tables, close } = await directory.open()
-    await tables.run({ query: "INSERT INTO pledgeview.migrations (number, name) VALUES (99, 'more')" })
-    expect(modeOf('tables')).toBe('700')
-    expect(modeOf('clickhouse')).toBe('700')
-    for (const name of ['config.xml', 'users.xml', 'clickhouse.log']) {
-      expect(modeOf('clickhouse', name), name).toBe('600')
+  test('keeps its files private, and its password in none; it listens on the loopback, and shows no secret of its parent', async context => {
+    // They are there, and all users may read them.
+    for (const name of ['tables', 'clickhouse']) {
+      mkdirSync(join(directory.path, name))
+      chmodSync(join(directory.path, name), 0o755)
     }
-    const open = filesIn(directory.path).filter(({ mode }) => (mode & 0o077) !== 0)
-    expect(open.map(({ path }) => path)).toEqual([])
+    vi.stubEnv('PLEDGEVIEW_KEY_PEPPER', 'a secret of the parent')
+    const environment = { PLEDGEVIEW_SQL_PASSWORD: sqlPassword }
+    const { clickHouse, door, tables, close } = await directory.open({ environment })
+    await tables.run({ query: "INSERT INTO pledgeview.migrations (number, name) VALUES (99, 'more')" })
+    const wrong = { ...clickHouse, password: `${clickHouse.password}, but wrong` }
+    await expect(askClickHouse(wrong, 'SELECT 1')).rejects.toThrow('AUTHENTICATION_FAILED')
+
+    const all = filesIn(directory.path)
+    expect(all.length).toBeGreaterThan(50)
+    expect(all.filter(({ mode }) => (mode & 0o077) !== 0).map(({ path }) => path)).toEqual([])
+    expect(['tables', 'clickhouse'].map(name => modeOf(name))).toEqual(['700', '700'])
+    const users = readFileSync(join(directory.path, 'clickhouse', 'users.xml'), 'utf8')
+    for (const password of [clickHouse.password, sqlPassword]) {
+      expect(filesWith(password)).toEqual([])
+      expect(users).toContain(createHash('sha256').update(password).digest('hex'))
+    }
+
+    needs(context, procFileSystem)
+    const { commandLine, environment: shown } = startOf(clickHouse.pid())
+    expect(commandLine).toContain('config.xml')
+    for (const secret of [clickHouse.password, sqlPassword, 'a secret of the parent'])
+      expect(`${commandLine} ${shown}`).not.toContain(secret)
+    const ports = ({ url, nativePort = 0 }: { url: string; nativePort: number | undefined }) =>
+      [Number(new URL(url).port), nativePort].map(loopbackDigits).toSorted()
+    expect(listeningOf(clickHouse.pid())).toEqual(ports(clickHouse))
+    expect(door && listeningOf(process.pid)).toEqual(door && ports(door))
     await close()
   })
 
-  test('has its password in no file, and the password of the data teams only as a hash', async () => {
-    const { clickHouse, tables, close } = await directory.open({
-      environment: { PLEDGEVIEW_SQL_PASSWORD: sqlPassword },
-    })
-    await tables.rows({ query: 'SELECT 1' })
-    await expect(
-      askClickHouse({ ...clickHouse, password: `${clickHouse.password}, but wrong` }, 'SELECT 1'),
-    ).rejects.toThrow('AUTHENTICATION_FAILED')
-    expect(filesIn(directory.path).length).toBeGreaterThan(50)
-    expect(filesWith(clickHouse.password)).toEqual([])
-    expect(filesWith(sqlPassword)).toEqual([])
-    const users = readFileSync(join(directory.path, 'clickhouse', 'users.xml'), 'utf8')
-    for (const password of [clickHouse.password, sqlPassword]) {
-      expect(users).toContain(createHash('sha256').update(password).digest('hex'))
-    }
+  test('does not listen for data teams if SQL access is off', async context => {
+    needs(context, procFileSystem)
+    const { clickHouse, door, close } = await directory.open({ sql: undefined })
+    expect([door, clickHouse.nativePort]).toEqual([undefined, undefined])
+    expect(listeningOf(process.pid)).toEqual([])
+    expect(listeningOf(clickHouse.pid())).toEqual([loopbackDigits(Number(new URL(clickHouse.url).port))])
     await close()
   })
 
@@ -84,39 +85,6 @@ describe('ClickHouse’s server', () => {
     expect(modeOf('service.json')).toBe('600')
     await service.close()
     expect(filesWith(password)).toEqual([])
-  })
-
-  test('is started without secrets that others could see, including those of its parent', async context => {
-    needs(context, procFileSystem)
-    vi.stubEnv('PLEDGEVIEW_KEY_PEPPER', 'a secret of the parent')
-    const { clickHouse, close } = await directory.open({
-      environment: { PLEDGEVIEW_SQL_PASSWORD: sqlPassword },
-    })
-    const { commandLine, environment } = startOf(clickHouse.pid())
-    expect(commandLine).toContain('config.xml')
-    for (const secret of [clickHouse.password, sqlPassword, 'a secret of the parent']) {
-      expect(commandLine).not.toContain(secret)
-      expect(environment).not.toContain(secret)
-    }
-    await close()
-  })
-
-  test('listens on the loopback only, and not for data teams if SQL access is off', async context => {
-    needs(context, procFileSystem)
-    const { clickHouse, door, close } = await directory.open()
-    const ports = ({ url, nativePort = 0 }: { url: string; nativePort: number | undefined }) =>
-      [Number(new URL(url).port), nativePort].map(loopbackDigits).toSorted()
-    expect(listeningOf(clickHouse.pid())).toEqual(ports(clickHouse))
-    expect(door && listeningOf(process.pid)).toEqual(door && ports(door))
-    await close()
-
-    const closed = await directory.open({ sql: undefined })
-    expect([closed.door, closed.clickHouse.nativePort]).toEqual([undefined, undefined])
-    expect(listeningOf(process.pid)).toEqual([])
-    expect(listeningOf(closed.clickHouse.pid())).toEqual([
-      loopbackDigits(Number(new URL(closed.clickHouse.url).port)),
-    ])
-    await closed.close()
   })
 
   test('stays within its memory limit: a statement that would exceed it fails, and the server keeps running', async () => {

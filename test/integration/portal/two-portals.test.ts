@@ -78,19 +78,6 @@ test('a sign-in that one portal began ends at the other, and counts at both', as
   expect([(await first.get('/account')).status, (await second.get('/account')).status]).toEqual([200, 200])
 })
 
-test('a code that both portals get at once signs in once', async () => {
-  const [first, second] = browserOfBoth()
-  await first.get('/sign-in')
-  await first.post('/sign-in', { email: 'grace@example.com' })
-  const page = await first.get('/sign-in/code')
-  const _csrf = /name="_csrf" value="([^"]*)"/.exec(page.text)?.[1] ?? ''
-  const fields = { _csrf, code: codeIn(portals[0]) }
-  const statuses = await Promise.all(
-    [first, second].map(async browser => (await browser.post('/sign-in/code', fields)).status),
-  )
-  expect(statuses.sort()).toEqual([303, 410])
-})
-
 test('signing out at one portal signs out at the other, also everywhere', async () => {
   const here = browserOfBoth()
   const there = browserOfBoth()

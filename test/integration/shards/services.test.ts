@@ -12,7 +12,8 @@ import { openNotices } from '../../../services/portal/notices/notices.ts'
 import { findRunaways } from '../../../services/portal/notices/runaway.ts'
 import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
 import { tablesStatus } from '../../../services/projector/status.ts'
-import { memoryParts, type QueryService, startQueryService } from '../../../services/query/service.ts'
+import { type QueryService, startQueryService } from '../../../services/query/service.ts'
+import { memoryState } from '../../../services/query/shared-state.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
@@ -25,6 +26,7 @@ import { pepper } from '../../support/query-app.ts'
 import type { AnyBody } from '../../support/query-service.ts'
 import { apiKeyEvent, campaignEvent, newRecordOf, pledgeEvent } from '../../support/sample-events.ts'
 import { clusterName, type ShardServers, startShards } from '../../support/shards.ts'
+import { readUsage, totalOf } from '../../support/usage.ts'
 
 // Only a hang takes this long. On a busy machine a server takes its time to start, and the pauses between tries grow meanwhile.
 const drainMsMax = 240_000
@@ -86,7 +88,7 @@ beforeAll(async () => {
     databases,
     config,
     keyPepper: pepper,
-    parts: memoryParts(config),
+    state: memoryState(config),
     metrics: createMetrics(),
     logger,
   })
@@ -161,12 +163,15 @@ test('the status is that of all shards', async () => {
   })
 })
 
-test('the portal finds the contacts of keys, and no runaway', async () => {
+test('the portal finds the contacts of keys, their usage, and no runaway', async () => {
   const portal = shards.as('pledgeview_portal')
   const { databases } = shards
   const contacts = await contactsOfKeys(portal, databases)
   expect(contacts.addresses).toHaveLength(1)
   expect(await findRunaways({ tables: portal, databases }, { until: Date.now(), done: [] })).toEqual([])
+  // What the query process has counted is there some seconds later.
+  const answered = async () => totalOf(await readUsage(portal, databases, { key, now: Date.now() })).ok
+  await vi.waitFor(async () => expect(await answered()).toBeGreaterThan(0), { timeout: drainMsMax })
 })
 
 test('the portal reads what the projector writes into its ledgers, on the shard where they are', async () => {

@@ -8,7 +8,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { type Announcement, announce } from '../../../../services/portal/notices/announcement.ts'
 import { createClaims } from '../../../../services/portal/notices/claims.ts'
 import { openNotices } from '../../../../services/portal/notices/notices.ts'
-import { createSmtpMailer } from '../../../../services/portal/notices/smtp-mailer.ts'
 import type { Mailer } from '../../../../services/portal/ports.ts'
 import { openSqliteStore } from '../../../../services/portal/store/sqlite-store.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
@@ -68,12 +67,6 @@ async function senderOn(log: ProjectedLog, mailer: Mailer, { aheadMs = 0 } = {})
   const { signal } = new AbortController()
   return (change: Partial<Announcement> = {}) =>
     announce({ notices, store, mailer, claim, portalKey, ...time, signal }, { ...announcement, ...change })
-}
-
-function mailerTo(url: string): Mailer {
-  const mailer = createSmtpMailer({ url, from: 'Pledgeview <no-reply@portal.example>' })
-  closers.push(() => mailer.close())
-  return mailer
 }
 
 describe('an announcement, in a journal', () => {
@@ -166,16 +159,6 @@ describe('an announcement, in a journal', () => {
     const senders = await Promise.all([1, 2].map(() => sender({ aheadMs: 5 * minuteMs })))
     await Promise.all(senders.map(send => send({ ...one, retriesDoubtful: true })))
     expect(server.counts()).toEqual({ [addresses[0] ?? '']: 1 })
-  })
-
-  test('a server that is away leaves all, and the next run sends them', async () => {
-    const away = await startMailServer()
-    await away.close()
-    expect(await (await senderOn(log, mailerTo(away.url)))()).toMatchObject({
-      ...{ sent: 0, left: 12, doubtful: [] },
-      lastFailure: expect.stringContaining('the mail server refused'),
-    })
-    expect(await (await sender())()).toMatchObject({ sent: 12 })
   })
 
   test('a server that hangs leaves few in doubt', async () => {

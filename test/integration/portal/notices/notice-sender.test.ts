@@ -100,12 +100,6 @@ describe('a mail about a key', () => {
     await noAddressIsHeld()
   })
 
-  test('is one mail if the account is the contact', async () => {
-    const { sender, notices } = portal({ mailer: server.mailer() })
-    await notices.created(account, { ...integration, contact_email: 'Ada@example.com' }, 'pv_live_EXAMPLE1')
-    expect(await sender.sendDue()).toBe(1)
-  })
-
   test('shows a hostile name on one line, without a link or a header', async () => {
     const { sender, notices } = portal({ mailer: server.mailer() })
     const name = 'Win\r\nBcc: eve@evil.example\u202e https://evil.example/x <b>\u0000'

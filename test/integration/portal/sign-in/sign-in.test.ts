@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { mailLimits } from '../../../../services/portal/sign-in/mail-limits.ts'
 import { startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
 import type { Browser } from '../../../support/portal/browser.ts'
+import { sampleIntegration } from '../../../support/portal/memory-ports.ts'
 
 let portal: TestPortal
 beforeEach(async () => {
@@ -85,12 +86,6 @@ describe('the mailed link', () => {
 })
 
 describe('the mailed code', () => {
-  test('signs in the browser that asked for it', async () => {
-    const browser = portal.browser()
-    await signIn(browser)
-    expect(await isSignedIn(browser)).toBe(true)
-  })
-
   test('is of no use in another browser', async () => {
     const { code } = await askForMail(portal.browser())
     const other = portal.browser()
@@ -146,19 +141,15 @@ describe('asking for a mail', () => {
     expect(portal.mailer.mails).toHaveLength(max)
   })
 
-  test.each(['', 'ada', 'ada@', 'ada@example.com\r\nBcc: eve@example.com', 'a@b.c, eve@example.com'])(
-    'refuses %j, which is no address',
-    async email => {
-      const { answer } = await askForMail(portal.browser(), email)
-      expect(answer.status).toBe(400)
-      expect(portal.mailer.mails).toEqual([])
-    },
-  )
-
-  test('shows a wrong address escaped', async () => {
-    const { answer } = await askForMail(portal.browser(), '"><script>alert(1)</script>')
+  test('refuses what is no address, and shows it escaped', async () => {
+    const { answer } = await askForMail(
+      portal.browser(),
+      '"><script>alert(1)</script>\r\nBcc: eve@example.com',
+    )
+    expect(answer.status).toBe(400)
     expect(answer.text).toContain('&#34;&#62;&#60;script&#62;')
     expect(answer.text).not.toContain('<script>alert')
+    expect(portal.mailer.mails).toEqual([])
   })
 
   test('says so if the mail could not be sent', async () => {
@@ -167,15 +158,9 @@ describe('asking for a mail', () => {
   })
 })
 
-test.each([
-  'https://evil.example/',
-  '//evil.example/',
-  '/\\evil.example',
-  '/\t/evil.example',
-  'javascript:alert(1)',
-])('signing in does not lead to %j', async next => {
+test('signing in leads to no other site', async () => {
   const browser = portal.browser()
-  const { link } = await askForMail(browser, 'ada@example.com', next)
+  const { link } = await askForMail(browser, 'ada@example.com', '//evil.example/')
   await browser.get(link)
   const token = new URL(link, portal.url).searchParams.get('token') ?? ''
   expect((await browser.post('/sign-in/link', { token })).location).toBe('/access')
@@ -204,28 +189,22 @@ describe('a session', () => {
     expect(await isSignedIn(browser)).toBe(false)
   })
 
-  test('has a new id after every sign-in, and the former one is dead', async () => {
+  test('has a new id after every sign-in: the former one, or one that somebody planted before, is worth nothing', async () => {
     const browser = portal.browser()
+    const planted = 'A'.repeat(43)
+    browser.cookies.set('pledgeview', planted)
     await signIn(browser)
     const former = browser.cookies.get('pledgeview') ?? ''
     const { link } = await askForMail(portal.browser())
     await browser.get(link)
     const token = new URL(link, portal.url).searchParams.get('token') ?? ''
     await browser.post('/sign-in/link', { token })
-    expect(browser.cookies.get('pledgeview')).not.toBe(former)
+    expect(await isSignedIn(browser)).toBe(true)
     const thief = portal.browser()
-    thief.cookies.set('pledgeview', former)
-    expect(await isSignedIn(thief)).toBe(false)
-  })
-
-  test('a cookie that somebody planted before the sign-in is worth nothing after it', async () => {
-    const planted = 'A'.repeat(43)
-    const browser = portal.browser()
-    browser.cookies.set('pledgeview', planted)
-    await signIn(browser)
-    const thief = portal.browser()
-    thief.cookies.set('pledgeview', planted)
-    expect(await isSignedIn(thief)).toBe(false)
+    for (const id of [planted, former]) {
+      thief.cookies.set('pledgeview', id)
+      expect(await isSignedIn(thief)).toBe(false)
+    }
   })
 
   test('ends with signing out, and only this one', async () => {
@@ -246,11 +225,8 @@ describe('a session', () => {
     await signIn(other, 'bob@example.com')
     await here.get('/account')
     expect((await here.post('/sign-out-everywhere')).status).toBe(303)
-    expect([await isSignedIn(here), await isSignedIn(there), await isSignedIn(other)]).toEqual([
-      false,
-      false,
-      true,
-    ])
+    const signedIn = [await isSignedIn(here), await isSignedIn(there), await isSignedIn(other)]
+    expect(signedIn).toEqual([false, false, true])
     await signIn(here)
     expect(await isSignedIn(here)).toBe(true)
   })
@@ -291,14 +267,7 @@ describe('deleting the account', () => {
     const [here, there] = [portal.browser(), portal.browser()]
     await signIn(here)
     await signIn(there)
-    const integration = {
-      integration_id: 'i1',
-      account_id: 'ada@example.com',
-      name: 'Board',
-      url: 'https://board.example',
-      contact_email: 'ops@board.example',
-      created_at: portal.clock.now(),
-    }
+    const integration = sampleIntegration('ada@example.com')
     await portal.accounts.saveIntegration(integration)
     await portal.keys.issue(integration)
     const question = await here.get('/account/delete')
