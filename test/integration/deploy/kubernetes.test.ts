@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { closeMsMax } from '../../../services/commands/until-interrupted.ts'
+import { closeMsMax } from '../../../services/commands/services.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import {
   kubernetesTools,
