@@ -4,17 +4,14 @@ import { type KafkaSasl, type KafkaSettings, topicName } from '../../../services
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
 import { readRetention } from '../../../services/log/kafka/topic-settings.ts'
 import { createTopics, ensureTopics, TopicsDiffer } from '../../../services/log/kafka/topics.ts'
+import { generous, range, readDeliveries, readRecords } from '../../support/event-log-records.ts'
 import { kafkaUser } from '../../support/kafka/broker.ts'
 import {
   commitAll,
-  deliveriesOf,
   describeKafkaBroker,
-  generous,
   groupOf,
   numbered,
   numbersOf,
-  range,
-  recordsOf,
   sessionMs,
   until,
 } from '../../support/kafka/suite.ts'
@@ -60,7 +57,7 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       }
       const writer = await openWriter({ ...settings, brokers: [broker().saslAddress], sasl })
       await writer.append(numbered(0, 10))
-      expect(numbersOf(await recordsOf(await openReader(overTls), 10))).toEqual(range(0, 10))
+      expect(numbersOf(await readRecords(await openReader(overTls), 10))).toEqual(range(0, 10))
     })
 
     test.each(mechanisms)('no client with a wrong password by %s', async mechanism => {
@@ -97,7 +94,7 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       await expect(
         writer.append([{ topic: 'pledges', key: null, value: Buffer.from('x') }]),
       ).rejects.toThrow()
-      expect(numbersOf(await recordsOf(await openReader(settings), 10))).toEqual(range(0, 10))
+      expect(numbersOf(await readRecords(await openReader(settings), 10))).toEqual(range(0, 10))
     })
 
     test('that several processes may make at once', async () => {
@@ -149,13 +146,13 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       const writer = await openWriter({ ...settings, retriesMax: 40 })
       const reader = await openReader(settings)
       await writer.append(numbered(0, 100))
-      await commitAll(reader, await deliveriesOf(reader, 100))
+      await commitAll(reader, await readDeliveries(reader, 100))
       await broker().halt()
       const appended = writer.append(numbered(100, 100))
       await broker().resume()
       await appended
       // The reader may have to join again and take up what it had; it has committed all of it.
-      expect(numbersOf(await recordsOf(reader, 100))).toEqual(range(100, 200))
+      expect(numbersOf(await readRecords(reader, 100))).toEqual(range(100, 200))
     })
 
     test('while a rebuild asks it: each request waits for it', async () => {

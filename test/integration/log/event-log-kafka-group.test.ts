@@ -6,16 +6,13 @@ import { type KafkaSettings, topicName } from '../../../services/log/kafka/clien
 import { OffsetOutOfRange } from '../../../services/log/kafka/offsets.ts'
 import { partitionOf } from '../../../services/log/kafka/partition.ts'
 import { type EventReader, SupersededAssignment } from '../../../services/log/port.ts'
+import { generous, range, readDeliveries, readRecords } from '../../support/event-log-records.ts'
 import {
   commitAll,
-  deliveriesOf,
   describeKafkaBroker,
-  generous,
   groupOf,
   numbered,
   numbersOf,
-  range,
-  recordsOf,
   sessionMs,
   until,
 } from '../../support/kafka/suite.ts'
@@ -38,26 +35,26 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       const writer = await openWriter(settings)
       await writer.append(numbered(0, 100))
       const reader = await openReader(settings)
-      const deliveries = await deliveriesOf(reader, 100)
+      const deliveries = await readDeliveries(reader, 100)
       // Nothing but time can show it: the group would have forgotten a reader that it had not heard of meanwhile.
       await delay(1.5 * sessionMs)
       await commitAll(reader, deliveries)
       expect(await committed()).toBe(100)
       await writer.append(numbered(100, 10))
-      expect(numbersOf(await recordsOf(reader, 10))).toEqual(range(100, 110))
+      expect(numbersOf(await readRecords(reader, 10))).toEqual(range(100, 110))
     })
 
     test('only for so long: one whose caller is away gives its partitions to others and fails', async () => {
       const writer = await openWriter(settings)
       await writer.append(numbered(0, 100))
       const lost = await openReader({ ...settings, callerMsMax: 300 })
-      const deliveries = await deliveriesOf(lost, 100)
+      const deliveries = await readDeliveries(lost, 100)
       const other = await openReader(settings)
       await until(async () => (await other.lag()).length === topics.length * partitions)
       await expect(commitAll(lost, deliveries)).rejects.toThrow('was away for 300 ms')
       await expect(lost.poll(generous, never)).rejects.toThrow('was away for 300 ms')
       expect(lost.leads()).toBe(false)
-      expect(numbersOf(await recordsOf(other, 100))).toEqual(range(0, 100))
+      expect(numbersOf(await readRecords(other, 100))).toEqual(range(0, 100))
     })
   })
 
@@ -66,7 +63,7 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       const writer = await openWriter(settings)
       await writer.append(numbered(0, 300))
       const first = await openReader(settings)
-      const late = await deliveriesOf(first, 300)
+      const late = await readDeliveries(first, 300)
       const second = await openReader(settings)
       await expect(commitAll(first, late)).rejects.toThrow(SupersededAssignment)
       expect(await committed()).toBe(0)
@@ -83,7 +80,7 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       const writer = await openWriter(settings)
       await writer.append(numbered(0, 300))
       const first = await openReader(settings)
-      const [some] = await deliveriesOf(first, 1, { ...generous, recordsMax: 30 })
+      const [some] = await readDeliveries(first, 1, { ...generous, recordsMax: 30 })
       if (!some) throw new Error('nothing came')
       await first.commit(some.assignment, some.positions)
       await until(() => first.buffered().records === 270)
@@ -105,7 +102,7 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       await first.close()
       await until(async () => (await second.lag()).length === topics.length * partitions)
       await writer.append(numbered(0, 50))
-      expect(numbersOf(await recordsOf(second, 50))).toEqual(range(0, 50))
+      expect(numbersOf(await readRecords(second, 50))).toEqual(range(0, 50))
       await expect(first.poll(generous, never)).rejects.toThrow('closed')
     })
 
@@ -139,7 +136,7 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
     test('behind records that are deleted while it falls back, and says so instead of leaving them out', async () => {
       await (await openWriter({ ...settings, compression: 'none' })).append(inOnePartition(0, 100, 100_000))
       const reader = await openReader({ ...settings, bufferBytesMax: 1_000_000 })
-      const [first] = await deliveriesOf(reader, 1, { ...generous, recordsMax: 1 })
+      const [first] = await readDeliveries(reader, 1, { ...generous, recordsMax: 1 })
       if (!first) throw new Error('nothing came')
       await reader.commit(first.assignment, first.positions)
       await deleteBefore(90)
@@ -158,7 +155,7 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       await (await openWriter(settings)).append(inOnePartition(0, 100))
       await commitSome(40)
       const holder = await openReader(settings)
-      await recordsOf(holder, 60)
+      await readRecords(holder, 60)
       await deleteBefore(60)
       // Whichever of them gets the partition fails, and the other one goes on until it is closed.
       const opened = openReader(settings).then(failureOf, cause => cause)
@@ -196,7 +193,7 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
   /** Reads and commits so many pledges of one partition, and leaves the group. */
   async function commitSome(count: number): Promise<void> {
     const reader = await openReader(settings)
-    await commitAll(reader, await deliveriesOf(reader, count, { ...generous, recordsMax: count }))
+    await commitAll(reader, await readDeliveries(reader, count, { ...generous, recordsMax: count }))
     await reader.close()
   }
 

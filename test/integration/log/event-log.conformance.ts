@@ -14,8 +14,6 @@ import {
   partitionName,
   SupersededAssignment,
 } from '../../../services/log/port.ts'
-import type { LogAddress } from './event-log-child.ts'
-import { startChild } from './event-log-process.ts'
 import {
   ascending,
   byText,
@@ -34,7 +32,9 @@ import {
   readDeliveries,
   readRecords,
   waitingByTopic,
-} from './event-log-records.ts'
+} from '../../support/event-log-records.ts'
+import type { LogAddress } from './event-log-child.ts'
+import { startChild } from './event-log-process.ts'
 
 /** A fresh, empty log. */
 export interface LogUnderTest {

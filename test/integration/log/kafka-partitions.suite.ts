@@ -5,9 +5,10 @@ import { text } from 'node:stream/consumers'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { partitionOf } from '../../../services/log/kafka/partition.ts'
+import { readRecords } from '../../support/event-log-records.ts'
 import { classPath, kafkaRequirement } from '../../support/kafka/jars.ts'
 import { kcat, kcatProgram } from '../../support/kafka/kcat.ts'
-import { type KafkaSuite, recordsOf } from '../../support/kafka/suite.ts'
+import type { KafkaSuite } from '../../support/kafka/suite.ts'
 import { makeTopics, settingsFor } from '../../support/kafka/topics.ts'
 import { needs, type Requirement } from '../../support/requirements.ts'
 
@@ -43,7 +44,7 @@ export function describePartitions({ address, openReader, openWriter }: KafkaSui
 
   /** What a reader of ours gets: the partition of each key, and the keys that it finds in a wrong partition. */
   async function read(): Promise<{ placed: Record<string, number>; misplaced: string[] }> {
-    const records = await recordsOf(await openReader(settings), keys.length)
+    const records = await readRecords(await openReader(settings), keys.length)
     const named = records.map(record => ({ ...record, key: Buffer.from(record.key ?? []).toString() }))
     return {
       placed: Object.fromEntries(named.map(({ key, partition }) => [key, partition])),

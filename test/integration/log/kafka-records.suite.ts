@@ -5,19 +5,9 @@ import { createKafka, type KafkaSettings, topicName } from '../../../services/lo
 import { fetchBytesMax } from '../../../services/log/kafka/consumer.ts'
 import { openKafkaInspector } from '../../../services/log/kafka/inspector.ts'
 import { compressions } from '../../../services/log/kafka/repairs/codecs.ts'
+import { generous, range, readDeliveries, readRecords } from '../../support/event-log-records.ts'
 import { kcat, kcatProgram } from '../../support/kafka/kcat.ts'
-import {
-  commitAll,
-  deliveriesOf,
-  generous,
-  groupOf,
-  type KafkaSuite,
-  numbered,
-  numbersOf,
-  range,
-  recordsOf,
-  until,
-} from '../../support/kafka/suite.ts'
+import { commitAll, groupOf, type KafkaSuite, numbered, numbersOf, until } from '../../support/kafka/suite.ts'
 import { makeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
 import { needs } from '../../support/requirements.ts'
 
@@ -42,7 +32,7 @@ export function describeRecords({ address, openReader, openWriter }: KafkaSuite)
         const lines = range(250, 500).map(number => `key-${number}:${number}`)
         const at = ['-b', address(), '-t', topicName(settings, 'pledges')]
         await kcat([...at, '-P', '-K:', '-z', compression], `${lines.join('\n')}\n`)
-        expect(numbersOf(await recordsOf(await openReader(settings), 500))).toEqual(range(0, 500))
+        expect(numbersOf(await readRecords(await openReader(settings), 500))).toEqual(range(0, 500))
         const output = await kcat([...at, '-C', '-e', '-q', '-f', '%s\n'])
         const numbers = output
           .trimEnd()
@@ -56,7 +46,7 @@ export function describeRecords({ address, openReader, openWriter }: KafkaSuite)
       await makeTopics(settings, { config: { 'compression.type': compression } })
       const writer = await openWriter({ ...settings, compression: 'none' })
       await writer.append(numbered(0, 500, 300))
-      expect(numbersOf(await recordsOf(await openReader(settings), 500))).toEqual(range(0, 500))
+      expect(numbersOf(await readRecords(await openReader(settings), 500))).toEqual(range(0, 500))
     })
 
     test('that many requests carry, and some near the limit, arrive in order', async () => {
@@ -68,7 +58,7 @@ export function describeRecords({ address, openReader, openWriter }: KafkaSuite)
         value: number % 10 === 3 ? randomBytes(1_000_000) : Buffer.alloc(60_000, number),
       }))
       await Promise.all([writer.append(records.slice(0, 25)), writer.append(records.slice(25))])
-      const delivered = await recordsOf(await openReader(settings), 40)
+      const delivered = await readRecords(await openReader(settings), 40)
       for (const [index, { value }] of delivered.entries()) {
         expect(
           Buffer.from(value ?? []).equals(records[index]?.value ?? Buffer.alloc(0)),
@@ -107,7 +97,7 @@ export function describeRecords({ address, openReader, openWriter }: KafkaSuite)
       await until(async () => (await offsetsSeenByKcat(name)).join() === '0,4,5,6')
 
       const reader = await openReader(settings)
-      const deliveries = await deliveriesOf(reader, 4)
+      const deliveries = await readDeliveries(reader, 4)
       const offsets = deliveries.flatMap(({ records }) => records).map(({ offset }) => offset)
       expect(offsets).toEqual([0, 4, 5, 6])
       await commitAll(reader, deliveries)
@@ -137,7 +127,7 @@ export function describeRecords({ address, openReader, openWriter }: KafkaSuite)
         await producer.disconnect()
       }
       const reader = await openReader(settings)
-      const deliveries = await deliveriesOf(reader, 2)
+      const deliveries = await readDeliveries(reader, 2)
       expect(numbersOf(deliveries.flatMap(({ records }) => records))).toEqual([0, 2])
       await commitAll(reader, deliveries)
       await until(async () => (await reader.lag()).every(({ committed, end }) => committed === end))

@@ -5,7 +5,8 @@ import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
 import { type KafkaInspector, openKafkaInspector } from '../../../services/log/kafka/inspector.ts'
 import { rollPortalTopics } from '../../../services/log/kafka/roll-segments.ts'
 import { accountRecord } from '../../support/accounts.ts'
-import { commitAll, deliveriesOf, groupOf, type KafkaSuite, numbered } from '../../support/kafka/suite.ts'
+import { readDeliveries } from '../../support/event-log-records.ts'
+import { commitAll, groupOf, type KafkaSuite, numbered } from '../../support/kafka/suite.ts'
 import { makeTopics, readTopic, settingsFor, silent } from '../../support/kafka/topics.ts'
 import { startsAt } from '../../support/starts.ts'
 
@@ -25,7 +26,7 @@ export function describeTools({ address, openReader, openWriter }: KafkaSuite): 
     expect(before.lag).toHaveLength(15)
     expect(waiting(before.lag)).toBe(40)
     const reader = await openReader(settings)
-    await commitAll(reader, await deliveriesOf(reader, 40))
+    await commitAll(reader, await readDeliveries(reader, 40))
     const after = await inspect(inspector => inspector.group())
     expect(after.members).toBe(1)
     expect(waiting(after.lag)).toBe(0)

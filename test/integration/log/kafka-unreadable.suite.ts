@@ -22,7 +22,8 @@ import { createObserver } from '../../../services/projector/observer.ts'
 import { createMetrics, type Metrics } from '../../../services/runtime/ops/metrics.ts'
 import type { Databases } from '../../../services/tables/port.ts'
 import { createRejectStore, placeName, type Reject } from '../../../services/tables/rejects.ts'
-import { deliveriesOf, groupOf, type KafkaSuite, range } from '../../support/kafka/suite.ts'
+import { range, readDeliveries } from '../../support/event-log-records.ts'
+import { groupOf, type KafkaSuite } from '../../support/kafka/suite.ts'
 import { makeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
 import { type ModelTables, openModelTables } from '../../support/model-tables.ts'
 import { keptRejects } from '../../support/reject-filters.ts'
@@ -100,7 +101,7 @@ export function describeUnreadable({ address, openReader, openWriter }: KafkaSui
     const observer = createObserver({ run: 'test', metrics, logger: silent, now: Date.now })
     const rejects: Reject[] = []
     let accepted = 0
-    for (const delivery of await deliveriesOf(reader, count)) {
+    for (const delivery of await readDeliveries(reader, count)) {
       const batch = emptyBatch(delivery.assignment, backerHasher('0'.repeat(64), 'siphash-2-4'))
       addDelivery(batch, delivery, createDecoder())
       await store(reader, batch.rejects)
