@@ -11,7 +11,7 @@ import {
   type PollBounds,
   SupersededAssignment,
 } from '../../../services/log/port.ts'
-import { journalConsumers, journalEnds, journalPositions } from '../../support/journal-positions.ts'
+import { journalEnds } from '../../support/journal-positions.ts'
 import { describeEventLog } from './event-log.conformance.ts'
 
 describeEventLog('in a journal', async () => {
@@ -135,26 +135,6 @@ describe('the journal', () => {
     const reader = await openJournalReader(path, { consumer: 'projector' })
     expect((await reader.poll(bounds, never)).records.map(({ offset }) => offset)).toEqual([4])
     await reader.close()
-  })
-
-  test('returns the positions of its consumers', async () => {
-    await append(recordsOf('pledges', 10), () => 5_000)
-    const reader = await openJournalReader(path, { consumer: 'projector' })
-    const { positions, assignment } = await reader.poll({ ...bounds, recordsMax: 4 }, never)
-    await reader.commit(assignment, positions)
-    await reader.close()
-
-    expect(journalConsumers(path)).toEqual(['projector'])
-    expect(journalPositions(path, 'projector')).toMatchObject({
-      campaigns: 1,
-      pledges: 5,
-      'api-keys': 1,
-    })
-    expect(journalPositions(path, 'unknown')).toMatchObject({
-      campaigns: 1,
-      pledges: 1,
-      'api-keys': 1,
-    })
   })
 
   test('is readable by its owner alone, in every file that it makes', async () => {

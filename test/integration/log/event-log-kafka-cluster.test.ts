@@ -97,14 +97,6 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       expect(numbersOf(await readRecords(await openReader(settings), 10))).toEqual(range(0, 10))
     })
 
-    test('that several processes may make at once', async () => {
-      const results = await Promise.all(
-        range(0, 3).map(() => ensureTopics({ ...settings, ...wanted }, { create: true, logger: silent })),
-      )
-      expect(results.flat().length).toBeGreaterThanOrEqual(names.length)
-      expect(await ensureTopics({ ...settings, ...wanted }, { create: false, logger: silent })).toEqual([])
-    })
-
     test('whose absence and whose differences are named, each of them', async () => {
       const { topicPrefix } = settings
       const policy = (value: string) => [{ name: 'cleanup.policy', value }]
@@ -129,12 +121,6 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
         'the topic pledges has replicas 1 instead of 3',
         'the topic pledges has cleanup.policy compact,delete instead of compact',
       ])
-    })
-
-    test('without which neither reader nor writer opens or appends', async () => {
-      await expect(openReader({ ...settings, retriesMax: 1 })).rejects.toThrow()
-      const writer = await openWriter({ ...settings, retriesMax: 1 })
-      await expect(writer.append(numbered(0, 1))).rejects.toThrow()
     })
   })
 

@@ -21,7 +21,7 @@ import {
 } from '../../../support/model-tables.ts'
 import { type RunningProjector, startProjector } from '../../../support/registry-projector.ts'
 import { keptRejects } from '../../../support/reject-filters.ts'
-import { campaignEvent, pledgeEvent, smallWorld } from '../../../support/sample-events.ts'
+import { pledgeEvent, smallWorld } from '../../../support/sample-events.ts'
 
 // Only a hang takes this long.
 const soonMsMax = 60_000
@@ -160,29 +160,5 @@ describe('the ingest loop with a schema registry', () => {
       new Set(['schema id 999 is not in the schema registry']),
     )
     expect(fake.calls.filter(call => call.endsWith('/999'))).toHaveLength(3)
-  })
-
-  test('a stop while the registry is away ends in order and commits nothing', async () => {
-    fake.misbehave(() => true)
-    log.append(recordsOf(world))
-    const projector = start()
-    await vi.waitFor(() => expect(fake.calls.length).toBeGreaterThan(0), soonMsMax)
-    await projector.stop()
-    expect(log.commits).toEqual([])
-    expect(await keptRejects(model.tables, databases)).toEqual([])
-  })
-
-  test('records whose partitions change hands while the registry is away come again, and count once', async () => {
-    fake.misbehave(unavailable)
-    log.append(recordsOf(world))
-    const projector = start()
-    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(0), soonMsMax)
-    log.reassign()
-    const more = campaignEvent({ campaign_id: 'c' })
-    log.append(recordsOf([more]))
-    fake.misbehave(undefined)
-    await projector.drained()
-    expect(log.refusedCommits()).toBe(1)
-    await expectReading([...world, more])
   })
 })
