@@ -23,8 +23,6 @@ export const longSuites: readonly string[] = [
   'test/clients/**/*.test.ts',
   'test/guides/{guides,distributed-lines}.test.ts',
   'test/contracts/**/*.test.ts',
-  // Separate from the other one: each uses all of the CPU, and in parallel both would exceed their timeouts.
-  'test/end-to-end/kickstarter.test.ts',
   'test/browser/**/*.test.ts',
   'test/integration/generations/**/*.test.ts',
   'test/integration/projector/history/history-worlds.test.ts',
