@@ -81,8 +81,9 @@ export function compressionType(compression: Compression): Kafkajs.CompressionTy
 
 /** Registers the codecs, for reading and for writing. */
 export function registerCodecs({ CompressionCodecs }: typeof Kafkajs): void {
+  const registered: Record<number, unknown> = CompressionCodecs
   for (const [name, codec] of Object.entries(codecs))
-    CompressionCodecs[compressionType(name as Compression)] = () => forKafkajs(codec)
+    registered[compressionType(name as Compression)] = () => forKafkajs(codec)
 }
 
 // kafkajs compresses with these. It decompresses only message sets, the format before Kafka 0.11.
