@@ -2,10 +2,10 @@
 
 import type { FastifyInstance } from 'fastify'
 import type { Portal } from '../app.ts'
+import { type Bar, nameBars, timeBars } from '../html/bars.ts'
 import { type Html, html, prose } from '../html/html.ts'
 import { codeBlock, notice, scrolling } from '../html/parts.ts'
 import { count, countOf, dayText, moment } from '../html/words.ts'
-import { type Bar, nameBars, timeBars } from './data-drawing.ts'
 import { type Example, playLink, readExamples } from './data-examples.ts'
 import type {
   CategorySuccess,
@@ -86,10 +86,10 @@ function fundingPicture(
   if (points.length === 0) return html`<p>There is nothing to draw yet.</p>`
   const name = per === 'day' ? dayText : monthText
   const every = Math.ceil(points.length / timeLabelsMax)
-  const bars = points.map(({ day, raised, pledges }, index): Bar => {
-    const text = money(raised, currency)
+  const bars = points.map(({ day, raised, pledges }, index) => {
     const label = index % every === 0 ? (per === 'day' ? dayText(day).slice(0, -5) : name(day)) : ''
-    return { label, value: raised, text, title: `${name(day)}: ${text}, ${countOf(pledges, 'pledge')}` }
+    const title = `${name(day)}: ${money(raised, currency)}, ${countOf(pledges, 'pledge')}`
+    return { label, title, parts: [{ kind: raised < 0 ? 'too-many' : 'ok', value: raised }] }
   })
   const total = points.reduce((sum, { raised }) => sum + raised, 0)
   const best = points.reduce((most, point) => (point.raised > most.raised ? point : most))

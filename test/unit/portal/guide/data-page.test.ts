@@ -1,10 +1,10 @@
 /** The page for data teams, as a function from data to HTML. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { nameBars, timeBars } from '../../../../services/portal/guide/data-drawing.ts'
 import { playLink, readExamples } from '../../../../services/portal/guide/data-examples.ts'
 import { dataContent, examplesSection } from '../../../../services/portal/guide/data-page.ts'
 import type { DataPictures } from '../../../../services/portal/guide/data-pictures.ts'
+import { nameBars, timeBars } from '../../../../services/portal/html/bars.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 
 const examples = readExamples('crowdfunding')
@@ -49,10 +49,8 @@ describe('the pictures', () => {
     fc.assert(
       fc.property(fc.array(fc.record({ label: fc.string(), value }), { maxLength: 40 }), given => {
         const bars = given.map(({ label, value }) => ({
-          label: `<i x="'>${label}`,
-          value,
-          text: label,
-          title: label,
+          ...{ label: `<i x="'>${label}`, value, text: label, title: label },
+          parts: [{ kind: 'ok', value }],
         }))
         const frame = { id: 'p', title: '<b>', description: '"</desc><script>' }
         const most = Math.max(0, ...bars.map(bar => bar.value))

@@ -2,7 +2,7 @@
  * Pictures as plain SVG: bars by time, and bars by name. Sizes are attributes and colours are classes, because the page's policy
  * allows no inline style. Each picture has a title and a description for people who do not see it. Everything is escaped.
  */
-import { type Html, html } from '../html/html.ts'
+import { type Html, html } from './html.ts'
 
 export interface Frame {
   /** Unique in the page. */
@@ -22,6 +22,12 @@ export interface Bar {
   title: string
 }
 
+/** A bar of parts that stand on each other. Values below 0 go down from the axis. */
+export interface TimeBar extends Pick<Bar, 'label' | 'title'> {
+  /** `kind`: a class of the stylesheet that has a colour. */
+  parts: readonly { kind: string; value: number }[]
+}
+
 // One unit is a pixel on a wide screen and half a pixel on a phone, where the style makes the text larger: there is room for it.
 const width = 720
 const timeHeight = 260
@@ -30,25 +36,37 @@ const rowHeight = 54
 const nameCharactersMax = 36
 const barShare = 0.8
 const labelShareMin = 0.15
-/** A value above zero is never thinner than this. */
+/** A value above zero is never thinner than this: one refused request among thousands can be seen. */
 const barMin = 1.5
 
-/** Upright bars in the order of time. Values below 0 go down from the axis. */
-export function timeBars(frame: Frame, bars: readonly Bar[], scaleText: (value: number) => string): Html {
-  const most = roundUp(Math.max(0, ...bars.map(({ value }) => value)))
-  const least = -roundUp(-Math.min(0, ...bars.map(({ value }) => value)))
+/** Upright bars in the order of time. */
+export function timeBars(frame: Frame, bars: readonly TimeBar[], scaleText: (value: number) => string): Html {
+  const sums = bars.map(({ parts }) => parts.reduce((sum, { value }) => sum + value, 0))
+  const most = roundUp(Math.max(0, ...sums))
+  const least = -roundUp(-Math.min(0, ...sums))
   const inner = timeHeight - margin.top - margin.bottom
   const y = (value: number): number => margin.top + ((most - value) / (most - least || 1)) * inner
   const step = (width - margin.left - margin.right) / Math.max(1, bars.length)
   // The lowest line stands only where its figure does not cover that of the axis.
   const lines = new Set([most, most / 2, 0, ...(-least > labelShareMin * (most - least) ? [least] : [])])
+
+  function partsOf({ parts }: TimeBar, x: number): Html[] {
+    let top = y(0)
+    return parts.map(({ kind, value }) => {
+      if (value === 0) return html``
+      const height = Math.max(barMin, Math.abs(y(value) - y(0)))
+      if (value > 0) top -= height
+      return html`<rect class="${kind}" x="${fixed(x + (step * (1 - barShare)) / 2)}" y="${fixed(value < 0 ? y(0) : top)}" width="${fixed(step * barShare)}" height="${fixed(height)}"/>`
+    })
+  }
+
+  // The first shape of each bar cannot be seen. With it the whole height shows the bar's title.
   return svg(
     frame,
     timeHeight,
     html`${[...lines].map(value => gridLine(y(value), scaleText(value)))}${bars.map((bar, index) => {
       const x = margin.left + index * step
-      const height = Math.max(bar.value === 0 ? 0 : barMin, Math.abs(y(bar.value) - y(0)))
-      return html`<g><title>${bar.title}</title><rect fill="none" pointer-events="all" x="${fixed(x)}" y="${margin.top}" width="${fixed(step)}" height="${inner}"/><rect class="${bar.value < 0 ? 'too-many' : 'ok'}" x="${fixed(x + (step * (1 - barShare)) / 2)}" y="${fixed(bar.value < 0 ? y(0) : y(0) - height)}" width="${fixed(step * barShare)}" height="${fixed(height)}"/></g>${bar.label !== '' && html`<text class="middle" x="${fixed(x + step / 2)}" y="${timeHeight - 12}">${bar.label}</text>`}
+      return html`<g><title>${bar.title}</title><rect fill="none" pointer-events="all" x="${fixed(x)}" y="${margin.top}" width="${fixed(step)}" height="${inner}"/>${partsOf(bar, x)}</g>${bar.label !== '' && html`<text class="middle" x="${fixed(x + step / 2)}" y="${timeHeight - 12}">${bar.label}</text>`}
 `
     })}`,
   )
@@ -81,7 +99,7 @@ function roundUp(value: number): number {
 }
 
 function svg({ id, title, description }: Frame, height: number, content: Html): Html {
-  return html`<svg class="bars picture" role="img" aria-labelledby="${id}-title" aria-describedby="${id}-desc" viewBox="0 0 ${width} ${height}">
+  return html`<svg class="bars" role="img" aria-labelledby="${id}-title" aria-describedby="${id}-desc" viewBox="0 0 ${width} ${height}">
 <title id="${id}-title">${title}</title>
 <desc id="${id}-desc">${description}</desc>
 ${content}</svg>`
