@@ -70,7 +70,7 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     accounts,
     keys,
     usageOf: createUsageReader(tables, databases, Date.now),
-    mailer: mailer ?? noMailer,
+    mailer,
     notices,
     liveState: createLiveState(tables, databases, { ...clocks, logger }),
     pictures: createDataPictures(tables, databases, { ...clocks, logger }),
@@ -85,7 +85,6 @@ export async function startPortalService(dependencies: PortalServiceDependencies
       trustProxy: config.PLEDGEVIEW_TRUST_PROXY,
       connectionsMax: config.PLEDGEVIEW_CONNECTIONS_MAX,
       connectionsPerAddressMax: config.PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX,
-      hasMail: mailer !== undefined,
       oidc: oidcSettings(config),
     },
     now: Date.now,
@@ -128,9 +127,9 @@ export async function startPortalService(dependencies: PortalServiceDependencies
 function noticesOf(
   dependencies: PortalServiceDependencies,
   wake: () => void,
-): { notices: KeyNotices; sender?: NoticeSender } {
+): { notices?: KeyNotices; sender?: NoticeSender } {
   const { keyAdmin, mailer, tables, databases, portalUrl } = dependencies
-  if (mailer === undefined) return { notices: noNotices }
+  if (mailer === undefined) return {}
   const notices = openNotices({ writer: keyAdmin.writer, tables, databases, ...clocks })
   const parts = { ...dependencies, ...clocks, notices, portalUrl: new URL(portalUrl).origin }
   return { notices: createKeyNotices({ ...parts, wake }), sender: createNoticeSender({ ...parts, mailer }) }
@@ -158,12 +157,3 @@ export function oidcSettings(config: Config): OidcSettings | undefined {
 }
 
 const clocks = { now: Date.now, monotonicMs: () => performance.now(), randomBytes, sleep }
-
-const noMailer: Mailer = {
-  async send() {
-    throw new Error('no mail server is configured')
-  },
-  close: async () => undefined,
-}
-
-const noNotices: KeyNotices = { created: async () => undefined, revoked: async () => undefined }

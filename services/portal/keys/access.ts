@@ -12,7 +12,7 @@ import type { PortalDependencies } from '../app.ts'
 import { type Html, html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
 import { PageError, sendErrorPage } from '../http/pages.ts'
-import type { Account, Integration, PortalKey } from '../ports.ts'
+import type { Account, Integration, KeyNotices, PortalKey } from '../ports.ts'
 import { createOnce, type Once } from './form-token.ts'
 import { wayBack } from './key-pages.ts'
 import { type KeyView, keyOfPath } from './key-state.ts'
@@ -109,8 +109,10 @@ export const doneTexts = {
 } as const
 
 /** Tells the notices what happened. The answer neither waits for mails nor fails with them. */
-export function notify(access: Access, notice: () => Promise<void>): void {
-  Promise.try(notice).catch((error: unknown) =>
+export function notify(access: Access, notice: (notices: KeyNotices) => Promise<void>): void {
+  const { notices } = access
+  if (!notices) return
+  Promise.try(notice, notices).catch((error: unknown) =>
     access.logger.error({ error: messageOf(error) }, 'a notice on a key could not be handed over'),
   )
 }

@@ -119,7 +119,7 @@ async function removeIntegration(access: Access, account: Account, integration: 
 async function revokeKeysOf(access: Access, account: Account, integration: Integration): Promise<void> {
   for (const { key } of await aliveKeysOf(access, account, integration)) {
     await access.keys.revoke(account.account_id, key)
-    notify(access, () => access.notices.revoked(account, integration, keyPrefix(key)))
+    notify(access, notices => notices.revoked(account, integration, keyPrefix(key)))
   }
 }
 

@@ -69,7 +69,7 @@ async function viewOf(access: Access, request: FastifyRequest<ByName>): Promise<
 async function createKey(access: Access, account: Account, integration: Integration): Promise<NewKey> {
   const made = await access.keys.issue(integration)
   await endIfRemoved(access, account, integration, made.key)
-  notify(access, () => access.notices.created(account, integration, keyPrefix(made.key)))
+  notify(access, notices => notices.created(account, integration, keyPrefix(made.key)))
   return { ...made, name: integration.name }
 }
 
@@ -105,7 +105,7 @@ async function revoke(
     return isRevoked ? toOverview(reply, 'revoked') : sendProblem(reply, 'The key was not revoked', reason)
   }
   const owner = (await findIntegration(access, account, key.integration_id)) ?? key
-  notify(access, () => access.notices.revoked(account, owner, keyPrefix(key.key)))
+  notify(access, notices => notices.revoked(account, owner, keyPrefix(key.key)))
   return toOverview(reply, 'revoked')
 }
 
@@ -160,11 +160,10 @@ async function makeReplacement(
   integration: Integration,
 ): Promise<NewKey> {
   // The person hears of the revocation also if the new key fails.
-  const onRevoked = () =>
-    notify(access, () => access.notices.revoked(account, integration, keyPrefix(old.key)))
+  const onRevoked = () => notify(access, notices => notices.revoked(account, integration, keyPrefix(old.key)))
   const made = await access.keys.replace(account.account_id, old.key, overlap.overlap, integration, onRevoked)
   await endIfRemoved(access, account, integration, made.key)
-  notify(access, () => access.notices.created(account, integration, keyPrefix(made.key)))
+  notify(access, notices => notices.created(account, integration, keyPrefix(made.key)))
   return {
     ...made,
     name: integration.name,

@@ -78,7 +78,7 @@ export function createNoticeSender(dependencies: NoticeSenderDependencies): Noti
 
   async function look(): Promise<void> {
     const turn = Math.floor(now() / lookMs)
-    if ((await store.count(`notices-turn:${turn}`, 2 * lookMs)) !== 1) return
+    if (!(await store.claim(`notices-turn:${turn}`, '', 2 * lookMs))) return
     await tidyNotices(dependencies)
     await checkRunaways(dependencies)
   }

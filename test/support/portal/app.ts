@@ -67,7 +67,7 @@ export async function startTestPortal({
     options: {
       ...{ portalUrl: url, apiUrl: 'http://127.0.0.1:8080/api/v1', viewsDatabase: 'crowdfunding', portalKey },
       ...{ hosts: loopbackHosts, trustProxy: [], connectionsMax: 100, connectionsPerAddressMax: 50 },
-      ...{ hasMail: true, ...options },
+      ...options,
     },
     logger: pino({ level: 'debug' }, { write: line => void log.push(line) }),
     ...overrides,
