@@ -2,12 +2,11 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { errorCodes } from '../../../../contracts/api/errors.ts'
 import { limitDefault, limitMax } from '../../../../contracts/api/parameters.ts'
 import { versions } from '../../../../contracts/api/versions.ts'
 import { changesContent, consumerReleases } from '../../../../services/portal/guide/changes.ts'
 import { guideContent, limits } from '../../../../services/portal/guide/guide.ts'
-import { agoOf, landingContent } from '../../../../services/portal/guide/landing.ts'
+import { landingContent } from '../../../../services/portal/guide/landing.ts'
 import { type Document, operationsOf } from '../../../../services/portal/guide/openapi.ts'
 import { referenceContent } from '../../../../services/portal/guide/reference.ts'
 import {
@@ -59,11 +58,6 @@ test('links between the pages lead to places that are there', () => {
   for (const [, path, id] of links) expect(ids[path as keyof typeof ids]).toContain(` id="${id}"`)
 })
 
-test('the guide says what to do for every error', () => {
-  const text = guideContent({ apiUrl }).text
-  for (const code of errorCodes) expect(text).toContain(`id="error-${code}"`)
-})
-
 test('the limits that the pages name are those of the contract and of the services', () => {
   expect(limits).toMatchObject({ pageSizeDefault: limitDefault, pageSizeMax: limitMax })
   expect(limits.cacheSeconds * 1000).toBe(defaultQueryAppOptions.listCacheMs)
@@ -113,19 +107,6 @@ test('the first page names what is unknown, and does not invent it', () => {
   const { text } = landingContent({ live, apiUrl, isSignedIn: false, now: 0 })
   expect(text).toContain('Unavailable')
   expect(text.match(/<dd>unknown<\/dd>/g)).toHaveLength(2)
-})
-
-test('times are said as people say them', () => {
-  const said = [0, 1_000, 59_000, 60_000, 7_200_000, 90_000_000, -5_000].map(agoOf)
-  expect(said).toEqual([
-    'just now',
-    '1 second ago',
-    '59 seconds ago',
-    '1 minute ago',
-    '2 hours ago',
-    '1 day ago',
-    'just now',
-  ])
 })
 
 test('the changelog page has what concerns API consumers, and nothing else', () => {
