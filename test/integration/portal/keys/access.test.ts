@@ -78,16 +78,16 @@ describe('an integration', () => {
     )
   })
 
-  it('that one more would exceed the limit is refused with the reason, on a form that can be sent again', async () => {
+  it('that one more would exceed the limit is refused with the reason', async () => {
     portal.accounts.refusal = 'An account has at most 20 integrations. Remove one first.'
-    const send = () => submit(person.browser, '/access/integrations/new', /integrations$/, integrationFields)
-    const answers = [await send(), await send()]
-    for (const { status, text } of answers) {
-      expect(status).toBe(409)
-      expect(text).toContain('An account has at most 20 integrations. Remove one first.')
-    }
-    const [one, two] = answers.map(({ text }) => tokenOf(text, '/access/integrations'))
-    expect(one).not.toBe(two)
+    const { status, text } = await submit(
+      person.browser,
+      '/access/integrations/new',
+      /integrations$/,
+      integrationFields,
+    )
+    expect(status).toBe(409)
+    expect(text).toContain(portal.accounts.refusal)
   })
 })
 

@@ -52,7 +52,7 @@ function pagesWith(text: string): Html[] {
   const faults = { name: 'is missing', url: 'is missing', contact_email: 'is missing' }
   return [
     overviewPage({ ...base, integrations: [hostile], keys: views }),
-    integrationPage({ integrationId: text, fields, faults, problem: text, csrf }),
+    integrationPage({ integrationId: text, fields, faults, csrf }),
     removePage({ integration: hostile, alive: views, csrf }),
     keyPage({ ...base, view }),
     revokePage({ ...base, view }),
