@@ -6,17 +6,14 @@
  * text.
  */
 import { createHash, createHmac } from 'node:crypto'
-import type { PortalStore } from '../store/port.ts'
 import { claimName } from './claims.ts'
 import { blank, changeOf, type DeliverDependencies, deliver, type Sendable } from './deliver.ts'
-import { isSettled, type Notices } from './notices.ts'
+import { isSettled, type NoticeParts } from './notices.ts'
 import type { MailText } from './texts.ts'
 
-export interface AnnouncementDependencies extends DeliverDependencies {
-  notices: Pick<Notices, 'append' | 'write' | 'get' | 'ofIds'>
-  store: Pick<PortalStore, 'claim' | 'get'>
-  /** PLEDGEVIEW_PORTAL_KEY. */
-  portalKey: string
+export interface AnnouncementDependencies
+  extends DeliverDependencies,
+    Pick<NoticeParts, 'store' | 'portalKey'> {
   /** Ends it between two mails. */
   signal: AbortSignal
 }

@@ -3,11 +3,8 @@ import pino from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { EventWriter } from '../../../../services/log/port.ts'
 import { contactsOfKeys } from '../../../../services/portal/notices/contacts.ts'
-import {
-  createNoticeSender,
-  type NoticeSenderDependencies,
-} from '../../../../services/portal/notices/notice-sender.ts'
-import { openNotices } from '../../../../services/portal/notices/notices.ts'
+import { createNoticeSender } from '../../../../services/portal/notices/notice-sender.ts'
+import { type NoticeParts, openNotices } from '../../../../services/portal/notices/notices.ts'
 import { createKeyNotices, perAddressPerDayMax } from '../../../../services/portal/notices/queue.ts'
 import type { PortalStore } from '../../../../services/portal/store/port.ts'
 import { openSqliteStore } from '../../../../services/portal/store/sqlite-store.ts'
@@ -54,7 +51,7 @@ beforeEach(async () => {
 })
 
 /** A portal of several, with the same store. */
-function portal(changes: Partial<NoticeSenderDependencies> = {}) {
+function portal(changes: Partial<NoticeParts> = {}) {
   const { tables, databases } = log
   const time = { now: () => now, monotonicMs: () => performance.now(), sleep }
   const parts = {

@@ -49,8 +49,8 @@ test('links between the pages lead to places that are there', () => {
     '/docs': guideContent({ apiUrl }).text,
     '/reference': referenceContent({ document, apiUrl }).text,
   }
-  const live = { status: 'up to date', campaigns: 1, as_of: 0 } as const
-  const landing = landingContent({ live, apiUrl, isSignedIn: false, now: 0 }).text
+  const live = { status: 'Up to date', campaigns: 1, as_of: 0 } as const
+  const landing = landingContent({ live, apiUrl, isSignedIn: false }).text
   const links = Object.values({ ...ids, landing }).flatMap(text => [
     ...text.matchAll(/href="(\/docs|\/reference)#([^"]+)"/g),
   ])
@@ -103,8 +103,8 @@ test('whatever a reader types, it stays text in the reference, and one word in t
 const inputs = referenceContent({ document, apiUrl }).text.split('<input').length
 
 test('the first page names what is unknown, and does not invent it', () => {
-  const live = { status: 'unavailable', campaigns: undefined, as_of: undefined } as const
-  const { text } = landingContent({ live, apiUrl, isSignedIn: false, now: 0 })
+  const live = { status: 'Unavailable', campaigns: undefined, as_of: undefined } as const
+  const { text } = landingContent({ live, apiUrl, isSignedIn: false })
   expect(text).toContain('Unavailable')
   expect(text.match(/<dd>unknown<\/dd>/g)).toHaveLength(2)
 })
