@@ -10,17 +10,11 @@ import { keyPage, replacePage, revokePage } from '../../../../services/portal/ke
 import { curlLine, secretPage } from '../../../../services/portal/keys/new-key.ts'
 import { overviewPage } from '../../../../services/portal/keys/overview-page.ts'
 import type { Integration } from '../../../../services/portal/ports.ts'
+import { sampleIntegration } from '../../../support/portal/memory-ports.ts'
 import { hostileText, now, sampleKey, sampleUsage, sampleView } from './samples.ts'
 
 const csrf = html`<input type="hidden" name="_csrf" value="token-of-the-session">`
-const integration: Integration = {
-  integration_id: 'i1',
-  account_id: 'acct_1',
-  name: 'Backer Board',
-  url: 'https://board.example/',
-  contact_email: 'ops@board.example',
-  created_at: now,
-}
+const integration = sampleIntegration('acct_1', { integration_id: 'i1' })
 const base = { now, csrf, formToken: () => 'once' }
 const secretData = {
   key: sampleKey().key,
