@@ -53,7 +53,12 @@ function sendReason(error: unknown, reply: FastifyReply): FastifyReply {
   if (!(error instanceof KeyError || error instanceof AccountError)) throw error
   const content = html`${wayBack()}
 <h1>That did not work</h1>
-${notice(error.message, 'bad')}
+${notice(sentence(error.message), 'bad')}
 <p><a class="button" href="/access">Back to API access</a></p>`
   return sendPage(reply.code(409), 'That did not work', content)
+}
+
+function sentence(text: string): string {
+  const ended = /[.!?]$/.test(text) ? text : `${text}.`
+  return ended.charAt(0).toUpperCase() + ended.slice(1)
 }

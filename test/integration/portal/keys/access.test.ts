@@ -134,7 +134,7 @@ describe('a new key', () => {
     for (const { text } of pages)
       answers.push(await person.browser.post(action, { token: tokenOf(text, action) }))
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 409])
-    expect(answers[3]?.text).toContain('three keys are active already')
+    expect(answers[3]?.text).toContain('Three keys are active already.')
   })
 
   it('of an integration that was removed meanwhile is revoked again', async () => {
