@@ -24,7 +24,7 @@ import { openNotices } from './notices/notices.ts'
 import { createKeyNotices } from './notices/queue.ts'
 import { createSmtpMailer } from './notices/smtp-mailer.ts'
 import type { KeyNotices, Mailer } from './ports.ts'
-import { type Rounds, startRounds } from './rounds.ts'
+import { startRounds } from './rounds.ts'
 import type { OidcSettings } from './sign-in/oidc-client.ts'
 import type { PortalStore } from './store/port.ts'
 import { createUsageReader } from './usage/usage-reader.ts'
@@ -63,9 +63,8 @@ export async function startPortalService(dependencies: PortalServiceDependencies
   const accounts = await openAccounts({ writer, tables, databases, portalKey, ...clocks })
   const keyAdmin = { ...dependencies.keyAdmin, ...clocks }
   const keys = createPortalKeys(keyAdmin)
-  const rounds: Rounds[] = []
-  const warning = (message: string) => (error: unknown) => logger.warn({ error: messageOf(error) }, message)
-  const { notices, sender } = noticesOf(dependencies, () => rounds.at(-1)?.wake())
+  let wakeSender = () => {}
+  const { notices, sender } = noticesOf(dependencies, () => wakeSender())
   const app = await createPortalApp({
     accounts,
     keys,
@@ -90,30 +89,30 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     now: Date.now,
     logger,
   })
-  const sweep = createKeySweeper({ tables, databases, admin: keyAdmin })
+  const warning = (message: string) => (error: unknown) => logger.warn({ error: messageOf(error) }, message)
   const notSwept = warning('keys that have ended could not be swept')
   const notDeleted = warning('a deletion of an account could not be completed')
   const notNotified = warning('the notices could not be looked after')
-  rounds.push(
+  const sweep = createKeySweeper({ tables, databases, admin: keyAdmin })
+  const rounds = [
     startRounds(sweep, { pauseMs: 10_000, onError: notSwept }),
     startRounds(signal => finishDeletions({ accounts, keys }, signal, notDeleted), {
       pauseMs: 30_000,
       onError: notDeleted,
     }),
-  )
+  ]
   if (sender) {
-    const round = (signal: AbortSignal) =>
-      sender
-        .look()
-        .catch(notNotified)
-        .then(() => sender.sendDue(signal))
-    rounds.push(startRounds(round, { pauseMs: 10_000, onError: notNotified }))
+    const lookAndSend = async (signal: AbortSignal) => {
+      await sender.look().catch(notNotified)
+      await sender.sendDue(signal)
+    }
+    const sending = startRounds(lookAndSend, { pauseMs: 10_000, onError: notNotified })
+    wakeSender = sending.wake
+    rounds.push(sending)
   }
   return {
     app,
-    readiness: () => ({
-      store: store.check(),
-    }),
+    readiness: () => ({ store: store.check() }),
     async close() {
       await closeServer(app)
       for (const round of rounds) await round.close()
