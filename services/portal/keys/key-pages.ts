@@ -87,7 +87,7 @@ ${
         csrf,
         hidden: { token: formToken },
         content: html`${!hasIntegration && integrationChoice(integrations)}
-<fieldset class="choices"><legend>When does the old key end?</legend>
+<fieldset><legend>When does the old key end?</legend>
 ${overlapChoice('at-once', 'At once', 'A program that still uses it is refused within seconds.', only !== undefined, false)}
 ${overlapChoice('one-hour', 'After 1 hour', 'Time to change one program.', only === undefined, only !== undefined)}
 ${overlapChoice('one-day', 'After 24 hours', 'Time to change several.', false, only !== undefined)}
