@@ -10,7 +10,7 @@ import { type Config, ConfigError } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import type { Check } from '../runtime/ops/checks.ts'
 import { closeServer } from '../runtime/ops/close-server.ts'
-import { sleep } from '../runtime/sleep.ts'
+import { createRuntime, type Runtime } from '../runtime/runtime.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { openAccounts } from './account/accounts.ts'
 import { finishDeletions } from './account/deletions.ts'
@@ -60,19 +60,20 @@ export interface PortalService {
 export async function startPortalService(dependencies: PortalServiceDependencies): Promise<PortalService> {
   const { config, portalKey, store, mailer, tables, databases, logger } = dependencies
   const { writer } = dependencies.keyAdmin
-  const accounts = await openAccounts({ writer, tables, databases, portalKey, ...clocks })
-  const keyAdmin = { ...dependencies.keyAdmin, ...clocks }
+  const runtime = { ...createRuntime(logger), randomBytes }
+  const accounts = await openAccounts({ writer, tables, databases, portalKey, ...runtime })
+  const keyAdmin = { ...dependencies.keyAdmin, ...runtime }
   const keys = createPortalKeys(keyAdmin)
   let wakeSender = () => {}
-  const { notices, sender } = noticesOf(dependencies, () => wakeSender())
+  const { notices, sender } = noticesOf(dependencies, runtime, () => wakeSender())
   const app = await createPortalApp({
     accounts,
     keys,
-    usageOf: createUsageReader(tables, databases, Date.now),
+    usageOf: createUsageReader(tables, databases, runtime.now),
     mailer,
     notices,
-    liveState: createLiveState(tables, databases, { ...clocks, logger }),
-    pictures: createDataPictures(tables, databases, { ...clocks, logger }),
+    liveState: createLiveState(tables, databases, runtime),
+    pictures: createDataPictures(tables, databases, runtime),
     store,
     options: {
       portalUrl: new URL(dependencies.portalUrl).origin,
@@ -86,7 +87,7 @@ export async function startPortalService(dependencies: PortalServiceDependencies
       connectionsPerAddressMax: config.PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX,
       oidc: oidcSettings(config),
     },
-    now: Date.now,
+    now: runtime.now,
     logger,
   })
   const warning = (message: string) => (error: unknown) => logger.warn({ error: messageOf(error) }, message)
@@ -125,12 +126,13 @@ export async function startPortalService(dependencies: PortalServiceDependencies
 /** The notices by mail. Without a mailer there are none. */
 function noticesOf(
   dependencies: PortalServiceDependencies,
+  runtime: Runtime,
   wake: () => void,
 ): { notices?: KeyNotices; sender?: NoticeSender } {
   const { keyAdmin, mailer, tables, databases, portalUrl } = dependencies
   if (mailer === undefined) return {}
-  const notices = openNotices({ writer: keyAdmin.writer, tables, databases, ...clocks })
-  const parts = { ...dependencies, ...clocks, notices, portalUrl: new URL(portalUrl).origin }
+  const notices = openNotices({ writer: keyAdmin.writer, tables, databases, ...runtime })
+  const parts = { ...dependencies, ...runtime, notices, portalUrl: new URL(portalUrl).origin }
   return { notices: createKeyNotices({ ...parts, wake }), sender: createNoticeSender({ ...parts, mailer }) }
 }
 
@@ -154,5 +156,3 @@ export function oidcSettings(config: Config): OidcSettings | undefined {
     'wrong settings:\n  PLEDGEVIEW_OIDC_ISSUER: has to be set together with PLEDGEVIEW_OIDC_CLIENT_ID and PLEDGEVIEW_OIDC_CLIENT_SECRET',
   )
 }
-
-const clocks = { now: Date.now, monotonicMs: () => performance.now(), randomBytes, sleep }
