@@ -10,7 +10,8 @@ import { analystUser } from '../clickhouse-server/configuration.ts'
 import type { SqlDoor } from '../clickhouse-server/door.ts'
 import type { Mail } from '../portal/ports.ts'
 import { statusOf } from '../projector/status.ts'
-import { configuredAddresses, memoryParts, type QueryService, startQueryService } from '../query/service.ts'
+import { configuredAddresses, type QueryService, startQueryService } from '../query/service.ts'
+import { memoryState } from '../query/shared-state.ts'
 import type { Config } from '../runtime/config.ts'
 import {
   type Check,
@@ -70,7 +71,7 @@ export async function startEmbeddedService(options: EmbeddedServiceOptions): Pro
       databases,
       config,
       keyPepper: model.secrets.keyPepper,
-      parts: memoryParts(config),
+      state: memoryState(config),
       addresses: () => addresses,
       metrics,
       logger,

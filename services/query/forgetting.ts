@@ -5,7 +5,7 @@
  * and whether ClickHouse answers or not. An answer that may be cached for longer leaves half a minute after it expires. After
  * `pledgeview purge` everything leaves at once, but for the ids of lists: the pages of a walk come from one snapshot.
  */
-import type { Sleep } from '../runtime/sleep.ts'
+import type { Runtime } from '../runtime/runtime.ts'
 import { purgeLookMs, readPurges } from '../tables/identity.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 
@@ -17,26 +17,21 @@ export interface Keeper {
   forgetAll(purges: number): unknown
 }
 
-export interface ForgettingDependencies {
-  tables: Pick<Tables, 'rows'>
-  databases: Databases
-  keepers: readonly Keeper[]
-  /** Milliseconds of a clock that never runs backwards. */
-  now: () => number
-  sleep: Sleep
-  onError: (error: unknown) => void
-}
-
 /** Content is kept for so long after it was read. With `forgetMs` and one slow statement this is below five minutes. */
 export const keptMsMax = 240_000
 /** Pause between two searches for what is too old. */
 export const forgetMs = 30_000
 
 /** Forgets until the signal aborts. It never rejects. */
-export async function forget(dependencies: ForgettingDependencies, signal: AbortSignal): Promise<void> {
-  const { tables, databases, keepers, now, sleep, onError } = dependencies
+export async function forget(
+  keepers: readonly Keeper[],
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  { monotonicMs, sleep, logger }: Pick<Runtime, 'monotonicMs' | 'sleep' | 'logger'>,
+  signal: AbortSignal,
+): Promise<void> {
   let purges = 0
-  let forgotAt = now()
+  let forgotAt = monotonicMs()
 
   async function look(): Promise<void> {
     const found = await readPurges(tables, databases)
@@ -46,9 +41,9 @@ export async function forget(dependencies: ForgettingDependencies, signal: Abort
   }
 
   while (!signal.aborted) {
-    await look().catch(onError)
-    if (now() - forgotAt >= forgetMs) {
-      forgotAt = now()
+    await look().catch(error => logger.warn({ err: error }, 'it is not known whether there was a purge'))
+    if (monotonicMs() - forgotAt >= forgetMs) {
+      forgotAt = monotonicMs()
       await Promise.all(keepers.map(keeper => keeper.forgetOld()))
     }
     await sleep(purgeLookMs, signal)

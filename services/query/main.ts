@@ -10,11 +10,13 @@ import { keysCheck, tablesCheck } from '../runtime/ops/checks.ts'
 import { closeServer } from '../runtime/ops/close-server.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
 import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
+import { createRuntime } from '../runtime/runtime.ts'
 import { openTables } from '../tables/clickhouse.ts'
 import { checkTablesIdentity, readTablesId } from '../tables/identity.ts'
-import { memoryParts, redisParts, startQueryService } from './service.ts'
+import { startQueryService } from './service.ts'
+import { memoryState, redisState } from './shared-state.ts'
 
-export interface ProcessDependencies {
+export interface ProcessSettings {
   config: Config
   logger: Logger
   /** Ends the process cleanly. */
@@ -23,12 +25,7 @@ export interface ProcessDependencies {
 }
 
 /** Serves until the signal aborts, then lets running requests finish. Throws if it cannot start. */
-export async function runQueryProcess({
-  config,
-  logger,
-  signal,
-  onReady,
-}: ProcessDependencies): Promise<void> {
+export async function runQueryProcess({ config, logger, signal, onReady }: ProcessSettings): Promise<void> {
   const { PLEDGEVIEW_KEY_PEPPER: keyPepper } = required(config, [
     'PLEDGEVIEW_CLICKHOUSE_URL',
     'PLEDGEVIEW_KEY_PEPPER',
@@ -41,13 +38,15 @@ export async function runQueryProcess({
   })
   const redisUrl = config.PLEDGEVIEW_REDIS_URL
   const tablesId = await readTablesId(tables, databasesOf(config))
-  const parts = redisUrl ? redisParts(redisUrl, { config, tablesId, metrics, logger }) : memoryParts(config)
+  const state = redisUrl
+    ? redisState({ url: redisUrl, tablesId }, config, createRuntime(logger, metrics))
+    : memoryState(config)
   const query = await startQueryService({
     tables,
     databases: databasesOf(config),
     config,
     keyPepper,
-    parts,
+    state,
     metrics,
     logger,
   })
@@ -57,7 +56,7 @@ export async function runQueryProcess({
     readiness: async () => ({
       keys: keysCheck(query.keyRing.isReady()),
       tables: await tablesCheck(tables),
-      limits: parts.check(),
+      limits: state.check(),
     }),
     status: async () => ({
       service: 'query',

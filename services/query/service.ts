@@ -8,10 +8,9 @@ import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { PublicAddresses } from '../../contracts/api/published-openapi.ts'
 import type { Config } from '../runtime/config.ts'
-import type { Check } from '../runtime/ops/checks.ts'
 import { closeServer } from '../runtime/ops/close-server.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
-import { sleep } from '../runtime/sleep.ts'
+import { createRuntime, type Runtime } from '../runtime/runtime.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { createQueryApp } from './app.ts'
 import { createKeyRing, defaultKeyRingOptions, type KeyRing } from './auth/key-ring.ts'
@@ -21,22 +20,16 @@ import { responses } from './cache/response-cache.ts'
 import type { RequestDone } from './http/request-log.ts'
 import { snapshots } from './lists/snapshots.ts'
 import { defaultQueryAppOptions, type QueryAppOptions } from './options.ts'
-import type { RateLimiter, RateLimiters } from './rate-limit/rate-limiter.ts'
-import { createMemoryRateLimiter } from './rate-limit/rate-limiter-memory.ts'
-import { openRedisParts, type SharedCaches } from './redis-parts.ts'
-import {
-  createUsageRecorder,
-  defaultUsageRecorderOptions,
-  type UsageObserver,
-} from './usage/usage-recorder.ts'
+import type { SharedCaches, SharedState } from './shared-state.ts'
+import { createUsageRecorder, defaultUsageRecorderOptions } from './usage/usage-recorder.ts'
 
-export interface QueryServiceDependencies {
+export interface QueryServiceSettings {
   tables: Tables
   databases: Databases
   config: Config
   /** The pepper that was used to hash the secrets of the API keys. */
   keyPepper: string
-  parts: QueryParts
+  state: SharedState
   /** Where consumers find the API and the portal. Default: as configured. */
   addresses?: () => PublicAddresses
   metrics: Metrics
@@ -50,55 +43,47 @@ export interface QueryService {
   close(): Promise<void>
 }
 
-const windowMs = 60_000
-const bucketsMax = 100_000
 const metersMax = 1_000
 
 /** Loads the keys and creates the app. */
-export async function startQueryService(dependencies: QueryServiceDependencies): Promise<QueryService> {
-  const { tables, databases, config, parts, metrics, logger } = dependencies
+export async function startQueryService(settings: QueryServiceSettings): Promise<QueryService> {
+  const { tables, databases, config, state, metrics, logger } = settings
+  const runtime = createRuntime(logger, metrics)
   const onError = oncePerMinute(error => logger.error({ error: String(error) }, 'the keys could not be read'))
-  const reading = { tables, databases, now: Date.now, onError }
-  const keyRingOptions = { ...defaultKeyRingOptions, readMsMax: config.PLEDGEVIEW_KEYS_READ_MS_MAX }
-  const keyRing = withRevocations(createKeyRing({ ...reading, options: keyRingOptions }), {
-    ...reading,
-    options: { ...defaultRevocationsOptions, readMsMax: config.PLEDGEVIEW_KEYS_READ_MS_MAX },
-  })
-  const usage = createUsageRecorder({
-    tables,
-    databases,
-    process: `query-${randomUUID()}`,
-    options: defaultUsageRecorderOptions,
-    now: Date.now,
-    sleep,
-    observer: usageMeter(metrics, logger),
-  })
+  const reading = { tables, databases, ...runtime, onError }
+  const readMsMax = config.PLEDGEVIEW_KEYS_READ_MS_MAX
+  const keyRing = withRevocations(
+    createKeyRing({ ...defaultKeyRingOptions, readMsMax }, reading),
+    { ...defaultRevocationsOptions, readMsMax },
+    reading,
+  )
+  const process = `query-${randomUUID()}`
+  const usage = createUsageRecorder(tables, databases, process, defaultUsageRecorderOptions, runtime)
   usage.start()
   await keyRing.start()
-  const options = appOptionsOf(config, dependencies.keyPepper)
-  const app = createQueryApp({
-    tables,
-    databases,
-    keyRing,
-    limiters: parts.limiters,
-    ...createCaches(config.PLEDGEVIEW_CACHE_BYTES_MAX, parts.shared, metrics),
-    options,
-    ahead: { sleep, random: Math.random },
-    forgetting: { sleep },
-    addresses: dependencies.addresses ?? (() => configuredAddresses(config)),
-    now: Date.now,
-    monotonicNow: () => performance.now(),
-    logger,
-    onRequestDone: requestMeter(metrics),
-    onKeyAnswered: usage.count,
-  })
+  const app = createQueryApp(
+    {
+      tables,
+      databases,
+      keyRing,
+      limiters: state.limiters,
+      ...createCaches(config.PLEDGEVIEW_CACHE_BYTES_MAX, state.caches, runtime),
+      options: appOptionsOf(config, settings.keyPepper),
+      keepsAhead: true,
+      forgets: true,
+      addresses: settings.addresses ?? (() => configuredAddresses(config)),
+      onRequestDone: requestMeter(metrics),
+      onKeyAnswered: usage.count,
+    },
+    runtime,
+  )
   return {
     app,
     keyRing,
     async close() {
       await closeServer(app)
       await Promise.all([keyRing.close(), usage.close()])
-      parts.close()
+      state.close()
     },
   }
 }
@@ -125,23 +110,24 @@ export function appOptionsOf(config: Config, pepper: string): QueryAppOptions {
 }
 
 /** The caches, with their lookups counted in the metrics. `bytesMax`: of each. */
-function createCaches(bytesMax: number, shared: SharedCaches | undefined, { cacheLookups }: Metrics) {
+function createCaches(
+  bytesMax: number,
+  shared: SharedCaches | undefined,
+  { now, metrics }: Pick<Runtime, 'now' | 'metrics'>,
+) {
   function onLookup(cache: string): OnLookup {
     // The lookup of a metric by its labels is what makes counting slow.
-    const hits = cacheLookups.labels(cache, 'hit')
-    const misses = cacheLookups.labels(cache, 'miss')
+    const hits = metrics.cacheLookups.labels(cache, 'hit')
+    const misses = metrics.cacheLookups.labels(cache, 'miss')
     return (isHit, count = 1) => (isHit ? hits : misses).inc(count)
   }
-  const settings = { bytesMax, now: Date.now }
   return {
     cache: createCache(responses, {
-      ...settings,
-      shared: shared?.responses,
+      ...{ bytesMax, now, shared: shared?.responses },
       onLookup: onLookup('responses'),
     }),
     snapshots: createCache(snapshots, {
-      ...settings,
-      shared: shared?.snapshots,
+      ...{ bytesMax, now, shared: shared?.snapshots },
       onLookup: onLookup('lists'),
     }),
     onRowLookup: onLookup('rows'),
@@ -181,80 +167,4 @@ function requestMeter({ requests, requestSeconds }: Metrics): (done: RequestDone
     meter.count()
     meter.observe(elapsedMs / 1000)
   }
-}
-
-function usageMeter(metrics: Metrics, logger: Logger): UsageObserver {
-  const { usageFlushes, usageRows, usageSummedRows, usageLostRequests } = metrics
-  return {
-    flushed: isWritten => usageFlushes.inc({ outcome: isWritten ? 'written' : 'failed' }),
-    state({ rows, summed, lost }) {
-      usageRows.set(rows)
-      usageSummedRows.inc(summed)
-      usageLostRequests.inc(lost)
-    },
-    failed: oncePerMinute(error => {
-      logger.warn({ error: String(error) }, 'the usage of keys could not be written; it is written later')
-    }),
-  }
-}
-
-/** The limiters of the service, and what its caches share: in this process only, or through Redis. */
-export interface QueryParts {
-  limiters: RateLimiters
-  shared?: SharedCaches
-  /** The state that is reported to an operator. */
-  check(): Check
-  close(): void
-}
-
-/** The limiters of a service that runs as a single process. It shares nothing. */
-export function memoryParts(config: Config): QueryParts {
-  return {
-    limiters: {
-      keys: memoryLimiter(config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX),
-      addresses: memoryLimiter(config.PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX),
-    },
-    check: () => ({ ok: true, detail: 'in this process' }),
-    close: () => {},
-  }
-}
-
-export interface RedisPartsOfTables {
-  config: Config
-  /** The id of the tables that the answers come from (`readTablesId`). */
-  tablesId: string | null
-  metrics: Metrics
-  logger: Logger
-}
-
-/** The limiters and caches of processes that share a Redis. They start and go on without it if Redis is unavailable. */
-export function redisParts(
-  url: string,
-  { config, tablesId, metrics, logger }: RedisPartsOfTables,
-): QueryParts {
-  return openRedisParts(
-    {
-      url,
-      keyPrefix: config.PLEDGEVIEW_REDIS_PREFIX,
-      ...(tablesId !== null && { tablesId }),
-      keys: { limit: config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX, windowMs },
-      addresses: { limit: config.PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX, windowMs },
-      bucketsMax,
-    },
-    {
-      logger,
-      now: Date.now,
-      monotonicNow: () => performance.now(),
-      random: Math.random,
-      newToken: randomUUID,
-      onChange: (connection, isUp) => metrics.redisUp.set({ connection }, isUp ? 1 : 0),
-    },
-  )
-}
-
-function memoryLimiter(limit: number): RateLimiter {
-  // Unix time that never runs backwards: if the system clock is set back, the windows must not stay full until it has
-  // caught up.
-  const now = () => Math.floor(performance.timeOrigin + performance.now())
-  return createMemoryRateLimiter({ limit, windowMs }, { bucketsMax, now })
 }

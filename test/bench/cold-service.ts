@@ -4,7 +4,6 @@
  */
 
 import { statsStatement } from '../../services/query/endpoints/stats.ts'
-import { sleep } from '../../services/runtime/sleep.ts'
 import { defaultDatabases } from '../../services/tables/port.ts'
 import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, serveBench } from './bench-process.ts'
@@ -44,7 +43,7 @@ const folded = await foldPlatform(tables, defaultDatabases, size)
 await keepFolding(tables, defaultDatabases)
 // Requests for statistics have no parameters to vary, so their cache entries expire at once.
 const app = await startPlatformApp(tables, defaultDatabases, { statsCacheMs: 1 })
-const ahead = await startPlatformApp(tables, defaultDatabases, {}, { ahead: { sleep, random: Math.random } })
+const ahead = await startPlatformApp(tables, defaultDatabases, {}, { keepsAhead: true })
 
 const ready: ColdReady = { apiUrl: app.apiUrl, headers: app.headers, aheadUrl: ahead.apiUrl, ...folded }
 serveBench({

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createKeyRing, defaultKeyRingOptions } from '../../services/query/auth/key-ring.ts'
 import { createListFollower } from '../../services/query/lists/list-follower.ts'
 import { defaultQueryAppOptions } from '../../services/query/options.ts'
+import { sleep } from '../../services/runtime/sleep.ts'
 import { defaultDatabases } from '../../services/tables/port.ts'
 import { openOwnTables } from '../support/clickhouse.ts'
 import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
@@ -169,11 +170,11 @@ async function measureKeys(keys: number): Promise<GrowthKeys> {
   })
   const foldMs = 1000 * (await secondsOf(async () => void (await foldWorker.fold())))
   const failures: unknown[] = []
-  const ring = createKeyRing({
+  const ring = createKeyRing(defaultKeyRingOptions, {
     tables,
     databases: defaultDatabases,
-    options: defaultKeyRingOptions,
     now: Date.now,
+    sleep,
     onError: error => failures.push(error),
   })
   const loadMs = 1000 * (await secondsOf(() => ring.start()))

@@ -1,12 +1,13 @@
 /** The query service's app for a bench, with a key that has no practical rate limit. */
 import { pino } from 'pino'
 import { hashSecret } from '../../services/api-keys/credentials.ts'
-import { createQueryApp, type QueryAppDependencies } from '../../services/query/app.ts'
+import { createQueryApp, type QueryAppParts } from '../../services/query/app.ts'
 import { createCache } from '../../services/query/cache/cache.ts'
 import { responses } from '../../services/query/cache/response-cache.ts'
 import { defaultQueryAppOptions, type QueryAppOptions } from '../../services/query/options.ts'
 import { createMemoryRateLimiter } from '../../services/query/rate-limit/rate-limiter-memory.ts'
 import { readConfig } from '../../services/runtime/config.ts'
+import { createRuntime } from '../../services/runtime/runtime.ts'
 import type { Databases, Tables } from '../../services/tables/port.ts'
 
 const key = 'pv_live_bench000000000000000000'
@@ -34,26 +35,26 @@ export async function startPlatformApp(
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
   options: Partial<QueryAppOptions>,
-  more: Pick<QueryAppDependencies, 'ahead'> = {},
+  more: Pick<QueryAppParts, 'keepsAhead'> = {},
 ): Promise<PlatformApp> {
   const now = Date.now
   const secretHash = hashSecret(pepper, secret)
   const limiter = () =>
     createMemoryRateLimiter({ limit: requestsMax, windowMs: 60_000 }, { bucketsMax: 10, now })
-  const app = createQueryApp({
-    tables,
-    databases,
-    keyRing: {
-      lookup: name => (name === key ? { key: name, secretHash, scopes: ['read:public'] } : undefined),
+  const app = createQueryApp(
+    {
+      tables,
+      databases,
+      keyRing: {
+        lookup: name => (name === key ? { key: name, secretHash, scopes: ['read:public'] } : undefined),
+      },
+      limiters: { keys: limiter(), addresses: limiter() },
+      cache: createCache(responses, { bytesMax: readConfig({}).PLEDGEVIEW_CACHE_BYTES_MAX, now }),
+      options: { ...defaultQueryAppOptions, ...manyAtOnce, pepper, ...options },
+      ...more,
     },
-    limiters: { keys: limiter(), addresses: limiter() },
-    cache: createCache(responses, { bytesMax: readConfig({}).PLEDGEVIEW_CACHE_BYTES_MAX, now }),
-    options: { ...defaultQueryAppOptions, ...manyAtOnce, pepper, ...options },
-    now,
-    monotonicNow: () => performance.now(),
-    logger: pino({ level: 'silent' }),
-    ...more,
-  })
+    createRuntime(pino({ level: 'silent' })),
+  )
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
   return {
     apiUrl: `${url}/api/v1`,

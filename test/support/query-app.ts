@@ -10,13 +10,14 @@ import {
   generateSecret,
   hashSecret,
 } from '../../services/api-keys/credentials.ts'
-import { createQueryApp, type QueryAppDependencies } from '../../services/query/app.ts'
+import { type AppRuntime, createQueryApp, type QueryAppParts } from '../../services/query/app.ts'
 import type { ApiKey } from '../../services/query/auth/key-ring.ts'
 import { createCache } from '../../services/query/cache/cache.ts'
 import { responses } from '../../services/query/cache/response-cache.ts'
 import { defaultQueryAppOptions, type QueryAppOptions } from '../../services/query/options.ts'
 import type { RateLimiter } from '../../services/query/rate-limit/rate-limiter.ts'
 import { createMemoryRateLimiter } from '../../services/query/rate-limit/rate-limiter-memory.ts'
+import { createRuntime } from '../../services/runtime/runtime.ts'
 import type { Databases, Tables } from '../../services/tables/port.ts'
 
 export const pepper = 'a pepper of the tests'
@@ -49,7 +50,8 @@ export interface TestAppSettings {
   options?: Partial<QueryAppOptions>
   /** Receives the log lines. */
   log?: string[]
-  overrides?: Partial<QueryAppDependencies>
+  overrides?: Partial<QueryAppParts>
+  runtime?: Partial<AppRuntime>
 }
 
 export interface TestApp {
@@ -86,10 +88,10 @@ export async function startTestApp(settings: TestAppSettings): Promise<TestApp> 
     }
     return { settings: limiter.settings, hit: hitNow, ...(settings.isDirect !== false && { hitNow }) }
   }
-  const app = createQueryApp({
+  const parts = {
     tables,
     databases,
-    keyRing: { lookup: key => keys.get(key) },
+    keyRing: { lookup: (key: string) => keys.get(key) },
     limiters: {
       keys: limiterOf('key', settings.keyLimit ?? 120),
       addresses: limiterOf('address', settings.addressLimit ?? 120),
@@ -97,11 +99,10 @@ export async function startTestApp(settings: TestAppSettings): Promise<TestApp> 
     cache: createCache(responses, { bytesMax: 16 * 1024 * 1024, now: clock.now }),
     // No list index by default, because a test cannot see when it is loaded.
     options: { ...defaultQueryAppOptions, pepper, indexCampaignsMax: 0, ...settings.options },
-    now: clock.now,
-    monotonicNow: () => performance.now(),
-    logger: logTo(settings.log ?? []),
     ...settings.overrides,
-  })
+  }
+  const runtime = { ...createRuntime(logTo(settings.log ?? [])), now: clock.now, ...settings.runtime }
+  const app = createQueryApp(parts, runtime)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
   return {

@@ -1,25 +1,27 @@
 /** The usage of API keys in a real ClickHouse: a recorder with a clock that the test advances, and the portal's reader. */
+import { pino } from 'pino'
 import { createUsageReader, type KeyUsage } from '../../services/portal/usage/usage-reader.ts'
 import {
   createUsageRecorder,
   defaultUsageRecorderOptions,
   type UsageRecorder,
-  type UsageRecorderDependencies,
 } from '../../services/query/usage/usage-recorder.ts'
+import { createRuntime, type Runtime } from '../../services/runtime/runtime.ts'
+import type { Sleep } from '../../services/runtime/sleep.ts'
 import type { Databases, Tables } from '../../services/tables/port.ts'
 
 /** A recorder whose loop never wakes: the test flushes. */
 export function createTestRecorder(
-  settings: Pick<UsageRecorderDependencies, 'tables' | 'databases' | 'process' | 'now'> &
-    Partial<UsageRecorderDependencies>,
+  tables: Pick<Tables, 'insert'>,
+  databases: Databases,
+  process: string,
+  runtime: Partial<Pick<Runtime, 'now' | 'metrics'>> = {},
+  options = defaultUsageRecorderOptions,
 ): UsageRecorder {
-  return createUsageRecorder({
-    options: defaultUsageRecorderOptions,
-    sleep: (_, signal) =>
-      new Promise(resolve => signal?.addEventListener('abort', () => resolve(), { once: true })),
-    observer: { flushed: () => {}, state: () => {}, failed: () => {} },
-    ...settings,
-  })
+  const sleep: Sleep = (_, signal) =>
+    new Promise(resolve => signal?.addEventListener('abort', () => resolve(), { once: true }))
+  const real = createRuntime(pino({ level: 'silent' }), runtime.metrics)
+  return createUsageRecorder(tables, databases, process, options, { ...real, sleep, ...runtime })
 }
 
 /** What the portal says of one key. */

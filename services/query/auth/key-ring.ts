@@ -2,19 +2,23 @@
  * The key ring: the active API keys in memory. It follows the read table, so authentication needs no query. A revoked
  * key is refused before the fold has it: see revocations.ts.
  *
- * Every `pollMs` it reads a fingerprint of the table. If the fingerprint has changed, it reads a fingerprint of each
- * bucket of keys, and loads the buckets that differ, in pages. So the cost of a change does not grow with the number of
- * keys, and a load that fails goes on where it stopped. Whatever the change was (a revoked key, a row of a fold worker
- * that lost leadership, a rebuilt table that was swapped in), the memory then equals the table.
+ * Every `pollMs` it asks for the highest fold id and the number of active keys, and reads the rows of higher fold ids than it
+ * has: the fold writes in one line, so nothing comes later under a lower one. If the numbers still differ, or the table has gone back,
+ * another table was swapped in, or this one was restored. Then it loads all keys, in pages. A load that fails goes on where it stopped.
  *
  * Promise: valid keys are known while ClickHouse answers each statement within `readMsMax`, however many keys there are
  * and however long a load takes. If nothing could be read for `staleMsMax`, the keys are unknown. If the last complete
  * comparison is older than `freshMsMax`, the ring reports that it is not ready.
  */
-import { setTimeout as delay } from 'node:timers/promises'
-import type { Databases, Statement, Tables } from '../../tables/port.ts'
+import type { Databases, Statement } from '../../tables/port.ts'
 import { timeBound } from '../statement-settings.ts'
-import { bucketCount, createKeyBuckets, type ListedBucket } from './key-buckets.ts'
+import {
+  createPolling,
+  type Polling,
+  type PollingContext,
+  type PollingOptions,
+  type Read,
+} from './polling.ts'
 
 export interface ApiKey {
   key: string
@@ -23,28 +27,15 @@ export interface ApiKey {
   scopes: readonly string[]
 }
 
-export interface KeyRing {
-  /** Loads the keys once and then follows them. Resolves after the first attempt, even if it failed. */
-  start(): Promise<void>
-  /** Stops following, and waits for a poll that is running. */
-  close(): Promise<void>
+export interface KeyRing extends Polling {
   /** The active key of that name, or `undefined`. Throws `KeysUnavailableError` if it is not known. */
   lookup(key: string): ApiKey | undefined
   /** Whether the table answered recently enough to notice a revoked key in time. */
   isReady(): boolean
 }
 
-export interface KeyRingOptions {
-  /** Pause between two polls. */
-  pollMs: number
-  /**
-   * Time limit of reading the fingerprint, so that a poll on a lost connection is soon tried again. It grows up to
-   * `readMsMax` if the table needs longer.
-   */
-  pollMsMax: number
-  /** Time limit of one statement that reads keys. */
-  readMsMax: number
-  /** A statement reads about this number of keys, so that it is short. */
+export interface KeyRingOptions extends PollingOptions {
+  /** A statement of a load reads this number of keys, so that it is short. */
   pageKeysMax: number
   /** Every key is loaded at least this often, even if it has not changed. One poll loads one page of them. */
   reloadMsMax: number
@@ -52,16 +43,6 @@ export interface KeyRingOptions {
   freshMsMax: number
   /** How long the last known keys stay valid while nothing can be read. */
   staleMsMax: number
-}
-
-export interface KeyRingDependencies {
-  tables: Pick<Tables, 'rows'>
-  databases: Databases
-  options: KeyRingOptions
-  /** Unix milliseconds. */
-  now: () => number
-  /** Called for every failed poll, for the log. */
-  onError: (error: unknown) => void
 }
 
 export const defaultKeyRingOptions: KeyRingOptions = {
@@ -79,98 +60,86 @@ export class KeysUnavailableError extends Error {
   override name = 'KeysUnavailableError'
 }
 
+/** A load of all keys that is under way. */
+interface Load {
+  keys: Map<string, ApiKey>
+  /** The last key that it has read. */
+  after: string
+  /** The highest fold id when it began. */
+  reached: bigint
+  /** The present keys may be wrong, so it does not wait for the next poll between two pages. */
+  isUrgent: boolean
+}
+
 /** Creates a key ring. Call `start` to load the keys. */
-export function createKeyRing({ tables, databases, options, now, onError }: KeyRingDependencies): KeyRing {
-  const { pollMsMax, readMsMax, pageKeysMax } = options
-  const stopping = new AbortController()
-  const buckets = createKeyBuckets()
-  let fingerprint: string | undefined
-  let fingerprintMsMax = pollMsMax
+export function createKeyRing(options: KeyRingOptions, context: PollingContext): KeyRing {
+  const { databases, now } = context
+  let keys: Map<string, ApiKey> | undefined
+  let load: Load | undefined
+  /** The keys have every row up to this fold id. */
+  let reached = 0n
+  let loadedAt = Number.NEGATIVE_INFINITY
   /** When the keys last became equal to the table. */
   let confirmedAt = Number.NEGATIVE_INFINITY
   /** When keys were last read, or confirmed. */
   let readAt = Number.NEGATIVE_INFINITY
-  let following: Promise<void> = Promise.resolve()
 
-  function read<Row>(statement: Statement, msMax: number): Promise<Row[]> {
-    return tables.rows<Row>(statement, {
-      signal: AbortSignal.any([stopping.signal, AbortSignal.timeout(msMax)]),
-    })
-  }
-
-  async function readFingerprint(): Promise<string | undefined> {
+  async function loadPage(read: Read, loading: Load): Promise<void> {
     const startedAt = now()
-    const msMax = fingerprintMsMax
-    // If this read fails, the next one has more time.
-    fingerprintMsMax = Math.min(readMsMax, 2 * msMax)
-    const [row] = await read<{ fingerprint: string }>(apiKeysFingerprintStatement(databases, msMax), msMax)
-    fingerprintMsMax = Math.min(readMsMax, Math.max(pollMsMax, 2 * (now() - startedAt)))
-    return row?.fingerprint
-  }
-
-  async function loadPage(page: readonly number[]): Promise<void> {
-    const startedAt = now()
-    const statement = apiKeysStatement(page, bucketCount, databases, readMsMax)
-    const rows = await read<ApiKeyRow>(statement, readMsMax)
-    buckets.replace(page, rows.map(toApiKey), startedAt)
+    const { pageKeysMax } = options
+    const rows = await read<ApiKeyRow>(msMax =>
+      apiKeysStatement(loading.after, pageKeysMax, databases, msMax),
+    )
+    for (const row of rows) loading.keys.set(row.api_key, toApiKey(row, keys?.get(row.api_key)))
     readAt = startedAt
+    loading.after = rows.at(-1)?.api_key ?? loading.after
+    if (rows.length === pageKeysMax) return
+    load = undefined
+    keys = loading.keys
+    reached = loading.reached
+    loadedAt = startedAt
   }
 
-  async function loadChanged(): Promise<void> {
-    const startedAt = now()
-    const statement = apiKeyBucketsStatement(bucketCount, databases, readMsMax)
-    const changed = buckets.compare(await read<ListedBucket>(statement, readMsMax), startedAt)
-    for (const page of buckets.pages(changed, pageKeysMax)) await loadPage(page)
-  }
-
-  async function poll(): Promise<void> {
-    const startedAt = now()
-    // The fingerprint is read first. A change between the two reads is already in the keys, and the next poll sees it
-    // again.
-    const found = await readFingerprint()
-    if (found !== fingerprint) {
-      // A load that fails has changed a part of the keys. Then the next poll compares, even if the change was taken back.
-      fingerprint = undefined
-      await loadChanged()
-      fingerprint = found
+  async function readChanges(read: Read, newest: bigint): Promise<void> {
+    const rows = await read<ChangedKeyRow>(msMax => changedKeysStatement(reached, databases, msMax))
+    for (const row of rows) {
+      // The part of the table that a load has still to read has the change, too.
+      for (const known of [keys, load?.keys]) {
+        if (row.is_current) known?.set(row.api_key, toApiKey(row, undefined))
+        else known?.delete(row.api_key)
+      }
     }
+    reached = newest
+  }
+
+  async function poll(first: Read, read: Read): Promise<void> {
+    const startedAt = now()
+    const [row] = await first<{ newest: string; active: number }>(msMax =>
+      keyStateStatement(databases, msMax),
+    )
+    const newest = BigInt(row?.newest ?? 0)
+    if (keys !== undefined && newest > reached) await readChanges(read, newest)
+    else if (keys === undefined || newest < reached || keys.size !== row?.active) {
+      load = load?.isUrgent ? load : { keys: new Map(), after: '', reached: newest, isUrgent: true }
+    }
+    // What changes meanwhile is read by the next poll.
+    while (load?.isUrgent) await loadPage(read, load)
     confirmedAt = startedAt
     readAt = Math.max(readAt, startedAt)
-    const old = buckets.loadedBefore(startedAt - options.reloadMsMax + 1, pageKeysMax)
-    if (old.length > 0) await loadPage(old)
-  }
-
-  async function tryPoll(): Promise<void> {
-    try {
-      await poll()
-    } catch (error) {
-      if (!stopping.signal.aborted) onError(error)
+    if (load === undefined && startedAt - loadedAt >= options.reloadMsMax) {
+      load = { keys: new Map(), after: '', reached, isUrgent: false }
     }
-  }
-
-  async function follow(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      await delay(options.pollMs, undefined, { signal: stopping.signal }).catch(() => undefined)
-      if (!stopping.signal.aborted) await tryPoll()
-    }
+    if (load !== undefined) await loadPage(read, load)
   }
 
   return {
-    async start() {
-      await tryPoll()
-      following = follow()
-    },
-
-    async close() {
-      stopping.abort()
-      await following
-    },
+    ...createPolling(poll, options, context),
 
     lookup(key) {
       const ageMs = now() - readAt
       if (ageMs > options.staleMsMax) throw new KeysUnavailableError(`last read ${ageMs} ms ago`)
-      const found = buckets.lookup(key)
-      if (found === 'not loaded') throw new KeysUnavailableError('not loaded yet')
+      const found = (keys ?? load?.keys)?.get(key)
+      if (found === undefined && keys === undefined) throw new KeysUnavailableError('not loaded yet')
       return found
     },
 
@@ -184,51 +153,58 @@ interface ApiKeyRow {
   scopes: string[]
 }
 
-function toApiKey(row: ApiKeyRow): ApiKey {
-  return { key: row.api_key, secretHash: row.secret_hash, scopes: row.scopes }
+interface ChangedKeyRow extends ApiKeyRow {
+  is_current: boolean
 }
 
-/** A fingerprint of the keys: one row {fingerprint}. Merges of the table change it too, which does no harm. */
-export function apiKeysFingerprintStatement(databases: Databases, msMax: number): Statement {
-  return {
-    query: `SELECT concat(
-    toString(count()), ' ', toString(max(fold_id)), ' ',
-    toString(sum(cityHash64(api_key, secret_hash, scopes, is_active, is_deleted, fold_id)))
-) AS fingerprint
-FROM ${databases.model}.api_keys
-SETTINGS ${timeBound(msMax)}`,
-  }
+/** A new object, because a verified secret is remembered for one load. If nothing has changed, it shares the texts of the known one. */
+function toApiKey({ api_key, secret_hash, scopes }: ApiKeyRow, known: ApiKey | undefined): ApiKey {
+  return known?.secretHash === secret_hash && known.scopes.join() === scopes.join()
+    ? { ...known }
+    : { key: api_key, secretHash: secret_hash, scopes }
 }
 
-/** The buckets of the key table that have rows: rows {bucket, row_count, fingerprint}. */
-export function apiKeyBucketsStatement(buckets: number, databases: Databases, msMax: number): Statement {
+/** The highest fold id of the keys, and the number of active ones: one row {newest, active}. */
+export function keyStateStatement({ model }: Databases, msMax: number): Statement {
   return {
     query: `SELECT
-    ${keyBucket} AS bucket,
-    count() AS row_count,
-    toString(sum(cityHash64(api_key, secret_hash, scopes, is_active, is_deleted, fold_id))) AS fingerprint
-FROM ${databases.model}.api_keys
-GROUP BY bucket
+    toString(max(fold_id)) AS newest,
+    (SELECT count() FROM ${model}.api_keys FINAL WHERE is_active) AS active
+FROM ${model}.api_keys
 SETTINGS ${timeBound(msMax)}`,
-    query_params: { bucket_count: buckets },
   }
 }
 
-/** The active keys of these buckets: rows {api_key, secret_hash, scopes}. */
+/** The keys that changed after this fold id, as they are now: rows of type `ChangedKeyRow`. */
+export function changedKeysStatement(after: bigint, { model }: Databases, msMax: number): Statement {
+  return {
+    query: `SELECT
+    api_key,
+    argMax(secret_hash, fold_id) AS secret_hash,
+    argMax(scopes, fold_id) AS scopes,
+    argMax(is_active AND is_deleted = 0, fold_id) AS is_current
+FROM ${model}.api_keys
+WHERE fold_id > {after:UInt64}
+GROUP BY api_key
+SETTINGS ${timeBound(msMax)}`,
+    query_params: { after: after.toString() },
+  }
+}
+
+/** The next active keys after this one, in order: rows of type `ApiKeyRow`. */
 export function apiKeysStatement(
-  buckets: readonly number[],
-  bucketCount: number,
-  databases: Databases,
+  after: string,
+  rowsMax: number,
+  { model }: Databases,
   msMax: number,
 ): Statement {
   return {
     query: `SELECT api_key, secret_hash, scopes
-FROM ${databases.model}.api_keys FINAL
-WHERE is_active AND ${keyBucket} IN {buckets:Array(UInt32)}
+FROM ${model}.api_keys FINAL
+WHERE is_active AND api_key > {after:String}
+ORDER BY api_key
+LIMIT {rows_max:UInt32}
 SETTINGS ${timeBound(msMax)}`,
-    query_params: { buckets, bucket_count: bucketCount },
+    query_params: { after, rows_max: rowsMax },
   }
 }
-
-// The same as `bucketOf` in auth/key-buckets.ts.
-const keyBucket = 'CRC32(api_key) % {bucket_count:UInt32}'

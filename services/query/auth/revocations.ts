@@ -9,18 +9,12 @@
  * If the last read is older than `freshMsMax`, this reports that it is not ready. The keys that it has read stay refused. If
  * it is older than `staleMsMax`, it lets no key pass: a key may be revoked, or its time may be over.
  */
-import { setTimeout as delay } from 'node:timers/promises'
-import type { Databases, Statement, Tables } from '../../tables/port.ts'
+import type { Databases, Statement } from '../../tables/port.ts'
 import { timeBound } from '../statement-settings.ts'
 import { type KeyRing, KeysUnavailableError } from './key-ring.ts'
+import { createPolling, type PollingContext, type PollingOptions, type Read } from './polling.ts'
 
-export interface RevocationsOptions {
-  /** Pause between two reads. */
-  pollMs: number
-  /** Time limit of one read, so that a read on a lost connection is soon tried again. After a failure it doubles. */
-  pollMsMax: number
-  /** The time limit grows up to this. */
-  readMsMax: number
+export interface RevocationsOptions extends PollingOptions {
   /** How long this is ready after a successful read. */
   freshMsMax: number
   /**
@@ -30,16 +24,6 @@ export interface RevocationsOptions {
   refusedMsMin: number
   /** If nothing could be read for this long, it is not known which keys are valid. */
   staleMsMax: number
-}
-
-export interface RevocationsDependencies {
-  tables: Pick<Tables, 'rows'>
-  databases: Databases
-  options: RevocationsOptions
-  /** Unix milliseconds. */
-  now: () => number
-  /** Called for every failed read, for the log. */
-  onError: (error: unknown) => void
 }
 
 export const defaultRevocationsOptions: RevocationsOptions = {
@@ -52,54 +36,30 @@ export const defaultRevocationsOptions: RevocationsOptions = {
 }
 
 /** The same key ring, but it also refuses the keys that are revoked and not folded yet. */
-export function withRevocations(keyRing: KeyRing, dependencies: RevocationsDependencies): KeyRing {
-  const { tables, databases, options, now, onError } = dependencies
-  const stopping = new AbortController()
+export function withRevocations(
+  keyRing: KeyRing,
+  options: RevocationsOptions,
+  context: PollingContext,
+): KeyRing {
+  const { databases, now } = context
   // Each refused key, and when it was last in the view.
   const refused = new Map<string, number>()
   let readAt = Number.NEGATIVE_INFINITY
-  let msMax = options.pollMsMax
-  let following: Promise<void> = Promise.resolve()
 
-  async function read(): Promise<void> {
+  async function poll(first: Read): Promise<void> {
     const startedAt = now()
-    const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(msMax)])
-    const statement = revokedKeysStatement(databases, msMax)
-    msMax = Math.min(2 * msMax, options.readMsMax)
-    const rows = await tables.rows<{ api_key: string }>(statement, { signal })
-    msMax = Math.min(Math.max(options.pollMsMax, 2 * (now() - startedAt)), options.readMsMax)
+    const rows = await first<{ api_key: string }>(msMax => revokedKeysStatement(databases, msMax))
     for (const { api_key: key } of rows) refused.set(key, startedAt)
     readAt = startedAt
     // The key ring has just been equal to the table, so it knows without help what is active.
     if (!keyRing.isReady()) return
     for (const [key, at] of refused) if (startedAt - at > options.refusedMsMin) refused.delete(key)
   }
-
-  async function tryRead(): Promise<void> {
-    try {
-      await read()
-    } catch (error) {
-      if (!stopping.signal.aborted) onError(error)
-    }
-  }
-
-  async function follow(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      await delay(options.pollMs, undefined, { signal: stopping.signal }).catch(() => undefined)
-      if (!stopping.signal.aborted) await tryRead()
-    }
-  }
+  const polling = createPolling(poll, options, context)
 
   return {
-    async start() {
-      await Promise.all([keyRing.start(), tryRead()])
-      following = follow()
-    },
-
-    async close() {
-      stopping.abort()
-      await Promise.all([keyRing.close(), following])
-    },
+    start: async () => void (await Promise.all([keyRing.start(), polling.start()])),
+    close: async () => void (await Promise.all([keyRing.close(), polling.close()])),
 
     lookup(key) {
       const found = keyRing.lookup(key)

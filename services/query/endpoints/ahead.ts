@@ -13,7 +13,7 @@
  *
  * An answer that is not slow is computed when it is asked for, so that the first one after a change is as new as it can be.
  */
-import type { Sleep } from '../../runtime/sleep.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import type { CacheEntry, ResponseCache } from '../cache/response-cache.ts'
 
 export interface Computed {
@@ -31,20 +31,12 @@ export interface Ahead {
   started(): Promise<void>
 }
 
-export interface AheadDependencies {
-  /** Of the answer, in the response cache. */
-  key: string
-  cache: Pick<ResponseCache, 'get'>
+/** How an answer is computed. */
+export interface AheadWork {
   /** For a request, within the time that a request may take. */
   compute: () => Promise<CacheEntry>
   /** Ahead of requests: it may take longer. */
   computeAhead: (signal: AbortSignal) => Promise<Computed>
-  cacheMs: number
-  /** Unix milliseconds. */
-  now: () => number
-  /** 0 to 1. */
-  random: () => number
-  sleep: Sleep
   onError: (error: unknown) => void
 }
 
@@ -59,9 +51,14 @@ const pauseMsMin = 1_000
 // A rest of nine times the computation bounds its share of a core, however short the period is.
 const restFactor = 9
 
-/** Creates an answer that is computed when it is asked for, until `run` is called. */
-export function createAhead(dependencies: AheadDependencies): Ahead {
-  const { key, cache, compute, computeAhead, cacheMs, now, random, sleep, onError } = dependencies
+/** Creates an answer that is computed when it is asked for, until `run` is called. `key`: of the answer, in the response cache. */
+export function createAhead(
+  key: string,
+  cache: Pick<ResponseCache, 'get'>,
+  cacheMs: number,
+  { compute, computeAhead, onError }: AheadWork,
+  { now, random, sleep }: Pick<Runtime, 'now' | 'random' | 'sleep'>,
+): Ahead {
   const { promise: first, resolve: endFirst } = Promise.withResolvers<void>()
   let ahead: CacheEntry | undefined
   let computedMs = 0

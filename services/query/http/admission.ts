@@ -10,6 +10,7 @@
 
 import { type Credentials, keyPrefix } from '../../api-keys/credentials.ts'
 import { addressBucket } from '../../runtime/http/address-bucket.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import type { ApiKey, KeyRing } from '../auth/key-ring.ts'
 import { type PresentedHeaders, presentedCredentials } from '../auth/presented-credentials.ts'
 import { createSecretVerifier } from '../auth/secret-verifier.ts'
@@ -33,14 +34,6 @@ export interface Requester {
   address: string | undefined
 }
 
-export interface AdmissionDependencies {
-  keyRing: Pick<KeyRing, 'lookup'>
-  limiters: RateLimiters
-  pepper: string
-  /** Unix milliseconds. */
-  now: () => number
-}
-
 export interface Admissions {
   /** Counts a request. Throws if the keys are not known, and throws or rejects if the limiter fails. */
   admit(requester: Requester): MaybePromise<Admission>
@@ -62,7 +55,12 @@ export interface Admissions {
 const noKey = { apiKey: undefined, namedKey: undefined, keyPrefix: undefined }
 
 /** Creates the admissions of one process. */
-export function createAdmissions({ keyRing, limiters, pepper, now }: AdmissionDependencies): Admissions {
+export function createAdmissions(
+  keyRing: Pick<KeyRing, 'lookup'>,
+  limiters: RateLimiters,
+  pepper: string,
+  { now }: Pick<Runtime, 'now'>,
+): Admissions {
   const verify = createSecretVerifier(pepper)
 
   function identify(request: PresentedHeaders): Pick<Admission, 'apiKey' | 'namedKey' | 'keyPrefix'> {

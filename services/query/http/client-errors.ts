@@ -7,23 +7,20 @@ import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ErrorCode, errorBody } from '../../../contracts/api/errors.ts'
 import type { Connections } from '../../runtime/http/connections.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import type { Admission, Admissions } from './admission.ts'
 import { commonHeaders, type ResponseHeaders, rateLimitHeaders } from './headers.ts'
+import type { Publications } from './publications.ts'
 import { isResource, type Refusal, refusal } from './refusals.ts'
-import type { ClientErrorDone } from './request-log.ts'
+import type { RequestLog } from './request-log.ts'
 
-export interface ClientErrorDependencies {
+/** What answers are made from. */
+export interface ClientErrorParts {
   admissions: Pick<Admissions, 'admit' | 'admitAddress' | 'unknown'>
   connections: Pick<Connections, 'latestResponse'>
-  /** See `Publications`. */
-  documentationUrl: () => string | undefined
+  publications: () => Publications
   newRequestId: () => string
-  /** Unix milliseconds. */
-  now: () => number
-  /** Called for every response, for the log and the metrics. */
-  onDone: (done: ClientErrorDone & { code: ErrorCode }) => void
-  /** Called if the admission of a request fails. The request is answered anyway. */
-  onError: (error: unknown) => void
+  requestLog: Pick<RequestLog, 'reportClientError'>
 }
 
 export interface ClientErrors {
@@ -42,12 +39,15 @@ type Connection = Duplex & { remoteAddress?: string | undefined }
 const lingerMsMax = 1000
 
 /** Creates the handlers of client errors. Call `listen` with the server before it accepts connections. */
-export function createClientErrors(dependencies: ClientErrorDependencies): ClientErrors {
+export function createClientErrors(
+  parts: ClientErrorParts,
+  runtime: Pick<Runtime, 'now' | 'logger'>,
+): ClientErrors {
   const answered = new WeakSet<Duplex>()
 
   // Answers keep the order of the requests, so this one waits until the response in progress is finished.
   function inOrder(socket: Connection, answer: () => void): void {
-    const latest = dependencies.connections.latestResponse(socket)
+    const latest = parts.connections.latestResponse(socket)
     // If the body of an answered request breaks off, there is no further request to answer.
     const answerOrEnd = () => (latest?.req.complete === false ? socket.destroy() : answer())
     if (latest === undefined || latest.writableFinished) answerOrEnd()
@@ -63,12 +63,12 @@ export function createClientErrors(dependencies: ClientErrorDependencies): Clien
         socket.destroy()
         return
       }
-      inOrder(socket, () => answerConnection(socket, codeOf(error), dependencies))
+      inOrder(socket, () => answerConnection(socket, codeOf(error), parts, runtime))
     },
 
     listen(server) {
       server.on('connect', (request: IncomingMessage, socket: Connection) => {
-        inOrder(socket, () => answerConnection(socket, 'method_not_allowed', dependencies, request))
+        inOrder(socket, () => answerConnection(socket, 'method_not_allowed', parts, runtime, request))
       })
     },
   }
@@ -103,7 +103,8 @@ function lineAt(packet: Buffer | undefined, place: number): string {
 async function answerConnection(
   socket: Connection,
   code: ErrorCode,
-  { admissions, documentationUrl, newRequestId, now, onDone, onError }: ClientErrorDependencies,
+  { admissions, publications, newRequestId, requestLog }: ClientErrorParts,
+  { now, logger }: Pick<Runtime, 'now' | 'logger'>,
   request?: IncomingMessage,
 ): Promise<void> {
   const startedAt = now()
@@ -114,11 +115,12 @@ async function answerConnection(
       ? await admissions.admit({ request, address: socket.remoteAddress })
       : await admissions.admitAddress(socket.remoteAddress)
   } catch (error) {
-    onError(error)
+    // The request is answered anyway.
+    logger.error({ err: error }, 'the admission of a request failed')
     admission = admissions.unknown()
   }
   // An unreadable request gets its own error even if its bucket is empty, because the connection ends here anyway.
-  const answer = refusal(code, errorBody(code, documentationUrl()))
+  const answer = refusal(code, errorBody(code, publications().documentationUrl))
   const headers: ResponseHeaders = {
     ...commonHeaders(requestId),
     ...rateLimitHeaders(admission.decision, { windowMs: admission.windowMs, now: now() }),
@@ -127,7 +129,13 @@ async function answerConnection(
     date: new Date(now()).toUTCString(),
   }
   endConnection(socket, serialise(answer, headers))
-  onDone({ admission, requestId, code, status: answer.status, elapsedMs: now() - startedAt })
+  requestLog.reportClientError({
+    admission,
+    requestId,
+    code,
+    status: answer.status,
+    elapsedMs: now() - startedAt,
+  })
 }
 
 function serialise({ status, body }: Refusal, headers: ResponseHeaders): string {

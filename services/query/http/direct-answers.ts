@@ -12,6 +12,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { LRUCache } from 'lru-cache'
 import { readScope } from '../../../contracts/api/conventions.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import type { ResponseCache } from '../cache/response-cache.ts'
 import { operations } from '../endpoints/all.ts'
 import { type Keeper, keptMsMax } from '../forgetting.ts'
@@ -41,20 +42,6 @@ export interface DirectAnswers extends Keeper {
   stop(): void
 }
 
-export interface DirectAnswersDependencies {
-  admissions: Pick<Admissions, 'verifiedKey' | 'admitNow'>
-  cache: Pick<ResponseCache, 'find'>
-  publications: () => Publications
-  requestLog: Pick<RequestLog, 'report'>
-  newRequestId: () => string
-  /** Unix milliseconds. */
-  now: () => number
-  /** Milliseconds of a clock that never runs backwards. */
-  monotonicNow: () => number
-  /** An answer broke off. */
-  onError: (error: unknown) => void
-}
-
 const targetsMax = 4_096
 const targetLengthMax = 512
 
@@ -64,17 +51,22 @@ const parameterNames = operations.flatMap(({ parameters: { query } }) => Object.
 const keptTarget = new RegExp(`^/[^?#]*(?:\\?(?:(?:${parameterNames.join('|')})=[^&#]*(?:&|$))*)?$`)
 
 /** Creates the direct answers of one app. No target is known yet. */
-export function createDirectAnswers(dependencies: DirectAnswersDependencies): DirectAnswers {
-  const { admissions, cache, publications, requestLog, newRequestId, now, monotonicNow, onError } =
-    dependencies
+export function createDirectAnswers(
+  admissions: Pick<Admissions, 'verifiedKey' | 'admitNow'>,
+  cache: Pick<ResponseCache, 'find'>,
+  publications: () => Publications,
+  requestLog: Pick<RequestLog, 'report'>,
+  newRequestId: () => string,
+  { now, monotonicMs, logger }: Pick<Runtime, 'now' | 'monotonicMs' | 'logger'>,
+): DirectAnswers {
   // A path may have the slug of a campaign that is gone. A target in use is learnt again whenever its entry has expired.
   const targets = new LRUCache<string, KnownTarget>({
-    ...{ max: targetsMax, ttl: keptMsMax, ttlResolution: 0, perf: { now: monotonicNow } },
+    ...{ max: targetsMax, ttl: keptMsMax, ttlResolution: 0, perf: { now: monotonicMs } },
   })
   let isStopped = false
 
   function answerOf(request: IncomingMessage, response: ServerResponse, target: KnownTarget): boolean {
-    const startedAt = monotonicNow()
+    const startedAt = monotonicMs()
     const apiKey = admissions.verifiedKey(request)
     if (!apiKey?.scopes.includes(readScope)) return false
     const entry = cache.find(target.key)
@@ -90,7 +82,7 @@ export function createDirectAnswers(dependencies: DirectAnswersDependencies): Di
     response.on('close', () => {
       const status = response.statusCode
       const answered = { id: requestId, method: 'GET', route, status, admission, parameters, isDeprecated }
-      requestLog.report(answered, monotonicNow() - startedAt)
+      requestLog.report(answered, monotonicMs() - startedAt)
     })
     return true
   }
@@ -105,7 +97,7 @@ export function createDirectAnswers(dependencies: DirectAnswersDependencies): Di
       } catch (error) {
         // The app meets the same fault, and has an answer and a log line for it.
         if (!response.headersSent) return false
-        onError(error)
+        logger.error({ err: error }, 'a direct answer broke off')
         response.destroy()
         return true
       }

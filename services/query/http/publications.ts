@@ -10,8 +10,7 @@ import {
   withoutSlash,
 } from '../../../contracts/api/published-openapi.ts'
 import type { ApiVersion } from '../../../contracts/api/versions.ts'
-import type { CacheEntry } from '../cache/response-cache.ts'
-import { weakTagOf } from '../cache/response-cache.ts'
+import { type CacheEntry, weakTagOf } from '../cache/response-cache.ts'
 import { service } from '../endpoints/service.ts'
 import { createVersionNotices, type VersionNotices } from './version-notices.ts'
 
@@ -24,29 +23,24 @@ export interface Publications {
   openApi(now: number): CacheEntry
 }
 
-export interface PublicationsDependencies {
-  /** Asked at each request: an embedded service learns its own addresses only when its ports listen. */
-  addresses: () => PublicAddresses
-  versions: readonly ApiVersion[]
-  document: PublishedDocument
-}
-
 // These bodies change only with another program or other settings.
 const cacheMs = 300_000
 
-/** Creates the publications. Each call returns those of the present addresses. */
-export function createPublications({
-  addresses,
-  versions,
-  document,
-}: PublicationsDependencies): () => Publications {
-  let made:
-    | { apiUrl: string | undefined; portalUrl: string | undefined; publications: Publications }
-    | undefined
+/**
+ * Creates the publications. Each call returns those of the present addresses: an embedded service learns its own only when its
+ * ports listen.
+ */
+export function createPublications(
+  addresses: () => PublicAddresses,
+  versions: readonly ApiVersion[],
+  document: PublishedDocument,
+): () => Publications {
+  let made: { for: PublicAddresses; publications: Publications } | undefined
   return () => {
     const { apiUrl, portalUrl } = addresses()
-    if (made === undefined || made.apiUrl !== apiUrl || made.portalUrl !== portalUrl) {
-      made = { apiUrl, portalUrl, publications: publicationsFor({ apiUrl, portalUrl }, versions, document) }
+    if (made === undefined || made.for.apiUrl !== apiUrl || made.for.portalUrl !== portalUrl) {
+      const present = { apiUrl, portalUrl }
+      made = { for: present, publications: publicationsFor(present, versions, document) }
     }
     return made.publications
   }

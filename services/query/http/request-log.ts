@@ -8,7 +8,7 @@
  * the number of lines that were left out. The metrics count every request.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Logger } from 'pino'
+import type { Runtime } from '../../runtime/runtime.ts'
 import type { Admission } from './admission.ts'
 
 export interface RequestDone {
@@ -53,25 +53,16 @@ export interface RequestLog {
   reportClientError(done: ClientErrorDone): void
 }
 
-export interface RequestLogDependencies {
-  logger: Logger
-  onRequestDone: ((done: RequestDone) => void) | undefined
-  onKeyAnswered: OnKeyAnswered | undefined
-  /** Milliseconds of a clock that never runs backwards. */
-  monotonicNow: () => number
-}
-
 // Of each kind of refused requests.
 const linesPerSecondMax = 20
 
-export function createRequestLog({
-  logger,
-  onRequestDone,
-  onKeyAnswered,
-  monotonicNow,
-}: RequestLogDependencies): RequestLog {
-  const strangers = createSampler(linesPerSecondMax, monotonicNow)
-  const overLimit = createSampler(linesPerSecondMax, monotonicNow)
+export function createRequestLog(
+  onRequestDone: ((done: RequestDone) => void) | undefined,
+  onKeyAnswered: OnKeyAnswered | undefined,
+  { logger, monotonicMs }: Pick<Runtime, 'logger' | 'monotonicMs'>,
+): RequestLog {
+  const strangers = createSampler(linesPerSecondMax, monotonicMs)
+  const overLimit = createSampler(linesPerSecondMax, monotonicMs)
 
   return {
     report({ id, method, route, status, admission, parameters, isDeprecated }, elapsedMs) {
@@ -126,12 +117,12 @@ function answeredKey(admission: Admission | null, status: number): string | unde
 }
 
 /** Returns `omit`, or how many lines were left out since the last line. */
-function createSampler(perSecondMax: number, monotonicNow: () => number): () => number | 'omit' {
+function createSampler(perSecondMax: number, monotonicMs: () => number): () => number | 'omit' {
   let second = Number.NEGATIVE_INFINITY
   let written = 0
   let omitted = 0
   return () => {
-    const now = Math.floor(monotonicNow() / 1000)
+    const now = Math.floor(monotonicMs() / 1000)
     if (now !== second) {
       second = now
       written = 0

@@ -2,6 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ErrorBody, type ErrorCode, errorBody } from '../../../contracts/api/errors.ts'
 import type { Connections } from '../../runtime/http/connections.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import type { CacheEntry } from '../cache/response-cache.ts'
 import { type MaybePromise, use } from '../maybe-promise.ts'
 import type { Admission, Admissions } from './admission.ts'
@@ -44,17 +45,12 @@ export interface Responder {
   send(request: FastifyRequest, reply: FastifyReply, entry: CacheEntry): void
 }
 
-export interface ResponderDependencies {
-  admissions: Admissions
-  connections: Pick<Connections, 'identify' | 'headersOf'>
-  publications: () => Publications
-  /** Unix milliseconds. */
-  now: () => number
-}
-
-export function createResponder(dependencies: ResponderDependencies): Responder {
-  const { admissions, connections, publications, now } = dependencies
-
+export function createResponder(
+  admissions: Admissions,
+  connections: Pick<Connections, 'identify' | 'headersOf'>,
+  publications: () => Publications,
+  { now }: Pick<Runtime, 'now'>,
+): Responder {
   /** The headers of every response to this request. */
   function headersOf(request: FastifyRequest, time: number): ResponseHeaders {
     const { decision, windowMs } = request.admission ?? admissions.unknown()

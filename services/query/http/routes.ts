@@ -2,8 +2,10 @@
 import type { FastifyInstance } from 'fastify'
 import { openApiPath } from '../../../contracts/api/conventions.ts'
 import { invalidParameterBody } from '../../../contracts/api/errors.ts'
-import type { CacheEntry } from '../cache/response-cache.ts'
-import { type Asked, type Endpoint, type Malformed, patternOf } from '../endpoints/endpoint.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { endpoints } from '../endpoints/all.ts'
+import { type Endpoint, patternOf } from '../endpoints/endpoint.ts'
+import type { OpenEndpoint } from '../endpoints/open.ts'
 import { use } from '../maybe-promise.ts'
 import type { CachedEntries } from './cached-entries.ts'
 import type { DirectAnswers } from './direct-answers.ts'
@@ -11,24 +13,13 @@ import type { Publications } from './publications.ts'
 import { servicePaths } from './refusals.ts'
 import { queryOf, type Responder } from './responder.ts'
 
-/** An endpoint whose answers are finished responses. */
-export interface OpenEndpoint {
-  read(query: string, path: Readonly<Record<string, string>>): Asked | Malformed
-  load(asked: Asked, owner: string): Promise<CacheEntry>
-}
-
-export interface RouteDependencies {
-  open: (endpoint: Endpoint) => OpenEndpoint
-  cached: CachedEntries
-  responder: Responder
-  direct: Pick<DirectAnswers, 'learn'>
-}
-
 /** Adds the routes that read campaigns. */
 export function addRoutes(
   app: FastifyInstance,
-  endpoints: readonly Endpoint[],
-  { open, cached, responder, direct }: RouteDependencies,
+  open: (endpoint: Endpoint) => OpenEndpoint,
+  cached: CachedEntries,
+  responder: Responder,
+  direct: Pick<DirectAnswers, 'learn'>,
 ): void {
   for (const endpoint of endpoints) {
     const { read, load } = open(endpoint)
@@ -59,11 +50,9 @@ export function addRoutes(
 /** Adds the routes that need no key. Their requests are counted like all others. */
 export function addPublicRoutes(
   app: FastifyInstance,
-  {
-    responder,
-    publications,
-    now,
-  }: { responder: Responder; publications: () => Publications; now: () => number },
+  responder: Responder,
+  publications: () => Publications,
+  { now }: Pick<Runtime, 'now'>,
 ): void {
   const config = { isPublic: true }
   for (const path of servicePaths) {

@@ -8,6 +8,7 @@
  * `asOf` cannot show it: while a statement of the fold runs, the watermark stands still, and rows become visible one after
  * the other. Two snapshots of that time have the same `asOf` and different campaigns.
  */
+import type { Runtime } from '../../runtime/runtime.ts'
 import type { Cache } from '../cache/cache.ts'
 import type { IdList } from './id-list.ts'
 import type { ListSource } from './list-source.ts'
@@ -32,17 +33,6 @@ export interface CampaignLists {
   page(query: ListQuery, range: { limit: number; offset: number }, owner?: string): Promise<ListPage>
 }
 
-export interface CampaignListsDependencies {
-  source: ListSource
-  options: { listCacheMs: number }
-  /** Unix milliseconds. */
-  now: () => number
-  /** Returns an id that is unique among all processes. */
-  newSnapshotId: () => string
-  /** The cache of snapshots, by list key. */
-  snapshots: SnapshotCache
-}
-
 /** The ids of a query, and when they expire. */
 export interface Snapshot extends Omit<ListPage, 'ids' | 'total'> {
   ids: IdList
@@ -51,18 +41,20 @@ export interface Snapshot extends Omit<ListPage, 'ids' | 'total'> {
 /** Snapshots by list key. */
 export type SnapshotCache = Pick<Cache<Snapshot>, 'get' | 'forgetOld'>
 
-/** Creates lists that are computed once per cache period. */
-export function createCampaignLists({
-  source,
-  options,
-  now,
-  newSnapshotId,
-  snapshots,
-}: CampaignListsDependencies): CampaignLists {
+/** Creates lists that are computed once per cache period. `newSnapshotId` returns an id that is unique among all processes. */
+export function createCampaignLists(
+  source: ListSource,
+  snapshots: SnapshotCache,
+  {
+    listCacheMs,
+    newSnapshotId,
+    now,
+  }: { listCacheMs: number; newSnapshotId: () => string } & Pick<Runtime, 'now'>,
+): CampaignLists {
   async function load(query: ListQuery): Promise<Snapshot> {
     const createdAt = now()
     const selected = await source.select(query)
-    return { ...selected, snapshotId: newSnapshotId(), createdAt, expiresAt: createdAt + options.listCacheMs }
+    return { ...selected, snapshotId: newSnapshotId(), createdAt, expiresAt: createdAt + listCacheMs }
   }
 
   return {

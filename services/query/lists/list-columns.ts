@@ -3,11 +3,15 @@
 export interface ListColumns {
   status: Uint16Array
   category: Uint32Array
+  /** See `slugCodeOf`. */
+  slug: Uint32Array
   launch: Float64Array
   end: Float64Array
   pledged: Float64Array
   backers: Float64Array
   updated: Float64Array
+  /** The version of the index at which the slot got its present campaign. A list from before it means another campaign. */
+  taken: Float64Array
 }
 
 /** Creates columns for this number of slots. */
@@ -15,11 +19,13 @@ export function newColumns(length: number): ListColumns {
   return {
     status: new Uint16Array(length),
     category: new Uint32Array(length),
+    slug: new Uint32Array(length),
     launch: new Float64Array(length),
     end: new Float64Array(length),
     pledged: new Float64Array(length),
     backers: new Float64Array(length),
     updated: new Float64Array(length),
+    taken: new Float64Array(length),
   }
 }
 

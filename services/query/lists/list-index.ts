@@ -1,19 +1,18 @@
 /**
  * The list index: the fields that lists filter and sort by, of every public campaign, in columns in memory. Pure.
  *
- * It answers any list query without ClickHouse, in the same order as the list statement (`views/statements.ts`). A
+ * It answers any list query without ClickHouse, in the same order as the list statement (list-statements.ts). A
  * campaign has a slot in each column. A sort order is an array of slots. A change moves the changed slots, and only in the
  * orders whose values changed. 400,000 campaigns take about 50 MB.
  */
-
-import { createIdIndex } from './id-index.ts'
+import { crc32 } from 'node:zlib'
 import { type IdList, slotIdList } from './id-list.ts'
 import { createDictionary, grown, newColumns } from './list-columns.ts'
 import { createSlotOrder, type Pause, type SlotOrder } from './list-order.ts'
 import { selectSlots } from './list-selection.ts'
 import { sortedByColumn, sortedUnlessInOrder } from './list-sorting.ts'
 import type { EntriesRow, ListQuery } from './list-statements.ts'
-import { createSlugIndex, slugCodeOf } from './slug-index.ts'
+import { createSlotTable, hashOfText } from './slot-table.ts'
 
 export interface ListIndex {
   /** Public campaigns. */
@@ -40,16 +39,19 @@ type SortedColumn = 'launch' | 'end' | 'pledged' | 'backers' | 'updated'
 // Spare room for later campaigns, because growing copies all columns.
 const roomShare = 1.1
 
+/** The code of a slug: 32 bits, so that the index need not keep slugs. ClickHouse computes the same (`entriesOf` in list-statements.ts). */
+export function slugCodeOf(slug: string): number {
+  return crc32(slug)
+}
+
 /** Creates an empty index with room for `sizeExpected` campaigns. */
 export function createListIndex({ sizeExpected }: { sizeExpected: number }): ListIndex {
   const ids: string[] = []
-  const idIndex = createIdIndex(ids, { sizeExpected })
-  const slugIndex = createSlugIndex({ sizeExpected })
+  const byIdText = createSlotTable(slot => hashOfText(ids[slot] ?? ''), sizeExpected)
+  const bySlug = createSlotTable(slot => columns.slug[slot] ?? 0, sizeExpected)
   const freeSlots: number[] = []
   /** Counts the changes of the index. */
   let version = 0
-  /** The version at which a slot got its present campaign. A list from before it means another campaign. */
-  let takenAt = new Float64Array(Math.max(1_024, Math.ceil(sizeExpected * roomShare)))
   const statuses = createDictionary()
   const categories = createDictionary()
   let columns = newColumns(Math.max(1_024, Math.ceil(sizeExpected * roomShare)))
@@ -88,12 +90,22 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
   function newSlot(id: string): number {
     const slot = freeSlots.pop() ?? ids.length
     if (slot >= columns.updated.length) columns = grown(columns, Math.ceil(slot * roomShare) + 1)
-    if (slot >= takenAt.length) takenAt = longer(takenAt, columns.updated.length)
     arePlain &&= isPlain(id)
     ids[slot] = id
-    takenAt[slot] = version
-    idIndex.add(id, slot)
+    columns.taken[slot] = version
+    byIdText.add(slot)
     return slot
+  }
+
+  function slotOf(id: string): number | undefined {
+    return byIdText.find(hashOfText(id), slot => ids[slot] === id)
+  }
+
+  function putSlug(slot: number, code: number, isNew: boolean): void {
+    if (!isNew && columns.slug[slot] === code) return
+    if (!isNew) bySlug.remove(slot)
+    columns.slug[slot] = code
+    bySlug.add(slot)
   }
 
   /** Replaces a column's values in these slots, and moves those that differ to their new places. */
@@ -121,7 +133,7 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
 
   return {
     get size() {
-      return idIndex.size
+      return byIdText.size
     },
 
     put(entries) {
@@ -129,13 +141,13 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
       const slots = new Uint32Array(entries.ids.length)
       const isNew = new Uint8Array(entries.ids.length)
       for (const [at, id] of entries.ids.entries()) {
-        const known = idIndex.find(id)
+        const known = slotOf(id)
         const slot = known ?? newSlot(id)
         slots[at] = slot
         isNew[at] = known === undefined ? 1 : 0
         columns.status[slot] = statuses.add(entries.statuses[at] ?? '')
         columns.category[slot] = categories.add(entries.categories[at] ?? '')
-        slugIndex.put(slot, entries.slug_codes[at] ?? 0, known === undefined)
+        putSlug(slot, entries.slug_codes[at] ?? 0, known === undefined)
       }
       byId.putIn(slots.filter((_, at) => isNew[at] === 1))
       move('launch', entries.launch_dates, slots, isNew)
@@ -146,12 +158,12 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
     },
 
     remove(departed) {
-      const slots = new Set(departed.flatMap(id => idIndex.find(id) ?? []))
+      const slots = new Set(departed.flatMap(id => slotOf(id) ?? []))
       const left = Uint32Array.from(slots)
       for (const order of allOrders) order.takeOut(left)
       for (const slot of slots) {
-        idIndex.remove(ids[slot] ?? '')
-        slugIndex.remove(slot)
+        byIdText.remove(slot)
+        bySlug.remove(slot)
         ids[slot] = ''
         freeSlots.push(slot)
       }
@@ -162,20 +174,22 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
     },
 
     updatedAt(id) {
-      const slot = idIndex.find(id)
+      const slot = slotOf(id)
       return slot === undefined ? undefined : columns.updated[slot]
     },
 
     idOfSlug(slug) {
-      const slot = slugIndex.find(slugCodeOf(slug))
-      return slot === undefined ? undefined : ids[slot]
+      const code = slugCodeOf(slug)
+      const first = bySlug.find(code, slot => columns.slug[slot] === code)
+      const second = bySlug.find(code, slot => columns.slug[slot] === code && slot !== first)
+      return first === undefined || second !== undefined ? undefined : ids[first]
     },
 
     async select(query, now, pause) {
       const selectedAt = version
       const source = { columns: () => columns, slotsEnd: ids.length, statuses, categories, orders }
       const ordered = await selectSlots(source, query, now, pause)
-      return slotIdList(ordered, slot => ((takenAt[slot] ?? 0) > selectedAt ? '' : (ids[slot] ?? '')))
+      return slotIdList(ordered, slot => ((columns.taken[slot] ?? 0) > selectedAt ? '' : (ids[slot] ?? '')))
     },
   }
 }
@@ -186,12 +200,6 @@ function usedSlots(ids: readonly string[]): Uint32Array {
   let count = 0
   for (const [slot, id] of ids.entries()) if (id !== '') used[count++] = slot
   return used.slice(0, count)
-}
-
-function longer(numbers: Float64Array<ArrayBuffer>, length: number): Float64Array<ArrayBuffer> {
-  const copy = new Float64Array(length)
-  copy.set(numbers)
-  return copy
 }
 
 function isPlain(id: string): boolean {

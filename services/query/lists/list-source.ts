@@ -1,4 +1,5 @@
 /** The sources of lists: ClickHouse, or the list index in this process. */
+import type { Runtime } from '../../runtime/runtime.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { presentTimestamp } from '../campaigns/campaign-fields.ts'
 import { createFairYield, createShareOfLoop } from '../fair-yield.ts'
@@ -23,34 +24,27 @@ export interface ListSource {
   select(query: ListQuery): Promise<SelectedList>
 }
 
-export interface SqlListSourceDependencies {
-  tables: Pick<Tables, 'rows'>
-  databases: Databases
-  options: { statementMsMax: number }
-}
-
 /** Creates a source that runs one ClickHouse statement per list. */
-export function createSqlListSource({ tables, databases, options }: SqlListSourceDependencies): ListSource {
+export function createSqlListSource(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  statementMsMax: number,
+): ListSource {
   return {
     async select(query) {
-      const [row] = await tables.rows<SnapshotRow>(
-        snapshotStatement(query, databases, options.statementMsMax),
-      )
+      const [row] = await tables.rows<SnapshotRow>(snapshotStatement(query, databases, statementMsMax))
       if (row === undefined) throw new Error('the snapshot statement returned no row')
       return { ids: joinedIdList(row.ids, row.total), asOf: presentTimestamp(row.as_of) }
     },
   }
 }
 
-export interface IndexListSourceDependencies {
-  follower: ListFollower
-  fallback: ListSource
-  /** Milliseconds of a clock that never runs backwards. */
-  now: () => number
-}
-
 /** Creates a source that uses the index, or `fallback` while there is no index. */
-export function createIndexListSource({ follower, fallback, now }: IndexListSourceDependencies): ListSource {
+export function createIndexListSource(
+  follower: ListFollower,
+  fallback: ListSource,
+  { monotonicMs: now }: Pick<Runtime, 'monotonicMs'>,
+): ListSource {
   const fairYield = createFairYield({ msMax: yieldAfterMs, now })
   const inShare = createShareOfLoop({ partMsMax, restAfterMs, now })
   return {

@@ -32,7 +32,7 @@ export interface EntriesRow {
   ids: string[]
   statuses: string[]
   categories: string[]
-  /** See `slugCodeOf` in lists/slug-index.ts. */
+  /** See `slugCodeOf`. */
   slug_codes: number[]
   launch_dates: number[]
   end_dates: number[]

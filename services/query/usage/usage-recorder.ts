@@ -7,7 +7,7 @@
  * - A crash loses what was counted since the last flush: `flushMs`, or as long as ClickHouse did not take inserts.
  */
 
-import type { Sleep } from '../../runtime/sleep.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { createUsageCounts } from './usage-counts.ts'
 import { countsInsert } from './usage-tables.ts'
@@ -37,26 +37,6 @@ export interface UsageRecorderOptions {
   rowsMax: number
 }
 
-export interface UsageObserver {
-  flushed(isWritten: boolean): void
-  /** After each flush: rows in memory, and since the last flush: rows that were added to others, and lost requests. */
-  state(state: { rows: number; summed: number; lost: number }): void
-  /** Called for every flush that failed, for the log. */
-  failed(error: unknown): void
-}
-
-export interface UsageRecorderDependencies {
-  tables: Pick<Tables, 'insert'>
-  databases: Databases
-  /** Names this run. No other run may have the name. */
-  process: string
-  options: UsageRecorderOptions
-  /** Unix milliseconds. */
-  now: () => number
-  sleep: Sleep
-  observer: UsageObserver
-}
-
 export const defaultUsageRecorderOptions: UsageRecorderOptions = {
   flushMs: 5_000,
   pauseMsMax: 30_000,
@@ -66,12 +46,22 @@ export const defaultUsageRecorderOptions: UsageRecorderOptions = {
   rowsMax: 100_000,
 }
 
-export function createUsageRecorder(dependencies: UsageRecorderDependencies): UsageRecorder {
-  const { tables, databases, process, options, now, sleep, observer } = dependencies
+// A flush that fails again and again is logged once in this time.
+const logPauseMs = 60_000
+
+/** `process` names this run. No other run may have the name. */
+export function createUsageRecorder(
+  tables: Pick<Tables, 'insert'>,
+  databases: Databases,
+  process: string,
+  options: UsageRecorderOptions,
+  { now, monotonicMs, sleep, logger, metrics }: Omit<Runtime, 'random'>,
+): UsageRecorder {
   const counts = createUsageCounts({ process, rowsMax: options.rowsMax, now })
   const stopping = new AbortController()
   let version = 0
   let lostBefore = 0
+  let loggedAt = Number.NEGATIVE_INFINITY
   let following: Promise<void> = Promise.resolve()
 
   async function writeAll(signalOf: () => AbortSignal): Promise<void> {
@@ -91,11 +81,16 @@ export function createUsageRecorder(dependencies: UsageRecorderDependencies): Us
     )
     // The last flush repeats what closing has cut off.
     const isCutOff = error !== undefined && !isLast && stopping.signal.aborted
-    if (!isCutOff) observer.flushed(error === undefined)
-    if (error && !isCutOff) observer.failed(error.cause)
-    const lost = counts.lost()
-    observer.state({ rows: counts.size(), summed, lost: lost - lostBefore })
-    lostBefore = lost
+    if (!isCutOff) metrics.usageFlushes.inc({ outcome: error === undefined ? 'written' : 'failed' })
+    if (error && !isCutOff && monotonicMs() - loggedAt >= logPauseMs) {
+      loggedAt = monotonicMs()
+      const cause = String(error.cause)
+      logger.warn({ error: cause }, 'the usage of keys could not be written; it is written later')
+    }
+    metrics.usageRows.set(counts.size())
+    metrics.usageSummedRows.inc(summed)
+    metrics.usageLostRequests.inc(counts.lost() - lostBefore)
+    lostBefore = counts.lost()
     return error === undefined
   }
 

@@ -19,7 +19,7 @@ test('a purge removes the usage of deleted keys, and leaves that of others', {
 }, async () => {
   const { tables } = model
   const databases = await model.freshDatabases()
-  const usage = createTestRecorder({ tables, databases, process: 'p', now: Date.now })
+  const usage = createTestRecorder(tables, databases, 'p')
   const revoked = "it's \\ revoked"
   const deleted = "it's \\ deleted"
   for (const key of [revoked, deleted]) usage.count(key, 200, false)

@@ -44,17 +44,16 @@ async function start(): Promise<void> {
         return store.asQuery.rows<Row>(statement)
       },
     },
-    overrides: {
-      monotonicNow: clock.now,
+    overrides: { forgets: true },
+    runtime: {
+      monotonicMs: clock.now,
       // Log lines may have slugs.
       logger: pino({ level: 'silent' }),
-      forgetting: {
-        sleep: (_, signal) =>
-          new Promise(resolve => {
-            wake = resolve
-            signal?.addEventListener('abort', () => resolve(), { once: true })
-          }),
-      },
+      sleep: (_, signal) =>
+        new Promise(resolve => {
+          wake = resolve
+          signal?.addEventListener('abort', () => resolve(), { once: true })
+        }),
     },
   })
   credentials = app.issue()

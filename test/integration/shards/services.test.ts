@@ -12,7 +12,8 @@ import { openNotices } from '../../../services/portal/notices/notices.ts'
 import { findRunaways } from '../../../services/portal/notices/runaway.ts'
 import { createProjectorService, type ProjectorService } from '../../../services/projector/service.ts'
 import { tablesStatus } from '../../../services/projector/status.ts'
-import { memoryParts, type QueryService, startQueryService } from '../../../services/query/service.ts'
+import { type QueryService, startQueryService } from '../../../services/query/service.ts'
+import { memoryState } from '../../../services/query/shared-state.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createMetrics } from '../../../services/runtime/ops/metrics.ts'
 import { sleep } from '../../../services/runtime/sleep.ts'
@@ -87,7 +88,7 @@ beforeAll(async () => {
     databases,
     config,
     keyPepper: pepper,
-    parts: memoryParts(config),
+    state: memoryState(config),
     metrics: createMetrics(),
     logger,
   })

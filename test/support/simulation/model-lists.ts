@@ -1,7 +1,7 @@
 /** The statements of the query service in the model of ClickHouse. */
 import { listColumns } from '../../../contracts/tables/campaign-columns.ts'
+import { slugCodeOf } from '../../../services/query/lists/list-index.ts'
 import { idSeparator, noDate, severalChanges } from '../../../services/query/lists/list-statements.ts'
-import { slugCodeOf } from '../../../services/query/lists/slug-index.ts'
 import type { Statement } from '../../../services/tables/port.ts'
 import { type ModelState, type ReadRow, standingRow, standingRows } from './model-state.ts'
 import type { Safeguards } from './safeguards.ts'

@@ -9,6 +9,7 @@ import type { SnapshotCache } from '../../../services/query/lists/campaign-lists
 import { snapshots as listSnapshots } from '../../../services/query/lists/snapshots.ts'
 import { defaultQueryAppOptions } from '../../../services/query/options.ts'
 import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate-limiter-memory.ts'
+import { createRuntime } from '../../../services/runtime/runtime.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { queryProcesses, type Scenario } from './scenario.ts'
 import type { VirtualTime } from './virtual-time.ts'
@@ -78,24 +79,24 @@ function startQueryProcess(
   const skewMs = scenario.sharesCaches ? 0 : (scenario.clockSkewsMs[number] ?? 0)
   const now = () => time.now() + skewMs
   const start = () =>
-    createQueryApp({
-      tables: tables(),
-      databases,
-      keyRing: { lookup: key => ({ key, secretHash, scopes: [readScope] }) },
-      limiters: { keys: limiter(now), addresses: limiter(now) },
-      ...(shared ?? createCaches({ settings }, now)),
-      options: {
-        ...defaultQueryAppOptions,
-        pepper,
-        listCacheMs,
-        ...(!settings.usesIndex && { indexCampaignsMax: 0 }),
+    createQueryApp(
+      {
+        tables: tables(),
+        databases,
+        keyRing: { lookup: key => ({ key, secretHash, scopes: [readScope] }) },
+        limiters: { keys: limiter(now), addresses: limiter(now) },
+        ...(shared ?? createCaches({ settings }, now)),
+        options: {
+          ...defaultQueryAppOptions,
+          pepper,
+          listCacheMs,
+          ...(!settings.usesIndex && { indexCampaignsMax: 0 }),
+        },
+        newRequestId: () => 'request',
+        newSnapshotId,
       },
-      now,
-      monotonicNow: time.now,
-      logger: pino({ level: 'silent' }),
-      newRequestId: () => 'request',
-      newSnapshotId,
-    })
+      { ...createRuntime(pino({ level: 'silent' })), now, monotonicMs: time.now },
+    )
   let app = start()
 
   return {

@@ -53,25 +53,25 @@ function startProcesses(count: number, isSlow: boolean, msOfOne = computationMs)
     return { body: Buffer.from(''), etag: `W/"${version++}"`, ...rest }
   }
   const processes = Array.from({ length: count }, (_, index) =>
-    createAhead({
-      cache,
-      compute: async () => {
-        world.forRequests++
-        return result(time.now())
-      },
-      computeAhead: async () => {
-        world.ahead++
-        const createdAt = time.now()
-        await time.sleep(msOfOne)
-        return { entry: result(createdAt), isSlow }
-      },
+    createAhead(
       key,
-      cacheMs: periodMs,
-      now: time.now,
-      random: () => index / count,
-      sleep: time.sleep,
-      onError: () => world.errors++,
-    }),
+      cache,
+      periodMs,
+      {
+        compute: async () => {
+          world.forRequests++
+          return result(time.now())
+        },
+        computeAhead: async () => {
+          world.ahead++
+          const createdAt = time.now()
+          await time.sleep(msOfOne)
+          return { entry: result(createdAt), isSlow }
+        },
+        onError: () => world.errors++,
+      },
+      { ...time, random: () => index / count },
+    ),
   )
   const controller = new AbortController()
   closing.push(controller)
@@ -154,9 +154,8 @@ it('lets the service start after five seconds, however long the first computatio
   const never = new Promise<never>(() => {})
   const [compute, computeAhead] = [() => never, () => never]
   const cache = createCache(responses, { bytesMax: 1_000, now: time.now })
-  const stats = createAhead({
-    ...{ cache, compute, computeAhead, ...time, key, cacheMs: periodMs, random: () => 0, onError: () => {} },
-  })
+  const work = { compute, computeAhead, onError: () => {} }
+  const stats = createAhead(key, cache, periodMs, work, { ...time, random: () => 0 })
   let isStarted = false
   void stats.run(new AbortController().signal)
   void stats.started().then(() => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import {
-  apiKeyBucketsStatement,
-  apiKeysFingerprintStatement,
   apiKeysStatement,
+  changedKeysStatement,
+  keyStateStatement,
 } from '../../../services/query/auth/key-ring.ts'
 import { revokedKeysStatement } from '../../../services/query/auth/revocations.ts'
 import { projectsStatement } from '../../../services/query/campaigns/campaign-rows.ts'
@@ -39,9 +39,9 @@ describe('every statement', () => {
     detail: projectDetailStatement('slug', databases, 1500),
     detailById: detailByIdStatement('id', databases, 1500),
     stats: statsStatement(databases, 1500),
-    fingerprint: apiKeysFingerprintStatement(databases, 1500),
-    keyBuckets: apiKeyBucketsStatement(1024, databases, 1500),
-    keys: apiKeysStatement([1, 2], 1024, databases, 1500),
+    keyState: keyStateStatement(databases, 1500),
+    changedKeys: changedKeysStatement(7n, databases, 1500),
+    keys: apiKeysStatement('a', 1000, databases, 1500),
     revoked: revokedKeysStatement(databases, 1500),
   }
 

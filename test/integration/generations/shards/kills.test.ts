@@ -14,7 +14,8 @@ import { hashSecret } from '../../../../services/api-keys/credentials.ts'
 import { abortRebuild, dropPrevious, rebuildStatus } from '../../../../services/generations/rebuilds.ts'
 import { completeSwap } from '../../../../services/generations/swap/swap.ts'
 import type { Stats } from '../../../../services/query/endpoints/stats.ts'
-import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
+import { type QueryService, startQueryService } from '../../../../services/query/service.ts'
+import { memoryState } from '../../../../services/query/shared-state.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
@@ -80,7 +81,7 @@ beforeEach(async () => {
     databases: servers.databases,
     config,
     keyPepper: pepper,
-    parts: memoryParts(config),
+    state: memoryState(config),
     metrics: createMetrics(),
     logger: pino({ level: 'silent' }),
   })

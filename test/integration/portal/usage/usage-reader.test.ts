@@ -23,7 +23,7 @@ describe('the last use of a key', () => {
   })
 
   async function startRun(process: string) {
-    const run = createTestRecorder({ tables: own.tables, databases, process, now: () => now })
+    const run = createTestRecorder(own.tables, databases, process, { now: () => now })
     await run.start()
     return run
   }

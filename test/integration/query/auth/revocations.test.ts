@@ -4,9 +4,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import type { ApiKeyState } from '../../../../contracts/events/event.ts'
 import { KeysUnavailableError } from '../../../../services/query/auth/key-ring.ts'
 import { defaultRevocationsOptions, withRevocations } from '../../../../services/query/auth/revocations.ts'
-import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
+import { type QueryService, startQueryService } from '../../../../services/query/service.ts'
+import { memoryState } from '../../../../services/query/shared-state.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
+import { sleep } from '../../../../services/runtime/sleep.ts'
 import { type Databases, defaultDatabases } from '../../../../services/tables/port.ts'
 import { activeKeys } from '../../../support/fold-records.ts'
 import {
@@ -42,7 +44,7 @@ describe('a revoked key', () => {
       databases,
       config,
       keyPepper: 'pepper',
-      parts: memoryParts(config),
+      state: memoryState(config),
       metrics: createMetrics(),
       logger: pino({ level: 'silent' }),
     })
@@ -80,18 +82,14 @@ describe('a revoked key', () => {
       isReady: () => true,
       lookup: () => undefined,
     }
-    const following = withRevocations(ring, {
-      tables: {
-        async rows() {
-          if (isAway) throw new Error('the view cannot be read')
-          return []
-        },
+    const tables = {
+      async rows() {
+        if (isAway) throw new Error('the view cannot be read')
+        return []
       },
-      databases: defaultDatabases,
-      options: { ...defaultRevocationsOptions, pollMs: 1 },
-      now: () => clock,
-      onError: () => {},
-    })
+    }
+    const context = { tables, databases: defaultDatabases, now: () => clock, sleep, onError: () => {} }
+    const following = withRevocations(ring, { ...defaultRevocationsOptions, pollMs: 1 }, context)
     await following.start()
     expect(() => following.lookup('k')).not.toThrow()
     isAway = true

@@ -1,7 +1,6 @@
 /** The statistics of a large platform are computed before the app listens, and again before they end. */
 import { expect, it } from 'vitest'
 import { aheadPledgesMin, type StatsRow } from '../../../../services/query/endpoints/stats.ts'
-import { sleep } from '../../../../services/runtime/sleep.ts'
 import { startTestApp } from '../../../support/query-app.ts'
 
 const row: StatsRow = {
@@ -27,7 +26,7 @@ it('answers the first request for them without a statement', async () => {
       return [row] as Row[]
     },
   }
-  const app = await startTestApp({ tables, overrides: { ahead: { sleep, random: () => 0 } } })
+  const app = await startTestApp({ tables, overrides: { keepsAhead: true } })
   const key = app.issue()
   expect(statements).toBe(1)
   const response = await app.get('/stats', key)

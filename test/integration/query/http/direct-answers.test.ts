@@ -52,12 +52,12 @@ async function watch({ isDirect }: { isDirect: boolean }): Promise<Watched> {
     tables: fakeTables().tables,
     clock,
     log,
+    // The log leaves lines out if a second has too many of them.
+    runtime: { monotonicMs: () => ++seconds * 1000 },
     overrides: {
       limiters: { keys: memory(), addresses: memory() },
       newRequestId: () => 'a request id',
       newSnapshotId: () => `snapshot ${++snapshots}`,
-      // The log leaves lines out if a second has too many of them.
-      monotonicNow: () => ++seconds * 1000,
       onRequestDone: ({ elapsedMs, ...done }) => records.push(done),
       onKeyAnswered: (_, status, isDeprecated) => records.push({ status, isDeprecated }),
     },

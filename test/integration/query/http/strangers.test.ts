@@ -276,7 +276,7 @@ describe('the log', () => {
   it('has a bounded number of lines a second of requests without a valid key, and the number that it left out', async () => {
     const log: string[] = []
     let time = 0
-    await start({ log, addressLimit: 1, overrides: { monotonicNow: () => time } })
+    await start({ log, addressLimit: 1, runtime: { monotonicMs: () => time } })
     for (let asked = 0; asked < 60; asked++) expect((await app.get('/stats')).status).not.toBe(200)
     await expect.poll(() => linesOf(log)).toHaveLength(20)
     expect(linesOf(log).every(({ omitted }) => omitted === undefined)).toBe(true)
@@ -292,7 +292,7 @@ describe('the log', () => {
 
   it('has as few lines of a key that goes on beyond its limit', async () => {
     const log: string[] = []
-    await start({ log, keyLimit: 2, overrides: { monotonicNow: () => 0 } })
+    await start({ log, keyLimit: 2, runtime: { monotonicMs: () => 0 } })
     const valid = app.issue()
     for (let asked = 0; asked < 42; asked++) await app.get('/stats', valid)
     await expect.poll(() => linesOf(log)).toHaveLength(22)

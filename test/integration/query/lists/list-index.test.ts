@@ -20,6 +20,7 @@ import {
 } from '../../../support/query-tables.ts'
 
 const minuteMs = 60_000
+const clock = { monotonicMs: () => performance.now() }
 let store: QueryTables
 let statements: string[]
 let tables: Pick<Tables, 'rows'>
@@ -83,16 +84,9 @@ const everything: ListQuery = { status: null, category: null, sort: 'newest', up
 describe('the list index', () => {
   it('gives the same lists as the statement, in the same order, whatever changes', async () => {
     const follower = follow()
-    const sql = createSqlListSource({
-      tables: store.tables,
-      databases: store.databases,
-      options: { statementMsMax: 10_000 },
-    })
-    const indexed = createIndexListSource({
-      follower,
-      fallback: { select: () => Promise.reject(new Error('there is no index')) },
-      now: () => performance.now(),
-    })
+    const sql = createSqlListSource(store.tables, store.databases, 10_000)
+    const fallback = { select: () => Promise.reject(new Error('there is no index')) }
+    const indexed = createIndexListSource(follower, fallback, clock)
     await put(campaignRow('first'))
     await loaded(follower)
     const dates = fc.option(fc.integer({ min: -2, max: 2 }).map(days => timestamp(dayAt(days))))
@@ -231,11 +225,7 @@ describe('the list index', () => {
     await put(campaignRow('d'))
     expect(await follower.current()).toBeUndefined()
     const fallback = { select: async () => ({ ids: joinedIdList('from ClickHouse', 1), asOf: '' }) }
-    const source = createIndexListSource({
-      follower,
-      fallback,
-      now: () => performance.now(),
-    })
+    const source = createIndexListSource(follower, fallback, clock)
     expect(allOf((await source.select(everything)).ids)).toEqual(['from ClickHouse'])
   })
 })

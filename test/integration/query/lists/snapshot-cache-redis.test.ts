@@ -30,15 +30,11 @@ async function openLists(
   closers.push(() => opened.connection.close())
   const mayStore = snapshotBudget(Date.now, keyBytesMax)
   const list = { ids: joinedIdList(ids.join('/'), ids.length), asOf: '2026-03-01T12:00:00.000Z' }
-  return createCampaignLists({
-    source: { select: async () => list },
-    options: { listCacheMs: 60_000 },
-    now: Date.now,
+  const shared = createSharedValues(snapshots, { ...opened, mayStore })
+  return createCampaignLists({ select: async () => list }, createCache(snapshots, { ...opened, shared }), {
+    listCacheMs: 60_000,
     newSnapshotId: randomUUID,
-    snapshots: createCache(snapshots, {
-      ...opened,
-      shared: createSharedValues(snapshots, { ...opened, mayStore }),
-    }),
+    now: Date.now,
   })
 }
 

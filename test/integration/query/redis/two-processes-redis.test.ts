@@ -2,7 +2,7 @@
  * The API of two query processes over one Redis, on the wire: one limit, one response, and what a client sees of a
  * fault.
  */
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { readScope } from '../../../../contracts/api/conventions.ts'
@@ -16,7 +16,9 @@ import type { ApiKey } from '../../../../services/query/auth/key-ring.ts'
 import { createCache } from '../../../../services/query/cache/cache.ts'
 import { responses } from '../../../../services/query/cache/response-cache.ts'
 import { snapshots } from '../../../../services/query/lists/snapshots.ts'
-import { openRedisParts, type RedisParts } from '../../../../services/query/redis-parts.ts'
+import { redisState, type SharedState } from '../../../../services/query/shared-state.ts'
+import { readConfig } from '../../../../services/runtime/config.ts'
+import { createRuntime } from '../../../../services/runtime/runtime.ts'
 import { keyHeaders, pepper, startTestApp, type TestApp } from '../../../support/query-app.ts'
 import { detailRow, fakeTables } from '../../../support/query-fake-tables.ts'
 import { newPrefix, type RedisProcess, redisProgram, startRedis } from '../../../support/redis.ts'
@@ -24,7 +26,7 @@ import { needs } from '../../../support/requirements.ts'
 
 interface QueryProcess {
   app: TestApp
-  parts: RedisParts
+  parts: SharedState
 }
 
 const sharedDetail = 'limits are shared, caches are shared'
@@ -66,27 +68,12 @@ async function openProcess(name: string, keyPrefix: string, tablesId = 'one'): P
     },
     detail: () => [{ ...detailRow, title: `as ${name} has it` }],
   })
-  const parts = openRedisParts(
-    {
-      url: redis.url,
-      keyPrefix,
-      tablesId,
-      reconnectMsMax: 100,
-      limitMsMax: 1000,
-      cacheMsMax: 1000,
-      keys: { limit: 120, windowMs: 60_000 },
-      addresses: { limit: 60, windowMs: 60_000 },
-      bucketsMax: 1000,
-    },
-    {
-      logger: pino({ level: 'silent' }),
-      now: Date.now,
-      monotonicNow: () => performance.now(),
-      random: Math.random,
-      newToken: randomUUID,
-    },
+  const parts = redisState(
+    { url: redis.url, tablesId, reconnectMsMax: 100, limitMsMax: 1000, cacheMsMax: 1000 },
+    readConfig({ PLEDGEVIEW_REDIS_PREFIX: keyPrefix }),
+    createRuntime(pino({ level: 'silent' })),
   )
-  const { limiters, shared } = parts
+  const { limiters, caches } = parts
   const memory = { bytesMax: 16 * 1024 * 1024, now: Date.now }
   const app = await startTestApp({
     tables,
@@ -94,8 +81,8 @@ async function openProcess(name: string, keyPrefix: string, tablesId = 'one'): P
     overrides: {
       keyRing: { lookup: named => (named === key.key ? key : undefined) },
       limiters,
-      cache: createCache(responses, { ...memory, shared: shared.responses }),
-      snapshots: createCache(snapshots, { ...memory, shared: shared.snapshots }),
+      cache: createCache(responses, { ...memory, shared: caches?.responses }),
+      snapshots: createCache(snapshots, { ...memory, shared: caches?.snapshots }),
     },
   })
   return { app, parts }

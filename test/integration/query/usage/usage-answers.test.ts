@@ -23,7 +23,7 @@ describe('the usage of a key', () => {
   beforeAll(async () => {
     own = await openOwnTables()
     await migrate(own.tables, databases)
-    usage = createTestRecorder({ tables: own.tables, databases, process: 'p', now: Date.now })
+    usage = createTestRecorder(own.tables, databases, 'p')
     app = await startTestApp({
       tables: fakeTables().tables,
       keyLimit: 12,

@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { generateApiKey, generateSecret, hashSecret } from '../../../../services/api-keys/credentials.ts'
-import { memoryParts, type QueryService, startQueryService } from '../../../../services/query/service.ts'
+import { type QueryService, startQueryService } from '../../../../services/query/service.ts'
+import { memoryState } from '../../../../services/query/shared-state.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 import { createMetrics, type Metrics } from '../../../../services/runtime/ops/metrics.ts'
 import type { Tables } from '../../../../services/tables/port.ts'
@@ -43,7 +44,7 @@ async function start(tables: Tables = store.tables): Promise<QueryService> {
     databases: store.databases,
     config,
     keyPepper: pepper,
-    parts: memoryParts(config),
+    state: memoryState(config),
     metrics,
     logger: pino({ level: 'silent' }),
   })

@@ -6,6 +6,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { defaultUsageRecorderOptions } from '../../../../services/query/usage/usage-recorder.ts'
+import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { migrate } from '../../../../services/tables/migrate.ts'
 import { defaultDatabases as databases, type TableInsert } from '../../../../services/tables/port.ts'
 import { type OwnTables, openOwnTables } from '../../../support/clickhouse.ts'
@@ -116,17 +117,11 @@ async function play(played: readonly Step[], rowsMax: number): Promise<Outcome> 
       if (fate !== 'works') throw lostConnection()
     },
   }
-  const observer = {
-    flushed: () => {},
-    failed: () => {},
-    state({ lost }: { lost: number }) {
-      outcome.lost += lost
-    },
-  }
+  const metrics = createMetrics()
   const options = { ...defaultUsageRecorderOptions, batchRowsMax: 2, rowsMax }
   const open = () => {
     const process = `world ${world} run ${++runs}`
-    const recorder = createTestRecorder({ tables, databases, process, now: () => now, options, observer })
+    const recorder = createTestRecorder(tables, databases, process, { now: () => now, metrics }, options)
     return { recorder, waiting: 0 }
   }
   const processes: [ReturnType<typeof open>, ReturnType<typeof open>] = [open(), open()]
@@ -160,6 +155,7 @@ async function play(played: readonly Step[], rowsMax: number): Promise<Outcome> 
     }
   }
   for (const { recorder } of processes) await recorder.close()
+  outcome.lost = (await metrics.usageLostRequests.get()).values[0]?.value ?? 0
   for (const insert of late.toReversed()) await own.tables.insert(insert)
   for (const key of keys) {
     outcome.shown.push(totalOf(await readUsage(own.tables, databases, { key, now })))

@@ -71,22 +71,18 @@ describe('a snapshot', () => {
     const clock = testClock()
     const statements: Statement[] = []
     let snapshots = 0
-    const source = createSqlListSource({
-      tables: {
-        rows: async <Row>(statement: Statement) => {
-          statements.push(statement)
-          return rows(statement) as Row[]
-        },
+    const tables = {
+      rows: async <Row>(statement: Statement) => {
+        statements.push(statement)
+        return rows(statement) as Row[]
       },
-      databases: { model: 'm', views: 'v' },
-      options: { statementMsMax: 1000 },
-    })
-    const lists = createCampaignLists({
-      source,
-      options: { listCacheMs: 60_000 },
-      now: clock.now,
-      snapshots: createCache(snapshotKind, { bytesMax: snapshotBytesMax, now: clock.now }),
+    }
+    const source = createSqlListSource(tables, { model: 'm', views: 'v' }, 1000)
+    const cache = createCache(snapshotKind, { bytesMax: snapshotBytesMax, now: clock.now })
+    const lists = createCampaignLists(source, cache, {
+      listCacheMs: 60_000,
       newSnapshotId: () => `snapshot ${++snapshots}`,
+      now: clock.now,
     })
     return { clock, lists, statements }
   }

@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createListIndex } from '../../../../services/query/lists/list-index.ts'
+import { createListIndex, slugCodeOf } from '../../../../services/query/lists/list-index.ts'
 import type { EntriesRow, ListQuery } from '../../../../services/query/lists/list-statements.ts'
-import { slugCodeOf } from '../../../../services/query/lists/slug-index.ts'
 
 const newest: ListQuery = { status: null, category: null, sort: 'newest', updatedSince: null }
 

@@ -1,9 +1,8 @@
 /** Lists of the index compared with filtering and sorting plain objects. */
 import { expect, test } from 'vitest'
 import { sorts } from '../../../../contracts/api/parameters.ts'
-import { createListIndex } from '../../../../services/query/lists/list-index.ts'
+import { createListIndex, slugCodeOf } from '../../../../services/query/lists/list-index.ts'
 import { type EntriesRow, type ListQuery, noDate } from '../../../../services/query/lists/list-statements.ts'
-import { slugCodeOf } from '../../../../services/query/lists/slug-index.ts'
 import { seededRandom } from '../../../bench/cold-requests.ts'
 
 interface Campaign {

@@ -1,0 +1,127 @@
+/** Opens the endpoints of an app: what they read from, and how their answers are loaded. */
+import { randomUUID } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import type { Tables } from '../../tables/port.ts'
+import type { AppRuntime, QueryAppParts } from '../app.ts'
+import { createCache } from '../cache/cache.ts'
+import type { CacheEntry } from '../cache/response-cache.ts'
+import { createCachedCampaignRows } from '../campaigns/campaign-rows.ts'
+import { createFairTurns, type Turn } from '../fair-turns.ts'
+import type { Keeper } from '../forgetting.ts'
+import { createCampaignLists } from '../lists/campaign-lists.ts'
+import { createListFollower } from '../lists/list-follower.ts'
+import { createIndexListSource, createSqlListSource } from '../lists/list-source.ts'
+import { snapshots as listSnapshots } from '../lists/snapshots.ts'
+import type { QueryAppOptions } from '../options.ts'
+import { whileOpen } from '../while-open.ts'
+import { createAhead } from './ahead.ts'
+import { type Asked, type Endpoint, type EndpointParts, entryOfLoaded, type Malformed } from './endpoint.ts'
+
+/** An endpoint whose answers are finished responses. */
+export interface OpenEndpoint {
+  read(query: string, path: Readonly<Record<string, string>>): Asked | Malformed
+  load(asked: Asked, owner: string): Promise<CacheEntry>
+}
+
+/** Lists and rows share one list follower, so the rows of a page are as new as its list. */
+export function createEndpointParts(
+  app: Omit<QueryAppParts, 'tables'>,
+  tables: Pick<Tables, 'rows'>,
+  { now, monotonicMs, logger }: AppRuntime,
+): { parts: EndpointParts; keepers: Keeper[] } {
+  const { databases, options } = app
+  const { statementMsMax, indexCampaignsMax: campaignsMax } = options
+  const follower = createListFollower({
+    tables,
+    databases,
+    options: { statementMsMax, campaignsMax },
+    now: monotonicMs,
+    onError: error =>
+      logger.warn({ err: error }, 'the list index could not be loaded; it is loaded again later'),
+  })
+  const fallback = createSqlListSource(tables, databases, statementMsMax)
+  const source = createIndexListSource(follower, fallback, { monotonicMs })
+  const snapshots = app.snapshots ?? createCache(listSnapshots, { bytesMax: options.snapshotBytesMax, now })
+  const lists = createCampaignLists(source, snapshots, {
+    now,
+    listCacheMs: options.listCacheMs,
+    newSnapshotId: app.newSnapshotId ?? (() => randomUUID()),
+  })
+  const rows = createCachedCampaignRows({
+    tables,
+    databases,
+    statementMsMax,
+    follower,
+    bytesMax: options.rowBytesMax,
+    onLookup: app.onRowLookup,
+    now: monotonicMs,
+  })
+  // A purge leaves the ids of lists until they expire, so that the pages of a walk come from one snapshot.
+  const lasting: Keeper = { forgetOld: () => snapshots.forgetOld(), forgetAll: () => undefined }
+  const parts = { tables, databases, lists, rows, slugs: follower, options }
+  return { parts, keepers: [rows, follower, lasting] }
+}
+
+// A statement may be for many requests, so all statements are in one line, and none has a client that can go.
+const anyStatement: Turn = { key: '', isGone: () => false }
+
+/** Limits how many statements run at once, and bounds the time of each, including the time it waits to start. */
+export function limitTables(tables: Pick<Tables, 'rows'>, options: QueryAppOptions): Pick<Tables, 'rows'> {
+  const { statementsMax, waitingStatementsMax, statementMsMax } = options
+  const turns = createFairTurns({
+    runningMax: statementsMax,
+    runningPerKeyMax: statementsMax,
+    waitingPerKeyMax: waitingStatementsMax,
+    waitMsMax: statementMsMax,
+  })
+  return {
+    rows: statement =>
+      turns.run(anyStatement, () => tables.rows(statement, { signal: AbortSignal.timeout(statementMsMax) })),
+  }
+}
+
+// No request waits for an answer that is computed ahead, so it may take as long as a statement may be silent. It uses one core.
+const aheadMsMax = 30_000
+
+/** Opens an endpoint. If it has no parameters, and the app is to keep answers ahead, it is kept ahead while the app runs. */
+export function openEndpoint(
+  app: FastifyInstance,
+  endpoint: Endpoint,
+  parts: EndpointParts,
+  { cache, tables, options, keepsAhead }: QueryAppParts,
+  runtime: AppRuntime,
+): OpenEndpoint {
+  const finished = async (asked: Asked, owner: string) => {
+    const createdAt = runtime.now()
+    const loaded = await asked.load(owner, createdAt)
+    return { entry: entryOfLoaded(endpoint, loaded, { createdAt, options }), isSlow: loaded.isSlow === true }
+  }
+  const read = endpoint.open(parts)
+  const load = async (asked: Asked, owner: string) => (await finished(asked, owner)).entry
+  const { query, path } = endpoint.parameters
+  if (!keepsAhead || query !== undefined || path !== undefined) return { read, load }
+  const asked = read('', {}) as Asked
+  const statementMsMax = Math.max(aheadMsMax, options.statementMsMax)
+  const kept = createAhead(
+    asked.key,
+    cache,
+    endpoint.cacheMs(options),
+    {
+      compute: () => load(asked, ''),
+      computeAhead: signal => {
+        const until = AbortSignal.any([signal, AbortSignal.timeout(statementMsMax)])
+        const rows: Tables['rows'] = statement => tables.rows(statement, { signal: until })
+        const slow = {
+          ...parts,
+          tables: { rows },
+          options: { ...parts.options, statementMsMax, threadsMax: 1 },
+        }
+        return finished(endpoint.open(slow)('', {}) as Asked, '')
+      },
+      onError: error => runtime.logger.warn({ err: error }, 'an answer could not be computed ahead'),
+    },
+    runtime,
+  )
+  whileOpen(app, kept.run, kept.started)
+  return { read, load: kept.load }
+}

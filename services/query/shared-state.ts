@@ -1,0 +1,158 @@
+/**
+ * The limiters of a query process, and what its caches share: nothing in a process that runs alone, and everything through Redis
+ * where several run.
+ *
+ * Limits and caches use separate connections. So a large snapshot on its way does not delay a rate-limit check, and the
+ * limiter can have a shorter deadline. While Redis is unavailable, each process works alone. Redis therefore never
+ * makes a process unready; its state is reported for the operator only.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Config } from '../runtime/config.ts'
+import type { Check } from '../runtime/ops/checks.ts'
+import { createRedisConnection, type RedisSettings } from '../runtime/redis/connection.ts'
+import { evictionFault } from '../runtime/redis/eviction-policy.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { LoadShared } from './cache/cache.ts'
+import { type CacheEntry, responses } from './cache/response-cache.ts'
+import { createSharedValues } from './cache/shared-values.ts'
+import type { Snapshot } from './lists/campaign-lists.ts'
+import { snapshotBudget, snapshots } from './lists/snapshots.ts'
+import type { RateLimiters } from './rate-limit/rate-limiter.ts'
+import { createMemoryRateLimiter } from './rate-limit/rate-limiter-memory.ts'
+import { createRedisRateLimiter } from './rate-limit/rate-limiter-redis.ts'
+
+/** What processes share of their caches. */
+export interface SharedCaches {
+  responses: LoadShared<CacheEntry>
+  snapshots: LoadShared<Snapshot>
+}
+
+export interface SharedState {
+  limiters: RateLimiters
+  caches?: SharedCaches
+  /**
+   * Reports whether limits and caches are shared at present, and what is wrong with Redis's eviction policy. Always ok,
+   * because the service works without Redis.
+   */
+  check(): Check
+  close(): void
+}
+
+type Limits = Pick<Config, 'PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX' | 'PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX'>
+
+const windowMs = 60_000
+// Of each limiter, in this process.
+const bucketsMax = 100_000
+
+/** The limiters of a service that runs as a single process. It shares nothing. */
+export function memoryState(config: Limits): SharedState {
+  // Unix time that never runs backwards: if the system clock is set back, the windows must not stay full until it has
+  // caught up.
+  const now = () => Math.floor(performance.timeOrigin + performance.now())
+  const limiter = (limit: number) => createMemoryRateLimiter({ limit, windowMs }, { bucketsMax, now })
+  return {
+    limiters: {
+      keys: limiter(config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX),
+      addresses: limiter(config.PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX),
+    },
+    check: () => ({ ok: true, detail: 'in this process' }),
+    close: () => {},
+  }
+}
+
+export interface RedisStateSettings extends Pick<RedisSettings, 'url' | 'reconnectMsMax'> {
+  /**
+   * Names the tables that answers come from (`readTablesId`). While query processes turn over to other tables, both read the same Redis:
+   * an answer of one must not become the answer of the other, because each has its own stamps. Null: not named.
+   */
+  tablesId: string | null
+  /** How long a request waits for a rate-limit decision of Redis. Default 150. */
+  limitMsMax?: number
+  /** How long a request waits for a response or a snapshot from Redis. Default 500. */
+  cacheMsMax?: number
+}
+
+// Of one response, and of one compressed snapshot: one of a million campaigns takes about 13 MB.
+const answerBytesMax = 4 * 1024 * 1024
+const snapshotBytesMax = 32 * 1024 * 1024
+const instanceLength = 8
+
+/**
+ * The limiters and caches of processes that share a Redis. Processes with the same prefix share their limits, and those on the same
+ * tables their caches. They start and go on without Redis if it is unavailable. Throws only if the URL is invalid.
+ */
+export function redisState(
+  { tablesId, limitMsMax = 150, cacheMsMax = 500, ...settings }: RedisStateSettings,
+  config: Limits & Pick<Config, 'PLEDGEVIEW_REDIS_PREFIX'>,
+  { now, monotonicMs, random, logger, metrics }: Omit<Runtime, 'sleep'>,
+): SharedState {
+  const keyPrefix = config.PLEDGEVIEW_REDIS_PREFIX
+  const connect = (name: 'limits' | 'caches', deadlineMs: number) =>
+    createRedisConnection(
+      { ...settings, name, deadlineMs },
+      {
+        now: monotonicMs,
+        random,
+        logger,
+        onChange: isUp => metrics.redisUp.set({ connection: name }, isUp ? 1 : 0),
+      },
+    )
+  const limits = connect('limits', limitMsMax)
+  let fault: string | undefined
+  limits.onUp(async () => {
+    // Some hosted services forbid INFO.
+    const info = await limits.run(redis => redis.info('memory').catch(() => '')).catch(() => '')
+    fault = evictionFault(info)
+    if (fault !== undefined) logger.warn(fault)
+  })
+  const caches = connect('caches', cacheMsMax)
+
+  const limiter = (kind: 'keys' | 'addresses', limit: number) =>
+    createRedisRateLimiter(
+      { limit, windowMs },
+      {
+        connection: limits,
+        keyPrefix: `${keyPrefix}limit:${kind}:`,
+        instance: randomUUID().slice(0, instanceLength),
+        bucketsMax,
+        now: monotonicMs,
+      },
+    )
+  const limiters = {
+    keys: limiter('keys', config.PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX),
+    addresses: limiter('addresses', config.PLEDGEVIEW_FAILED_AUTH_PER_MINUTE_MAX),
+  }
+  const sharing = {
+    connection: caches,
+    keyPrefix: tablesId === null ? keyPrefix : `${keyPrefix}${tablesId}:`,
+    now,
+    newToken: randomUUID,
+  }
+
+  return {
+    limiters,
+    caches: {
+      responses: createSharedValues(responses, { ...sharing, valueBytesMax: answerBytesMax }),
+      snapshots: createSharedValues(snapshots, {
+        ...sharing,
+        valueBytesMax: snapshotBytesMax,
+        mayStore: snapshotBudget(now),
+      }),
+    },
+
+    check() {
+      const areLimitsShared = limiters.keys.isShared() && limiters.addresses.isShared()
+      const detail = [
+        `limits are ${areLimitsShared ? 'shared' : "this process's own"}`,
+        `caches are ${caches.isUp() ? 'shared' : "this process's own"}`,
+        ...(fault === undefined ? [] : [fault]),
+      ]
+      return { ok: true, detail: detail.join(', ') }
+    },
+
+    close() {
+      limits.close()
+      caches.close()
+    },
+  }
+}
