@@ -265,17 +265,8 @@ async function outdated(index: ListIndex, { ids, stamps }: ChangesRow): Promise<
 async function inParts(entries: EntriesRow, size: number, add: (part: EntriesRow) => void): Promise<void> {
   for (let from = 0; from < entries.ids.length; from += size) {
     await yieldToEventLoop()
-    const to = from + size
-    add({
-      ids: entries.ids.slice(from, to),
-      statuses: entries.statuses.slice(from, to),
-      categories: entries.categories.slice(from, to),
-      slug_codes: entries.slug_codes.slice(from, to),
-      launch_dates: entries.launch_dates.slice(from, to),
-      end_dates: entries.end_dates.slice(from, to),
-      pledged: entries.pledged.slice(from, to),
-      backers: entries.backers.slice(from, to),
-      updates: entries.updates.slice(from, to),
-    })
+    const columns = Object.entries(entries).filter(([, values]) => Array.isArray(values))
+    const part = columns.map(([name, values]) => [name, values.slice(from, from + size)])
+    add(Object.fromEntries(part) as EntriesRow)
   }
 }

@@ -152,15 +152,6 @@ describe('the list index', () => {
     await expect.poll(async () => (await follower.current())?.index.size).toBe(1)
   })
 
-  it('reads the tables once for any number of lists while it is fresh', async () => {
-    const follower = follow({ freshMs: minuteMs })
-    await put(campaignRow('a'))
-    await loaded(follower)
-    const before = statements.length
-    await Promise.all(Array.from({ length: 1_000 }, () => follower.current()))
-    expect(statements.length).toBe(before)
-  })
-
   it('reads only the campaigns that it does not have with their latest change', async () => {
     const follower = follow()
     await put(campaignRow('a'), campaignRow('b'))
