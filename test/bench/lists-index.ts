@@ -48,16 +48,16 @@ const { tables, close } = await openOwnTables({ directory })
 await keepFolding(tables, defaultDatabases)
 const change = createChanges({ tables, databases: defaultDatabases, campaigns })
 const { statementMsMax } = defaultQueryAppOptions
-const follower = createListFollower({
+const follower = createListFollower(
   tables,
-  databases: defaultDatabases,
+  defaultDatabases,
   // Fresh for 0 ms, so that every read is a refresh. With a horizon, each would read the last changes again.
-  options: { statementMsMax, campaignsMax: 2 * campaigns, freshMs: 0 },
-  now: () => performance.now(),
-  onError: error => {
+  { statementMsMax, campaignsMax: 2 * campaigns, freshMs: 0 },
+  error => {
     throw error
   },
-})
+  { monotonicMs: () => performance.now() },
+)
 
 const bytesBefore = await heldBytes()
 const load = await timed(loaded)

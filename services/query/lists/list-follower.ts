@@ -16,6 +16,7 @@
  * are too many campaigns for it, there is no index and ClickHouse computes the lists.
  */
 
+import type { Runtime } from '../../runtime/runtime.ts'
 import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
 import { idParts } from '../../tables/parameter-parts.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
@@ -68,15 +69,6 @@ export interface ListFollower extends Keeper {
   idOfSlug(slug: string): string | undefined
 }
 
-export interface ListFollowerDependencies {
-  tables: Pick<Tables, 'rows'>
-  databases: Databases
-  options: ListFollowerOptions
-  /** Milliseconds. */
-  now: () => number
-  onError?: (error: unknown) => void
-}
-
 // The end of ClickHouse's time range: nothing has changed after it.
 const never = Date.UTC(2299, 0)
 // A new campaign may appear between counting and reading, so one difference means nothing.
@@ -97,10 +89,15 @@ const slugMsMax = 10_000
 const changedAtOnce = 128
 const loadedAtOnce = 1_024
 
-/** Creates a follower without an index. The first call of `current` starts to load one. */
-export function createListFollower(dependencies: ListFollowerDependencies): ListFollower {
-  const { tables, databases, now, onError } = dependencies
-  const options = { ...defaults, ...dependencies.options }
+/** Creates a follower without an index. The first call of `current` starts to load one. `onError`: of what no caller waits for. */
+export function createListFollower(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  given: ListFollowerOptions,
+  onError: (error: unknown) => void,
+  { monotonicMs: now }: Pick<Runtime, 'monotonicMs'>,
+): ListFollower {
+  const options = { ...defaults, ...given }
   const { statementMsMax: msMax, campaignsMax, changesMax, chunkRows, freshMs } = options
   let followed: FollowedIndex | undefined
   let refreshedAt = Number.NEGATIVE_INFINITY
@@ -149,7 +146,7 @@ export function createListFollower(dependencies: ListFollowerDependencies): List
     isLoading = true
     loadedAt = now()
     load()
-      .catch(error => onError?.(error))
+      .catch(onError)
       .finally(() => {
         isLoading = false
       })
@@ -214,7 +211,7 @@ export function createListFollower(dependencies: ListFollowerDependencies): List
 
   /** Without requests, nothing else refreshes the index. */
   async function forgetDeparted(): Promise<void> {
-    if (followed) await refreshOnce(followed).catch(error => onError?.(error))
+    if (followed) await refreshOnce(followed).catch(onError)
   }
 
   const isCurrent = (followedNow: FollowedIndex, asOf: number) =>
