@@ -3,8 +3,7 @@
  *
  *     fork('test/support/clickhouse-parent.ts', [DIRECTORY])
  *
- * It sends the server's address once the server answers. Messages control it: `exit` exits without closing anything, `throw`
- * ends it with an uncaught error, and `other child` starts another process that outlives it, and sends its id. SIGINT and
+ * It sends the server's address once the server answers. Messages control it: `exit` exits without closing anything, and `other child` starts another process that outlives it, and sends its id. SIGINT and
  * SIGTERM end it, unless it was told to `ignore` them: then it reports each signal.
  */
 import { spawn } from 'node:child_process'
@@ -25,7 +24,6 @@ export interface Told {
 const [directory = ''] = process.argv.slice(2)
 process.on('message', message => {
   if (message === 'exit') process.exit(0)
-  if (message === 'throw') throw new Error('as it was told')
   if (message === 'other child') {
     const other = spawn('sleep', ['600'], { stdio: 'ignore', detached: true })
     tell({ otherChild: other.pid })

@@ -1,0 +1,242 @@
+/**
+ * How the tables adapter behaves on a real server: late errors, large bodies, quotas; and what happens to statements when their
+ * connection, or their server, ends while they run.
+ */
+import { randomBytes, randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { openTables } from '../../../services/tables/clickhouse.ts'
+import { type TableInsert, type Tables, TablesError } from '../../../services/tables/port.ts'
+import { createRowWriter, encodeRows } from '../../../services/tables/row-binary.ts'
+import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse.ts'
+import { startCuttingProxy } from '../../support/cutting-proxy.ts'
+import { makeTestDirectory, type TestDirectory } from '../../support/embedded-tables.ts'
+
+const ordinary = { password: '', networks: { ip: '127.0.0.1' }, profile: 'default', quota: 'default' }
+const moreUsers = {
+  users: { limited: { ...ordinary, quota: 'few' }, single: { ...ordinary, profile: 'single' } },
+  profiles: { single: { max_concurrent_queries_for_user: 1 } },
+  quotas: { few: { interval: { duration: 2_147_483_647, queries: 1 } } },
+}
+const rowsPerInsert = 100_000
+const waits = { timeout: 60_000, interval: 20 }
+const unknownOutcome = { name: 'TablesError', retryable: true, type: undefined }
+const columns = [
+  { name: 'n', type: 'UInt32' },
+  { name: 'text', type: 'String' },
+]
+
+let directory: TestDirectory
+let clickHouse: ClickHouse
+let tables: Tables
+let opened: Tables[] = []
+
+beforeAll(async () => {
+  directory = makeTestDirectory()
+  await start()
+})
+
+beforeEach(async () => {
+  await tables.run({
+    query: `CREATE OR REPLACE TABLE kept (n UInt32, text String, CONSTRAINT small CHECK n < 4000000000)
+            ENGINE = MergeTree ORDER BY n SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`,
+  })
+})
+
+afterAll(async () => {
+  await stop()
+  directory.remove()
+})
+
+test('an error that comes late fails rows, after correct rows', async () => {
+  const late = open({ silenceMsMax: 300_000 }).rows({
+    query:
+      'SELECT number, sleepEachRow(0.05), throwIf(number = 10) FROM numbers(12) SETTINGS max_block_size = 1',
+  })
+  await expect(late).rejects.toMatchObject({
+    type: 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
+    retryable: false,
+  })
+})
+
+test('an error that comes late fails an insert, which then leaves no rows', async () => {
+  const writer = createRowWriter(columns)
+  for (let n = 0; n < rowsPerInsert; n++) writer.add([n + 1 === rowsPerInsert ? 4_000_000_000 : n, ''])
+  const refused = tables.insert({ table: 'kept', columns, rows: writer.bytes() })
+  await expect(refused).rejects.toMatchObject({ type: 'VIOLATED_CONSTRAINT', retryable: false })
+  expect(await countKept()).toBe(0)
+})
+
+test.each([false, true])('bodies of many megabytes arrive both ways, compressed: %s', async compression => {
+  const own = open({ compression })
+  const writer = createRowWriter(columns)
+  // Half of it is not compressible.
+  const texts = Array.from({ length: 1_000 }, (_, n) =>
+    n % 2 === 0 ? 'é'.repeat(5_000) : randomBytes(5_000).toString('hex'),
+  )
+  for (const [n, text] of texts.entries()) writer.add([n, text])
+  await own.insert({ table: 'kept', columns, rows: writer.bytes() })
+  const rows = await own.rows<{ text: string }>({ query: 'SELECT text FROM kept ORDER BY n' })
+  expect(rows.map(({ text }) => text)).toEqual(texts)
+})
+
+test('an exhausted quota may be retried, and its error quotes no rows', async () => {
+  const limited = open({ user: 'limited', password: '' })
+  await limited.rows({ query: 'SELECT n FROM kept' })
+  for (const statement of [
+    limited.rows({ query: 'SELECT n FROM kept' }),
+    limited.run({ query: "INSERT INTO kept SELECT 1, 'quoted' SETTINGS async_insert = 0" }),
+    limited.insert({ table: 'kept', columns, rows: encodeRows(columns, [[1, 'quoted']]) }),
+  ]) {
+    await expect(statement).rejects.toMatchObject({ type: 'QUOTA_EXCEEDED', retryable: true })
+    await expect(statement).rejects.not.toThrow('quoted')
+  }
+  expect(await countKept()).toBe(0)
+})
+
+test('too many statements of a user at once may be retried', async () => {
+  const single = open({ user: 'single', password: '' })
+  const slow = single.rows({ query: 'SELECT sleepEachRow(1) FROM numbers(3)' })
+  await whenRuns('sleepEachRow(1)')
+  await expect(single.rows({ query: 'SELECT 1' })).rejects.toMatchObject({
+    type: 'TOO_MANY_SIMULTANEOUS_QUERIES',
+    retryable: true,
+  })
+  await slow
+})
+
+test('a statement that an operator ends may be retried', async () => {
+  const mark = randomUUID()
+  const query = `SELECT sleepEachRow(1), '${mark}' FROM numbers(60) SETTINGS max_block_size = 1`
+  const ended = expect(tables.rows({ query })).rejects.toMatchObject({
+    type: 'QUERY_WAS_CANCELLED',
+    retryable: true,
+  })
+  await whenRuns(mark)
+  await tables.run({ query: `KILL QUERY WHERE query LIKE '%${mark}%' AND query NOT LIKE 'KILL%' SYNC` })
+  await ended
+})
+
+test('rows with an unknown column are refused, and the error names the column', async () => {
+  const own = [{ name: 'nowhere', type: 'UInt32' }]
+  const refused = tables.insert({ table: 'kept', columns: own, rows: encodeRows(own, [[1]]) })
+  await expect(refused).rejects.toMatchObject({ type: 'NO_SUCH_COLUMN_IN_TABLE', retryable: false })
+  await expect(refused).rejects.toThrow('nowhere')
+})
+
+test.each([
+  [100, 'end'],
+  [2_000, 'reset'],
+  [3_000_000, 'end'],
+] as const)(
+  'an insert that is cut after %i bytes (%s) leaves no rows, and may be retried',
+  async (bytesMax, ending) => {
+    const proxy = await startCuttingProxy(clickHouse.url, { bytesMax, ending })
+    const cut = openTables(settingsFor({ ...clickHouse, url: proxy.url }))
+    await expect(cut.insert(insertOf(0))).rejects.toMatchObject(unknownOutcome)
+    expect(proxy.passed()).toBe(bytesMax)
+    await whenIdle()
+    expect(await countKept()).toBe(0)
+    await tables.insert(insertOf(0))
+    expect(await countKept()).toBe(rowsPerInsert)
+    await cut.close()
+    await proxy.close()
+  },
+)
+
+test('a statement during which the server is killed may be retried', async () => {
+  await tables.insert(insertOf(0))
+  const query =
+    'INSERT INTO kept SELECT number, toString(sleepEachRow(1)) FROM numbers(30) SETTINGS max_block_size = 1, async_insert = 0'
+  const sent = expect(tables.run({ query })).rejects.toMatchObject(unknownOutcome)
+  await whenRuns('sleepEachRow')
+  await clickHouse.kill()
+  await sent
+  await restart()
+  expect(await countKept()).toBe(rowsPerInsert)
+})
+
+test('inserts during a kill are complete if they were acknowledged, and otherwise complete or absent', async () => {
+  const acknowledged: number[] = []
+  const lasting = Array.from({ length: 4 }, async (_, lane) => {
+    for (let n = lane; ; n += 4) {
+      const failure = await tables.insert(insertOf(n)).catch((error: unknown) => error)
+      if (failure instanceof TablesError) return failure
+      acknowledged.push(n)
+    }
+  })
+  await vi.waitFor(() => expect(acknowledged.length).toBeGreaterThan(4), waits)
+  await clickHouse.kill()
+  for (const failure of await Promise.all(lasting)) expect(failure).toMatchObject(unknownOutcome)
+  await restart()
+  const kept = await tables.rows<{ batch: number; rows: number }>({
+    query: `SELECT intDiv(n, ${rowsPerInsert}) AS batch, count() AS rows FROM kept GROUP BY batch ORDER BY batch`,
+  })
+  expect(kept.filter(({ rows }) => rows !== rowsPerInsert)).toEqual([])
+  expect(kept.map(({ batch }) => batch)).toEqual(expect.arrayContaining(acknowledged))
+  expect(kept.length - acknowledged.length).toBeLessThanOrEqual(4)
+})
+
+test('an aborted read ends its work', async () => {
+  const abort = new AbortController()
+  const query = 'SELECT count(), sleepEachRow(1) FROM numbers(60) SETTINGS max_block_size = 1'
+  const read = expect(tables.rows({ query }, { signal: abort.signal })).rejects.toMatchObject({
+    retryable: false,
+    type: undefined,
+  })
+  await whenRuns('sleepEachRow')
+  abort.abort()
+  await read
+  await whenIdle()
+})
+
+async function start(): Promise<void> {
+  clickHouse = await startClickHouse({ directory: directory.path, moreUsers })
+  tables = open()
+}
+
+async function stop(): Promise<void> {
+  for (const one of opened) await one.close()
+  opened = []
+  await clickHouse.stop()
+}
+
+async function restart(): Promise<void> {
+  await stop()
+  await start()
+}
+
+function open(settings: Partial<Parameters<typeof openTables>[0]> = {}): Tables {
+  const one = openTables({ ...settingsFor(clickHouse), ...settings })
+  opened.push(one)
+  return one
+}
+
+/** About five megabytes, all in one batch. */
+function insertOf(batch: number): TableInsert {
+  const writer = createRowWriter(columns)
+  for (let row = 0; row < rowsPerInsert; row++)
+    writer.add([batch * rowsPerInsert + row, 'of a batch that is whole or not at all, and long enough'])
+  return { table: 'kept', columns, rows: writer.bytes() }
+}
+
+async function countKept(): Promise<number | undefined> {
+  const [row] = await tables.rows<{ rows: number }>({ query: 'SELECT count() AS rows FROM kept' })
+  return row?.rows
+}
+
+async function whenRuns(text: string): Promise<void> {
+  await vi.waitFor(async () => expect(await running()).toContain(text), waits)
+}
+
+/** Resolves when no statement runs except the session's, which never ends. */
+async function whenIdle(): Promise<void> {
+  await vi.waitFor(async () => expect(await running()).toBe(''), waits)
+}
+
+/** The text of all running statements except this one. */
+async function running(): Promise<string> {
+  const rows = await tables.rows<{ query: string }>({
+    query: "SELECT query FROM system.processes WHERE user != '' AND query NOT LIKE '%system.processes%'",
+  })
+  return rows.map(({ query }) => query).join()
+}
