@@ -11,7 +11,6 @@ import {
   compressions,
   compressionType,
 } from '../../../services/log/kafka/repairs/codecs.ts'
-import { loadKafkajs } from '../../../services/log/kafka/repairs/library.ts'
 import type { EventReader, NewRecord } from '../../../services/log/port.ts'
 import { backerHasher } from '../../../services/projector/ingest/backer-hash.ts'
 import { addDelivery, emptyBatch } from '../../../services/projector/ingest/batch.ts'
@@ -64,7 +63,7 @@ export function describeUnreadable({ address, openReader, openWriter }: KafkaSui
     try {
       await producer.send({
         topic: topicName(settings, topic),
-        compression: compressionType(loadKafkajs(), compression),
+        compression: compressionType(compression),
         messages: range(0, 5).map(number => ({ key: `c/bomb_${number}`, value: largeValue })),
       })
     } finally {
