@@ -14,7 +14,6 @@ import type {
   GrowthOrder,
   GrowthReady,
 } from './growth-service.ts'
-import { loadNote } from './kafka/load-note.ts'
 import type { PollersRequest, PollersResult } from './lists-pollers.ts'
 import type { PlatformSize } from './platform.ts'
 import type { BenchReport } from './report.ts'
@@ -61,7 +60,6 @@ export async function benchGrowth(workspace: Workspace): Promise<BenchReport> {
       'two that were measured. Lists, details and stats: the median of uncached answers over HTTP, one at a time. Pollers ask in a',
       `loop for changes since a moment of the last minute, each time another one. 100x is left out if 10x took more than ${stepMsMax / 10_000} s.`,
       ...failures,
-      loadNote(),
     ],
     figures: growthFigures(curves),
     table: growthTable(curves),

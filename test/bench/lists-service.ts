@@ -1,7 +1,4 @@
-/**
- * The list bench's server: two instances of the query service's app over the same tables, one with the list index and one
- * without, while campaigns change all the time. Each is measured in turn.
- */
+/** The list bench's server: the query service's app, while campaigns change all the time. */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { QueryAppOptions } from '../../services/query/options.ts'
@@ -19,18 +16,13 @@ export interface ListsServiceInput {
 }
 
 export interface ListsServiceReady {
-  index: Served
-  sql: Served
-}
-
-export interface Served {
   apiUrl: string
   headers: Record<string, string>
 }
 
 /** Since the last request for it. */
 export interface ListsServiceAnswer {
-  /** Statements that either app has run. */
+  /** Statements that the app has run. */
   statements: number
   /** CPU time of the whole process, including ClickHouse and the changes, ms. */
   cpuMs: number
@@ -55,15 +47,14 @@ const raised: Partial<QueryAppOptions> = {
   socketTimeoutMs: 700_000,
 }
 await keepFolding(tables, defaultDatabases)
-const index = await startPlatformApp(counted, defaultDatabases, raised)
-const sql = await startPlatformApp(counted, defaultDatabases, { ...raised, indexCampaignsMax: 0 })
+const { apiUrl, headers } = await startPlatformApp(counted, defaultDatabases, raised)
 await indexLoaded()
 keepChanging()
 
 const delays = monitorEventLoopDelay({ resolution: 1 })
 delays.enable()
 let cpuBefore = process.cpuUsage()
-const ready: ListsServiceReady = { index: servedBy(index), sql: servedBy(sql) }
+const ready: ListsServiceReady = { apiUrl, headers }
 // The process is killed instead of closed: closing would first complete the last thousand requests.
 serveBench({
   ready,
@@ -77,17 +68,13 @@ serveBench({
   },
 })
 
-function servedBy({ apiUrl, headers }: Served): Served {
-  return { apiUrl, headers }
-}
-
 /** Waits until a list that was never requested needs only one statement, for its rows. */
 async function indexLoaded(): Promise<void> {
   const deadline = performance.now() + loadedMsMax
   for (let attempt = 0; performance.now() < deadline; attempt++) {
     const before = statements
     const path = `/projects?limit=1&updated_since=${new Date(Date.UTC(2001, 0) + attempt).toISOString()}`
-    const response = await fetch(index.apiUrl + path, { headers: index.headers })
+    const response = await fetch(apiUrl + path, { headers })
     await response.arrayBuffer()
     const isQuiet = statements - before === 0
     if (isQuiet) return

@@ -7,7 +7,7 @@
  * kafka-memory), which need Java and Maven and take minutes.
  *
  * `--against FILE` compares: FILE is the `--json` output of an earlier run. Without a name, the benches of FILE run, with its
- * sizes. With `--now FILE`, nothing is run: the page compares the two files.
+ * sizes.
  *
  * Speed is a figure and not a test: the exit code is 0 unless a bench could not be run.
  */
@@ -58,15 +58,9 @@ const { values, positionals } = parseArgs({
     campaigns: { type: 'string' },
     pledges: { type: 'string' },
     against: { type: 'string' },
-    now: { type: 'string' },
   },
 })
 const earlier = readRunOf(values.against)
-if (values.now !== undefined) {
-  if (!earlier) exitWrong('--now FILE compares with the file of --against, which is missing')
-  print(earlier, readRunOf(values.now) ?? earlier)
-  process.exit(0)
-}
 const names =
   positionals.length > 0
     ? positionals.flatMap(benchNames)
@@ -121,7 +115,7 @@ async function run(): Promise<number> {
     const all = { ...run, benches: reports.map(reportObject), failures, ...comparison }
     process.stdout.write(`${JSON.stringify(all)}\n`)
   } else if (earlier) {
-    print(earlier, run)
+    process.stdout.write(comparisonText(earlier, run))
   }
   return failures.length > 0 ? 1 : 0
 }
@@ -134,11 +128,6 @@ function readRunOf(file: string | undefined): BenchRun | undefined {
   } catch (error) {
     return exitWrong(error instanceof Error ? error.message : String(error))
   }
-}
-
-function print(then: BenchRun, now: BenchRun): void {
-  const json = () => `${JSON.stringify(comparisonObject(then, now))}\n`
-  process.stdout.write(values.json ? json() : comparisonText(then, now))
 }
 
 function exitWrong(reason: string): never {

@@ -30,8 +30,6 @@ export interface Measured {
 }
 
 const reading: WorkPhase = 'reading log'
-// Fewer samples do not give a 99th percentile.
-const answersMin = 50
 const ratioMin = 0.5
 
 export function rebuildFigures(measured: Measured): Figure[] {
@@ -56,7 +54,6 @@ export function rebuildFigures(measured: Measured): Figure[] {
 function speedFigures({ size, ceilings, quiet, asked }: Measured): Figure[] {
   const events = eventCount(size)
   const ceiling = summarize(ceilings.map(({ seconds }) => events / seconds))
-  const ceilingCpu = summarize(ceilings.map(({ cpuSeconds }) => (cpuSeconds * 1e6) / events))
   const speedOf = (name: string, { phases, seconds }: RebuildRun): Figure[] => {
     const read = phaseOf(phases, reading)
     const target = { atLeast: ratioMin }
@@ -67,34 +64,16 @@ function speedFigures({ size, ceilings, quiet, asked }: Measured): Figure[] {
       { name: `${name}, whole / ceiling`, value: events / seconds / ceiling.median, unit: '', target },
     ]
   }
-  const read = phaseOf(quiet.run.phases, reading)
-  const perRecord = (seconds: number) => (seconds * 1e6) / events
   return [
     figureOf('ceiling', 'records/s', ceiling),
     ...speedOf('rebuild', quiet.run),
     ...speedOf('under requests', asked.run),
-    // Other work on the machine takes wall time, but hardly changes CPU time. On a busy machine these figures say more.
-    figureOf('ceiling, CPU a record', 'us', ceilingCpu),
-    {
-      name: 'reading, CPU a record of the main thread',
-      value: perRecord(read.mainThreadCpuSeconds),
-      unit: 'us',
-    },
-    { name: 'reading, CPU a record of the process', value: perRecord(read.cpuSeconds), unit: 'us' },
-    {
-      name: 'ceiling / reading, by CPU of the main thread',
-      value: ceilingCpu.median / perRecord(read.mainThreadCpuSeconds),
-      unit: '',
-    },
   ]
 }
 
 function phaseFigures(name: string, { phases, swap }: RebuildRun): Figure[] {
   return [
-    ...phases.flatMap(({ phase, seconds, cpuSeconds }) => [
-      { name: `${name}, ${phase}`, value: seconds, unit: 's' },
-      { name: `${name}, ${phase}, CPU of the process`, value: cpuSeconds, unit: 's' },
-    ]),
+    ...phases.map(({ phase, seconds }) => ({ name: `${name}, ${phase}`, value: seconds, unit: 's' })),
     { name: `${name}, fold paused for`, value: swap.pausedMs, unit: 'ms' },
     { name: `${name}, from stamp to swap`, value: swap.stampedMs, unit: 'ms' },
   ]
@@ -114,36 +93,18 @@ function roomFigures({ atRest, quiet, asked, tablesBytes, diskBytes }: Measured)
   ]
 }
 
-function latencyFigures({ run, answersBefore, answers }: Measured['asked']): Figure[] {
+function latencyFigures({ answersBefore, answers }: Measured['asked']): Figure[] {
   const refused = [...answersBefore, ...answers].filter(({ status }) => status !== 200).length
   const p99 = (some: readonly Answer[]) =>
     quantile(
       some.map(({ ms }) => ms),
       0.99,
     )
-  const ended = run.phases.map(({ startedAtMs, seconds }) => startedAtMs + seconds * 1000)
-  const byPhase = run.phases.map(({ phase, startedAtMs }, place) => ({
-    phase,
-    answers: answers.filter(({ dueAtMs }) => dueAtMs >= startedAtMs && dueAtMs < (ended[place] ?? 0)),
-  }))
   return [
     { name: 'answers other than 200', value: refused, unit: '', target: { atMost: 0 } },
     ...latency('before', answersBefore),
     ...latency('while it rebuilds', answers),
     { name: 'p99 while it rebuilds / before', value: p99(answers) / p99(answersBefore), unit: '' },
-    ...byPhase
-      .filter(({ answers }) => answers.length >= answersMin)
-      .flatMap(({ phase, answers }) => latency(`while ${phase}`, answers)),
-    ...(['list', 'detail'] as const).flatMap(kind => [
-      ...latency(
-        `${kind}, before`,
-        answersBefore.filter(answer => answer.kind === kind),
-      ),
-      ...latency(
-        `${kind}, while it rebuilds`,
-        answers.filter(answer => answer.kind === kind),
-      ),
-    ]),
   ]
 }
 

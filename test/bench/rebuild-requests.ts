@@ -19,9 +19,6 @@ export interface RebuildRequestsInput {
 export type RebuildRequestsOrder = { order: 'start' } | { order: 'stop' }
 
 export interface Answer {
-  kind: 'list' | 'detail'
-  /** ms since the epoch. */
-  dueAtMs: number
   ms: number
   /** 0: no answer. */
   status: number
@@ -85,11 +82,10 @@ function start(): () => Promise<Answer[]> {
 
 async function ask(dueAtMs: number): Promise<Answer> {
   const number = asked++
-  const kind = number % 2 === 0 ? 'list' : 'detail'
   const turn = Math.floor(number / 2)
-  const path = kind === 'list' ? lists[turn % listsMax] : `/projects/campaign-${(turn * stride) % campaigns}`
+  const path = number % 2 === 0 ? lists[turn % listsMax] : `/projects/campaign-${(turn * stride) % campaigns}`
   const status = await statusOf(`${apiUrl}${path}`)
-  return { kind, dueAtMs, ms: Date.now() - dueAtMs, status }
+  return { ms: Date.now() - dueAtMs, status }
 }
 
 async function statusOf(url: string): Promise<number> {

@@ -13,7 +13,7 @@ import { readConfig } from '../../services/runtime/config.ts'
 import { createMetrics } from '../../services/runtime/ops/metrics.ts'
 import { sleep } from '../../services/runtime/sleep.ts'
 import { wholeRequest } from '../support/rebuild-request.ts'
-import { benchInput, createCpuMeter, serveBench } from './bench-process.ts'
+import { benchInput, serveBench } from './bench-process.ts'
 import { startPlatformApp } from './platform-app.ts'
 
 export interface RebuildServiceInput {
@@ -36,13 +36,7 @@ export interface RebuildOrder {
 
 export interface PhaseRun {
   phase: Phase
-  /** ms since the epoch. */
-  startedAtMs: number
   seconds: number
-  /** CPU time of the whole process, including ClickHouse and the requests during the phase, ms. */
-  cpuSeconds: number
-  /** CPU time of the thread that reads, decodes and answers. */
-  mainThreadCpuSeconds: number
 }
 
 export interface RebuildRun {
@@ -156,28 +150,17 @@ function assertSame({ detail }: RebuildResult, before: Stamps, after: Stamps): v
 
 /** Detects the phases from the progress of the rebuild, and measures each of them. */
 function createPhaseClock() {
-  const entered: { phase: Phase; atMs: number; cpuMs: number; mainMs: number }[] = []
-  const mainThread = createCpuMeter()
-  let mainMs = 0
+  const entered: { phase: Phase; atMs: number }[] = []
   return {
     enter(phase: Phase): void {
-      if (entered.at(-1)?.phase === phase) return
-      const { user, system } = process.cpuUsage()
-      mainMs += mainThread()
-      entered.push({ phase, atMs: Date.now(), cpuMs: (user + system) / 1000, mainMs })
+      if (entered.at(-1)?.phase !== phase) entered.push({ phase, atMs: performance.now() })
     },
     /** All but the last phase, which is the end. */
     phases: (): PhaseRun[] =>
-      entered.slice(0, -1).map(({ phase, atMs, cpuMs, mainMs }, place) => {
-        const next = entered[place + 1] ?? { atMs, cpuMs, mainMs }
-        return {
-          phase,
-          startedAtMs: atMs,
-          seconds: (next.atMs - atMs) / 1000,
-          cpuSeconds: (next.cpuMs - cpuMs) / 1000,
-          mainThreadCpuSeconds: (next.mainMs - mainMs) / 1000,
-        }
-      }),
+      entered.slice(0, -1).map(({ phase, atMs }, place) => ({
+        phase,
+        seconds: ((entered[place + 1]?.atMs ?? atMs) - atMs) / 1000,
+      })),
   }
 }
 

@@ -9,7 +9,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { openDataDirectory } from '../../services/local/data-directory.ts'
 import { type BenchProcess, runBenchProcess, startBenchProcess } from './bench-process.ts'
 import type { IngestRunInput, IngestRunResult } from './ingest-run.ts'
-import { loadNote } from './kafka/load-note.ts'
 import type { PlatformSize } from './platform.ts'
 import { type Measured, rebuildFigures } from './rebuild-figures.ts'
 import type { RebuildFilled, RebuildFillInput } from './rebuild-fill.ts'
@@ -41,7 +40,6 @@ export async function benchRebuild(workspace: Workspace, size: PlatformSize): Pr
       'with its default settings, journal and tables in one process with the API. No events arrive meanwhile, and both rebuilds',
       'left every campaign and every updated_at as it was. The ceiling: the same journal only read and decoded, before and after.',
       `Clients request ${requestsPerSecond} uncached lists and details per second. Times count from when each request was due.`,
-      loadNote(),
     ],
     figures: rebuildFigures({ size, filled, ceilings, ...served }),
   }

@@ -6,11 +6,11 @@
  * The dependencies are a requirement like any other: without Python, a JDK, Maven, Go or the network, the suite is skipped with
  * the reason.
  */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { keepFolder } from '../support/keep-folder.ts'
 import type { Requirement } from '../support/requirements.ts'
-import { cacheFolder, cacheOf, fetched, outputOf, requirementOf } from './programs.ts'
+import { cacheFolder, cacheOf, fetched, outputOf, pythonEnvironment, requirementOf } from './programs.ts'
 
 export interface Client<S> {
   /** Downloads and builds what is missing. Never rejects: the requirement's reason says what is not available. */
@@ -102,21 +102,11 @@ export interface GoSeen extends Seen {
   cancelled: { query: Refusal; nextAfterMs: number }
 }
 
-const requirements = path('python/requirements.txt')
-const environment = cacheOf('sql-client-python', requirements)
-// Written last, so that an incomplete installation never counts as complete.
-const installedMark = join(environment, 'installed')
-const python = join(environment, 'bin/python')
+const python = pythonEnvironment('clickhouse-connect', path('python/requirements.txt'))
 
 export const clickHouseConnect: Client<PythonSeen> = {
-  requirement: () =>
-    requirementOf('clickhouse-connect', async () => {
-      if (existsSync(installedMark)) return
-      await fetched('python3', ['-m', 'venv', '--clear', environment])
-      await fetched(python, ['-m', 'pip', 'install', '--quiet', '--requirement', requirements])
-      writeFileSync(installedMark, '')
-    }),
-  run: job => run(python, [path('python/client.py')], job),
+  requirement: python.requirement,
+  run: job => run(python.program('python'), [path('python/client.py')], job),
 }
 
 const pom = path('java/pom.xml')

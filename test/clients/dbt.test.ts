@@ -2,7 +2,7 @@
  * The dbt package builds its models beside the views and tests both, as a user that may read the views and write only to its own
  * database. Its freshness check notices that nothing fills the views any more.
  */
-import { copyFileSync, existsSync, writeFileSync } from 'node:fs'
+import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -21,14 +21,11 @@ import {
 import { campaignRow } from '../support/query-tables.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
 import { makeDataDirectory } from '../support/service-process.ts'
-import { cacheOf, fetched, outputOf, requirementOf } from './programs.ts'
+import { outputOf, pythonEnvironment } from './programs.ts'
 
 const { model } = defaultDatabases
 const project = path('../../contracts/tables/dbt')
-const requirements = path('dbt/requirements.txt')
-const environment = cacheOf('dbt', requirements)
-// Written last, so that an incomplete installation never counts as complete.
-const installedMark = join(environment, 'installed')
+const python = pythonEnvironment('dbt-clickhouse', path('dbt/requirements.txt'))
 const downloadMsMax = 360_000
 // Seconds, on a machine that has nothing else to do.
 const dbtMsMax = 180_000
@@ -46,14 +43,7 @@ let dbtCanRun: Requirement
 let clickHouse: ClickHouse
 
 beforeAll(async () => {
-  dbtCanRun = await requirementOf('dbt-clickhouse', async () => {
-    if (existsSync(installedMark)) return
-    await fetched('python3', ['-m', 'venv', '--clear', environment])
-    await fetched(join(environment, 'bin/python'), [
-      ...['-m', 'pip', 'install', '--quiet', '--no-compile', '-r', requirements],
-    ])
-    writeFileSync(installedMark, '')
-  })
+  dbtCanRun = await python.requirement()
   if (!dbtCanRun.isMet) return
   copyFileSync(join(project, 'profiles.example.yml'), join(directory.path, 'profiles.yml'))
   const known = { password: '', networks: { ip: '127.0.0.1' }, profile: 'default', quota: 'default' }
@@ -132,7 +122,7 @@ test('its sources are the views, no fewer and no others', async () => {
   const views = await rowsOf<{ name: string }>(
     "SELECT name FROM system.tables WHERE database = 'crowdfunding' ORDER BY name",
   )
-  const listed = await outputOf(join(environment, 'bin/python'), [
+  const listed = await outputOf(python.program('python'), [
     '-c',
     `import yaml, json; print(json.dumps([t["name"] for t in yaml.safe_load(open("${project}/models/sources.yml"))["sources"][0]["tables"]]))`,
   ])
@@ -157,7 +147,7 @@ test('an analyst may check freshness; it fails if nothing has filled the views f
 function dbt(args: readonly string[], more: Readonly<Record<string, string>> = {}): Promise<string> {
   const places = ['target', 'log'].flatMap(name => [`--${name}-path`, join(directory.path, name)])
   return outputOf(
-    join(environment, 'bin/dbt'),
+    python.program('dbt'),
     ['--no-use-colors', ...args, '--project-dir', project, '--profiles-dir', directory.path, ...places],
     {
       msMax: dbtMsMax,

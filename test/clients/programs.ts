@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import type { Requirement } from '../support/requirements.ts'
@@ -33,9 +33,34 @@ export async function requirementOf(name: string, prepare: () => Promise<void>):
   }
 }
 
+export interface PythonEnvironment {
+  /** The path of a program of it. */
+  program(name: string): string
+  requirement(): Promise<Requirement>
+}
+
+/** A virtual environment with the packages that a file of requirements pins. */
+export function pythonEnvironment(name: string, requirements: string): PythonEnvironment {
+  const environment = cacheOf(name, requirements)
+  // Written last, so that an incomplete installation never counts as complete.
+  const installedMark = join(environment, 'installed')
+  const program = (of: string) => join(environment, 'bin', of)
+  return {
+    program,
+    requirement: () =>
+      requirementOf(name, async () => {
+        if (existsSync(installedMark)) return
+        await fetched('python3', ['-m', 'venv', '--clear', environment])
+        const pip = ['-m', 'pip', 'install', '--quiet', '--no-compile', '--disable-pip-version-check']
+        await fetched(program('python'), [...pip, '-r', requirements])
+        writeFileSync(installedMark, '')
+      }),
+  }
+}
+
 /** Runs a program that downloads something. Throws with the first line of its output if it fails. */
 export async function fetched(program: string, args: readonly string[]): Promise<void> {
-  const { code, stdout, stderr } = await start(program, args, { msMax: fetchMsMax })
+  const { code, stdout, stderr } = await run(program, args, { msMax: fetchMsMax })
   if (code === 0) return
   const firstError = `${stdout}\n${stderr}`.split('\n').find(line => line.trim() !== '') ?? 'no output'
   throw new Error(`${program} ended with ${code}: ${firstError}`)
@@ -54,12 +79,13 @@ export async function outputOf(
   args: readonly string[],
   options: RunOptions = {},
 ): Promise<string> {
-  const { code, stdout, stderr } = await start(program, args, { msMax: runMsMax, ...options })
+  const { code, stdout, stderr } = await run(program, args, { msMax: runMsMax, ...options })
   if (code === 0) return stdout
   throw new Error(`${program} ended with ${code}: ${`${stdout}\n${stderr}`.slice(-4_000)}`)
 }
 
-async function start(
+/** The exit code of a program, `null` if it took too long, and its output. */
+export async function run(
   program: string,
   args: readonly string[],
   { stdin = '', cwd, environment, msMax }: RunOptions & { msMax: number },

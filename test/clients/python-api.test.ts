@@ -1,22 +1,18 @@
 /** A Python client that openapi-python-client generates from the OpenAPI document lists, reads and pages. */
 import { once } from 'node:events'
-import { existsSync, writeFileSync } from 'node:fs'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { useQueryService } from '../support/query-service.ts'
 import { campaignRow } from '../support/query-tables.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
 import { makeDataDirectory } from '../support/service-process.ts'
-import { cacheOf, fetched, outputOf, requirementOf } from './programs.ts'
+import { outputOf, pythonEnvironment } from './programs.ts'
 
-const requirements = path('python-api/requirements.txt')
-const environment = cacheOf('api-client-python', requirements)
-// Written last, so that an incomplete installation never counts as complete.
-const installedMark = join(environment, 'installed')
-const bin = join(environment, 'bin')
+const environment = pythonEnvironment('openapi-python-client', path('python-api/requirements.txt'))
+const bin = dirname(environment.program('python'))
 const downloadMsMax = 360_000
 const pageSize = 10
 const ids = Array.from({ length: 25 }, (_, n) => `c${String(n).padStart(2, '0')}`)
@@ -25,20 +21,7 @@ const { store, app, ask, list } = useQueryService()
 let python: Requirement
 
 beforeAll(async () => {
-  python = await requirementOf('openapi-python-client', async () => {
-    if (existsSync(installedMark)) return
-    await fetched('python3', ['-m', 'venv', '--clear', environment])
-    await fetched(join(bin, 'python'), [
-      '-m',
-      'pip',
-      'install',
-      '--quiet',
-      '--no-compile',
-      '-r',
-      requirements,
-    ])
-    writeFileSync(installedMark, '')
-  })
+  python = await environment.requirement()
 }, downloadMsMax)
 
 beforeEach(context => needs(context, python))

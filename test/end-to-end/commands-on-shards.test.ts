@@ -1,22 +1,22 @@
 /**
- * The operator's commands on a cluster of two shards: status, keys with their usage, rejects and purge. What concerns both shards is
+ * The operator's commands on a cluster of two shards: status, rejects and purge. What concerns both shards is
  * done on both, and a command that cannot reach both says so. `migrate` is not here: on a cluster
  * it needs Keeper. A rebuild of shards is in test/integration/generations/shards.
  */
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { schemas } from '../../contracts/events/codec.ts'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { formatEvent } from '../../contracts/events/ndjson.ts'
 import { openKafkaWriter } from '../../services/log/kafka/writer.ts'
 import { createSchemaRegistry, registerSchemas } from '../../services/log/registry/schema-registry.ts'
-import { type Deployment, deploy } from '../support/deployment.ts'
+import type { Deployment } from '../support/deployment.ts'
 import { outputOf, type StatusOutput, whenFolded } from '../support/deployment-status.ts'
 import { startFakeSchemaRegistry } from '../support/fake-schema-registry.ts'
 import { filesWith, tablesWith, tablesWithOldParts } from '../support/find-texts.ts'
 import { silent } from '../support/kafka/topics.ts'
 import { untilLeads } from '../support/kickstarter.ts'
-import { needs, type Requirement } from '../support/requirements.ts'
+import { useLocalDeployment } from '../support/local-deployment.ts'
 import {
   campaignEvent,
   campaignTombstone,
@@ -26,62 +26,43 @@ import {
 } from '../support/sample-events.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
 import type { ShardServers } from '../support/shards.ts'
-import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
-import { readUsage, totalOf } from '../support/usage.ts'
+import type { LocalServices } from '../support/stack.ts'
 
 // Only a hang takes this long, also on a busy machine.
 const soon = { timeout: 180_000, interval: 100 }
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 300_000 })
 
 const campaigns = 20
-const identity = ['--account', 'a', '--name', 'n', '--url', 'https://example.com', '--email', 'a@example.com']
 const ids = Array.from({ length: campaigns }, (_, index) => `c${index}`)
 
 describe('the commands on two shards', () => {
-  let requirement: Requirement
-  let services: LocalServices | undefined
   let shards: ShardServers
+  let services: LocalServices
   let deployment: Deployment
-  let registry: Awaited<ReturnType<typeof startFakeSchemaRegistry>> | undefined
+  let registry: Awaited<ReturnType<typeof startFakeSchemaRegistry>>
   let projector: ServiceProcess
-  let query: ServiceProcess
 
   beforeAll(async () => {
-    requirement = await localServices()
-    if (!requirement.isMet) return
-    services = await startLocalServices({ shards: 2 })
-    shards = services.shards as ShardServers
     registry = await startFakeSchemaRegistry()
     await registerSchemas(createSchemaRegistry({ url: registry.url }), topic => topic)
-    deployment = await deploy(
-      { ...services.addresses, schemaRegistry: registry.url },
-      { PLEDGEVIEW_CACHE_MS: '1000' },
-    )
-    const [started, startedQuery] = await Promise.all([
-      deployment.startProjector(),
-      deployment.startQuery({
-        PLEDGEVIEW_CLICKHOUSE_USER: 'pledgeview_query',
-        PLEDGEVIEW_CLICKHOUSE_PASSWORD: '',
-      }),
-    ])
-    projector = started
-    query = startedQuery
-    await untilLeads(projector)
-    await append(
-      ...ids.flatMap(id => [
-        campaignEvent({ campaign_id: id, slug: `slug-${id}` }),
-        pledgeEvent({ campaign_id: id, pledge_id: 'p1' }),
-      ]),
-    )
   })
-
-  beforeEach(context => needs(context, requirement))
-
-  afterAll(async () => {
-    await deployment?.stop()
-    await registry?.close()
-    await services?.stop()
+  useLocalDeployment({
+    shards: 2,
+    settings: () => ({ PLEDGEVIEW_SCHEMA_REGISTRY_URL: registry.url, PLEDGEVIEW_CACHE_MS: '1000' }),
+    prepare: async local => {
+      ;({ services, deployment } = local)
+      shards = services.shards as ShardServers
+      projector = await deployment.startProjector()
+      await untilLeads(projector)
+      await append(
+        ...ids.flatMap(id => [
+          campaignEvent({ campaign_id: id, slug: `slug-${id}` }),
+          pledgeEvent({ campaign_id: id, pledge_id: 'p1' }),
+        ]),
+      )
+    },
   })
+  afterAll(() => registry.close())
 
   async function append(...events: ChangeEvent[]): Promise<void> {
     const { code, stderr } = await deployment.command(
@@ -127,29 +108,6 @@ describe('the commands on two shards', () => {
     }
   })
 
-  test('a key opens the API, its uses are counted, and once revoked it opens nothing', async () => {
-    const { key, secret } = await json<{ key: string; secret: string }>('keys', 'issue', ...identity)
-    const ask = async () => {
-      const response = await fetch(`${query.apiUrl}/stats`, {
-        headers: { authorization: `Bearer ${key}:${secret}` },
-      })
-      await response.arrayBuffer()
-      return response.status
-    }
-    await vi.waitFor(async () => expect(await ask()).toBe(200), soon)
-    expect(await json('keys', 'list', '--account', 'a')).toMatchObject({ keys: [{ status: 'active' }] })
-    const used = 1 + (await Promise.all([ask(), ask()])).filter(status => status === 200).length
-    const now = Date.now()
-    const portal = shards.as('pledgeview_portal', 1)
-    await vi.waitFor(async () => {
-      const usage = await readUsage(portal, shards.databases, { key, now })
-      expect(totalOf(usage).ok).toBe(used)
-    }, soon)
-    await json('keys', 'revoke', key)
-    await vi.waitFor(async () => expect(await ask()).toBe(401), soon)
-    expect(await json('keys', 'list', '--account', 'a')).toMatchObject({ keys: [{ status: 'revoked' }] })
-  })
-
   test('rejects retry knows the versions that either shard has', async () => {
     // One campaign of each shard.
     const places = (await ofShards()).map(([id = '']) => id)
@@ -159,7 +117,7 @@ describe('the commands on two shards', () => {
       value.writeUInt32BE(77, 1)
       return { ...record, value }
     })
-    const brokers = [services?.addresses.kafka ?? '']
+    const brokers = [services.addresses.kafka]
     const writer = await openKafkaWriter(
       { brokers, clientId: 'pledgeview-test', topicPrefix: '' },
       { logger: silent },
@@ -174,7 +132,7 @@ describe('the commands on two shards', () => {
       partition,
       offset,
     })
-    registry?.put(77, { schema: JSON.stringify(schemas.pledge) })
+    registry.put(77, { schema: JSON.stringify(schemas.pledge) })
     // It remembers for a while that there is no such schema.
     await projector.stop()
     projector = await deployment.startProjector()

@@ -21,11 +21,11 @@ import {
   untilAccepted,
   untilDrained,
 } from '../support/kickstarter.ts'
-import { type Asked, describeAnswers, expectTrueViews } from '../support/kickstarter-answers.ts'
 import { useLocalDeployment } from '../support/local-deployment.ts'
 import { kickstarterTable } from '../support/requirements.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
 import type { LocalServices } from '../support/stack.ts'
+import { type Asked, describeAnswers, expectTrueViews } from './kickstarter-answers.ts'
 
 const shards = process.env.PLEDGEVIEW_TEST_SHARDS
 

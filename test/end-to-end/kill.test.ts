@@ -27,7 +27,7 @@ import { intBetween, randomOf } from '../support/random.ts'
 import { keptRejects } from '../support/reject-filters.ts'
 import { apiKeyEvent, newRecordOf } from '../support/sample-events.ts'
 
-const script = fileURLToPath(new URL('../support/projector-child.ts', import.meta.url))
+const script = fileURLToPath(new URL('./projector-child.ts', import.meta.url))
 const seed = 20_180_101
 // Some are killed while they open, most a moment after they have got something done.
 const killsWhileOpening = 2

@@ -8,35 +8,35 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePort } from '../../services/runtime/free-port.ts'
 import { openTables } from '../../services/tables/clickhouse.ts'
+import { defaultDatabases } from '../../services/tables/port.ts'
 import { settingsFor } from '../support/clickhouse.ts'
-import { type Deployment, deploy } from '../support/deployment.ts'
+import type { Deployment } from '../support/deployment.ts'
 import { untilLeads } from '../support/kickstarter.ts'
+import { useLocalDeployment } from '../support/local-deployment.ts'
 import { type Answer, type Browser, createBrowser, submit } from '../support/portal/browser.ts'
 import { type MailServer, startMailServer } from '../support/portal/mail-server.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
-import { useDistributedServices } from '../support/services/distributed.ts'
+import type { LocalServices } from '../support/stack.ts'
 
-const services = useDistributedServices()
 // After the page is sent, and then from before the key is in the log on.
 const killsAfterMs = ['the answer', 150, 600] as const
 let mailServer: MailServer
+let services: LocalServices
 let deployment: Deployment
 
 beforeAll(async () => {
   mailServer = await startMailServer()
 })
-
-afterAll(async () => {
-  await deployment?.stop()
-  await mailServer.close()
+useLocalDeployment({
+  prepare: async local => {
+    ;({ services, deployment } = local)
+    await untilLeads(await deployment.startProjector())
+  },
 })
+afterAll(() => mailServer.close())
 
 test('portals that are killed between a click and its answer', { timeout: 420_000 }, async () => {
-  const { addresses, settings } = services()
-  deployment = await deploy(addresses, settings)
-  await untilLeads(await deployment.startProjector())
-  const tables = openTables(settingsFor(addresses.clickHouse as never))
-  const model = settings.PLEDGEVIEW_DATABASE
+  const tables = openTables(settingsFor(services.clickHouse))
   const environment = {
     PLEDGEVIEW_PORTAL_URL: `http://127.0.0.1:${await freePort()}`,
     PLEDGEVIEW_API_URL: 'http://127.0.0.1:8080/api/v1',
@@ -95,7 +95,7 @@ test('portals that are killed between a click and its answer', { timeout: 420_00
   async function activeKeys(): Promise<number> {
     const [row] = await tables.rows<{ most: number }>({
       query: `SELECT max(active) AS most FROM
-        (SELECT account_id, toUInt32(countIf(is_active)) AS active FROM ${model}.api_keys FINAL GROUP BY account_id)`,
+        (SELECT account_id, toUInt32(countIf(is_active)) AS active FROM ${defaultDatabases.model}.api_keys FINAL GROUP BY account_id)`,
     })
     return row?.most ?? 0
   }

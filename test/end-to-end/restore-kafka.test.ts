@@ -16,8 +16,8 @@ import { copyPositions, copyTopics, restoreTopics, type TopicCopy } from '../sup
 import { issueCredentials, untilAccepted, untilDrained, untilLeads } from '../support/kickstarter.ts'
 import { needs, type Requirement } from '../support/requirements.ts'
 import { campaignEvent, pledgeEvent } from '../support/sample-events.ts'
-import { onTables, type SeenCampaign, sameWhile, seenCampaigns } from '../support/seen-campaigns.ts'
 import type { ServiceProcess } from '../support/service-process.ts'
+import { onTables, type SeenCampaign, sameWhile, seenCampaigns } from './seen-campaigns.ts'
 
 const kafkaVersion = '4.4.0'
 const group = 'pledgeview-projector'

@@ -1,21 +1,22 @@
-/** A rebuild under traffic and readers, killed with and without the projectors. */
+/** A rebuild under traffic and readers, killed together with a projector. */
+import { once } from 'node:events'
 import { expect } from 'vitest'
+import { latestRebuild, workPhases } from '../../services/generations/rebuild-log.ts'
 import { defaultDatabases } from '../../services/tables/port.ts'
-import { rebuildThroughKills } from '../support/faults/rebuild-kills.ts'
 import type { Figures, Stage } from '../support/faults/stage.ts'
 import { saidOf } from '../support/faults/traffic.ts'
+import { pick } from '../support/random.ts'
 import { stampsOf } from '../support/rebuilds.ts'
-import { untilItMoves } from './watch.ts'
+import { launchProcess, runCli } from '../support/service-process.ts'
+import { until, untilItMoves } from './watch.ts'
 
-// The moment at which most can go wrong. test/integration/generations has all others, and so has test/rebuild with processes.
-const moments = ['swapping'] as const
 const quietCampaigns = 20
 // The small batches of the projectors would only make each rebuild read for longer.
 const rebuildSettings = { PLEDGEVIEW_BATCH_RECORDS_MAX: '2000' }
 
 /** Campaigns without new events meanwhile keep their stamps. */
 export async function rebuildUnderKills(stage: Stage): Promise<Figures> {
-  const { random, places, settled, traffic, tables, environment } = stage
+  const { settled, traffic, tables } = stage
   const quiet = Array.from({ length: quietCampaigns }, () => traffic.newPublicHistory())
   await traffic.say(quiet.map(({ id, states }) => ({ type: 'campaign', key: id, data: states[0] ?? null })))
   // What is said from now on must count as said afterwards, also if it is not folded yet when the stamps are read.
@@ -25,15 +26,7 @@ export async function rebuildUnderKills(stage: Stage): Promise<Figures> {
   const saidBefore = progress()
   const before = await stamps(stage)
   traffic.resume()
-  const deaths = await rebuildThroughKills({
-    moments,
-    victim: 'both',
-    random: random('rebuild'),
-    places,
-    tables,
-    environment: { ...environment, ...rebuildSettings },
-  })
-  console.log(`killed: ${deaths.join(', ')}`)
+  await rebuildThroughKill(stage)
   await untilItMoves(tables)
   await settled()
   const saidAfter = progress()
@@ -42,9 +35,38 @@ export async function rebuildUnderKills(stage: Stage): Promise<Figures> {
   const after = await stamps(stage)
   expect(untouched.map(([id]) => [id, after.get(id)])).toEqual(untouched)
   return {
-    kills: deaths.length,
+    kills: 2,
     'campaigns of which nothing new was said, all with their stamps': untouched.length,
   }
+}
+
+/**
+ * Kills both while the new tables are swapped in, the moment at which most can go wrong: test/integration/generations has all others.
+ * Then the rebuild ends, and the previous tables are dropped.
+ */
+async function rebuildThroughKill({ random, places, tables, environment }: Stage): Promise<void> {
+  const settings = { ...environment, ...rebuildSettings }
+  const { child, started } = launchProcess(['rebuild', '--json'], settings, 'never said')
+  started.catch(() => undefined)
+  const exit = once(child, 'exit')
+  await until(async () => {
+    const isSwapping = (await latestRebuild(tables, defaultDatabases))?.phase === 'swapping'
+    return isSwapping || child.exitCode !== null
+  }, 10)
+  const place = pick(random('rebuild'), places)
+  await place.kill()
+  if (child.exitCode === null) {
+    child.kill('SIGKILL')
+    await exit
+  }
+  place.start()
+  const left = (await latestRebuild(tables, defaultDatabases))?.phase
+  const commands = (workPhases as readonly unknown[]).includes(left) ? [[], ['drop']] : [['drop']]
+  for (const args of commands) {
+    const { code, stderr } = await runCli(['rebuild', ...args, '--json'], '', settings)
+    expect(code, stderr).toBe(0)
+  }
+  await Promise.all(places.map(one => one.ready()))
 }
 
 async function stamps({ tables }: Stage): Promise<Map<string, string>> {

@@ -67,7 +67,7 @@ describe('schemathesis', () => {
         ...credentials,
         directory: directory.path,
       },
-      { seed: 20_260_301, examplesMax: 30 },
+      { seed: 20_260_301, examplesMax: 15 },
     )
     expect(code, output).toBe(0)
     // A warning means that the tool could not test something: no credentials, no existing campaign, or only refusals.

@@ -60,10 +60,6 @@ export function isAloneFold(call: TablesCall, campaign: string): boolean {
 }
 
 /** Whether it marks the campaigns in quarantine that are no longer public. */
-export function isWithdrawal(call: TablesCall): boolean {
-  return writes('campaigns', call) && !isCampaignFold(call) && call.text.includes('is_quarantined')
-}
-
 export function isKeyFold(call: TablesCall): boolean {
   return writes('api_keys', call)
 }

@@ -80,33 +80,26 @@ export async function appendKickstarter(command: RunCommand): Promise<Appended &
   return { ...(JSON.parse(stdout) as Appended), truth }
 }
 
-/**
- * The table's events, as a file, and the truth. With `campaigns`: those of the first rows only. They are the same each time. So
- * they are generated once, and kept in node_modules/.cache (410 MB).
- */
-export async function generatedKickstarter(
-  campaigns?: number,
-): Promise<{ eventsFile: string; truth: Truth }> {
+/** The table's events, as a file, and the truth. They are generated once, and kept in node_modules/.cache (410 MB). */
+async function generatedKickstarter(): Promise<{ eventsFile: string; truth: Truth }> {
   const sources = ['kickstarter-to-events.mjs', 'kickstarter-2018-sample.csv'].map(
     name => new URL(name, kickstarterFolder).pathname,
   )
   const hash = createHash('sha256')
   for (const source of sources) hash.update(readFileSync(source))
-  const part = campaigns === undefined ? '' : `-${campaigns}`
-  const folder = join(cacheFolder, `kickstarter-${hash.digest('hex').slice(0, 12)}${part}`)
-  const limit = campaigns === undefined ? [] : ['--campaigns', String(campaigns)]
-  if (!existsSync(folder)) await generateInto(folder, [...sources, ...limit])
+  const folder = join(cacheFolder, `kickstarter-${hash.digest('hex').slice(0, 12)}`)
+  if (!existsSync(folder)) await generateInto(folder, sources)
   const truth = JSON.parse(readFileSync(join(folder, truthName), 'utf8')) as Truth
   return { eventsFile: join(folder, eventsName), truth }
 }
 
 /** Fills a separate folder and renames it, so that an incomplete generation never counts as complete. */
-async function generateInto(folder: string, [generator = '', ...options]: readonly string[]): Promise<void> {
+async function generateInto(folder: string, [generator = '', ...table]: readonly string[]): Promise<void> {
   mkdirSync(cacheFolder, { recursive: true })
   const part = mkdtempSync(join(cacheFolder, 'part-'))
   try {
     const events = openSync(join(part, eventsName), 'w')
-    const args = [...options, '--noise', '0.05', '--truth', join(part, truthName)]
+    const args = [...table, '--noise', '0.05', '--truth', join(part, truthName)]
     const script = quickGenerator(generator, part)
     const generating = spawn(process.execPath, [script, ...args], { stdio: ['ignore', events, 'inherit'] })
     closeSync(events)

@@ -11,7 +11,7 @@ export interface LocalDeployment {
 
 export interface LocalDeploymentOptions extends LocalServiceOptions {
   /** Of every process and command. */
-  settings?: Readonly<Record<string, string>>
+  settings?: Readonly<Record<string, string>> | (() => Readonly<Record<string, string>>)
   /** What the suite needs besides. */
   also?: Requirement
   /** What the suite does before its tests. */
@@ -30,7 +30,8 @@ export function useLocalDeployment(options: LocalDeploymentOptions): void {
     requirement = options.also && !options.also.isMet ? options.also : await localServices(options)
     if (!requirement.isMet) return
     services = await startLocalServices(options)
-    deployment = await deploy(services.addresses, options.settings)
+    const { settings } = options
+    deployment = await deploy(services.addresses, typeof settings === 'function' ? settings() : settings)
     await options.prepare({ services, deployment })
   }, options.msMax ?? 300_000)
 

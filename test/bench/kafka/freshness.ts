@@ -15,7 +15,6 @@ import { type BenchReport, type Figure, figureOf, type Target } from '../report.
 import { quantile, summarize } from '../samples.ts'
 import type { Workspace } from '../workspace.ts'
 import { until } from './group.ts'
-import { loadNote } from './load-note.ts'
 import { createSightings, marksPerCampaign, type Sightings } from './marks.ts'
 import { type KafkaServices, startProjector, withKafkaServices } from './services.ts'
 import type { ProducerAnswer, ProducerInput, ProducerRequest } from './steady-producer.ts'
@@ -167,7 +166,6 @@ function report({ sinceAcknowledgedMs, sinceDueMs, lookMs, foldMs }: Measured): 
       `${perSecond} pledges/s for ${seconds} s, spread over ${campaigns} campaigns of a platform of ${platform.campaigns} campaigns and`,
       `${platform.pledges} pledges; ${projectors} projectors. From append to an answer of the view crowdfunding.campaigns that has the`,
       `pledge, for every pledge; the reader pauses ${lookPauseMs} ms after each answer. The API's caches (60 s) come on top.`,
-      loadNote(),
     ],
     figures: [
       ...quantiles('from acknowledged append to visible', sinceAcknowledgedMs, { atMost: 2_000 }),

@@ -12,7 +12,6 @@ import type { Workspace } from '../workspace.ts'
 import { groupDrained, recordCount, until } from './group.ts'
 import { type AppendedHistory, appendHistory } from './history.ts'
 import type { CeilingInput, CeilingResult } from './ingest-ceiling.ts'
-import { loadNote } from './load-note.ts'
 import { dropDatabases, type KafkaServices, pidOf, startProjector, withKafkaServices } from './services.ts'
 
 // About a million events.
@@ -119,7 +118,6 @@ function report(history: AppendedHistory, runs: Runs): BenchReport {
       `${history.events} events of the demo platform of ${campaigns} campaigns, Avro with a schema registry, LZ4, 6 partitions,`,
       `${rounds} alternating rounds, until the offsets are committed: the same consumer only decoding, and one projector process.`,
       'Broker, ClickHouse and consumer share the machine.',
-      loadNote(),
     ],
     figures: figures(history, runs),
   }

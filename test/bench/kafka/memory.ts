@@ -17,7 +17,6 @@ import type { BenchReport, Figure } from '../report.ts'
 import type { Workspace } from '../workspace.ts'
 import type { BacklogInput, BacklogResult } from './backlog.ts'
 import { committedCount, groupDrained, recordCount } from './group.ts'
-import { loadNote } from './load-note.ts'
 import { marksPerCampaign } from './marks.ts'
 import { dropDatabases, type KafkaServices, pidOf, startProjector, withKafkaServices } from './services.ts'
 import type { ProducerInput, ProducerRequest } from './steady-producer.ts'
@@ -134,7 +133,6 @@ function report(memories: Memories): BenchReport {
       `Resident memory of one projector process, measured in separate processes: one that got no record for ${idleMs / 1000} s; one that`,
       `kept up with ${perSecond} pledges/s for ${seconds} s; and the peak of two that drained backlogs of ${smallBacklogPledges} and of`,
       `${backlogPledges} small pledges, which were there before they started.`,
-      loadNote(),
     ],
     figures: figures(memories),
   }

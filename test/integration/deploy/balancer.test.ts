@@ -10,10 +10,10 @@ import { openTables } from '../../../services/tables/clickhouse.ts'
 import { holdTablesIdentity } from '../../../services/tables/identity.ts'
 import { migrate } from '../../../services/tables/migrate.ts'
 import { defaultDatabases } from '../../../services/tables/port.ts'
-import { type Balancer, haproxyProgram, startBalancer } from '../../support/balancer/balancer.ts'
 import { type ClickHouse, settingsFor, startClickHouse } from '../../support/clickhouse.ts'
 import { needs } from '../../support/requirements.ts'
 import { type ServiceProcess, startProcess } from '../../support/service-process.ts'
+import { type Balancer, haproxyProgram, startBalancer } from './balancer.ts'
 
 const hosts = ['127.0.1.1', '127.0.1.2'] as const
 const failedMax = 5

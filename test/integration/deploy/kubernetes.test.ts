@@ -3,16 +3,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { closeMsMax } from '../../../services/commands/until-interrupted.ts'
+import { closeMsMax } from '../../../services/commands/services.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
-import {
-  kubernetesTools,
-  type Manifest,
-  manifestsOf,
-  rendered,
-  validate,
-} from '../../support/kubernetes/tools.ts'
 import { needs, type Requirement } from '../../support/requirements.ts'
+import { kubernetesTools, type Manifest, manifestsOf, rendered, validate } from './kubernetes.ts'
 
 const root = new URL('../../../deploy/kubernetes/', import.meta.url).pathname
 const dockerfile = readFileSync(new URL('../../../deploy/Dockerfile', import.meta.url), 'utf8')

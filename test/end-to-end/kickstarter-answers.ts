@@ -1,14 +1,9 @@
 /** Compares the answers of a Kickstarter read model, over HTTP and through the views, with the truth. */
 
-import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { defaultDatabases, type Tables } from '../../services/tables/port.ts'
-import type { Truth, TruthCampaign } from './kickstarter.ts'
-import type { PollingMirror } from './polling-mirror.ts'
-
-// What is watched needs the machine, too.
-const betweenWalksMs = 1_000
+import type { Truth, TruthCampaign } from '../support/kickstarter.ts'
 
 /** One query process, and the credentials to call it with. */
 export interface Asked {
@@ -27,20 +22,20 @@ interface Reward {
   quantity_claimed: number
 }
 
-export interface Asking {
+interface Asking {
   /** The process caches answers. A request that was not sent before is computed. */
   sort: 'newest' | 'ending_soon' | 'most_funded' | 'most_backed'
   /** Which campaigns are requested one by one, by their number, because each takes milliseconds. */
   isSampled: (index: number) => boolean
-  /** How many campaigns must be sampled and hidden at least, so that the tests prove something. Default: of the whole table. */
-  least?: { sampled: number; hidden: number }
 }
 
-const leastOfTable = { sampled: 201, hidden: 101 }
+// So many must be sampled and hidden, so that the tests prove something.
+const sampledMin = 201
+const hiddenMin = 101
 
 /** Tests all answers of the API about the table. `asked` is called inside tests. */
 export function describeAnswers(name: string, asking: Asking, asked: () => Asked): void {
-  const { sort, isSampled, least = leastOfTable } = asking
+  const { sort, isSampled } = asking
   describe(name, () => {
     test('lists every public campaign once, with the totals of the table, and no other campaigns', async () => {
       const { truth } = asked()
@@ -54,7 +49,7 @@ export function describeAnswers(name: string, asking: Asking, asked: () => Asked
     test('says how often each tier of a sample was claimed', async () => {
       const { truth } = asked()
       const waiting = Object.values(truth.campaigns).filter((_, index) => isSampled(index))
-      expect(waiting.length).toBeGreaterThanOrEqual(least.sampled)
+      expect(waiting.length).toBeGreaterThanOrEqual(sampledMin)
       const differing: string[] = []
       const ask = async () => {
         for (let campaign = waiting.pop(); campaign; campaign = waiting.pop()) {
@@ -70,7 +65,7 @@ export function describeAnswers(name: string, asking: Asking, asked: () => Asked
 
     test('has no address for a hidden campaign', async () => {
       const { truth, apiUrl, credentials } = asked()
-      expect(truth.hidden.length).toBeGreaterThanOrEqual(least.hidden)
+      expect(truth.hidden.length).toBeGreaterThanOrEqual(hiddenMin)
       for (const slug of truth.hidden) {
         const response = await fetch(`${apiUrl}/projects/${slug}`, { headers: credentials })
         expect(response.status).toBe(404)
@@ -119,64 +114,6 @@ export async function expectTrueViews(tables: Pick<Tables, 'rows'>, truth: Truth
   expect(Object.fromEntries(counted.map(row => [row.category, row.project_count]))).toEqual(categories)
   const [platform] = await tables.rows<object>({ query: `SELECT * FROM ${views}.platform_totals` })
   expect(platform).toMatchObject(totals)
-}
-
-/** The mirror has what a new walk finds. It keeps what is not public any more: the loop finds that by a new walk only. */
-export async function expectTrueMirror(mirror: PollingMirror, truth: Truth): Promise<void> {
-  await mirror.untilIdle()
-  const walked = await mirror.walk()
-  expect([...walked.keys()].sort()).toEqual(Object.keys(truth.campaigns).sort())
-  const differing = [...walked].filter(([id, row]) => !isDeepStrictEqual(mirror.campaigns.get(id), row))
-  expect(differing.slice(0, 3)).toEqual([])
-  const hidden = new Set(truth.hidden)
-  const others = [...mirror.campaigns.values()].filter(({ id }) => !walked.has(id))
-  expect(others.filter(({ slug }) => !hidden.has(slug))).toEqual([])
-}
-
-export interface AnswersWatch {
-  /** Resolves with how often everything was walked, and with what differed from the truth. */
-  stop(): Promise<{ walks: number; faults: string[] }>
-}
-
-/** Walks everything at each of these processes again and again. */
-export function watchAnswers(all: readonly Asked[]): AnswersWatch {
-  const sorts = ['newest', 'most_funded'] as const
-  const faults: string[] = []
-  let walks = 0
-  let isOver = false
-  const watching = all.map(async (asked, index) => {
-    for (; !isOver; walks++) {
-      const sort = sorts[index % sorts.length] ?? 'newest'
-      faults.push(...(await faultsOfAnswers(asked, sort).catch(error => [String(error)])))
-      await delay(betweenWalksMs)
-    }
-  })
-  return {
-    async stop() {
-      isOver = true
-      await Promise.all(watching)
-      return { walks, faults }
-    },
-  }
-}
-
-/** Walks all campaigns and reads the statistics. Returns what differs from the truth; empty if nothing does. */
-async function faultsOfAnswers(asked: Asked, sort: Asking['sort']): Promise<string[]> {
-  const { truth } = asked
-  const rows = await walk(asked, sort)
-  const listed = new Map(rows.map(project => [project.id, project]))
-  const faults: string[] = []
-  if (rows.length > listed.size) faults.push(`${rows.length - listed.size} rows are listed twice`)
-  for (const id of Object.keys(truth.campaigns)) if (!listed.has(id)) faults.push(`${id} is missing`)
-  for (const [id, project] of listed) {
-    if (!isTrue(project, truth.campaigns[id])) faults.push(`${id} is shown as ${JSON.stringify(project)}`)
-  }
-  const { data } = await get<{ data: Record<string, unknown> }>(asked, '/stats')
-  const { categories: _, ...totals } = totalsOf(truth)
-  for (const [name, expected] of Object.entries(totals)) {
-    if (data[name] !== expected) faults.push(`${name} is ${data[name]}, not ${expected}`)
-  }
-  return faults
 }
 
 // The truth also has the raised sum in minor units.

@@ -2,19 +2,17 @@
  * Kustomize, from the Go module proxy, and kubernetes-validate, from PyPI, which brings the schemas of the Kubernetes API. Both are kept
  * in node_modules/.cache, and work without a network then. No cluster is needed.
  */
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { cacheFolder, fetched, outputOf, requirementOf } from '../../clients/programs.ts'
-import type { Requirement } from '../requirements.ts'
+import { cacheFolder, fetched, outputOf, pythonEnvironment, requirementOf } from '../../clients/programs.ts'
+import type { Requirement } from '../../support/requirements.ts'
 
 const kustomizeVersion = 'v5.7.1'
-const validateVersion = '1.37.0'
 const kustomizeFolder = join(cacheFolder, `kustomize-${kustomizeVersion}`)
 const kustomize = join(kustomizeFolder, 'kustomize')
-const environment = join(cacheFolder, `kubernetes-validate-${validateVersion}`)
-const python = join(environment, 'bin/python')
-// Written last, so that an incomplete installation is never used.
-const installedMark = join(environment, 'installed')
+const requirements = new URL('requirements.txt', import.meta.url).pathname
+const environment = pythonEnvironment('kubernetes-validate', requirements)
+const python = environment.program('python')
 
 export interface Manifest {
   apiVersion: string
@@ -25,18 +23,14 @@ export interface Manifest {
 }
 
 /** Installs what is missing. Never rejects: what is missing becomes the reason of the requirement. */
-export function kubernetesTools(): Promise<Requirement> {
-  return requirementOf('Kustomize and kubernetes-validate', async () => {
+export async function kubernetesTools(): Promise<Requirement> {
+  const built = await requirementOf('Kustomize', async () => {
     if (!existsSync(kustomize)) {
       const module = `sigs.k8s.io/kustomize/kustomize/v5@${kustomizeVersion}`
       await fetched('env', [`GOBIN=${kustomizeFolder}`, 'go', 'install', module])
     }
-    if (!existsSync(installedMark)) {
-      await fetched('python3', ['-m', 'venv', '--clear', environment])
-      await fetched(python, ['-m', 'pip', 'install', '--quiet', `kubernetes-validate==${validateVersion}`])
-      writeFileSync(installedMark, '')
-    }
   })
+  return built.isMet ? environment.requirement() : built
 }
 
 /** What a folder with a kustomization renders, as YAML, as `kubectl apply -k` would send it. */
