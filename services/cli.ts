@@ -17,15 +17,15 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   },
   projector: {
     summary: 'project from Kafka into a ClickHouse server (distributed)',
-    load: async () => (await import('./commands/projector.ts')).projectorCommand,
+    load: async () => (await import('./commands/services.ts')).projectorCommand,
   },
   query: {
     summary: 'serve the API from a ClickHouse server (distributed)',
-    load: async () => (await import('./commands/query.ts')).queryCommand,
+    load: async () => (await import('./commands/services.ts')).queryCommand,
   },
   portal: {
     summary: 'serve the developer portal (distributed)',
-    load: async () => (await import('./commands/portal.ts')).portalCommand,
+    load: async () => (await import('./commands/services.ts')).portalCommand,
   },
   events: {
     summary: 'append FILE: validate NDJSON events and append them to the event log',

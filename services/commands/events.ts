@@ -1,19 +1,42 @@
+/**
+ * `pledgeview events append`: validates NDJSON events line by line and appends them to the event log.
+ *
+ * It stops at the first bad line. Everything before that line is appended, and the message says how to go on. Memory
+ * is bounded for any input. Events that are appended a second time change nothing, so a run can be repeated.
+ */
+import { createReadStream, mkdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { encodeState, type StateEncoder } from '../../contracts/events/codec.ts'
 import { kafkaSettings, stateEncoderOf } from '../distributed.ts'
+import {
+  eventLineBytesMax,
+  isBlank,
+  type Line,
+  readEventLine,
+  recordOf,
+  splitLines,
+} from '../log/event-lines.ts'
 import { openKafkaWriter } from '../log/kafka/writer.ts'
+import { openJournalWriter } from '../log/local/journal.ts'
+import type { EventWriter, NewRecord } from '../log/port.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
+import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
+import { createProgress, grouped, megabytes } from '../runtime/progress.ts'
 import {
   type Command,
   commonOptions,
   dataDirOption,
-  defaultDataDirectory,
   embeddedDirectory,
+  type Io,
+  printJson,
   readArguments,
   UsageError,
   wholeNumber,
 } from './command.ts'
-import { type AppendTarget, runEventsAppend } from './events-append.ts'
 import { jsonOption } from './help.ts'
+import { printable } from './printable.ts'
 
 export const eventsCommand: Command = {
   help: {
@@ -45,32 +68,249 @@ export const eventsCommand: Command = {
       allowPositionals: true,
       options: {
         ...commonOptions,
-        'from-line': { type: 'string' },
+        'from-line': { type: 'string', default: '1' },
       },
     })
     const [verb, file, ...rest] = positionals
     if (verb !== 'append') throw new UsageError('the events command is: events append FILE')
     if (file === undefined || rest.length > 0)
       throw new UsageError('events append takes one FILE, or - for stdin')
-    const fromLine = values['from-line']
+    const fromLine = wholeNumber('from-line', values['from-line'], { min: 1, max: Number.MAX_SAFE_INTEGER })
     const config = readConfig(process.env)
     const directory = embeddedDirectory(values['data-dir'], config)
-    return runEventsAppend(
-      {
-        file,
-        dataDir: directory ?? defaultDataDirectory,
-        json: values.json,
-        ...(fromLine !== undefined && {
-          fromLine: wholeNumber('from-line', fromLine, { min: 1, max: Number.MAX_SAFE_INTEGER }),
-        }),
-      },
-      io,
-      directory === undefined ? () => openKafkaTarget(config) : undefined,
-    )
+    const openTarget = () =>
+      directory === undefined ? openKafkaTarget(config) : openJournalTarget(directory)
+    return runEventsAppend({ file, fromLine, json: values.json }, io, openTarget)
   },
+}
+
+export interface AppendOptions {
+  source: AsyncIterable<Uint8Array | string>
+  writer: EventWriter
+  /** Frames with the ids that the log's readers resolve. Default: the fixed ids. */
+  encode?: StateEncoder
+  /** The first line to read, from 1. Lines before it are skipped. */
+  fromLine?: number
+  onProgress?: (progress: AppendProgress) => void
+  lineBytesMax?: number
+  batchRowsMax?: number
+  batchBytesMax?: number
+}
+
+/** Lines that were read, including skipped and blank ones, and events that are durable in the log. */
+export interface AppendProgress {
+  lines: number
+  appended: number
+}
+
+/**
+ * Appending stopped. The lines before `line` are in the log; this run appended `appended` events of them. Nothing
+ * else is.
+ */
+export class EventsAppendError extends Error {
+  override name = 'EventsAppendError'
+  /** The line to go on from: the bad one, or the first that could not be appended. */
+  readonly line: number
+  /** A path in the line, `line` for the whole line, or `undefined` if the log failed. */
+  readonly field: string | undefined
+  readonly reason: string
+  readonly appended: number
+
+  constructor(at: { line: number; field?: string; reason: string; appended: number; cause?: unknown }) {
+    const place =
+      at.field === undefined || at.field === 'line' ? `line ${at.line}` : `line ${at.line}: ${at.field}`
+    super(
+      `${place} ${at.reason}; ${beforeText(at.appended)}. Repair it, then go on with --from-line ${at.line}.`,
+      { cause: at.cause },
+    )
+    this.line = at.line
+    this.field = at.field
+    this.reason = at.reason
+    this.appended = at.appended
+  }
+}
+
+function beforeText(appended: number): string {
+  if (appended === 0) return 'nothing was appended'
+  return `${countText(appended, 'event')} before it ${appended === 1 ? 'was' : 'were'} appended`
+}
+
+interface Batch {
+  records: NewRecord[]
+  bytes: number
+  firstLine: number
+}
+
+/** Appends the events of an NDJSON stream in batches; each batch is all or nothing. Throws `EventsAppendError`. */
+export async function eventsAppend({
+  source,
+  writer,
+  encode = encodeState,
+  fromLine = 1,
+  onProgress = () => undefined,
+  lineBytesMax = eventLineBytesMax,
+  batchRowsMax = 2_000,
+  batchBytesMax = 4 * 1024 ** 2,
+}: AppendOptions): Promise<AppendProgress> {
+  const progress: AppendProgress = { lines: 0, appended: 0 }
+  let batch = emptyBatch()
+
+  async function flush(): Promise<void> {
+    const { records, firstLine } = batch
+    batch = emptyBatch()
+    if (records.length === 0) return
+    try {
+      await writer.append(records)
+    } catch (cause) {
+      const reason = `could not be appended: ${messageOf(cause)}`
+      throw new EventsAppendError({ line: firstLine, reason, appended: progress.appended, cause })
+    }
+    progress.appended += records.length
+    // Appending may have blocked the event loop, and reading may never wait. So other work gets a chance here.
+    await yieldToEventLoop()
+  }
+
+  async function take(line: Line): Promise<void> {
+    progress.lines = line.number
+    if (line.number < fromLine || isBlank(line)) return
+    const read = readEventLine(line, lineBytesMax)
+    if ('fault' in read) {
+      await flush()
+      throw new EventsAppendError({ line: line.number, ...read.fault, appended: progress.appended })
+    }
+    const record = recordOf(read.event, encode)
+    if (batch.records.length === 0) batch.firstLine = line.number
+    batch.records.push(record)
+    batch.bytes += (record.key?.length ?? 0) + (record.value?.length ?? 0)
+    if (batch.records.length >= batchRowsMax || batch.bytes >= batchBytesMax) await flush()
+  }
+
+  try {
+    for await (const lines of splitLines(source, lineBytesMax)) {
+      for (const line of lines) await take(line)
+      onProgress(progress)
+    }
+  } catch (cause) {
+    if (cause instanceof EventsAppendError) throw cause
+    await flush()
+    const reason = `could not be read: ${messageOf(cause)}`
+    throw new EventsAppendError({ line: progress.lines + 1, reason, appended: progress.appended, cause })
+  }
+  await flush()
+  onProgress(progress)
+  return progress
+}
+
+function emptyBatch(): Batch {
+  return { records: [], bytes: 0, firstLine: 0 }
+}
+
+/** An event log that is open for appending, and the encoder for its values. */
+interface AppendTarget {
+  writer: EventWriter
+  encode: StateEncoder
+}
+
+interface EventsAppendArgs {
+  /** A path, or `-` for stdin. */
+  file: string
+  fromLine?: number
+  json?: boolean
+}
+
+/** Resolves with the exit code: 0, or 1 after a failure. */
+export async function runEventsAppend(
+  { file, fromLine = 1, json = false }: EventsAppendArgs,
+  io: Io,
+  openTarget: () => Promise<AppendTarget>,
+): Promise<number> {
+  const startedMs = performance.now()
+  try {
+    const { source, totalBytes } = openInput(file, io)
+    const { writer, encode } = await openTarget()
+    const bar = createProgress({
+      stream: io.stderr,
+      label: 'appending',
+      total: totalBytes,
+      format: megabytes,
+    })
+    let readBytes = 0
+    async function* counted(): AsyncGenerator<Uint8Array | string> {
+      for await (const data of source) {
+        readBytes += data.length
+        yield data
+      }
+    }
+    const onProgress = ({ lines }: AppendProgress) => bar.update(readBytes, `${grouped(lines)} lines`)
+    try {
+      const { lines, appended } = await eventsAppend({
+        ...{ source: counted(), writer, encode, fromLine, onProgress },
+      })
+      const elapsedMs = Math.round(performance.now() - startedMs)
+      if (json) printJson(io, { appended, lines, elapsed_ms: elapsedMs })
+      else io.stdout.write(`${doneText({ lines, appended, elapsedMs }, file, fromLine)}\n`)
+      return 0
+    } finally {
+      bar.done()
+      await writer.close()
+    }
+  } catch (cause) {
+    if (json) printJson(io, { error: errorObject(cause) })
+    io.stderr.write(`pledgeview: ${printable(`${file}: ${messageOf(cause)}`)}\n`)
+    return 1
+  }
+}
+
+interface Input {
+  source: AsyncIterable<Uint8Array | string>
+  totalBytes: number | undefined
+}
+
+function openInput(file: string, { stdin }: Io): Input {
+  if (file === '-') return { source: stdin, totalBytes: undefined }
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (!found) throw new Error('there is no such file')
+  if (found.isDirectory()) throw new Error('is a directory, not a file of events')
+  return { source: readFile(file), totalBytes: found.isFile() ? found.size : undefined }
+}
+
+// Opened when it is first read. A stream that is opened and never read would have no handler for its errors.
+async function* readFile(file: string): AsyncGenerator<Buffer> {
+  yield* createReadStream(file, { highWaterMark: 256 * 1024 })
+}
+
+/** Appends to the journal of a data directory, which is made if it is missing. */
+export async function openJournalTarget(directory: string): Promise<AppendTarget> {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+  } catch (cause) {
+    throw new Error(`cannot make the data directory ${directory}: ${messageOf(cause)}`, { cause })
+  }
+  return { writer: await openJournalWriter(join(directory, 'journal.sqlite')), encode: encodeState }
 }
 
 async function openKafkaTarget(config: Config): Promise<AppendTarget> {
   const encode = await stateEncoderOf(config)
   return { encode, writer: await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') }) }
+}
+
+function doneText(
+  { lines, appended, elapsedMs }: AppendProgress & { elapsedMs: number },
+  file: string,
+  fromLine: number,
+): string {
+  if (lines === 0) return `${file} is empty: nothing was appended`
+  if (lines < fromLine) return `${file} ends with line ${lines}: nothing was appended`
+  const seconds = (elapsedMs / 1000).toFixed(1)
+  return `${countText(appended, 'event')} appended, of ${countText(lines, 'line')}, in ${seconds} s`
+}
+
+function errorObject(cause: unknown): object {
+  if (!(cause instanceof EventsAppendError)) return { message: messageOf(cause) }
+  const { message, line, field, reason, appended } = cause
+  return { message, line, ...(field !== undefined && { field }), reason, appended, from_line: line }
+}
+
+function countText(count: number, noun: string): string {
+  return `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`
 }

@@ -29,7 +29,7 @@ import { createRuntime } from '../runtime/runtime.ts'
 import type { Databases } from '../tables/port.ts'
 import { type Command, defaultDataDirectory, type Io, readArguments, wholeNumber } from './command.ts'
 import { printableLines } from './printable.ts'
-import { closeMsMax } from './until-interrupted.ts'
+import { closeMsMax } from './services.ts'
 
 const trickleMs = 1_000
 const portBounds = { min: 0, max: 65_535 }

@@ -10,7 +10,6 @@ import {
   type QuarantineStatus,
   type ReachedTables,
   reachedTables,
-  type Status,
   tablesStatus,
 } from '../projector/status.ts'
 import type { Config } from '../runtime/config.ts'
@@ -57,7 +56,7 @@ async function embeddedStatus(root: string, config: Config): Promise<Found> {
   const directory = openExistingDataDirectory(root)
   const { service, ...found } = await withModel(directory, config, { isCaughtUp: false }, async access => ({
     service: shownService(access.service),
-    ...completed(await access.status()),
+    ...(await access.status()),
   }))
   const status = { service, ...found }
   const { state, failure } = found.projector
@@ -68,20 +67,6 @@ async function embeddedStatus(root: string, config: Config): Promise<Found> {
     ],
     status,
   }
-}
-
-/** A service of an earlier version, beside which this command was installed, reports less. */
-function completed(status: Partial<Status> & Pick<Status, 'projector'>): Status {
-  const { projector, tables, fold } = status
-  return {
-    clickhouse: { ok: true, detail: 'answers' },
-    misplaced: null,
-    rejects: null,
-    ...status,
-    fold: fold ? { ...fold, quarantine: fold.quarantine ?? [] } : null,
-    projector: { ...projector, warnings: projector.warnings ?? [] },
-    tables: tables ? { ...tables, shared_slugs: tables.shared_slugs ?? { count: 0, examples: [] } } : null,
-  } as Status
 }
 
 function shownService(service: ServiceAddress | undefined): { pid: number; port: number } | null {

@@ -2,7 +2,6 @@
  * Gives a command access to the model of a data directory: through the service that runs on it, or, if none runs, by
  * opening the model for the duration of the command.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { type KeyDirectory, keyDirectory } from '../api-keys/api-keys.ts'
 import type { Rebuilds } from '../generations/rebuilds.ts'
@@ -13,6 +12,7 @@ import { backerHasher } from '../projector/ingest/backer-hash.ts'
 import { type Status, statusOf } from '../projector/status.ts'
 import type { Config } from '../runtime/config.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
+import { retry } from '../runtime/retry.ts'
 import { heldBackerHash } from '../tables/identity.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import {
@@ -54,22 +54,18 @@ export async function withModel<T>(
   { isCaughtUp }: { isCaughtUp: boolean },
   work: (access: ModelAccess) => Promise<T>,
 ): Promise<T> {
-  const deadline = performance.now() + lockMsMax
-  for (;;) {
+  async function attempt(): Promise<T> {
     try {
       return await withOwnModel(directory, config, isCaughtUp, work)
     } catch (error) {
       if (!(error instanceof DataDirectoryInUse)) throw error
+      const service = readServiceAddress(directory)
+      if (service && isAlive(service)) return withService(directory, config, service, work)
+      throw error
     }
-    const service = readServiceAddress(directory)
-    if (service && isAlive(service)) return withService(directory, config, service, work)
-    if (performance.now() > deadline) {
-      throw new Error(
-        `another process holds ${directory.root}, and it is not a service that a command can call`,
-      )
-    }
-    await sleep(lookMs)
   }
+  const isRetryable = (error: unknown) => error instanceof DataDirectoryInUse
+  return retry(attempt, { isRetryable, msMax: lockMsMax, pauseMsMin: lookMs })
 }
 
 async function withService<T>(

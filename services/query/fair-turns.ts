@@ -5,8 +5,6 @@
  * Promise: at most `runningMax` pieces of work run at once, and at most `runningPerKeyMax` of one key. At most
  * `waitingPerKeyMax` of one key wait, none of them longer than `waitMsMax`. Work whose client has gone never starts.
  */
-import { OverloadedError } from './concurrency-limit.ts'
-
 export interface FairTurnsSettings {
   runningMax: number
   runningPerKeyMax: number
@@ -28,6 +26,11 @@ export interface FairTurns {
    * this key waits or it has waited too long, or with `ClientGoneError`.
    */
   run<T>(turn: Turn, work: () => Promise<T>): Promise<T>
+}
+
+/** The work was refused: too much work is waiting, or it has waited too long. */
+export class OverloadedError extends Error {
+  override name = 'OverloadedError'
 }
 
 /** The client has closed its connection before the work started. */

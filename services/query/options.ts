@@ -44,7 +44,7 @@ export interface QueryAppOptions {
   socketTimeoutMs: number
   /** Connections beyond this number are closed on arrival. */
   connectionsMax: number
-  /** Open connections of one address (IPv6: of one /64). See `shared/http/connections.ts`. */
+  /** Open connections of one address (IPv6: of one /64). See `runtime/http/connections.ts`. */
   connectionsPerAddressMax: number
   /** Those of them whose latest request had no valid credentials. */
   strangersPerAddressMax: number

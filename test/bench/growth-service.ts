@@ -114,13 +114,13 @@ async function measureIndex(): Promise<GrowthIndex> {
   const bytesBefore = await heldBytes()
   const { statementMsMax } = defaultQueryAppOptions
   const failures: unknown[] = []
-  const follower = createListFollower({
+  const follower = createListFollower(
     tables,
-    databases: defaultDatabases,
-    options: { statementMsMax, campaignsMax: 2 * size.campaigns, freshMs: 0 },
-    now: () => performance.now(),
-    onError: error => failures.push(error),
-  })
+    defaultDatabases,
+    { statementMsMax, campaignsMax: 2 * size.campaigns, freshMs: 0 },
+    error => failures.push(error),
+    { monotonicMs: () => performance.now() },
+  )
   const cpu = createCpuMeter()
   const deadline = performance.now() + indexMsMax
   for (;;) {

@@ -11,7 +11,7 @@ export const longSuites: readonly string[] = [
   'test/faults/faults.test.ts',
   // Beside the fault suite, which needs all of a core, come suites that mostly wait.
   'test/end-to-end/limits-distributed.test.ts',
-  'test/integration/**/*kafka-{group,records,cluster}.test.ts',
+  'test/integration/**/*kafka-{shared,group,cluster}.test.ts',
   'test/end-to-end/kickstarter-distributed.test.ts',
   'test/end-to-end/{distributed-commands,commands-on-shards}.test.ts',
   'test/faults/shards.test.ts',
@@ -28,7 +28,7 @@ export const longSuites: readonly string[] = [
   'test/integration/projector/history/history-worlds.test.ts',
   'test/simulation/{mirrors,clickhouse,safeguards}.test.ts',
   'test/integration/**/list-index.test.ts',
-  'test/integration/log/event-log-kafka{-inspector,-history,-starts,-unreadable,}.test.ts',
+  'test/integration/log/event-log-kafka.test.ts',
   'test/integration/clickhouse-server/*.test.ts',
   'test/integration/tables/{every-setting,tables-migrate,tables-roles}.test.ts',
   'test/integration/shards/*.test.ts',
@@ -56,18 +56,25 @@ export const bareSuites: readonly string[] = [
   'test/integration/deploy/alerts.test.ts',
   'test/integration/deploy/boards.test.ts',
   // Java, Kafka and kcat.
-  'test/integration/log/producers-partition.test.ts',
   'test/integration/log/registry/schema-registry.test.ts',
   // Programs in other languages.
   'test/integration/portal/guide/samples.test.ts',
   'test/integration/query/redis/redis-connection.test.ts',
 ]
 
+/** Unit tests that replace something in a library before anybody loads it. The others share a process. */
+export const isolatedUnits: readonly string[] = [
+  'test/unit/log/kafka/repairs/library.test.ts',
+  'test/unit/query/auth/secret-verifier-steps.test.ts',
+]
+
 const root = new URL('../..', import.meta.url).pathname
 
 /** Throws if a pattern matches no file: a moved suite must not become a short one, or run nowhere, unnoticed. */
 export function checkSuites(): void {
-  const lost = [...longSuites, ...bareSuites].filter(pattern => globSync(pattern, { cwd: root }).length === 0)
+  const lost = [...longSuites, ...bareSuites, ...isolatedUnits].filter(
+    pattern => globSync(pattern, { cwd: root }).length === 0,
+  )
   if (lost.length > 0)
     throw new Error(`a list of suites in ${import.meta.filename} matches no file: ${lost.join(', ')}`)
 }

@@ -3,37 +3,23 @@
  *
  * Each of the three has a bound. So a reader that hangs does not keep partitions that others could read.
  */
-export interface Liveness {
-  /** The group's coordinator answered. */
-  onAlive(): void
-  /** Ends the reader's life. Every call throws this reason from then on. Only the first reason is kept. */
-  fail(error: Error): void
-  /** Throws the reason if the reader is no longer alive. */
-  check(): void
-  /** That reason, once there is one. */
-  failure(): Error | undefined
-  /** Whether the group still counts on this reader: the coordinator has heard from it within the session. */
-  isMember(): boolean
-  /** Runs a call of the caller. While one runs, the caller is not absent. */
-  during<T>(call: () => Promise<T>): Promise<T>
-  close(): void
-}
+import type { KafkaReaderSettings } from './reader.ts'
 
-export interface LivenessOptions {
-  sessionMs: number
-  outageMsMax: number
-  callerMsMax: number
+type Bounds = Required<Pick<KafkaReaderSettings, 'sessionMs' | 'outageMsMax' | 'callerMsMax'>>
+
+export interface LivenessOptions extends Bounds {
   monotonicMs: () => number
   onFailure: (error: Error) => void
 }
 
-export function createLiveness(options: LivenessOptions): Liveness {
+export function createLiveness(options: LivenessOptions) {
   const { sessionMs, outageMsMax, callerMsMax, monotonicMs, onFailure } = options
   let aliveAt = monotonicMs()
   let failure: Error | undefined
   let calls = 0
   let absence: NodeJS.Timeout | undefined
 
+  /** Ends the reader's life. Every call throws this reason from then on. Only the first reason is kept. */
   function fail(error: Error): void {
     if (failure) return
     failure = error
@@ -47,9 +33,11 @@ export function createLiveness(options: LivenessOptions): Liveness {
 
   return {
     fail,
+    /** The group's coordinator answered. */
     onAlive() {
       aliveAt = monotonicMs()
     },
+    /** Throws the reason if the reader is no longer alive. */
     check() {
       const silentMs = monotonicMs() - aliveAt
       if (silentMs > outageMsMax) {
@@ -58,8 +46,10 @@ export function createLiveness(options: LivenessOptions): Liveness {
       if (failure) throw failure
     },
     failure: () => failure,
+    /** Whether the group still counts on this reader: the coordinator has heard from it within the session. */
     isMember: () => !failure && monotonicMs() - aliveAt <= sessionMs,
-    async during(call) {
+    /** Runs a call of the caller. While one runs, the caller is not absent. */
+    async during<T>(call: () => Promise<T>): Promise<T> {
       calls++
       clearTimeout(absence)
       try {

@@ -11,7 +11,6 @@ import type { Logger } from 'pino'
 import { createKafka, type KafkaSettings, requestRetry } from './client.ts'
 import { createPartitioner } from './partition.ts'
 import { type Compression, compressionType } from './repairs/codecs.ts'
-import { loadKafkajs } from './repairs/library.ts'
 
 export interface OutgoingMessage {
   /** The topic's name in the cluster. */
@@ -44,7 +43,7 @@ export async function openProducer(
   { compression, logger }: ProducerOptions,
 ): Promise<Producer> {
   const kafka = createKafka(settings, logger)
-  const type = compressionType(loadKafkajs(), compression)
+  const type = compressionType(compression)
   let present: Kafkajs.Producer | undefined = await connect()
   let last: Promise<unknown> = Promise.resolve()
 

@@ -22,12 +22,11 @@ export const recordsTable: Readonly<Record<Topic, string>> = {
   campaigns: 'records_campaigns',
   pledges: 'records_pledges',
   'api-keys': 'records_api_keys',
-  // They are no part of schema version 1, which an older program reads, too.
-  accounts: 'state_accounts',
-  notices: 'state_notices',
+  accounts: 'records_accounts',
+  notices: 'records_notices',
 }
 
-const schemaVersion = 1
+const schemaVersion = 2
 // "PVEJ": distinguishes a journal from any other SQLite file.
 const applicationId = 0x5056454a
 const pageBytes = 8192
@@ -148,15 +147,11 @@ function cannotOpen(path: string, cause: unknown): Error {
 }
 
 function prepareSchema(db: DatabaseSync, path: string): void {
-  const isNew = readVersion(db) === 0 && db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined
-  if (isNew) {
+  if (readVersion(db) === 0 && db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined) {
     db.exec(readFileSync(new URL('./schema.sql', import.meta.url), 'utf8'))
     db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`)
   }
   checkVersion(db, path)
-  // Earlier versions kept rejects here, with original bytes that a purge would no longer reach. Their records are still in the log.
-  if (!isNew) db.exec('DROP TABLE IF EXISTS rejects')
-  db.exec(readFileSync(new URL('./portal-schema.sql', import.meta.url), 'utf8'))
 }
 
 function checkVersion(db: DatabaseSync, path: string): void {

@@ -13,6 +13,7 @@
  */
 import { type SchemaIds, schemas } from '../../../contracts/events/codec.ts'
 import { type EventType, type Topic, topicOf } from '../../../contracts/events/event.ts'
+import { retry } from '../../runtime/retry.ts'
 import { sleep as realSleep, type Sleep } from '../../runtime/sleep.ts'
 import {
   type RegisteredSchema,
@@ -94,17 +95,17 @@ export function createSchemaRegistry(
   /** Stores the meaning of each id. Resolves with the ids that the registry does not have. */
   async function askAll(schemaIds: readonly number[], signal: AbortSignal | undefined): Promise<number[]> {
     const missing: number[] = []
-    await inParallel(schemaIds, requestsMax, async schemaId => {
-      const stands = await ask(
-        `schema id ${schemaId}`,
-        readSchema,
-        `/schemas/ids/${schemaId}`,
-        undefined,
-        signal,
-      )
+    const askOne = async (schemaId: number) => {
+      const path = `/schemas/ids/${schemaId}`
+      const stands = await ask(`schema id ${schemaId}`, readSchema, path, undefined, signal)
       if (stands) keep(schemaId, stands, Number.POSITIVE_INFINITY)
       else missing.push(schemaId)
-    })
+    }
+    for (let first = 0; first < schemaIds.length; first += requestsMax) {
+      const asked = await Promise.allSettled(schemaIds.slice(first, first + requestsMax).map(askOne))
+      // After a failure nothing more is asked.
+      for (const answer of asked) if (answer.status === 'rejected') throw answer.reason
+    }
     return missing
   }
 
@@ -147,12 +148,18 @@ export function createSchemaRegistry(
         return await ask(what, readNewId, `${path}/versions`, body, signal)
       } catch (error) {
         // Another process may have registered the same schema at this moment. Some registries refuse the second request then.
-        for (let attempt = 1; attempt <= missingAsksMax; attempt++) {
-          await sleep(missingPauseMs * attempt, signal)
-          const registered = await lookUp()
-          if (registered !== undefined) return registered
+        const policy = {
+          isRetryable: (cause: unknown) => cause === error,
+          attemptsMax: missingAsksMax + 1,
+          pauseMsMin: missingPauseMs,
+          pauseMsMax: 4 * missingPauseMs,
         }
-        throw error
+        const again = async () => {
+          const registered = await lookUp()
+          if (registered === undefined) throw error
+          return registered
+        }
+        return retry(again, policy, { monotonicMs, sleep, signal })
       }
     },
   }
@@ -176,25 +183,4 @@ function readNewId(answer: RegistryAnswer): number {
   const id = readId(answer)
   if (id !== undefined) return id
   throw new SchemaRegistryError('it has no such subject to register under', { retryable: false })
-}
-
-/**
- * Processes all items, several at once. After a failure it starts nothing more, and rejects when the running ones
- * have ended.
- */
-async function inParallel<T>(
-  items: readonly T[],
-  atOnceMax: number,
-  work: (item: T) => Promise<void>,
-): Promise<void> {
-  const queue = items.values()
-  const failures: unknown[] = []
-  async function worker(): Promise<void> {
-    for (const item of queue) {
-      if (failures.length > 0) return
-      await work(item).catch(cause => failures.push(cause))
-    }
-  }
-  await Promise.all(Array.from({ length: atOnceMax }, worker))
-  if (failures.length > 0) throw failures[0]
 }

@@ -32,7 +32,7 @@ export function guideContent({ apiUrl }: GuideData): Html {
 <p class="lead">The API shows the public campaigns of the platform and its totals, as JSON over HTTP. It only reads, and it has nothing that an anonymous visitor of the website could not see.</p>
 <p>The <a href="/reference">reference</a> lists every parameter and field, and sends requests from this site.</p>
 ${firstCallSection(apiUrl)}
-${readingSection(apiUrl)}
+${readingSection()}
 ${mirroringSection(apiUrl)}
 ${cachesSection()}
 ${limitsSection()}
@@ -80,7 +80,7 @@ ${samples('first-call', apiUrl)}
 
 /** The guide: what lists and fields look like, and what stays the same. Pure. */
 
-export function readingSection(apiUrl: string): Html {
+export function readingSection(): Html {
   return html`<h2 id="reading">Read lists</h2>
 <p>There are three requests:</p>
 <table class="stack"><thead><tr><th scope="col">Request</th><th scope="col">Answer</th></tr></thead><tbody>
@@ -89,8 +89,7 @@ export function readingSection(apiUrl: string): Html {
 <tr><th scope="row"><code>GET /stats</code></th><td>the totals of the platform</td></tr>
 </tbody></table>
 <p>A campaign is public if it is <code>LIVE</code>, <code>FUNDED</code>, <code>FAILED</code> or <code>CANCELLED</code>. Any other one gets a 404, as if it did not exist.</p>
-<p>A page has ${limits.pageSizeDefault} campaigns, or as many as <code>limit</code> says, up to ${limits.pageSizeMax}. As long as <code>pagination.has_more</code> is true, there is a next page: the header <code>Link</code> has its address.</p>
-${samples('paging', apiUrl)}
+<p>A page has ${limits.pageSizeDefault} campaigns, or as many as <code>limit</code> says, up to ${limits.pageSizeMax}. As long as <code>pagination.has_more</code> is true, there is a next page: the header <code>Link</code> has its address. The samples below, <a href="#mirroring">which keep a copy</a>, read all pages.</p>
 <h3>What fields mean</h3>
 <ul>
 <li>Recognise a campaign by <code>id</code>. The <code>slug</code> may change; the old one is then not found.</li>

@@ -5,6 +5,7 @@
  * are read in one statement. So pages of thousands of different lists do not cause as many statements.
  */
 import { LRUCache } from 'lru-cache'
+import type { Runtime } from '../../runtime/runtime.ts'
 import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
 import type { Databases, Statement, Tables } from '../../tables/port.ts'
 import type { OnLookup } from '../cache/cache.ts'
@@ -22,17 +23,12 @@ export interface CampaignRows extends Keeper {
   read(ids: readonly string[], asOf: string): Promise<LastingProject[]>
 }
 
-export interface CampaignRowsDependencies {
-  tables: Pick<Tables, 'rows'>
-  databases: Databases
+export interface CampaignRowsOptions {
   statementMsMax: number
-  follower: ListFollower
   /** Memory limit for the cached rows. */
   bytesMax: number
   /** Called for the rows of a page: how many were cached, and how many were not. */
   onLookup?: OnLookup | undefined
-  /** Milliseconds of a clock that never runs backwards. */
-  now: () => number
 }
 
 // ClickHouse bounds the length of a parameter: 128 KiB by default.
@@ -45,8 +41,13 @@ const yieldAfterMs = 5
  * Creates rows that are cached as long as the index shows that they are current. Without an index every page reads
  * them.
  */
-export function createCachedCampaignRows(dependencies: CampaignRowsDependencies): CampaignRows {
-  const { tables, databases, statementMsMax, follower, bytesMax, onLookup, now } = dependencies
+export function createCachedCampaignRows(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  follower: ListFollower,
+  { statementMsMax, bytesMax, onLookup }: CampaignRowsOptions,
+  { monotonicMs: now }: Pick<Runtime, 'monotonicMs'>,
+): CampaignRows {
   const noRows = () =>
     new LRUCache<string, KeptRow>({
       ...{ maxSize: bytesMax, sizeCalculation: ({ bytes }: KeptRow) => bytes },

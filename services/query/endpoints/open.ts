@@ -31,14 +31,13 @@ export function createEndpointParts(
 ): { parts: EndpointParts; keepers: Keeper[] } {
   const { databases, options } = app
   const { statementMsMax, indexCampaignsMax: campaignsMax } = options
-  const follower = createListFollower({
+  const follower = createListFollower(
     tables,
     databases,
-    options: { statementMsMax, campaignsMax },
-    now: monotonicMs,
-    onError: error =>
-      logger.warn({ err: error }, 'the list index could not be loaded; it is loaded again later'),
-  })
+    { statementMsMax, campaignsMax },
+    error => logger.warn({ err: error }, 'the list index could not be loaded; it is loaded again later'),
+    { monotonicMs },
+  )
   const fallback = createSqlListSource(tables, databases, statementMsMax)
   const source = createIndexListSource(follower, fallback, { monotonicMs })
   const snapshots = app.snapshots ?? createCache(listSnapshots, { bytesMax: options.snapshotBytesMax, now })
@@ -47,15 +46,9 @@ export function createEndpointParts(
     listCacheMs: options.listCacheMs,
     newSnapshotId: app.newSnapshotId ?? (() => randomUUID()),
   })
-  const rows = createCachedCampaignRows({
-    tables,
-    databases,
-    statementMsMax,
-    follower,
-    bytesMax: options.rowBytesMax,
-    onLookup: app.onRowLookup,
-    now: monotonicMs,
-  })
+  const { rowBytesMax: bytesMax } = options
+  const kept = { statementMsMax, bytesMax, onLookup: app.onRowLookup }
+  const rows = createCachedCampaignRows(tables, databases, follower, kept, { monotonicMs })
   // A purge leaves the ids of lists until they expire, so that the pages of a walk come from one snapshot.
   const lasting: Keeper = { forgetOld: () => snapshots.forgetOld(), forgetAll: () => undefined }
   const parts = { tables, databases, lists, rows, slugs: follower, options }

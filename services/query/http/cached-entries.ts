@@ -9,8 +9,7 @@
 import type { FastifyRequest } from 'fastify'
 import { within } from '../../runtime/within.ts'
 import type { CacheEntry, ResponseCache } from '../cache/response-cache.ts'
-import { OverloadedError } from '../concurrency-limit.ts'
-import { createFairTurns } from '../fair-turns.ts'
+import { createFairTurns, OverloadedError } from '../fair-turns.ts'
 import type { QueryAppOptions } from '../options.ts'
 
 /**

@@ -16,6 +16,7 @@
  * are too many campaigns for it, there is no index and ClickHouse computes the lists.
  */
 
+import type { Runtime } from '../../runtime/runtime.ts'
 import { yieldToEventLoop } from '../../runtime/yield-to-event-loop.ts'
 import { idParts } from '../../tables/parameter-parts.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
@@ -68,15 +69,6 @@ export interface ListFollower extends Keeper {
   idOfSlug(slug: string): string | undefined
 }
 
-export interface ListFollowerDependencies {
-  tables: Pick<Tables, 'rows'>
-  databases: Databases
-  options: ListFollowerOptions
-  /** Milliseconds. */
-  now: () => number
-  onError?: (error: unknown) => void
-}
-
 // The end of ClickHouse's time range: nothing has changed after it.
 const never = Date.UTC(2299, 0)
 // A new campaign may appear between counting and reading, so one difference means nothing.
@@ -97,10 +89,15 @@ const slugMsMax = 10_000
 const changedAtOnce = 128
 const loadedAtOnce = 1_024
 
-/** Creates a follower without an index. The first call of `current` starts to load one. */
-export function createListFollower(dependencies: ListFollowerDependencies): ListFollower {
-  const { tables, databases, now, onError } = dependencies
-  const options = { ...defaults, ...dependencies.options }
+/** Creates a follower without an index. The first call of `current` starts to load one. `onError`: of what no caller waits for. */
+export function createListFollower(
+  tables: Pick<Tables, 'rows'>,
+  databases: Databases,
+  given: ListFollowerOptions,
+  onError: (error: unknown) => void,
+  { monotonicMs: now }: Pick<Runtime, 'monotonicMs'>,
+): ListFollower {
+  const options = { ...defaults, ...given }
   const { statementMsMax: msMax, campaignsMax, changesMax, chunkRows, freshMs } = options
   let followed: FollowedIndex | undefined
   let refreshedAt = Number.NEGATIVE_INFINITY
@@ -149,7 +146,7 @@ export function createListFollower(dependencies: ListFollowerDependencies): List
     isLoading = true
     loadedAt = now()
     load()
-      .catch(error => onError?.(error))
+      .catch(onError)
       .finally(() => {
         isLoading = false
       })
@@ -214,7 +211,7 @@ export function createListFollower(dependencies: ListFollowerDependencies): List
 
   /** Without requests, nothing else refreshes the index. */
   async function forgetDeparted(): Promise<void> {
-    if (followed) await refreshOnce(followed).catch(error => onError?.(error))
+    if (followed) await refreshOnce(followed).catch(onError)
   }
 
   const isCurrent = (followedNow: FollowedIndex, asOf: number) =>
@@ -265,17 +262,8 @@ async function outdated(index: ListIndex, { ids, stamps }: ChangesRow): Promise<
 async function inParts(entries: EntriesRow, size: number, add: (part: EntriesRow) => void): Promise<void> {
   for (let from = 0; from < entries.ids.length; from += size) {
     await yieldToEventLoop()
-    const to = from + size
-    add({
-      ids: entries.ids.slice(from, to),
-      statuses: entries.statuses.slice(from, to),
-      categories: entries.categories.slice(from, to),
-      slug_codes: entries.slug_codes.slice(from, to),
-      launch_dates: entries.launch_dates.slice(from, to),
-      end_dates: entries.end_dates.slice(from, to),
-      pledged: entries.pledged.slice(from, to),
-      backers: entries.backers.slice(from, to),
-      updates: entries.updates.slice(from, to),
-    })
+    const columns = Object.entries(entries).filter(([, values]) => Array.isArray(values))
+    const part = columns.map(([name, values]) => [name, values.slice(from, from + size)])
+    add(Object.fromEntries(part) as EntriesRow)
   }
 }

@@ -60,16 +60,12 @@ export function createListIndex({ sizeExpected }: { sizeExpected: number }): Lis
   let arePlain = true
 
   const compareSlots = (a: number, b: number) => compareIds(ids[a] ?? '', ids[b] ?? '', arePlain)
-  const byId = createSlotOrder({
-    compare: compareSlots,
-    sortAll: () => sortedUnlessInOrder(usedSlots(ids), compareSlots),
-  })
+  const byId = createSlotOrder(compareSlots, () => sortedUnlessInOrder(usedSlots(ids), compareSlots))
   const orderBy = (column: SortedColumn, direction: 1 | -1) =>
-    createSlotOrder({
-      compare: (a, b) =>
-        direction * ((columns[column][a] ?? 0) - (columns[column][b] ?? 0)) || compareSlots(a, b),
-      sortAll: () => sortedByColumn(byId.slots(), columns[column], direction),
-    })
+    createSlotOrder(
+      (a, b) => direction * ((columns[column][a] ?? 0) - (columns[column][b] ?? 0)) || compareSlots(a, b),
+      () => sortedByColumn(byId.slots(), columns[column], direction),
+    )
   const orders = {
     launch: orderBy('launch', -1),
     end: orderBy('end', 1),

@@ -21,21 +21,20 @@ export interface SlotOrder {
   arrange(some: Uint32Array): Uint32Array
 }
 
-export interface SlotOrderDependencies {
-  /** A total order: no two slots are equal. */
-  compare: (a: number, b: number) => number
-  /** Sorts all slots in use at this moment, in steps. */
-  sortAll: () => Sorting
-}
-
 /** A sort in steps of about a millisecond. What it sorts must not change between them. */
 export type Sorting = Generator<void, Uint32Array, void>
 
 // Above this share of all slots, sorting everything later is faster than searching for the place of each.
 const manyShare = 1 / 8
 
-/** Creates an order. It sorts when it is prepared or first read. */
-export function createSlotOrder({ compare, sortAll }: SlotOrderDependencies): SlotOrder {
+/**
+ * Creates an order. It sorts when it is prepared or first read. `compare`: a total order, in which no two slots are equal.
+ * `sortAll`: sorts all slots in use at this moment.
+ */
+export function createSlotOrder(
+  compare: (a: number, b: number) => number,
+  sortAll: () => Sorting,
+): SlotOrder {
   /** Undefined until the slots are sorted, and after too many changes at once. */
   let ordered: Uint32Array | undefined
   /** Whether somebody may keep `ordered`. If not, slots that are put in take the room of those that were taken out. */

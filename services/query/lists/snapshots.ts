@@ -7,7 +7,6 @@ import { promisify } from 'node:util'
 import { brotliCompress, brotliDecompress, constants } from 'node:zlib'
 import { z } from 'zod'
 import type { CacheKind } from '../cache/cache.ts'
-import { createByteBudget } from './byte-budget.ts'
 import type { Snapshot } from './campaign-lists.ts'
 import { joinedIdList } from './id-list.ts'
 
@@ -52,11 +51,28 @@ export const snapshots: CacheKind<Snapshot> = {
 const keyBytesMax = 96 * 1024 * 1024
 const keyPeriodMs = 60_000
 
-/** Whether a key may store one more snapshot in Redis. `now`: milliseconds. */
+/** Whether a key may store one more snapshot in Redis. A key's period starts when it first stores one. `now`: milliseconds. */
 export function snapshotBudget(
   now: () => number,
   bytesMax = keyBytesMax,
 ): (snapshot: Snapshot, owner: string) => boolean {
-  const budget = createByteBudget({ bytesMax, periodMs: keyPeriodMs, now })
-  return ({ ids }, owner) => budget.take(owner, ids.encodedBytes)
+  /** In the order in which their periods started. */
+  const spent = new Map<string, { since: number; bytes: number }>()
+
+  function dropEnded(time: number): void {
+    for (const [owner, { since }] of spent) {
+      if (Math.abs(time - since) < keyPeriodMs) return
+      spent.delete(owner)
+    }
+  }
+
+  return ({ ids }, owner) => {
+    const time = now()
+    dropEnded(time)
+    const period = spent.get(owner) ?? { since: time, bytes: 0 }
+    if (period.bytes + ids.encodedBytes > bytesMax) return false
+    period.bytes += ids.encodedBytes
+    spent.set(owner, period)
+    return true
+  }
 }

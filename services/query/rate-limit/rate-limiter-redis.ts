@@ -56,7 +56,7 @@ export function createRedisRateLimiter(
   const shared = createRedisSlidingWindowLog(settings, dependencies)
   const local = createSlidingWindowLog(settings, bucketsMax)
   const clock = createHitClock(now)
-  const sharing = createSharing({ connection, shared, local, clock })
+  const sharing = createSharing(connection, shared, local, clock)
 
   /** Decides by the local window, in Redis's clock. It never promises an earlier reset than Redis would. */
   function decideAlone(state: WindowState, time: number): RateDecision {
@@ -103,15 +103,13 @@ interface Sharing {
   end(time: number): void
 }
 
-interface SharingDependencies {
-  connection: RedisConnection
-  shared: RedisSlidingWindowLog
-  local: SlidingWindowLog
-  clock: HitClock
-}
-
 /** Starts again whenever the connection comes up: it reports the hits that Redis missed, and then lets Redis decide. */
-function createSharing({ connection, shared, local, clock }: SharingDependencies): Sharing {
+function createSharing(
+  connection: RedisConnection,
+  shared: RedisSlidingWindowLog,
+  local: SlidingWindowLog,
+  clock: HitClock,
+): Sharing {
   let isOn = false
   let unreportedSince = Number.NEGATIVE_INFINITY
   let server: string | undefined

@@ -1,5 +1,5 @@
 /**
- * The rate limiter port: a sliding window per bucket. The limits are settings: shared/config.ts.
+ * The rate limiter port: a sliding window per bucket. The limits are settings: runtime/config.ts.
  *
  * Promises that every implementation keeps (test/integration/query/rate-limit/rate-limiter.conformance.ts):
  * - At most `limit` hits of one bucket are admitted within any period of `windowMs`.

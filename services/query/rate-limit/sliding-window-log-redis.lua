@@ -37,13 +37,10 @@ if allowed and id ~= '' then
   redis.call('ZADD', key, now, id)
   count = count + 1
 end
--- An earlier version set a TTL.
-redis.call('PERSIST', key)
 -- One second longer than hits count, so that rounding loses none.
 redis.call('ZADD', windows, now + window + 1000, key)
 for _, empty in ipairs(redis.call('ZRANGEBYSCORE', windows, '-inf', '(' .. now, 'LIMIT', 0, 2)) do
-  -- Not DEL: an earlier version lists no window, so hits that it admitted may still count.
-  redis.call('ZREMRANGEBYSCORE', empty, '-inf', '(' .. now - window)
+  redis.call('DEL', empty)
   redis.call('ZREM', windows, empty)
 end
 

@@ -8,9 +8,9 @@
  */
 
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Databases, Tables } from '../../tables/port.ts'
-import { createUsageCounts } from './usage-counts.ts'
-import { countsInsert } from './usage-tables.ts'
+import type { Databases, TableInsert, Tables } from '../../tables/port.ts'
+import { encodeRows } from '../../tables/row-binary.ts'
+import { createUsageCounts, type UsageBatch } from './usage-counts.ts'
 
 export interface UsageRecorder {
   /** Counts an answer to a key. */
@@ -124,5 +124,44 @@ export function createUsageRecorder(
       const deadline = AbortSignal.timeout(options.edgeMsMax)
       await tryWriteAll(true, () => deadline)
     },
+  }
+}
+
+const minuteMs = 60_000
+const time = "DateTime64(3, 'UTC')"
+
+const countColumns = [
+  { name: 'api_key', type: 'String' },
+  { name: 'minute', type: time },
+  { name: 'process', type: 'LowCardinality(String)' },
+  { name: 'version', type: 'UInt64' },
+  { name: 'ok', type: 'UInt32' },
+  { name: 'not_modified', type: 'UInt32' },
+  { name: 'unauthorized', type: 'UInt32' },
+  { name: 'too_many', type: 'UInt32' },
+  { name: 'other', type: 'UInt32' },
+  { name: 'deprecated', type: 'UInt32' },
+]
+
+/** `version`: above that of every earlier insert of the process. */
+function countsInsert({ base }: Databases, { rows }: UsageBatch, version: number): TableInsert {
+  return {
+    table: `${base}.api_key_usage`,
+    columns: countColumns,
+    rows: encodeRows(
+      countColumns,
+      rows.map(row => [
+        row.key,
+        row.minute * minuteMs,
+        row.process,
+        version,
+        row.ok,
+        row.not_modified,
+        row.unauthorized,
+        row.too_many,
+        row.other,
+        row.deprecated,
+      ]),
+    ),
   }
 }

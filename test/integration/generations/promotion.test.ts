@@ -142,6 +142,15 @@ async function startMirror() {
     again.add(id)
     return store(id, project)
   }
+  // The watermark has to pass the first fold: until then a poll brings its rows once more.
+  await vi.waitFor(
+    async () => {
+      again.clear()
+      await walk(mirror, 100)
+      expect(again.size).toBe(0)
+    },
+    { timeout: 60_000, interval: 500 },
+  )
   let isOver = false
   const running = (async () => {
     for (; !isOver; await delay(100)) await walk(mirror, 7)

@@ -1,22 +1,17 @@
 /** The cluster itself: credentials, topics, outages, and what kafkajs makes of them. */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type KafkaSasl, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
 import { readRetention } from '../../../services/log/kafka/topic-settings.ts'
 import { createTopics, ensureTopics, TopicsDiffer } from '../../../services/log/kafka/topics.ts'
+import { generous, range, readDeliveries, readRecords } from '../../support/event-log-records.ts'
 import { kafkaUser } from '../../support/kafka/broker.ts'
 import {
   commitAll,
-  deliveriesOf,
   describeKafkaBroker,
-  generous,
   groupOf,
   numbered,
   numbersOf,
-  range,
-  recordsOf,
   sessionMs,
   until,
 } from '../../support/kafka/suite.ts'
@@ -62,7 +57,7 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       }
       const writer = await openWriter({ ...settings, brokers: [broker().saslAddress], sasl })
       await writer.append(numbered(0, 10))
-      expect(numbersOf(await recordsOf(await openReader(overTls), 10))).toEqual(range(0, 10))
+      expect(numbersOf(await readRecords(await openReader(overTls), 10))).toEqual(range(0, 10))
     })
 
     test.each(mechanisms)('no client with a wrong password by %s', async mechanism => {
@@ -99,15 +94,7 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       await expect(
         writer.append([{ topic: 'pledges', key: null, value: Buffer.from('x') }]),
       ).rejects.toThrow()
-      expect(numbersOf(await recordsOf(await openReader(settings), 10))).toEqual(range(0, 10))
-    })
-
-    test('that several processes may make at once', async () => {
-      const results = await Promise.all(
-        range(0, 3).map(() => ensureTopics({ ...settings, ...wanted }, { create: true, logger: silent })),
-      )
-      expect(results.flat().length).toBeGreaterThanOrEqual(names.length)
-      expect(await ensureTopics({ ...settings, ...wanted }, { create: false, logger: silent })).toEqual([])
+      expect(numbersOf(await readRecords(await openReader(settings), 10))).toEqual(range(0, 10))
     })
 
     test('whose absence and whose differences are named, each of them', async () => {
@@ -135,12 +122,6 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
         'the topic pledges has cleanup.policy compact,delete instead of compact',
       ])
     })
-
-    test('without which neither reader nor writer opens or appends', async () => {
-      await expect(openReader({ ...settings, retriesMax: 1 })).rejects.toThrow()
-      const writer = await openWriter({ ...settings, retriesMax: 1 })
-      await expect(writer.append(numbered(0, 1))).rejects.toThrow()
-    })
   })
 
   describe('may go away', () => {
@@ -151,13 +132,13 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       const writer = await openWriter({ ...settings, retriesMax: 40 })
       const reader = await openReader(settings)
       await writer.append(numbered(0, 100))
-      await commitAll(reader, await deliveriesOf(reader, 100))
+      await commitAll(reader, await readDeliveries(reader, 100))
       await broker().halt()
       const appended = writer.append(numbered(100, 100))
       await broker().resume()
       await appended
       // The reader may have to join again and take up what it had; it has committed all of it.
-      expect(numbersOf(await recordsOf(reader, 100))).toEqual(range(100, 200))
+      expect(numbersOf(await readRecords(reader, 100))).toEqual(range(100, 200))
     })
 
     test('while a rebuild asks it: each request waits for it', async () => {
@@ -270,28 +251,5 @@ describeKafkaBroker('the cluster', ({ broker, openReader, openWriter }) => {
       await expect(polling()).rejects.toThrow(/the Kafka consumer stopped/)
       await expect(reader.commit('any', [])).rejects.toThrow(/the Kafka consumer stopped/)
     })
-
-    test('that reads on behind a batch that cannot be decompressed, and names its place', async () => {
-      await makeTopics(settings, { partitions: 1 })
-      const writer = await openWriter({ ...settings, compression: 'lz4' })
-      const text = Buffer.from('a value that compresses well, '.repeat(100))
-      await writer.append([{ topic: 'pledges', key: Buffer.from('k'), value: text }])
-      spoil(join(broker().dataDirectory, `${topicName(settings, 'pledges')}-0`), text.subarray(0, 20))
-      await writer.append(numbered(0, 1))
-      const [spoiled, next] = await recordsOf(await openReader(settings), 2)
-      expect(spoiled).toMatchObject({ offset: 0, value: null, unreadable: expect.stringContaining('cannot') })
-      expect(numbersOf(next ? [next] : [])).toEqual([0])
-    })
-
-    /** Overwrites the literal text in a partition's files, as a bad disk might. */
-    function spoil(folder: string, text: Buffer): void {
-      for (const name of readdirSync(folder).filter(file => file.endsWith('.log'))) {
-        const bytes = readFileSync(join(folder, name))
-        const at = bytes.indexOf(text)
-        if (at < 0) continue
-        bytes.fill(0xff, at - 12, at)
-        writeFileSync(join(folder, name), bytes)
-      }
-    }
   })
 })

@@ -6,20 +6,17 @@ import { type KafkaSettings, topicName } from '../../../services/log/kafka/clien
 import { OffsetOutOfRange } from '../../../services/log/kafka/offsets.ts'
 import { partitionOf } from '../../../services/log/kafka/partition.ts'
 import { type EventReader, SupersededAssignment } from '../../../services/log/port.ts'
+import { generous, range, readDeliveries, readRecords } from '../../support/event-log-records.ts'
 import {
   commitAll,
-  deliveriesOf,
   describeKafkaBroker,
-  generous,
   groupOf,
   numbered,
   numbersOf,
-  range,
-  recordsOf,
   sessionMs,
   until,
 } from '../../support/kafka/suite.ts'
-import { makeTopics, removeTopics, settingsFor, withAdmin } from '../../support/kafka/topics.ts'
+import { makeTopics, settingsFor, withAdmin } from '../../support/kafka/topics.ts'
 
 const never = new AbortController().signal
 const partitions = 3
@@ -38,26 +35,26 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       const writer = await openWriter(settings)
       await writer.append(numbered(0, 100))
       const reader = await openReader(settings)
-      const deliveries = await deliveriesOf(reader, 100)
+      const deliveries = await readDeliveries(reader, 100)
       // Nothing but time can show it: the group would have forgotten a reader that it had not heard of meanwhile.
       await delay(1.5 * sessionMs)
       await commitAll(reader, deliveries)
       expect(await committed()).toBe(100)
       await writer.append(numbered(100, 10))
-      expect(numbersOf(await recordsOf(reader, 10))).toEqual(range(100, 110))
+      expect(numbersOf(await readRecords(reader, 10))).toEqual(range(100, 110))
     })
 
     test('only for so long: one whose caller is away gives its partitions to others and fails', async () => {
       const writer = await openWriter(settings)
       await writer.append(numbered(0, 100))
       const lost = await openReader({ ...settings, callerMsMax: 300 })
-      const deliveries = await deliveriesOf(lost, 100)
+      const deliveries = await readDeliveries(lost, 100)
       const other = await openReader(settings)
       await until(async () => (await other.lag()).length === topics.length * partitions)
       await expect(commitAll(lost, deliveries)).rejects.toThrow('was away for 300 ms')
       await expect(lost.poll(generous, never)).rejects.toThrow('was away for 300 ms')
       expect(lost.leads()).toBe(false)
-      expect(numbersOf(await recordsOf(other, 100))).toEqual(range(0, 100))
+      expect(numbersOf(await readRecords(other, 100))).toEqual(range(0, 100))
     })
   })
 
@@ -66,7 +63,7 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       const writer = await openWriter(settings)
       await writer.append(numbered(0, 300))
       const first = await openReader(settings)
-      const late = await deliveriesOf(first, 300)
+      const late = await readDeliveries(first, 300)
       const second = await openReader(settings)
       await expect(commitAll(first, late)).rejects.toThrow(SupersededAssignment)
       expect(await committed()).toBe(0)
@@ -83,7 +80,7 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       const writer = await openWriter(settings)
       await writer.append(numbered(0, 300))
       const first = await openReader(settings)
-      const [some] = await deliveriesOf(first, 1, { ...generous, recordsMax: 30 })
+      const [some] = await readDeliveries(first, 1, { ...generous, recordsMax: 30 })
       if (!some) throw new Error('nothing came')
       await first.commit(some.assignment, some.positions)
       await until(() => first.buffered().records === 270)
@@ -91,23 +88,6 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       const seen = await drain([first, second])
       const rest = range(0, 300).filter(number => !numbersOf(some.records).includes(number))
       expect(seen.toSorted((a, b) => a - b)).toEqual(rest)
-    })
-
-    test('that takes all partitions away leaves a reader waiting for the next', async () => {
-      await removeTopics(settings)
-      settings = settingsFor(broker().address)
-      await makeTopics(settings, { partitions: 1 })
-      const readers = await Promise.all(range(0, topics.length + 1).map(() => openReader(settings)))
-      await until(async () => {
-        const held = await Promise.all(readers.map(async reader => (await reader.lag()).length))
-        return held.toSorted().join() === `0${',1'.repeat(topics.length)}`
-      })
-      const lags = await Promise.all(readers.map(reader => reader.lag()))
-      const idle = readers.find((_reader, index) => lags[index]?.length === 0)
-      expect((await idle?.poll({ ...generous, waitMsMax: 0 }, never))?.records).toEqual([])
-      expect(idle?.leads()).toBe(false)
-      for (const reader of readers) if (reader !== idle) await reader.close()
-      await until(() => idle?.leads() === true)
     })
   })
 
@@ -122,7 +102,7 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       await first.close()
       await until(async () => (await second.lag()).length === topics.length * partitions)
       await writer.append(numbered(0, 50))
-      expect(numbersOf(await recordsOf(second, 50))).toEqual(range(0, 50))
+      expect(numbersOf(await readRecords(second, 50))).toEqual(range(0, 50))
       await expect(first.poll(generous, never)).rejects.toThrow('closed')
     })
 
@@ -153,46 +133,10 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
   })
 
   describe('does not go on', () => {
-    test('behind records that were deleted before they were read', async () => {
-      await (await openWriter(settings)).append(inOnePartition(0, 100))
-      await commitSome(40)
-      await deleteBefore(60)
-      await expect(openReader(settings)).rejects.toThrow(OffsetOutOfRange)
-      await expect(openReader(settings)).rejects.toThrow(
-        /pledges\/\d: it is read up to 40, and the records before 60/,
-      )
-      expect(await committed()).toBe(40)
-    })
-
-    test('in a log that ends before its committed offset', async () => {
-      await (await openWriter(settings)).append(inOnePartition(0, 30))
-      await withAdmin(settings, admin =>
-        admin.setOffsets({
-          ...groupOf(settings),
-          topic: topicName(settings, 'pledges'),
-          partitions: [{ partition: pledgePartition, offset: '40' }],
-        }),
-      )
-      await expect(openReader(settings)).rejects.toThrow(/it is read up to 40, and the log ends at 30/)
-    })
-
-    test('but begins again in a topic that was deleted and created again, because Kafka has dropped its offsets', async () => {
-      await (await openWriter(settings)).append(inOnePartition(0, 100))
-      await commitSome(40)
-      await removeTopics(settings)
-      await until(async () => {
-        const known = await withAdmin(settings, admin => admin.listTopics())
-        return !known.some(name => name.startsWith(settings.topicPrefix))
-      })
-      await makeTopics(settings, { partitions })
-      await (await openWriter(settings)).append(inOnePartition(100, 20))
-      expect(numbersOf(await recordsOf(await openReader(settings), 20))).toEqual(range(100, 120))
-    })
-
     test('behind records that are deleted while it falls back, and says so instead of leaving them out', async () => {
       await (await openWriter({ ...settings, compression: 'none' })).append(inOnePartition(0, 100, 100_000))
       const reader = await openReader({ ...settings, bufferBytesMax: 1_000_000 })
-      const [first] = await deliveriesOf(reader, 1, { ...generous, recordsMax: 1 })
+      const [first] = await readDeliveries(reader, 1, { ...generous, recordsMax: 1 })
       if (!first) throw new Error('nothing came')
       await reader.commit(first.assignment, first.positions)
       await deleteBefore(90)
@@ -211,17 +155,11 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
       await (await openWriter(settings)).append(inOnePartition(0, 100))
       await commitSome(40)
       const holder = await openReader(settings)
-      await recordsOf(holder, 60)
+      await readRecords(holder, 60)
       await deleteBefore(60)
       // Whichever of them gets the partition fails, and the other one goes on until it is closed.
       const opened = openReader(settings).then(failureOf, cause => cause)
       expect(await Promise.race([opened, failureOf(holder)])).toBeInstanceOf(OffsetOutOfRange)
-    })
-
-    test('but begins with the first record that there is when it never read before', async () => {
-      await (await openWriter(settings)).append(inOnePartition(0, 100))
-      await deleteBefore(60)
-      expect(numbersOf(await recordsOf(await openReader(settings), 40))).toEqual(range(60, 100))
     })
   })
 
@@ -255,7 +193,7 @@ describeKafkaBroker('a group', ({ broker, openReader, openWriter }) => {
   /** Reads and commits so many pledges of one partition, and leaves the group. */
   async function commitSome(count: number): Promise<void> {
     const reader = await openReader(settings)
-    await commitAll(reader, await deliveriesOf(reader, count, { ...generous, recordsMax: count }))
+    await commitAll(reader, await readDeliveries(reader, count, { ...generous, recordsMax: count }))
     await reader.close()
   }
 

@@ -193,36 +193,15 @@ test('the portal reads what the projector writes into its ledgers, on the shard 
 })
 
 test(
-  'while a shard is away, an answer is whole or none; then everything goes on, and nothing is lost',
+  'while a shard is away, an analyst gets no smaller count, and afterwards everything goes on',
   async () => {
-    const more = Array.from({ length: 400 }, (_, index) =>
-      pledgeEvent({ campaign_id: `c${index % campaigns}`, pledge_id: `q${index}`, backer_id: 'b0' }),
+    // The shard dies while the projector inserts these. What readers of the API see meanwhile is in test/faults.
+    append(
+      Array.from({ length: 400 }, (_, index) =>
+        pledgeEvent({ campaign_id: `c${index % campaigns}`, pledge_id: `q${index}`, backer_id: 'b0' }),
+      ),
     )
-    // The shard dies while the projector inserts these.
-    append(more)
     await shards.servers[1]?.kill()
-    let turn = 0
-    const smaller: unknown[] = []
-    async function lookAtAll(): Promise<number> {
-      turn++
-      const list = await ask(
-        `/projects?limit=${1 + (turn % 9)}&updated_since=2026-01-01T00:00:00.${100 + turn}Z`,
-      )
-      if (list.status < 500 && list.body.pagination?.total !== campaigns) smaller.push(list)
-      const stats = await ask('/stats')
-      const { projects_total, total_backers } = stats.body.data ?? {}
-      if (stats.status < 500 && (projects_total !== campaigns || total_backers !== backers))
-        smaller.push(stats)
-      for (const id of ids().slice(0, 3)) {
-        const detail = await ask(`/projects/slug-${id}`)
-        if (detail.status < 500 && detail.body.data?.id !== id) smaller.push(detail)
-      }
-      return list.status
-    }
-    // What is cached may be served for a second.
-    await vi.waitUntil(async () => (await lookAtAll()) >= 500, { timeout: 30_000 })
-    for (let more = 0; more < 2; more++) expect(await lookAtAll()).toBeGreaterThanOrEqual(500)
-    expect(smaller).toEqual([])
     const analyst = shards.as('pledgeview_analyst')
     for (const counted of [
       'count() FROM crowdfunding.campaigns',
@@ -232,20 +211,12 @@ test(
       await expect(analyst.rows({ query: `SELECT ${counted}` }), counted).rejects.toMatchObject({
         retryable: true,
       })
-
-    append([campaignEvent({ campaign_id: 'later', slug: 'slug-later', category: 'Late' })])
     await shards.restart(1)
     await drained()
-    await vi.waitFor(async () => {
-      const { status, body } = await ask('/projects?category=Late')
-      expect({ status, total: body.pagination?.total }).toEqual({ status: 200, total: 1 })
-      expect((await ask('/projects')).body.pagination?.total).toBe(campaigns + 1)
-    }, 30_000)
-    const known = ids().flatMap(pledgesOf).length + more.length
     const [folded] = await shards.tables.rows<{ pledges: number }>({
       query: 'SELECT sum(pledge_count) AS pledges FROM crowdfunding.campaigns',
     })
-    expect(folded?.pledges).toBe(known)
+    expect(folded?.pledges).toBe(ids().flatMap(pledgesOf).length + 400)
   },
   2 * drainMsMax,
 )

@@ -87,10 +87,6 @@ export function groupOf({ topicPrefix }: { topicPrefix: string }): { groupId: st
 export const sessionMs = 6_000
 const short = { sessionMs, heartbeatMs: 100 }
 
-const never = new AbortController().signal
-// Only a hang takes this long: a group may have to form again, and its coordinator to come back.
-export const generous = { recordsMax: 10_000, bytesMax: 64 * 1024 ** 2, waitMsMax: 60_000 }
-
 /** Pledges with many keys and these numbers as values. */
 export function numbered(from: number, count: number, bytes = 0): NewRecord[] {
   return Array.from({ length: count }, (_, index) => ({
@@ -102,30 +98,6 @@ export function numbered(from: number, count: number, bytes = 0): NewRecord[] {
 
 export function numbersOf(records: readonly LogRecord[]): number[] {
   return records.map(({ value }) => Number(Buffer.from(value ?? []).toString())).toSorted((a, b) => a - b)
-}
-
-export function range(from: number, to: number): number[] {
-  return Array.from({ length: to - from }, (_, index) => from + index)
-}
-
-/** Polls until this many records have arrived. Throws if none arrives in time. */
-export async function deliveriesOf(
-  reader: EventReader,
-  count: number,
-  bounds = generous,
-): Promise<Delivery[]> {
-  const deliveries: Delivery[] = []
-  for (let left = count; left > 0; ) {
-    const delivery = await reader.poll(bounds, never)
-    if (delivery.records.length === 0) throw new Error(`${left} of ${count} records never came`)
-    left -= delivery.records.length
-    deliveries.push(delivery)
-  }
-  return deliveries
-}
-
-export async function recordsOf(reader: EventReader, count: number, bounds = generous): Promise<LogRecord[]> {
-  return (await deliveriesOf(reader, count, bounds)).flatMap(({ records }) => records)
 }
 
 export async function commitAll(reader: EventReader, deliveries: readonly Delivery[]): Promise<void> {

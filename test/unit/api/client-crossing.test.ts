@@ -135,24 +135,6 @@ describe('a mirror', () => {
     await expect(client.reconcile({ held: [], store }).next()).resolves.toMatchObject({ done: false })
   })
 
-  it('continues from the same watermark after an outage that it reports', async () => {
-    const { client, model } = world({
-      happenings: [...founded('c1'), happening(90_000, 'c1', state(100, 'changed'))],
-      fault: request => (request >= 1 && request < 20 ? 'internal_error' : undefined),
-    })
-    const told: string[] = []
-    const signal = model.endAt(3_600_000)
-    const mirror = async () => {
-      for await (const change of client.mirror({ signal, onOutage: ({ code }) => told.push(code) })) {
-        if (change.type === 'upsert') told.push(change.project.title)
-      }
-    }
-    await expect(mirror()).rejects.toThrow('the time is over')
-    expect(told[0]).toBe('a')
-    expect(told.at(-1)).toBe('changed')
-    expect(new Set(told.slice(1, -1))).toEqual(new Set(['internal_error']))
-  })
-
   it('does not report an unchanged campaign twice, unless reportRepeats is set', async () => {
     // The first poll finds it again, because a watermark lags behind.
     const happenings = [happening(-1000, 'c1', state(100))]

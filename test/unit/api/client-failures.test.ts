@@ -70,10 +70,6 @@ describe('without a response, the error names the address and the cause', () => 
     )
   })
 
-  it('a browser says no more than a sentence', () => {
-    expect(failureText(new TypeError('Failed to fetch'))).toBe('Failed to fetch')
-  })
-
   it('whatever was thrown, there is a text', () => {
     const circular: { cause?: unknown } = {}
     circular.cause = circular
@@ -107,12 +103,6 @@ describe('at a base address that is not the API, the error says so and gives the
     expect(error.message).toContain(`try http://127.0.0.1:${port}${right}`)
   })
 
-  it('a page at an address of the right form', async () => {
-    const port = await serve(page)
-    const { message } = await failureOf(`http://127.0.0.1:${port}/api/v1`)
-    expect(message).toContain('Check baseUrl: it must be the address of the API, which ends in /api/v1')
-  })
-
   it.each([
     ['no content', ''],
     ['other JSON', '{"detail":"Not Found"}'],
@@ -136,12 +126,6 @@ describe('at a base address that is not the API, the error says so and gives the
     expect(missing.message).toContain(`try http://127.0.0.1:${port}/api/v1`)
     const { message } = await failureOf(`http://127.0.0.1:${port}/api/v1/`)
     expect(message).not.toContain('baseUrl')
-  })
-
-  it('JSON of something else', async () => {
-    const port = await serve((_, response) => response.end('{"links":[]}'))
-    const { message } = await failureOf(`http://127.0.0.1:${port}/api/v1`)
-    expect(message).toMatch(/^not a response of this API: a body without data\. Check baseUrl/)
   })
 
   it('a redirect to a page, without the query of its address', async () => {

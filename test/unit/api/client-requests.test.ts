@@ -122,13 +122,6 @@ describe('a request', () => {
     else controller.abort(new Error('enough'))
     await expect(answer).rejects.toThrow('enough')
   })
-
-  it('rejects a response that is not from the API', async () => {
-    const page = () => new Response('<html>', { status: 200 })
-    await expect(clientOf([page]).client.stats()).rejects.toMatchObject({ code: 'unexpected_response' })
-    const gate = clientOf([() => new Response('<html>', { status: 502 }), ok()])
-    await expect(gate.client.stats()).resolves.toEqual(stats.data)
-  })
 })
 
 describe('an invalid option', () => {
@@ -151,12 +144,6 @@ describe('an invalid option', () => {
     const store = { load: () => '2199-01-01T00:00:00.000Z', save: () => {} }
     await expect(client.mirror({ store }).next()).rejects.toThrow('is in the future')
     expect(requests).toEqual([])
-  })
-
-  it('is not an undefined parameter: it counts as left out', async () => {
-    const { client, requests } = clientOf([ok({ data: [], pagination: {} })])
-    await client.list({ limit: undefined, status: undefined } as object)
-    expect(requests[0]?.url).toBe('https://api.example/api/v1/projects')
   })
 })
 

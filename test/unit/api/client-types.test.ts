@@ -4,7 +4,7 @@ import type * as client from '../../../contracts/api/client/bodies.ts'
 import type * as schemas from '../../../contracts/api/schemas.ts'
 import type { ProjectListBody } from '../../../services/query/endpoints/projects.ts'
 import type { Stats } from '../../../services/query/endpoints/stats.ts'
-import { clientTypesText } from '../../../services/query/openapi/generate-client-types.ts'
+import { clientTypesText } from '../../../services/query/openapi/client-types.ts'
 
 describe("the client's types", () => {
   // The type check decides this.

@@ -7,12 +7,11 @@ import { eventsCommand } from '../../../services/commands/events.ts'
 import type { Help } from '../../../services/commands/help.ts'
 import { keysCommand } from '../../../services/commands/keys.ts'
 import { migrateCommand } from '../../../services/commands/migrate.ts'
-import { projectorCommand } from '../../../services/commands/projector.ts'
 import { purgeCommand } from '../../../services/commands/purge/purge.ts'
-import { queryCommand } from '../../../services/commands/query.ts'
 import { rebuildCommand } from '../../../services/commands/rebuild/rebuild.ts'
 import { rejectsCommand } from '../../../services/commands/rejects/rejects.ts'
 import { restoredCommand } from '../../../services/commands/restored.ts'
+import { portalCommand, projectorCommand, queryCommand } from '../../../services/commands/services.ts'
 import { startCommand } from '../../../services/commands/start.ts'
 import { statusCommand } from '../../../services/commands/status.ts'
 
@@ -20,6 +19,7 @@ const commands: Readonly<Record<string, Command>> = {
   start: startCommand,
   projector: projectorCommand,
   query: queryCommand,
+  portal: portalCommand,
   events: eventsCommand,
   keys: keysCommand,
   status: statusCommand,

@@ -8,13 +8,7 @@ import { awaitProjected, entityOf, type Schemas } from '../../../services/comman
 import type { NewRecord, PartitionLag } from '../../../services/log/port.ts'
 import { reasonKind } from '../../../services/tables/rejects.ts'
 import type { StoredReject } from '../../../services/tables/stored-rejects.ts'
-import {
-  campaignEvent,
-  campaignTombstone,
-  newRecordOf,
-  noEvent,
-  pledgeEvent,
-} from '../../support/sample-events.ts'
+import { campaignEvent, campaignTombstone, newRecordOf, pledgeEvent } from '../../support/sample-events.ts'
 
 const fixedIds: Schemas = { known: undefined, learn: async () => undefined }
 let offset = 0
@@ -65,12 +59,6 @@ describe('a retry', () => {
       repeatedHeaders: { trace },
     }
     expect((await retry([[rejectOf(record)]])).appended).toEqual([record])
-  })
-
-  test('appends no poison, and counts it by the reason that it has now', async () => {
-    const { appended, outcome } = await retry([[rejectOf(noEvent), rejectOf(noEvent)]])
-    expect(appended).toEqual([])
-    expect(outcome.by_reason).toMatchObject([{ count: 2, reason: expect.stringContaining('first byte') }])
   })
 
   test('decodes with what the registry knows by now, once it was asked', async () => {

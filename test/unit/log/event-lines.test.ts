@@ -29,23 +29,6 @@ describe('lines of a stream', () => {
     ])
   })
 
-  test('may be as long as the bound, and no byte longer', async () => {
-    for (const chunk of [1, 7, 100]) {
-      const text = `${'x'.repeat(10)}\n${'y'.repeat(11)}\n${'z'.repeat(10)}`
-      const lines = await linesOf(cut(Buffer.from(text), [chunk]), 10)
-      expect(lines.map(shape), `chunks of ${chunk}`).toEqual([
-        { number: 1, text: 'x'.repeat(10), isEnded: true },
-        { number: 2, byteCount: 11 },
-        { number: 3, text: 'z'.repeat(10), isEnded: false },
-      ])
-    }
-  })
-
-  test('lose a byte order mark before the first, and only there', async () => {
-    const lines = await linesOf([Buffer.from('\ufeffa\n\ufeffb')])
-    expect(texts(lines)).toEqual(['a', '\ufeffb'])
-  })
-
   test('take bounded memory, though one is 50 MB long', async () => {
     const chunk = Buffer.alloc(64 * 1024, 'x')
     const before = process.memoryUsage().arrayBuffers

@@ -97,18 +97,6 @@ it('computes before the cached answer ends, so no request ever computes, and non
   expect(world.ahead).toBeLessThanOrEqual(7)
 })
 
-it.each([500, 5_000, 16_000, 25_000])(
-  'lets no request compute, however long a computation takes: %i ms',
-  async msOfOne => {
-    const { world, processes, request } = startProcesses(1, true, msOfOne)
-    const [process] = processes as [Ahead]
-    await world.pass(2 * msOfOne)
-    await world.pass(5 * periodMs, () => request(process))
-    expect(world.forRequests).toBe(0)
-    expect(world.ahead).toBeLessThanOrEqual(7)
-  },
-)
-
 it('shares each computation among the processes of a cache', async () => {
   const { world, processes, request } = startProcesses(4, true)
   await world.pass(2 * computationMs)

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { OverloadedError } from '../../../services/query/concurrency-limit.ts'
 import {
   ClientGoneError,
   createFairTurns,
   type FairTurns,
   type FairTurnsSettings,
+  OverloadedError,
 } from '../../../services/query/fair-turns.ts'
 
 const defaults: FairTurnsSettings = {
@@ -67,15 +67,6 @@ describe('fair turns', () => {
     expect(work.started).toEqual(['a 1', 'a 2', 'b 1', 'b 2', 'c 1'])
     await work.endAll()
     expect(work.started).toHaveLength(9)
-  })
-
-  it('refuse at once what is beyond the bound of one key, and let other keys wait', async () => {
-    const work = openWork(createFairTurns({ ...defaults, waitingPerKeyMax: 2 }))
-    for (let n = 1; n <= 3; n++) work.ask('a', `a ${n}`)
-    await expect(work.ask('a', 'a 4')).rejects.toBeInstanceOf(OverloadedError)
-    work.ask('b', 'b 1')
-    await work.endAll()
-    expect(work.started).toEqual(['a 1', 'a 2', 'b 1', 'a 3'])
   })
 
   it('refuse what has waited too long, and never start it', async () => {

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { required } from '../../../services/distributed.ts'
 import { readConfig, settingNames } from '../../../services/runtime/config.ts'
 import { resolveSecretFiles, secretNames } from '../../../services/runtime/secret-files.ts'
 import { runCli } from '../../support/service-process.ts'
@@ -45,11 +44,6 @@ describe('secrets from files', () => {
     )
   })
 
-  test('an empty setting counts as not set, beside a file too', () => {
-    expect(read({ PLEDGEVIEW_KEY_PEPPER: '', PLEDGEVIEW_KEY_PEPPER_FILE: file(hex) })).toBe(hex)
-    expect(read({ PLEDGEVIEW_KEY_PEPPER: hex, PLEDGEVIEW_KEY_PEPPER_FILE: '' })).toBe(hex)
-  })
-
   test('a secret that is set twice is refused', () => {
     const read = () => readConfig({ PLEDGEVIEW_KEY_PEPPER: hex, PLEDGEVIEW_KEY_PEPPER_FILE: file(hex) })
     expect(read).toThrow('PLEDGEVIEW_KEY_PEPPER_FILE: PLEDGEVIEW_KEY_PEPPER is set too; set only one of them')
@@ -78,13 +72,6 @@ describe('secrets from files', () => {
     expect(read).toThrow('PLEDGEVIEW_PORT: is not a whole number')
     expect(read).toThrow('PLEDGEVIEW_TYPO_FILE: there is no such setting')
     expect(read).not.toThrow('do-not-print-me')
-  })
-
-  test('a secret that is missing is asked for with both of its names', () => {
-    expect(() => required(readConfig({}), ['PLEDGEVIEW_KEY_PEPPER', 'PLEDGEVIEW_CLICKHOUSE_URL'])).toThrow(
-      'wrong settings:\n  PLEDGEVIEW_KEY_PEPPER: has to be set, or PLEDGEVIEW_KEY_PEPPER_FILE\n' +
-        '  PLEDGEVIEW_CLICKHOUSE_URL: has to be set',
-    )
   })
 })
 
@@ -129,8 +116,4 @@ function aFolder(): string {
   const path = join(folder, String(written++))
   mkdirSync(path)
   return path
-}
-
-function read(environment: Record<string, string>): string | undefined {
-  return readConfig(environment).PLEDGEVIEW_KEY_PEPPER
 }

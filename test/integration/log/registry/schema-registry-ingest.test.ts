@@ -21,12 +21,11 @@ import {
 } from '../../../support/model-tables.ts'
 import { type RunningProjector, startProjector } from '../../../support/registry-projector.ts'
 import { keptRejects } from '../../../support/reject-filters.ts'
-import { campaignEvent, pledgeEvent, smallWorld } from '../../../support/sample-events.ts'
+import { pledgeEvent, smallWorld } from '../../../support/sample-events.ts'
 
 // Only a hang takes this long.
 const soonMsMax = 60_000
 const world = smallWorld()
-const worldEnds = { 'campaigns/0': 2, 'pledges/0': 2, 'api-keys/0': 1 }
 const nothing = { 'campaigns/0': 0, 'pledges/0': 0, 'api-keys/0': 0 }
 const unavailable = alwaysAnswers(503, 'no registry behind this')
 
@@ -135,28 +134,6 @@ describe('the ingest loop with a schema registry', () => {
     expect(projector.service.health().failure).toBeUndefined()
   })
 
-  test('what came before the records with the new schema is written while the registry is away', async () => {
-    const projector = start({ PLEDGEVIEW_BATCH_MS_MAX: '60000' })
-    // After a quiet time a batch ends soon. The next one collects for a minute after it.
-    log.append([recordOf(pledgeEvent({ campaign_id: 'a', pledge_id: 'first' }))])
-    const first = { 'pledges/0': 1 }
-    await vi.waitFor(() => expect(log.committed()).toEqual(first), soonMsMax)
-    // All in one batch; the new schema ends it.
-    log.append(recordsOf(world))
-    await vi.waitFor(() => expect(fake.calls).toHaveLength(3), soonMsMax)
-    expect(log.committed()).toEqual({ ...nothing, ...first })
-    fake.put(50, { schema: JSON.stringify(schemas.pledge) })
-    fake.misbehave(unavailable)
-    const ends = { ...worldEnds, 'pledges/0': 3 }
-    const later = pledgeEvent({ campaign_id: 'a', pledge_id: 'later' })
-    log.append([recordOf(later, 50)])
-    await vi.waitFor(() => expect(log.committed()).toEqual(ends), soonMsMax)
-    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(0), soonMsMax)
-    await projector.stop()
-    expect(log.committed()).toEqual(ends)
-    expect(await keptRejects(model.tables, databases)).toEqual([])
-  })
-
   test('a registry that stays away ends the projector, which says so and has moved past nothing', async () => {
     fake.misbehave(unavailable)
     log.append(recordsOf(world))
@@ -165,15 +142,6 @@ describe('the ingest loop with a schema registry', () => {
     expect(projector.service.health().failure).toMatch(/schema registry at .* status 503/)
     expect(log.commits).toEqual([])
     expect(await keptRejects(model.tables, databases)).toEqual([])
-  })
-
-  test('a registry that refuses the credentials ends it without another try', async () => {
-    fake.misbehave(alwaysAnswers(401))
-    log.append(recordsOf(world))
-    const projector = start()
-    await expect(projector.done).rejects.toThrow('refuses the credentials')
-    expect(await projector.schemaRetries()).toBe(0)
-    expect(log.commits).toEqual([])
   })
 
   test('a schema that the registry does not have rejects its records alone, and is asked for a few times only', async () => {
@@ -192,43 +160,5 @@ describe('the ingest loop with a schema registry', () => {
       new Set(['schema id 999 is not in the schema registry']),
     )
     expect(fake.calls.filter(call => call.endsWith('/999'))).toHaveLength(3)
-  })
-
-  test('a schema of another kind rejects its records with the reason', async () => {
-    fake.put(60, { schema: '{"type":"object"}', schemaType: 'JSON' })
-    fake.put(61, { schema: '{}', references: [{ name: 'a', subject: 'b', version: 1 }] })
-    const [, , pledge = world[0]] = world
-    if (!pledge) throw new Error('no event')
-    log.append([...recordsOf(world), recordOf(pledge, 60), recordOf(pledge, 61)])
-    await start().drained()
-    await expectReading(world)
-    expect(await keptRejects(model.tables, databases)).toMatchObject([
-      { reason: 'schema id 60 is a schema of type JSON; only AVRO is read' },
-      { reason: 'schema id 61 is a schema with references; only schemas without references are read' },
-    ])
-  })
-
-  test('a stop while the registry is away ends in order and commits nothing', async () => {
-    fake.misbehave(() => true)
-    log.append(recordsOf(world))
-    const projector = start()
-    await vi.waitFor(() => expect(fake.calls.length).toBeGreaterThan(0), soonMsMax)
-    await projector.stop()
-    expect(log.commits).toEqual([])
-    expect(await keptRejects(model.tables, databases)).toEqual([])
-  })
-
-  test('records whose partitions change hands while the registry is away come again, and count once', async () => {
-    fake.misbehave(unavailable)
-    log.append(recordsOf(world))
-    const projector = start()
-    await vi.waitFor(async () => expect(await projector.schemaRetries()).toBeGreaterThan(0), soonMsMax)
-    log.reassign()
-    const more = campaignEvent({ campaign_id: 'c' })
-    log.append(recordsOf([more]))
-    fake.misbehave(undefined)
-    await projector.drained()
-    expect(log.refusedCommits()).toBe(1)
-    await expectReading([...world, more])
   })
 })

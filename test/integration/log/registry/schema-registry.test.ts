@@ -49,12 +49,6 @@ describe.each(schemaRegistries)('a schema registry: $name', ({ requirement, open
     return id
   }
 
-  test('tells the schema that was registered', async () => {
-    const id = await registry.register(subject, record)
-    await registry.learn(new Set([id]))
-    expect(registry.known(id)).toEqual({ schema: record })
-  })
-
   test('gives one schema one id, however often it is registered, and another schema another', async () => {
     const id = await registry.register(subject, record)
     expect(await registry.register(subject, record)).toBe(id)
@@ -63,11 +57,6 @@ describe.each(schemaRegistries)('a schema registry: $name', ({ requirement, open
     expect(await registry.register(subject, record)).toBe(id)
     await registry.learn(new Set([id, widerId]))
     expect(registry.known(widerId)).toEqual({ schema: wider })
-  })
-
-  test('takes a subject of any name', async () => {
-    const id = await registry.register(`${randomUUID()}/a b?c#d%é-value`, record)
-    expect(id).toBeGreaterThan(0)
   })
 
   test('has no schema under an id that it never gave', async () => {

@@ -88,17 +88,6 @@ describe('the response cache of several processes over one Redis', () => {
     close()
   })
 
-  it('loads once for all processes that ask at the same time', async () => {
-    const { a, b, close } = await openTwo()
-    const load = openLoad(() => entryOf('once', a.now))
-    const first = a.cache.get('key', load.load)
-    await load.untilRunning()
-    const others = [b.cache.get('key', never), b.cache.get('key', never)]
-    load.end()
-    expect((await Promise.all([first, ...others])).map(bodyOf)).toEqual(['once', 'once', 'once'])
-    close()
-  })
-
   it('lets the next process load after a failed load, and rejects only for the callers of that load', async () => {
     const { a, b, close } = await openTwo()
     const load = openLoad(() => entryOf('never', a.now))
@@ -180,13 +169,6 @@ describe('the response cache of several processes over one Redis', () => {
       close()
     },
   )
-
-  it('reads from Redis what does not fit into its own memory', async () => {
-    const { a, close } = await openTwo({ bytesMax: 1024 })
-    await open(a, 'x'.repeat(4096))
-    expect(bodyOf(await a.cache.get('key', never))).toBe('x'.repeat(4096))
-    close()
-  })
 
   it('keeps a value that is too large for Redis local, and makes no other process wait', async () => {
     const { keyPrefix, a, b, close } = await openTwo({ valueBytesMax: 1024 })

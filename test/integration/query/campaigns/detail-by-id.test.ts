@@ -23,18 +23,15 @@ beforeEach(async () => {
   await store.clear()
   clock = 0
   statements = []
-  follower = createListFollower({
-    tables: counted(),
-    databases: store.databases,
-    options: {
-      ...{ commitHorizonMs: 60_000, statementMsMax: 10_000, campaignsMax: 1_000 },
-      ...{ freshMs: 0, reloadMs: 0, countMs: 0 },
-    },
-    now: () => clock,
-    onError: error => {
+  follower = createListFollower(
+    counted(),
+    store.databases,
+    { statementMsMax: 10_000, campaignsMax: 1_000, freshMs: 0, reloadMs: 0, countMs: 0 },
+    error => {
       throw error
     },
-  })
+    { monotonicMs: () => clock },
+  )
 })
 
 function counted(): Pick<Tables, 'rows'> {

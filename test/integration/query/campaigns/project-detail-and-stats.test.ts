@@ -54,17 +54,6 @@ describe('GET /projects/{slug}', () => {
     await store().putCampaigns([campaignRow('c1', { slug })])
     expect((await ask(`/projects/${encodeURIComponent(slug)}`)).json.data.slug).toBe(slug)
   })
-
-  it('finds a campaign by a slug of several thousand characters', async () => {
-    const slug = 'long-'.repeat(1000)
-    await store().putCampaigns([campaignRow('c1', { slug })])
-    expect((await ask(`/projects/${slug}`)).json.data.id).toBe('c1')
-  })
-
-  it('ignores every query parameter', async () => {
-    await store().putCampaigns([campaignRow('c1')])
-    await ask('/projects/slug-c1?limit=0&status=nonsense&limit=1')
-  })
 })
 
 describe('GET /stats', () => {
@@ -180,19 +169,5 @@ describe('GET /stats', () => {
     } finally {
       await tables.run({ query: `DROP DATABASE ${held.views}` })
     }
-  })
-
-  it('is all zeros for an empty platform', async () => {
-    const { json } = await ask('/stats')
-    expect(json.data).toMatchObject({
-      total_raised: 0,
-      total_pledges: 0,
-      total_backers: 0,
-      total_creators: 0,
-      projects_total: 0,
-      success_rate: 0,
-      average_pledge: 0,
-      categories: [],
-    })
   })
 })

@@ -95,25 +95,4 @@ describe('a key with many distinct lists', () => {
     expect((await app.get(list(otherYear), greedy)).status).toBe(200)
     expect(selected.length).toBeLessThanOrEqual(3)
   })
-
-  it('is told to try again soon if too many of its requests wait', async () => {
-    await app.close()
-    const { tables } = fakeTables()
-    app = await startTestApp({
-      tables: { rows: statement => gate.then(() => tables.rows(statement)) as Promise<never[]> },
-      options: { uncachedPerKeyMax: 1, waitingPerKeyMax: 2 },
-    })
-    greedy = app.issue()
-    const refused: Response[] = []
-    const answers = greedyYears.slice(0, 5).map(async year => {
-      const answer = await app.get(list(year), greedy)
-      if (answer.status !== 200) refused.push(answer)
-      return answer
-    })
-    await expect.poll(() => refused.length).toBe(2)
-    for (const { headers } of refused) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
-    open()
-    const statuses = (await Promise.all(answers)).map(({ status }) => status)
-    expect(statuses.toSorted()).toEqual([200, 200, 200, 500, 500])
-  })
 })

@@ -6,11 +6,7 @@ import type { KafkaMessage } from 'kafkajs'
 import pino from 'pino'
 import { beforeEach, expect, test } from 'vitest'
 import { type Assignments, createAssignments } from '../../../../services/log/kafka/assignment.ts'
-import {
-  OffsetOutOfRange,
-  type OffsetRange,
-  type TopicPartition,
-} from '../../../../services/log/kafka/offsets.ts'
+import type { OffsetRange, TopicPartition } from '../../../../services/log/kafka/offsets.ts'
 import { type PollBounds, partitionName, type Start } from '../../../../services/log/port.ts'
 
 const at = { topic: 'pledges', partition: 0 } as const
@@ -78,14 +74,6 @@ test('a batch of an earlier assignment is refused, and kafkajs is sent back to t
   expect(offsets()).toEqual(Array.from({ length: 40 }, (_, index) => 40 + index))
 })
 
-test('a batch from before is refused too: kafkajs jumped to the start of a log that was made anew', async () => {
-  await joinAt(40)
-  range = { ...at, low: 0, high: 10 }
-  expect(assignments.onMessages(at, 0, messages(0, 10), 10)).toBe(false)
-  await settled()
-  expect(failures).toEqual([expect.any(OffsetOutOfRange)])
-})
-
 test('positions that are learnt after another join change nothing', async () => {
   assignments.onJoin('member', [at])
   const knowLate = knowStarts
@@ -94,15 +82,6 @@ test('positions that are learnt after another join change nothing', async () => 
   await settled()
   expect(calls).not.toContain('seek 40')
   expect(assignments.present().partitions.size).toBe(0)
-})
-
-test('each join has its own name, although the partitions are the same', async () => {
-  await joinAt(40)
-  const { assignment } = assignments.take(generous)
-  await joinAt(40)
-  expect(assignments.take(generous).assignment).not.toBe(assignment)
-  assignments.onLeave()
-  expect(assignments.take(generous)).toMatchObject({ records: [], positions: [], assignment: 'none/2' })
 })
 
 test('offsets without a record move a partition forward if they directly follow what it has', async () => {

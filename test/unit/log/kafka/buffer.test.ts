@@ -69,16 +69,6 @@ test('every record is taken once, in the order of its partition, within the boun
   )
 })
 
-test('a backlog leaves every other partition its share', () => {
-  const buffer = createFetchBuffer()
-  buffer.add(Array.from({ length: 500 }, (_, offset) => record('pledges', 0, offset, 10)))
-  buffer.add([record('api-keys', 0, 0, 10)])
-  buffer.add([record('campaigns', 1, 0, 10), record('campaigns', 1, 1, 10)])
-  const { records } = buffer.take({ recordsMax: 90, bytesMax: 100_000 })
-  expect(records.filter(({ topic }) => topic !== 'pledges')).toHaveLength(3)
-  expect(records).toHaveLength(90)
-})
-
 test.each([
   { recordsMax: 1, bytesMax: 100_000 },
   { recordsMax: 100, bytesMax: 1 },

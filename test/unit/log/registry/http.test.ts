@@ -8,7 +8,6 @@ import {
   type SchemaRegistry,
   type SchemaRegistrySettings,
 } from '../../../../services/log/registry/schema-registry.ts'
-import { freePort } from '../../../../services/runtime/free-port.ts'
 import {
   alwaysAnswers,
   type FakeSchemaRegistry,
@@ -70,12 +69,6 @@ describe('a registry that fails', () => {
     await failureOf(registry.learn(new Set([7]), abort.signal))
     expect(fake.calls).toHaveLength(1)
   })
-
-  test('may come back after it was not reachable', async () => {
-    const registry = open({ url: `http://127.0.0.1:${await freePort()}` })
-    const failure = await failureOf(registry.learn(new Set([7])))
-    expect(failure).toMatchObject({ retryable: true, message: expect.stringContaining('ECONNREFUSED') })
-  })
 })
 
 describe('the way to the registry', () => {
@@ -109,11 +102,6 @@ describe('the way to the registry', () => {
       expect(texts).not.toContain(secret)
       expect(texts).not.toContain(encoded)
     }
-  })
-
-  test('has no credentials if none are given', async () => {
-    await open().learn(new Set([7]))
-    expect(fake.headers().authorization).toBeUndefined()
   })
 
   test('may lead through a path', async () => {

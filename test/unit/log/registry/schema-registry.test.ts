@@ -1,11 +1,8 @@
 /** The schema registry's client against one that fails: what it asks, what it believes, what it keeps. */
 import type { ServerResponse } from 'node:http'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { schemas } from '../../../../contracts/events/codec.ts'
-import { eventTypes } from '../../../../contracts/events/event.ts'
 import {
   createSchemaRegistry,
-  registerSchemas,
   type SchemaRegistry,
   type SchemaRegistrySettings,
 } from '../../../../services/log/registry/schema-registry.ts'
@@ -96,35 +93,6 @@ describe('what an id stands for', () => {
     })
     expect(fake.calls).toEqual([])
   })
-
-  test('is not known while the registry fails, for any failing answer', async () => {
-    const registry = open()
-    for (const [status, body] of [
-      [404, ''],
-      [500, ''],
-      [200, '{'],
-    ] as const) {
-      fake.misbehave(alwaysAnswers(status, body))
-      expect(await failureOf(registry.learn(new Set([7])))).toMatchObject({ retryable: true })
-      expect(registry.known(7)).toBeUndefined()
-    }
-    fake.misbehave(undefined)
-    fake.put(7, stored)
-    await registry.learn(new Set([7]))
-    expect(registry.known(7)).toEqual(told)
-  })
-
-  test('is remembered of so many ids, and of all that one call asked for', async () => {
-    const registry = open({ schemasMax: 3 })
-    for (const id of ids(10)) fake.put(id, stored)
-    await registry.learn(ids(5))
-    expect([...ids(5)].map(registry.known)).toEqual(Array(5).fill(told))
-    await registry.learn(new Set([5, 6]))
-    expect([...ids(6)].map(id => registry.known(id) !== undefined)).toEqual([
-      ...[false, false, false],
-      ...[true, true, true],
-    ])
-  })
 })
 
 describe('the bounds', () => {
@@ -182,17 +150,5 @@ describe('the id of a schema', () => {
     })
     const id = await open().register('pledges-value', told.schema)
     expect(others).toBe(id)
-  })
-
-  test('is that of the event type, under the name that the topic has in the cluster', async () => {
-    const ids = await registerSchemas(open(), topic => `stage.${topic}`)
-    expect(fake.calls.filter(call => call.endsWith('/versions'))).toEqual([
-      'POST /subjects/stage.campaigns-value/versions',
-      'POST /subjects/stage.pledges-value/versions',
-      'POST /subjects/stage.api-keys-value/versions',
-    ])
-    const registry = open()
-    await registry.learn(new Set(Object.values(ids)))
-    for (const type of eventTypes) expect(registry.known(ids[type])).toEqual({ schema: schemas[type] })
   })
 })

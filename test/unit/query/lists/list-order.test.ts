@@ -30,7 +30,7 @@ test('an order stays correct when few, many or all of its slots change, come or 
   const values = Float64Array.from(ascending, () => below(100))
   const used = new Set<number>()
   const compare = (a: number, b: number) => (values[a] ?? 0) - (values[b] ?? 0) || a - b
-  const order = createSlotOrder({ compare, sortAll: () => sortedSteps(used, compare) })
+  const order = createSlotOrder(compare, () => sortedSteps(used, compare))
   let kept = order.slots()
   for (const changes of [count, 1, 10, 100, 300, 3_000, 0, 20]) {
     const before = [...kept]
@@ -54,7 +54,7 @@ test('an order stays correct when few, many or all of its slots change, come or 
 test('a change while an order is sorted in parts is in the order', async () => {
   const used = new Set(ascending)
   const compare = (a: number, b: number) => a - b
-  const order = createSlotOrder({ compare, sortAll: () => sortedSteps(used, compare) })
+  const order = createSlotOrder(compare, () => sortedSteps(used, compare))
   await order.prepare(async () => {
     order.takeOut(Uint32Array.of(7))
     used.delete(7)

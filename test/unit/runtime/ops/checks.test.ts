@@ -4,8 +4,6 @@ import { type Check, sharedAnswered } from '../../../../services/runtime/ops/che
 import { createMetrics } from '../../../../services/runtime/ops/metrics.ts'
 import { createOpsServer } from '../../../../services/runtime/ops/ops-server.ts'
 
-const well: Check = { ok: true, detail: 'well' }
-
 /** A check that ends when the test says so. */
 function slowCheck() {
   const calls: { resolve(check: Check): void; reject(error: Error): void }[] = []
@@ -32,19 +30,6 @@ test('probes share a check that is under way, and each is answered in time', asy
   }
   expect(calls).toHaveLength(1)
   await server.close()
-})
-
-test('a check that has ended is not asked for its old answer', async () => {
-  const { calls, check } = slowCheck()
-  const shared = sharedAnswered(check, 60_000)
-  const failed = [shared(), shared()]
-  expect(calls).toHaveLength(1)
-  calls[0]?.reject(new Error('away'))
-  expect(await Promise.all(failed)).toEqual(Array(2).fill({ ok: false, detail: 'away' }))
-  const next = shared()
-  expect(calls).toHaveLength(2)
-  calls[1]?.resolve(well)
-  expect(await next).toEqual(well)
 })
 
 test('callers of the costly pages share one computation', async () => {

@@ -1,13 +1,12 @@
 /** Our decoder of record batches: it reads what kafkajs reads, and nothing that it is given stops or exhausts it. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type ReadMessage, toLogRecord } from '../../../../../services/log/kafka/record.ts'
+import { toLogRecord } from '../../../../../services/log/kafka/record.ts'
 import { batchBytesMax, compressions } from '../../../../../services/log/kafka/repairs/codecs.ts'
 import {
   batchPartsMax,
   type Decoded,
   decodeBatches,
-  decodedHeadersMax,
   type FetchedMessage,
   recordBytesMax,
 } from '../../../../../services/log/kafka/repairs/record-batches.ts'
@@ -120,12 +119,6 @@ describe('decoding record batches', () => {
   })
 })
 
-test('a message of the oldest format, which has no time, has one that can be shown', () => {
-  const oldest = { offset: '3', key: null, value: Buffer.from('old') } as unknown as ReadMessage
-  const { appendedAt } = toLogRecord('pledges', 0, oldest)
-  expect(new Date(appendedAt).toISOString()).toBe('1969-12-31T23:59:59.999Z')
-})
-
 test.each([-(2n ** 62n), -(2n ** 55n) - 1n, 2n ** 55n + 1n, 2n ** 62n])(
   'a time that is %s ms from the first of its batch is the nearest exact number',
   async timestampDelta => {
@@ -213,15 +206,6 @@ describe('bounds', () => {
     }
   })
 
-  test('a record of too many headers keeps no more memory than its key and value', async () => {
-    const headers = Object.fromEntries(
-      Array.from({ length: decodedHeadersMax }, (_, number) => [`h${number}`, Buffer.alloc(4_096)]),
-    )
-    const [record] = await logRecords({ ...small(0), headers })
-    expect(record?.unreadable).toContain('1,100 headers')
-    expect(record?.key?.buffer.byteLength).toBeLessThan(1_024)
-  })
-
   test('a batch of too many records and headers is unreadable', async () => {
     const headers = Object.fromEntries(
       Array.from({ length: 999 }, (_, number) => [`h${number}`, Buffer.alloc(0)]),
@@ -242,23 +226,6 @@ describe('bounds', () => {
     expect(await decodeBatches(Buffer.concat([batch, batch]), decoded)).toHaveLength(3)
     expect(await decodeBatches(batch, decoded)).toEqual([])
     expect(await decodeBatches(batch, nothing())).toHaveLength(3)
-  })
-
-  test('hold for a batch whatever its answer holds besides, so that it is rejected or read at once', async () => {
-    const other = await writeBatch({ records: [small(0)] })
-    for (const [parts, isReadable] of [
-      [4, true],
-      [5, false],
-    ] as const) {
-      const value = Buffer.alloc(batchBytesMax / 4 - 100)
-      const batch = await writeBatch({
-        records: Array(parts).fill({ key: null, value }),
-        compression: 'zstd',
-      })
-      const messages = await decodeBatches(Buffer.concat([other, batch]), nothing())
-      expect(messages.at(-1)?.unreadable === undefined).toBe(isReadable)
-      expect(messages).toHaveLength(isReadable ? 1 + parts : 2)
-    }
   })
 })
 

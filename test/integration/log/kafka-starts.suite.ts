@@ -3,19 +3,11 @@ import { beforeEach, expect, test } from 'vitest'
 import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { OffsetOutOfRange } from '../../../services/log/kafka/offsets.ts'
 import type { FindStarts, LogState, Start } from '../../../services/log/port.ts'
-import {
-  commitAll,
-  deliveriesOf,
-  describeKafka,
-  groupOf,
-  numbered,
-  numbersOf,
-  range,
-  recordsOf,
-} from '../../support/kafka/suite.ts'
+import { range, readDeliveries, readRecords } from '../../support/event-log-records.ts'
+import { commitAll, groupOf, type KafkaSuite, numbered, numbersOf } from '../../support/kafka/suite.ts'
 import { makeTopics, removeTopics, settingsFor, withAdmin } from '../../support/kafka/topics.ts'
 
-describeKafka('a reader that is told where to begin', ({ address, openReader, openWriter }) => {
+export function describeStarts({ address, openReader, openWriter }: KafkaSuite): void {
   let settings: KafkaSettings
   let states: LogState[]
   let begunAnew: string[]
@@ -46,7 +38,7 @@ describeKafka('a reader that is told where to begin', ({ address, openReader, op
   async function readBefore({ count, next }: { count: number; next: number }): Promise<Start> {
     await append(0, count)
     const reader = await openReader(settings)
-    const deliveries = await deliveriesOf(reader, count)
+    const deliveries = await readDeliveries(reader, count)
     await commitAll(reader, deliveries)
     await reader.close()
     const last = deliveries.flatMap(({ records }) => records).find(({ offset }) => offset === next - 1)
@@ -75,20 +67,20 @@ describeKafka('a reader that is told where to begin', ({ address, openReader, op
     const lag = async () => (await before.lag()).find(({ topic }) => topic === 'campaigns')
     expect(await lag()).toMatchObject({ committed: 40, end: 100 })
 
-    const [some] = await deliveriesOf(before, 1, { recordsMax: 10, bytesMax: 10_000, waitMsMax: 60_000 })
+    const [some] = await readDeliveries(before, 1, { recordsMax: 10, bytesMax: 10_000, waitMsMax: 60_000 })
     if (!some) throw new Error('nothing came')
     expect(numbersOf(some.records)).toEqual(range(40, 50))
     await before.commit(some.assignment, some.positions)
     await before.rememberWatermark(5_000, 4_000)
     expect(await lag()).toMatchObject({ committed: 50, end: 100 })
     expect(await committed()).toBe(100)
-    expect(numbersOf(await recordsOf(before, 50))).toEqual(range(50, 100))
+    expect(numbersOf(await readRecords(before, 50))).toEqual(range(50, 100))
     await before.close()
 
     await append(100, 20)
     const after = await openReader(settings, startsAt({ next: 110, lastAt: 0 }))
     expect(states[1]?.remembered).toEqual({ watermark: 5_000, shown: 4_000 })
-    const rest = await deliveriesOf(after, 10)
+    const rest = await readDeliveries(after, 10)
     expect(numbersOf(rest.flatMap(({ records }) => records))).toEqual(range(110, 120))
     expect(await committed()).toBe(100)
     await commitAll(after, rest)
@@ -103,7 +95,7 @@ describeKafka('a reader that is told where to begin', ({ address, openReader, op
     const start = await readBefore({ count: 100, next: 40 })
     await makeAgain(count)
     const reader = await openReader(settings, startsAt(start))
-    expect(numbersOf(await recordsOf(reader, count))).toEqual(range(1_000, 1_000 + count))
+    expect(numbersOf(await readRecords(reader, count))).toEqual(range(1_000, 1_000 + count))
     expect(begunAnew).toEqual([reason])
   })
 
@@ -121,6 +113,6 @@ describeKafka('a reader that is told where to begin', ({ address, openReader, op
       /read up to 40, and the records before 50 are deleted.*pledgeview restored/,
     )
     // What the tables never had is no gap of theirs.
-    expect(numbersOf(await recordsOf(await openReader(settings, startsAt()), 50))).toEqual(range(50, 100))
+    expect(numbersOf(await readRecords(await openReader(settings, startsAt()), 50))).toEqual(range(50, 100))
   })
-})
+}

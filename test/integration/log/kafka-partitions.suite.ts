@@ -2,18 +2,15 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { partitionOf } from '../../../services/log/kafka/partition.ts'
-import { openKafkaReader } from '../../../services/log/kafka/reader.ts'
-import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
+import { readRecords } from '../../support/event-log-records.ts'
 import { classPath, kafkaRequirement } from '../../support/kafka/jars.ts'
 import { kcat, kcatProgram } from '../../support/kafka/kcat.ts'
-import { groupOf, recordsOf } from '../../support/kafka/suite.ts'
-import { makeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
+import type { KafkaSuite } from '../../support/kafka/suite.ts'
+import { makeTopics, settingsFor } from '../../support/kafka/topics.ts'
 import { needs, type Requirement } from '../../support/requirements.ts'
-import { kafkaService } from '../../support/services/kafka.ts'
-import { useService } from '../../support/services/test-service.ts'
 
 const javaProgram = new URL('../../support/kafka/Produce.java', import.meta.url).pathname
 const javaClient = '4.4.0'
@@ -24,8 +21,7 @@ const keys = [
   ...['c_8842', 'a', 'é', '日本/p_1', '🎈', 'ключ/п_1', '\u{ffff}'],
 ]
 
-describe('the partition of a key', () => {
-  const kafka = useService(kafkaService)
+export function describePartitions({ address, openReader, openWriter }: KafkaSuite): void {
   let settings: KafkaSettings
   let topic: string
   let java: Requirement
@@ -35,7 +31,7 @@ describe('the partition of a key', () => {
   }, 300_000)
 
   beforeEach(async () => {
-    settings = settingsFor(kafka().address)
+    settings = settingsFor(address())
     topic = topicName(settings, 'pledges')
     await makeTopics(settings, { partitions })
   })
@@ -43,21 +39,16 @@ describe('the partition of a key', () => {
   /** Publishes a record under each key through kcat, so through librdkafka. */
   function publish(...options: string[]): Promise<string> {
     const lines = keys.map(key => `${key}\tfrom kcat\n`).join('')
-    return kcat(['-P', '-b', kafka().address, '-t', topic, '-K', '\t', ...options], lines)
+    return kcat(['-P', '-b', address(), '-t', topic, '-K', '\t', ...options], lines)
   }
 
   /** What a reader of ours gets: the partition of each key, and the keys that it finds in a wrong partition. */
   async function read(): Promise<{ placed: Record<string, number>; misplaced: string[] }> {
-    const reader = await openKafkaReader({ ...settings, ...groupOf(settings) }, { logger: silent })
-    try {
-      const records = await recordsOf(reader, keys.length)
-      const named = records.map(record => ({ ...record, key: Buffer.from(record.key ?? []).toString() }))
-      return {
-        placed: Object.fromEntries(named.map(({ key, partition }) => [key, partition])),
-        misplaced: named.filter(({ isMisplaced }) => isMisplaced).map(({ key }) => key),
-      }
-    } finally {
-      await reader.close()
+    const records = await readRecords(await openReader(settings), keys.length)
+    const named = records.map(record => ({ ...record, key: Buffer.from(record.key ?? []).toString() }))
+    return {
+      placed: Object.fromEntries(named.map(({ key, partition }) => [key, partition])),
+      misplaced: named.filter(({ isMisplaced }) => isMisplaced).map(({ key }) => key),
     }
   }
 
@@ -65,7 +56,7 @@ describe('the partition of a key', () => {
 
   test('is the same for our writer, and for Java with its default partitioner', async context => {
     needs(context, java)
-    const child = spawn('java', ['-cp', classPath(javaClient), javaProgram, kafka().address, topic], {
+    const child = spawn('java', ['-cp', classPath(javaClient), javaProgram, address(), topic], {
       stdio: ['pipe', 'pipe', 'pipe'],
     })
     child.stdin.end(keys.map(key => `${key}\n`).join(''))
@@ -82,9 +73,8 @@ describe('the partition of a key', () => {
   }, 60_000)
 
   test('is where our writer puts it', async () => {
-    const writer = await openKafkaWriter(settings, { logger: silent })
+    const writer = await openWriter(settings)
     await writer.append(keys.map(key => ({ topic: 'pledges', key: Buffer.from(key), value: null })))
-    await writer.close()
     expect(await read()).toEqual({ placed: expected, misplaced: [] })
   })
 
@@ -102,4 +92,4 @@ describe('the partition of a key', () => {
     expect(elsewhere.length).toBeGreaterThan(keys.length / 2)
     expect(misplaced.toSorted()).toEqual(elsewhere.toSorted())
   })
-})
+}

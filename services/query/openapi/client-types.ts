@@ -1,22 +1,16 @@
 /**
- * Writes the client's types of the bodies (contracts/api/client/bodies.ts) from the OpenAPI document. With `--check` it only checks
- * that they are up to date, and exits 1 if they are not.
+ * The client's types of the bodies (contracts/api/client/bodies.ts), from the OpenAPI document. Pure.
  *
  * The types of the schemas are made by zod. The package of the client has no dependencies, so it needs types that stand
  * alone. Editors show the descriptions of the document beside each field.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
-import { buildOpenApi } from './openapi.ts'
 
-const target = new URL('../../../contracts/api/client/bodies.ts', import.meta.url)
-const bodies = ['ProjectListBody', 'ProjectDetail', 'Stats']
 const lineLengthMax = 110
 const head =
   '/** The bodies of the API. Generated from the OpenAPI document: do not edit, run "npm run contracts". */\n'
 
 /** A schema of the document, as far as the bodies use it. */
-interface Schema {
+export interface Schema {
   $ref?: string
   type?: string | string[]
   enum?: readonly string[]
@@ -104,18 +98,4 @@ function wrap(text: string, lengthMax: number): string[] {
     else lines.push(word)
   }
   return lines
-}
-
-if (import.meta.main) {
-  const { components } = buildOpenApi({ version: '0' })
-  const text = clientTypesText((components?.schemas ?? {}) as Record<string, Schema>, bodies)
-  const name = fileURLToPath(target)
-  const isCurrent = existsSync(target) && readFileSync(target, 'utf8') === text
-  if (process.argv.includes('--check') && !isCurrent) {
-    process.stderr.write(`${name} is out of date: run "npm run contracts" and commit the result\n`)
-    process.exitCode = 1
-  } else {
-    if (!isCurrent) writeFileSync(target, text)
-    process.stdout.write(`${name} is up to date\n`)
-  }
 }

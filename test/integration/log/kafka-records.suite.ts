@@ -4,29 +4,17 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createKafka, type KafkaSettings, topicName } from '../../../services/log/kafka/client.ts'
 import { fetchBytesMax } from '../../../services/log/kafka/consumer.ts'
 import { openKafkaInspector } from '../../../services/log/kafka/inspector.ts'
-import { partitionOf } from '../../../services/log/kafka/partition.ts'
 import { compressions } from '../../../services/log/kafka/repairs/codecs.ts'
+import { generous, range, readDeliveries, readRecords } from '../../support/event-log-records.ts'
 import { kcat, kcatProgram } from '../../support/kafka/kcat.ts'
-import {
-  commitAll,
-  deliveriesOf,
-  describeKafka,
-  generous,
-  groupOf,
-  numbered,
-  numbersOf,
-  range,
-  recordsOf,
-  until,
-} from '../../support/kafka/suite.ts'
+import { commitAll, groupOf, type KafkaSuite, numbered, numbersOf, until } from '../../support/kafka/suite.ts'
 import { makeTopics, settingsFor, silent } from '../../support/kafka/topics.ts'
 import { needs } from '../../support/requirements.ts'
 
 const never = new AbortController().signal
-const kcatFormat = '%p %o %k %s\n'
 const compressed = compressions.filter(compression => compression !== 'none')
 
-describeKafka('the event log', ({ address, openReader, openWriter }) => {
+export function describeRecords({ address, openReader, openWriter }: KafkaSuite): void {
   let settings: KafkaSettings
 
   beforeEach(() => {
@@ -34,63 +22,31 @@ describeKafka('the event log', ({ address, openReader, openWriter }) => {
   })
 
   describe('delivers records', () => {
-    test.for(compressed)('that kcat compresses with %s are read', async (compression, context) => {
-      needs(context, kcatProgram)
-      await makeTopics(settings)
-      const lines = range(0, 500).map(number => `key-${number}:${number}`)
-      const topic = topicName(settings, 'pledges')
-      await kcat(['-b', address(), '-P', '-t', topic, '-K:', '-z', compression], `${lines.join('\n')}\n`)
-      expect(numbersOf(await recordsOf(await openReader(settings), 500))).toEqual(range(0, 500))
-    })
+    test.for(compressed)(
+      'that kcat and a writer compress with %s are read by a reader and by kcat',
+      async (compression, context) => {
+        needs(context, kcatProgram)
+        await makeTopics(settings)
+        const writer = await openWriter({ ...settings, compression })
+        await writer.append(numbered(0, 250, 300))
+        const lines = range(250, 500).map(number => `key-${number}:${number}`)
+        const at = ['-b', address(), '-t', topicName(settings, 'pledges')]
+        await kcat([...at, '-P', '-K:', '-z', compression], `${lines.join('\n')}\n`)
+        expect(numbersOf(await readRecords(await openReader(settings), 500))).toEqual(range(0, 500))
+        const output = await kcat([...at, '-C', '-e', '-q', '-f', '%s\n'])
+        const numbers = output
+          .trimEnd()
+          .split('\n')
+          .map(line => Number(line.trim()))
+        expect(numbers.toSorted((a, b) => a - b)).toEqual(range(0, 500))
+      },
+    )
 
     test.each(compressed)('that the broker itself compresses with %s are read', async compression => {
       await makeTopics(settings, { config: { 'compression.type': compression } })
       const writer = await openWriter({ ...settings, compression: 'none' })
       await writer.append(numbered(0, 500, 300))
-      expect(numbersOf(await recordsOf(await openReader(settings), 500))).toEqual(range(0, 500))
-    })
-
-    test.for(compressions)(
-      'that a writer compresses with %s are read by kcat and by the broker',
-      async (compression, context) => {
-        needs(context, kcatProgram)
-        // The broker has to decompress what it is to compress in another way.
-        await makeTopics(settings, {
-          config: { 'compression.type': compression === 'zstd' ? 'gzip' : 'zstd' },
-        })
-        const writer = await openWriter({ ...settings, compression })
-        await writer.append(numbered(0, 500, 300))
-        const output = await kcat(consumeArgs(address(), topicName(settings, 'pledges')))
-        const numbers = output
-          .trimEnd()
-          .split('\n')
-          .map(line => Number(line.trim().split(' ').at(-1)))
-        expect(numbers.toSorted((a, b) => a - b)).toEqual(range(0, 500))
-      },
-    )
-
-    test('go to the partitions that a Java client would choose', async context => {
-      needs(context, kcatProgram)
-      await makeTopics(settings, { partitions: 7 })
-      const keys = range(0, 200).map(number => `c_${number}`.repeat(1 + (number % 5)))
-      const writer = await openWriter(settings)
-      await writer.append(
-        keys.map(key => ({ topic: 'pledges', key: Buffer.from(key), value: Buffer.from('1') })),
-      )
-      const at = ['-b', address(), '-t', topicName(settings, 'campaigns')]
-      const partitioner = ['-X', 'topic.partitioner=murmur2_random']
-      await kcat([...at, '-P', '-K:', ...partitioner], `${keys.map(key => `${key}:1`).join('\n')}\n`)
-      const records = await recordsOf(await openReader(settings), 400)
-      const partitionsOf = (topic: string) =>
-        new Map(
-          records
-            .filter(record => record.topic === topic)
-            .map(({ key, partition }) => [String(key), partition]),
-        )
-      expect(partitionsOf('pledges')).toEqual(partitionsOf('campaigns'))
-      for (const [key, partition] of partitionsOf('pledges')) {
-        expect(partition).toBe(partitionOf(Buffer.from(key), 7))
-      }
+      expect(numbersOf(await readRecords(await openReader(settings), 500))).toEqual(range(0, 500))
     })
 
     test('that many requests carry, and some near the limit, arrive in order', async () => {
@@ -102,7 +58,7 @@ describeKafka('the event log', ({ address, openReader, openWriter }) => {
         value: number % 10 === 3 ? randomBytes(1_000_000) : Buffer.alloc(60_000, number),
       }))
       await Promise.all([writer.append(records.slice(0, 25)), writer.append(records.slice(25))])
-      const delivered = await recordsOf(await openReader(settings), 40)
+      const delivered = await readRecords(await openReader(settings), 40)
       for (const [index, { value }] of delivered.entries()) {
         expect(
           Buffer.from(value ?? []).equals(records[index]?.value ?? Buffer.alloc(0)),
@@ -141,7 +97,7 @@ describeKafka('the event log', ({ address, openReader, openWriter }) => {
       await until(async () => (await offsetsSeenByKcat(name)).join() === '0,4,5,6')
 
       const reader = await openReader(settings)
-      const deliveries = await deliveriesOf(reader, 4)
+      const deliveries = await readDeliveries(reader, 4)
       const offsets = deliveries.flatMap(({ records }) => records).map(({ offset }) => offset)
       expect(offsets).toEqual([0, 4, 5, 6])
       await commitAll(reader, deliveries)
@@ -171,7 +127,7 @@ describeKafka('the event log', ({ address, openReader, openWriter }) => {
         await producer.disconnect()
       }
       const reader = await openReader(settings)
-      const deliveries = await deliveriesOf(reader, 2)
+      const deliveries = await readDeliveries(reader, 2)
       expect(numbersOf(deliveries.flatMap(({ records }) => records))).toEqual([0, 2])
       await commitAll(reader, deliveries)
       await until(async () => (await reader.lag()).every(({ committed, end }) => committed === end))
@@ -220,25 +176,6 @@ describeKafka('the event log', ({ address, openReader, openWriter }) => {
       expect(most).toBeLessThanOrEqual(bufferBytesMax / 3 + fetchBytesMax)
     })
 
-    test('no more than the bound of records, and reads it to its end', async () => {
-      const valueBytes = 300
-      const writer = await openWriter({ ...settings, compression: 'none' })
-      await writer.append(numbered(0, 40_000, valueBytes))
-      const bufferRecordsMax = 3_000
-      const reader = await openReader({ ...settings, bufferRecordsMax })
-      await until(() => reader.buffered().records >= bufferRecordsMax / 3)
-      const seen: number[] = []
-      let most = 0
-      while (seen.length < 40_000) {
-        seen.push(...numbersOf((await reader.poll({ ...generous, recordsMax: 200 }, never)).records))
-        // Time for the fetches to outrun a slow caller.
-        await reader.lag()
-        most = Math.max(most, reader.buffered().records)
-      }
-      expect(seen.toSorted((a, b) => a - b)).toEqual(range(0, 40_000))
-      expect(most).toBeLessThanOrEqual(bufferRecordsMax / 3 + fetchBytesMax / valueBytes)
-    })
-
     test('of pledges so little that a new key comes through', async () => {
       const writer = await openWriter({ ...settings, compression: 'none' })
       await writer.append(numbered(0, 400, 100_000))
@@ -254,8 +191,4 @@ describeKafka('the event log', ({ address, openReader, openWriter }) => {
       expect(pledgesBefore).toBeLessThan(200)
     })
   })
-})
-
-function consumeArgs(address: string, topic: string, format = kcatFormat): string[] {
-  return ['-b', address, '-C', '-t', topic, '-e', '-q', '-f', format]
 }

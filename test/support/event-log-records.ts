@@ -1,5 +1,5 @@
 /** Reads from an event log, and compares records, for the tests of all event logs. */
-import type { Delivery, EventReader, LogRecord, NewRecord, PollBounds } from '../../../services/log/port.ts'
+import type { Delivery, EventReader, LogRecord, NewRecord, PollBounds } from '../../services/log/port.ts'
 
 // Only a hang takes this long: the records may come from processes that still start.
 export const generous: PollBounds = { recordsMax: 10_000, bytesMax: 64 * 1024 ** 2, waitMsMax: 60_000 }
@@ -88,13 +88,6 @@ export function ascending(a: number, b: number): number {
 
 export function byText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
-}
-
-export function byOffset(
-  a: { topic: string; partition: number; offset: number },
-  b: { topic: string; partition: number; offset: number },
-): number {
-  return byTopic(a, b) || a.offset - b.offset
 }
 
 export function byTopic(

@@ -1,0 +1,115 @@
+/** The services of the distributed form, each a process that runs until it is interrupted. */
+import closeWithGrace from 'close-with-grace'
+import type { Logger } from 'pino'
+import { type Config, readConfig } from '../runtime/config.ts'
+import { messageOf } from '../runtime/message-of.ts'
+import { createLogger } from '../runtime/ops/logger.ts'
+import { sleep } from '../runtime/sleep.ts'
+import { type Command, type Io, readArguments } from './command.ts'
+import type { Help } from './help.ts'
+
+/** A supervisor has to wait for longer than this before it kills the process. */
+export const closeMsMax = 15_000
+
+interface Running {
+  config: Config
+  logger: Logger
+  /** Aborts when the process is interrupted. Then the service has `closeMsMax` to end. */
+  signal: AbortSignal
+  say: (text: string) => void
+}
+
+const settings = 'The settings come from the environment (deploy/pledgeview.env.example).'
+
+export const projectorCommand = serviceCommand(
+  {
+    call: 'projector',
+    does:
+      'Projects the topics of a Kafka cluster into the tables of a ClickHouse server, until it is interrupted. Start as many ' +
+      `as you like: they share the partitions. ${settings}`,
+    examples: ['projector'],
+    cost: 'Memory for two batches (PLEDGEVIEW_BATCH_BYTES_MAX) and what is fetched ahead. An interrupt ends it within 15 s, without loss.',
+  },
+  async ({ say, ...running }) => {
+    const { runProjectorProcess } = await import('../projector/main.ts')
+    const { watchAttempts } = await import('../generations/attempts.ts')
+    const { rebuildUnderWay } = await import('../generations/rebuild-log.ts')
+    await runProjectorProcess({
+      ...running,
+      attempts: place => watchAttempts({ ...place, monotonicMs: () => performance.now(), sleep }),
+      rebuild: rebuildUnderWay,
+      onReady: ({ opsUrl }) => say(`The projector runs (ops: ${opsUrl})`),
+    })
+  },
+)
+
+export const queryCommand = serviceCommand(
+  {
+    call: 'query',
+    does:
+      'Serves the API from the tables of a ClickHouse server, until it is interrupted. Start as many as you like behind a ' +
+      `load balancer. ${settings}`,
+    examples: ['query'],
+    cost: 'Caches and the list index take memory: see PLEDGEVIEW_CACHE_BYTES_MAX and PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX.',
+  },
+  async ({ say, ...running }) => {
+    const { runQueryProcess } = await import('../query/main.ts')
+    const onReady = ({ apiUrl, opsUrl }: { apiUrl: string; opsUrl: string }) =>
+      say(`Pledgeview serves ${apiUrl} (ops: ${opsUrl})`)
+    await runQueryProcess({ ...running, onReady })
+  },
+)
+
+export const portalCommand = serviceCommand(
+  {
+    call: 'portal',
+    does:
+      'Serves the developer portal from Kafka, ClickHouse and Redis, until it is interrupted. Start as many as you like behind a ' +
+      `load balancer. ${settings}`,
+    examples: ['portal'],
+    cost: 'Little memory: the accounts stay in the tables.',
+  },
+  async ({ say, ...running }) => {
+    const { runPortalProcess } = await import('../portal/main.ts')
+    await runPortalProcess({
+      ...running,
+      onReady: ({ portalUrl, listensOn, opsUrl }) =>
+        say(`The portal ${portalUrl} is served on ${listensOn} (ops: ${opsUrl})`),
+    })
+  },
+)
+
+function serviceCommand(help: Help, run: (running: Running) => Promise<void>): Command {
+  return {
+    help,
+    async run(args: string[], io: Io) {
+      readArguments({ args, options: {} })
+      const config = readConfig(process.env)
+      const logger = createLogger(config.PLEDGEVIEW_LOG_LEVEL)
+      const say = (text: string) => void io.stdout.write(`${text}\n`)
+      return untilInterrupted(logger, signal => run({ config, logger, signal, say }))
+    },
+  }
+}
+
+/**
+ * Resolves with the exit code. A failure of the work is thrown. A failure elsewhere in the process ends the process.
+ */
+async function untilInterrupted(
+  logger: Logger,
+  work: (signal: AbortSignal) => Promise<void>,
+): Promise<number> {
+  const stop = new AbortController()
+  const running = work(stop.signal)
+  const grace = closeWithGrace({ delay: closeMsMax, logger: false }, async ({ err }) => {
+    if (err) logger.fatal({ error: messageOf(err), stack: err.stack }, 'closing after a failure')
+    stop.abort()
+    await running
+  })
+  try {
+    await running
+    return 0
+  } finally {
+    grace.uninstall()
+  }
+}

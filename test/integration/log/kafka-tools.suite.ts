@@ -1,0 +1,79 @@
+/** What operators see of the event log on Kafka, and what a rebuild and a purge do with it. */
+import { expect, test } from 'vitest'
+import { topicName } from '../../../services/log/kafka/client.ts'
+import { openKafkaHistory } from '../../../services/log/kafka/history.ts'
+import { type KafkaInspector, openKafkaInspector } from '../../../services/log/kafka/inspector.ts'
+import { rollPortalTopics } from '../../../services/log/kafka/roll-segments.ts'
+import { accountRecord } from '../../support/accounts.ts'
+import { readDeliveries } from '../../support/event-log-records.ts'
+import { commitAll, groupOf, type KafkaSuite, numbered } from '../../support/kafka/suite.ts'
+import { makeTopics, readTopic, settingsFor, silent } from '../../support/kafka/topics.ts'
+import { startsAt } from '../../support/starts.ts'
+
+export function describeTools({ address, openReader, openWriter }: KafkaSuite): void {
+  test('the inspector sees that the group lags by what is not committed, in every partition', async () => {
+    const settings = settingsFor(address())
+    await makeTopics(settings)
+    await (await openWriter(settings)).append(numbered(0, 40))
+
+    async function inspect<T>(work: (inspector: KafkaInspector) => Promise<T>): Promise<T> {
+      const inspector = await openKafkaInspector({ ...settings, ...groupOf(settings) }, { logger: silent })
+      return work(inspector).finally(() => inspector.close())
+    }
+
+    const before = await inspect(inspector => inspector.group())
+    expect(before.members).toBe(0)
+    expect(before.lag).toHaveLength(15)
+    expect(waiting(before.lag)).toBe(40)
+    const reader = await openReader(settings)
+    await commitAll(reader, await readDeliveries(reader, 40))
+    const after = await inspect(inspector => inspector.group())
+    expect(after.members).toBe(1)
+    expect(waiting(after.lag)).toBe(0)
+    // Offsets of another cluster are other records.
+    expect(reader.log).toBe((await inspect(inspector => inspector.log())).log)
+  })
+
+  test('the history ends with all partitions, also while another member of the group holds some of them', async () => {
+    const settings = { ...settingsFor(address()), sessionMs: 6_000, heartbeatMs: 600 }
+    const own = { ...settings, ...groupOf(settings) }
+    await makeTopics(settings)
+    await (await openWriter(settings)).append(numbered(0, 30))
+    const history = await openKafkaHistory(own, { logger: silent })
+    const replay = await history.open('shared', startsAt({}))
+    const all = await replay.lag()
+    const other = await openReader({ ...settings, groupId: `${own.groupId}-shared` } as typeof settings)
+    await expect.poll(async () => (await replay.lag()).length, { timeout: 60_000 }).toBeLessThan(all.length)
+    const places = (positions: readonly { topic: string; partition: number }[]) =>
+      positions.map(({ topic, partition }) => `${topic}/${partition}`).toSorted()
+    const ends = await history.ends()
+    expect(places(ends)).toEqual(places(all))
+    expect(ends.reduce((sum, { next }) => sum + next, 0)).toBe(30)
+    await other.close()
+    await replay.close()
+    await history.close()
+  }, 120_000)
+
+  test('rolled for a purge, topics that nobody writes to lose what was deleted, and keep the deletion', async () => {
+    const settings = settingsFor(address())
+    const config = { 'cleanup.policy': 'compact', 'max.compaction.lag.ms': '1000' }
+    await makeTopics(settings, { partitions: 2, config })
+    const writer = await openWriter(settings)
+    await writer.append([accountRecord('a', 'gone@one.example'), accountRecord('b', 'kept@one.example')])
+    await writer.append([accountRecord('a', '')])
+    const messages = () => readTopic(settings, topicName(settings, 'accounts'))
+    const texts = async () =>
+      (await messages()).map(({ value }) => value?.toString('latin1') ?? '').join('\n')
+    const rolled = async () => {
+      await rollPortalTopics(settings, { logger: silent })
+      return texts()
+    }
+    await expect.poll(rolled, { timeout: 100_000, interval: 1_100 }).not.toContain('gone@one.example')
+    expect(await texts()).toContain('kept@one.example')
+    expect((await messages()).filter(({ key }) => `${key}` === 'a')).toHaveLength(1)
+  }, 120_000)
+}
+
+function waiting(lag: readonly { committed: number; end: number }[]): number {
+  return lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
+}
