@@ -62,7 +62,7 @@ describe('a rebuild of a running service', { timeout: 300_000 }, () => {
       differences: { same: campaigns, added: 0, removed: 0, different: 0 },
       failure: null,
     })
-    expect(service.hasShadow()).toBe(true)
+    expect(service.hasOther()).toBe(true)
   })
 
   test('is refused while the previous tables are kept', async () => {
@@ -83,9 +83,9 @@ describe('a rebuild of a running service', { timeout: 300_000 }, () => {
       code: 0,
       stdout: 'The tables that the rollback replaced are dropped.\n',
     })
-    expect(service.hasShadow()).toBe(false)
+    expect(service.hasOther()).toBe(false)
     expect(await service.answers()).toEqual(truth)
-    // Two fold pauses are no second projector.
+    // A promotion is no second projector.
     expect(service.process().output()).not.toContain('another projector')
   })
 
@@ -104,7 +104,7 @@ describe('a rebuild of a running service', { timeout: 300_000 }, () => {
     })
     const status = await service.rebuild('status', '--json')
     expect(JSON.parse(status.stdout).rebuild).toMatchObject({ type: 'dry-run', id: result.id })
-    expect(service.hasShadow()).toBe(false)
+    expect(service.hasOther()).toBe(false)
     expect(await service.answers()).toEqual(truth)
   })
 
@@ -116,7 +116,7 @@ describe('a rebuild of a running service', { timeout: 300_000 }, () => {
     const ended = await running
     expect(ended.code).toBe(1)
     expect(resultOf(ended)).toMatchObject({ outcome: 'aborted' })
-    expect(service.hasShadow()).toBe(false)
+    expect(service.hasOther()).toBe(false)
     expect(await service.answers()).toEqual(truth)
   })
 

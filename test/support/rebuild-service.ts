@@ -82,8 +82,8 @@ export interface RebuildService {
   changedSince(time: string): Promise<string[]>
   /** Asks again and again until it is stopped. Then returns how often it asked, and the answers that differ from `truth`. */
   askOn(truth: Answers): { stop(): Promise<{ count: number; others: unknown[] }> }
-  /** Whether shadow tables exist. */
-  hasShadow(): boolean
+  /** Whether there are the tables of another generation. */
+  hasOther(): boolean
   close(): Promise<void>
 }
 
@@ -203,7 +203,10 @@ export async function makeRebuildService(): Promise<RebuildService> {
       }
     },
 
-    hasShadow: () => readdirSync(join(files.tables, 'metadata')).some(name => name.includes('shadow')),
+    hasOther: () =>
+      new Set(
+        readdirSync(join(files.tables, 'metadata')).flatMap(name => /_ledger_\d+/.exec(name)?.[0] ?? []),
+      ).size > 1,
 
     async close() {
       await service?.stop()
