@@ -6,8 +6,13 @@ const counts = new Intl.NumberFormat('en')
 
 /** `22 Nov 2026, 14:05 UTC`, readable by programs too. */
 export function moment(ms: number): Html {
+  return html`<time datetime="${new Date(ms).toISOString()}">${momentText(ms)}</time>`
+}
+
+/** `22 Nov 2026, 14:05 UTC` */
+export function momentText(ms: number): string {
   const iso = new Date(ms).toISOString()
-  return html`<time datetime="${iso}">${dayText(iso)}, ${iso.slice(11, 16)} UTC</time>`
+  return `${dayText(iso)}, ${iso.slice(11, 16)} UTC`
 }
 
 /** A day: `22 Nov 2026`, readable by programs too. */
