@@ -137,8 +137,6 @@ describe('the journal', () => {
     await reader.close()
   })
 
-<<<<<<< HEAD
-=======
   test('returns the positions of its consumers', async () => {
     await append(recordsOf('pledges', 10), () => 5_000)
     const reader = await openJournalReader(path, { consumer: 'projector' })
@@ -169,7 +167,6 @@ describe('the journal', () => {
     expect(tables.map(({ name }) => name)).not.toContain('rejects')
   })
 
->>>>>>> parent of 471e9e1 (Keep the portal's topics in the journal's schema, as all others: no version was released without them)
   test('is readable by its owner alone, in every file that it makes', async () => {
     const writer = await openJournalWriter(path)
     await writer.append(recordsOf('pledges', 1))
