@@ -137,26 +137,6 @@ describe('the journal', () => {
     await reader.close()
   })
 
-  test('returns the positions of its consumers', async () => {
-    await append(recordsOf('pledges', 10), () => 5_000)
-    const reader = await openJournalReader(path, { consumer: 'projector' })
-    const { positions, assignment } = await reader.poll({ ...bounds, recordsMax: 4 }, never)
-    await reader.commit(assignment, positions)
-    await reader.close()
-
-    expect(journalConsumers(path)).toEqual(['projector'])
-    expect(journalPositions(path, 'projector')).toMatchObject({
-      campaigns: 1,
-      pledges: 5,
-      'api-keys': 1,
-    })
-    expect(journalPositions(path, 'unknown')).toMatchObject({
-      campaigns: 1,
-      pledges: 1,
-      'api-keys': 1,
-    })
-  })
-
   test('forgets the rejects that an earlier version kept in it, which a purge would not reach', async () => {
     await append(recordsOf('pledges', 1))
     const db = new DatabaseSync(path)
