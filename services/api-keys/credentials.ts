@@ -44,8 +44,6 @@ export function generateApiKey(randomBytes: RandomBytes): string {
 /**
  * A new secret: `pv_secret_`, 256 random bits as 43 base-62 digits, and the CRC-32 of these digits as 6 more. A leak scanner
  * finds it by `pv_secret_[0-9A-Za-z]{49}`, and the checksum tells a secret from an example.
- *
- * Earlier secrets were 43 base64url characters. They stay valid: a secret is compared as a whole, whatever its form.
  */
 export function generateSecret(randomBytes: RandomBytes): string {
   const bits = BigInt(`0x${Buffer.from(randomBytes(secretBytes)).toString('hex')}`)

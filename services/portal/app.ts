@@ -8,7 +8,7 @@ import { randomUUID } from 'node:crypto'
 import fastifyCookie from '@fastify/cookie'
 import fastifyFormbody from '@fastify/formbody'
 import Fastify, { type FastifyInstance } from 'fastify'
-import { addressMatcher } from '../runtime/http/address-ranges.ts'
+import { addressMatcher } from '../runtime/http/addresses.ts'
 import { createConnections } from '../runtime/http/connections.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { addAccountPages } from './account/account-pages.ts'
@@ -50,8 +50,6 @@ export interface PortalOptions {
   connectionsMax: number
   /** Open connections of one address. See `runtime/http/connections.ts`. */
   connectionsPerAddressMax: number
-  /** Whether people can sign in by mail. */
-  hasMail: boolean
   /** The provider through which people can sign in. */
   oidc?: OidcSettings | undefined
 }
@@ -61,8 +59,9 @@ export interface PortalDependencies extends Pick<Runtime, 'now' | 'logger'> {
   accounts: Accounts
   keys: PortalKeys
   usageOf: UsageOf
-  mailer: Mailer
-  notices: KeyNotices
+  /** Undefined: people cannot sign in by mail, and get no notices. */
+  mailer?: Pick<Mailer, 'send'> | undefined
+  notices?: KeyNotices | undefined
   liveState: () => Promise<LiveState>
   pictures: () => Promise<DataPictures>
   store: PortalStore

@@ -31,7 +31,15 @@ export async function runPortalProcess({
   signal,
   onReady,
 }: ProcessDependencies): Promise<void> {
-  const settings = requiredSettings(config)
+  const settings = required(config, [
+    'PLEDGEVIEW_KAFKA_BROKERS',
+    'PLEDGEVIEW_CLICKHOUSE_URL',
+    'PLEDGEVIEW_REDIS_URL',
+    'PLEDGEVIEW_KEY_PEPPER',
+    'PLEDGEVIEW_PORTAL_KEY',
+    'PLEDGEVIEW_PORTAL_URL',
+    'PLEDGEVIEW_API_URL',
+  ])
   const portalUrl = settings.PLEDGEVIEW_PORTAL_URL
   if (config.PLEDGEVIEW_SMTP_URL === undefined && oidcSettings(config) === undefined)
     logger.warn('no one can sign in: set PLEDGEVIEW_SMTP_URL or PLEDGEVIEW_OIDC_ISSUER')
@@ -83,16 +91,4 @@ export async function runPortalProcess({
   } finally {
     for (const closer of closers.reverse()) await closer()
   }
-}
-
-function requiredSettings(config: Config) {
-  return required(config, [
-    'PLEDGEVIEW_KAFKA_BROKERS',
-    'PLEDGEVIEW_CLICKHOUSE_URL',
-    'PLEDGEVIEW_REDIS_URL',
-    'PLEDGEVIEW_KEY_PEPPER',
-    'PLEDGEVIEW_PORTAL_KEY',
-    'PLEDGEVIEW_PORTAL_URL',
-    'PLEDGEVIEW_API_URL',
-  ])
 }

@@ -10,7 +10,7 @@ import { type Config, ConfigError } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import type { Check } from '../runtime/ops/checks.ts'
 import { closeServer } from '../runtime/ops/close-server.ts'
-import { sleep } from '../runtime/sleep.ts'
+import { createRuntime, type Runtime } from '../runtime/runtime.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { openAccounts } from './account/accounts.ts'
 import { finishDeletions } from './account/deletions.ts'
@@ -24,7 +24,7 @@ import { openNotices } from './notices/notices.ts'
 import { createKeyNotices } from './notices/queue.ts'
 import { createSmtpMailer } from './notices/smtp-mailer.ts'
 import type { KeyNotices, Mailer } from './ports.ts'
-import { type Rounds, startRounds } from './rounds.ts'
+import { startRounds } from './rounds.ts'
 import type { OidcSettings } from './sign-in/oidc-client.ts'
 import type { PortalStore } from './store/port.ts'
 import { createUsageReader } from './usage/usage-reader.ts'
@@ -60,20 +60,20 @@ export interface PortalService {
 export async function startPortalService(dependencies: PortalServiceDependencies): Promise<PortalService> {
   const { config, portalKey, store, mailer, tables, databases, logger } = dependencies
   const { writer } = dependencies.keyAdmin
-  const accounts = await openAccounts({ writer, tables, databases, portalKey, ...clocks })
-  const keyAdmin = { ...dependencies.keyAdmin, ...clocks }
+  const runtime = { ...createRuntime(logger), randomBytes }
+  const accounts = await openAccounts({ writer, tables, databases, portalKey, ...runtime })
+  const keyAdmin = { ...dependencies.keyAdmin, ...runtime }
   const keys = createPortalKeys(keyAdmin)
-  const rounds: Rounds[] = []
-  const warning = (message: string) => (error: unknown) => logger.warn({ error: messageOf(error) }, message)
-  const { notices, sender } = noticesOf(dependencies, () => rounds.at(-1)?.wake())
+  let wakeSender = () => {}
+  const { notices, sender } = noticesOf(dependencies, runtime, () => wakeSender())
   const app = await createPortalApp({
     accounts,
     keys,
-    usageOf: createUsageReader(tables, databases, Date.now),
-    mailer: mailer ?? noMailer,
+    usageOf: createUsageReader(tables, databases, runtime.now),
+    mailer,
     notices,
-    liveState: createLiveState(tables, databases, { ...clocks, logger }),
-    pictures: createDataPictures(tables, databases, { ...clocks, logger }),
+    liveState: createLiveState(tables, databases, runtime),
+    pictures: createDataPictures(tables, databases, runtime),
     store,
     options: {
       portalUrl: new URL(dependencies.portalUrl).origin,
@@ -85,36 +85,35 @@ export async function startPortalService(dependencies: PortalServiceDependencies
       trustProxy: config.PLEDGEVIEW_TRUST_PROXY,
       connectionsMax: config.PLEDGEVIEW_CONNECTIONS_MAX,
       connectionsPerAddressMax: config.PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX,
-      hasMail: mailer !== undefined,
       oidc: oidcSettings(config),
     },
-    now: Date.now,
+    now: runtime.now,
     logger,
   })
-  const sweep = createKeySweeper({ tables, databases, admin: keyAdmin })
+  const warning = (message: string) => (error: unknown) => logger.warn({ error: messageOf(error) }, message)
   const notSwept = warning('keys that have ended could not be swept')
   const notDeleted = warning('a deletion of an account could not be completed')
   const notNotified = warning('the notices could not be looked after')
-  rounds.push(
+  const sweep = createKeySweeper({ tables, databases, admin: keyAdmin })
+  const rounds = [
     startRounds(sweep, { pauseMs: 10_000, onError: notSwept }),
     startRounds(signal => finishDeletions({ accounts, keys }, signal, notDeleted), {
       pauseMs: 30_000,
       onError: notDeleted,
     }),
-  )
+  ]
   if (sender) {
-    const round = (signal: AbortSignal) =>
-      sender
-        .look()
-        .catch(notNotified)
-        .then(() => sender.sendDue(signal))
-    rounds.push(startRounds(round, { pauseMs: 10_000, onError: notNotified }))
+    const lookAndSend = async (signal: AbortSignal) => {
+      await sender.look().catch(notNotified)
+      await sender.sendDue(signal)
+    }
+    const sending = startRounds(lookAndSend, { pauseMs: 10_000, onError: notNotified })
+    wakeSender = sending.wake
+    rounds.push(sending)
   }
   return {
     app,
-    readiness: () => ({
-      store: store.check(),
-    }),
+    readiness: () => ({ store: store.check() }),
     async close() {
       await closeServer(app)
       for (const round of rounds) await round.close()
@@ -127,12 +126,13 @@ export async function startPortalService(dependencies: PortalServiceDependencies
 /** The notices by mail. Without a mailer there are none. */
 function noticesOf(
   dependencies: PortalServiceDependencies,
+  runtime: Runtime,
   wake: () => void,
-): { notices: KeyNotices; sender?: NoticeSender } {
+): { notices?: KeyNotices; sender?: NoticeSender } {
   const { keyAdmin, mailer, tables, databases, portalUrl } = dependencies
-  if (mailer === undefined) return { notices: noNotices }
-  const notices = openNotices({ writer: keyAdmin.writer, tables, databases, ...clocks })
-  const parts = { ...dependencies, ...clocks, notices, portalUrl: new URL(portalUrl).origin }
+  if (mailer === undefined) return {}
+  const notices = openNotices({ writer: keyAdmin.writer, tables, databases, ...runtime })
+  const parts = { ...dependencies, ...runtime, notices, portalUrl: new URL(portalUrl).origin }
   return { notices: createKeyNotices({ ...parts, wake }), sender: createNoticeSender({ ...parts, mailer }) }
 }
 
@@ -156,14 +156,3 @@ export function oidcSettings(config: Config): OidcSettings | undefined {
     'wrong settings:\n  PLEDGEVIEW_OIDC_ISSUER: has to be set together with PLEDGEVIEW_OIDC_CLIENT_ID and PLEDGEVIEW_OIDC_CLIENT_SECRET',
   )
 }
-
-const clocks = { now: Date.now, monotonicMs: () => performance.now(), randomBytes, sleep }
-
-const noMailer: Mailer = {
-  async send() {
-    throw new Error('no mail server is configured')
-  },
-  close: async () => undefined,
-}
-
-const noNotices: KeyNotices = { created: async () => undefined, revoked: async () => undefined }

@@ -5,7 +5,7 @@
  */
 import { z } from 'zod'
 import { currencyDigits } from '../../contracts/events/currencies.ts'
-import { addressRangeFault } from './http/address-ranges.ts'
+import { addressRangeFault } from './http/addresses.ts'
 import { resolveSecretFiles, secretFileNames } from './secret-files.ts'
 
 const wholeNumber = ({ min = 1, max = Number.MAX_SAFE_INTEGER } = {}) =>

@@ -100,7 +100,7 @@ test('portals that are killed between a click and its answer', { timeout: 420_00
     return row?.most ?? 0
   }
 
-  /** Signs in at one portal. `at` is the same browser at the other portal, too. */
+  /** Signs in at both portals. `at` is the same browser at the other portal, too. */
   async function signIn(email: string): Promise<{ email: string; at: (portal: number) => Browser }> {
     const cookies = new Map<string, string>()
     const browsers = ports.map(port => createBrowser(`http://127.0.0.1:${port}`, cookies))
@@ -113,7 +113,8 @@ test('portals that are killed between a click and its answer', { timeout: 420_00
     const mailsTo = () => mailServer.mails.filter(({ to }) => to.includes(email))
     await expect.poll(mailsTo).toHaveLength(1)
     const code = /^ {4}(\d{4} \d{4})$/m.exec(mailsTo()[0]?.email.text ?? '')?.[1] ?? ''
-    expect(await submit(at(0), '/sign-in/code', /^\/sign-in\/code$/, { code })).toMatchObject({ status: 303 })
+    // What one portal has begun, the other ends.
+    expect(await submit(at(1), '/sign-in/code', /^\/sign-in\/code$/, { code })).toMatchObject({ status: 303 })
     return { email, at }
   }
 })

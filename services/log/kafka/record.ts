@@ -27,8 +27,7 @@ export function toLogRecord(topic: Topic, partition: number, message: ReadMessag
     partition,
     // Both are exact: 2^53 records in a partition would take a century at two million per second.
     offset: Number(offset),
-    // The oldest message format has no time. Kafka's value for this is -1.
-    appendedAt: timestamp === undefined ? -1 : exactTime(Number(timestamp)),
+    appendedAt: exactTime(Number(timestamp)),
     key,
     value,
   }

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Portal } from '../app.ts'
 import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
+import { date } from '../html/words.ts'
 import { csrfField } from '../http/forms.ts'
 import { requireAccount } from '../http/session-hook.ts'
 import type { Account } from '../ports.ts'
@@ -48,11 +49,10 @@ export function addAccountPages(app: FastifyInstance, portal: Portal): void {
 }
 
 function accountView({ email, created_at }: Account, csrf: Html): Html {
-  const day = new Date(created_at).toISOString().slice(0, 10)
   return html`<h1>Account</h1>
 <dl class="facts">
 <div><dt>E-mail address</dt><dd>${email}</dd></div>
-<div><dt>Created</dt><dd><time datetime="${day}">${day}</time></dd></div>
+<div><dt>Created</dt><dd>${date(created_at)}</dd></div>
 </dl>
 <p>Keys and integrations are under <a href="/access">API access</a>.</p>
 <section>

@@ -40,7 +40,7 @@ import {
   sampleAccounts,
 } from './account-ledger.ts'
 import { accountIdOf, checkEmail } from './email.ts'
-import { checkIntegration, type FieldFaults } from './integration.ts'
+import { checkIntegration } from './integration.ts'
 
 export interface AccountsDependencies extends OwnEventsDependencies, LedgerTables {
   /** PLEDGEVIEW_PORTAL_KEY. */
@@ -50,26 +50,22 @@ export interface AccountsDependencies extends OwnEventsDependencies, LedgerTable
   settledMs?: number
 }
 
-/** A rule does not allow it. The message is for people. */
-export class AccountError extends Error {
-  override name = 'AccountError'
-  readonly code: AccountErrorCode
-  /** For `invalid`: what is wrong with which field. */
-  readonly faults: FieldFaults
-
-  constructor(code: AccountErrorCode, message: string, faults: FieldFaults = {}) {
-    super(message)
-    this.code = code
-    this.faults = faults
-  }
-}
-
 export type AccountErrorCode =
   | 'invalid'
   | 'too-many-integrations'
   | 'no-account'
   | 'no-integration'
   | 'being-deleted'
+
+/** A rule does not allow it. The message is for people. */
+export class AccountError extends Error {
+  override name = 'AccountError'
+  readonly code: AccountErrorCode
+  constructor(code: AccountErrorCode, message: string) {
+    super(message)
+    this.code = code
+  }
+}
 
 /** The most integrations of an account. */
 export const integrationsMax = 20
@@ -91,7 +87,7 @@ function people(
   const { portalKey, now } = dependencies
   return {
     async find(accountId) {
-      return withoutVersion(liveAccount(await readAccount(dependencies, accountId)))
+      return liveAccount(await readAccount(dependencies, accountId))
     },
 
     async ofVerifiedEmail(text) {
@@ -110,7 +106,7 @@ function people(
         // Another portal may have made it, too. Then the state with the higher version counts, everywhere.
         held = await write(dependencies, account_id, [{ type: 'account', data }])
       }
-      return withoutVersion(liveAccount(held)) ?? fail(beingDeleted())
+      return liveAccount(held) ?? fail(beingDeleted())
     },
 
     async endSessions(accountId) {
@@ -140,7 +136,7 @@ function integrationsOf(
 
     async saveIntegration(integration) {
       const checked = checkIntegration(integration)
-      if ('faults' in checked) throw invalid(checked.faults)
+      if ('faults' in checked) throw new AccountError('invalid', 'The fields of the integration do not fit.')
       const { account_id, integration_id, created_at } = integration
       const before = await readAccount(dependencies, account_id)
       const account = liveAccount(before) ?? fail(noAccount())
@@ -222,7 +218,7 @@ async function write(
   accountId: string,
   events: readonly AccountEvent[],
 ): Promise<HeldAccount> {
-  const found = await writeOwn(dependencies, events, async () => {
+  return writeOwn(dependencies, events, async () => {
     const held = await readAccount(dependencies, accountId)
     const rows = events.map(event => rowOf(event, held))
     const isProjected = rows.every(
@@ -234,7 +230,6 @@ async function write(
       await dependencies.writer.append(newer.map(row => recordOf(eventOf(row as LedgerRow))))
     return held
   })
-  return found
 }
 
 function rowOf(event: AccountEvent, { account, integrations }: HeldAccount): LedgerRow | undefined {
@@ -277,12 +272,6 @@ function checkKey(accounts: readonly Pick<Account, 'account_id' | 'email'>[], po
   )
 }
 
-function withoutVersion(account: (Account & { version: bigint }) | undefined): Account | undefined {
-  if (!account) return undefined
-  const { account_id, email, created_at, sessions_valid_from } = account
-  return { account_id, email, created_at, sessions_valid_from }
-}
-
 function fail(error: Error): never {
   throw error
 }
@@ -300,13 +289,6 @@ function beingDeleted(): AccountError {
     'being-deleted',
     'This account is being deleted. In a minute you can sign in to a new one.',
   )
-}
-
-function invalid(faults: FieldFaults): AccountError {
-  const labels = { name: 'The name', url: 'The URL', contact_email: 'The contact address' } as const
-  const names = ['name', 'url', 'contact_email'] as const
-  const sentences = names.flatMap(name => (faults[name] ? [`${labels[name]} ${faults[name]}.`] : []))
-  return new AccountError('invalid', sentences.join(' '), faults)
 }
 
 function tooMany(): AccountError {

@@ -59,45 +59,37 @@ const audiences = /^\*\*([^*]+)\*\*: /
 const forConsumers = new Set(['API consumers', 'Everybody'])
 
 /** The releases of a changelog in the form of Keep a Changelog, with only the entries for API consumers. */
-export function consumerReleases(text: string): Release[] {
-  return sections(text, /^## \[(?<title>[^\]]+)\](?: - (?<day>\S+))?$/)
-    .map(({ title, day, lines }) => ({
-      version: title,
-      day,
-      groups: sections(lines.join('\n'), /^### (?<title>.+)$/)
-        .map(group => ({ title: group.title, entries: consumerEntries(group.lines) }))
-        .filter(({ entries }) => entries.length > 0),
+export function consumerReleases(changelog: string): Release[] {
+  const releases = partsOf(changelog, '## ').map(({ head, body }) => {
+    const [, version = '', day] = /^\[([^\]]+)\](?: - (\S+))?$/.exec(head) ?? []
+    const groups = partsOf(body, '### ').map(group => ({
+      title: group.head,
+      entries: consumerEntries(group.body),
     }))
-    .filter(({ groups }) => groups.length > 0)
+    return { version, day, groups: groups.filter(({ entries }) => entries.length > 0) }
+  })
+  return releases.filter(({ version, groups }) => version !== '' && groups.length > 0)
 }
 
-function sections(
-  text: string,
-  heading: RegExp,
-): { title: string; day: string | undefined; lines: string[] }[] {
-  const found: { title: string; day: string | undefined; lines: string[] }[] = []
-  for (const line of text.split('\n')) {
-    const groups = heading.exec(line)?.groups
-    if (groups?.title !== undefined) found.push({ title: groups.title, day: groups.day, lines: [] })
-    else found.at(-1)?.lines.push(line)
-  }
-  return found
+/** The parts of a text that begin with a line of this mark. */
+function partsOf(text: string, mark: string): { head: string; body: string }[] {
+  const parts = `\n${text}`.split(`\n${mark}`).slice(1)
+  return parts.map(part => {
+    const [head = '', ...lines] = part.split('\n')
+    return { head, body: lines.join('\n') }
+  })
 }
 
 /** Entries may go on over several lines, indented. */
-function consumerEntries(lines: readonly string[]): string[] {
-  return lines
-    .join('\n')
-    .split(/^- /m)
-    .slice(1)
-    .map(entry => entry.replace(/\s+/g, ' ').trim())
-    .filter(entry => {
-      const named = audiences.exec(entry)?.[1]?.split(', ') ?? []
-      return named.some(audience => forConsumers.has(audience))
-    })
-    .map(entry => capitalized(entry.replace(audiences, '').replace(/\[([^\]]+)\]\([^)]+\)/g, '$1')))
-}
-
-function capitalized(text: string): string {
-  return text.slice(0, 1).toUpperCase() + text.slice(1)
+function consumerEntries(body: string): string[] {
+  return partsOf(body, '- ')
+    .map(({ head, body }) => `${head} ${body}`.replace(/\s+/g, ' ').trim())
+    .filter(entry =>
+      audiences
+        .exec(entry)?.[1]
+        ?.split(', ')
+        .some(audience => forConsumers.has(audience)),
+    )
+    .map(entry => entry.replace(audiences, '').replace(/\[([^\]]+)\]\([^)]+\)/g, '$1'))
+    .map(entry => entry.slice(0, 1).toUpperCase() + entry.slice(1))
 }

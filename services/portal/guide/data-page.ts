@@ -1,11 +1,10 @@
-/** The page for data teams: three pictures of the platform, and questions as SQL. Pure. */
-
+/** The page for data teams, /data: three pictures of the platform, and questions as SQL. */
 import type { FastifyInstance } from 'fastify'
 import type { Portal } from '../app.ts'
+import { timeBars } from '../html/bars.ts'
 import { type Html, html, prose } from '../html/html.ts'
 import { codeBlock, notice, scrolling } from '../html/parts.ts'
 import { count, countOf, dayText, moment } from '../html/words.ts'
-import { type Bar, nameBars, timeBars } from './data-drawing.ts'
 import { type Example, playLink, readExamples } from './data-examples.ts'
 import type {
   CategorySuccess,
@@ -15,29 +14,34 @@ import type {
   TopCampaign,
 } from './data-pictures.ts'
 
-export interface DataPageData {
-  pictures: DataPictures
-  /** `examplesSection`: it is the same for everybody. */
-  examples: Html
+/** Adds the page. The examples are read once: they are the same for everybody. */
+export function addDataPage(app: FastifyInstance, { pictures, options }: Portal): void {
+  const examples = examplesSection(readExamples(options.viewsDatabase), options.sqlUrl)
+  app.get('/data', async (_request, reply) =>
+    reply.page({
+      title: 'For data teams',
+      description: 'Pictures of the platform, and questions on it as SQL that you can run.',
+      path: '/data',
+      content: dataContent(await pictures(), examples),
+    }),
+  )
 }
 
 /** More labels would overlap. */
 const timeLabelsMax = 4
 const loopback = /^https?:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])([:/]|$)/
 
-export function dataContent({ pictures, examples }: DataPageData): Html {
+export function dataContent(pictures: DataPictures, examples: Html): Html {
   const { about, funding, categories, campaigns } = pictures
   const currency = about?.currency ?? ''
   return html`<h1>For data teams</h1>
-<p class="lead">The public campaigns as tables that you query with SQL: every field of the API, reward tiers, and a history by day. Here are three pictures of them, and ${examplesAnchor}.</p>
+<p class="lead">The public campaigns as tables that you query with SQL: every field of the API, reward tiers, and a history by day. Here are three pictures of them, and <a href="#questions">questions that you can run</a>.</p>
 ${about ? aboutCard(about) : notice('The data cannot be read at the moment. Try again in a minute.', 'warning')}
-${section('funding', funding?.per === 'month' ? 'Funding by month of launch' : 'Funding by day', funding && fundingPicture(funding, about, currency))}
+${section('funding', funding?.per === 'month' ? 'Funding by month of launch' : 'Funding by day', funding && fundingPicture(funding, currency))}
 ${section('success', 'Success by category', categories && successPicture(categories))}
 ${section('top', 'Top campaigns', campaigns && topPicture(campaigns, currency))}
 ${examples}`
 }
-
-const examplesAnchor = html`<a href="#questions">questions that you can run</a>`
 
 /** The questions as SQL. `sqlUrl`: where the SQL port can be reached, if it can. */
 export function examplesSection(examples: readonly Example[], sqlUrl: string | undefined): Html {
@@ -78,91 +82,58 @@ ${content ?? html`<p>This picture cannot be drawn at the moment.</p>`}
 `
 }
 
-function fundingPicture(
-  { per, points }: FundingPicture,
-  about: DataAbout | undefined,
-  currency: string,
-): Html {
+function fundingPicture({ per, points }: FundingPicture, currency: string): Html {
   if (points.length === 0) return html`<p>There is nothing to draw yet.</p>`
-  const name = per === 'day' ? dayText : monthText
+  // A month is `Nov 2026`.
+  const name = (day: string) => (per === 'day' ? dayText(day) : dayText(day).replace(/^\d+ /, ''))
   const every = Math.ceil(points.length / timeLabelsMax)
-  const bars = points.map(({ day, raised, pledges }, index): Bar => {
-    const text = money(raised, currency)
-    const label = index % every === 0 ? (per === 'day' ? dayText(day).slice(0, -5) : name(day)) : ''
-    return { label, value: raised, text, title: `${name(day)}: ${text}, ${countOf(pledges, 'pledge')}` }
-  })
+  const bars = points.map(({ day, raised, pledges }, index) => ({
+    label: index % every === 0 ? name(day) : '',
+    title: `${name(day)}: ${money(raised, currency)}, ${countOf(pledges, 'pledge')}`,
+    parts: [{ kind: raised < 0 ? 'too-many' : 'ok', value: raised }],
+  }))
   const total = points.reduce((sum, { raised }) => sum + raised, 0)
   const best = points.reduce((most, point) => (point.raised > most.raised ? point : most))
+  const title = per === 'day' ? 'Funding by day' : 'Funding by month of launch'
   const description = `From ${name(points[0]?.day ?? '')} to ${name(points.at(-1)?.day ?? '')}: ${money(total, currency)} in total. The most: ${money(best.raised, currency)}, ${name(best.day)}.`
-  const what =
-    per === 'day'
-      ? 'Money that came on each of the last 30 UTC days, less what was withdrawn. Today is not over.'
-      : `What the campaigns of each month have raised, by the month of their launch.${about?.history_from === '' ? '' : ' Once the history has some days, you see the money of each day here.'}`
-  return html`<p>${what}</p>
-${timeBars(
-  {
-    id: 'picture-funding',
-    title: per === 'day' ? 'Funding by day' : 'Funding by month of launch',
-    description,
-  },
-  bars,
-  value => compact.format(value),
-)}
-${figures(
-  'Funding as a table',
-  [per === 'day' ? 'Day' : 'Month', 'Raised', 'New pledges'],
-  points.toReversed().map(({ day, raised, pledges }) => [name(day), money(raised, currency), count(pledges)]),
-)}`
+  const rows = points
+    .toReversed()
+    .map(({ day, raised, pledges }) => [
+      name(day),
+      ...[money(raised, currency), count(pledges)].map(numberCell),
+    ])
+  return html`<p>${per === 'day' ? byDayText : byMonthText}</p>
+${timeBars({ id: 'picture-funding', title, description }, bars, value => compact.format(value))}
+<details><summary>Funding as a table</summary>
+${table('Funding as a table', [per === 'day' ? 'Day' : 'Month', 'Raised', 'New pledges'], rows)}</details>`
 }
+
+const byDayText =
+  'Money that came on each of the last 30 UTC days, less what was withdrawn. Today is not over.'
+const byMonthText = 'What the campaigns of each month have raised, by the month of their launch.'
 
 function successPicture(categories: readonly CategorySuccess[]): Html {
   if (categories.length === 0) return html`<p>No campaign has ended yet.</p>`
-  const bars = categories.map(({ category, ended, funded }): Bar => {
-    const text = percentText(funded, ended)
-    return {
-      label: category,
-      value: funded / ended,
-      text,
-      title: `${category}: ${text}, ${count(funded)} of ${countOf(ended, 'campaign')}`,
-    }
-  })
-  const [best, worst] = [bars.at(0), bars.at(-1)]
-  const description = `Of ${countOf(categories.length, 'category', 'categories')}, the best is ${best?.label} with ${best?.text}, and the last ${worst?.label} with ${worst?.text}.`
-  return html`<p>How many of the campaigns that have ended reached their goal.${categories.length === 15 && ' The 15 categories with the most of them.'}</p>
-${nameBars({ id: 'picture-success', title: 'Success by category', description }, bars, 1)}
-${figures(
-  'Success by category as a table',
-  ['Category', 'Success', 'Funded', 'Ended'],
-  categories.map(({ category, ended, funded }) => [
+  const rows = categories.map(({ category, ended, funded }) => [
     category,
-    percentText(funded, ended),
-    count(funded),
-    count(ended),
-  ]),
-)}`
+    meter(funded / ended),
+    ...[`${Math.round((1000 * funded) / ended) / 10} %`, count(funded), count(ended)].map(numberCell),
+  ])
+  return html`<p>How many of the campaigns that have ended reached their goal, in the categories with the most of them.</p>
+${table('Success by category as a table', ['Category', '', 'Success', 'Funded', 'Ended'], rows)}`
 }
 
 function topPicture(campaigns: readonly TopCampaign[], currency: string): Html {
   if (campaigns.length === 0) return html`<p>There is no public campaign yet.</p>`
-  const bars = campaigns.map(({ title, raised, backers }): Bar => {
-    const text = money(raised, currency)
-    return { label: title, value: raised, text, title: `${title}: ${text}, ${countOf(backers, 'backer')}` }
-  })
-  const description = `The ${countOf(bars.length, 'campaign')} that raised most, the highest first: ${bars[0]?.label} with ${bars[0]?.text}.`
   const most = Math.max(...campaigns.map(({ raised }) => raised))
-  return html`<p>The campaigns that raised most.</p>
-${nameBars({ id: 'picture-top', title: 'Top campaigns', description }, bars, most)}
-${figures(
-  'Top campaigns as a table',
-  ['Campaign', 'Raised', 'Backers', 'Category', 'Status'],
-  campaigns.map(({ title, url, raised, backers, category, status }) => [
+  const rows = campaigns.map(({ title, url, raised, backers, category, status }) => [
     campaignLink(title, url),
-    money(raised, currency),
-    count(backers),
-    category,
-    status,
-  ]),
-)}`
+    meter(raised / (most || 1)),
+    ...[money(raised, currency), count(backers)].map(numberCell),
+    ...[category, status].map(text => html`<td>${text}</td>`),
+  ])
+  return html`<p>The campaigns that raised most.</p>
+${table('Top campaigns as a table', ['Campaign', '', 'Raised', 'Backers', 'Category', 'Status'], rows)}`
 }
 
 // What creators typed: only a web address becomes a link.
@@ -171,28 +142,30 @@ function campaignLink(title: string, url: string): Html {
   return html`<a href="${url}" rel="nofollow noopener noreferrer"><bdi>${title}</bdi></a>`
 }
 
-function figures(
-  label: string,
-  heads: readonly string[],
-  rows: readonly (readonly (Html | string)[])[],
-): Html {
-  const isNumber = (index: number): boolean => index > 0 && index < (heads.length === 5 ? 3 : heads.length)
-  return html`<details><summary>${label}</summary>
-${scrolling(
-  label,
-  html`<table>
-<thead><tr>${heads.map((head, index) => html`<th scope="col"${isNumber(index) && html` class="number"`}>${head}</th>`)}</tr></thead>
+/** A bar whose length is a share of 1. The number stands beside it. */
+function meter(share: number): Html {
+  return html`<td><meter aria-hidden="true" value="${Math.max(0, share).toFixed(3)}"></meter></td>`
+}
+
+function numberCell(text: string): Html {
+  return html`<td class="number">${text}</td>`
+}
+
+const numbers = new Set(['Raised', 'New pledges', 'Success', 'Funded', 'Ended', 'Backers'])
+
+/** A row begins with its name; the rest are cells. */
+function table(label: string, heads: readonly string[], rows: readonly (readonly (Html | string)[])[]): Html {
+  return scrolling(
+    label,
+    html`<table>
+<thead><tr>${heads.map(head => (head === '' ? html`<td></td>` : html`<th scope="col"${numbers.has(head) && html` class="number"`}>${head}</th>`))}</tr></thead>
 <tbody>
 ${rows.map(
-  row => html`<tr>${row.map((cell, index) =>
-    index === 0
-      ? html`<th scope="row">${cell}</th>`
-      : html`<td${isNumber(index) && html` class="number"`}>${cell}</td>`,
-  )}</tr>
+  ([name, ...cells]) => html`<tr><th scope="row">${name}</th>${cells}</tr>
 `,
 )}</tbody>
 </table>`,
-)}</details>`
+  )
 }
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
@@ -200,28 +173,4 @@ const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFracti
 
 function money(amount: number, currency: string): string {
   return `${whole.format(amount)} ${currency}`.trim()
-}
-
-function percentText(part: number, all: number): string {
-  return `${Math.round((1000 * part) / all) / 10} %`
-}
-
-/** `Nov 2026` for `2026-11-01`. */
-function monthText(day: string): string {
-  return dayText(day).replace(/^\d+ /, '')
-}
-
-/** The page /data. */
-
-/** Adds the page. The examples are read once. */
-export function addDataPage(app: FastifyInstance, { pictures, options }: Portal): void {
-  const examples = examplesSection(readExamples(options.viewsDatabase), options.sqlUrl)
-  app.get('/data', async (_request, reply) =>
-    reply.page({
-      title: 'For data teams',
-      description: 'Pictures of the platform, and questions on it as SQL that you can run.',
-      path: '/data',
-      content: dataContent({ pictures: await pictures(), examples }),
-    }),
-  )
 }

@@ -1,6 +1,7 @@
 /** The first page: what this is, how it stands now, and how to begin. Pure. */
 import { type Html, html } from '../html/html.ts'
 import { badge, codeBlock, type Tone } from '../html/parts.ts'
+import { count, moment } from '../html/words.ts'
 import { limits } from './guide.ts'
 import type { LiveState } from './live-state.ts'
 import { sampleText } from './samples/samples.ts'
@@ -10,18 +11,16 @@ export interface LandingData {
   /** The base address that consumers call, with `/api/v1`. */
   apiUrl: string
   isSignedIn: boolean
-  /** Unix milliseconds. */
-  now: number
 }
 
-export function landingContent({ live, apiUrl, isSignedIn, now }: LandingData): Html {
+export function landingContent({ live, apiUrl, isSignedIn }: LandingData): Html {
   return html`<h1>Every public campaign, as data you can build on</h1>
 <p class="lead">Pledgeview is a read-only API of a crowdfunding platform: campaigns, funding totals, reward tiers and statistics as JSON. It is free, and your copy misses no change.</p>
 <div class="actions">
 ${isSignedIn ? html`<a class="button" href="/access">Your API access</a>` : html`<a class="button" href="/sign-in?next=/access">Get a key</a>`}
 <a class="button secondary" href="/docs">Read the guide</a>
 </div>
-${liveCard(live, now)}
+${liveCard(live)}
 <h2>One request</h2>
 <p>Send your key and secret, and get campaigns. More samples, also in TypeScript and Python, are in the <a href="/docs#first-call">guide</a>.</p>
 ${codeBlock({ id: 'first-call', caption: 'The three newest campaigns that are live', text: sampleText('first-call', 'sh', apiUrl) })}
@@ -43,47 +42,26 @@ ${codeBlock({ id: 'first-call', caption: 'The three newest campaigns that are li
 }
 
 const tones: Record<LiveState['status'], Tone> = {
-  'up to date': 'good',
-  behind: 'warning',
-  unavailable: 'bad',
+  'Up to date': 'good',
+  Behind: 'warning',
+  Unavailable: 'bad',
 }
 
-function liveCard({ status, campaigns, as_of }: LiveState, now: number): Html {
+function liveCard({ status, campaigns, as_of }: LiveState): Html {
   return html`<section class="card" aria-labelledby="now">
-<div class="heading"><h2 id="now">Right now</h2>${badge(capitalized(status), tones[status])}</div>
+<div class="heading"><h2 id="now">Right now</h2>${badge(status, tones[status])}</div>
 <dl class="facts">
-<div><dt>Public campaigns</dt><dd>${campaigns === undefined ? 'unknown' : number.format(campaigns)}</dd></div>
-<div><dt>Data as of</dt><dd>${as_of === undefined ? 'unknown' : html`<time datetime="${new Date(as_of).toISOString()}">${agoOf(now - as_of)}</time>`}</dd></div>
+<div><dt>Public campaigns</dt><dd>${campaigns === undefined ? 'unknown' : count(campaigns)}</dd></div>
+<div><dt>Data as of</dt><dd>${as_of === undefined ? 'unknown' : moment(as_of)}</dd></div>
 </dl>
 <p class="muted">${explanations[status]}</p>
 </section>`
 }
 
 const explanations: Record<LiveState['status'], string> = {
-  'up to date': 'Every change up to this moment can be read.',
-  behind:
+  'Up to date': 'Every change up to this moment can be read.',
+  Behind:
     'New changes take longer than usual. Everything up to this moment can be read, and nothing is lost: the rest follows.',
-  unavailable:
+  Unavailable:
     'The data cannot be read at the moment. Requests may fail with a 500; try again with growing pauses.',
-}
-
-const number = new Intl.NumberFormat('en')
-
-/** A duration as people say it: `6 seconds ago`. */
-export function agoOf(ms: number): string {
-  const seconds = Math.max(0, Math.round(ms / 1000))
-  const units = [
-    { name: 'day', seconds: 86_400 },
-    { name: 'hour', seconds: 3_600 },
-    { name: 'minute', seconds: 60 },
-    { name: 'second', seconds: 1 },
-  ]
-  const unit = units.find(candidate => seconds >= candidate.seconds)
-  if (unit === undefined) return 'just now'
-  const count = Math.floor(seconds / unit.seconds)
-  return `${number.format(count)} ${unit.name}${count === 1 ? '' : 's'} ago`
-}
-
-function capitalized(text: string): string {
-  return text.slice(0, 1).toUpperCase() + text.slice(1)
 }

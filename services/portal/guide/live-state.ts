@@ -11,7 +11,7 @@ import type { Databases, Statement, Tables } from '../../tables/port.ts'
 
 /** What the first page says of the data. */
 export interface LiveState {
-  status: 'up to date' | 'behind' | 'unavailable'
+  status: 'Up to date' | 'Behind' | 'Unavailable'
   campaigns: number | undefined
   /** The watermark, Unix ms: every change up to this moment can be read. */
   as_of: number | undefined
@@ -34,12 +34,12 @@ export function createLiveState(
     const [row] = await within(readMsMax, rows)
     if (row === undefined) throw new Error('the tables gave no row')
     const isBehind = row.read_at - row.as_of > behindMs
-    return { status: isBehind ? 'behind' : 'up to date', campaigns: row.campaigns, as_of: row.as_of }
+    return { status: isBehind ? 'Behind' : 'Up to date', campaigns: row.campaigns, as_of: row.as_of }
   }
 
   function unavailable(error: unknown): LiveState {
     runtime.logger.warn(`the live state of the first page cannot be read: ${messageOf(error)}`)
-    return { status: 'unavailable', campaigns: undefined, as_of: undefined }
+    return { status: 'Unavailable', campaigns: undefined, as_of: undefined }
   }
 
   return kept(() => read().catch(unavailable), { ms: keptMs }, runtime)

@@ -17,7 +17,7 @@ import { referenceContent } from './reference.ts'
 /** Longer values are no use to anybody. */
 const valueCharactersMax = 200
 
-export function addPublicPages(app: FastifyInstance, { liveState, options, now }: Portal): void {
+export function addPublicPages(app: FastifyInstance, { liveState, options }: Portal): void {
   const apiUrl = withoutSlash(options.apiUrl)
   const { portalUrl } = options
   const published = publishedOpenApi(JSON.parse(textOf('contracts/api/openapi.json')) as PublishedDocument, {
@@ -34,7 +34,7 @@ export function addPublicPages(app: FastifyInstance, { liveState, options, now }
 
   app.get('/', async (request, reply) => {
     const isSignedIn = request.account !== undefined
-    const content = landingContent({ live: await liveState(), apiUrl, isSignedIn, now: now() })
+    const content = landingContent({ live: await liveState(), apiUrl, isSignedIn })
     return reply.page({
       title: 'Pledgeview: public campaigns as data',
       description:

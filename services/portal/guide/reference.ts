@@ -43,7 +43,7 @@ export function referenceContent({ document, apiUrl, chosen }: ReferenceData): H
 <dl class="facts"><div><dt>Base address</dt><dd><code>${apiUrl}</code></dd></div></dl>
 <p>Every request needs a key and a secret, in the headers <code>X-API-Key</code> and <code>X-API-Secret</code>, or as <code>Authorization: Bearer KEY:SECRET</code>. The <a href="/docs#first-call">guide</a> shows a first call.</p>
 ${credentialsCard()}
-${operations.map(operation => operationSection(operation, document, apiUrl, operation.id === chosen?.operation ? chosen.values : {}))}
+${operations.map(operation => operationSection(operation, apiUrl, operation.id === chosen?.operation ? chosen.values : {}))}
 <h2 id="objects">Objects</h2>
 <p>Every field is always present. New fields may be added at any time, so ignore fields that you do not know.</p>
 ${objects.map(name => objectSection(name, document))}
@@ -53,7 +53,7 @@ ${headersSection(operations)}
 </div>`
 }
 
-function operationSection(operation: Operation, document: Document, apiUrl: string, values: Values): Html {
+function operationSection(operation: Operation, apiUrl: string, values: Values): Html {
   const { id, path, summary, description, deprecated, parameters } = operation
   const success = operation.answers.find(({ status }) => status === '200')
   return html`<section aria-labelledby="${id}">
@@ -65,13 +65,13 @@ ${tryIt(
   operation,
   parameters.length === 0
     ? html`<p>None.</p>`
-    : fieldList(parameters.map(parameter => parameterEntry(id, parameter, document, values[parameter.name]))),
+    : fieldList(parameters.map(parameter => parameterEntry(id, parameter, values[parameter.name]))),
   apiUrl,
   values,
 )}
 <h3>Answers</h3>
 <ul>${operation.answers.map(answer => html`<li><strong>${answer.status}</strong> ${answerLine(answer)}</li>`)}</ul>
-${success?.schema && html`<p>The body is ${objectLink(typeOf(success.schema, document), typeOf(success.schema, document))}.</p>`}
+${success?.schema && html`<p>The body is ${objectLink(typeOf(success.schema), typeOf(success.schema))}.</p>`}
 ${success?.example !== undefined && codeBlock({ id: `${id}-example`, caption: `Example of an answer: ${path}`, text: JSON.stringify(success.example, null, 2) })}
 </section>`
 }
@@ -81,16 +81,11 @@ function answerLine({ status, description }: Answer): Html {
   return prose(description.startsWith(`${status} `) ? description.slice(status.length + 1) : description)
 }
 
-function parameterEntry(
-  operation: string,
-  parameter: Parameter,
-  document: Document,
-  value: string | undefined,
-): Html {
+function parameterEntry(operation: string, parameter: Parameter, value: string | undefined): Html {
   const { name, required, description, schema = {} } = parameter
   const place = parameter.in === 'query' ? '' : `in the ${parameter.in}`
   const facts = [
-    typeOf(schema, document),
+    typeOf(schema),
     place,
     required ? 'required' : '',
     schema.default === undefined ? '' : `default ${String(schema.default)}`,
@@ -124,9 +119,8 @@ ${fieldList(fieldsOf(schema, document).map(objectField))}
 </section>`
 }
 
-function objectField(field: Field): Html {
-  const { name, type, description, values, example, object } = field
-  return fieldEntry({ name, facts: objectLink(type, object), description, values, example })
+function objectField({ type, object, ...field }: Field): Html {
+  return fieldEntry({ ...field, facts: objectLink(type, object) })
 }
 
 /** A type, with a link to the object that it names. */
@@ -168,9 +162,9 @@ function fieldList(entries: readonly Html[]): Html {
 
 function errorsSection(operations: readonly Operation[]): Html {
   const answers = unique(
-    operations.flatMap(operation => operation.answers.filter(({ status }) => Number(status) >= 400)),
+    answersOf(operations).filter(({ status }) => Number(status) >= 400),
     answer => answer.description,
-  ).sort((one, other) => Number(one.status) - Number(other.status))
+  )
   return html`<section aria-labelledby="errors">
 <h2 id="errors">Errors</h2>
 <p>Every error has the same shape. Use <code>code</code> in programs; the message is for people. The guide says <a href="/docs#errors">what to do for each</a>.</p>
@@ -181,7 +175,7 @@ ${codeBlock({ id: 'error-example', caption: 'Example of an error', text: JSON.st
 
 function headersSection(operations: readonly Operation[]): Html {
   const headers = unique(
-    operations.flatMap(operation => operation.answers.flatMap(answer => answer.headers)),
+    answersOf(operations).flatMap(answer => answer.headers),
     header => header.name,
   )
   return html`<section aria-labelledby="headers">
@@ -196,11 +190,14 @@ ${fieldList(
 
 function objectNames(operations: readonly Operation[], document: Document): string[] {
   const seen: string[] = []
-  const answers = operations.flatMap(operation => operation.answers)
   // What people ask for first, errors after it.
-  for (const { schema } of answers.toSorted((one, other) => Number(one.status) - Number(other.status)))
-    if (schema) objectsIn(schema, document, seen)
+  for (const { schema } of answersOf(operations)) if (schema) objectsIn(schema, document, seen)
   return seen
+}
+
+function answersOf(operations: readonly Operation[]): Answer[] {
+  const answers = operations.flatMap(operation => operation.answers)
+  return answers.toSorted((one, other) => Number(one.status) - Number(other.status))
 }
 
 function unique<Value>(values: readonly Value[], key: (value: Value) => string): Value[] {

@@ -52,7 +52,7 @@ ${accountEntries(options)}
 ${content}
 </main>
 <footer>
-<p>Public campaign data, read-only. <a href="/docs">Guide</a> · <a href="/openapi.json">OpenAPI</a> · <a href="/changes">Versions</a></p>
+<p class="muted">Public campaign data, read-only. <a href="/docs">Guide</a> · <a href="/openapi.json">OpenAPI</a> · <a href="/changes">Versions</a></p>
 </footer>
 </body>
 </html>

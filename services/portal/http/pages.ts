@@ -35,7 +35,7 @@ export function addPages(app: FastifyInstance, logger: Logger): void {
   app.setErrorHandler((error: FastifyError | PageError, request, reply) => {
     if (error instanceof PageError) {
       if (error.retryAfterSeconds !== undefined) reply.header('retry-after', error.retryAfterSeconds)
-      return sendErrorPage(request, reply, error.status, error.message)
+      return sendErrorPage(request, reply, error.status, error.message || undefined)
     }
     const status = statusOf(error)
     if (status >= 500) {
@@ -56,7 +56,7 @@ function statusOf(error: FastifyError): number {
 }
 
 /** Sends the page of this status. `text` takes the place of its usual text. */
-export function sendErrorPage(
+function sendErrorPage(
   request: FastifyRequest,
   reply: FastifyReply,
   status: number,
@@ -115,13 +115,13 @@ const texts: Readonly<Record<number, readonly [title: string, text: string]>> = 
   503: ['Not available now', 'Something that this page needs does not answer. Try again in a minute.'],
 }
 
-/** An answer that is an error, with a text for people. Thrown by handlers and hooks. */
+/** An answer that is an error, with a text for people in the place of the usual one. Thrown by handlers and hooks. */
 export class PageError extends Error {
   override name = 'PageError'
   readonly status: number
   /** Seconds after which it makes sense to try again. */
   readonly retryAfterSeconds: number | undefined
-  constructor(status: number, text: string, { retryAfterSeconds }: { retryAfterSeconds?: number } = {}) {
+  constructor(status: number, text = '', { retryAfterSeconds }: { retryAfterSeconds?: number } = {}) {
     super(text)
     this.status = status
     this.retryAfterSeconds = retryAfterSeconds

@@ -5,16 +5,12 @@
  * does not exist. A page is never shown from a cache. What an account can do within a time is bounded.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { KeyError } from '../../api-keys/api-keys.ts'
 import { messageOf } from '../../runtime/message-of.ts'
-import { AccountError } from '../account/accounts.ts'
 import type { PortalDependencies } from '../app.ts'
-import { type Html, html } from '../html/html.ts'
-import { notice } from '../html/parts.ts'
-import { PageError, sendErrorPage } from '../http/pages.ts'
-import type { Account, Integration, PortalKey } from '../ports.ts'
+import type { Html } from '../html/html.ts'
+import { PageError } from '../http/pages.ts'
+import type { Account, Integration, KeyNotices, PortalKey } from '../ports.ts'
 import { createOnce, type Once } from './form-token.ts'
-import { wayBack } from './key-pages.ts'
 import { type KeyView, keyOfPath } from './key-state.ts'
 
 export interface Access extends PortalDependencies {
@@ -24,6 +20,9 @@ export interface Access extends PortalDependencies {
   countSave: (account: Account) => Promise<void>
   countNewKey: (account: Account) => Promise<void>
 }
+
+export type ById = { Params: { id: string } }
+export type ByName = { Params: { name: string } }
 
 const hourMs = 3_600_000
 
@@ -76,25 +75,6 @@ export function sendPage(reply: FastifyReply, title: string, content: Html): Fas
   return reply.header('cache-control', 'no-store').page({ title, path: '/access', content })
 }
 
-/** Answers 404. A key or an integration of another account gets the same page as one that does not exist. */
-export function sendNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  return sendErrorPage(request, reply, 404)
-}
-
-/** Says why nothing was done, and where to go on. */
-export function sendProblem(reply: FastifyReply, title: string, reason: string): FastifyReply {
-  const content = html`${wayBack()}
-<h1>${title}</h1>
-${notice(reason, 'bad')}
-<p><a class="button" href="/access">Back to API access</a></p>`
-  return sendPage(reply.code(409), title, content)
-}
-
-/** The reason for people, if the error has one. Every other error is a fault of ours, and the app answers it. */
-export function reasonOf(error: unknown): string | undefined {
-  return error instanceof KeyError || error instanceof AccountError ? error.message : undefined
-}
-
 /** Leads to the overview, which says what was done. */
 export function toOverview(reply: FastifyReply, done: keyof typeof doneTexts): FastifyReply {
   return reply.redirect(`/access?done=${done}`, 303)
@@ -109,8 +89,10 @@ export const doneTexts = {
 } as const
 
 /** Tells the notices what happened. The answer neither waits for mails nor fails with them. */
-export function notify(access: Access, notice: () => Promise<void>): void {
-  Promise.try(notice).catch((error: unknown) =>
+export function notify(access: Access, notice: (notices: KeyNotices) => Promise<void>): void {
+  const { notices } = access
+  if (!notices) return
+  Promise.try(notice, notices).catch((error: unknown) =>
     access.logger.error({ error: messageOf(error) }, 'a notice on a key could not be handed over'),
   )
 }
@@ -125,13 +107,18 @@ export async function findIntegration(
   return integrations.find(({ integration_id }) => integration_id === integrationId)
 }
 
-/** The key that a path names by its first 16 characters, if the account has it. */
-export async function findKey(
-  { keys }: Access,
-  account: Account,
-  name: string,
-): Promise<PortalKey | undefined> {
-  return keyOfPath(await keys.ofAccount(account.account_id), name)
+/** The integration that the path names. One of another account is answered like one that does not exist. */
+export async function integrationOf(access: Access, request: FastifyRequest<ById>): Promise<Integration> {
+  const found = await findIntegration(access, signedIn(request), request.params.id)
+  if (!found) throw new PageError(404)
+  return found
+}
+
+/** The key that the path names by its first 16 characters, in the same way. */
+export async function keyOf({ keys }: Access, request: FastifyRequest<ByName>): Promise<PortalKey> {
+  const found = keyOfPath(await keys.ofAccount(signedIn(request).account_id), request.params.name)
+  if (!found) throw new PageError(404)
+  return found
 }
 
 /** The keys with their usage. It is an extra: if it cannot be read, the pages say so and still work. */

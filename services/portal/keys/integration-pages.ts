@@ -21,8 +21,6 @@ export interface IntegrationPageData {
   integrationId: string | undefined
   fields: IntegrationFields
   faults: FieldFaults
-  /** A reason that concerns no field. */
-  problem?: string | undefined
   csrf: Html
   formToken?: string | undefined
 }
@@ -56,12 +54,12 @@ const formFields: readonly (Field & { name: keyof IntegrationFields })[] = [
 
 /** The form of an integration. Faults stand at their fields and in a list above them. */
 export function integrationPage(data: IntegrationPageData): Html {
-  const { integrationId, fields, faults, problem, csrf, formToken } = data
+  const { integrationId, fields, faults, csrf, formToken } = data
   const isNew = integrationId === undefined
   const action = isNew ? '/access/integrations' : `/access/integrations/${encodeURIComponent(integrationId)}`
   return html`${wayBack()}
 <h1>${isNew ? 'Add an integration' : 'Edit the integration'}</h1>
-${faultList(faults, problem)}
+${faultList(faults)}
 ${form({
   action,
   csrf,
@@ -77,12 +75,12 @@ ${form({
 })}`
 }
 
-function faultList(faults: FieldFaults, problem: string | undefined): Html | undefined {
+function faultList(faults: FieldFaults): Html | undefined {
   const faulty = formFields.filter(({ name }) => faults[name] !== undefined)
-  if (faulty.length === 0 && problem === undefined) return undefined
+  if (faulty.length === 0) return undefined
   return notice(
-    html`<p><strong>It was not saved.</strong> ${problem}</p>
-${faulty.length > 0 && html`<ul>${faulty.map(({ name, label }) => html`<li><a href="#${name}">${label}</a> ${faults[name]}.</li>`)}</ul>`}`,
+    html`<p><strong>It was not saved.</strong></p>
+<ul>${faulty.map(({ name, label }) => html`<li><a href="#${name}">${label}</a> ${faults[name]}.</li>`)}</ul>`,
     'bad',
   )
 }

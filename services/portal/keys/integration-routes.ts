@@ -7,12 +7,10 @@ import { csrfField, fieldOf } from '../http/forms.ts'
 import type { Account, Integration, PortalKey } from '../ports.ts'
 import {
   type Access,
-  findIntegration,
+  type ById,
+  integrationOf,
   notify,
-  reasonOf,
-  sendNotFound,
   sendPage,
-  sendProblem,
   signedIn,
   toOverview,
   withUsage,
@@ -26,8 +24,6 @@ import {
 } from './integration-pages.ts'
 import { isAlive } from './key-state.ts'
 
-type ById = { Params: { id: string } }
-
 const empty: IntegrationFields = { name: '', url: '', contact_email: '' }
 
 export function addIntegrationRoutes(app: FastifyInstance, access: Access): void {
@@ -40,8 +36,7 @@ export function addIntegrationRoutes(app: FastifyInstance, access: Access): void
   app.post('/access/integrations', async (request, reply) => addIntegration(access, request, reply))
 
   app.get<ById>('/access/integrations/:id/edit', async (request, reply) => {
-    const integration = await findIntegration(access, signedIn(request), request.params.id)
-    if (!integration) return sendNotFound(request, reply)
+    const integration = await integrationOf(access, request)
     return sendForm(request, reply, {
       integrationId: integration.integration_id,
       fields: integration,
@@ -50,32 +45,25 @@ export function addIntegrationRoutes(app: FastifyInstance, access: Access): void
   })
 
   app.post<ById>('/access/integrations/:id', async (request, reply) => {
-    const integration = await findIntegration(access, signedIn(request), request.params.id)
-    if (!integration) return sendNotFound(request, reply)
+    const integration = await integrationOf(access, request)
     const { fields, faults } = readIntegrationForm(request.body)
     const form = { integrationId: integration.integration_id, fields, faults }
     if (Object.keys(faults).length > 0) return sendForm(request, reply.code(422), form)
     await access.countSave(signedIn(request))
-    const problem = await problemOf(() => access.accounts.saveIntegration({ ...integration, ...fields }))
-    if (problem) return sendForm(request, reply.code(409), { ...form, problem })
+    await access.accounts.saveIntegration({ ...integration, ...fields })
     return toOverview(reply, 'saved')
   })
 
   app.get<ById>('/access/integrations/:id/remove', async (request, reply) => {
-    const account = signedIn(request)
-    const integration = await findIntegration(access, account, request.params.id)
-    if (!integration) return sendNotFound(request, reply)
-    const alive = await withUsage(access, await aliveKeysOf(access, account, integration))
+    const integration = await integrationOf(access, request)
+    const alive = await withUsage(access, await aliveKeysOf(access, integration))
     const title = `Remove ${integration.name}?`
     return sendPage(reply, title, removePage({ integration, alive, csrf: csrfField(request) }))
   })
 
   app.post<ById>('/access/integrations/:id/remove', async (request, reply) => {
-    const account = signedIn(request)
-    const integration = await findIntegration(access, account, request.params.id)
-    if (!integration) return sendNotFound(request, reply)
-    const problem = await problemOf(() => removeIntegration(access, account, integration))
-    if (problem) return sendProblem(reply, 'The integration was not removed', problem)
+    const integration = await integrationOf(access, request)
+    await removeIntegration(access, signedIn(request), integration)
     return toOverview(reply, 'removed')
   })
 }
@@ -97,8 +85,7 @@ async function addIntegration(
       account_id: account.account_id,
       created_at: access.now(),
     })
-  const problem = await problemOf(() => access.once(account.account_id, fieldOf(request, 'token'), save))
-  if (problem) return sendForm(request, reply.code(409), { ...form, problem })
+  await access.once(account.account_id, fieldOf(request, 'token'), save)
   // A form that was sent twice has added it before.
   return toOverview(reply, 'added')
 }
@@ -117,18 +104,17 @@ async function removeIntegration(access: Access, account: Account, integration: 
 }
 
 async function revokeKeysOf(access: Access, account: Account, integration: Integration): Promise<void> {
-  for (const { key } of await aliveKeysOf(access, account, integration)) {
+  for (const { key } of await aliveKeysOf(access, integration)) {
     await access.keys.revoke(account.account_id, key)
-    notify(access, () => access.notices.revoked(account, integration, keyPrefix(key)))
+    notify(access, notices => notices.revoked(account, integration, keyPrefix(key)))
   }
 }
 
 async function aliveKeysOf(
   access: Access,
-  account: Account,
-  { integration_id }: Integration,
+  { account_id, integration_id }: Integration,
 ): Promise<PortalKey[]> {
-  const keys = await access.keys.ofAccount(account.account_id)
+  const keys = await access.keys.ofAccount(account_id)
   return keys.filter(key => key.integration_id === integration_id && isAlive(key, access.now()))
 }
 
@@ -147,16 +133,4 @@ function sendForm(
   const title = isNew ? 'Add an integration' : 'Edit the integration'
   // Screen readers read the title first.
   return sendPage(reply, reply.statusCode >= 400 ? `Not saved: ${title}` : title, content)
-}
-
-/** The reason against it, if there is one for people. */
-async function problemOf(action: () => Promise<unknown>): Promise<string | undefined> {
-  try {
-    await action()
-    return undefined
-  } catch (error) {
-    const reason = reasonOf(error)
-    if (reason === undefined) throw error
-    return reason
-  }
 }

@@ -6,8 +6,7 @@ import { type Html, html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
 import { countOf, moment } from '../html/words.ts'
 import type { Integration } from '../ports.ts'
-import { usageGraph, usageScale, usageText } from '../usage/usage-graph.ts'
-import { totalOf, usageLegend, usageTable } from '../usage/usage-table.ts'
+import { totalOf, usagePicture, usageTable, usageText } from '../usage/usage-view.ts'
 import { isAlive, type KeyState, type KeyView, keyPath, keyState } from './key-state.ts'
 import { lastUsed, statusText } from './overview-page.ts'
 
@@ -44,11 +43,7 @@ function usageFigure(days: NonNullable<KeyView['usage']>['days']): Html {
   const { deprecated } = totalOf(days)
   return html`<p>${usageText(days)} Counts are complete up to about a minute ago.</p>
 ${deprecated > 0 && notice(html`<p>${countOf(deprecated, 'request')} went to a deprecated version of the API. <a href="/changes">See what changes, and when</a></p>`, 'warning')}
-<figure>
-${usageGraph(days)}
-<figcaption>${usageScale(days)}</figcaption>
-${usageLegend()}
-</figure>
+${usagePicture(days)}
 ${usageTable(days)}`
 }
 
@@ -92,7 +87,7 @@ ${
         csrf,
         hidden: { token: formToken },
         content: html`${!hasIntegration && integrationChoice(integrations)}
-<fieldset class="choices"><legend>When does the old key end?</legend>
+<fieldset><legend>When does the old key end?</legend>
 ${overlapChoice('at-once', 'At once', 'A program that still uses it is refused within seconds.', only !== undefined, false)}
 ${overlapChoice('one-hour', 'After 1 hour', 'Time to change one program.', only === undefined, only !== undefined)}
 ${overlapChoice('one-day', 'After 24 hours', 'Time to change several.', false, only !== undefined)}

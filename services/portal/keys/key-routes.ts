@@ -6,13 +6,13 @@ import { csrfField, fieldOf } from '../http/forms.ts'
 import type { Account, Integration, Overlap, PortalKey } from '../ports.ts'
 import {
   type Access,
+  type ById,
+  type ByName,
   findIntegration,
-  findKey,
+  integrationOf,
+  keyOf,
   notify,
-  reasonOf,
-  sendNotFound,
   sendPage,
-  sendProblem,
   signedIn,
   toOverview,
   withUsage,
@@ -22,28 +22,19 @@ import { keyPage, replacePage, revokePage } from './key-pages.ts'
 import { activeCount, isAlive, type KeyView, keyPath } from './key-state.ts'
 import { answerWithNewKey, type NewKey } from './new-key.ts'
 
-type ById = { Params: { id: string } }
-type ByName = { Params: { name: string } }
-
 export function addKeyRoutes(app: FastifyInstance, access: Access): void {
   app.post<ById>('/access/integrations/:id/keys', async (request, reply) => {
-    const account = signedIn(request)
-    const integration = await findIntegration(access, account, request.params.id)
-    if (!integration) return sendNotFound(request, reply)
-    return answerWithNewKey(access, request, reply, 'No key was created', () =>
-      createKey(access, account, integration),
-    )
+    const integration = await integrationOf(access, request)
+    return answerWithNewKey(access, request, reply, () => createKey(access, signedIn(request), integration))
   })
 
   app.get<ByName>('/access/keys/:name', async (request, reply) => {
     const view = await viewOf(access, request)
-    if (!view) return sendNotFound(request, reply)
     return sendPage(reply, `Key ${keyPrefix(view.key.key)}`, keyPage({ view, now: access.now() }))
   })
 
   app.get<ByName>('/access/keys/:name/revoke', async (request, reply) => {
     const view = await viewOf(access, request)
-    if (!view) return sendNotFound(request, reply)
     if (!isAlive(view.key, access.now())) return reply.redirect(keyPath(view.key), 303)
     const data = { view, now: access.now(), csrf: csrfField(request) }
     return sendPage(reply, `Revoke key ${keyPrefix(view.key.key)}?`, revokePage(data))
@@ -53,7 +44,6 @@ export function addKeyRoutes(app: FastifyInstance, access: Access): void {
 
   app.get<ByName>('/access/keys/:name/replace', async (request, reply) => {
     const view = await viewOf(access, request)
-    if (!view) return sendNotFound(request, reply)
     if (!isAlive(view.key, access.now())) return reply.redirect(keyPath(view.key), 303)
     return sendReplacePage(access, request, reply, view)
   })
@@ -61,15 +51,15 @@ export function addKeyRoutes(app: FastifyInstance, access: Access): void {
   app.post<ByName>('/access/keys/:name/replace', async (request, reply) => replace(access, request, reply))
 }
 
-async function viewOf(access: Access, request: FastifyRequest<ByName>): Promise<KeyView | undefined> {
-  const key = await findKey(access, signedIn(request), request.params.name)
-  return key && (await withUsage(access, [key]))[0]
+async function viewOf(access: Access, request: FastifyRequest<ByName>): Promise<KeyView> {
+  const key = await keyOf(access, request)
+  return (await withUsage(access, [key]))[0] ?? { key, usage: undefined }
 }
 
 async function createKey(access: Access, account: Account, integration: Integration): Promise<NewKey> {
   const made = await access.keys.issue(integration)
   await endIfRemoved(access, account, integration, made.key)
-  notify(access, () => access.notices.created(account, integration, keyPrefix(made.key)))
+  notify(access, notices => notices.created(account, integration, keyPrefix(made.key)))
   return { ...made, name: integration.name }
 }
 
@@ -92,20 +82,12 @@ async function revoke(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const account = signedIn(request)
-  const key = await findKey(access, account, request.params.name)
-  if (!key) return sendNotFound(request, reply)
+  const key = await keyOf(access, request)
   // A form that was sent twice has revoked it before.
   if (key.status === 'revoked') return toOverview(reply, 'revoked')
-  try {
-    await access.keys.revoke(account.account_id, key.key)
-  } catch (error) {
-    const reason = reasonOf(error)
-    if (reason === undefined) throw error
-    const isRevoked = (await findKey(access, account, request.params.name))?.status === 'revoked'
-    return isRevoked ? toOverview(reply, 'revoked') : sendProblem(reply, 'The key was not revoked', reason)
-  }
+  await access.keys.revoke(account.account_id, key.key)
   const owner = (await findIntegration(access, account, key.integration_id)) ?? key
-  notify(access, () => access.notices.revoked(account, owner, keyPrefix(key.key)))
+  notify(access, notices => notices.revoked(account, owner, keyPrefix(key.key)))
   return toOverview(reply, 'revoked')
 }
 
@@ -130,24 +112,21 @@ async function sendReplacePage(
   return sendPage(reply, `Replace key ${keyPrefix(view.key.key)}`, content)
 }
 
-const notReplaced = 'The key was not replaced'
-
 async function replace(
   access: Access,
   request: FastifyRequest<ByName>,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const account = signedIn(request)
-  const key = await findKey(access, account, request.params.name)
-  if (!key) return sendNotFound(request, reply)
+  const key = await keyOf(access, request)
   const overlap = overlaps.get(fieldOf(request, 'overlap'))
-  if (!overlap) return sendProblem(reply, notReplaced, 'Choose when the old key ends.')
+  if (!overlap) throw new KeyError('Choose when the old key ends.')
   // A key of an operator gets an integration with its replacement.
   const integration =
     (await findIntegration(access, account, key.integration_id)) ??
     (await findIntegration(access, account, fieldOf(request, 'integration')))
-  if (!integration) return sendProblem(reply, notReplaced, 'Choose the integration of the new key.')
-  return answerWithNewKey(access, request, reply, notReplaced, () =>
+  if (!integration) throw new KeyError('Choose the integration of the new key.')
+  return answerWithNewKey(access, request, reply, () =>
     makeReplacement(access, account, key, overlap, integration),
   )
 }
@@ -160,11 +139,10 @@ async function makeReplacement(
   integration: Integration,
 ): Promise<NewKey> {
   // The person hears of the revocation also if the new key fails.
-  const onRevoked = () =>
-    notify(access, () => access.notices.revoked(account, integration, keyPrefix(old.key)))
+  const onRevoked = () => notify(access, notices => notices.revoked(account, integration, keyPrefix(old.key)))
   const made = await access.keys.replace(account.account_id, old.key, overlap.overlap, integration, onRevoked)
   await endIfRemoved(access, account, integration, made.key)
-  notify(access, () => access.notices.created(account, integration, keyPrefix(made.key)))
+  notify(access, notices => notices.created(account, integration, keyPrefix(made.key)))
   return {
     ...made,
     name: integration.name,

@@ -3,10 +3,11 @@
  * the person finds the key in the overview, and replaces it.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { KeyError } from '../../api-keys/api-keys.ts'
 import { type Html, html } from '../html/html.ts'
 import { codeBlock, copyable, notice } from '../html/parts.ts'
 import { fieldOf } from '../http/forms.ts'
-import { type Access, reasonOf, sendPage, sendProblem, signedIn } from './access.ts'
+import { type Access, sendPage, signedIn } from './access.ts'
 
 export interface NewKey {
   key: string
@@ -17,25 +18,18 @@ export interface NewKey {
   replaced?: string
 }
 
-/** Runs `make` unless this form was used before, and answers with the key. `whatFailed` is the title if there is a reason against it. */
+/** Runs `make` unless this form was used before, and answers with the key. */
 export async function answerWithNewKey(
   access: Access,
   request: FastifyRequest,
   reply: FastifyReply,
-  whatFailed: string,
   make: () => Promise<NewKey>,
 ): Promise<FastifyReply> {
   const account = signedIn(request)
   await access.countNewKey(account)
-  try {
-    const made = await access.once(account.account_id, fieldOf(request, 'token'), make)
-    if (!made) return sendProblem(reply, whatFailed, usedReason)
-    return sendPage(reply, 'Your new key', secretPage({ ...made.value, apiUrl: access.options.apiUrl }))
-  } catch (error) {
-    const reason = reasonOf(error)
-    if (reason === undefined) throw error
-    return sendProblem(reply, whatFailed, reason)
-  }
+  const made = await access.once(account.account_id, fieldOf(request, 'token'), make)
+  if (!made) throw new KeyError(usedReason)
+  return sendPage(reply, 'Your new key', secretPage({ ...made.value, apiUrl: access.options.apiUrl }))
 }
 
 const usedReason =

@@ -6,8 +6,7 @@ import { type Html, html } from '../html/html.ts'
 import { badge, notice } from '../html/parts.ts'
 import { count, countOf, date, moment } from '../html/words.ts'
 import type { Integration } from '../ports.ts'
-import { smallUsageGraph } from '../usage/usage-graph.ts'
-import { requestsOf, totalOf } from '../usage/usage-table.ts'
+import { requestsOf, totalOf } from '../usage/usage-view.ts'
 import { activeCount, isAlive, type KeyState, type KeyView, keyPath, keyState } from './key-state.ts'
 
 export interface OverviewData {
@@ -148,16 +147,10 @@ function keyRow({ key, usage }: KeyView, now: number): Html {
 <td data-label="Status">${statusText(state)}</td>
 <td data-label="Created">${date(key.issued_at_ms)}</td>
 <td data-label="Last used">${lastUsed(usage)}</td>
-<td data-label="Requests, 30 days">${requestsCell(usage)}</td>
+<td data-label="Requests, 30 days">${usage ? count(requestsOf(totalOf(usage.days))) : 'not known now'}</td>
 <td>${isAlive(key, now) && html`<a href="${path}/replace">Replace<span class="visually-hidden"> ${prefix}</span></a> <a href="${path}/revoke">Revoke<span class="visually-hidden"> ${prefix}</span></a>`}</td>
 </tr>
 `
-}
-
-function requestsCell(usage: KeyView['usage']): Html {
-  if (usage === undefined) return html`not known now`
-  const requests = requestsOf(totalOf(usage.days))
-  return html`${requests > 0 && smallUsageGraph(usage.days)} ${count(requests)}`
 }
 
 /** The state of a key in words. */

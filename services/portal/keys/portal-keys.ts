@@ -32,67 +32,48 @@ const lookMs = 50
 
 export function createPortalKeys(admin: KeyAdmin): PortalKeys {
   function issue(integration: Integration, replaces?: NewKey['replaces']) {
-    const { account_id: account, name, url, contact_email: email } = integration
-    return issueKey(admin, {
-      account,
+    const {
+      account_id: account,
+      integration_id: integrationId,
       name,
       url,
-      email,
-      integrationId: integration.integration_id,
-      ...(replaces && { replaces }),
-    })
+      contact_email: email,
+    } = integration
+    return issueKey(admin, { account, name, url, email, integrationId, ...(replaces && { replaces }) })
   }
 
   return {
     ofAccount: accountId => keysOf(admin, accountId),
 
-    issue: integration => forPeople(() => issue(integration)),
+    issue: integration => issue(integration),
 
-    revoke: (accountId, key) =>
-      forPeople(async () => {
-        const record = await ownKey(admin, accountId, key)
-        // A form that is sent twice asks for what is done already.
-        return record.status === 'revoked' ? record : revokeKey(admin, record.key)
-      }),
+    async revoke(accountId, key) {
+      const record = ownKey(await keysOf(admin, accountId), key)
+      // A form that is sent twice asks for what is done already.
+      return record.status === 'revoked' ? record : revokeKey(admin, record.key)
+    },
 
-    replace: (accountId, key, overlap, integration, onRevoked) =>
-      forPeople(async () => {
-        if (integration.account_id !== accountId) throw new Error('the integration is of another account')
-        const old = await ownKey(admin, accountId, key)
-        requireAlive(old)
-        if (overlap === 'at-once') {
-          // The old key ends only if nothing is known against a new one.
-          await requireRoomInsteadOf(admin, old)
-          return replaceAtOnce(admin, old, () => issue(integration, replacing(old, null)), onRevoked)
-        }
-        await requireRoom(admin, old)
-        return issue(integration, replacing(old, admin.now() + overlapMs[overlap]))
-      }),
+    async replace(accountId, key, overlap, integration, onRevoked = () => undefined) {
+      if (integration.account_id !== accountId) throw new Error('the integration is of another account')
+      const keys = await keysOf(admin, accountId)
+      const old = ownKey(keys, key)
+      if (!isAlive(old)) throw new KeyError(`the key ${keyPrefix(old.key)} has ended; create another one`)
+      if (overlap !== 'at-once') {
+        requireRoomBeside(old, keys)
+        return issue(integration, { key: old.key, until: admin.now() + overlapMs[overlap] })
+      }
+      // The old key ends only if nothing is known against a new one.
+      requireRoomInsteadOf(old, keys)
+      await revokeKey(admin, old.key)
+      onRevoked()
+      return issue(integration, { key: old.key, until: null }).catch((error: unknown) => {
+        if (!(error instanceof KeyError)) throw error
+        const what = `The key ${keyPrefix(old.key)} is revoked, but no new one was created`
+        throw new KeyError(`${what}: ${error.message}`, { cause: error })
+      })
+    },
 
-    deleteAll: (accountId, integrationId) => forPeople(() => deleteAll(admin, accountId, integrationId)),
-  }
-}
-
-function replacing({ key }: KeyRecord, until: number | null): NonNullable<NewKey['replaces']> {
-  return { key, until }
-}
-
-async function replaceAtOnce<T>(
-  admin: KeyAdmin,
-  old: KeyRecord,
-  issueNew: () => Promise<T>,
-  onRevoked: () => void = () => undefined,
-): Promise<T> {
-  await revokeKey(admin, old.key)
-  onRevoked()
-  try {
-    return await issueNew()
-  } catch (error) {
-    if (!(error instanceof KeyError)) throw error
-    const prefix = keyPrefix(old.key)
-    throw new KeyError(`The key ${prefix} is revoked, but no new one was created: ${error.message}`, {
-      cause: error,
-    })
+    deleteAll: (accountId, integrationId) => deleteAll(admin, accountId, integrationId),
   }
 }
 
@@ -105,37 +86,26 @@ async function keysOf(admin: KeyAdmin, accountId: string): Promise<PortalKey[]> 
 }
 
 /** The account's key of that name or prefix. A key of another account is unknown here. */
-async function ownKey(admin: KeyAdmin, accountId: string, keyOrPrefix: string): Promise<PortalKey> {
-  const keys = await keysOf(admin, accountId)
+function ownKey(keys: readonly PortalKey[], keyOrPrefix: string): PortalKey {
   const [record, second] = keys.filter(({ key }) => key === keyOrPrefix || keyPrefix(key) === keyOrPrefix)
   if (!record) throw new KeyError(`you have no key ${keyPrefix(keyOrPrefix)}`)
   if (second) throw new KeyError(`two of your keys begin with ${keyPrefix(keyOrPrefix)}: give the whole key`)
   return record
 }
 
-function requireAlive(record: KeyRecord): void {
-  if (!isAlive(record)) throw new KeyError(`the key ${keyPrefix(record.key)} has ended; create another one`)
-}
-
 /** Throws unless a new key can be active beside the old one. */
-async function requireRoom(admin: KeyAdmin, old: KeyRecord): Promise<void> {
-  if (old.expires_at_ms !== null) {
+function requireRoomBeside(old: PortalKey, keys: readonly PortalKey[]): void {
+  if (old.expires_at_ms !== null)
     throw new KeyError('Another key replaces this one already. You can still let it end at once.')
-  }
-  const keys = await admin.directory.ofAccount(old.account_id)
-  const active = keys.filter(({ status }) => status === 'active')
-  if (active.length >= activeKeysMax) {
-    throw new KeyError(
-      'Three keys are active, so there is no room for a new one beside the old one. Let the old key end at once, or revoke another key first.',
-    )
-  }
+  if (keys.filter(({ status }) => status === 'active').length < activeKeysMax) return
+  throw new KeyError(
+    'Three keys are active, so there is no room for a new one beside the old one. Let the old key end at once, or revoke another key first.',
+  )
 }
 
 /** Throws unless a new key can be active once the old one has ended: a key that waits would take the old one's place. */
-async function requireRoomInsteadOf(admin: KeyAdmin, old: KeyRecord): Promise<void> {
-  const keys = await admin.directory.ofAccount(old.account_id)
-  const others = keys.filter(record => isAlive(record) && record.key !== old.key)
-  if (others.length < activeKeysMax) return
+function requireRoomInsteadOf(old: PortalKey, keys: readonly PortalKey[]): void {
+  if (keys.filter(record => isAlive(record) && record.key !== old.key).length < activeKeysMax) return
   throw new KeyError(
     'Three other keys are active or wait for a place, so there is no room for a new one. Revoke one of them first. Nothing was changed.',
   )
@@ -168,19 +138,4 @@ async function deleteAll(
 
 function isAlive({ status }: KeyRecord): boolean {
   return status === 'active' || status === 'waiting'
-}
-
-/** A `KeyError` as a sentence: pages show it as it is. */
-async function forPeople<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof KeyError) error.message = sentence(error.message)
-    throw error
-  }
-}
-
-function sentence(text: string): string {
-  const ended = /[.!?]$/.test(text) ? text : `${text}.`
-  return ended.charAt(0).toUpperCase() + ended.slice(1)
 }

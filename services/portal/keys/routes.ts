@@ -1,17 +1,23 @@
 /** The routes under /access. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { KeyError } from '../../api-keys/api-keys.ts'
+import { AccountError } from '../account/accounts.ts'
 import type { PortalDependencies } from '../app.ts'
+import { html } from '../html/html.ts'
+import { notice } from '../html/parts.ts'
 import { csrfField, queryOf } from '../http/forms.ts'
 import { requireAccount } from '../http/session-hook.ts'
 import { type Access, createAccess, doneTexts, sendPage, signedIn, withUsage } from './access.ts'
 import { newFormToken } from './form-token.ts'
 import { addIntegrationRoutes } from './integration-routes.ts'
+import { wayBack } from './key-pages.ts'
 import { addKeyRoutes } from './key-routes.ts'
 import { overviewPage } from './overview-page.ts'
 
 export async function addAccessRoutes(app: FastifyInstance, dependencies: PortalDependencies): Promise<void> {
   const access = createAccess(dependencies)
   await app.register(async pages => {
+    pages.setErrorHandler((error, _request, reply) => sendReason(error, reply))
     pages.addHook('preHandler', requireAccount)
     pages.addHook('preHandler', async ({ account }) => account && access.countRequest(account))
     pages.get('/access', (request, reply) => sendOverview(access, request, reply))
@@ -40,4 +46,19 @@ async function sendOverview(
     formToken: newFormToken,
   })
   return sendPage(reply, 'API access', content)
+}
+
+/** Says why it was not done, and where to go on. Every other error is a fault of ours, and the app answers it. */
+function sendReason(error: unknown, reply: FastifyReply): FastifyReply {
+  if (!(error instanceof KeyError || error instanceof AccountError)) throw error
+  const content = html`${wayBack()}
+<h1>That did not work</h1>
+${notice(sentence(error.message), 'bad')}
+<p><a class="button" href="/access">Back to API access</a></p>`
+  return sendPage(reply.code(409), 'That did not work', content)
+}
+
+function sentence(text: string): string {
+  const ended = /[.!?]$/.test(text) ? text : `${text}.`
+  return ended.charAt(0).toUpperCase() + ended.slice(1)
 }

@@ -2,29 +2,18 @@
  * An announcement: one mail to each of many addresses, once, also if it is sent by several processes, or killed and run again.
  *
  * There is one notice for each address, by a keyed hash: no address is kept. A mail in doubt (claims.ts) is reported, and sent only
- * with `retriesDoubtful`. A name stands for one subject and text.
+ * with `retriesDoubtful`. What another process is sending at this moment is left for the next run. A name stands for one subject and
+ * text.
  */
 import { createHash, createHmac } from 'node:crypto'
-import type { Sleep } from '../../runtime/sleep.ts'
-import type { PortalStore } from '../store/port.ts'
-import { claimName, doubtfulMs } from './claims.ts'
-import {
-  blank,
-  changeOf,
-  type DeliverDependencies,
-  type Delivery,
-  deliver,
-  type Sendable,
-} from './deliver.ts'
-import { isSettled, type Notices } from './notices.ts'
+import { claimName } from './claims.ts'
+import { blank, changeOf, type DeliverDependencies, deliver, type Sendable } from './deliver.ts'
+import { isSettled, type NoticeParts } from './notices.ts'
 import type { MailText } from './texts.ts'
 
-export interface AnnouncementDependencies extends DeliverDependencies {
-  notices: Pick<Notices, 'append' | 'write' | 'get' | 'ofIds'>
-  store: Pick<PortalStore, 'claim' | 'get'>
-  /** PLEDGEVIEW_PORTAL_KEY. */
-  portalKey: string
-  sleep: Sleep
+export interface AnnouncementDependencies
+  extends DeliverDependencies,
+    Pick<NoticeParts, 'store' | 'portalKey'> {
   /** Ends it between two mails. */
   signal: AbortSignal
 }
@@ -43,7 +32,7 @@ export interface AnnouncementReport {
   alreadySent: number
   /** The mail server takes no mail for them. Not tried again. */
   refused: number
-  /** Not sent yet: the mail server failed, or the run was stopped. In a dry run: what would be sent. */
+  /** Not sent yet: the mail server failed, another process is at it, or the run was stopped. In a dry run: what would be sent. */
   left: number
   /** Why the last mail that failed was not sent. */
   lastFailure: string | undefined
@@ -60,7 +49,6 @@ export const namePattern = /^[A-Za-z0-9-]{1,64}$/
 
 // The server is down: a person has to look.
 const failuresMax = 5
-const busyPauseMs = 1_000
 const dryPart = 1_000
 const textMs = 400 * 86_400_000
 
@@ -69,85 +57,56 @@ export async function announce(
   dependencies: AnnouncementDependencies,
   announcement: Announcement,
 ): Promise<AnnouncementReport> {
-  const { now, monotonicMs, sleep, signal } = dependencies
-  const { isDry, retriesDoubtful } = announcement
+  const { portalKey, now, signal } = dependencies
+  const { addresses, isDry, retriesDoubtful } = announcement
   await holdText(dependencies, announcement)
-  const report = { sent: 0, alreadySent: 0, refused: 0, left: 0, lastFailure: undefined, doubtful: [] }
-  if (isDry) return dryReport(dependencies, announcement, report)
-
-  const counted: AnnouncementReport = report
-  const deadline = monotonicMs() + doubtfulMs
-  let pending = [...announcement.addresses]
+  if (isDry) return dryReport(dependencies, announcement)
+  const report = emptyReport()
   let failures = 0
-  // What another process is sending is looked at again, until it is sent or in doubt.
-  while (pending.length > 0) {
-    const busy: string[] = []
-    for (const [index, address] of pending.entries()) {
-      if (signal.aborted || failures >= failuresMax) {
-        counted.left += pending.length - index
-        break
-      }
-      const notice = noticeOf(dependencies.portalKey, announcement, address, now())
-      const outcome = await deliver(dependencies, notice, { takesDoubtful: retriesDoubtful })
-      if ('reason' in outcome) failures++
-      if (outcome.kind === 'sent') failures = 0
-      if (outcome.kind === 'busy') busy.push(address)
-      else add(counted, outcome, address)
+  for (const address of addresses) {
+    if (signal.aborted || failures >= failuresMax) {
+      report.left++
+      continue
     }
-    const isOver = monotonicMs() > deadline || signal.aborted || failures >= failuresMax
-    if (isOver) counted.doubtful.push(...busy)
-    pending = isOver ? [] : busy
-    if (pending.length > 0) await sleep(busyPauseMs, signal)
+    const notice = noticeOf(portalKey, announcement, address, now())
+    const outcome = await deliver(dependencies, notice, { takesDoubtful: retriesDoubtful })
+    if ('reason' in outcome) {
+      failures++
+      report.lastFailure = outcome.reason
+    }
+    if (outcome.kind === 'sent') {
+      failures = 0
+      report.sent++
+    } else if (outcome.kind === 'doubtful') report.doubtful.push(address)
+    else if (outcome.kind === 'failed' || outcome.kind === 'busy') report.left++
+    else if (outcome.kind === 'refused' || outcome.status === 'GIVEN_UP') report.refused++
+    else report.alreadySent++
   }
-  return counted
+  return report
 }
 
-function add(
-  report: AnnouncementReport,
-  outcome: Exclude<Delivery, { kind: 'busy' }>,
-  address: string,
-): void {
-  switch (outcome.kind) {
-    case 'sent':
-      report.sent++
-      return
-    case 'settled':
-      if (outcome.status === 'GIVEN_UP') report.refused++
-      else report.alreadySent++
-      return
-    case 'refused':
-      report.refused++
-      return
-    case 'doubtful':
-      report.doubtful.push(address)
-      report.lastFailure = outcome.reason ?? report.lastFailure
-      return
-    case 'failed':
-      report.left++
-      report.lastFailure = outcome.reason
-      return
-    default:
-      outcome satisfies never
-  }
+function emptyReport(): AnnouncementReport {
+  return { sent: 0, alreadySent: 0, refused: 0, left: 0, lastFailure: undefined, doubtful: [] }
 }
 
 async function dryReport(
   { notices, store, portalKey, now }: AnnouncementDependencies,
   announcement: Announcement,
-  report: AnnouncementReport,
 ): Promise<AnnouncementReport> {
   const { addresses, retriesDoubtful } = announcement
+  const report = emptyReport()
   for (let from = 0; from < addresses.length; from += dryPart) {
-    const part = addresses.slice(from, from + dryPart)
-    const ids = part.map(address => noticeOf(portalKey, announcement, address, now()).notice_id)
-    const settled = new Map(
-      (await notices.ofIds(ids)).filter(isSettled).map(one => [one.notice_id, one.status]),
-    )
-    for (const [index, address] of part.entries()) {
-      const id = ids[index] ?? ''
-      const held = settled.get(id) ?? (await store.get(claimName(id)))
-      if (held === 'SENT' || held === 'GIVEN_UP') add(report, { kind: 'settled', status: held }, address)
-      else if (held !== undefined && !retriesDoubtful) report.doubtful.push(address)
+    const part = addresses.slice(from, from + dryPart).map(address => ({
+      address,
+      id: noticeOf(portalKey, announcement, address, now()).notice_id,
+    }))
+    const held = (await notices.ofIds(part.map(({ id }) => id))).filter(isSettled)
+    const settled = new Map(held.map(({ notice_id, status }) => [notice_id, status]))
+    for (const { address, id } of part) {
+      const status = settled.get(id) ?? (await store.get(claimName(id)))
+      if (status === 'GIVEN_UP') report.refused++
+      else if (status === 'SENT') report.alreadySent++
+      else if (status !== undefined && !retriesDoubtful) report.doubtful.push(address)
       else report.left++
     }
   }
@@ -174,11 +133,8 @@ async function holdText(
   }
   if (taken !== undefined || isDry) return
   const at = now()
-  const head: Sendable = {
-    ...{ notice_id: id, rule: 'ANNOUNCEMENT', account_id: null, attempts: 0, created_at: at },
-    ...{ ...blank, subject: digest },
-  }
-  await notices.append([changeOf(head, { status: 'SENT', sent_at: at })])
+  const head = { ...blank, notice_id: id, rule: 'ANNOUNCEMENT', account_id: null, subject: digest } as const
+  await notices.append([changeOf({ ...head, attempts: 0, created_at: at }, { status: 'SENT', sent_at: at })])
 }
 
 function noticeOf(
@@ -199,8 +155,8 @@ function noticeOf(
 
 /** The subject and the text of an announcement, as an operator typed them. Pure. */
 
-export const subjectLengthMax = 150
-export const textBytesMax = 32 * 1024
+const subjectLengthMax = 150
+const textBytesMax = 32 * 1024
 
 /** The subject, or why it cannot be sent, worded to follow the name of an option. */
 export function checkSubject(typed: string): { subject: string } | { reason: string } {

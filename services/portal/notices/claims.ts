@@ -5,13 +5,11 @@
  */
 import type { NoticeState } from '../../../contracts/events/portal-event.ts'
 import type { PortalStore } from '../store/port.ts'
-import { isSettled, type Notices } from './notices.ts'
+import { isSettled, type NoticeParts, type Notices } from './notices.ts'
 
-export interface ClaimsDependencies {
+export interface ClaimsParts extends Pick<NoticeParts, 'now'> {
   store: Pick<PortalStore, 'claim' | 'get' | 'put' | 'remove'>
   notices: Pick<Notices, 'get'>
-  /** Unix milliseconds. */
-  now: () => number
 }
 
 export type Settled = 'SENT' | 'GIVEN_UP'
@@ -52,7 +50,7 @@ export function claimName(noticeId: string): string {
   return `notice:${noticeId}`
 }
 
-export function createClaims({ store, notices, now }: ClaimsDependencies): ClaimNotice {
+export function createClaims({ store, notices, now }: ClaimsParts): ClaimNotice {
   return async ({ notice_id }, { takesDoubtful = false } = {}) => {
     const name = claimName(notice_id)
 

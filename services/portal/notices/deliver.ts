@@ -6,18 +6,12 @@
  */
 import { messageOf } from '../../runtime/message-of.ts'
 import { retry } from '../../runtime/retry.ts'
-import type { Mailer } from '../ports.ts'
 import { MailError } from '../ports.ts'
 import type { ClaimNotice, Settled } from './claims.ts'
-import type { Notice, Notices } from './notices.ts'
+import type { Notice, NoticeParts } from './notices.ts'
 
-export interface DeliverDependencies {
-  notices: Pick<Notices, 'append' | 'write'>
+export interface DeliverDependencies extends Pick<NoticeParts, 'notices' | 'mailer' | 'now' | 'monotonicMs'> {
   claim: ClaimNotice
-  mailer: Pick<Mailer, 'send'>
-  /** Unix milliseconds. */
-  now: () => number
-  monotonicMs: () => number
 }
 
 export type Delivery =

@@ -8,30 +8,13 @@
  * - The looks at the tables are made by one portal at a time, the one that takes the turn in the store.
  * A round does at most `mailsMax` mails.
  */
-import type { Logger } from 'pino'
 import { backoffMs } from '../../runtime/retry.ts'
-import type { Mailer } from '../ports.ts'
-import type { PortalStore } from '../store/port.ts'
-import { type ClaimsDependencies, createClaims } from './claims.ts'
+import { createClaims } from './claims.ts'
 import { blank, changeOf, deliver } from './deliver.ts'
-import type { Notice, Notices } from './notices.ts'
-import { checkRunaways, type RunawayDependencies } from './runaway.ts'
+import type { Notice, NoticeParts } from './notices.ts'
+import { checkRunaways } from './runaway.ts'
 
-export interface NoticeSenderDependencies extends RunawayDependencies, TidyDependencies, ClaimsDependencies {
-  notices: Notices
-  store: Pick<PortalStore, 'claim' | 'get' | 'put' | 'remove' | 'count'>
-  mailer: Pick<Mailer, 'send'>
-  now: () => number
-  monotonicMs: () => number
-  logger: Pick<Logger, 'warn'>
-}
-
-export interface NoticeSender {
-  /** Sends what is due. Resolves with the number of mails that were sent. */
-  sendDue(stop?: AbortSignal): Promise<number>
-  /** Looks for runaway traffic and tidies, if it is this portal's turn. */
-  look(): Promise<void>
-}
+export type NoticeSender = ReturnType<typeof createNoticeSender>
 
 const lookMs = 300_000
 const mailsMax = 50
@@ -40,9 +23,9 @@ const attemptsMax = 8
 const doubtfulAttemptsMax = 2
 const pauses = { pauseMsMin: 60_000, pauseMsMax: 3_600_000 }
 
-export function createNoticeSender(dependencies: NoticeSenderDependencies): NoticeSender {
-  const { notices, store, now, logger } = dependencies
-  const claim = createClaims(dependencies)
+export function createNoticeSender(parts: NoticeParts) {
+  const { notices, store, now, logger } = parts
+  const claim = createClaims(parts)
 
   async function send(notice: Notice): Promise<boolean> {
     const { notice_id, rule, attempts } = notice
@@ -51,7 +34,7 @@ export function createNoticeSender(dependencies: NoticeSenderDependencies): Noti
     const outcome =
       attempts >= attemptsMax
         ? { kind: 'given up' as const }
-        : await deliver({ ...dependencies, claim }, notice, { isKept: true, takesDoubtful })
+        : await deliver({ ...parts, claim }, notice, { isKept: true, takesDoubtful })
     if (outcome.kind === 'given up' || outcome.kind === 'doubtful') {
       logger.warn({ notice_id, rule, attempts }, `a notice is ${outcome.kind}`)
     }
@@ -65,6 +48,7 @@ export function createNoticeSender(dependencies: NoticeSenderDependencies): Noti
     return outcome.kind === 'sent'
   }
 
+  /** Sends what is due. Resolves with the number of mails that were sent. */
   async function sendDue(stop?: AbortSignal): Promise<number> {
     const waiting = await notices.waiting(now() - waitMsMax, waitingMax)
     const due = waiting.filter(notice => isDue(notice, now()))
@@ -76,11 +60,12 @@ export function createNoticeSender(dependencies: NoticeSenderDependencies): Noti
     return sent
   }
 
+  /** Looks for runaway traffic and tidies, if it is this portal's turn. */
   async function look(): Promise<void> {
     const turn = Math.floor(now() / lookMs)
-    if ((await store.count(`notices-turn:${turn}`, 2 * lookMs)) !== 1) return
-    await tidyNotices(dependencies)
-    await checkRunaways(dependencies)
+    if (!(await store.claim(`notices-turn:${turn}`, '', 2 * lookMs))) return
+    await tidyNotices(parts)
+    await checkRunaways(parts)
   }
 
   return { sendDue, look }
@@ -97,22 +82,16 @@ function isDue({ attempts, changed_at }: Notice, now: number): boolean {
  * - A settled notice is removed after its time.
  */
 
-export interface TidyDependencies {
-  notices: Pick<Notices, 'untidy' | 'append' | 'remove'>
-  /** Unix milliseconds. */
-  now: () => number
-}
-
 const dayMs = 86_400_000
 /** A mail that waits for longer is not sent. */
-export const waitMsMax = dayMs
+const waitMsMax = dayMs
 const changesMax = 5_000
 const settledMsMax = 30 * dayMs
 // An announcement may be resumed for long. The other ids do not come back.
 const announcedMsMax = 400 * dayMs
 
 /** At most `changesMax` changes; resolves with their number. */
-export async function tidyNotices({ notices, now }: TidyDependencies): Promise<number> {
+async function tidyNotices({ notices, now }: NoticeParts): Promise<number> {
   const at = now()
   const since = {
     waits_since: at - waitMsMax,

@@ -3,11 +3,13 @@
  * or given up) stays so, whatever lands late, and of two states that wait, the one with more attempts counts.
  */
 import { type NoticeState, portalVersionOf } from '../../../contracts/events/portal-event.ts'
-import type { EventWriter } from '../../log/port.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import { nameDatabases } from '../../tables/migrate.ts'
 import type { Databases, Statement, Tables } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
 import { type OwnEventsDependencies, recordOf, writeOwn } from '../own-events.ts'
+import type { Mailer } from '../ports.ts'
+import type { PortalStore } from '../store/port.ts'
 
 /** A notice as the ledger has it. */
 export type Notice = Omit<NoticeState, 'sender'>
@@ -17,22 +19,7 @@ export type Untidy = Pick<Notice, 'notice_id' | 'rule' | 'account_id' | 'attempt
   work: 'gone' | 'over'
 }
 
-export interface Notices {
-  get(id: string): Promise<Notice | undefined>
-  /** Those of these ids that are there. At most a thousand. */
-  ofIds(ids: readonly string[]): Promise<Notice[]>
-  /** Those whose mail waits since then, the oldest first. */
-  waiting(since: number, rowsMax: number): Promise<Notice[]>
-  /** Ids that end with this text. */
-  endingWith(suffix: string, rowsMax: number): Promise<string[]>
-  untidy(since: UntidySince, rowsMax: number): Promise<Untidy[]>
-  /** Appends in order. Resolves when the states are durable; the ledger has them a moment later. */
-  append(states: readonly Notice[]): Promise<void>
-  /** As `append`, but resolves when the ledger has them, or newer ones. */
-  write(states: readonly Notice[]): Promise<void>
-  /** Removes what is not needed any more. */
-  remove(ids: readonly string[]): Promise<void>
-}
+export type Notices = ReturnType<typeof openNotices>
 
 /** Unix milliseconds: older than that is untidy. */
 export interface UntidySince {
@@ -41,10 +28,17 @@ export interface UntidySince {
   announced_since: number
 }
 
-export interface NoticesDependencies extends OwnEventsDependencies {
-  writer: Pick<EventWriter, 'append'>
+/** What the rules, the sender and the announcements work with. Each takes its part. */
+export interface NoticeParts extends Pick<Runtime, 'now' | 'monotonicMs' | 'logger'> {
+  notices: Notices
+  store: PortalStore
+  mailer: Pick<Mailer, 'send'>
   tables: Pick<Tables, 'rows'>
   databases: Databases
+  /** The public address of the portal. */
+  portalUrl: string
+  /** PLEDGEVIEW_PORTAL_KEY. */
+  portalKey: string
 }
 
 const sql = {
@@ -55,7 +49,7 @@ const sql = {
 const readMsMax = 12_000
 const untidyMsMax = 35_000
 
-export function openNotices(dependencies: NoticesDependencies): Notices {
+export function openNotices(dependencies: OwnEventsDependencies & Pick<NoticeParts, 'tables' | 'databases'>) {
   const { writer, tables, databases } = dependencies
   const read = <R>(query: string, query_params: Statement['query_params'] = {}, msMax = readMsMax) =>
     tables.rows<R>(
@@ -65,10 +59,16 @@ export function openNotices(dependencies: NoticesDependencies): Notices {
   const ofIds = (ids: readonly string[]) => read<Notice>(sql.notices, { ids: [...ids] })
 
   return {
-    get: async id => (await ofIds([id]))[0],
+    get: async (id: string): Promise<Notice | undefined> => (await ofIds([id]))[0],
+
+    /** Those of these ids that are there. At most a thousand. */
     ofIds,
-    waiting: (since, rowsMax) => read<Notice>(sql.waiting, { since, rows_max: rowsMax }),
-    async endingWith(suffix, rowsMax) {
+
+    /** Those whose mail waits since then, the oldest first. */
+    waiting: (since: number, rowsMax: number) => read<Notice>(sql.waiting, { since, rows_max: rowsMax }),
+
+    /** Ids that end with this text. */
+    async endingWith(suffix: string, rowsMax: number): Promise<string[]> {
       const rows = await read<{ notice_id: string }>(
         `SELECT notice_id FROM \${model}.notice_ledger FINAL WHERE endsWith(notice_id, {suffix:String}) AND rule != ''
          LIMIT {rows_max:UInt32}`,
@@ -76,15 +76,23 @@ export function openNotices(dependencies: NoticesDependencies): Notices {
       )
       return rows.map(({ notice_id }) => notice_id)
     },
-    untidy: (since, rowsMax) => read<Untidy>(sql.untidy, { ...since, rows_max: rowsMax }, untidyMsMax),
-    append: states => writer.append(states.map(state => recordOf(eventOf(state)))),
-    async write(states) {
+
+    untidy: (since: UntidySince, rowsMax: number) =>
+      read<Untidy>(sql.untidy, { ...since, rows_max: rowsMax }, untidyMsMax),
+
+    /** Appends in order. Resolves when the states are durable; the ledger has them a moment later. */
+    append: (states: readonly Notice[]) => writer.append(states.map(state => recordOf(eventOf(state)))),
+
+    /** As `append`, but resolves when the ledger has them, or newer ones. */
+    async write(states: readonly Notice[]): Promise<void> {
       await writeOwn(dependencies, states.map(eventOf), async () => {
         const held = await ofIds(states.map(({ notice_id }) => notice_id))
         return states.every(state => held.some(other => isUpTo(other, state))) || undefined
       })
     },
-    remove: ids =>
+
+    /** Removes what is not needed any more. */
+    remove: (ids: readonly string[]) =>
       writer.append(ids.map(id => ({ topic: 'notices' as const, key: Buffer.from(id), value: null }))),
   }
 }

@@ -2,24 +2,14 @@
  * Notes the mails of a rule for the sender (notice-sender.ts). A mail is kept with its address until it is sent or given up.
  */
 import { createHmac } from 'node:crypto'
-import type { Logger } from 'pino'
 import type { NoticeRule } from '../../../contracts/events/portal-event.ts'
 import { checkEmail } from '../account/email.ts'
 import type { KeyNotices } from '../ports.ts'
-import type { PortalStore } from '../store/port.ts'
 import { changeOf } from './deliver.ts'
-import type { Notice, Notices } from './notices.ts'
+import type { Notice, NoticeParts } from './notices.ts'
 import { keyCreatedText, keyRevokedText, type MailText } from './texts.ts'
 
-export interface QueueDependencies {
-  notices: Pick<Notices, 'get' | 'write'>
-  store: Pick<PortalStore, 'count'>
-  /** PLEDGEVIEW_PORTAL_KEY. */
-  portalKey: string
-  /** Unix milliseconds. */
-  now: () => number
-  logger: Pick<Logger, 'warn'>
-}
+type QueueParts = Pick<NoticeParts, 'notices' | 'store' | 'portalKey' | 'now' | 'logger'>
 
 export interface NewNotice extends MailText {
   notice_id: string
@@ -34,10 +24,7 @@ export const perAddressPerDayMax = 40
 const dayMs = 86_400_000
 
 /** Notes mails, unless a notice with the id was noted before. Resolves with the number of those that were noted. */
-export async function queueNotices(
-  dependencies: QueueDependencies,
-  wanted: readonly NewNotice[],
-): Promise<number> {
+export async function queueNotices(dependencies: QueueParts, wanted: readonly NewNotice[]): Promise<number> {
   const noted: Notice[] = []
   for (const one of wanted) {
     const notice = await noteOf(dependencies, one)
@@ -48,7 +35,7 @@ export async function queueNotices(
 }
 
 async function noteOf(
-  { notices, store, portalKey, now, logger }: QueueDependencies,
+  { notices, store, portalKey, now, logger }: QueueParts,
   notice: NewNotice,
 ): Promise<Notice | undefined> {
   const { notice_id, rule } = notice
@@ -68,7 +55,7 @@ async function noteOf(
 
 /** Mails about keys, to the account's address and to the contact of the integration. One mail if both are the same. */
 export function createKeyNotices(
-  dependencies: QueueDependencies & { portalUrl: string; wake: () => void },
+  dependencies: QueueParts & { portalUrl: string; wake: () => void },
 ): KeyNotices {
   const { portalUrl, wake } = dependencies
 

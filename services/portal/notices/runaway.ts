@@ -1,19 +1,10 @@
 /** Finds keys whose program runs away, and notes a mail to the contact of each, at most one a day. */
-
 import { keyPrefix, keyPrefixLength } from '../../api-keys/credentials.ts'
 import { nameDatabases } from '../../tables/migrate.ts'
-import type { Databases, Tables } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
-import type { Notices } from './notices.ts'
-import { type QueueDependencies, queueNotices } from './queue.ts'
+import type { NoticeParts, Notices } from './notices.ts'
+import { queueNotices } from './queue.ts'
 import { runawayText } from './texts.ts'
-
-export interface RunawayDependencies extends QueueDependencies {
-  tables: Pick<Tables, 'rows'>
-  databases: Databases
-  portalUrl: string
-  notices: Pick<Notices, 'get' | 'write' | 'endingWith'>
-}
 
 const runawaySql = readSql('runaway', import.meta.url)
 const minuteMs = 60_000
@@ -35,14 +26,14 @@ export interface RunawayRow {
 }
 
 /** Notes the mails of one look at the table; resolves with their number. */
-export async function checkRunaways(dependencies: RunawayDependencies): Promise<number> {
-  const { notices, portalUrl, now } = dependencies
+export async function checkRunaways(parts: Omit<NoticeParts, 'mailer'>): Promise<number> {
+  const { notices, portalUrl, now } = parts
   const at = now()
   const day = new Date(at).toISOString().slice(0, 10)
   const until = Math.floor((at - settledMs) / minuteMs) * minuteMs
-  const rows = await findRunaways(dependencies, { until, done: await notedOn(notices, day) })
+  const rows = await findRunaways(parts, { until, done: await notedOn(notices, day) })
   return queueNotices(
-    dependencies,
+    parts,
     rows.map(row => {
       const prefix = keyPrefix(row.key)
       return {
@@ -58,7 +49,7 @@ export async function checkRunaways(dependencies: RunawayDependencies): Promise<
 
 /** The keys whose programs run away, of the 15 minutes before `until` (Unix ms), without those with these prefixes. */
 export function findRunaways(
-  { tables, databases }: Pick<RunawayDependencies, 'tables' | 'databases'>,
+  { tables, databases }: Pick<NoticeParts, 'tables' | 'databases'>,
   { until, done }: { until: number; done: readonly string[] },
 ): Promise<RunawayRow[]> {
   const statement = {

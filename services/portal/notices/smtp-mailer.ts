@@ -4,8 +4,8 @@
  */
 import { isIPv4 } from 'node:net'
 import { createTransport } from 'nodemailer'
-import type { Mail, Mailer } from '../ports.ts'
-import { MailError } from '../ports.ts'
+import { within } from '../../runtime/within.ts'
+import { type Mail, MailError, type Mailer } from '../ports.ts'
 
 export interface SmtpMailerOptions {
   /** `smtp://user:password@host:587` or `smtps://`. With `?tls=off`, mails may go without TLS, but never a password. */
@@ -39,6 +39,7 @@ export function createSmtpMailer(options: SmtpMailerOptions): Mailer {
     disableUrlAccess: true,
   })
   const host = /@([\w.-]+)>?$/.exec(from)?.[1] ?? 'localhost'
+  const late = () => new MailError(`no answer within ${sendMsMax} ms`, { isInDoubt: true })
   let inFlight = 0
 
   return {
@@ -46,7 +47,11 @@ export function createSmtpMailer(options: SmtpMailerOptions): Mailer {
       if (inFlight >= inFlightMax) throw new MailError('too many mails are being sent')
       inFlight++
       const sent = transport.sendMail(messageOf(mail, from, host)).finally(() => inFlight--)
-      await within(sendMsMax, sent)
+      // It may fail after its time.
+      sent.catch(() => undefined)
+      await within(sendMsMax, sent, late).catch((error: unknown) => {
+        throw failureOf(error)
+      })
     },
     async close() {
       transport.close()
@@ -67,25 +72,14 @@ function messageOf({ id, to, subject, text }: Mail, from: string, host: string) 
   }
 }
 
-/** Throws `MailError`. Its message names the step and the server's code, and neither an address nor a text. */
-async function within(msMax: number, sent: Promise<unknown>): Promise<void> {
-  const timeout = Promise.withResolvers<never>()
-  const timer = setTimeout(() => timeout.reject(late(msMax)), msMax)
-  try {
-    await Promise.race([sent, timeout.promise])
-  } catch (error) {
-    if (error instanceof MailError) {
-      sent.catch(() => undefined)
-      throw error
-    }
-    const { code = 'unknown', responseCode, command } = error as SmtpFailure
-    const isRefusedAddress = code === 'EENVELOPE' && (responseCode ?? 0) >= 500
-    const isInDoubt = responseCode === undefined && command !== 'CONN' && !beforeTheMail.has(code)
-    const reason = `the mail server refused: ${code} ${responseCode ?? ''}`.trim()
-    throw new MailError(reason, { isRefusedAddress, isInDoubt })
-  } finally {
-    clearTimeout(timer)
-  }
+/** Its message names the step and the server's code, and neither an address nor a text. */
+function failureOf(error: unknown): MailError {
+  if (error instanceof MailError) return error
+  const { code = 'unknown', responseCode, command } = error as SmtpFailure
+  const isRefusedAddress = code === 'EENVELOPE' && (responseCode ?? 0) >= 500
+  const isInDoubt = responseCode === undefined && command !== 'CONN' && !beforeTheMail.has(code)
+  const reason = `the mail server refused: ${code} ${responseCode ?? ''}`.trim()
+  return new MailError(reason, { isRefusedAddress, isInDoubt })
 }
 
 interface SmtpFailure {
@@ -97,10 +91,6 @@ interface SmtpFailure {
 
 // With these, the connection never got as far as the mail.
 const beforeTheMail: ReadonlySet<string> = new Set(['EDNS', 'ETLS', 'EAUTH', 'ENOAUTH', 'EENVELOPE'])
-
-function late(msMax: number): MailError {
-  return new MailError(`no answer within ${msMax} ms`, { isInDoubt: true })
-}
 
 function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || (isIPv4(hostname) && hostname.startsWith('127.'))

@@ -5,7 +5,7 @@
  * it does not show the address.
  */
 import { createHmac } from 'node:crypto'
-import { addressBucket } from '../../runtime/http/address-bucket.ts'
+import { addressBucket } from '../../runtime/http/addresses.ts'
 import { isSame, randomText, sealOf } from '../http/cookies.ts'
 import type { PortalStore } from '../store/port.ts'
 

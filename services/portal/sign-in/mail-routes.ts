@@ -20,21 +20,22 @@ const refusedSeconds = 600
 const path = '/sign-in'
 
 /** Adds the page on which a sign-in begins, with the ways that there are. */
-export function addSignInPage(app: FastifyInstance, { options }: Portal): void {
+export function addSignInPage(app: FastifyInstance, portal: Portal): void {
   app.get(path, async (request, reply) => {
     const next = ownPath(queryOf(request, 'next'))
     if (request.account !== undefined) return reply.redirect(next ?? '/access', 303)
-    return reply.page({ title: 'Sign in', path, content: signInContent(request, options, next) })
+    return reply.page({ title: 'Sign in', path, content: signInContent(request, portal, next) })
   })
 }
 
 function signInContent(
   request: FastifyRequest,
-  { hasMail, oidc }: Portal['options'],
+  { mailer, options }: Portal,
   next: string | undefined,
   typed?: { email: string; fault: string },
 ) {
-  return signInView({ csrf: csrfField(request), next, hasMail, hasProvider: oidc !== undefined, ...typed })
+  const ways = { hasMail: mailer !== undefined, hasProvider: options.oidc !== undefined }
+  return signInView({ csrf: csrfField(request), next, ...ways, ...typed })
 }
 
 /** Adds the form that asks for a mail, `/sign-in/code` and `/sign-in/link`. */
@@ -49,7 +50,7 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
     const checked = checkEmail(typed)
     if ('reason' in checked) {
       const fault = { email: typed.slice(0, 254), fault: `The address ${checked.reason}.` }
-      const content = signInContent(request, options, next, fault)
+      const content = signInContent(request, portal, next, fault)
       return reply.code(400).page({ title: 'Sign in', path, content })
     }
     // The mail goes to the normal form, because the account belongs to it.
@@ -100,7 +101,7 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
 /** An address that the server refuses gets the same answer as any other. */
 async function send({ mailer, logger }: Portal, mail: Mail): Promise<void> {
   try {
-    await mailer.send(mail)
+    await mailer?.send(mail)
   } catch (error) {
     logger.error({ mail: mail.id, error: messageOf(error) }, 'a sign-in mail was not sent')
     if (error instanceof MailError && error.isRefusedAddress) return

@@ -10,7 +10,7 @@ import { addOidcRoutes } from './oidc-routes.ts'
 
 export function addSignInRoutes(app: FastifyInstance, portal: Portal): void {
   addSignInPage(app, portal)
-  if (portal.options.hasMail) addMailRoutes(app, portal)
+  if (portal.mailer) addMailRoutes(app, portal)
   if (portal.options.oidc) addOidcRoutes(app, portal, portal.options.oidc)
 }
 

@@ -12,49 +12,30 @@ document.addEventListener('click', event => {
   if (button) void copy(button)
 })
 
+// Browsers give the clipboard only to pages behind TLS or on the own machine. Elsewhere the text is selected.
 async function copy(button) {
   const source = document.querySelector(button.dataset.copy)
-  if (!source) return
-  const text = source.value ?? source.textContent
-  const copied = (await copiedByClipboard(text)) || copiedBySelection(source)
-  say(button, copied ? 'Copied' : 'Selected')
-  announcer.textContent = copied
-    ? 'Copied to the clipboard'
-    : 'The text is selected. Copy it with the keyboard.'
-}
-
-const before = new WeakMap()
-
-// Shows a word on the button for two seconds, then what was there.
-function say(button, word) {
-  clearTimeout(before.get(button)?.timer)
-  const nodes = before.get(button)?.nodes ?? [...button.childNodes]
-  const timer = setTimeout(() => {
-    button.replaceChildren(...nodes)
-    before.delete(button)
-    announcer.textContent = ''
-  }, 2000)
-  before.set(button, { nodes, timer })
-  button.replaceChildren(word)
-}
-
-// Browsers give the clipboard only to pages behind TLS or on the own machine.
-async function copiedByClipboard(text) {
   try {
-    await navigator.clipboard.writeText(text)
-    return true
+    await navigator.clipboard.writeText(source.textContent)
+    say(button, 'Copied', 'Copied to the clipboard')
   } catch {
-    return false
+    getSelection().selectAllChildren(source)
+    say(button, 'Selected', 'The text is selected. Copy it with the keyboard.')
   }
 }
 
-function copiedBySelection(source) {
-  const range = document.createRange()
-  range.selectNodeContents(source)
-  const selection = getSelection()
-  selection.removeAllRanges()
-  selection.addRange(range)
-  return document.execCommand('copy')
+const labels = new WeakMap()
+
+// Shows a word on the button for two seconds, then what was there.
+function say(button, word, sentence) {
+  const label = labels.get(button) ?? [...button.childNodes]
+  labels.set(button, label)
+  button.replaceChildren(word)
+  announcer.textContent = sentence
+  setTimeout(() => {
+    button.replaceChildren(...label)
+    announcer.textContent = ''
+  }, 2000)
 }
 
 // A form that creates something is sent once, also after a double click. The server refuses the second one as well.

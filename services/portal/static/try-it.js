@@ -3,21 +3,9 @@
 
 const answerMsMax = 30_000
 const bodyCharactersMax = 400_000
-const shownHeaders = [
-  'x-data-as-of',
-  'x-snapshot-id',
-  'link',
-  'age',
-  'cache-control',
-  'etag',
-  'x-ratelimit-limit',
-  'x-ratelimit-remaining',
-  'x-ratelimit-reset',
-  'retry-after',
-  'deprecation',
-  'sunset',
-  'x-request-id',
-]
+// Those that browsers may read, but for what they know themselves.
+const hiddenHeaders = new Set(['content-type', 'content-length'])
+const printable = /^[!-~]+$/
 
 for (const form of document.querySelectorAll('form[data-path]')) {
   form.addEventListener('input', () => showCurl(form))
@@ -52,34 +40,26 @@ function showCurl(form) {
 
 async function send(form) {
   const button = form.querySelector('button.with-script')
-  const [key, secret] = ['try-key', 'try-secret'].map(id => document.getElementById(id))
-  const missing = [key, secret].find(field => field.value.trim() === '')
-  if (missing) {
-    missing.focus()
-    show(form, notice('Type your key and secret first: they are at the top of this page.'))
+  const fields = ['try-key', 'try-secret'].map(id => document.getElementById(id))
+  const wrong = fields.find(field => !printable.test(field.value.trim()))
+  if (wrong) {
+    wrong.focus()
+    show(form, fault('Type your key and secret first, as you got them: they are at the top of this page.'))
     return
   }
-  if (!printable.test(key.value.trim()) || !printable.test(secret.value.trim())) {
-    key.focus()
-    show(form, notice('The key or the secret has characters that none has. Copy both again.'))
-    return
-  }
+  const [key, secret] = fields.map(field => field.value.trim())
   button.disabled = true
   show(form, element('p', {}, 'Waiting for the answer …'))
   try {
-    show(form, ...(await answerOf(addressOf(form), key.value.trim(), secret.value.trim())))
+    show(form, ...(await answerOf(addressOf(form), key, secret)))
   } catch (error) {
-    const why =
-      error.name === 'TimeoutError'
-        ? `No answer came within ${answerMsMax / 1000} seconds.`
-        : `No answer came from ${form.dataset.api}. It may be away, or your network or an extension of the browser keeps it from you.`
-    show(form, notice(why))
+    const isLate = error.name === 'TimeoutError'
+    const why = 'It may be away, or your network or an extension of the browser keeps it from you.'
+    show(form, fault(`No answer came${isLate ? ` within ${answerMsMax / 1000} seconds` : ''}. ${why}`))
   } finally {
     button.disabled = false
   }
 }
-
-const printable = /^[!-~]+$/
 
 async function answerOf(address, key, secret) {
   const started = performance.now()
@@ -93,40 +73,35 @@ async function answerOf(address, key, secret) {
   })
   const text = await response.text()
   const ms = Math.round(performance.now() - started)
-  const headers = shownHeaders.filter(name => response.headers.has(name))
+  const status = element(
+    'span',
+    { class: `badge ${response.ok ? 'good' : 'bad'}` },
+    `Status ${response.status}`,
+  )
+  const headers = [...response.headers].filter(([name]) => !hiddenHeaders.has(name))
+  const body = { tabindex: '0', role: 'group', 'aria-label': 'Body of the answer' }
   return [
-    element(
-      'p',
-      {},
-      element('span', { class: `badge ${response.ok ? 'good' : 'bad'}` }, `Status ${response.status}`),
-      ` after ${ms} ms, ${text.length.toLocaleString('en')} characters`,
-    ),
+    element('p', {}, status, ` after ${ms} ms, ${text.length.toLocaleString('en')} characters`),
     element(
       'dl',
       { class: 'fields' },
-      ...headers.map(name =>
-        element('div', {}, element('dt', {}, name), element('dd', {}, response.headers.get(name))),
+      ...headers.map(([name, value]) =>
+        element('div', {}, element('dt', {}, name), element('dd', {}, value)),
       ),
     ),
-    element(
-      'pre',
-      { tabindex: '0', role: 'group', 'aria-label': 'Body of the answer' },
-      element('code', {}, pretty(text)),
-    ),
+    element('pre', body, element('code', {}, pretty(text).slice(0, bodyCharactersMax))),
   ]
 }
 
 function pretty(text) {
-  let shown = text
   try {
-    shown = JSON.stringify(JSON.parse(text), null, 2)
+    return JSON.stringify(JSON.parse(text), null, 2)
   } catch {
-    // Not JSON: as it is.
+    return text
   }
-  return shown.length > bodyCharactersMax ? `${shown.slice(0, bodyCharactersMax)}\n…` : shown
 }
 
-function notice(text) {
+function fault(text) {
   return element('div', { class: 'notice bad' }, element('p', {}, text))
 }
 

@@ -6,7 +6,6 @@
  * pledge.
  */
 import { createHash, hash } from 'node:crypto'
-import { asciiText } from '../../runtime/http/ascii-text.ts'
 import type { BackerHash } from '../../tables/identity.ts'
 import { createSipHash, type Hash64 } from './siphash.ts'
 
@@ -41,4 +40,9 @@ export function backerHasher(key: string, algorithm: BackerHash): HashBacker {
 /** SipHash takes a key of 128 bits. It is derived, so that the configured key itself is used for nothing else. */
 function sipHashKey(key: string): Uint8Array {
   return createHash('sha256').update('pledgeview backer hash\0').update(key).digest().subarray(0, 16)
+}
+
+/** The text of bytes that are known to be ASCII. */
+export function asciiText(bytes: Uint8Array, at: number, length: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + at, length).toString('latin1')
 }

@@ -10,9 +10,8 @@ import { framingBytes, schemas } from '../../../contracts/events/codec.ts'
 import { countsTowardsTotals, type PledgeStatus } from '../../../contracts/events/event.ts'
 import { timestampMax } from '../../../contracts/events/rules.ts'
 import type { LogRecord } from '../../log/port.ts'
-import { asciiText } from '../../runtime/http/ascii-text.ts'
 import type { ByteWriter } from '../../tables/byte-writer.ts'
-import type { HashBacker } from './backer-hash.ts'
+import { asciiText, type HashBacker } from './backer-hash.ts'
 
 /**
  * Writes the row of a pledge and returns true, or writes nothing and returns false. The value has to be framed and written

@@ -9,7 +9,7 @@
  */
 
 import { type Credentials, keyPrefix } from '../../api-keys/credentials.ts'
-import { addressBucket } from '../../runtime/http/address-bucket.ts'
+import { addressBucket } from '../../runtime/http/addresses.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { ApiKey, KeyRing } from '../auth/key-ring.ts'
 import { type PresentedHeaders, presentedCredentials } from '../auth/presented-credentials.ts'

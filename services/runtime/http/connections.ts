@@ -13,7 +13,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { addressBucket } from './address-bucket.ts'
+import { addressBucket } from './addresses.ts'
 import { createSharedTurn, gateRequests, type RequestGate, type SharedTurn } from './request-gate.ts'
 
 export interface ConnectionsOptions {

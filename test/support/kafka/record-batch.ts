@@ -29,7 +29,6 @@ const Record = require('kafkajs/src/protocol/recordBatch/record/v0/index.js') as
 const { RecordBatch } = require('kafkajs/src/protocol/recordBatch/v0/index.js') as {
   RecordBatch(batch: object): Promise<{ buffer: Buffer }>
 }
-const messageSet = require('kafkajs/src/protocol/messageSet/index.js') as (set: object) => { buffer: Buffer }
 const Decoder = require('kafkajs/src/protocol/decoder.js') as new (bytes: Buffer) => object
 const decode = require('kafkajs/src/protocol/recordBatch/v0/decoder.js') as (
   decoder: object,
@@ -52,15 +51,6 @@ export async function writeBatch({
     records: records.map((record, offsetDelta) => Record({ ...record, offsetDelta })),
   })
   return buffer
-}
-
-/** Messages in the format before Kafka 0.11, with the offset 0. */
-export function writeMessageSet(entries: readonly { key: string; value: string }[]): Buffer {
-  return messageSet({
-    messageVersion: 1,
-    compression: 0,
-    entries: entries.map(entry => ({ ...entry, timestamp: 0 })),
-  }).buffer
 }
 
 /** Reads the partitions of an answer with the decoder that kafkajs has now. */

@@ -57,7 +57,7 @@ export async function startTestPortal({
   const dependencies: PortalDependencies = {
     ...{ accounts, keys, mailer, notices, store, now: clock.now },
     usageOf: async asked => new Map(asked.map(({ key }) => [key, { last_used: undefined, days: [] }])),
-    liveState: async () => ({ status: 'up to date', campaigns: 3, as_of: clock.now() }),
+    liveState: async () => ({ status: 'Up to date', campaigns: 3, as_of: clock.now() }),
     pictures: async () => ({
       about: undefined,
       funding: undefined,
@@ -67,7 +67,7 @@ export async function startTestPortal({
     options: {
       ...{ portalUrl: url, apiUrl: 'http://127.0.0.1:8080/api/v1', viewsDatabase: 'crowdfunding', portalKey },
       ...{ hosts: loopbackHosts, trustProxy: [], connectionsMax: 100, connectionsPerAddressMax: 50 },
-      ...{ hasMail: true, ...options },
+      ...options,
     },
     logger: pino({ level: 'debug' }, { write: line => void log.push(line) }),
     ...overrides,

@@ -17,11 +17,6 @@ describe('API keys', () => {
     expect(new Set(keys).size).toBe(keys.length)
   })
 
-  it('depend on nothing but the random bytes', () => {
-    const fixed = (count: number) => new Uint8Array(count).fill(61)
-    expect(generateApiKey(fixed)).toBe(`pv_live_${'z'.repeat(24)}`)
-  })
-
   it('throw away the bytes that would favour some digits', () => {
     // 62 goes four times into 256; what is left over are the bytes from 248.
     const bytes = (count: number) =>
@@ -60,11 +55,6 @@ describe('secrets', () => {
     expect(generateSecret(count => new Uint8Array(count))).toBe(`pv_secret_${'0'.repeat(43)}2CZclj`)
   })
 
-  it('of the earlier form verify as before', () => {
-    const earlier = Buffer.from(randomBytes(32)).toString('base64url')
-    expect(verifySecret('pepper', earlier, hashSecret('pepper', earlier))).toBe(true)
-  })
-
   it('are stored as HMAC-SHA-256 under the pepper, in lower-case hex', () => {
     expect(hashSecret('pepper', 'secret')).toBe(createHmac('sha256', 'pepper').update('secret').digest('hex'))
     expect(hashSecret('pepper', 'secret')).toMatch(/^[0-9a-f]{64}$/)
@@ -80,14 +70,16 @@ describe('secrets', () => {
     )
   })
 
-  it.each([undefined, '', 'abc', 'z'.repeat(64), '0'.repeat(63), '0'.repeat(65), 'é'.repeat(32)])(
-    'never verify against %s, which is no hash',
-    stored => {
-      expect(verifySecret('pepper', 'secret', stored)).toBe(false)
-    },
-  )
-
-  it('do not verify against the zeros that stand in for a missing hash', () => {
-    expect(verifySecret('pepper', 'secret', '0'.repeat(64))).toBe(false)
+  it.each([
+    undefined,
+    '',
+    'abc',
+    'z'.repeat(64),
+    '0'.repeat(63),
+    '0'.repeat(64),
+    '0'.repeat(65),
+    'é'.repeat(32),
+  ])('never verify against %s, which is no hash, or stands in for a missing one', stored => {
+    expect(verifySecret('pepper', 'secret', stored)).toBe(false)
   })
 })

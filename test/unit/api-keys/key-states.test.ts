@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ApiKeyState } from '../../../contracts/events/event.ts'
 import { faultOf } from '../../../contracts/events/rules.ts'
-import type { KeyRecord } from '../../../services/api-keys/api-keys.ts'
+import { type KeyRecord, keyDirectory } from '../../../services/api-keys/api-keys.ts'
 import { expiringState, revokedState } from '../../../services/api-keys/key-states.ts'
 
 const now = Date.UTC(2026, 10, 22)
@@ -81,4 +81,16 @@ describe('the events of a key', () => {
       expect(state?.version).toBe(versionMax)
     }
   })
+})
+
+test('a read of keys ends within its bound although the tables do not answer', async () => {
+  const tables = {
+    rows: (_statement: unknown, { signal }: { signal?: AbortSignal } = {}) =>
+      new Promise<never>((_resolve, reject) =>
+        signal?.addEventListener('abort', () => reject(signal.reason)),
+      ),
+  } as unknown as Parameters<typeof keyDirectory>[0]
+  const directory = keyDirectory(tables, {} as Parameters<typeof keyDirectory>[1], 1)
+  await expect(directory.ofAccount('account')).rejects.toThrow('timeout')
+  await expect(directory.find('key')).rejects.toThrow('timeout')
 })

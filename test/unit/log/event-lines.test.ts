@@ -29,11 +29,6 @@ describe('lines of a stream', () => {
     ])
   })
 
-  test('lose a byte order mark before the first, and only there', async () => {
-    const lines = await linesOf([Buffer.from('\ufeffa\n\ufeffb')])
-    expect(texts(lines)).toEqual(['a', '\ufeffb'])
-  })
-
   test('take bounded memory, though one is 50 MB long', async () => {
     const chunk = Buffer.alloc(64 * 1024, 'x')
     const before = process.memoryUsage().arrayBuffers

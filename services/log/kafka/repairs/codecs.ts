@@ -86,7 +86,7 @@ export function registerCodecs({ CompressionCodecs }: typeof Kafkajs): void {
     registered[compressionType(name as Compression)] = () => forKafkajs(codec)
 }
 
-// kafkajs compresses with these. It decompresses only message sets, the format before Kafka 0.11.
+// kafkajs compresses with these. Its own decoder of batches is replaced, and decompresses in the tests only.
 function forKafkajs({ compress, decompress }: Codec) {
   return {
     compress: ({ buffer }: { buffer: Buffer }) => compress(buffer),

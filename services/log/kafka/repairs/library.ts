@@ -57,13 +57,12 @@ function replaceExport(name: string, replacement: unknown): void {
 
 /** Decodes the messages of one partition of an answer. */
 function createDecodeMessages(): DecodeMessages {
-  const { KafkaDecoder, decodeMessageSet } = messageSets()
   const decodedOf = new WeakMap<AnswerDecoder, Decoded>()
   return async answer => {
     const bytes = answer.readBytes()
     if (!bytes || bytes.length <= formatAt) return []
-    // Only segments that a broker before 0.11 wrote have this format. A newer broker converts what it receives.
-    if (bytes.readInt8(formatAt) < 2) return decodeMessageSet(new KafkaDecoder(bytes), bytes.length)
+    // Only segments that a broker before 0.11 wrote have an older format. Kafka 4 cannot have them.
+    if (bytes.readInt8(formatAt) < 2) throw new Error('the topic has records in a format before Kafka 0.11')
     const decoded = decodedOf.get(answer) ?? { bytes: 0, parts: 0 }
     decodedOf.set(answer, decoded)
     return decodeBatches(bytes, decoded)
@@ -72,19 +71,6 @@ function createDecodeMessages(): DecodeMessages {
 
 // The byte with the format is at the same place in all formats.
 const formatAt = 16
-
-interface MessageSets {
-  KafkaDecoder: new (bytes: Buffer) => object
-  decodeMessageSet: (decoder: object, size: number) => Promise<object[]>
-}
-
-function messageSets(): MessageSets {
-  return {
-    KafkaDecoder: require('kafkajs/src/protocol/decoder.js') as MessageSets['KafkaDecoder'],
-    decodeMessageSet:
-      require('kafkajs/src/protocol/messageSet/decoder.js') as MessageSets['decodeMessageSet'],
-  }
-}
 
 interface RequestQueue {
   pending: readonly unknown[]

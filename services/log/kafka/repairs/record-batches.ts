@@ -5,8 +5,6 @@
  *
  * Here a batch that cannot be read becomes one message that says why. It stands at the last offset of its batch, so the
  * consumer moves past all of them. Memory is bounded: of a batch, and of all batches of one answer.
- *
- * All this holds only for format 2. kafkajs itself decodes the older message sets, without these bounds: see library.ts.
  */
 import { messageOf } from '../../../runtime/message-of.ts'
 import { grouped } from '../../../runtime/progress.ts'

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { type Html, html } from '../../html/html.ts'
 import { codeBlock } from '../../html/parts.ts'
 
-export const sampleNames = ['first-call', 'paging', 'mirroring'] as const
+export const sampleNames = ['first-call', 'mirroring'] as const
 export type SampleName = (typeof sampleNames)[number]
 
 export const sampleLanguages = [

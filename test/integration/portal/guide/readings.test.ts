@@ -63,18 +63,18 @@ describe('the live state', () => {
   test('is the public campaigns, up to when every change can be read, and whether that is long ago', async () => {
     const before = Date.now()
     await store.advanceWatermark()
-    const state = await live().once(({ status }) => status !== 'unavailable')
-    expect(state).toMatchObject({ status: 'up to date', campaigns: 3 })
+    const state = await live().once(({ status }) => status !== 'Unavailable')
+    expect(state).toMatchObject({ status: 'Up to date', campaigns: 3 })
     expect(Number(state.as_of)).toBeGreaterThanOrEqual(before)
     expect(Number(state.as_of)).toBeLessThanOrEqual(Date.now())
     await store.advanceWatermark({ shard: 'one', time: 'now64(3) - INTERVAL 1 HOUR' })
-    const later = await live().once(({ status }) => status !== 'unavailable')
-    expect(later).toMatchObject({ status: 'behind', campaigns: 3 })
+    const later = await live().once(({ status }) => status !== 'Unavailable')
+    expect(later).toMatchObject({ status: 'Behind', campaigns: 3 })
   })
 
   test('of tables that fail or do not answer is unavailable, without an error and without a long wait', async () => {
     const failing = live(() => Promise.reject(new Error('away')))
-    const unavailable = { status: 'unavailable', campaigns: undefined, as_of: undefined }
+    const unavailable = { status: 'Unavailable', campaigns: undefined, as_of: undefined }
     expect(await failing.read()).toEqual(unavailable)
     expect(failing.warnings).toEqual([expect.stringContaining('away')])
     expect(await live(() => new Promise(() => {})).read()).toEqual(unavailable)

@@ -56,12 +56,6 @@ for (const { extension, program, version } of languages) {
     expect(printed).toContain('130')
   })
 
-  test(`paging.${extension} reads every page`, async context => {
-    await needsProgram(context, program, version)
-    const printed = await outputOf(program, [write('paging', extension)], options())
-    expect(printed).toContain(extension === 'sh' ? '2 pages' : '130 campaigns')
-  })
-
   test(`mirroring.${extension} has every campaign, and after a second start what has changed since`, async context => {
     await needsProgram(context, program, version)
     const file = write('mirroring', extension)

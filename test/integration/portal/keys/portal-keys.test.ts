@@ -53,8 +53,8 @@ describe('the portal’s keys', () => {
     expect(record).toMatchObject({ integration_id: 'int_7', status: 'active', expires_at_ms: null })
     expect(verifySecret(pepper, secret, record.secret_hash)).toBe(true)
     const foreign = () => portal.keys.replace('another', key, 'at-once', sampleIntegration('another'))
-    await expect(foreign()).rejects.toThrow(`You have no key ${keyPrefix(key)}.`)
-    await expect(portal.keys.revoke('another', key)).rejects.toThrow('You have no key')
+    await expect(foreign()).rejects.toThrow(`you have no key ${keyPrefix(key)}`)
+    await expect(portal.keys.revoke('another', key)).rejects.toThrow('you have no key')
     expect(await portal.keys.revoke(account, key)).toMatchObject({ key, status: 'revoked' })
     // A second click finds it done.
     expect(await portal.keys.revoke(account, keyPrefix(key))).toEqual(await find(key))
@@ -117,8 +117,7 @@ describe('the portal’s keys', () => {
     const made = results.filter(result => result.status === 'fulfilled').map(({ value }) => value.key)
     expect(made).toHaveLength(2)
     for (const result of results) {
-      if (result.status === 'rejected')
-        expect(String(result.reason)).toMatch(/^KeyError: (?=.*three)[A-Z].*\.$/i)
+      if (result.status === 'rejected') expect(String(result.reason)).toMatch(/^KeyError: .*three/i)
     }
     const left = await portal.keys.ofAccount(account)
     expect(left.map(({ key }) => key).toSorted()).toEqual([old, ...made].toSorted())

@@ -11,15 +11,12 @@ import { openNotices } from '../../../../services/portal/notices/notices.ts'
 import type { Mailer } from '../../../../services/portal/ports.ts'
 import { openSqliteStore } from '../../../../services/portal/store/sqlite-store.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
-import { settingsFor as settingsOf } from '../../../support/clickhouse.ts'
-import { settingsFor } from '../../../support/kafka/topics.ts'
+import { settingsFor } from '../../../support/clickhouse.ts'
 import { type ModelTables, openModelTables } from '../../../support/model-tables.ts'
 import { portalKey } from '../../../support/portal/app.ts'
 import { type MailServer, startMailServer } from '../../../support/portal/mail-server.ts'
 import type { NotifyChildArguments } from '../../../support/portal/notify-child.ts'
-import { type ProjectedLog, projectedJournal, projectedKafka } from '../../../support/portal/projected-log.ts'
-import { kafkaService } from '../../../support/services/kafka.ts'
-import { useService } from '../../../support/services/test-service.ts'
+import { type ProjectedLog, projectedJournal } from '../../../support/portal/projected-log.ts'
 
 const child = new URL('../../../support/portal/notify-child.ts', import.meta.url)
 const minuteMs = 60_000
@@ -57,7 +54,7 @@ beforeEach(() => {
 })
 
 /** One process that sends: its own connections, and a clock that may be ahead. */
-async function senderOn(log: ProjectedLog, mailer: Mailer, { aheadMs = 0 } = {}) {
+async function senderOn(mailer: Mailer, { aheadMs = 0 } = {}) {
   const { tables, databases } = log
   const time = { now: () => Date.now() + aheadMs, monotonicMs: () => performance.now(), sleep }
   const store = openSqliteStore({ path: storePath, now: time.now })
@@ -69,9 +66,9 @@ async function senderOn(log: ProjectedLog, mailer: Mailer, { aheadMs = 0 } = {})
     announce({ notices, store, mailer, claim, portalKey, ...time, signal }, { ...announcement, ...change })
 }
 
-describe('an announcement, in a journal', () => {
+describe('an announcement', () => {
   let server: MailServer
-  const sender = (options: { aheadMs?: number } = {}) => senderOn(log, server.mailer(), options)
+  const sender = (options: { aheadMs?: number } = {}) => senderOn(server.mailer(), options)
 
   beforeEach(async () => {
     await log.clear()
@@ -133,7 +130,7 @@ describe('an announcement, in a journal', () => {
     closers.push(() => slow.close())
     const childArguments: NotifyChildArguments = {
       ...{ journal: log.journal, store: storePath, databases: log.databases },
-      settings: settingsOf(model.clickHouse),
+      settings: settingsFor(model.clickHouse),
       ...{ smtpUrl: slow.url, announcement },
     }
     const killed = fork(child, [JSON.stringify(childArguments)], { execPath: process.execPath })
@@ -151,20 +148,10 @@ describe('an announcement, in a journal', () => {
     expect(both.sort()).toEqual([...addresses].sort())
   })
 
-  test('two runs with --retry-doubtful send a mail in doubt once', async () => {
-    const hanging = await startMailServer({ onData: () => undefined })
-    closers.push(() => hanging.close())
-    const one = { addresses: addresses.slice(0, 1) }
-    expect(await (await senderOn(log, hanging.mailer(300)))(one)).toMatchObject({ doubtful: one.addresses })
-    const senders = await Promise.all([1, 2].map(() => sender({ aheadMs: 5 * minuteMs })))
-    await Promise.all(senders.map(send => send({ ...one, retriesDoubtful: true })))
-    expect(server.counts()).toEqual({ [addresses[0] ?? '']: 1 })
-  })
-
   test('a server that hangs leaves few in doubt', async () => {
     const hanging = await startMailServer({ onData: () => undefined })
     closers.push(() => hanging.close())
-    const report = await (await senderOn(log, hanging.mailer(200)))()
+    const report = await (await senderOn(hanging.mailer(200)))()
     expect(report).toMatchObject({ sent: 0, left: 7, lastFailure: 'no answer within 200 ms' })
     expect(report.doubtful).toHaveLength(5)
   })
@@ -173,7 +160,7 @@ describe('an announcement, in a journal', () => {
     const refusal = Object.assign(new Error('no such user'), { responseCode: 550 })
     const refusing = await startMailServer({ onRcptTo: (_address, _session, done) => done(refusal) })
     closers.push(() => refusing.close())
-    expect(await (await senderOn(log, refusing.mailer()))()).toMatchObject({ refused: 12, left: 0 })
+    expect(await (await senderOn(refusing.mailer()))()).toMatchObject({ refused: 12, left: 0 })
     expect(await (await sender())()).toMatchObject({ refused: 12, sent: 0 })
     expect(server.mails).toEqual([])
   })
@@ -182,21 +169,5 @@ describe('an announcement, in a journal', () => {
     const send = await sender()
     await send()
     await expect(send({ text: 'Another text.\n' })).rejects.toThrow('--id v1-ends was used for another')
-  })
-})
-
-describe(kafkaService.name, () => {
-  const kafka = useService(kafkaService)
-
-  test('two senders at once send to nobody twice on Kafka', async () => {
-    const server = await startMailServer()
-    closers.push(() => server.close())
-    const log = await projectedKafka(model, settingsFor(kafka().address))
-    closers.push(() => log.close())
-    const sender = () => senderOn(log, server.mailer())
-    const senders = await Promise.all([sender(), sender()])
-    const reports = await Promise.all(senders.map(send => send()))
-    expect(server.counts()).toEqual(onceEach)
-    expect(reports.reduce((sum, { sent }) => sum + sent, 0)).toBe(12)
   })
 })

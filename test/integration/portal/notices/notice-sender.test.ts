@@ -3,11 +3,8 @@ import pino from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { EventWriter } from '../../../../services/log/port.ts'
 import { contactsOfKeys } from '../../../../services/portal/notices/contacts.ts'
-import {
-  createNoticeSender,
-  type NoticeSenderDependencies,
-} from '../../../../services/portal/notices/notice-sender.ts'
-import { openNotices } from '../../../../services/portal/notices/notices.ts'
+import { createNoticeSender } from '../../../../services/portal/notices/notice-sender.ts'
+import { type NoticeParts, openNotices } from '../../../../services/portal/notices/notices.ts'
 import { createKeyNotices, perAddressPerDayMax } from '../../../../services/portal/notices/queue.ts'
 import type { PortalStore } from '../../../../services/portal/store/port.ts'
 import { openSqliteStore } from '../../../../services/portal/store/sqlite-store.ts'
@@ -54,7 +51,7 @@ beforeEach(async () => {
 })
 
 /** A portal of several, with the same store. */
-function portal(changes: Partial<NoticeSenderDependencies> = {}) {
+function portal(changes: Partial<NoticeParts> = {}) {
   const { tables, databases } = log
   const time = { now: () => now, monotonicMs: () => performance.now(), sleep }
   const parts = {
@@ -89,7 +86,9 @@ describe('a mail about a key', () => {
 
   test('goes to the account and to the contact, once, from several portals', async () => {
     const portals = [1, 2, 3].map(() => portal({ mailer: server.mailer() }))
-    await portals[0]?.notices.created(account, integration, 'pv_live_EXAMPLE1')
+    // A name cannot add a header, an addressee or a link (test/unit/portal/notices/texts.test.ts has any name).
+    const hostile = { ...integration, name: 'Win\r\nBcc: eve@evil.example' }
+    await portals[0]?.notices.created(account, hostile, 'pv_live_EXAMPLE1')
     await portals[0]?.notices.revoked(account, integration, 'pv_live_EXAMPLE1')
     await Promise.all(portals.map(({ sender }) => sender.sendDue()))
     await Promise.all(portals.map(({ sender }) => sender.sendDue()))
@@ -98,19 +97,6 @@ describe('a mail about a key', () => {
       '<pv_live_EXAMPLE1.KEY_REVOKED.contact@portal.example>',
     )
     await noAddressIsHeld()
-  })
-
-  test('shows a hostile name on one line, without a link or a header', async () => {
-    const { sender, notices } = portal({ mailer: server.mailer() })
-    const name = 'Win\r\nBcc: eve@evil.example\u202e https://evil.example/x <b>\u0000'
-    await notices.created(account, { ...integration, name }, 'pv_live_EXAMPLE1')
-    await sender.sendDue()
-    expect(server.counts()).toEqual({ 'ada@example.com': 1, 'ops@board.example': 1 })
-    const { email } = server.mails[0] ?? {}
-    expect(email?.bcc ?? []).toEqual([])
-    expect(email?.subject).toBe('A new API key was created')
-    expect(email?.text).toContain(`"Win Bcc: eve@ evil. example https: / / evil. example/ x <b>"`)
-    expect(email?.text).not.toMatch(/evil\.example|\u202e/)
   })
 
   test('that the server does not take is tried again later, and given up in the end', async () => {

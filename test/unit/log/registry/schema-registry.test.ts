@@ -93,18 +93,6 @@ describe('what an id stands for', () => {
     })
     expect(fake.calls).toEqual([])
   })
-
-  test('is remembered of so many ids, and of all that one call asked for', async () => {
-    const registry = open({ schemasMax: 3 })
-    for (const id of ids(10)) fake.put(id, stored)
-    await registry.learn(ids(5))
-    expect([...ids(5)].map(registry.known)).toEqual(Array(5).fill(told))
-    await registry.learn(new Set([5, 6]))
-    expect([...ids(6)].map(id => registry.known(id) !== undefined)).toEqual([
-      ...[false, false, false],
-      ...[true, true, true],
-    ])
-  })
 })
 
 describe('the bounds', () => {

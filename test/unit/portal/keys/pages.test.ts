@@ -10,17 +10,11 @@ import { keyPage, replacePage, revokePage } from '../../../../services/portal/ke
 import { curlLine, secretPage } from '../../../../services/portal/keys/new-key.ts'
 import { overviewPage } from '../../../../services/portal/keys/overview-page.ts'
 import type { Integration } from '../../../../services/portal/ports.ts'
+import { sampleIntegration } from '../../../support/portal/memory-ports.ts'
 import { hostileText, now, sampleKey, sampleUsage, sampleView } from './samples.ts'
 
 const csrf = html`<input type="hidden" name="_csrf" value="token-of-the-session">`
-const integration: Integration = {
-  integration_id: 'i1',
-  account_id: 'acct_1',
-  name: 'Backer Board',
-  url: 'https://board.example/',
-  contact_email: 'ops@board.example',
-  created_at: now,
-}
+const integration = sampleIntegration('acct_1', { integration_id: 'i1' })
 const base = { now, csrf, formToken: () => 'once' }
 const secretData = {
   key: sampleKey().key,
@@ -52,7 +46,7 @@ function pagesWith(text: string): Html[] {
   const faults = { name: 'is missing', url: 'is missing', contact_email: 'is missing' }
   return [
     overviewPage({ ...base, integrations: [hostile], keys: views }),
-    integrationPage({ integrationId: text, fields, faults, problem: text, csrf }),
+    integrationPage({ integrationId: text, fields, faults, csrf }),
     removePage({ integration: hostile, alive: views, csrf }),
     keyPage({ ...base, view }),
     revokePage({ ...base, view }),
@@ -79,19 +73,14 @@ describe('what a person typed', () => {
   it('never changes the structure of a page', () => {
     const plain = pagesWith('plain').map(structureOf)
     fc.assert(
-      fc.property(hostileText, text => {
+      fc.property(fc.oneof(hostileText, fc.constant('javascript:alert(1)')), text => {
         for (const [index, page] of pagesWith(text).entries()) {
           expect(structureOf(page)).toEqual(plain[index])
           expect(page.text.match(/</g)?.length).toBe(structureOf(page).length)
+          expect(page.text).not.toContain('href="javascript:')
         }
       }),
     )
-  })
-
-  it('never becomes a link that runs a script', () => {
-    const hostile = { ...integration, url: 'javascript:alert(1)' }
-    const { text } = overviewPage({ ...base, integrations: [hostile], keys: [] })
-    expect(text).not.toContain('href="javascript:')
   })
 })
 
@@ -128,17 +117,6 @@ describe('every page', () => {
 })
 
 describe('the overview', () => {
-  it('shows keys that an operator issued and keys of removed integrations, too', () => {
-    const keys = [
-      sampleView({ integration_id: '' }),
-      sampleView({ key: 'pv_live_removed1xxx', integration_id: 'gone' }),
-    ]
-    const { text } = overviewPage({ ...base, integrations: [integration], keys })
-    expect(text).toContain('Keys without an integration')
-    expect(text).toContain('pv_live_abcdefgh…')
-    expect(text).toContain('pv_live_removed1…')
-  })
-
   it('offers no further key if three are active', () => {
     const keys = ['1', '2', '3'].map(end => sampleView({ key: `pv_live_0000000${end}` }))
     const full = overviewPage({ ...base, integrations: [integration], keys }).text
@@ -188,18 +166,12 @@ describe('the question before a key is replaced', () => {
       formToken: 'once',
     }).text
 
-  it('offers an overlap if there is room for both keys', () => {
+  it('offers an overlap only if there is room for both keys, and says why', () => {
     expect(page(2).match(/type="radio"/g)).toHaveLength(3)
     expect(page(2)).not.toContain(' disabled')
-  })
-
-  it('offers only "at once" with three active keys, and says why', () => {
     expect(page(3)).toMatch(/value="at-once" required checked>/)
     expect(page(3).match(/ disabled/g)).toHaveLength(2)
     expect(page(3)).toContain('You have 3 active keys')
-  })
-
-  it('offers only "at once" for a key that is being replaced already', () => {
     const view = sampleView({ expires_at_ms: now + 1 })
     const data = { ...base, view, active: 2, integrations: [], hasIntegration: true, formToken: 'once' }
     expect(replacePage(data).text.match(/ disabled/g)).toHaveLength(2)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { ApiVersion, Deprecation } from '../../../../contracts/api/versions.ts'
 import { cacheHeaders, isNoneMatch, rateLimitHeaders } from '../../../../services/query/http/headers.ts'
 import { createVersionNotices } from '../../../../services/query/http/version-notices.ts'
-import { addressBucket } from '../../../../services/runtime/http/address-bucket.ts'
+import { addressBucket } from '../../../../services/runtime/http/addresses.ts'
 
 describe('the bucket of an address', () => {
   it.each([

@@ -1,7 +1,7 @@
 /** What kafkajs makes of the answer to a fetch, after our repairs. */
 import { expect, test } from 'vitest'
 import { batchBytesMax } from '../../../../../services/log/kafka/repairs/codecs.ts'
-import { readAnswer, writeBatch, writeMessageSet } from '../../../../support/kafka/record-batch.ts'
+import { readAnswer, writeBatch } from '../../../../support/kafka/record-batch.ts'
 
 const small = { key: Buffer.from('key'), value: Buffer.from('value') }
 
@@ -11,9 +11,10 @@ test('each partition of an answer is read to its end', async () => {
   expect(read.map(messages => messages.length)).toEqual([2, 0, 4])
 })
 
-test('messages in the format of old brokers are read', async () => {
-  const [messages] = await readAnswer([writeMessageSet([{ key: 'old', value: 'message' }])])
-  expect(messages?.map(({ key, value }) => `${key} ${value}`)).toEqual(['old message'])
+test('messages in a format before Kafka 0.11 are refused: nothing is skipped silently', async () => {
+  const old = await writeBatch({ records: [small] })
+  old.writeInt8(1, 16)
+  await expect(readAnswer([old])).rejects.toThrow('a format before Kafka 0.11')
 })
 
 test('all partitions of an answer share its bounds, and what is left is read from the next answer', async () => {

@@ -1,7 +1,7 @@
 /** Our decoder of record batches: it reads what kafkajs reads, and nothing that it is given stops or exhausts it. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type ReadMessage, toLogRecord } from '../../../../../services/log/kafka/record.ts'
+import { toLogRecord } from '../../../../../services/log/kafka/record.ts'
 import { batchBytesMax, compressions } from '../../../../../services/log/kafka/repairs/codecs.ts'
 import {
   batchPartsMax,
@@ -117,12 +117,6 @@ describe('decoding record batches', () => {
     expect(message?.unreadable).toBeDefined()
     expect(message).toMatchObject({ batchContext: { inTransaction: true, producerId: '-1' } })
   })
-})
-
-test('a message of the oldest format, which has no time, has one that can be shown', () => {
-  const oldest = { offset: '3', key: null, value: Buffer.from('old') } as unknown as ReadMessage
-  const { appendedAt } = toLogRecord('pledges', 0, oldest)
-  expect(new Date(appendedAt).toISOString()).toBe('1969-12-31T23:59:59.999Z')
 })
 
 test.each([-(2n ** 62n), -(2n ** 55n) - 1n, 2n ** 55n + 1n, 2n ** 62n])(

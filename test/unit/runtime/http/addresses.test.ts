@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { addressMatcher, addressRangeFault } from '../../../services/runtime/http/address-ranges.ts'
+import { addressMatcher, addressRangeFault } from '../../../../services/runtime/http/addresses.ts'
 
 describe('address ranges', () => {
   it.each([
