@@ -61,7 +61,7 @@ export const limits = {
 
 /** The guide: from nothing to an answer. Pure. */
 
-export function firstCallSection(apiUrl: string): Html {
+function firstCallSection(apiUrl: string): Html {
   return html`<h2 id="first-call">The first call</h2>
 <ol>
 <li><a href="/sign-in">Sign in</a> with your e-mail address. This creates a free account; there is no password.</li>
@@ -80,7 +80,7 @@ ${samples('first-call', apiUrl)}
 
 /** The guide: what lists and fields look like, and what stays the same. Pure. */
 
-export function readingSection(): Html {
+function readingSection(): Html {
   return html`<h2 id="reading">Read lists</h2>
 <p>There are three requests:</p>
 <table class="stack"><thead><tr><th scope="col">Request</th><th scope="col">Answer</th></tr></thead><tbody>
@@ -100,7 +100,7 @@ export function readingSection(): Html {
 </ul>`
 }
 
-export function versionsSection(): Html {
+function versionsSection(): Html {
   return html`<h2 id="versions">Versions</h2>
 <p>The version is part of the address: <code>/api/v1</code>. Within a version, fields may be added at any time, so ignore fields that you do not know. What is there stays as it is.</p>
 <p>A change that could break a program comes as <code>/api/v2</code>. Before the old version ends, we write to the contact address of each integration, and its answers carry the headers <code>Deprecation</code> and <code>Sunset</code>. <a href="/changes">Versions and changes</a></p>`
@@ -108,7 +108,7 @@ export function versionsSection(): Html {
 
 /** The guide: how to keep a copy and miss no change. Pure. */
 
-export function mirroringSection(apiUrl: string): Html {
+function mirroringSection(apiUrl: string): Html {
   return html`<h2 id="mirroring">Keep a copy</h2>
 <p>Your own copy of the campaigns stays up to date with one short request a minute. It misses no change, if it keeps one timestamp with care.</p>
 <ol>
@@ -130,13 +130,13 @@ ${samples('mirroring', apiUrl)}
 
 /** The guide: how old an answer may be, and how often to ask. Pure. */
 
-export function cachesSection(): Html {
+function cachesSection(): Html {
   return html`<h2 id="caches">How fresh answers are</h2>
 <p>An answer may be up to ${limits.cacheSeconds} seconds old, and the one of <code>/stats</code> up to ${limits.statsCacheSeconds} seconds. If you ask more often, you get the same answer again. The headers say how old it is: <code>Age</code> is its age, and <code>Cache-Control</code> how long it stays.</p>
 <p>Answers have an <code>ETag</code>. Send it back as <code>If-None-Match</code>, and the answer is an empty 304 if nothing has changed. This saves bytes, not requests: a 304 counts like any other answer.</p>`
 }
 
-export function limitsSection(): Html {
+function limitsSection(): Html {
   return html`<h2 id="limits">Limits</h2>
 <p>A key may send ${limits.requestsPerMinute} requests within any 60 seconds. Every answer says how many are left:</p>
 <table class="stack"><thead><tr><th scope="col">Header</th><th scope="col">Meaning</th></tr></thead><tbody>
