@@ -123,7 +123,7 @@ async function hasDefiner(
 ): Promise<boolean> {
   try {
     const granted = await tables.rows<{ database: string | null; table: string | null }>({
-      query: `SELECT database, table FROM system.grants
+      query: `SELECT concat(database, if(is_wildcard, '*', '')) AS database, table FROM system.grants
               WHERE user_name = {name:String} AND access_type = 'SELECT' AND NOT is_partial_revoke AND column IS NULL`,
       query_params: { name: definerUser },
     })

@@ -22,11 +22,12 @@ export const recordsTable: Readonly<Record<Topic, string>> = {
   campaigns: 'records_campaigns',
   pledges: 'records_pledges',
   'api-keys': 'records_api_keys',
-  accounts: 'records_accounts',
-  notices: 'records_notices',
+  // They are no part of schema version 1, which an older program reads, too.
+  accounts: 'state_accounts',
+  notices: 'state_notices',
 }
 
-const schemaVersion = 2
+const schemaVersion = 1
 // "PVEJ": distinguishes a journal from any other SQLite file.
 const applicationId = 0x5056454a
 const pageBytes = 8192
@@ -147,11 +148,15 @@ function cannotOpen(path: string, cause: unknown): Error {
 }
 
 function prepareSchema(db: DatabaseSync, path: string): void {
-  if (readVersion(db) === 0 && db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined) {
+  const isNew = readVersion(db) === 0 && db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined
+  if (isNew) {
     db.exec(readFileSync(new URL('./schema.sql', import.meta.url), 'utf8'))
     db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`)
   }
   checkVersion(db, path)
+  // Earlier versions kept rejects here, with original bytes that a purge would no longer reach. Their records are still in the log.
+  if (!isNew) db.exec('DROP TABLE IF EXISTS rejects')
+  db.exec(readFileSync(new URL('./portal-schema.sql', import.meta.url), 'utf8'))
 }
 
 function checkVersion(db: DatabaseSync, path: string): void {

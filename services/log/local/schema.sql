@@ -1,4 +1,4 @@
--- The journal: the embedded event log, one SQLite file. Schema version 2 (PRAGMA user_version).
+-- The journal: the embedded event log, one SQLite file. Schema version 1 (PRAGMA user_version).
 --
 -- A topic is one table with one partition, 0. AUTOINCREMENT makes offsets only grow: an offset is never used twice,
 -- even after a deletion. The first offset is 1. Writers wait for each other, so offsets become visible in order.
@@ -20,22 +20,6 @@ CREATE TABLE records_pledges
 ) STRICT;
 
 CREATE TABLE records_api_keys
-(
-    offset      INTEGER PRIMARY KEY AUTOINCREMENT,
-    appended_at INTEGER NOT NULL,
-    key         BLOB,
-    value       BLOB
-) STRICT;
-
-CREATE TABLE records_accounts
-(
-    offset      INTEGER PRIMARY KEY AUTOINCREMENT,
-    appended_at INTEGER NOT NULL,
-    key         BLOB,
-    value       BLOB
-) STRICT;
-
-CREATE TABLE records_notices
 (
     offset      INTEGER PRIMARY KEY AUTOINCREMENT,
     appended_at INTEGER NOT NULL,

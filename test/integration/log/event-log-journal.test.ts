@@ -137,6 +137,16 @@ describe('the journal', () => {
     await reader.close()
   })
 
+  test('forgets the rejects that an earlier version kept in it, which a purge would not reach', async () => {
+    await append(recordsOf('pledges', 1))
+    const db = new DatabaseSync(path)
+    db.exec("CREATE TABLE rejects (value TEXT); INSERT INTO rejects VALUES ('private')")
+    db.close()
+    await (await openJournalWriter(path)).close()
+    const tables = new DatabaseSync(path).prepare('SELECT name FROM sqlite_schema').all()
+    expect(tables.map(({ name }) => name)).not.toContain('rejects')
+  })
+
   test('is readable by its owner alone, in every file that it makes', async () => {
     const writer = await openJournalWriter(path)
     await writer.append(recordsOf('pledges', 1))
@@ -148,13 +158,13 @@ describe('the journal', () => {
   test.each([
     [
       'a newer program',
-      'PRAGMA user_version = 3',
-      /schema version 3, made by newer software; this one reads 2/,
+      'PRAGMA user_version = 2',
+      /schema version 2, made by newer software; this one reads 1/,
     ],
     [
       'an older program',
       'PRAGMA user_version = 0',
-      /schema version 0, made by older software; this one reads 2/,
+      /schema version 0, made by older software; this one reads 1/,
     ],
     ['another application', 'PRAGMA application_id = 7', /is not a journal/],
   ])('refuses a file of %s, and says so', async (_name, pragma, message) => {

@@ -58,12 +58,4 @@ describe('the identity of tables', () => {
     await putPledge(databases)
     expect(await heldBackerHash(model.tables, databases)).toBe('siphash-2-4')
   })
-
-  test('tables from before there was a choice keep SHA-3, so that no backer counts twice', async () => {
-    const databases = await model.freshDatabases()
-    await putPledge(databases)
-    expect(await heldBackerHash(model.tables, databases)).toBe('sha3-256')
-    await model.tables.run({ query: `TRUNCATE TABLE ${databases.ledger}.pledge_ledger` })
-    expect(await heldBackerHash(model.tables, databases)).toBe('sha3-256')
-  })
 })

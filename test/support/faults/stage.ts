@@ -14,17 +14,15 @@ import { deploy } from '../deployment.ts'
 import { activeKeys } from '../fold-records.ts'
 import { silent } from '../kafka/topics.ts'
 import { readModelOf } from '../model.ts'
-import { expectedReading, type Reading, readViews } from '../model-tables.ts'
+import { expectedReading, readViews } from '../model-tables.ts'
 import { keyHeaders } from '../query-app.ts'
 import { type Random, randomOf } from '../random.ts'
 import type { ServiceProcess } from '../service-process.ts'
 import { type LocalServices, startLocalServices } from '../stack.ts'
 import { type ApiClient, createApiClient } from './api-client.ts'
 import { expectedWalk, type TimelessProject, timeless } from './api-projects.ts'
-import { describeDiffering } from './differing-campaigns.ts'
 import { createJudge } from './judge.ts'
 import { createKeyBook, type KeyBook } from './key-book.ts'
-import { positionsAndEnds } from './log-checks.ts'
 import { type Mirror, startMirror } from './mirror.ts'
 import { createPlace, type Place } from './projectors.ts'
 import { startReaders } from './readers.ts'
@@ -61,8 +59,6 @@ const readerAccounts = 20
 const keysOfAccount = 3
 // Only a hang takes this long: a campaign that a busy machine could not fold, not even alone, is tried again later and later.
 const settledMsMax = 180_000
-/** How much of a projector's output a failure shows, characters. */
-const outputShownMax = 6_000
 
 export type Figures = Readonly<Record<string, string | number>>
 
@@ -182,16 +178,6 @@ export async function openStage(seed: string, options: StageOptions = {}): Promi
     let walkedPages = 0
     const common = { apiUrls, client, judge, keys: credentials, slowness: options.slowness ?? 1 }
 
-    async function showDiffering(expected: Reading): Promise<void> {
-      const actual = await readViews(tables, databases)
-      const state = await describeDiffering(folded, { actual, expected })
-      const ends = await positionsAndEnds(services.addresses.kafka)
-      const outputs = places.map(place => place.output().slice(-outputShownMax))
-      console.error(
-        ['the tables are not what the events say', state, JSON.stringify(ends), ...outputs].join('\n'),
-      )
-    }
-
     async function settled({ staysPaused = false } = {}): Promise<void> {
       await traffic.pause()
       const expected = expectedReading(readModelOf(traffic.events()))
@@ -203,9 +189,6 @@ export async function openStage(seed: string, options: StageOptions = {}): Promi
           },
           { timeout: settledMsMax, interval: 200 },
         )
-      } catch (cause) {
-        await showDiffering(expected).catch(console.error)
-        throw cause
       } finally {
         // Also after a failure: the tests that follow wait for traffic.
         if (!staysPaused) traffic.resume()
