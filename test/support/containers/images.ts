@@ -1,9 +1,10 @@
 /**
- * The images that the compose file and the Dockerfile name, and the source of each: the official image if the engine
+ * The images that the compose file, the Dockerfile and the tests name, and the source of each: the official image if the engine
  * has it or can pull it, otherwise a stand-in that stand-ins.ts builds. A stand-in has a separate name, so that only these
  * tests run it.
  */
 import { readFileSync } from 'node:fs'
+import type { KafkaVersion } from '../kafka/jars.ts'
 import { docker, run } from './docker.ts'
 
 /** The label of every stand-in; its value says what it is. */
@@ -11,6 +12,13 @@ export const standInLabel = 'pledgeview.stand-in'
 
 /** The name of the stand-in for an image. */
 export const standInOf = (image: string): string => `pledgeview-stand-in/${image.replaceAll('/', '-')}`
+
+/** The in-memory variant of the registry in the compose file, with the same version. */
+export const memoryRegistryImage = (): string =>
+  imageOf('apicurio/apicurio-registry-kafkasql').replace('-kafkasql:', '-mem:')
+
+/** The image in a version that the compose file does not have. */
+export const kafkaImage = (version: KafkaVersion): string => `apache/kafka:${version}`
 
 const sources = ['../../../docker-compose.yml', '../../../deploy/Dockerfile']
 const pullMsMax = 600_000

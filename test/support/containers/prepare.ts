@@ -1,6 +1,10 @@
-/** Prepares images: the official one if the engine has it or can pull it, otherwise its stand-in, under a separate name. */
+/**
+ * Prepares images: the official one if the engine has it or can pull it, otherwise its stand-in, under a separate name.
+ * `node test/support/containers/prepare.ts` does so for the images that the suites use through testcontainers.
+ */
+import { kafkaVersions } from '../kafka/jars.ts'
 import { run } from './docker.ts'
-import { haveOfficial, imageOf, isPresent, standInOf } from './images.ts'
+import { haveOfficial, imageOf, isPresent, kafkaImage, memoryRegistryImage, standInOf } from './images.ts'
 import { base, buildStandIn } from './stand-ins.ts'
 
 /** The images of docker-compose.yml and the Dockerfile, in this order, because ClickHouse's stand-in runs on Node. */
@@ -54,4 +58,11 @@ export async function prepareImages(
 /** Removes images, in this order. Ignores images that are in use or already removed. */
 export async function removeImages(images: readonly string[]): Promise<void> {
   for (const image of images) await run('docker', ['image', 'rm', image])
+}
+
+if (import.meta.main) {
+  const ofSuites = [...kafkaVersions.map(kafkaImage), memoryRegistryImage()]
+  const images = [...new Set([...composeImages(), ...ofSuites])]
+  const { built } = await prepareImages(images, line => console.log(line))
+  if (built.length > 0) console.log(`When you need them no more: docker image rm ${built.join(' ')}`)
 }

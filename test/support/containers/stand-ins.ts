@@ -57,6 +57,11 @@ const standIns: Readonly<Record<string, StandIn>> = {
     folder: 'registry',
     files: registryFiles,
   },
+  'apicurio/apicurio-registry-mem': {
+    is: 'Apicurio Registry from Maven Central',
+    folder: 'registry',
+    files: registryFiles,
+  },
 }
 
 const clickHouseFiles = [

@@ -1,6 +1,7 @@
 /**
- * A real service for a suite, from the first source that has it: an address in the environment, or a program of this machine. If no
- * source has it, the suite is skipped with every reason. A test that makes a service unavailable, kills it or pauses it, starts its own program
+ * A real service for a suite, from the first source that has it: an address in the environment; Docker, if an engine
+ * answers and the image is present or can be pulled; a program of this machine. If no source has it, the suite is
+ * skipped with every reason. A test that makes a service unavailable, kills it or pauses it, starts its own program
  * instead.
  */
 import { afterAll, beforeAll, beforeEach } from 'vitest'
