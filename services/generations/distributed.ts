@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import {
-  currentDatabases,
+  databasesOf,
   readerSettings,
   registryOf,
   required,
@@ -38,15 +38,13 @@ export async function withDistributedRebuilds<T>(
 ): Promise<T> {
   required(config, ['PLEDGEVIEW_KAFKA_BROKERS', 'PLEDGEVIEW_CLICKHOUSE_URL'])
   const tables = openTables(serverSettings(config))
-  const databases = await currentDatabases(config, tables).catch(async error => {
-    await tables.close()
-    throw error
-  })
+  const databases = databasesOf(config)
   const opened = await shardsOf(config, databases).catch(async error => {
     await tables.close()
     throw error
   })
   try {
+    await databases.follow(tables)
     for (const shard of opened?.shards ?? [{ tables, databases }]) {
       await checkMigrated(shard.tables, shard.databases)
     }

@@ -22,7 +22,9 @@ import { onTables, type SeenCampaign, sameWhile, seenCampaigns } from './seen-ca
 const kafkaVersion = '4.4.0'
 const group = 'pledgeview-projector'
 const backups = mkdtempSync(join(tmpdir(), 'pledgeview-backups-'))
-const backup = 'DATABASE pledgeview, DATABASE crowdfunding'
+const backup = ['pledgeview', 'pledgeview_ledger_1', 'pledgeview_read_1', 'crowdfunding']
+  .map(name => `DATABASE ${name}`)
+  .join(', ')
 const file = `File('${backups}/night/')`
 // Only a hang takes this long. A key has 120 requests a minute.
 const pollTimes = { timeout: 240_000, interval: 1_000 }
