@@ -33,8 +33,8 @@ export async function killProjectors({ places, random, tables }: Stage): Promise
   for (const { at } of moments) {
     if (at === 'work') {
       place = pick(next, places)
-      const written = await batchesIn(tables)
-      await until(async () => (await batchesIn(tables)) > written)
+      const written = await batchesIn(tables, current)
+      await until(async () => (await batchesIn(tables, current)) > written)
       // Chance alone would sometimes kill the same few lives, most of them before they have written. If so far it did, the one
       // that was started last may write first.
       killsOfWork++

@@ -140,8 +140,8 @@ async function whileAway(
 }
 
 /** Every shard is folded again. */
-async function untilAllMove({ folded }: Stage): Promise<void> {
-  await Promise.all(folded.map(({ tables }) => untilItMoves(tables)))
+async function untilAllMove({ folded, tables: log }: Stage): Promise<void> {
+  await Promise.all(folded.map(({ tables }) => untilItMoves(tables, log)))
 }
 
 /** How often the projectors that run have noticed that a clock stepped. */

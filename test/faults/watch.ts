@@ -22,8 +22,7 @@ export function untilStatus(ask: () => Promise<Asked | undefined>, status: numbe
 }
 
 /** How many batches were ever written. */
-export async function batchesIn(tables: Tables): Promise<number> {
-  const { ledger } = await currentOf(tables)
+export async function batchesIn(tables: Tables, { ledger }: Pick<Databases, 'ledger'>): Promise<number> {
   return numberOf(tables, `SELECT count() AS value FROM ${ledger}.batch_log`)
 }
 
@@ -38,13 +37,17 @@ export async function currentOf(tables: Tables): Promise<Databases> {
   return generationOf(defaultDatabases, await readCurrent(tables, defaultDatabases.base))
 }
 
-/** Resolves when, from now on, a batch was written and a fold was finished. */
-export async function untilItMoves(tables: Tables): Promise<void> {
-  const { ledger } = await currentOf(tables)
+/**
+ * Resolves when, from now on, a batch was written and a fold was finished in the current generation. `log` has the generation log: on a
+ * cluster, one server has it for all shards.
+ */
+export async function untilItMoves(tables: Tables, log: Tables = tables): Promise<void> {
+  const current = await currentOf(log)
+  const { ledger } = current
   const folds = () =>
     numberOf(tables, `SELECT max(fold_id) AS value FROM ${ledger}.fold_progress WHERE is_folded`)
-  const [written, folded] = [await batchesIn(tables), await folds()]
-  await until(async () => (await batchesIn(tables)) > written && (await folds()) > folded)
+  const [written, folded] = [await batchesIn(tables, current), await folds()]
+  await until(async () => (await batchesIn(tables, current)) > written && (await folds()) > folded)
 }
 
 /** The title that the campaign is shown with; `undefined` if it is not shown. */
