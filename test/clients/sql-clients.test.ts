@@ -233,7 +233,7 @@ function doesOrdinaryWork(seen: () => Seen): void {
 
   test('gets the reason why it may not read a table, and continues', () => {
     expect(seen().forbidden).toMatchObject({ code: 497 })
-    expect(seen().forbidden?.message).toMatch(/Not enough privileges.*pledgeview\.campaigns/)
+    expect(seen().forbidden?.message).toMatch(/Not enough privileges.*pledgeview_read_1\.campaigns/)
     expect(Number(seen().afterwards)).toBe(expected.campaigns.length)
   })
 

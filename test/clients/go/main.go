@@ -71,7 +71,7 @@ func main() {
 		"texts":        texts(ctx, conn, job.Texts),
 		"found":        find(ctx, conn, job),
 		"streamed":     stream(ctx, conn),
-		"forbidden":    refusal(ctx, conn, "SELECT * FROM pledgeview.campaigns"),
+		"forbidden":    refusal(ctx, conn, "SELECT * FROM pledgeview_read_1.campaigns"),
 		"broken":       refusal(ctx, conn, "SELECT throwIf(number = 900000, 'it broke') FROM numbers(1000000)"),
 		"withinBounds": withinBounds(ctx, conn),
 		"afterwards":   one(ctx, conn, "SELECT count() FROM campaigns"),

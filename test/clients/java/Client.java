@@ -70,7 +70,7 @@ public class Client {
       seen.put("found", find(connection, job));
       seen.put("streamed", stream(connection));
       seen.put("firstRows", firstRows(connection));
-      seen.put("forbidden", refusal(() -> rows(connection, "SELECT * FROM pledgeview.campaigns")));
+      seen.put("forbidden", refusal(() -> rows(connection, "SELECT * FROM pledgeview_read_1.campaigns")));
       seen.put(
           "broken",
           refusal(() -> rows(connection, "SELECT throwIf(number = 900000, 'it broke') FROM numbers(1000000)")));

@@ -41,7 +41,7 @@ def main():
         "texts": [echo(client, text) for text in job["texts"]],
         "found": find(client, job),
         "streamed": stream(client),
-        "forbidden": refusal(lambda: client.query("SELECT * FROM pledgeview.campaigns")),
+        "forbidden": refusal(lambda: client.query("SELECT * FROM pledgeview_read_1.campaigns")),
         "broken": refusal(lambda: break_midway(client)),
         "unbounded": refusal(lambda: client.query("SELECT 1", settings={"max_threads": 1_000})),
         "withinBounds": client.query(
