@@ -100,6 +100,8 @@ export interface AssignmentDependencies {
   /** There is something to take, or the assignment changed. */
   onChange: () => void
   onFailure: (error: Error) => void
+  /** Reading begins at these positions. */
+  onReading: (assignment: Assignment, positions: readonly Position[]) => Promise<void>
   logger: Logger
 }
 
@@ -143,6 +145,10 @@ export function createAssignments(dependencies: AssignmentDependencies): Assignm
     dependencies.member().resume(held)
     onChange()
     logger.info({ assignment: assignment.name }, 'partitions are assigned')
+    await dependencies.onReading(
+      assignment,
+      held.map(({ topic, partition, taken }) => ({ topic, partition, next: taken })),
+    )
   }
 
   function beginAt(partition: HeldPartition, { low }: OffsetRange, { next, lastAt }: Start): void {

@@ -98,6 +98,11 @@ export async function openKafkaReader(
       for (const notifier of waiting) notifier.notify()
     },
     onFailure: liveness.fail,
+    // The tables may be ahead of the group, after a rebuild for example. The tools that show lag would wait for the next record.
+    onReading: ({ name }, positions) =>
+      commits.commit(name, positions).catch(error => {
+        if (!(error instanceof SupersededAssignment)) throw error
+      }),
     logger,
   })
   const { present } = assignments

@@ -7,7 +7,7 @@ import pino from 'pino'
 import { beforeEach, expect, test } from 'vitest'
 import { type Assignments, createAssignments } from '../../../../services/log/kafka/assignment.ts'
 import type { OffsetRange, TopicPartition } from '../../../../services/log/kafka/offsets.ts'
-import { type PollBounds, partitionName, type Start } from '../../../../services/log/port.ts'
+import { type PollBounds, type Position, partitionName, type Start } from '../../../../services/log/port.ts'
 
 const at = { topic: 'pledges', partition: 0 } as const
 const generous: PollBounds = { recordsMax: 1_000, bytesMax: 1_000_000, waitMsMax: 0 }
@@ -16,6 +16,7 @@ let calls: string[]
 let failures: Error[]
 let range: OffsetRange
 let begunAnew: string[]
+let begunAt: (readonly Position[])[]
 let knowStarts: (starts: Map<string, Start>) => void
 let assignments: Assignments
 
@@ -23,6 +24,7 @@ beforeEach(() => {
   calls = []
   failures = []
   begunAnew = []
+  begunAt = []
   range = { ...at, low: 0, high: 1_000 }
   assignments = createAssignments({
     groupId: 'projector',
@@ -48,6 +50,7 @@ beforeEach(() => {
     bufferBytesMax: 300_000,
     onChange: () => undefined,
     onFailure: error => failures.push(error),
+    onReading: async (_assignment, positions) => void begunAt.push(positions),
     logger: pino({ level: 'silent' }),
   })
 })
@@ -60,6 +63,11 @@ test('nothing is fetched or taken before the committed offsets are known', async
   expect(calls).toEqual(['pause pledges/0', 'seek 40', 'resume pledges/0'])
   expect(assignments.onMessages(at, 40, messages(40, 5), 45)).toBe(true)
   expect(offsets()).toEqual([40, 41, 42, 43, 44])
+})
+
+test('it tells where reading begins, so that the group does not lag behind tables that are ahead of it', async () => {
+  await joinAt(40)
+  expect(begunAt).toEqual([[{ ...at, next: 40 }]])
 })
 
 test('a batch of an earlier assignment is refused, and kafkajs is sent back to the offset of the partition', async () => {
