@@ -144,9 +144,12 @@ export async function openKafkaReader(
     const committed = await withRetry(() => readCommitted(cluster, groupId))
     const watermark = await withRetry(() => readWatermark(cluster, groupId))
     const before = await withRetry(() => readRanges(cluster))
+    const log = await readLog()
+    // `starts` takes the assignment that asks last for the present one. So one that was superseded meanwhile must not ask.
+    if (assignment !== present()) throw new SupersededAssignment(`${assignment.name} has ended`)
     const found = starts
       ? await starts.find({
-          log: await readLog(),
+          log,
           assignment: assignment.name,
           partitions: [...before.values()].map(({ high, ...range }) => ({ ...range, end: high })),
           remembered: watermark,
