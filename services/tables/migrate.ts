@@ -95,7 +95,8 @@ export async function createGeneration(
     await run(tables, query)
   }
   const applied = await runFiles(tables, databases, generationFiles(databases, options))
-  const isOwn = (view: string) => view.includes(` ${databases.read}`)
+  // Only what stands in its databases. The public views that read from them go on to show the current generation.
+  const isOwn = (view: string) => /^CREATE OR REPLACE \w+ (\w+)\./.exec(view)?.[1]?.startsWith(databases.read)
   for (const query of readClusterViews(databases, options).filter(isOwn)) await run(tables, query)
   return applied
 }
