@@ -46,7 +46,7 @@ describe('a ledger with a part that the server has set aside', () => {
     }
     await expect(checkParts(tables, databases)).resolves.toBeUndefined()
     const [part] = await tables.rows<{ path: string }>({
-      query: `SELECT path FROM system.parts WHERE database = 'pledgeview' AND table = 'pledge_ledger' AND active AND rows = 5000`,
+      query: `SELECT path FROM system.parts WHERE database = 'pledgeview_ledger_1' AND table = 'pledge_ledger' AND active AND rows = 5000`,
     })
     await stop()
     truncateSync(join(part?.path ?? '', 'data.bin'), 100)
@@ -63,7 +63,7 @@ describe('a ledger with a part that the server has set aside', () => {
     expect(rows).toEqual([{ rows: 100 }])
     await expect(checkParts(tables, databases)).rejects.toThrow(RowsSetAside)
     await expect(checkParts(tables, databases)).rejects.toThrow(
-      /set aside a part of pledgeview\.pledge_ledger.*broken-on-start.*pledgeview rebuild/,
+      /set aside a part of pledgeview_ledger_1\.pledge_ledger.*broken-on-start.*pledgeview rebuild/,
     )
   })
 
@@ -93,7 +93,7 @@ describe('a ledger with a part that the server has set aside', () => {
     await stop()
     try {
       await expect(directory.open()).rejects.toThrow(
-        /set aside a part of pledgeview\.pledge_ledger.*move it away/,
+        /set aside a part of pledgeview_ledger_1\.pledge_ledger.*move it away/,
       )
     } finally {
       await start()

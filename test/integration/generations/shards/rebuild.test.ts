@@ -121,7 +121,7 @@ test('killed after the row, it has the deletions from just before it, also if th
   await live.append([last])
   await live.settled()
   compactLog(live)
-  await expectTruth()
+  // The same command makes the public views follow the row.
   await live.rebuild()
   await expectTruth()
   await dropPrevious(live)
