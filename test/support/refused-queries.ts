@@ -12,7 +12,7 @@ export const refusedQueries: Readonly<Record<string, readonly string[]>> = {
     'CHECK TABLE pledgeview_read_1.campaigns',
     'SHOW PROCESSLIST',
     'SHOW CREATE USER pledgeview',
-    "SELECT hasColumnInTable('pledgeview', 'campaigns', 'creator_id')",
+    "SELECT hasColumnInTable('pledgeview_read_1', 'campaigns', 'creator_id')",
     "SELECT joinGet('pledgeview_read_1.campaigns', 'creator_id', '1')",
     "SELECT dictGet('pledgeview_read_1.campaigns', 'creator_id', '1')",
     'SELECT 1 IN pledgeview.api_keys',
@@ -89,7 +89,13 @@ export const harmless =
   'SQLStandardValues fuzzQuery generateRandom null numbers numbers_mt primes values'.split(' ')
 /** Arguments of table functions. */
 export const argumentForms = [
-  ...['', '1', "'pledgeview', 'campaigns'", "'pledgeview', 'campaigns', 'slug_index'", "'pledgeview', '.*'"],
+  ...[
+    '',
+    '1',
+    "'pledgeview_read_1', 'campaigns'",
+    "'pledgeview_read_1', 'campaigns', 'slug_index'",
+    "'pledgeview_read_1', '.*'",
+  ],
   ...["'system', 'processes|users'", "REGEXP('.*'), 'api_keys'", 'pledgeview_read_1.campaigns'],
   ...['SELECT * FROM pledgeview_read_1.campaigns', "SELECT file('FILE')", "'SELECT file(\\'FILE\\')'"],
   ...[

@@ -23,7 +23,8 @@ describe('tables with a part', () => {
               SELECT toString(number), 'LIVE', randomPrintableASCII(50) FROM numbers(${rows}) SETTINGS async_insert = 0`,
     })
     const [row] = await tables.rows<{ path: string }>({
-      query: "SELECT path FROM system.parts WHERE database = 'pledgeview_read_1' AND table = 'campaigns' AND active",
+      query:
+        "SELECT path FROM system.parts WHERE database = 'pledgeview_read_1' AND table = 'campaigns' AND active",
     })
     part = row?.path ?? ''
     await close()
