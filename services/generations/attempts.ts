@@ -1,11 +1,11 @@
 /**
- * Attempts: whoever builds, promotes or drops a generation takes turns in the generation log (tables/generations.ts), on one server.
+ * Attempts: processes that build, promote or drop a generation take turns in the generation log (tables/generations.ts), on one server.
  *
  * Promises:
  * - The row that names the current generation is written only by the highest attempt, only if that is not given up, if the current one is
  *   still the one that it began from, and if the new one is not dropped. These conditions stand in the log alone, in one scan.
- * - If the process of an attempt says nothing for a minute, by the clock of whoever waits for it, it is given up. The row may have been on
- *   its way then. So who gives it up waits until no such statement runs, and looks which generation is current.
+ * - If the process of an attempt says nothing for a minute, by the clock of the process that waits for it, it is given up. The row may be
+ *   on its way then. So the process that gives it up waits until no such statement runs, and reads which generation is current.
  */
 import type { Sleep } from '../runtime/sleep.ts'
 import { readCurrent } from '../tables/generations.ts'

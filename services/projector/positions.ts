@@ -63,7 +63,10 @@ export interface Positions extends FindStarts {
   restampBefore(assignment: string, positions: readonly Position[]): number
   /** Notes that everything that these partitions had at that time (Unix ms) is in the tables. */
   noteRead(places: readonly string[], until: number): Promise<void>
-  /** Where a batch of this assignment is written: the generation under which it was sought. `undefined`: it is not written any more. */
+  /**
+   * Where a batch of this assignment is written: the generation in which its positions were found. `undefined`: the assignment has ended,
+   * so the batch is dropped.
+   */
   databasesOf(assignment: string): Databases | undefined
   /** Whether another generation is current by now. Then the log has to be read from its positions. */
   areSuperseded(): boolean

@@ -1,6 +1,6 @@
 /**
  * Proves what the data teams' ports let strangers do: nothing. They cannot starve the program, which uses the same server; no bytes
- * and no way to disconnect end ClickHouse; without a sign-in there is a query page and whether it is alive; and nobody can use
+ * and no way to disconnect end ClickHouse; without a sign-in only the query page and the ping are served; and no client can use
  * ClickHouse's own users. Without measures, this way of running ClickHouse would end on a wrong password in the native protocol, on
  * bytes of another protocol, and on a request that is cut off in its headers (services/clickhouse-server/terminal.ts).
  */

@@ -88,6 +88,16 @@ export function describeStarts({ address, openReader, openWriter }: KafkaSuite):
     expect(begunAnew).toEqual([])
   })
 
+  // What finds the positions takes the assignment that asks last for the present one.
+  test('asks for the positions of the present assignment last, and not for those of one that has ended', async () => {
+    await append(0, 3)
+    const reader = await openReader(settings, startsAt())
+    const asked = states.length
+    await Promise.all([reader.restart(), reader.restart(), reader.restart()])
+    const [first] = await readDeliveries(reader, 3)
+    expect(states.slice(asked).map(({ assignment }) => assignment)).toEqual([first?.assignment])
+  })
+
   test.each([
     ['is shorter', 10, 'campaigns/0: it is read up to 40, and the log ends at 10'],
     ['has another record there', 60, 'campaigns/0: the record at 39 is not the one that was read'],
