@@ -16,6 +16,7 @@ import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { openTables } from '../tables/clickhouse.ts'
 import { type Shard, TablesError } from '../tables/port.ts'
+import { stopText } from '../tables/projector-stops.ts'
 import { type Command, dataDirOption, type Io, printJson, readPlace } from './command.ts'
 import { jsonOption } from './help.ts'
 import { printable } from './printable.ts'
@@ -38,7 +39,8 @@ export const statusCommand: Command = {
       directory === undefined ? await distributedStatus(config) : await embeddedStatus(directory, config)
     if (json) printJson(io, found.status)
     else printStatus(found.heading, found.status, io)
-    return found.status.clickhouse.ok ? 0 : 1
+    const { clickhouse, stopped } = found.status
+    return clickhouse.ok && stopped === null && !found.failure ? 0 : 1
   },
 }
 
@@ -49,6 +51,8 @@ type ShownStatus = ReachedTables & {
 /** What to print: first the lines about the projectors, then the rest. */
 interface Found {
   heading: [name: string, text: string][]
+  /** Why the projector of the service stopped. */
+  failure?: string | null
   status: ShownStatus
 }
 
@@ -65,6 +69,7 @@ async function embeddedStatus(root: string, config: Config): Promise<Found> {
       ['service', service ? `process ${service.pid}, port ${service.port}` : 'not running'],
       ['projector', failure ? `stopped: ${failure}` : state],
     ],
+    failure,
     status,
   }
 }
@@ -121,6 +126,7 @@ function printStatus(heading: Found['heading'], status: ShownStatus, io: Io): vo
   const { projector, clickhouse, rejects, misplaced } = status
   const lines = [
     ...heading,
+    ...(status.stopped ? [['stopped', stopText(status.stopped)]] : []),
     ...projector.lag.map(({ topic, partition, committed, end }) => [
       `${topic}/${partition}`,
       `offset ${committed} of ${end}, ${end - committed} waiting`,

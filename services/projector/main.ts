@@ -20,8 +20,10 @@ import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
 import { retry } from '../runtime/retry.ts'
 import { checkParts, partsCheck } from '../tables/broken-parts.ts'
 import { openTables } from '../tables/clickhouse.ts'
+import type { FollowedDatabases } from '../tables/generations.ts'
 import { heldBackerHash, holdTablesId, holdTablesIdentity } from '../tables/identity.ts'
 import { type Shard, type Statement, type Tables, TablesError } from '../tables/port.ts'
+import { noteStop } from '../tables/projector-stops.ts'
 import { type Compaction, checkAbsence } from './absence.ts'
 import type { RebuildUnderWay } from './gauges.ts'
 import { backerHasher } from './ingest/backer-hash.ts'
@@ -45,23 +47,43 @@ export interface ProcessDependencies {
   onReady: (urls: { opsUrl: string }) => void
 }
 
-/** Runs until the signal aborts, then gives up its partitions. Throws if the projector cannot go on. */
-export async function runProjectorProcess({
-  config,
-  logger,
-  signal,
-  attempts,
-  rebuild,
-  onReady,
-}: ProcessDependencies): Promise<void> {
+/** Runs until the signal aborts, then gives up its partitions. Throws if the projector cannot go on, and leaves the reason in the tables. */
+export async function runProjectorProcess(dependencies: ProcessDependencies): Promise<void> {
+  const { config, logger, signal } = dependencies
   const { PLEDGEVIEW_BACKER_KEY: backerKey } = required(config, [
     'PLEDGEVIEW_KAFKA_BROKERS',
     'PLEDGEVIEW_CLICKHOUSE_URL',
     'PLEDGEVIEW_BACKER_KEY',
   ])
-  const metrics = createMetrics()
   const tables = openTables(serverSettings(config))
-  const databases = await currentDatabases(config, tables)
+  const closers: (() => unknown)[] = [() => tables.close()]
+  const run = `projector-${randomUUID()}`
+  try {
+    const databases = await currentDatabases(config, tables)
+    try {
+      await project(dependencies, { tables, databases, backerKey, run, closers })
+    } catch (error) {
+      if (!signal.aborted) await noteStop(tables, databases, run, error, logger)
+      throw error
+    }
+  } finally {
+    for (const closer of closers.reverse()) await closer()
+  }
+}
+
+interface Place {
+  tables: Tables
+  databases: FollowedDatabases
+  backerKey: string
+  run: string
+  closers: (() => unknown)[]
+}
+
+async function project(
+  { config, logger, signal, attempts, rebuild, onReady }: ProcessDependencies,
+  { tables, databases, backerKey, run, closers }: Place,
+): Promise<void> {
+  const metrics = createMetrics()
   // A fold of a ledger without these rows would take their pledges out of the campaigns.
   await checkParts(tables, databases.ofShard)
   await holdTablesIdentity(tables, databases, {
@@ -71,15 +93,9 @@ export async function runProjectorProcess({
   // `migrate` did it, unless that was an earlier version.
   await holdTablesId(tables, databases, randomUUID())
   const shards = await shardsOf(config, databases)
-  const run = `projector-${randomUUID()}`
+  closers.push(() => shards?.close())
   const parts = shards?.shards ?? [{ tables, databases }]
-  const compaction = await compactionOf({ config, shards: parts, logger, metrics, signal }).catch(
-    async error => {
-      await shards?.close()
-      await tables.close()
-      throw error
-    },
-  )
+  const compaction = await compactionOf({ config, shards: parts, logger, metrics, signal })
   const patient = (of: Tables) => patientTables(of, { config, signal })
   const positions = createPositions({
     tables: patient(tables),
@@ -89,6 +105,7 @@ export async function runProjectorProcess({
     warn: message => logger.warn(message),
   })
   const reader = await openKafkaReader(readerSettings(config), { logger, starts: positions })
+  closers.push(() => reader.close())
   const projector = createProjectorService({
     reader,
     tables,
@@ -130,17 +147,11 @@ export async function runProjectorProcess({
       await projector.beforeScrape()
     },
   })
-  try {
-    onReady({
-      opsUrl: await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: config.PLEDGEVIEW_OPS_PORT }),
-    })
-    await projector.run(signal)
-  } finally {
-    await closeServer(ops)
-    await reader.close()
-    await shards?.close()
-    await tables.close()
-  }
+  closers.push(() => closeServer(ops))
+  onReady({
+    opsUrl: await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: config.PLEDGEVIEW_OPS_PORT }),
+  })
+  await projector.run(signal)
 }
 
 /** Each statement waits for ClickHouse as a batch would: after a restore, finding the positions may need many. */
