@@ -12,6 +12,7 @@ import {
   reachedTables,
   tablesStatus,
 } from '../projector/status.ts'
+import { closing } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { openTables } from '../tables/clickhouse.ts'
@@ -78,43 +79,34 @@ function shownService(service: ServiceAddress | undefined): { pid: number; port:
   return service ? { pid: service.pid, port: service.port } : null
 }
 
-async function distributedStatus(config: Config): Promise<Found> {
-  const tables = openTables(serverSettings(config))
-
-  async function withShards<T>(work: (shards: readonly Shard[]) => Promise<T>): Promise<T> {
-    const shards = await shardsOf(config)
-    try {
-      return await work(shards?.shards ?? [{ tables, databases: await currentDatabases(config, tables) }])
-    } finally {
-      await shards?.close()
+function distributedStatus(config: Config): Promise<Found> {
+  return closing(async open => {
+    const tables = open(openTables(serverSettings(config)))
+    const withShards = <T>(work: (shards: readonly Shard[]) => Promise<T>): Promise<T> =>
+      closing(async openShards => {
+        const shards = openShards(await shardsOf(config))?.shards
+        return work(shards ?? [{ tables, databases: await currentDatabases(config, tables) }])
+      })
+    const inspector = open(
+      await openKafkaInspector(readerSettings(config), {
+        logger: createLogger('error'),
+        // If ClickHouse is away, the status says so, and how far the projectors had come is not known.
+        positions: log => withShards(parts => readNextPositions(parts, log)).catch(noneIfAway),
+      }),
+    )
+    const { members, lag } = await inspector.group()
+    const retentionMsMin = config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS
+    const warnings = compactionWarnings(await inspector.compaction(), retentionMsMin)
+    const ofTables = await reachedTables(() =>
+      withShards(async shards =>
+        tablesStatus({ tables, databases: await currentDatabases(config, tables), shards }),
+      ),
+    )
+    return {
+      heading: [['projectors', String(members)]],
+      status: { projector: { members, lag, warnings }, ...ofTables },
     }
-  }
-
-  try {
-    const inspector = await openKafkaInspector(readerSettings(config), {
-      logger: createLogger('error'),
-      // If ClickHouse is away, the status says so, and how far the projectors had come is not known.
-      positions: log => withShards(parts => readNextPositions(parts, log)).catch(noneIfAway),
-    })
-    try {
-      const { members, lag } = await inspector.group()
-      const retentionMsMin = config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS
-      const warnings = compactionWarnings(await inspector.compaction(), retentionMsMin)
-      const ofTables = await reachedTables(() =>
-        withShards(async shards =>
-          tablesStatus({ tables, databases: await currentDatabases(config, tables), shards }),
-        ),
-      )
-      return {
-        heading: [['projectors', String(members)]],
-        status: { projector: { members, lag, warnings }, ...ofTables },
-      }
-    } finally {
-      await inspector.close()
-    }
-  } finally {
-    await tables.close()
-  }
+  })
 }
 
 function noneIfAway(error: unknown): Map<string, number> {

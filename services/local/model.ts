@@ -81,7 +81,7 @@ export async function openEmbeddedModel({
 
   try {
     const lock = lockDataDirectory(directory.root)
-    closers.push(() => lock.release())
+    closers.push(() => lock.close())
     const mustAsk = mustAskTables(directory, configuredSecrets(config))
     // A wrong setting is refused before ClickHouse starts, if the files alone show it.
     const known = mustAsk ? undefined : holdSecrets(directory, config, { areTablesUnused: false })

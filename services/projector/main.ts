@@ -12,6 +12,7 @@ import {
 import { isOutage } from '../log/kafka/client.ts'
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { openKafkaReader } from '../log/kafka/reader.ts'
+import { closing, type Open } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { lagCheck, loopCheck, projectorCheck, sharedAnswered, tablesCheck } from '../runtime/ops/checks.ts'
 import { closeServer } from '../runtime/ops/close-server.ts'
@@ -55,20 +56,17 @@ export async function runProjectorProcess(dependencies: ProcessDependencies): Pr
     'PLEDGEVIEW_CLICKHOUSE_URL',
     'PLEDGEVIEW_BACKER_KEY',
   ])
-  const tables = openTables(serverSettings(config))
-  const closers: (() => unknown)[] = [() => tables.close()]
   const run = `projector-${randomUUID()}`
-  try {
+  await closing(async open => {
+    const tables = open(openTables(serverSettings(config)))
     const databases = await currentDatabases(config, tables)
     try {
-      await project(dependencies, { tables, databases, backerKey, run, closers })
+      await project(dependencies, { tables, databases, backerKey, run, open })
     } catch (error) {
       if (!signal.aborted) await noteStop(tables, databases, run, error, logger)
       throw error
     }
-  } finally {
-    for (const closer of closers.reverse()) await closer()
-  }
+  })
 }
 
 interface Place {
@@ -76,12 +74,12 @@ interface Place {
   databases: FollowedDatabases
   backerKey: string
   run: string
-  closers: (() => unknown)[]
+  open: Open
 }
 
 async function project(
   { config, logger, signal, attempts, rebuild, onReady }: ProcessDependencies,
-  { tables, databases, backerKey, run, closers }: Place,
+  { tables, databases, backerKey, run, open }: Place,
 ): Promise<void> {
   const metrics = createMetrics()
   // A fold of a ledger without these rows would take their pledges out of the campaigns.
@@ -92,8 +90,7 @@ async function project(
   })
   // `migrate` did it, unless that was an earlier version.
   await holdTablesId(tables, databases, randomUUID())
-  const shards = await shardsOf(config, databases)
-  closers.push(() => shards?.close())
+  const shards = open(await shardsOf(config, databases))
   const parts = shards?.shards ?? [{ tables, databases }]
   const compaction = await compactionOf({ config, shards: parts, logger, metrics, signal })
   const patient = (of: Tables) => patientTables(of, { config, signal })
@@ -104,8 +101,7 @@ async function project(
     now: Date.now,
     warn: message => logger.warn(message),
   })
-  const reader = await openKafkaReader(readerSettings(config), { logger, starts: positions })
-  closers.push(() => reader.close())
+  const reader = open(await openKafkaReader(readerSettings(config), { logger, starts: positions }))
   const projector = createProjectorService({
     reader,
     tables,
@@ -147,7 +143,7 @@ async function project(
       await projector.beforeScrape()
     },
   })
-  closers.push(() => closeServer(ops))
+  open({ close: () => closeServer(ops) })
   onReady({
     opsUrl: await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: config.PLEDGEVIEW_OPS_PORT }),
   })
