@@ -7,7 +7,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { openTables } from '../../services/tables/clickhouse.ts'
 import { defaultDatabases } from '../../services/tables/generations.ts'
-import type { ClosableTables } from '../../services/tables/port.ts'
+import type { Tables } from '../../services/tables/port.ts'
 import { settingsFor } from '../support/clickhouse.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { generatedKickstarter, projectionStatus, type Truth, untilDrained } from '../support/kickstarter.ts'
@@ -29,7 +29,7 @@ let services: LocalServices
 let deployment: Deployment
 let postgres: Postgres
 let connect: Connect
-let tables: ClosableTables
+let tables: Tables
 let truth: Truth
 let lines = 0
 let projector: ServiceProcess
