@@ -49,7 +49,12 @@ describe('decoding a record', () => {
   test.each<[string, LogRecord, string]>([
     ['no key', recordOf(pledge, { key: null }), 'no key'],
     ['an empty value', recordOf(pledge, { value: Buffer.alloc(0) }), 'too short'],
-    ['another framing', recordOf(pledge, { value: Buffer.from('{"json":true}') }), 'first byte'],
+    ['another framing', recordOf(pledge, { value: Buffer.from('<pledge/>') }), 'first byte'],
+    [
+      'JSON of another form',
+      recordOf(pledge, { value: Buffer.from('{"json":true}') }),
+      'pledge_id is missing',
+    ],
     ['an unknown schema', recordOf(pledge, { value: Buffer.from([0, 0, 0, 0, 99, 1]) }), 'schema id 99'],
     [
       'a schema of another type',
@@ -83,7 +88,8 @@ describe('decoding a record', () => {
   })
 
   test('never throws for any bytes', () => {
-    const bytes = fc.oneof(fc.uint8Array({ maxLength: 200 }), damaged())
+    const json = fc.json().map(text => Buffer.from(`{"status":${text}`))
+    const bytes = fc.oneof(fc.uint8Array({ maxLength: 200 }), damaged(), json)
     const topic = fc.constantFrom(...Object.values(topicOf))
     fc.assert(
       fc.property(topic, fc.option(bytes), fc.option(bytes), (name, key, value) => {
