@@ -17,7 +17,6 @@ import { finishDeletions } from './account/deletions.ts'
 import { createPortalApp } from './app.ts'
 import { createDataPictures } from './guide/data-pictures.ts'
 import { createLiveState } from './guide/live-state.ts'
-import { createKeySweeper } from './keys/key-sweeper.ts'
 import { createPortalKeys } from './keys/portal-keys.ts'
 import { createNoticeSender, type NoticeSender } from './notices/notice-sender.ts'
 import { openNotices } from './notices/notices.ts'
@@ -62,8 +61,7 @@ export async function startPortalService(dependencies: PortalServiceDependencies
   const { writer } = dependencies.keyAdmin
   const runtime = { ...createRuntime(logger), randomBytes }
   const accounts = await openAccounts({ writer, tables, databases, portalKey, ...runtime })
-  const keyAdmin = { ...dependencies.keyAdmin, ...runtime }
-  const keys = createPortalKeys(keyAdmin)
+  const keys = createPortalKeys({ ...dependencies.keyAdmin, ...runtime })
   let wakeSender = () => {}
   const { notices, sender } = noticesOf(dependencies, runtime, () => wakeSender())
   const app = await createPortalApp({
@@ -91,12 +89,9 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     logger,
   })
   const warning = (message: string) => (error: unknown) => logger.warn({ error: messageOf(error) }, message)
-  const notSwept = warning('keys that have ended could not be swept')
   const notDeleted = warning('a deletion of an account could not be completed')
   const notNotified = warning('the notices could not be looked after')
-  const sweep = createKeySweeper({ tables, databases, admin: keyAdmin })
   const rounds = [
-    startRounds(sweep, { pauseMs: 10_000, onError: notSwept }),
     startRounds(signal => finishDeletions({ accounts, keys }, signal, notDeleted), {
       pauseMs: 30_000,
       onError: notDeleted,

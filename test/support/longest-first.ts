@@ -35,7 +35,7 @@ export const longSuites: readonly string[] = [
   'test/integration/projector/{freshness,properties,service}.test.ts',
   'test/integration/projector/superseded/*.test.ts',
   'test/integration/projector/fold/*.test.ts',
-  'test/integration/portal/keys/{key-sweeper,portal-keys}.test.ts',
+  'test/integration/portal/keys/portal-keys.test.ts',
   'test/integration/portal/notices/announcement.test.ts',
   'test/integration/query/auth/revocations.test.ts',
   'test/integration/query/http/connections.test.ts',

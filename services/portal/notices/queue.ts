@@ -53,7 +53,7 @@ async function noteOf(
   return changeOf({ ...notice, recipient: checked.email, attempts: 0, created_at: now() }, {})
 }
 
-/** Mails about keys, to the account's address and to the contact of the integration. One mail if both are the same. */
+/** Mails about keys, to the account's address and to the contact of the key. One mail if both are the same. */
 export function createKeyNotices(
   dependencies: QueueParts & { portalUrl: string; wake: () => void },
 ): KeyNotices {

@@ -19,7 +19,6 @@ const readMsMax = 12_000
 export interface RunawayRow {
   key: string
   name: string
-  /** The address that the integration has now. A key itself keeps the one of the day it was made. */
   contact_email: string
   requests: number
   refused: number
