@@ -1,6 +1,8 @@
 -- The outbox: what Debezium reads. It knows nothing of your tables. Run it once, by `psql -f`, as a superuser or as the owner of the
 -- database with the right to make replication slots. The server needs `wal_level = logical`.
 
+-- Each role that changes your tables needs the schema: GRANT USAGE ON SCHEMA pledgeview TO your_application. It may then publish
+-- anything, so no other role should have it.
 CREATE SCHEMA pledgeview;
 
 -- Each row is one record for Kafka. It is deleted in the transaction that inserts it: Debezium reads the insert from the write-ahead
@@ -16,7 +18,9 @@ CREATE TABLE pledgeview.outbox (
 -- One counter for all entities. It is read while the entity's row is locked, so a later state has a higher version.
 CREATE SEQUENCE pledgeview.version AS bigint;
 
-CREATE FUNCTION pledgeview.publish(topic text, key text, state jsonb) RETURNS void LANGUAGE plpgsql AS $$
+-- It runs with its owner's rights, so a user of the platform needs none on the outbox.
+CREATE FUNCTION pledgeview.publish(topic text, key text, state jsonb) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 DECLARE
   inserted bigint;
 BEGIN

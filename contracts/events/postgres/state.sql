@@ -2,6 +2,7 @@
 --
 -- A change of a row publishes the whole state of its entity. The trigger runs while the row is locked, and reads what is committed
 -- or its own transaction's: so for one entity the versions follow the changes, whatever transactions do at the same time.
+-- Tables have their schema's name, because a trigger runs with the search path of whoever changes the row.
 
 CREATE FUNCTION pledgeview.campaign_state(of_campaign text) RETURNS jsonb STABLE LANGUAGE sql AS $$
   SELECT jsonb_build_object(
@@ -29,7 +30,7 @@ CREATE FUNCTION pledgeview.campaign_state(of_campaign text) RETURNS jsonb STABLE
     'created_at', pledgeview.iso(c.created_at),
     'creator', (
       SELECT jsonb_build_object('creator_id', creator_id, 'name', name, 'profile_url', profile_url, 'avatar_url', avatar_url)
-      FROM creator WHERE creator_id = c.creator_id
+      FROM public.creator WHERE creator_id = c.creator_id
     ),
     'description', c.description,
     'risks', c.risks,
@@ -41,20 +42,20 @@ CREATE FUNCTION pledgeview.campaign_state(of_campaign text) RETURNS jsonb STABLE
         'amount_minor', pledgeview.minor(t.price, c.currency),
         'quantity_available', t.quantity
       ) ORDER BY t.price, t.tier_id)
-      FROM tier AS t WHERE t.campaign_id = c.campaign_id
+      FROM public.tier AS t WHERE t.campaign_id = c.campaign_id
     ), '[]')
   )
-  FROM campaign AS c WHERE c.campaign_id = of_campaign
+  FROM public.campaign AS c WHERE c.campaign_id = of_campaign
 $$;
 
 -- 'EUR' is the platform's own currency.
-CREATE FUNCTION pledgeview.pledge_state(p pledge) RETURNS jsonb STABLE LANGUAGE sql AS $$
+CREATE FUNCTION pledgeview.pledge_state(p public.pledge) RETURNS jsonb STABLE LANGUAGE sql AS $$
   SELECT jsonb_build_object(
     'pledge_id', p.pledge_id,
     'campaign_id', p.campaign_id,
     'backer_id', p.backer_id,
     'status', p.status,
-    'amount_minor', pledgeview.minor(p.amount, (SELECT currency FROM campaign WHERE campaign_id = p.campaign_id)),
+    'amount_minor', pledgeview.minor(p.amount, (SELECT currency FROM public.campaign WHERE campaign_id = p.campaign_id)),
     'platform_amount_minor', pledgeview.minor(p.platform_amount, 'EUR'),
     'reward_id', p.tier_id
   )
@@ -75,14 +76,14 @@ $$;
 -- campaign itself was deleted there is no row to update.
 CREATE FUNCTION pledgeview.on_tier() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE campaign SET campaign_id = campaign_id WHERE campaign_id = COALESCE(NEW.campaign_id, OLD.campaign_id);
+  UPDATE public.campaign SET campaign_id = campaign_id WHERE campaign_id = COALESCE(NEW.campaign_id, OLD.campaign_id);
   RETURN NULL;
 END
 $$;
 
 CREATE FUNCTION pledgeview.on_creator() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE campaign SET campaign_id = campaign_id WHERE creator_id = NEW.creator_id;
+  UPDATE public.campaign SET campaign_id = campaign_id WHERE creator_id = NEW.creator_id;
   RETURN NULL;
 END
 $$;
@@ -98,10 +99,10 @@ BEGIN
 END
 $$;
 
-CREATE TRIGGER pledgeview AFTER INSERT OR UPDATE OR DELETE ON campaign FOR EACH ROW EXECUTE FUNCTION pledgeview.on_campaign();
-CREATE TRIGGER pledgeview AFTER INSERT OR UPDATE OR DELETE ON tier FOR EACH ROW EXECUTE FUNCTION pledgeview.on_tier();
-CREATE TRIGGER pledgeview AFTER UPDATE ON creator FOR EACH ROW EXECUTE FUNCTION pledgeview.on_creator();
-CREATE TRIGGER pledgeview AFTER INSERT OR UPDATE OR DELETE ON pledge FOR EACH ROW EXECUTE FUNCTION pledgeview.on_pledge();
+CREATE TRIGGER pledgeview AFTER INSERT OR UPDATE OR DELETE ON public.campaign FOR EACH ROW EXECUTE FUNCTION pledgeview.on_campaign();
+CREATE TRIGGER pledgeview AFTER INSERT OR UPDATE OR DELETE ON public.tier FOR EACH ROW EXECUTE FUNCTION pledgeview.on_tier();
+CREATE TRIGGER pledgeview AFTER UPDATE ON public.creator FOR EACH ROW EXECUTE FUNCTION pledgeview.on_creator();
+CREATE TRIGGER pledgeview AFTER INSERT OR UPDATE OR DELETE ON public.pledge FOR EACH ROW EXECUTE FUNCTION pledgeview.on_pledge();
 
 -- Publishes every row that was there before the triggers, a thousand a transaction, while the platform goes on. A row is locked
 -- while its state is read, so no later change can get a lower version. It may be called again at any time.
@@ -109,13 +110,13 @@ CREATE PROCEDURE pledgeview.backfill() LANGUAGE plpgsql AS $$
 DECLARE
   after_campaign text := '';
   after_pledge text := '';
-  c campaign;
-  p pledge;
+  c public.campaign;
+  p public.pledge;
   found_rows integer;
 BEGIN
   LOOP
     found_rows := 0;
-    FOR c IN SELECT * FROM campaign WHERE campaign_id > after_campaign ORDER BY campaign_id LIMIT 1000 FOR NO KEY UPDATE LOOP
+    FOR c IN SELECT * FROM public.campaign WHERE campaign_id > after_campaign ORDER BY campaign_id LIMIT 1000 FOR NO KEY UPDATE LOOP
       PERFORM pledgeview.publish('campaigns', c.campaign_id, pledgeview.campaign_state(c.campaign_id));
       after_campaign := c.campaign_id;
       found_rows := found_rows + 1;
@@ -127,7 +128,7 @@ BEGIN
   LOOP
     found_rows := 0;
     FOR p IN
-      SELECT * FROM pledge WHERE (campaign_id, pledge_id) > (after_campaign, after_pledge)
+      SELECT * FROM public.pledge WHERE (campaign_id, pledge_id) > (after_campaign, after_pledge)
       ORDER BY campaign_id, pledge_id LIMIT 1000 FOR NO KEY UPDATE
     LOOP
       PERFORM pledgeview.publish('pledges', p.campaign_id || '/' || p.pledge_id, pledgeview.pledge_state(p));
