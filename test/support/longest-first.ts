@@ -36,7 +36,6 @@ export const longSuites: readonly string[] = [
   'test/integration/projector/superseded/*.test.ts',
   'test/integration/projector/fold/*.test.ts',
   'test/integration/portal/keys/portal-keys.test.ts',
-  'test/integration/portal/notices/announcement.test.ts',
   'test/integration/query/auth/revocations.test.ts',
   'test/integration/query/http/connections.test.ts',
   'test/end-to-end/{erasure,kcat,notify}.test.ts',
