@@ -37,6 +37,7 @@ export function needs(context: TestContext, requirement: Requirement): void {
     if (requirement.source) meta.sources = [...(meta.sources ?? []), requirement.source]
     return
   }
-  if (process.env.CI === 'true' && !requirement.isOptional) throw new Error(`CI requires it: ${requirement.reason}`)
+  if (process.env.CI === 'true' && !requirement.isOptional)
+    throw new Error(`CI requires it: ${requirement.reason}`)
   context.skip(requirement.reason)
 }
