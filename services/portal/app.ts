@@ -60,7 +60,7 @@ export interface PortalDependencies extends Pick<Runtime, 'now' | 'logger'> {
   keys: PortalKeys
   usageOf: UsageOf
   /** Undefined: people cannot sign in by mail, and get no notices. */
-  mailer?: Pick<Mailer, 'send'> | undefined
+  mailer?: Pick<Mailer, 'send' | 'mailsAre'> | undefined
   notices?: KeyNotices | undefined
   liveState: () => Promise<LiveState>
   pictures: () => Promise<DataPictures>
