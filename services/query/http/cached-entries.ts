@@ -10,7 +10,7 @@ import type { FastifyRequest } from 'fastify'
 import { within } from '../../runtime/within.ts'
 import type { CacheEntry, ResponseCache } from '../cache/response-cache.ts'
 import { createFairTurns, OverloadedError } from '../fair-turns.ts'
-import type { QueryAppOptions } from '../options.ts'
+import { type QueryAppOptions, socketMsMaxOf } from '../options.ts'
 
 /**
  * Returns the entry of the key from the cache, or loads it when the API key of the request has a turn. Rejects with the
@@ -26,20 +26,14 @@ export type CachedEntries = (
 const entryShare = 0.9
 
 /** Creates the entries of one app. No key has requests yet. */
-export function createCachedEntries(
-  cache: ResponseCache,
-  options: Pick<
-    QueryAppOptions,
-    'uncachedMax' | 'uncachedPerKeyMax' | 'waitingPerKeyMax' | 'turnMsMax' | 'socketTimeoutMs'
-  >,
-): CachedEntries {
+export function createCachedEntries(cache: ResponseCache, options: QueryAppOptions): CachedEntries {
   const turns = createFairTurns({
     runningMax: options.uncachedMax,
     runningPerKeyMax: options.uncachedPerKeyMax,
     waitingPerKeyMax: options.waitingPerKeyMax,
     waitMsMax: options.turnMsMax,
   })
-  const entryMsMax = entryShare * options.socketTimeoutMs
+  const entryMsMax = entryShare * socketMsMaxOf(options)
   return (request, key, load) => {
     const found = cache.find(key)
     if (found !== undefined) return found
