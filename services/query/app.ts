@@ -42,7 +42,7 @@ import { createResponder, targetOf } from './http/responder.ts'
 import { addPublicRoutes, addRoutes } from './http/routes.ts'
 import { deprecatedMatcher } from './http/version-notices.ts'
 import type { SnapshotCache } from './lists/campaign-lists.ts'
-import { type QueryAppOptions, socketMsMaxOf } from './options.ts'
+import type { QueryAppOptions } from './options.ts'
 import type { RateLimiters } from './rate-limit/rate-limiter.ts'
 import { whileOpen } from './while-open.ts'
 
@@ -195,7 +195,7 @@ function serverOptions(options: QueryAppOptions): FastifyHttpOptions<RawServerDe
     logger: false,
     requestTimeout: options.requestTimeoutMs,
     keepAliveTimeout: options.keepAliveTimeoutMs,
-    connectionTimeout: socketMsMaxOf(options),
+    connectionTimeout: options.socketTimeoutMs,
     exposeHeadRoutes: false,
     // A request that arrives while the app closes is answered like any other.
     return503OnClosing: false,

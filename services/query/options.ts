@@ -16,11 +16,9 @@ export type ApiConfig = Pick<
 >
 
 /** `pepper`: the one that was used to hash the secrets of the API keys. */
-export type QueryAppOptions = ApiConfig & AppBounds & { pepper: string }
+export type QueryAppOptions = ApiConfig & typeof appBounds & { pepper: string }
 
-export type AppBounds = typeof appBounds
-
-export const appBounds = {
+const appBounds = {
   /** Limit on the memory for campaign rows that are kept for pages. */
   rowBytesMax: 64 * 1024 * 1024,
   /** How many statements run at once. */
@@ -41,7 +39,10 @@ export const appBounds = {
   requestTimeoutMs: 15_000,
   /** Time until an idle connection is closed. */
   keepAliveTimeoutMs: 60_000,
-  /** See `socketMsMaxOf`. */
+  /**
+   * Time without any traffic after which a connection with a running request is closed. Two statements may run, one after the other. A
+   * request that has no answer after nine tenths of this time gets an error.
+   */
   socketTimeoutMs: 40_000,
   /** Open connections of one address (IPv6: of one /64) whose latest request had no valid credentials. */
   strangersPerAddressMax: 64,
@@ -51,10 +52,8 @@ export const appBounds = {
   strangerKeepAliveMs: 5_000,
 }
 
-/**
- * Time without any traffic after which a connection with a running request is closed. Two statements may run, one after the other. A
- * request that has no answer after nine tenths of this time gets an error.
- */
-export function socketMsMaxOf({ socketTimeoutMs, PLEDGEVIEW_QUERY_MS_MAX }: QueryAppOptions): number {
-  return Math.max(socketTimeoutMs, 3 * PLEDGEVIEW_QUERY_MS_MAX)
+/** The options of a service that is set so. */
+export function appOptionsOf(config: ApiConfig, pepper: string): QueryAppOptions {
+  const socketTimeoutMs = Math.max(appBounds.socketTimeoutMs, 3 * config.PLEDGEVIEW_QUERY_MS_MAX)
+  return { ...appBounds, ...config, pepper, socketTimeoutMs }
 }

@@ -20,7 +20,7 @@ import { createCache, type OnLookup } from './cache/cache.ts'
 import { responses } from './cache/response-cache.ts'
 import type { RequestDone } from './http/request-log.ts'
 import { snapshots } from './lists/snapshots.ts'
-import { appBounds } from './options.ts'
+import { appOptionsOf } from './options.ts'
 import type { SharedCaches, SharedState } from './shared-state.ts'
 import { createUsageRecorder, defaultUsageRecorderOptions } from './usage/usage-recorder.ts'
 
@@ -74,7 +74,7 @@ export async function startQueryService(settings: QueryServiceSettings): Promise
       keyRing,
       limiters: state.limiters,
       ...createCaches(config.PLEDGEVIEW_CACHE_BYTES_MAX, state.caches, runtime),
-      options: { ...appBounds, ...config, pepper: settings.keyPepper },
+      options: appOptionsOf(config, settings.keyPepper),
       keepsAhead: true,
       forgets: true,
       addresses: settings.addresses ?? (() => configuredAddresses(config)),

@@ -15,7 +15,7 @@ import { type AppRuntime, createQueryApp, type QueryAppParts } from '../../servi
 import type { ApiKey } from '../../services/query/auth/key-ring.ts'
 import { createCache } from '../../services/query/cache/cache.ts'
 import { responses } from '../../services/query/cache/response-cache.ts'
-import { appBounds, type QueryAppOptions } from '../../services/query/options.ts'
+import { appOptionsOf, type QueryAppOptions } from '../../services/query/options.ts'
 import type { RateLimiter } from '../../services/query/rate-limit/rate-limiter.ts'
 import { createMemoryRateLimiter } from '../../services/query/rate-limit/rate-limiter-memory.ts'
 import { readConfig } from '../../services/runtime/config.ts'
@@ -102,9 +102,7 @@ export async function startTestApp(settings: TestAppSettings): Promise<TestApp> 
     cache: createCache(responses, { bytesMax: 16 * 1024 * 1024, now: clock.now }),
     // No list index by default, because a test cannot see when it is loaded.
     options: {
-      ...appBounds,
-      ...readConfig({}),
-      pepper,
+      ...appOptionsOf(readConfig({}), pepper),
       PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX: 0,
       ...settings.options,
     },

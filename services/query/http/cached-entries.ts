@@ -10,7 +10,7 @@ import type { FastifyRequest } from 'fastify'
 import { within } from '../../runtime/within.ts'
 import type { CacheEntry, ResponseCache } from '../cache/response-cache.ts'
 import { createFairTurns, OverloadedError } from '../fair-turns.ts'
-import { type QueryAppOptions, socketMsMaxOf } from '../options.ts'
+import type { QueryAppOptions } from '../options.ts'
 
 /**
  * Returns the entry of the key from the cache, or loads it when the API key of the request has a turn. Rejects with the
@@ -33,7 +33,7 @@ export function createCachedEntries(cache: ResponseCache, options: QueryAppOptio
     waitingPerKeyMax: options.waitingPerKeyMax,
     waitMsMax: options.turnMsMax,
   })
-  const entryMsMax = entryShare * socketMsMaxOf(options)
+  const entryMsMax = entryShare * options.socketTimeoutMs
   return (request, key, load) => {
     const found = cache.find(key)
     if (found !== undefined) return found

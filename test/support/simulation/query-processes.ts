@@ -7,7 +7,7 @@ import { createCache } from '../../../services/query/cache/cache.ts'
 import { type ResponseCache, responses } from '../../../services/query/cache/response-cache.ts'
 import type { SnapshotCache } from '../../../services/query/lists/campaign-lists.ts'
 import { snapshots as listSnapshots } from '../../../services/query/lists/snapshots.ts'
-import { appBounds } from '../../../services/query/options.ts'
+import { appOptionsOf } from '../../../services/query/options.ts'
 import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate-limiter-memory.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { createRuntime } from '../../../services/runtime/runtime.ts'
@@ -88,9 +88,7 @@ function startQueryProcess(
         limiters: { keys: limiter(now), addresses: limiter(now) },
         ...(shared ?? createCaches({ settings }, now)),
         options: {
-          ...appBounds,
-          ...readConfig({}),
-          pepper,
+          ...appOptionsOf(readConfig({}), pepper),
           PLEDGEVIEW_CACHE_MS: listCacheMs,
           ...(!settings.usesIndex && { PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX: 0 }),
         },
