@@ -11,9 +11,8 @@ import { csrfField, fieldOf, queryOf } from '../http/forms.ts'
 import { PageError } from '../http/pages.ts'
 import { type Mail, MailError } from '../ports.ts'
 import { attemptMsMax, createAttempts } from './attempts.ts'
-import { finishSignIn } from './finish.ts'
+import { finishSignIn, ownPath } from './finish.ts'
 import { countMail, knownAs } from './mail-limits.ts'
-import { ownPath } from './own-path.ts'
 import { codeView, linkView, overView, signInView } from './views.ts'
 
 const refusedSeconds = 600

@@ -57,7 +57,7 @@ ${form({
   fields: [{ ...code, lengthMax: 20, autocomplete: 'one-time-code', inputmode: 'numeric' }],
   submit: 'Sign in',
 })}
-<p>No mail? Look in the spam folder. An address gets a few mails an hour at most. <a href="/sign-in">Type the address again</a></p>`
+<p>${mailsAre ? '' : 'No mail? Look in the spam folder. '}An address gets a few mails an hour at most. <a href="/sign-in">Type the address again</a></p>`
 }
 
 /** Where the link of a mail leads. Only the button uses the link up. */
