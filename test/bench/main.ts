@@ -1,10 +1,10 @@
 /**
  * `npm run bench [-- NAME ...] [--json] [--against FILE]`: figures, compared with the design's targets. NAME is ingest, api, cold, lists,
- * rebuild or growth.
+ * rebuild, growth or kafka.
  *
- * Without a name, the short ones run. `growth` takes some minutes, and `rebuild` about twenty, or less with a smaller platform
- * (`--campaigns` and `--pledges`). How much the distributed form ingests, and the memory that it takes, is in the output of
- * test/end-to-end/kickstarter-distributed.test.ts.
+ * Without a name, the short embedded benches run. `growth` takes some minutes, and `rebuild` about twenty, or less with a smaller
+ * platform (`--campaigns` and `--pledges`). `kafka` stands for two benches (kafka-ingest, kafka-freshness), which need Java and
+ * Maven and take minutes.
  *
  * `--against FILE` compares: FILE is the `--json` output of an earlier run. Without a name, the benches of FILE run, with its
  * sizes.
@@ -20,6 +20,8 @@ import { killBenchProcesses, runBenchProcess } from './bench-process.ts'
 import { benchCold } from './cold.ts'
 import { benchGrowth } from './growth.ts'
 import { benchIngest } from './ingest.ts'
+import { benchKafkaFreshness } from './kafka/freshness.ts'
+import { benchKafkaIngest } from './kafka/ingest.ts'
 import { benchLists } from './lists.ts'
 import { describeMachine, machineText } from './machine.ts'
 import type { PlatformSize } from './platform.ts'
@@ -39,7 +41,11 @@ const long: Readonly<Record<string, Bench>> = {
   rebuild: workspace => benchRebuild(workspace, platformSize()),
   growth: benchGrowth,
 }
-const benches = { ...embedded, ...long }
+const kafka: Readonly<Record<string, Bench>> = {
+  'kafka-ingest': benchKafkaIngest,
+  'kafka-freshness': benchKafkaFreshness,
+}
+const benches = { ...embedded, ...long, ...kafka }
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -52,10 +58,14 @@ const { values, positionals } = parseArgs({
 })
 const earlier = readRunOf(values.against)
 const names =
-  positionals.length > 0 ? positionals : (earlier?.benches.map(({ bench }) => bench) ?? Object.keys(embedded))
+  positionals.length > 0
+    ? positionals.flatMap(benchNames)
+    : (earlier?.benches.map(({ bench }) => bench) ?? Object.keys(embedded))
 const unknown = names.filter(name => !Object.hasOwn(benches, name))
 if (unknown.length > 0) {
-  exitWrong(`there is no bench ${unknown.join(', ')}; there are: ${Object.keys(benches).join(', ')}`)
+  exitWrong(
+    `there is no bench ${unknown.join(', ')}; there are: ${[...Object.keys(benches), 'kafka'].join(', ')}`,
+  )
 }
 
 const workspace = createWorkspace()
@@ -133,4 +143,8 @@ function platformSize(): PlatformSize {
       throw new Error(`--campaigns and --pledges must be whole numbers`)
   }
   return { campaigns, pledges }
+}
+
+function benchNames(name: string): string[] {
+  return name === 'kafka' ? Object.keys(kafka) : [name]
 }

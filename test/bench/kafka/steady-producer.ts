@@ -1,0 +1,89 @@
+/**
+ * A producer, as a separate process, that appends pledges at a steady rate, and reports for each when it was due and when its
+ * append was acknowledged. If the producer falls behind, it does not slow the schedule down, but catches up. So the figures
+ * include every delay that a client would have seen.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { encodeState } from '../../../contracts/events/codec.ts'
+import { keyOf, type StateEvent } from '../../../contracts/events/event.ts'
+import { kafkaSettings } from '../../../services/distributed.ts'
+import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
+import type { NewRecord } from '../../../services/log/port.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
+import { benchInput, serveBench } from '../bench-process.ts'
+import { campaignIdOf } from '../platform.ts'
+import { markOf } from './marks.ts'
+import { logger } from './services.ts'
+
+export interface ProducerInput {
+  environment: Readonly<Record<string, string>>
+  /** Numbers of the platform's campaigns that the pledges cycle through. */
+  campaigns: readonly number[]
+}
+
+/** Appends `count` pledges of the load, beginning at `first`, at this rate per second. */
+export interface ProducerRequest {
+  first: number
+  count: number
+  perSecond: number
+}
+
+export interface ProducerAnswer {
+  /** For each pledge, when it was due, and when the log had it; ms since the epoch. */
+  dueAtMs: Float64Array
+  acknowledgedAtMs: Float64Array
+}
+
+const tickMs = 5
+const appendRecordsMax = 2_000
+
+const { environment, campaigns } = benchInput<ProducerInput>()
+const writer = await openKafkaWriter(kafkaSettings(readConfig(environment)), { logger })
+serveBench({ ready: {}, answer: produce, close: () => writer.close() })
+
+async function produce({ first, count, perSecond }: ProducerRequest): Promise<ProducerAnswer> {
+  const dueAtMs = new Float64Array(count)
+  const acknowledgedAtMs = new Float64Array(count)
+  const startedAtMs = wallMs()
+  let sent = 0
+  while (sent < count) {
+    const due = Math.min(count, Math.ceil(((wallMs() - startedAtMs) / 1000) * perSecond))
+    const until = Math.min(due, sent + appendRecordsMax)
+    if (until > sent) {
+      const numbers = Array.from({ length: until - sent }, (_, index) => sent + index)
+      await writer.append(numbers.map(number => recordOf(first + number)))
+      const atMs = wallMs()
+      for (const number of numbers) {
+        dueAtMs[number] = startedAtMs + (number / perSecond) * 1000
+        acknowledgedAtMs[number] = atMs
+      }
+      sent = until
+    }
+    if (due === until) await delay(tickMs)
+  }
+  return { dueAtMs, acknowledgedAtMs }
+}
+
+function recordOf(number: number): NewRecord {
+  const { campaign, amountMinor } = markOf(number, campaigns.length)
+  const event: StateEvent = {
+    type: 'pledge',
+    data: {
+      pledge_id: `steady_${number}`,
+      campaign_id: campaignIdOf(campaigns[campaign] ?? 0),
+      backer_id: `steady_${number % 10_000}`,
+      version: 1,
+      changed_at: Math.round(wallMs()),
+      status: 'ACTIVE',
+      amount_minor: amountMinor,
+      platform_amount_minor: amountMinor,
+      reward_id: null,
+    },
+  }
+  return { topic: 'pledges', key: Buffer.from(keyOf(event)), value: encodeState(event) }
+}
+
+/** Wall clock with fractions, which other processes on this machine share. */
+function wallMs(): number {
+  return performance.timeOrigin + performance.now()
+}
