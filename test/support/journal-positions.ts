@@ -12,13 +12,6 @@ export function journalEnds(path: string): Record<Topic, number> {
   )
 }
 
-/** Names of all consumers that have ever read, in order. */
-export function journalConsumers(path: string): string[] {
-  return read(path, db => db.prepare('SELECT name FROM consumers ORDER BY name').all()).map(({ name }) =>
-    String(name),
-  )
-}
-
 /** The offset that a consumer reads next in each topic, as committed. */
 export function journalPositions(path: string, consumer: string): Record<Topic, number> {
   return read(path, db => readPositions(db, consumer))
