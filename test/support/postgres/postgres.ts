@@ -40,7 +40,13 @@ export async function startPostgres(): Promise<Postgres> {
   const user = 'platform'
   const data = join(directory, 'data')
   await runProgram('initdb', ['-D', data, '-U', user, '--auth=trust', '--no-sync', '--no-instructions'])
-  const settings = { wal_level: 'logical', fsync: 'off', port: `${port}`, listen_addresses: '127.0.0.1' }
+  const settings = {
+    wal_level: 'logical',
+    fsync: 'off',
+    work_mem: '512MB',
+    port: `${port}`,
+    listen_addresses: '127.0.0.1',
+  }
   const child = spawn(
     join(programs ?? '', 'postgres'),
     [
