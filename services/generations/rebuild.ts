@@ -25,7 +25,7 @@ import { onHalfTheCores } from './build/half-the-cores.ts'
 import { catchUp, ingestToEnd } from './build/ingest.ts'
 import { createBuilder, createBuildPositions } from './build/projector.ts'
 import { withRetry } from './build/with-retry.ts'
-import { logPlaceOf, makeGeneration, onEach, serversOf, showGeneration, wholeOf } from './cluster.ts'
+import { logPlaceOf, makeGeneration, onEach, serversOf, showCurrent, wholeOf } from './cluster.ts'
 import { readClock, readDifferences, sumDifferences } from './compare/differences.ts'
 import { verifyAll } from './compare/verification.ts'
 import { enter, type RebuildContext, type RebuildDependencies } from './context.ts'
@@ -143,7 +143,7 @@ async function carryThrough(context: RebuildContext): Promise<void> {
   if (isDry) await removeBuilt(context, { attempt, generation, detail: tracker.detail })
   else {
     await untilEnded(log.tables, log.base, context)
-    await showGeneration(context, generation)
+    await showCurrent(context)
   }
   await history.forget(consumerOf(tracker))
   await tracker.enter(isDry ? 'compared' : 'rebuilt')

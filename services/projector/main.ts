@@ -21,7 +21,7 @@ import { retry } from '../runtime/retry.ts'
 import { checkParts, partsCheck } from '../tables/broken-parts.ts'
 import { openTables } from '../tables/clickhouse.ts'
 import { heldBackerHash, holdTablesId, holdTablesIdentity } from '../tables/identity.ts'
-import { type Shard, type Statement, type Tables, TablesError } from '../tables/port.ts'
+import { type Databases, type Shard, type Statement, type Tables, TablesError } from '../tables/port.ts'
 import { type Compaction, checkAbsence } from './absence.ts'
 import type { RebuildUnderWay } from './gauges.ts'
 import { backerHasher } from './ingest/backer-hash.ts'
@@ -40,6 +40,12 @@ export interface ProcessDependencies {
     base: string
     servers: readonly Tables[]
   }) => (attempt: number) => Promise<boolean>
+  /** Makes the data teams' views show the current generation. */
+  showViews: (place: {
+    tables: Tables
+    databases: Databases
+    cluster: { name: string; shards: readonly Shard[] } | undefined
+  }) => Promise<void>
   /** The rebuild that is under way, for the metrics. Default: none ever is. */
   rebuild?: (log: { tables: Tables; base: string }) => Promise<RebuildUnderWay | undefined>
   onReady: (urls: { opsUrl: string }) => void
@@ -51,6 +57,7 @@ export async function runProjectorProcess({
   logger,
   signal,
   attempts,
+  showViews,
   rebuild,
   onReady,
 }: ProcessDependencies): Promise<void> {
@@ -80,6 +87,8 @@ export async function runProjectorProcess({
       throw error
     },
   )
+  const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: name } = config
+  const cluster = shards && name ? { name, shards: shards.shards } : undefined
   const patient = (of: Tables) => patientTables(of, { config, signal })
   const positions = createPositions({
     tables: patient(tables),
@@ -101,6 +110,7 @@ export async function runProjectorProcess({
     run,
     presenceMs: presenceMsOf(compaction),
     follow: () => databases.follow(tables),
+    showViews: () => showViews({ tables, databases, cluster }),
     isGivenUp: attempts({ tables, base: databases.base, servers: parts.map(part => part.tables) }),
     ...(rebuild && { rebuild: () => rebuild({ tables, base: databases.base }) }),
     metrics,

@@ -6,7 +6,7 @@ import { pino } from 'pino'
 import { vi } from 'vitest'
 import type { ChangeEvent } from '../../contracts/events/event.ts'
 import { watchAttempts } from '../../services/generations/attempts.ts'
-import type { RebuildTables } from '../../services/generations/cluster.ts'
+import { type RebuildTables, showCurrent } from '../../services/generations/cluster.ts'
 import { type RebuildResult, runRebuild } from '../../services/generations/rebuild.ts'
 import type { RebuildRequest, RebuildState } from '../../services/generations/rebuild-log.ts'
 import type { AbortDependencies } from '../../services/generations/rebuilds.ts'
@@ -128,6 +128,7 @@ export async function openRebuildable(
       run: `live-${++runs}`,
       ...(cluster && { shards: cluster.shards }),
       follow: () => databases.follow(tables),
+      showViews: () => showCurrent({ tables, databases, cluster }),
       isGivenUp: watchAttempts({
         tables,
         base: databases.base,
