@@ -141,7 +141,6 @@ function detailOf(request: RebuildRequest, startedAt: string): RebuildDetail {
     progress: null,
     records: 0,
     rejects: 0,
-    logStart: null,
     differences: null,
     isFolded: request.kind === 'rollback',
     program: programVersion,

@@ -6,9 +6,8 @@ import type { HashBacker } from '../projector/ingest/backer-hash.ts'
 import type { Positions } from '../projector/positions.ts'
 import type { Config } from '../runtime/config.ts'
 import type { Sleep } from '../runtime/sleep.ts'
-import type { Tables } from '../tables/port.ts'
+import type { Databases, Tables } from '../tables/port.ts'
 import type { LogPlace } from './attempts.ts'
-import type { Builder } from './build/projector.ts'
 import type { RebuildTables } from './cluster.ts'
 import type { RebuildPart } from './parts.ts'
 import type { RebuildState, WorkPhase } from './rebuild-log.ts'
@@ -38,9 +37,10 @@ export interface RebuildContext extends RebuildDependencies {
   /** The generation that was current when it began. */
   from: number
   parts: readonly RebuildPart[]
+  /** The generation that is built, over all shards. */
+  rebuilt: Databases
   tracker: RebuildTracker
   positions: Positions
-  builder: Builder
   sleep: Sleep
   signal: AbortSignal
 }

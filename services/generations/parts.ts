@@ -14,7 +14,6 @@ import type { Sides } from './build/ledgers.ts'
 import { type RetrySettings, withRetry } from './build/with-retry.ts'
 import { createWithdrawals, type Withdrawals } from './build/withdrawals.ts'
 import { serversOf } from './cluster.ts'
-import { createTouched, type Touched } from './compare/touched.ts'
 import type { RebuildDependencies } from './context.ts'
 
 export interface RebuildPart extends Sides {
@@ -27,7 +26,8 @@ export interface RebuildPart extends Sides {
   /** Holds the fold of the current generation. */
   hold: FoldWorker
   withdrawals: Withdrawals
-  touched: Touched
+  /** When the new generation had everything that the log had then, by ClickHouse's clock, Unix ms. */
+  since: number
 }
 
 // Nothing reads the new generation, so its statements may take long.
@@ -75,7 +75,7 @@ export async function createParts(
           untilNoneRuns: () => untilNoFoldRuns(tables, live, { ...time, msMax: foldEndsMsMax }),
         }),
         withdrawals: createWithdrawals({ tables, live, rebuilt, run }),
-        touched: createTouched(),
+        since: 0,
       }
     }),
   )

@@ -13,8 +13,6 @@
  */
 import type { EventReader } from '../log/port.ts'
 import type { FoldProgress } from '../projector/fold/line.ts'
-import { createMisplacedReporter } from '../projector/misplaced-records.ts'
-import { writeNote } from '../projector/projector-log.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { sleep } from '../runtime/sleep.ts'
 import { readCurrent } from '../tables/generations.ts'
@@ -23,10 +21,11 @@ import { beginRebuild } from './begin.ts'
 import { checkDisk, estimateDisk } from './build/disk.ts'
 import { onHalfTheCores } from './build/half-the-cores.ts'
 import { catchUp, ingestToEnd } from './build/ingest.ts'
-import { createBuilder, createBuildPositions } from './build/projector.ts'
+import { createBuildPositions } from './build/positions.ts'
+import { readClock } from './build/scope.ts'
 import { withRetry } from './build/with-retry.ts'
 import { logPlaceOf, makeGeneration, onEach, serversOf, showCurrent, wholeOf } from './cluster.ts'
-import { readClock, readDifferences, sumDifferences } from './compare/differences.ts'
+import { readDifferences, sumDifferences } from './compare/differences.ts'
 import { verifyAll } from './compare/verification.ts'
 import { enter, type RebuildContext, type RebuildDependencies } from './context.ts'
 import { endAborted, removeBuilt } from './give-up.ts'
@@ -60,8 +59,7 @@ export async function runRebuild(
   request: RebuildRequest,
   signal: AbortSignal,
 ): Promise<RebuildResult> {
-  const { databases, cluster, config, run, monotonicMs, random, onProgress, logger, now, history } =
-    dependencies
+  const { databases, cluster, config, run, monotonicMs, onProgress, logger, now, history } = dependencies
   const onRetry = (error: Error) => logger.warn({ error: error.message }, 'trying again')
   const retrySettings = { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, monotonicMs, sleep, onRetry }
   const tables = await onHalfTheCores(withRetry(dependencies.tables, retrySettings))
@@ -76,35 +74,13 @@ export async function runRebuild(
   const onAbort = () => aborting.abort(new RebuildAborted('the rebuild was given up'))
   const tracker = createTracker({ log, state, onAbort, onProgress, monotonicMs })
   const parts = await createParts(dependencies, { attempt, from, to }, retrySettings)
-  // A rebuild reads the whole history, so it finds those that the projectors read before they looked for them.
-  const misplaced = createMisplacedReporter({
-    warn: (found, message) => logger.warn(found, message),
-    write: note => writeNote(tables, databases, run, note),
-    onFailure: onRetry,
-    monotonicMs,
-  })
   const rebuilt = wholeOf(place, to)
   const { fromTime } = state.detail.request
   const warn = (message: string) => logger.warn(message)
   const positions = createBuildPositions({ tables, rebuilt, parts, history, fromTime, now, warn })
-  const builder = createBuilder({
-    ...dependencies,
-    tables,
-    rebuilt,
-    positions,
-    sleep,
-    onRetry,
-    onRecords({ records, rejects, misplaced: found }) {
-      misplaced.note(found)
-      tracker.note({ records: tracker.detail.records + records, rejects: tracker.detail.rejects + rejects })
-    },
-    onCampaigns(ids) {
-      for (const { touched } of parts) touched.note(ids)
-    },
-  })
   const both = AbortSignal.any([signal, aborting.signal])
   const context: RebuildContext = {
-    ...{ ...dependencies, tables, log, from, parts, tracker, positions, builder, sleep, random },
+    ...{ ...dependencies, tables, log, from, rebuilt, parts, tracker, positions, sleep },
     signal: both,
   }
   try {
@@ -118,8 +94,6 @@ export async function runRebuild(
     // Whoever waits for its hold goes on at once.
     await writeRow(log, { kind: 'given up', attempt, run }).catch(onRetry)
     throw error
-  } finally {
-    await misplaced.close()
   }
 }
 
@@ -175,13 +149,13 @@ async function build(context: RebuildContext, reader: EventReader): Promise<void
     tracker.note({ isFolded: true })
   }
   await enter(context, 'catching up')
-  const since = await onEach(parts, part => readClock(part.tables))
+  await onEach(parts, async part => {
+    part.since = await readClock(part.tables)
+  })
   await catchUp(context, reader)
   await enter(context, 'verifying')
   await verifyAll(context, reader)
-  const differences = await onEach(parts, part =>
-    readDifferences(part.tables, part, since[parts.indexOf(part)] ?? ''),
-  )
+  const differences = await onEach(parts, part => readDifferences(part.tables, part))
   tracker.note({ differences: sumDifferences(differences) })
 }
 

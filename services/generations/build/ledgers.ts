@@ -38,11 +38,6 @@ const files = {
   missing: readSql('missing', import.meta.url),
 }
 
-/** Selects a row if any of these rows (SQL) differs between the two ledgers. It joins nothing, so it is cheap. */
-export function differsQuery(ledger: Ledger, sides: Sides, scope: string, rows: string): string {
-  return `SELECT 1 AS differs FROM (${fill(files.differing, ledger, sides, { scope, rows })}) LIMIT 1`
-}
-
 /** Selects the columns of the rows that are withdrawn in the live ledger, but not in the new ledger. `scope`: SQL. */
 export function withdrawnQuery(ledger: Ledger, sides: Sides, scope: string): string {
   return fill(files.withdrawn, ledger, sides, { scope, rows: ledger.withdrawn })

@@ -4,8 +4,8 @@
 -- on inserting: then a campaign of the first only would look unknown to the rebuild.
 WITH (SELECT groupUniqArray(${owner}) FROM (${differing})) AS differing
 SELECT
-    [${key}] AS entity, toString(live_version) AS live_version, toString(known_version) AS rebuilt_version,
-    is_known, is_withdrawn
+    ${owner} AS campaign, toJSONString([${key}]) AS entity, is_withdrawn AS isWithdrawn, toString(live_version) AS liveVersion,
+    if(is_known, toString(known_version), '-1') AS rebuiltVersion
 FROM
 (
     SELECT ${key}, version AS live_version, toUInt8(${withdrawn}) AS is_withdrawn
@@ -17,6 +17,6 @@ LEFT JOIN
     FROM ${rebuilt}.${ledger} WHERE ${scope} AND ${owner} IN (SELECT arrayJoin(differing)) GROUP BY ${key}
 ) AS rebuilt USING (${key})
 WHERE NOT is_known OR known_version < live.live_version
-ORDER BY entity
+ORDER BY ${key}
 LIMIT ${rows_max}
 SETTINGS join_use_nulls = 0

@@ -51,7 +51,6 @@ function stateOf(phase: RebuildState['phase'], detail: Partial<RebuildDetail> = 
       progress: null,
       records: 4_110_000,
       rejects: 0,
-      logStart: 0,
       differences: null,
       isFolded: false,
       program: '0',
