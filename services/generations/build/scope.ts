@@ -22,7 +22,7 @@ export async function rangesOf(tables: Tables, { ledger }: Databases): Promise<S
       ...(after === undefined ? [] : ['campaign_id > {after:String}']),
       ...(up_to === undefined ? [] : ['campaign_id <= {up_to:String}']),
     ]
-    return { condition: ends.join(' AND ') || '1', parameters: { after, up_to } }
+    return { condition: ends.join(' AND ') || '1', parameters: { after: after ?? '', up_to: up_to ?? '' } }
   })
 }
 
