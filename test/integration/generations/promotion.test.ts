@@ -283,6 +283,7 @@ describe('on one server', () => {
     expect(await rows()).toEqual(written)
     // Its databases have followed the row in the middle of its term. That is no second projector.
     await live.databases.follow(live.tables)
+    await createIngest(live.tables, live.databases, 'again')(events.slice(0, 3))
     await expect(follower.fold()).rejects.toBeInstanceOf(FoldPaused)
     await live.startProjector()
     await expectTruth()
