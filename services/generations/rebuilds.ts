@@ -22,8 +22,7 @@ const lookMs = 250
 const abortMsMax = 60_000
 
 /** The latest rebuild. */
-export interface RebuildReport {
-  state: RebuildState
+export interface RebuildReport extends RebuildState {
   /** Whether a process works on it. */
   isAlive: boolean
   /** Whether the tables from before it are kept. */
@@ -66,10 +65,8 @@ export function createRebuilds({
   ...place
 }: RebuildsDependencies): Rebuilds {
   async function report(): Promise<RebuildReport | undefined> {
-    const status = await rebuildStatus(place)
-    if (!status) return undefined
-    const { isAlive, isPreviousKept, ...state } = status
-    return { state, isAlive: isAlive && !isAlone, isPreviousKept }
+    const latest = await rebuildStatus(place)
+    return latest && { ...latest, isAlive: latest.isAlive && !isAlone }
   }
 
   async function present(): Promise<RebuildReport> {
@@ -94,7 +91,7 @@ export function createRebuilds({
         if (!begun) throw error
         const failed = await present()
         // The rebuild log has the reason, unless writing it is what failed.
-        if (isWorking(failed.state)) failed.state.detail.failure ??= messageOf(error)
+        if (isWorking(failed)) failed.detail.failure ??= messageOf(error)
         return { ...failed, isAlive: false }
       }
     },
@@ -117,9 +114,7 @@ export interface AbortDependencies extends RebuildTables {
 }
 
 /** The latest rebuild, and whether the generation from before is kept. `undefined` if there has never been one. */
-export async function rebuildStatus(
-  place: RebuildTables,
-): Promise<(RebuildState & { isAlive: boolean; isPreviousKept: boolean }) | undefined> {
+export async function rebuildStatus(place: RebuildTables): Promise<RebuildReport | undefined> {
   const log = await logPlaceOf(place)
   const state = await latestRebuild(log)
   if (!state) return undefined
