@@ -1,11 +1,10 @@
 /** What the steps of a rebuild share. */
-import type { Logger } from 'pino'
 import type { History } from '../log/port.ts'
 import type { SchemaRegistry } from '../log/registry/schema-registry.ts'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
 import type { Positions } from '../projector/positions.ts'
 import type { Config } from '../runtime/config.ts'
-import type { Sleep } from '../runtime/sleep.ts'
+import type { Runtime } from '../runtime/runtime.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import type { LogPlace } from './attempts.ts'
 import type { RebuildTables } from './cluster.ts'
@@ -13,7 +12,9 @@ import type { RebuildPart } from './parts.ts'
 import type { RebuildState, WorkPhase } from './rebuild-log.ts'
 import type { RebuildTracker } from './tracker.ts'
 
-export interface RebuildDependencies extends RebuildTables {
+export interface RebuildDependencies
+  extends RebuildTables,
+    Pick<Runtime, 'now' | 'monotonicMs' | 'random' | 'sleep' | 'logger'> {
   history: History
   config: Config
   hashBacker: HashBacker
@@ -22,12 +23,7 @@ export interface RebuildDependencies extends RebuildTables {
   run: string
   /** Whether no other process can work on these tables. */
   isAlone: boolean
-  logger: Logger
   onProgress: (state: RebuildState) => void
-  /** Unix ms. */
-  now: () => number
-  monotonicMs: () => number
-  random: () => number
 }
 
 /** A running rebuild. Its `tables` retry statements, and use half of ClickHouse's cores. */
@@ -41,7 +37,6 @@ export interface RebuildContext extends RebuildDependencies {
   rebuilt: Databases
   tracker: RebuildTracker
   positions: Positions
-  sleep: Sleep
   signal: AbortSignal
 }
 

@@ -14,7 +14,6 @@
 import type { EventReader } from '../log/port.ts'
 import type { FoldProgress } from '../projector/fold/line.ts'
 import { messageOf } from '../runtime/message-of.ts'
-import { sleep } from '../runtime/sleep.ts'
 import { readCurrent } from '../tables/generations.ts'
 import { untilEnded, writeRow } from './attempts.ts'
 import { beginRebuild } from './begin.ts'
@@ -59,7 +58,8 @@ export async function runRebuild(
   request: RebuildRequest,
   signal: AbortSignal,
 ): Promise<RebuildResult> {
-  const { databases, cluster, config, run, monotonicMs, onProgress, logger, now, history } = dependencies
+  const { databases, cluster, config, run, monotonicMs, sleep, onProgress, logger, now, history } =
+    dependencies
   const onRetry = (error: Error) => logger.warn({ error: error.message }, 'trying again')
   const retrySettings = { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, monotonicMs, sleep, onRetry }
   const tables = await onHalfTheCores(withRetry(dependencies.tables, retrySettings))
@@ -68,7 +68,7 @@ export async function runRebuild(
   const log = { ...found, tables: withRetry(found.tables as typeof tables, retrySettings) }
   const from = await readCurrent(log.tables, log.base)
   await checkBeforehand({ ...place, log, from }, request)
-  const state = await beginRebuild({ ...dependencies, ...place, log, sleep }, request)
+  const state = await beginRebuild({ ...dependencies, ...place, log }, request)
   const { attempt, generation: to } = state
   const aborting = new AbortController()
   const onAbort = () => aborting.abort(new RebuildAborted('the rebuild was given up'))
@@ -80,7 +80,7 @@ export async function runRebuild(
   const positions = createBuildPositions({ tables, rebuilt, parts, history, fromTime, now, warn })
   const both = AbortSignal.any([signal, aborting.signal])
   const context: RebuildContext = {
-    ...{ ...dependencies, tables, log, from, rebuilt, parts, tracker, positions, sleep },
+    ...{ ...dependencies, tables, log, from, rebuilt, parts, tracker, positions },
     signal: both,
   }
   try {

@@ -1,12 +1,18 @@
 /** Rebuilds as the commands see them: run here, and reported on, given up and dropped whichever process does the work. */
+import { randomUUID } from 'node:crypto'
+import type { Logger } from 'pino'
 import type { History } from '../log/port.ts'
+import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
+import { createRuntime } from '../runtime/runtime.ts'
 import { type Sleep, sleep } from '../runtime/sleep.ts'
 import { followMs, readCurrent } from '../tables/generations.ts'
 import { type LogPlace, noteDropped, takeAttempt, untilEnded, writeRow } from './attempts.ts'
 import { RebuildRefused } from './begin.ts'
 import { dropDatabases, logPlaceOf, type RebuildTables } from './cluster.ts'
+import type { RebuildDependencies } from './context.ts'
 import { endAborted } from './give-up.ts'
+import { runRebuild } from './rebuild.ts'
 import {
   isAlive,
   isCommitted,
@@ -53,17 +59,15 @@ export interface Watch {
 export interface RebuildsDependencies extends RebuildTables {
   /** Whether no other process can work on these tables. */
   isAlone: boolean
+  config: Config
+  logger: Logger
   withHistory<T>(work: (history: History) => Promise<T>): Promise<T>
-  /** Runs a rebuild to its end: `runRebuild` with its dependencies. */
-  runRebuild(history: History, request: RebuildRequest, watch: Watch): Promise<unknown>
+  /** What reading events needs. Throws `RebuildRefused`, or if the tables were filled with other secrets. */
+  decoding(): Promise<Pick<RebuildDependencies, 'hashBacker' | 'schemaRegistry'>>
 }
 
-export function createRebuilds({
-  isAlone,
-  withHistory,
-  runRebuild,
-  ...place
-}: RebuildsDependencies): Rebuilds {
+export function createRebuilds(dependencies: RebuildsDependencies): Rebuilds {
+  const { isAlone, config, logger, withHistory, decoding, ...place } = dependencies
   async function report(): Promise<RebuildReport | undefined> {
     const latest = await rebuildStatus(place)
     return latest && { ...latest, isAlive: latest.isAlive && !isAlone }
@@ -85,7 +89,11 @@ export function createRebuilds({
         watch.onProgress(state)
       }
       try {
-        await withHistory(history => runRebuild(history, request, { ...watch, onProgress }))
+        await withHistory(async history => {
+          const run = { run: `rebuild-${randomUUID()}`, isAlone, config, history, onProgress }
+          const own = { ...place, ...run, ...createRuntime(logger), ...(await decoding()) }
+          return runRebuild(own, request, watch.signal)
+        })
         return await present()
       } catch (error) {
         if (!begun) throw error

@@ -104,6 +104,7 @@ async function rebuild(): Promise<RebuildRun> {
       now: Date.now,
       monotonicMs: () => performance.now(),
       random: Math.random,
+      sleep,
     },
     wholeRequest,
     new AbortController().signal,

@@ -213,6 +213,7 @@ export async function openRebuildable(
           now: Date.now,
           monotonicMs: () => performance.now(),
           random: Math.random,
+          sleep,
         },
         { ...wholeRequest, ...request },
         signal ?? new AbortController().signal,

@@ -63,15 +63,14 @@ export function createWithdrawals({ tables, live, rebuilt, run }: WithdrawalsDep
   }
 
   function announcement(condition: string): string {
-    const selections = new Map(
-      ledgers.map(one => [one.name, withdrawnQuery(one, { live, rebuilt }, condition)]),
+    const campaigns = ledgers.map(
+      one => `SELECT campaign_id FROM (${withdrawnQuery(one, { live, rebuilt }, condition)})`,
     )
     return nameDatabases(announce, rebuilt)
       .replaceAll('${live}', live.ledger)
       .replaceAll('${scope}', condition)
       .replaceAll('${tombstone}', String(tombstoneVersion))
-      .replaceAll('${withdrawn_campaigns}', () => selections.get('campaign_ledger') ?? '')
-      .replaceAll('${withdrawn_pledges}', () => selections.get('pledge_ledger') ?? '')
+      .replaceAll('${withdrawn_campaigns}', () => campaigns.join(' UNION ALL '))
   }
 
   /**
@@ -79,12 +78,14 @@ export function createWithdrawals({ tables, live, rebuilt, run }: WithdrawalsDep
    * again, the read table would not match the ledger.
    */
   function copies(condition: string): string[] {
-    const isAnnounced = `campaign_id IN
+    const announced = `${condition} AND campaign_id IN
         (SELECT arrayJoin(campaign_ids) FROM ${rebuilt.ledger}.batch_log WHERE projector = {projector:String})`
     return ledgers.map(ledger => {
-      const { name, columns } = ledger
-      return `INSERT INTO ${rebuilt.ledger}.${name} (${columns.join(', ')}) SETTINGS async_insert = 0, join_use_nulls = 0
-        ${withdrawnQuery(ledger, { live, rebuilt }, `${condition} AND ${isAnnounced}`)}`
+      const { name, key, columns } = ledger
+      return `INSERT INTO ${rebuilt.ledger}.${name} (${columns}) SETTINGS async_insert = 0
+        SELECT ${columns} FROM ${live.ledger}.${name} FINAL
+        WHERE ${ledger.withdrawn} AND ${announced} AND (${key}) IN
+          (SELECT ${key} FROM (${withdrawnQuery(ledger, { live, rebuilt }, announced)}))`
     })
   }
 }

@@ -1,7 +1,7 @@
 /** Finds what the live ledgers have and the rebuilt ones do not: entities, newer versions, and deletions. */
 import { idParts } from '../../tables/parameter-parts.ts'
 import type { Tables } from '../../tables/port.ts'
-import { ledgers, missingQuery, type Sides } from '../build/ledgers.ts'
+import { ledgers, newerQuery, type Sides } from '../build/ledgers.ts'
 import type { Scope } from '../build/scope.ts'
 
 /** An entity of the live ledger, of which the rebuilt ledger has an older version or nothing. */
@@ -27,7 +27,9 @@ export async function readMissing(
   { condition, parameters }: Scope,
 ): Promise<Missing[]> {
   const missing = ledgers.map(async ledger => {
-    const query = missingQuery(ledger, sides, condition, missingMax)
+    const query = `SELECT campaign_id AS campaign, toJSONString([${ledger.key}]) AS entity, toUInt8(is_withdrawn) AS isWithdrawn,
+        toString(live_version) AS liveVersion, if(is_known, toString(rebuilt_version), '-1') AS rebuiltVersion
+      FROM (${newerQuery(ledger, sides, condition)}) ORDER BY ${ledger.key} LIMIT ${missingMax}`
     const rows = await tables.rows<MissingRow>({ query, query_params: parameters })
     return rows.map(({ liveVersion, rebuiltVersion, isWithdrawn, ...row }) => ({
       ...row,
