@@ -94,6 +94,8 @@ export interface ProjectorService {
 
 // How long the ingest loop waits for records, and the fold loop for batches of other processes.
 const idleMsMax = 500
+// How often the leader looks at the views beside that: another process may have died while it made them.
+const showMs = 60_000
 // Records of one moment share a batch.
 const batchMsMin = 25
 
@@ -209,12 +211,16 @@ export function createProjectorService(dependencies: ProjectorServiceDependencie
 
   /** When another generation is current, reads on from its positions, and the leader points the views to it. A look that fails is followed by the next one. */
   async function followGenerations(signal: AbortSignal): Promise<void> {
+    let shown = { ledger: '', at: 0 }
     while (follow && !signal.aborted) {
       await sleep(followMs, signal)
       try {
         await follow()
         if (positions?.areSuperseded()) await reader.restart()
-        if (reader.leads()) await showViews?.()
+        const isShown = shown.ledger === databases.ledger && monotonicMs() - shown.at < showMs
+        if (!showViews || isShown || !reader.leads()) continue
+        await showViews()
+        shown = { ledger: databases.ledger, at: monotonicMs() }
       } catch (error) {
         if (signal.aborted) return
         dependencies.logger.warn({ error: messageOf(error) }, 'the current generation could not be followed')
