@@ -8,10 +8,10 @@ import { foldWorkerSettings } from '../projector/fold/fold-settings.ts'
 import { createFoldWorker, type FoldWorker } from '../projector/fold/fold-worker.ts'
 import { promotionHolder } from '../projector/fold/promotion.ts'
 import { untilNoFoldRuns } from '../projector/fold/running-folds.ts'
+import { type Patience, patientTables } from '../tables/patient.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { onHalfTheCores } from './build/half-the-cores.ts'
 import type { Sides } from './build/ledgers.ts'
-import { type RetrySettings, withRetry } from './build/with-retry.ts'
 import { createWithdrawals, type Withdrawals } from './build/withdrawals.ts'
 import { serversOf } from './cluster.ts'
 import type { RebuildDependencies } from './context.ts'
@@ -36,19 +36,18 @@ const buildMsMax = 30 * 60_000
 const foldEndsMsMax = 60_000
 
 export async function createParts(
-  dependencies: Pick<RebuildDependencies, 'tables' | 'databases' | 'cluster' | 'run' | 'config' | 'random'>,
+  dependencies: RebuildDependencies,
   { attempt, from, to }: { attempt: number; from: number; to: number },
-  retrySettings: RetrySettings,
+  patience: Patience,
 ): Promise<RebuildPart[]> {
-  const { run, config, random } = dependencies
-  const { sleep, monotonicMs } = retrySettings
+  const { run, config, random, sleep, monotonicMs } = dependencies
   const time = { monotonicMs, sleep }
   const settings = foldWorkerSettings(config)
   const before = serversOf(dependencies, from)
   return Promise.all(
     serversOf(dependencies, to).map(async ({ tables: own, databases: rebuilt }, index) => {
       const live = (before[index] as (typeof before)[number]).databases
-      const tablesOnAllCores = withRetry(own, retrySettings)
+      const tablesOnAllCores = patientTables(own, patience)
       const tables = await onHalfTheCores(tablesOnAllCores)
       const worker = { ...time, random, isAttempt: true }
       return {

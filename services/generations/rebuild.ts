@@ -15,6 +15,7 @@ import type { EventReader } from '../log/port.ts'
 import type { FoldProgress } from '../projector/fold/line.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { readCurrent } from '../tables/generations.ts'
+import { patientTables } from '../tables/patient.ts'
 import { untilEnded, writeRow } from './attempts.ts'
 import { beginRebuild } from './begin.ts'
 import { checkDisk, estimateDisk } from './build/disk.ts'
@@ -22,7 +23,6 @@ import { onHalfTheCores } from './build/half-the-cores.ts'
 import { catchUp, ingestToEnd } from './build/ingest.ts'
 import { createBuildPositions } from './build/positions.ts'
 import { readClock } from './build/scope.ts'
-import { withRetry } from './build/with-retry.ts'
 import { logPlaceOf, makeGeneration, onEach, serversOf, showCurrent, wholeOf } from './cluster.ts'
 import { readDifferences, sumDifferences } from './compare/differences.ts'
 import { verifyAll } from './compare/verification.ts'
@@ -61,11 +61,11 @@ export async function runRebuild(
   const { databases, cluster, config, run, monotonicMs, sleep, onProgress, logger, now, history } =
     dependencies
   const onRetry = (error: Error) => logger.warn({ error: error.message }, 'trying again')
-  const retrySettings = { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, monotonicMs, sleep, onRetry }
-  const tables = await onHalfTheCores(withRetry(dependencies.tables, retrySettings))
+  const patience = { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, monotonicMs, sleep, onRetry }
+  const tables = await onHalfTheCores(patientTables(dependencies.tables, patience))
   const place = { tables, databases, cluster }
   const found = await logPlaceOf(place)
-  const log = { ...found, tables: withRetry(found.tables as typeof tables, retrySettings) }
+  const log = { ...found, tables: patientTables(found.tables as typeof tables, patience) }
   const from = await readCurrent(log.tables, log.base)
   await checkBeforehand({ ...place, log, from }, request)
   const state = await beginRebuild({ ...dependencies, ...place, log }, request)
@@ -73,7 +73,7 @@ export async function runRebuild(
   const aborting = new AbortController()
   const onAbort = () => aborting.abort(new RebuildAborted('the rebuild was given up'))
   const tracker = createTracker({ log, state, onAbort, onProgress, monotonicMs })
-  const parts = await createParts(dependencies, { attempt, from, to }, retrySettings)
+  const parts = await createParts(dependencies, { attempt, from, to }, patience)
   const rebuilt = wholeOf(place, to)
   const { fromTime } = state.detail.request
   const warn = (message: string) => logger.warn(message)

@@ -21,7 +21,8 @@ import { retry } from '../runtime/retry.ts'
 import { checkParts, partsCheck } from '../tables/broken-parts.ts'
 import { openTables } from '../tables/clickhouse.ts'
 import { heldBackerHash, holdTablesId, holdTablesIdentity } from '../tables/identity.ts'
-import { type Databases, type Shard, type Statement, type Tables, TablesError } from '../tables/port.ts'
+import { patientTables } from '../tables/patient.ts'
+import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
 import { type Compaction, checkAbsence } from './absence.ts'
 import type { RebuildUnderWay } from './gauges.ts'
 import { backerHasher } from './ingest/backer-hash.ts'
@@ -89,7 +90,8 @@ export async function runProjectorProcess({
   )
   const { PLEDGEVIEW_CLICKHOUSE_CLUSTER: name } = config
   const cluster = shards && name ? { name, shards: shards.shards } : undefined
-  const patient = (of: Tables) => patientTables(of, { config, signal })
+  // Each statement waits for ClickHouse as a batch would: after a restore, finding the positions may need many.
+  const patient = (of: Tables) => patientTables(of, { retryMsMax: config.PLEDGEVIEW_RETRY_MS_MAX, signal })
   const positions = createPositions({
     tables: patient(tables),
     databases,
@@ -150,23 +152,6 @@ export async function runProjectorProcess({
     await reader.close()
     await shards?.close()
     await tables.close()
-  }
-}
-
-/** Each statement waits for ClickHouse as a batch would: after a restore, finding the positions may need many. */
-function patientTables(
-  tables: Tables,
-  { config, signal }: Pick<ProcessDependencies, 'config' | 'signal'>,
-): Pick<Tables, 'rows' | 'run' | 'insert'> {
-  const policy = {
-    isRetryable: (error: unknown) => error instanceof TablesError && error.retryable,
-    msMax: config.PLEDGEVIEW_RETRY_MS_MAX,
-    pauseMsMin: 500,
-  }
-  return {
-    rows: <Row>(statement: Statement) => retry(() => tables.rows<Row>(statement), policy, { signal }),
-    run: statement => retry(() => tables.run(statement), policy, { signal }),
-    insert: rows => retry(() => tables.insert(rows), policy, { signal }),
   }
 }
 
