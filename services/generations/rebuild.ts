@@ -102,7 +102,7 @@ async function carryThrough(context: RebuildContext): Promise<void> {
   const { generation, attempt } = tracker
   const { isDry } = tracker.detail.request
   if (generation !== from) {
-    if (!tracker.isPast('preparing')) await enter(context, 'preparing')
+    await enter(context, 'preparing')
     // Also when it continues: if the program was upgraded since they were made, they may need new columns.
     await makeGeneration(context, generation)
     tracker.waitFor(history.waitsFor)
@@ -146,7 +146,7 @@ async function build(context: RebuildContext, reader: EventReader): Promise<void
   if (!tracker.detail.isFolded) {
     await enter(context, 'folding')
     await foldWhole(context)
-    tracker.note({ isFolded: true })
+    tracker.detail.isFolded = true
   }
   await enter(context, 'catching up')
   await onEach(parts, async part => {
@@ -156,7 +156,7 @@ async function build(context: RebuildContext, reader: EventReader): Promise<void
   await enter(context, 'verifying')
   await verifyAll(context, reader)
   const differences = await onEach(parts, part => readDifferences(part.tables, part))
-  tracker.note({ differences: sumDifferences(differences) })
+  tracker.detail.differences = sumDifferences(differences)
 }
 
 async function foldWhole(context: RebuildContext): Promise<void> {

@@ -8,7 +8,6 @@ import {
   type RebuildDetail,
   type RebuildProgress,
   type RebuildState,
-  type WorkPhase,
   workPhases,
   writeRebuild,
 } from './rebuild-log.ts'
@@ -26,14 +25,10 @@ export interface RebuildTracker {
   readonly id: string
   readonly attempt: number
   readonly generation: number
+  /** What changes in it is recorded with the next sign of life, or before. */
   readonly detail: RebuildDetail
-  /** Whether this phase is over, in this run or an earlier one. */
-  isPast(phase: WorkPhase): boolean
-  /** Begins a phase, and records `keep`. Both are in the log when it resolves. */
-  enter(phase: Phase, keep?: Partial<RebuildDetail>): Promise<void>
-  /** Records something with the next sign of life, or before. */
-  note(keep: Partial<RebuildDetail>): void
-  count(records: number, rejects: number): void
+  /** Begins a phase. It is in the log when this resolves. */
+  enter(phase: Phase): Promise<void>
   /** Reports what it waits for, until the next phase begins. */
   waitFor(what: string | undefined): void
   progress(amounts: Pick<RebuildProgress, 'done' | 'of' | 'unit'> & { lagRecords?: number }): void
@@ -78,24 +73,14 @@ export function createTracker(dependencies: TrackerDependencies): RebuildTracker
     attempt,
     generation,
     detail: state.detail,
-    isPast: phase => workPhases.indexOf(phase) < workPhases.indexOf(state.phase as WorkPhase),
 
-    async enter(phase, keep = {}) {
+    async enter(phase) {
       countTime()
       state.phase = phase
-      Object.assign(state.detail, keep, { progress: null, waitsFor: null })
+      Object.assign(state.detail, { progress: null, waitsFor: null })
       first = undefined
       await write()
       onProgress(structuredClone(state))
-    },
-
-    note(keep) {
-      Object.assign(state.detail, keep)
-    },
-
-    count(records, rejects) {
-      state.detail.records += records
-      state.detail.rejects += rejects
     },
 
     waitFor(what) {

@@ -78,7 +78,10 @@ function loopOf(context: RebuildContext): Omit<ProjectorDependencies, 'reader'> 
     projector: `${run}-${randomUUID()}`,
     settings: projectorSettings(config),
     events: {
-      onBatch: ({ records, rejects }) => tracker.count(records, rejects.length),
+      onBatch({ records, rejects }) {
+        tracker.detail.records += records
+        tracker.detail.rejects += rejects.length
+      },
       onRetry: error => logger.warn({ error: error.message }, 'trying again'),
       onTurn: () => {},
     },
