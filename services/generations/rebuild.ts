@@ -18,25 +18,18 @@ import { readCurrent } from '../tables/generations.ts'
 import { patientTables } from '../tables/patient.ts'
 import { untilEnded, writeRow } from './attempts.ts'
 import { beginRebuild } from './begin.ts'
-import { checkDisk, estimateDisk } from './build/disk.ts'
 import { onHalfTheCores } from './build/half-the-cores.ts'
 import { catchUp, ingestToEnd } from './build/ingest.ts'
 import { createBuildPositions } from './build/positions.ts'
 import { readClock } from './build/scope.ts'
-import { logPlaceOf, makeGeneration, onEach, serversOf, showCurrent, wholeOf } from './cluster.ts'
+import { logPlaceOf, makeGeneration, onEach, showCurrent, wholeOf } from './cluster.ts'
 import { readDifferences, sumDifferences } from './compare/differences.ts'
 import { verifyAll } from './compare/verification.ts'
 import { enter, type RebuildContext, type RebuildDependencies } from './context.ts'
 import { endAborted, removeBuilt } from './give-up.ts'
 import { createParts } from './parts.ts'
 import { promote } from './promote/promote.ts'
-import {
-  consumerOf,
-  isWorking,
-  latestRebuild,
-  type RebuildDetail,
-  type RebuildRequest,
-} from './rebuild-log.ts'
+import { consumerOf, type RebuildDetail, type RebuildRequest } from './rebuild-log.ts'
 import { createTracker } from './tracker.ts'
 
 export interface RebuildResult {
@@ -67,8 +60,7 @@ export async function runRebuild(
   const found = await logPlaceOf(place)
   const log = { ...found, tables: patientTables(found.tables as typeof tables, patience) }
   const from = await readCurrent(log.tables, log.base)
-  await checkBeforehand({ ...place, log, from }, request)
-  const state = await beginRebuild({ ...dependencies, ...place, log }, request)
+  const state = await beginRebuild({ ...dependencies, ...place, log, from }, request)
   const { attempt, generation: to } = state
   const aborting = new AbortController()
   const onAbort = () => aborting.abort(new RebuildAborted('the rebuild was given up'))
@@ -121,16 +113,6 @@ async function carryThrough(context: RebuildContext): Promise<void> {
   }
   await history.forget(consumerOf(tracker))
   await tracker.enter(isDry ? 'compared' : 'rebuilt')
-}
-
-/** Checks what can be checked before an open rebuild exists. */
-async function checkBeforehand(
-  { log, from, ...place }: Pick<RebuildContext, 'tables' | 'databases' | 'cluster' | 'log' | 'from'>,
-  request: RebuildRequest,
-): Promise<void> {
-  const latest = await latestRebuild(log)
-  if (request.kind === 'rollback' || request.ignoresDisk || (latest && isWorking(latest))) return
-  for (const { tables, databases } of serversOf(place, from)) checkDisk(await estimateDisk(tables, databases))
 }
 
 /** Reads, folds, catches up and verifies. Skips what is already done. */
