@@ -1,12 +1,5 @@
 /** What Kafka and a ClickHouse server or cluster keep. Kafka compacts its topics by itself, so a purge says until when. */
-import {
-  currentDatabases,
-  kafkaSettings,
-  readerSettings,
-  required,
-  serverSettings,
-  shardsOf,
-} from '../distributed.ts'
+import { kafkaSettings, readerSettings } from '../distributed.ts'
 import { withDistributedRebuilds } from '../generations/distributed.ts'
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { rollPortalTopics } from '../log/kafka/roll-segments.ts'
@@ -15,47 +8,35 @@ import { readNextPositions } from '../projector/positions.ts'
 import type { Config } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
-import { openTables } from '../tables/clickhouse.ts'
 import type { Shard } from '../tables/port.ts'
 import type { Copies } from './purge.ts'
 import { leftOver, type PurgedCopy, unreached } from './report.ts'
 import type { TablesPurge } from './tables.ts'
 
 /** Runs the work with what a purge needs of Kafka and ClickHouse, and closes it. Throws `ConfigError`. */
-export async function withDistributedCopies<T>(
-  config: Config,
-  work: (copies: Copies) => Promise<T>,
-): Promise<T> {
-  required(config, ['PLEDGEVIEW_KAFKA_BROKERS', 'PLEDGEVIEW_CLICKHOUSE_URL'])
+export function withDistributedCopies<T>(config: Config, work: (copies: Copies) => Promise<T>): Promise<T> {
   const logger = createLogger('error')
-  const tables = openTables(serverSettings(config))
-  const cluster = await shardsOf(config)
-  const whole: Shard = { tables, databases: await currentDatabases(config, tables) }
-  const shards = cluster?.shards ?? [whole]
-  try {
-    return await withDistributedRebuilds(config, { logger }, rebuilds =>
-      work({
-        whole,
-        shards,
-        rebuilds,
-        isServed: true,
-        async withLag(wait) {
-          const positions = (log: string) => readNextPositions(shards, log)
-          const inspector = await openKafkaInspector(readerSettings(config), { logger, positions })
-          try {
-            return await wait(async () => (await inspector.group()).lag)
-          } finally {
-            await inspector.close()
-          }
-        },
-        purgeLog: settings => purgeTopics(config, settings),
-        others: () => systemLogs(shards),
-      }),
-    )
-  } finally {
-    await cluster?.close()
-    await tables.close()
-  }
+  return withDistributedRebuilds(config, { logger }, (rebuilds, { tables, databases, cluster }) => {
+    const whole = { tables, databases }
+    const shards = cluster?.shards ?? [whole]
+    return work({
+      whole,
+      shards,
+      rebuilds,
+      isServed: true,
+      async withLag(wait) {
+        const positions = (log: string) => readNextPositions(shards, log)
+        const inspector = await openKafkaInspector(readerSettings(config), { logger, positions })
+        try {
+          return await wait(async () => (await inspector.group()).lag)
+        } finally {
+          await inspector.close()
+        }
+      },
+      purgeLog: settings => purgeTopics(config, settings),
+      others: () => systemLogs(shards),
+    })
+  })
 }
 
 /** Never throws. */

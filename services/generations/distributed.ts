@@ -30,7 +30,7 @@ const callerMsMax = 86_400_000
 export async function withDistributedRebuilds<T>(
   config: Config,
   { logger }: { logger: Logger },
-  work: (rebuilds: Rebuilds) => Promise<T>,
+  work: (rebuilds: Rebuilds, place: RebuildTables) => Promise<T>,
 ): Promise<T> {
   required(config, ['PLEDGEVIEW_KAFKA_BROKERS', 'PLEDGEVIEW_CLICKHOUSE_URL'])
   const tables = openTables(serverSettings(config))
@@ -53,6 +53,7 @@ export async function withDistributedRebuilds<T>(
         withHistory: read => withKafkaHistory(config, read),
         decoding: () => decodingOf(config, place),
       }),
+      place,
     )
   } finally {
     await opened?.close()
