@@ -46,7 +46,7 @@ const secret = 'a secret of the tests'
 // Whoever waits for a promotion gives it up after three seconds, and not after a minute.
 const hurry = 20
 const busy = ['c1', 'c2', 'c3']
-// kills.test.ts has the places between these.
+// kills.test.ts has the places between these, on one server.
 const statementsBetweenKills = 9
 
 let live: RebuildableModel
@@ -205,12 +205,9 @@ function mortals(statement: number) {
   return { dying, hasDied: () => isDead }
 }
 
-describe.each([
-  ['one server', onOneServer],
-  ['two shards', onTwoShards],
-])('on %s', (_, onServers) => {
+describe('on two shards', () => {
   test('killed between its statements, a promotion is whole or has not happened; a mirror misses nothing, and fetches nothing again', async () => {
-    await open(onServers)
+    await open(onTwoShards)
     const mirror = await startMirror()
     const stopTraffic = startTraffic()
     let deaths = 0
