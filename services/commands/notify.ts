@@ -18,6 +18,7 @@ import { smtpMailer } from '../portal/service.ts'
 import type { PortalStore } from '../portal/store/port.ts'
 import { portalStore } from '../portal/store/redis-store.ts'
 import { openSqliteStore } from '../portal/store/sqlite-store.ts'
+import { closing } from '../runtime/closing.ts'
 import { type Config, ConfigError, readConfig } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
@@ -190,19 +191,16 @@ async function notifyEmbedded(
     show: () => undefined,
     now: Date.now,
   }
-  const mailer = smtp ?? createOutboxMailer(outbox)
-  const store = openSqliteStore({ path: directory.portal, now: Date.now })
-  try {
+  return closing(async open => {
+    const mailer = open(smtp ?? createOutboxMailer(outbox))
+    const store = open(openSqliteStore({ path: directory.portal, now: Date.now }))
     chmodSync(directory.portal, 0o600)
     const portalKey = readPortalKey(directory, config.PLEDGEVIEW_PORTAL_KEY, randomBytes)
     const report = await withModel(directory, config, { isCaughtUp: true }, ({ tables, databases }) =>
       run({ tables, databases, store, mailer, portalKey }, asked, signal),
     )
     return { ...report, ...(!smtp && { outbox: directory.outbox }) }
-  } finally {
-    await mailer.close()
-    await store.close()
-  }
+  })
 }
 
 async function notifyDistributed(config: Config, asked: Asked, signal: AbortSignal): Promise<Report> {
@@ -214,16 +212,13 @@ async function notifyDistributed(config: Config, asked: Asked, signal: AbortSign
   const mailer = smtpMailer(config)
   if (!mailer) throw new ConfigError('wrong settings:\n  PLEDGEVIEW_SMTP_URL: has to be set')
   const logger = createLogger('error')
-  const tables = openTables(serverSettings(config))
-  const store = portalStore(config, settings.PLEDGEVIEW_REDIS_URL, logger)
-  try {
+  return closing(async open => {
+    open(mailer)
+    const tables = open(openTables(serverSettings(config)))
+    const store = open(portalStore(config, settings.PLEDGEVIEW_REDIS_URL, logger))
     const place = { tables, databases: databasesOf(config), store, mailer }
-    return await run({ ...place, portalKey: settings.PLEDGEVIEW_PORTAL_KEY }, asked, signal)
-  } finally {
-    await mailer.close()
-    await tables.close()
-    await store.close()
-  }
+    return run({ ...place, portalKey: settings.PLEDGEVIEW_PORTAL_KEY }, asked, signal)
+  })
 }
 
 function print(io: Io, { announcement: { name, isDry } }: Asked, report: Report, asJson: boolean): void {
