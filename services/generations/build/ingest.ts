@@ -125,11 +125,11 @@ export async function ingestTo(
   try {
     for (;;) {
       // The lag may take as long as the log is away. An interrupted run does not wait for it.
-      const lag = await Promise.race([reader.lag(), ended])
+      const lag = await Promise.race([ended, reader.lag()])
       if (!lag) break
       onLag(lag)
       if (isReached(lag, target)) break
-      await Promise.race([committed.wait(lookMs, both), ended])
+      await Promise.race([ended, committed.wait(lookMs, done.signal)])
     }
   } finally {
     done.abort()

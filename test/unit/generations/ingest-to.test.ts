@@ -87,6 +87,17 @@ test('ends when it is interrupted, also if the log does not answer', async () =>
   await expect(reading).rejects.toThrow('interrupted')
 })
 
+test('ends when it is interrupted, also while there is something left to read', async () => {
+  const log = createMemoryLog()
+  for (let partition = 0; partition < partitions; partition++) append(log, partition)
+  log.lose(1)
+  const interruption = new AbortController()
+  const reading = ingestTo(dependenciesOf(log, new Set()), log.ends(), interruption.signal)
+  await expect.poll(() => log.committed()).toMatchObject({ 'campaigns/0': 1, 'campaigns/2': 1 })
+  interruption.abort(new Error('interrupted'))
+  await expect(reading).rejects.toThrow('interrupted')
+})
+
 /** At the end the reader holds all partitions: the group has dropped the member whose process has ended. */
 async function happen(log: MemoryLog, steps: readonly Step[]): Promise<void> {
   for (const one of steps) {
