@@ -6,6 +6,7 @@ import type { Logger } from 'pino'
 import { createRebuilds, type Rebuilds } from '../generations/rebuilds.ts'
 import { openJournalHistory } from '../log/local/history.ts'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
+import { closing } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 
@@ -29,13 +30,6 @@ export function createEmbeddedRebuilds({
   return createRebuilds({
     ...dependencies,
     decoding: async () => ({ hashBacker }),
-    async withHistory(work) {
-      const history = await openJournalHistory(journal)
-      try {
-        return await work(history)
-      } finally {
-        await history.close()
-      }
-    },
+    withHistory: work => closing(async open => work(open(await openJournalHistory(journal)))),
   })
 }
