@@ -1,4 +1,4 @@
-/** The ends, consumers and positions of a journal, read from its file. */
+/** The ends and positions of a journal, read from its file. */
 import { DatabaseSync } from 'node:sqlite'
 import { type Topic, topics } from '../../contracts/events/event.ts'
 import { endOf } from '../../services/log/local/file.ts'
