@@ -61,16 +61,16 @@ export async function purgeTables(
   const usage = await purgeUsage(tables, databases, purge).catch((error: unknown) =>
     unreached('table api_key_usage', messageOf(error)),
   )
-  const history = await purgeHistory(tables, databases, purge).catch((error: unknown) => [
+  const history = await purgeHistory(tables, databases, purge).catch((error: unknown) =>
     unreached('history of deleted campaigns', messageOf(error)),
-  ])
+  )
   const rejects = await purgeRejects(tables, databases, purge).catch((error: unknown) =>
     unreached('table rejects', messageOf(error)),
   )
   const copies = [
     ...byTable,
     ...quarantine,
-    ...history,
+    history,
     usage,
     rejects,
     ...(await detachedParts(tables, databases)),

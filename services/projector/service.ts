@@ -19,7 +19,7 @@ import { type Databases, type Shard, type Tables, TablesError } from '../tables/
 import { createRejectStore, type StoreRejects } from '../tables/rejects.ts'
 import { countRejects } from '../tables/stored-rejects.ts'
 import { FoldPaused } from './fold/fold-epochs.ts'
-import { isOfBacklog } from './fold/fold-loop.ts'
+import { isOfBacklog } from './fold/fold-progress.ts'
 import { foldWorkerSettings } from './fold/fold-settings.ts'
 import { createFoldWorkers, untilFirstFails } from './fold/fold-workers.ts'
 import { watchUncommitted } from './freshness/uncommitted.ts'

@@ -11,8 +11,6 @@ import { promotionPrefix } from './promotion.ts'
 export interface Term {
   epoch: bigint
   holder: string
-  /** From this stamp on (Unix ms) it may stamp nothing: the day has to be closed first (day-close.ts). `undefined`: no end. */
-  until?: number | undefined
 }
 
 /** One fold statement: its share of the campaigns, its term, and its limits of time and memory. */
@@ -193,22 +191,12 @@ export function stampOf({ read }: Databases): string {
   return `greatest(now64(3, 'UTC'), (SELECT max(reached) FROM ${read}.watermarks))`
 }
 
-/**
- * The condition of a statement that stamps campaigns. `own_stamp` is the alias of its stamp, which ClickHouse computes once. The
- * statement fails before it writes anything. If it only wrote nothing, as behind the other fence, and the clock then stepped
- * back, the fold would be recorded without it.
- */
-function dayFence({ until }: Term): string {
-  if (until === undefined) return 'true'
-  return `throwIf(own_stamp >= fromUnixTimestamp64Milli(${until}, 'UTC'), 'the UTC day of this term is over') = 0`
-}
-
 /** Fills in what all statements of a fold worker have in common. */
 export function fill(
   sql: string,
   databases: Databases,
   step: FoldStep,
-  own: Partial<Record<'touched' | 'kept' | 'kept_stamp' | 'again' | 'is_again', string>> = {},
+  own: Partial<Record<'touched' | 'kept' | 'kept_stamp' | 'again' | 'is_again' | 'piece', string>> = {},
 ): string {
   const columns = contentColumns.join(', ')
   const freshColumns = contentColumns.map(name => `fresh.${name}`).join(', ')
@@ -225,7 +213,7 @@ export function fill(
     .replaceAll('${is_again}', own.is_again ?? 'false')
     .replaceAll('${kept_stamp}', own.kept_stamp ?? '')
     .replaceAll('${fence}', fence)
-    .replaceAll('${day_fence}', dayFence(step.term))
+    .replaceAll('${piece}', own.piece ?? '')
     .replaceAll('${stamp}', stampOf(databases))
     .replaceAll('${seconds_max}', String(step.msMax / 1000))
     .replaceAll('${memory_bytes_max}', String(step.memoryBytesMax))

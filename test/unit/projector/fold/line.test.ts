@@ -2,7 +2,6 @@
 import { expect, test } from 'vitest'
 import {
   createLine,
-  DayOver,
   type Pieces,
   runWhole,
   splitOrRefuse,
@@ -58,14 +57,6 @@ test.each([
   })
   await expect(runPieces(3)).rejects.toBe(error)
   expect(did).toEqual(['before', '3/2', 'the term ends'])
-})
-
-test('the end of the day is seen: the statement wrote nothing, and the term goes on', async () => {
-  const { did, line } = lineThat(() => {
-    throw refusal('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO')
-  })
-  await expect(line.run({ query: 'fold' })).rejects.toBeInstanceOf(DayOver)
-  expect(did).toEqual(['fold'])
 })
 
 test('what ClickHouse refused is split, and what has ended is not run again', async () => {
