@@ -16,7 +16,13 @@ import type { Sleep } from '../../runtime/sleep.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
 import type { LongRun } from './batch-conditions.ts'
 import { createFoldLeadership, type FoldLeadership, lostLeadership } from './fold-leadership.ts'
-import { isOfBacklog, noteTargetStatement, readLongRuns, readPending, recordFoldedStatement } from './fold-progress.ts'
+import {
+  isOfBacklog,
+  noteTargetStatement,
+  readLongRuns,
+  readPending,
+  recordFoldedStatement,
+} from './fold-progress.ts'
 import {
   foldCampaignsStatement,
   foldKeysStatement,

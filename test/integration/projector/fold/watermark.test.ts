@@ -253,11 +253,6 @@ describe('the watermark', () => {
     expect(await stamps()).toEqual({})
     expect(await highest()).toBeLessThan(Date.now() + hourMs)
   })
-
-  /** Three days from now. */
-  function futureMidnight(): number {
-    return Date.now() - (Date.now() % dayMs) + 3 * dayMs
-  }
 })
 
 describe('a step of the clock', () => {

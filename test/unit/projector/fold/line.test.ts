@@ -1,11 +1,6 @@
 /** The line of the fold: what ClickHouse refused is split, and every outcome that was not seen ends the leader's term. */
 import { expect, test } from 'vitest'
-import {
-  createLine,
-  type Pieces,
-  runWhole,
-  splitOrRefuse,
-} from '../../../../services/projector/fold/line.ts'
+import { createLine, type Pieces, runWhole, splitOrRefuse } from '../../../../services/projector/fold/line.ts'
 import { TablesError } from '../../../../services/tables/port.ts'
 
 const tooLong = () => refusal('TIMEOUT_EXCEEDED')
