@@ -10,6 +10,7 @@ CREATE TABLE IF NOT EXISTS ${base}.campaign_days
     campaign_id             String,
     day                     Date COMMENT 'UTC: of updated_at, if it is kept',
     source                  LowCardinality(String) COMMENT 'kept, or derived',
+    is_complete             Bool COMMENT 'Whether each pledge stands on a day of its own: false if it is derived, and pledges changed after the end',
     is_deleted              UInt8 COMMENT '1: no longer public at the end of this day. Then the columns up to launched are empty',
     status                  LowCardinality(String),
     category                LowCardinality(String),

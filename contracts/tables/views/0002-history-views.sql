@@ -54,7 +54,7 @@ CREATE OR REPLACE VIEW ${views}.campaign_days
     follower_count          Nullable(UInt64) COMMENT 'Followers at the end of the day; null if the day is derived',
     is_final                Bool COMMENT 'False: the day is not over, and the row may still change',
     source                  LowCardinality(String) COMMENT 'kept: as it was shown at the end of the day. derived: the history did not exist yet; computed from the pledges that counted when it began, each from the day of its latest change on',
-    complete_from           Date COMMENT 'From this day on, UTC, all days of the campaign are kept ones; not after its launch if its whole life is kept'
+    complete_from           Date COMMENT 'From this day on, UTC, each pledge of the campaign stands on a day of its own; not after the launch if its whole life is here'
 )
 SQL SECURITY DEFINER
 AS SELECT
@@ -64,7 +64,7 @@ AS SELECT
     is_final, source, complete_from
 FROM
 (
-    SELECT *, min(if(source = 'derived', toDate('2149-06-06'), if(ifNull(launched >= day - 1, false), least(day, assumeNotNull(launched)), day)))
+    SELECT *, min(multiIf(NOT is_complete, toDate(65535), source = 'derived' OR ifNull(launched >= day - 1, false), least(day, ifNull(launched, day)), day))
         OVER (PARTITION BY campaign_id) AS complete_from
     FROM
     (

@@ -271,12 +271,6 @@ function as(user: ShardUser): Tables {
   return tables
 }
 
-function address(server: number) {
-  const found = shards.servers[server]
-  if (!found) throw new Error(`there is no server ${server}`)
-  return found
-}
-
 async function contentOf(tables: Tables, view: string): Promise<string[]> {
   const rows = await rowsOf<Record<string, unknown>>(tables, `SELECT * FROM ${views}.${view}`)
   return rows

@@ -5,7 +5,7 @@
 -- or to the day before the first one. A pledge whose state changed later than the end (as when it is collected) counts from the day of the end on.
 -- One statement, one state of the ledger. It can be repeated: days of an earlier time are written again, so that none is left over.
 INSERT INTO ${base}.campaign_days
-    (campaign_id, day, source, is_deleted, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded,
+    (campaign_id, day, source, is_complete, is_deleted, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded,
     backer_count, pledge_count, follower_count, launched, updated_at)
 WITH
     toDate({begun:UInt16}) AS begun,
@@ -20,7 +20,7 @@ WITH
         FROM
         (
             SELECT campaign_id, status, category, currency, updated_at, toDate(assumeNotNull(launch_date)) AS launched,
-                least(ifNull(toDate(end_date), begun), begun) AS ended
+                least(ifNull(toDate(end_date), begun), begun) AS ended, ifNull(toDate(end_date), toDate(65535)) AS last
             FROM ${read}.campaigns FINAL
             WHERE campaign_id IN (SELECT campaign_id FROM touched) AND launch_date IS NOT NULL AND toDate(launch_date) < begun - 1
         ) AS shown
@@ -32,27 +32,29 @@ WITH
     ),
     pledges AS
     (
-        SELECT own.campaign_id AS campaign_id, greatest(launched, least(pledged_on, ended)) AS day, backer_hash, amount_minor, platform_amount_minor
+        SELECT own.campaign_id AS campaign_id, greatest(launched, least(pledged_on, ended)) AS day,
+            pledged_on < launched OR pledged_on > last AS is_moved, backer_hash, amount_minor, platform_amount_minor
         FROM (SELECT * FROM ${ledger}.pledge_ledger FINAL PREWHERE campaign_id IN (SELECT campaign_id FROM touched) WHERE counts) AS own
         INNER JOIN campaigns ON campaigns.campaign_id = own.campaign_id
     ),
     days AS
     (
-        SELECT campaign_id, day, sum(minor) AS minor, sum(platform) AS platform, sum(pledges) AS pledges, sum(backers) AS backers
+        SELECT campaign_id, day, sum(minor) AS minor, sum(platform) AS platform, sum(pledges) AS pledges, sum(backers) AS backers,
+            max(is_moved) AS is_moved
         FROM
         (
             SELECT campaign_id, day, sum(toInt128(amount_minor)) AS minor, sum(toInt128(platform_amount_minor)) AS platform,
-                count() AS pledges, toUInt64(0) AS backers
+                count() AS pledges, toUInt64(0) AS backers, max(is_moved) AS is_moved
             FROM pledges GROUP BY campaign_id, day
             UNION ALL
             -- A backer counts from the first day on.
-            SELECT campaign_id, day, 0, 0, 0, count()
+            SELECT campaign_id, day, 0, 0, 0, count(), 0
             FROM (SELECT campaign_id, backer_hash, min(day) AS day FROM pledges GROUP BY campaign_id, backer_hash)
             GROUP BY campaign_id, day
             UNION ALL
-            SELECT campaign_id, arrayJoin([launched, ended]), 0, 0, 0, 0 FROM campaigns
+            SELECT campaign_id, arrayJoin([launched, ended]), 0, 0, 0, 0, 0 FROM campaigns
             UNION ALL
-            SELECT campaign_id, day, 0, 0, 0, 0 FROM ${base}.campaign_days
+            SELECT campaign_id, day, 0, 0, 0, 0, 0 FROM ${base}.campaign_days
             WHERE source = 'derived' AND campaign_id IN (SELECT campaign_id FROM touched)
         )
         WHERE day < begun
@@ -61,12 +63,13 @@ WITH
     sums AS
     (
         SELECT campaign_id, day, sum(minor) OVER until_day AS minor, sum(platform) OVER until_day AS platform,
-            sum(pledges) OVER until_day AS pledges, sum(backers) OVER until_day AS backers
+            sum(pledges) OVER until_day AS pledges, sum(backers) OVER until_day AS backers,
+            max(is_moved) OVER (PARTITION BY campaign_id) AS is_moved
         FROM days
         WINDOW until_day AS (PARTITION BY campaign_id ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
     )
 SELECT
-    sums.campaign_id, day, 'derived', 0, if(day < ended, 'LIVE', status), category, currency,
+    sums.campaign_id, day, 'derived', NOT is_moved, 0, if(day < ended, 'LIVE', status), category, currency,
     toDecimal128(minor, 4) / [1, 10, 100, 1000, 10000][currency_digits + 1],
     toDecimal128(platform, 4) / [1, 10, 100, 1000, 10000][{platform_digits:UInt8} + 1],
     -- As in fold-campaigns.sql.

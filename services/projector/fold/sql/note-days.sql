@@ -5,7 +5,7 @@
 -- copies everything under the day on which the history begins. Repeating it gives the same rows. A campaign that is no longer public
 -- gets a row if it was in the history before, and a deleted one gets none.
 INSERT INTO ${base}.campaign_days
-    (campaign_id, day, source, is_deleted, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded,
+    (campaign_id, day, source, is_complete, is_deleted, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded,
     backer_count, pledge_count, follower_count, launched, updated_at)
 WITH
     changed AS
@@ -14,7 +14,7 @@ WITH
         WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC') AND ${piece}
     )
 SELECT
-    campaign_id, greatest(toDate(updated_at), toDate({begun:UInt16})), 'kept', is_deleted, status, category, currency, pledged_amount,
+    campaign_id, greatest(toDate(updated_at), toDate({begun:UInt16})), 'kept', true, is_deleted, status, category, currency, pledged_amount,
     pledged_platform_amount, percent_funded, backer_count, pledge_count, follower_count, toDate(launch_date), updated_at
 FROM ${read}.campaigns
 WHERE updated_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC') AND ${piece}

@@ -175,7 +175,7 @@ describe('the history', () => {
 function backfill(): ChangeEvent[] {
   return [
     campaignEvent({ campaign_id: 'live', launch_date: daysAgo(9), end_date: daysAgo(-9), follower_count: 7 }),
-    pledge('live', 'early', 100, 12),
+    pledge('live', 'early', 100, 9),
     pledge('live', 'p', 200, 5),
     // One backer pledged twice.
     pledgeEvent({
@@ -207,7 +207,8 @@ const derived = { source: 'derived', status: 'LIVE', followers: null }
 describe('the days before the history', () => {
   test('are derived from the days of the pledges that count, for campaigns that are public, and say so', async () => {
     await fold(...backfill())
-    const live = { ...derived, complete: 0 }
+    const live = { ...derived, complete: 9 }
+    const ended = { ...derived, complete: 0 }
     expect(await daysOf('live')).toEqual([
       { ...live, ago: 9, pledged: 1, backers: 1, pledges: 1 },
       { ...live, ago: 5, pledged: 3, backers: 2, pledges: 2 },
@@ -215,10 +216,10 @@ describe('the days before the history', () => {
       { ...live, ago: 0, source: 'kept', followers: 7, pledged: 15, backers: 3, pledges: 4 },
     ])
     expect(await daysOf('ended')).toMatchObject([
-      { ...live, ago: 30, pledged: 0, backers: 0, pledges: 0 },
-      { ...live, ago: 25, pledged: 10, backers: 1, pledges: 1 },
-      { ...live, ago: 20, status: 'FUNDED', pledged: 30, backers: 2, pledges: 2 },
-      { ago: 0, source: 'kept', pledged: 30 },
+      { ...ended, ago: 30, pledged: 0, backers: 0, pledges: 0 },
+      { ...ended, ago: 25, pledged: 10, backers: 1, pledges: 1 },
+      { ...ended, ago: 20, status: 'FUNDED', pledged: 30, backers: 2, pledges: 2 },
+      { ago: 0, source: 'kept', pledged: 30, complete: 0 },
     ])
     expect(await daysOf('hidden')).toEqual([])
     expect(await daysOf('new')).toMatchObject([{ source: 'kept', ago: 0, complete: 0 }])
