@@ -4,7 +4,7 @@
 TRUNCATE TABLE ${base}.campaign_days;
 
 INSERT INTO ${base}.campaign_days
-    (campaign_id, day, source, is_deleted, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded,
+    (campaign_id, day, source, is_complete, is_deleted, status, category, currency, pledged_amount, pledged_platform_amount, percent_funded,
      backer_count, pledge_count, follower_count, launched, updated_at)
 WITH
     toDate(now('UTC')) AS today,
@@ -14,6 +14,7 @@ SELECT
     campaign_id,
     if(is_within, first + n, today - 731) AS day,
     'kept',
+    true,
     0,
     if(is_within AND n < 29, 'LIVE', status),
     category,

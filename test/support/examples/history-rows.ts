@@ -39,6 +39,7 @@ function daysOf({ days, history }: ExampleWorld) {
           campaign_id: id,
           day,
           source: 'kept',
+          is_complete: true,
           is_deleted: now ? 0 : 1,
           ...{ status, category, currency },
           ...{ backer_count: backers, pledge_count: pledges, follower_count: followers },
