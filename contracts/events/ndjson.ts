@@ -1,5 +1,6 @@
 /**
- * Change events as NDJSON, one per line: what `events append` reads, and the form of all examples.
+ * Change events as NDJSON, one per line: what `events append` reads, and the form of all examples. On Kafka, a record's value may be the
+ * `data` of such a line.
  *
  *     {"type":"campaign","data":{...}}
  *     {"type":"pledge","key":"c1/p1","data":null}     a tombstone
@@ -33,23 +34,46 @@ export type ParsedLine = { event: ChangeEvent } | { fault: Fault }
 
 /** Reads one line, without its line end. Never throws. */
 export function parseEventLine(line: string | Uint8Array): ParsedLine {
-  if (typeof line !== 'string' && !isUtf8(line)) {
-    return { fault: { field: 'line', reason: 'is not valid UTF-8' } }
-  }
-  const text = typeof line === 'string' ? line : toText(line)
+  return parseJson(line, 'line', readLine)
+}
+
+/**
+ * Reads a record's value that is JSON: the `data` of a line. It has the form of the schema, and may still break a rule. A fault has the
+ * path of a field in the state, or `the value`. Never throws.
+ */
+export function parseState(
+  type: EventType,
+  value: Uint8Array,
+): { data: StateEvent['data'] } | { fault: Fault } {
+  return parseJson(value, 'the value', data => {
+    const holder: Holder = { data }
+    const fault = forms[type].read(holder, 'data')
+    if (fault) return { fault: { ...fault, field: fault.field.replace(/^data\.?/, '') } }
+    return holder as { data: StateEvent['data'] }
+  })
+}
+
+/** `whole` is the field of a fault that concerns the whole text. */
+function parseJson<R extends object>(
+  json: string | Uint8Array,
+  whole: string,
+  read: (parsed: unknown) => R | { fault: FormFault },
+): R | { fault: Fault } {
+  if (typeof json !== 'string' && !isUtf8(json)) return faulty(whole, 'is not valid UTF-8')
+  const text = typeof json === 'string' ? json : toText(json)
   try {
-    const parsed = readLine(JSON.parse(text))
-    if ('event' in parsed) return parsed
-    // JSON.parse rounds integers beyond 2^53. Few lines have any, so only those lines are parsed twice.
-    const exact = parsed.fault.isRounded ? readLine(JSON.parse(text, keepInteger)) : parsed
-    return 'event' in exact ? exact : faulty(exact.fault.field, exact.fault.reason)
+    const parsed = read(JSON.parse(text))
+    if (!('fault' in parsed)) return parsed
+    // JSON.parse rounds integers beyond 2^53. Few texts have any, so only those are parsed twice.
+    const exact = parsed.fault.isRounded ? read(JSON.parse(text, keepInteger)) : parsed
+    return 'fault' in exact ? faulty(exact.fault.field, exact.fault.reason) : exact
   } catch (cause) {
-    // The parser names the line within its text. That is always line 1, so it is removed.
+    // The parser may name the line within the text. An event is one line, so that is removed.
     const message =
       cause instanceof SyntaxError ? cause.message.replace(/ \(line 1 column \d+\)$/, '') : undefined
-    if (message !== undefined) return faulty('line', `is not JSON: ${message}`)
+    if (message !== undefined) return faulty(whole, `is not JSON: ${message}`)
     // The only other failure here is the depth of the parsed value. No event is deep.
-    return faulty('line', 'is nested too deeply')
+    return faulty(whole, 'is nested too deeply')
   }
 }
 

@@ -27,7 +27,7 @@ export interface KeyRecord {
   secret_hash: string
   scopes: string[]
   issued_at_ms: number
-  /** The integration of the account. Empty: the key was not issued in the portal. */
+  /** Of an earlier version of the portal, whose integrations were records of their own. Empty: none. */
   integration_id: string
   /** The key ends at this moment (Unix ms). Null: it does not expire. */
   expires_at_ms: number | null
@@ -37,7 +37,7 @@ export interface KeyRecord {
   replaced_until_ms: number | null
   /**
    * `waiting`: not revoked, but the account has three older keys. `ended`: it has expired, and the API refuses it; it
-   * will soon be `revoked`.
+   * becomes `revoked` when its place is needed.
    */
   status: 'active' | 'waiting' | 'ended' | 'revoked'
 }
@@ -81,8 +81,6 @@ export interface NewKey {
   url: string
   email: string
   scopes?: string[]
-  /** The integration in the portal. */
-  integrationId?: string
   /** The key that it replaces, and when that one expires (Unix ms). Null: it is revoked. */
   replaces?: { key: string; until: number | null }
 }
@@ -138,7 +136,7 @@ function newState(admin: KeyAdmin, wanted: NewKey, key: string, secret: string):
     version: 1,
     changed_at: issuedAt,
     issued_at: issuedAt,
-    integration_id: wanted.integrationId ?? null,
+    integration_id: null,
     expires_at: null,
     replaces: replaces?.key ?? null,
     replaced_until: replaces?.until ?? null,

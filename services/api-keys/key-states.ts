@@ -3,7 +3,8 @@
  *
  * Several processes may write a key at once, each from the same state, so the versions decide which event holds, whatever
  * the order is in which they are read:
- * - an expiry takes a random version above the last one, so that two states never share one;
+ * - a change of the name or the contact takes a random version above the last one, so that two states never share one;
+ * - an expiry ranks above a change that is written at the same time;
  * - a revocation, also that of a key that has expired, ranks above all of these. Nothing takes it back.
  */
 import type { ApiKeyState } from '../../contracts/events/event.ts'
@@ -11,6 +12,7 @@ import type { KeyRecord } from './api-keys.ts'
 import type { RandomBytes } from './credentials.ts'
 
 const versionMax = 2n ** 63n - 1n
+const expiryStep = 2n ** 24n
 const revocationStep = 2n ** 40n
 
 /** The key is revoked; `undefined` if it has the highest version already. */
@@ -28,10 +30,28 @@ export function expiringState(
   now: number,
   randomBytes: RandomBytes,
 ): ApiKeyState {
+  return {
+    ...stateOf(record, now),
+    expires_at: expiresAt,
+    version: nextVersion(record, expiryStep, randomBytes),
+  }
+}
+
+/** The key has another name, web address or contact. */
+export function changedState(
+  record: KeyRecord,
+  { name, url, contact_email }: Pick<KeyRecord, 'name' | 'url' | 'contact_email'>,
+  now: number,
+  randomBytes: RandomBytes,
+): ApiKeyState {
+  const integration = { name, url, contact_email }
+  return { ...stateOf(record, now), integration, version: nextVersion(record, 0n, randomBytes) }
+}
+
+function nextVersion(record: KeyRecord, step: bigint, randomBytes: RandomBytes): bigint {
   const [low = 0, middle = 0, high = 0] = randomBytes(3)
-  const next = BigInt(record.version) + 1n + BigInt(low + middle * 256 + high * 65_536)
-  const version = next < versionMax ? next : versionMax
-  return { ...stateOf(record, now), expires_at: expiresAt, version }
+  const next = BigInt(record.version) + 1n + step + BigInt(low + middle * 256 + high * 65_536)
+  return next < versionMax ? next : versionMax
 }
 
 function stateOf(record: KeyRecord, now: number): ApiKeyState {

@@ -11,6 +11,7 @@
  * busy could fill the memory of the server. If the watch sees one of them, the server is restarted. That takes the program about a second.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { RoleSetting } from '../tables/roles.ts'
 import { ask } from './child.ts'
 import {
   analystBounds,
@@ -94,12 +95,12 @@ export function workloadStatements(configuration: ServerConfiguration): string[]
 }
 
 /**
- * Kills the analysts' queries that exceed the highest value that their profile allows. With `wait_end_of_query` a result
- * waits on disk until it is whole, so the bound on a result also bounds the disk that it takes.
+ * Kills the analysts' queries that exceed the time that they asked for, or the highest value that their profile allows. With
+ * `wait_end_of_query` a result waits on disk until it is whole, so the bound on a result also bounds the disk that it takes.
  */
 export function killStatement(configuration: ServerConfiguration): string {
   return `KILL QUERY WHERE user = '${analystUser}' AND (
-            elapsed > ${mostOf('max_execution_time', configuration) + graceSeconds}
+            elapsed > ${secondsOf(configuration)} + ${graceSeconds}
             OR memory_usage > ${mostOf('max_memory_usage', configuration)}
             OR read_rows > ${mostOf('max_rows_to_read', configuration)}
             OR ProfileEvents['ExternalProcessingCompressedBytesTotal'] > ${mostOf('max_result_bytes', configuration)})`
@@ -107,7 +108,7 @@ export function killStatement(configuration: ServerConfiguration): string {
 
 /** Says what analysts hold although their queries were killed. Empty if nothing. A query that waits for a slot is no process yet. */
 export function heldStatement(configuration: ServerConfiguration): string {
-  const secondsMax = mostOf('max_execution_time', configuration) + graceSeconds + deafSeconds
+  const secondsMax = `${secondsOf(configuration)} + ${graceSeconds + deafSeconds}`
   const bytesMax = Math.floor(heldShareMax * configuration.memoryBytesMax)
   return `SELECT multiIf(
             (SELECT count() FROM system.processes WHERE user = '${analystUser}' AND elapsed > ${secondsMax}) > 0,
@@ -118,8 +119,20 @@ export function heldStatement(configuration: ServerConfiguration): string {
             '')`
 }
 
+/** The time that a query may take, in SQL. One that has reset its setting has the time of the profile. */
+function secondsOf(configuration: ServerConfiguration): string {
+  const { value } = boundOf('max_execution_time', configuration)
+  const asked = "toFloat64OrZero(Settings['max_execution_time'])"
+  return `if(${asked} > 0, least(${asked}, ${mostOf('max_execution_time', configuration)}), ${value})`
+}
+
 function mostOf(name: string, configuration: ServerConfiguration): number {
+  const { range, value } = boundOf(name, configuration)
+  return Number(range?.max ?? value)
+}
+
+function boundOf(name: string, configuration: ServerConfiguration): RoleSetting {
   const bound = analystBounds(configuration).find(one => one.name === name)
   if (!bound) throw new Error(`the role of the analysts has no ${name}`)
-  return Number(bound.range?.max ?? bound.value)
+  return bound
 }

@@ -5,6 +5,7 @@ import { databasesOf, kafkaSettings, required, serverSettings, stateEncoderOf } 
 import { withModel } from '../local/access.ts'
 import { openExistingDataDirectory } from '../local/data-directory.ts'
 import { openKafkaWriter } from '../log/kafka/writer.ts'
+import { closing } from '../runtime/closing.ts'
 import { type Config, readConfig } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { openTables } from '../tables/clickhouse.ts'
@@ -149,25 +150,14 @@ async function withAdmin<T>(values: Values, work: (admin: KeyAdmin) => Promise<T
 
 async function withDistributedAdmin<T>(config: Config, work: (admin: KeyAdmin) => Promise<T>): Promise<T> {
   const { PLEDGEVIEW_KEY_PEPPER: pepper } = required(config, ['PLEDGEVIEW_KEY_PEPPER'])
-  const tables = openTables(serverSettings(config))
-  try {
-    await holdTablesIdentity(tables, databasesOf(config), { PLEDGEVIEW_KEY_PEPPER: pepper })
+  return closing(async open => {
+    const tables = open(openTables(serverSettings(config)))
+    const databases = databasesOf(config)
+    await holdTablesIdentity(tables, databases, { PLEDGEVIEW_KEY_PEPPER: pepper })
     const encode = await stateEncoderOf(config)
-    const writer = await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') })
-    try {
-      return await work({
-        ...clocks,
-        directory: keyDirectory(tables, databasesOf(config)),
-        writer,
-        encode,
-        pepper,
-      })
-    } finally {
-      await writer.close()
-    }
-  } finally {
-    await tables.close()
-  }
+    const writer = open(await openKafkaWriter(kafkaSettings(config), { logger: createLogger('error') }))
+    return work({ ...clocks, directory: keyDirectory(tables, databases), writer, encode, pepper })
+  })
 }
 
 const clocks = { now: Date.now, monotonicMs: () => performance.now(), randomBytes }

@@ -4,6 +4,7 @@ import { openDataDirectory } from '../local/data-directory.ts'
 import { openEmbeddedTables } from '../local/tables.ts'
 import { ensureTopics } from '../log/kafka/topics.ts'
 import { lockDataDirectory } from '../log/local/lock.ts'
+import { closing } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { checkParts } from '../tables/broken-parts.ts'
@@ -48,16 +49,12 @@ interface Done {
   roles_refused?: string | null
 }
 
-async function migrateEmbedded(root: string, config: Config): Promise<string[]> {
-  const directory = openDataDirectory(root)
-  const lock = lockDataDirectory(directory.root)
-  try {
-    const { applied, close } = await openEmbeddedTables({ directory, config, logger: createLogger('error') })
-    await close()
-    return applied
-  } finally {
-    lock.release()
-  }
+function migrateEmbedded(root: string, config: Config): Promise<string[]> {
+  return closing(async open => {
+    const directory = openDataDirectory(root)
+    open(lockDataDirectory(directory.root))
+    return open(await openEmbeddedTables({ directory, config, logger: createLogger('error') })).applied
+  })
 }
 
 async function migrateDistributed(config: Config): Promise<Done> {
@@ -66,8 +63,8 @@ async function migrateDistributed(config: Config): Promise<Done> {
     create: config.PLEDGEVIEW_KAFKA_CREATE_TOPICS,
     logger,
   })
-  const tables = openTables(serverSettings(config))
-  try {
+  return closing(async open => {
+    const tables = open(openTables(serverSettings(config)))
     const { names, options } = definitionsOf(config)
     const first = generationOf(names, 1)
     const applied = await migrate(tables, names, await withDefiner(tables, first, options))
@@ -77,9 +74,7 @@ async function migrateDistributed(config: Config): Promise<Done> {
     await holdTablesId(tables, whole, randomUUID())
     await checkParts(tables, databases)
     return { applied, topics, roles_refused: refused ?? null }
-  } finally {
-    await tables.close()
-  }
+  })
 }
 
 function printDone({ applied, topics = [], roles_refused }: Done, io: Io): void {

@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync } from 'node:fs'
-import { databasesOf, kafkaSettings, required, serverSettings } from '../distributed.ts'
+import { databasesOf, required, serverSettings } from '../distributed.ts'
 import { withModel } from '../local/access.ts'
 import { type DataDirectory, openExistingDataDirectory, readPortalKey } from '../local/data-directory.ts'
-import { openKafkaWriter } from '../log/kafka/writer.ts'
-import type { EventWriter } from '../log/port.ts'
 import {
   type Announcement,
   type AnnouncementReport,
@@ -13,19 +11,17 @@ import {
   checkText,
   namePattern,
 } from '../portal/notices/announcement.ts'
-import { createClaims } from '../portal/notices/claims.ts'
 import { type Contacts, contactsOfFile, contactsOfKeys, versionOf } from '../portal/notices/contacts.ts'
-import { openNotices } from '../portal/notices/notices.ts'
 import { createOutboxMailer } from '../portal/notices/outbox-mailer.ts'
 import type { Mailer } from '../portal/ports.ts'
 import { smtpMailer } from '../portal/service.ts'
 import type { PortalStore } from '../portal/store/port.ts'
 import { portalStore } from '../portal/store/redis-store.ts'
 import { openSqliteStore } from '../portal/store/sqlite-store.ts'
+import { closing } from '../runtime/closing.ts'
 import { type Config, ConfigError, readConfig } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
-import { sleep } from '../runtime/sleep.ts'
 import { openTables } from '../tables/clickhouse.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import {
@@ -43,7 +39,6 @@ import { printable } from './printable.ts'
 
 /** What the announcement needs of the form that the command works on. */
 interface Place {
-  writer: EventWriter
   tables: Tables
   databases: Databases
   store: PortalStore
@@ -169,18 +164,15 @@ function readFileOf(option: string, path: string): Uint8Array {
 
 type Report = AnnouncementReport & { addresses: number; invalid: number; outbox?: string }
 
-/** Sends with the notices of the tables and the claims of the store, so beside any portal and any other run of the command. */
+/** Sends with the claims of the store, so beside any portal and any other run of the command. */
 async function run(
-  { writer, tables, databases, store, mailer, portalKey }: Place,
+  { tables, databases, store, mailer, portalKey }: Place,
   { announcement, contacts, version }: Asked,
   signal: AbortSignal,
 ): Promise<Report> {
   const { addresses, invalid } = contacts ?? (await contactsOfKeys(tables, databases, version))
-  const time = { now: Date.now, monotonicMs: () => performance.now(), sleep }
-  const notices = openNotices({ writer, tables, databases, ...time })
-  const claim = createClaims({ store, notices, now: Date.now })
   const report = await announce(
-    { notices, store, mailer, portalKey, claim, ...time, signal },
+    { store, mailer, portalKey, now: Date.now, signal },
     { ...announcement, addresses },
   )
   return { ...report, addresses: addresses.length, invalid }
@@ -199,19 +191,16 @@ async function notifyEmbedded(
     show: () => undefined,
     now: Date.now,
   }
-  const mailer = smtp ?? createOutboxMailer(outbox)
-  const store = openSqliteStore({ path: directory.portal, now: Date.now })
-  try {
+  return closing(async open => {
+    const mailer = open(smtp ?? createOutboxMailer(outbox))
+    const store = open(openSqliteStore({ path: directory.portal, now: Date.now }))
     chmodSync(directory.portal, 0o600)
     const portalKey = readPortalKey(directory, config.PLEDGEVIEW_PORTAL_KEY, randomBytes)
-    const report = await withModel(directory, config, { isCaughtUp: true }, ({ writer, tables, databases }) =>
-      run({ writer, tables, databases, store, mailer, portalKey }, asked, signal),
+    const report = await withModel(directory, config, { isCaughtUp: true }, ({ tables, databases }) =>
+      run({ tables, databases, store, mailer, portalKey }, asked, signal),
     )
     return { ...report, ...(!smtp && { outbox: directory.outbox }) }
-  } finally {
-    await mailer.close()
-    await store.close()
-  }
+  })
 }
 
 async function notifyDistributed(config: Config, asked: Asked, signal: AbortSignal): Promise<Report> {
@@ -223,17 +212,13 @@ async function notifyDistributed(config: Config, asked: Asked, signal: AbortSign
   const mailer = smtpMailer(config)
   if (!mailer) throw new ConfigError('wrong settings:\n  PLEDGEVIEW_SMTP_URL: has to be set')
   const logger = createLogger('error')
-  const tables = openTables(serverSettings(config))
-  const store = portalStore(config, settings.PLEDGEVIEW_REDIS_URL, logger)
-  const closers: (() => Promise<void>)[] = [() => mailer.close(), () => tables.close(), () => store.close()]
-  try {
-    const writer = await openKafkaWriter(kafkaSettings(config), { logger })
-    closers.push(() => writer.close())
-    const place = { writer, tables, databases: databasesOf(config), store, mailer }
-    return await run({ ...place, portalKey: settings.PLEDGEVIEW_PORTAL_KEY }, asked, signal)
-  } finally {
-    for (const close of closers) await close()
-  }
+  return closing(async open => {
+    open(mailer)
+    const tables = open(openTables(serverSettings(config)))
+    const store = open(portalStore(config, settings.PLEDGEVIEW_REDIS_URL, logger))
+    const place = { tables, databases: databasesOf(config), store, mailer }
+    return run({ ...place, portalKey: settings.PLEDGEVIEW_PORTAL_KEY }, asked, signal)
+  })
 }
 
 function print(io: Io, { announcement: { name, isDry } }: Asked, report: Report, asJson: boolean): void {

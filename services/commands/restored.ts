@@ -7,6 +7,7 @@ import { openJournalReader } from '../log/local/journal.ts'
 import { lockDataDirectory } from '../log/local/lock.ts'
 import type { LogState } from '../log/port.ts'
 import { beginAgain, type PositionsShard, readPositions } from '../projector/positions.ts'
+import { closing } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { openTables } from '../tables/clickhouse.ts'
@@ -48,48 +49,36 @@ interface Model {
   shards: readonly PositionsShard[]
 }
 
-async function ofCluster(config: Config, io: Io): Promise<Again[]> {
-  const tables = openTables(serverSettings(config))
-  const databases = await currentDatabases(config, tables)
-  const cluster = await shardsOf(config)
-  const inspector = await openKafkaInspector(readerSettings(config), { logger: createLogger('error') })
-  try {
+function ofCluster(config: Config, io: Io): Promise<Again[]> {
+  return closing(async open => {
+    const tables = open(openTables(serverSettings(config)))
+    const databases = await currentDatabases(config, tables)
+    const shards = open(await shardsOf(config))?.shards ?? [{ tables, databases }]
+    const inspector = open(
+      await openKafkaInspector(readerSettings(config), { logger: createLogger('error') }),
+    )
     const { members } = await inspector.group()
     if (members > 0) throw new Error(`the consumer group has ${members} projectors: stop them first`)
-    const shards = cluster?.shards ?? [{ tables, databases }]
-    return await readAgain({ tables, databases, shards }, await inspector.log(), io)
-  } finally {
-    await inspector.close()
-    await cluster?.close()
-    await tables.close()
-  }
+    return readAgain({ tables, databases, shards }, await inspector.log(), io)
+  })
 }
 
-async function ofDirectory(root: string, config: Config, io: Io): Promise<Again[]> {
-  const directory = openDataDirectory(root)
-  const lock = lockDataDirectory(directory.root)
-  try {
-    const { tables, databases, close } = await openEmbeddedTables({
-      directory,
-      config,
-      logger: createLogger('error'),
-    })
-    try {
-      let state: LogState | undefined
-      const find = async (found: LogState) => {
-        state = found
-        return new Map()
-      }
-      const starts = { find, beginAnew: () => {} }
-      await (await openJournalReader(directory.journal, { consumer: liveConsumer, starts })).close()
-      if (!state) throw new Error(`the journal ${directory.journal} cannot be read`)
-      return await readAgain({ tables, databases, shards: [{ tables, databases }] }, state, io)
-    } finally {
-      await close()
+function ofDirectory(root: string, config: Config, io: Io): Promise<Again[]> {
+  return closing(async open => {
+    const directory = openDataDirectory(root)
+    open(lockDataDirectory(directory.root))
+    const logger = createLogger('error')
+    const { tables, databases } = open(await openEmbeddedTables({ directory, config, logger }))
+    let state: LogState | undefined
+    const find = async (found: LogState) => {
+      state = found
+      return new Map()
     }
-  } finally {
-    lock.release()
-  }
+    const starts = { find, beginAnew: () => {} }
+    await (await openJournalReader(directory.journal, { consumer: liveConsumer, starts })).close()
+    if (!state) throw new Error(`the journal ${directory.journal} cannot be read`)
+    return readAgain({ tables, databases, shards: [{ tables, databases }] }, state, io)
+  })
 }
 
 async function readAgain(

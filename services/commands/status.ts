@@ -12,10 +12,12 @@ import {
   reachedTables,
   tablesStatus,
 } from '../projector/status.ts'
+import { closing } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createLogger } from '../runtime/ops/logger.ts'
 import { openTables } from '../tables/clickhouse.ts'
 import { type Shard, TablesError } from '../tables/port.ts'
+import { stopText } from '../tables/projector-stops.ts'
 import { type Command, dataDirOption, type Io, printJson, readPlace } from './command.ts'
 import { jsonOption } from './help.ts'
 import { printable } from './printable.ts'
@@ -38,7 +40,8 @@ export const statusCommand: Command = {
       directory === undefined ? await distributedStatus(config) : await embeddedStatus(directory, config)
     if (json) printJson(io, found.status)
     else printStatus(found.heading, found.status, io)
-    return found.status.clickhouse.ok ? 0 : 1
+    const { clickhouse, stopped } = found.status
+    return clickhouse.ok && stopped === null && !found.failure ? 0 : 1
   },
 }
 
@@ -49,6 +52,8 @@ type ShownStatus = ReachedTables & {
 /** What to print: first the lines about the projectors, then the rest. */
 interface Found {
   heading: [name: string, text: string][]
+  /** Why the projector of the service stopped. */
+  failure?: string | null
   status: ShownStatus
 }
 
@@ -65,6 +70,7 @@ async function embeddedStatus(root: string, config: Config): Promise<Found> {
       ['service', service ? `process ${service.pid}, port ${service.port}` : 'not running'],
       ['projector', failure ? `stopped: ${failure}` : state],
     ],
+    failure,
     status,
   }
 }
@@ -73,43 +79,34 @@ function shownService(service: ServiceAddress | undefined): { pid: number; port:
   return service ? { pid: service.pid, port: service.port } : null
 }
 
-async function distributedStatus(config: Config): Promise<Found> {
-  const tables = openTables(serverSettings(config))
-
-  async function withShards<T>(work: (shards: readonly Shard[]) => Promise<T>): Promise<T> {
-    const shards = await shardsOf(config)
-    try {
-      return await work(shards?.shards ?? [{ tables, databases: await currentDatabases(config, tables) }])
-    } finally {
-      await shards?.close()
+function distributedStatus(config: Config): Promise<Found> {
+  return closing(async open => {
+    const tables = open(openTables(serverSettings(config)))
+    const withShards = <T>(work: (shards: readonly Shard[]) => Promise<T>): Promise<T> =>
+      closing(async openShards => {
+        const shards = openShards(await shardsOf(config))?.shards
+        return work(shards ?? [{ tables, databases: await currentDatabases(config, tables) }])
+      })
+    const inspector = open(
+      await openKafkaInspector(readerSettings(config), {
+        logger: createLogger('error'),
+        // If ClickHouse is away, the status says so, and how far the projectors had come is not known.
+        positions: log => withShards(parts => readNextPositions(parts, log)).catch(noneIfAway),
+      }),
+    )
+    const { members, lag } = await inspector.group()
+    const retentionMsMin = config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS
+    const warnings = compactionWarnings(await inspector.compaction(), retentionMsMin)
+    const ofTables = await reachedTables(() =>
+      withShards(async shards =>
+        tablesStatus({ tables, databases: await currentDatabases(config, tables), shards }),
+      ),
+    )
+    return {
+      heading: [['projectors', String(members)]],
+      status: { projector: { members, lag, warnings }, ...ofTables },
     }
-  }
-
-  try {
-    const inspector = await openKafkaInspector(readerSettings(config), {
-      logger: createLogger('error'),
-      // If ClickHouse is away, the status says so, and how far the projectors had come is not known.
-      positions: log => withShards(parts => readNextPositions(parts, log)).catch(noneIfAway),
-    })
-    try {
-      const { members, lag } = await inspector.group()
-      const retentionMsMin = config.PLEDGEVIEW_KAFKA_TOMBSTONE_RETENTION_MS
-      const warnings = compactionWarnings(await inspector.compaction(), retentionMsMin)
-      const ofTables = await reachedTables(() =>
-        withShards(async shards =>
-          tablesStatus({ tables, databases: await currentDatabases(config, tables), shards }),
-        ),
-      )
-      return {
-        heading: [['projectors', String(members)]],
-        status: { projector: { members, lag, warnings }, ...ofTables },
-      }
-    } finally {
-      await inspector.close()
-    }
-  } finally {
-    await tables.close()
-  }
+  })
 }
 
 function noneIfAway(error: unknown): Map<string, number> {
@@ -121,6 +118,7 @@ function printStatus(heading: Found['heading'], status: ShownStatus, io: Io): vo
   const { projector, clickhouse, rejects, misplaced } = status
   const lines = [
     ...heading,
+    ...(status.stopped ? [['stopped', stopText(status.stopped)]] : []),
     ...projector.lag.map(({ topic, partition, committed, end }) => [
       `${topic}/${partition}`,
       `offset ${committed} of ${end}, ${end - committed} waiting`,

@@ -10,6 +10,7 @@ import { DataDirectoryInUse } from '../log/local/lock.ts'
 import type { EventWriter } from '../log/port.ts'
 import { backerHasher } from '../projector/ingest/backer-hash.ts'
 import { type Status, statusOf } from '../projector/status.ts'
+import { closing } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { createMetrics } from '../runtime/ops/metrics.ts'
 import { retry } from '../runtime/retry.ts'
@@ -78,42 +79,38 @@ async function withService<T>(
   // The running service has already created the secrets.
   const secrets = readSecrets(directory, configured, () => new Uint8Array())
   holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
-  const { tables, databases } = await openRunningTables(service.clickhouse, config)
-  const writer = await openJournalWriter(directory.journal)
-  const rebuilds = createEmbeddedRebuilds({
-    ...{ tables, databases, config, logger, journal: directory.journal, isAlone: false },
-    hashBacker: backerHasher(secrets.backerKey, await heldBackerHash(tables, databases)),
-  })
-  try {
+  return closing(async open => {
+    const { databases, ...opened } = await openRunningTables(service.clickhouse, config)
+    const tables = open(opened.tables)
+    const writer = open(await openJournalWriter(directory.journal))
+    const rebuilds = createEmbeddedRebuilds({
+      ...{ tables, databases, config, logger, journal: directory.journal, isAlone: false },
+      hashBacker: backerHasher(secrets.backerKey, await heldBackerHash(tables, databases)),
+    })
     const status = () => statusFrom(service)
     const keys = keyDirectory(tables, databases)
-    return await work({ service, keys, writer, secrets, tables, databases, rebuilds, status })
-  } finally {
-    await writer.close()
-    await tables.close()
-  }
+    return work({ service, keys, writer, secrets, tables, databases, rebuilds, status })
+  })
 }
 
-async function withOwnModel<T>(
+function withOwnModel<T>(
   directory: DataDirectory,
   config: Config,
   isCaughtUp: boolean,
   work: (access: ModelAccess) => Promise<T>,
 ): Promise<T> {
-  const model = await openEmbeddedModel({ directory, config, metrics: createMetrics(), logger })
-  const rebuilds = createEmbeddedRebuilds({
-    ...model,
-    journal: directory.journal,
-    isAlone: true,
-    config,
-    logger,
-  })
-  try {
+  return closing(async open => {
+    const model = open(await openEmbeddedModel({ directory, config, metrics: createMetrics(), logger }))
+    const rebuilds = createEmbeddedRebuilds({
+      ...model,
+      journal: directory.journal,
+      isAlone: true,
+      config,
+      logger,
+    })
     if (isCaughtUp) await model.whenDrained()
-    return await work({ ...model, service: undefined, rebuilds, status: () => statusOf(model) })
-  } finally {
-    await model.close()
-  }
+    return work({ ...model, service: undefined, rebuilds, status: () => statusOf(model) })
+  })
 }
 
 /** Whether the process is alive. A killed process leaves its address behind. */

@@ -23,6 +23,7 @@ import type { Metrics } from '../runtime/ops/metrics.ts'
 import type { FollowedDatabases } from '../tables/generations.ts'
 import { dependOnSecrets, heldBackerHash, holdTablesIdentity } from '../tables/identity.ts'
 import type { Tables } from '../tables/port.ts'
+import { noteStop } from '../tables/projector-stops.ts'
 import {
   type ConfiguredSecrets,
   type DataDirectory,
@@ -80,7 +81,7 @@ export async function openEmbeddedModel({
 
   try {
     const lock = lockDataDirectory(directory.root)
-    closers.push(() => lock.release())
+    closers.push(() => lock.close())
     const mustAsk = mustAskTables(directory, configuredSecrets(config))
     // A wrong setting is refused before ClickHouse starts, if the files alone show it.
     const known = mustAsk ? undefined : holdSecrets(directory, config, { areTablesUnused: false })
@@ -132,7 +133,10 @@ export async function openEmbeddedModel({
     const stop = new AbortController()
     const stopped = projector.run(stop.signal).then(
       () => undefined,
-      (error: Error) => error,
+      async (error: Error) => {
+        await noteStop(tables, databases, run, error, logger)
+        return error
+      },
     )
     closers.push(async () => {
       stop.abort()

@@ -169,7 +169,7 @@ export interface History {
 }
 
 /** The bytes of the key, the value, and all values of the headers. */
-export function bytesOf({ key, value, headers, repeatedHeaders }: LogRecord): number {
+export function bytesOf({ key, value, headers, repeatedHeaders }: NewRecord): number {
   let bytes = (key?.length ?? 0) + (value?.length ?? 0)
   for (const name in headers) {
     for (const one of repeatedHeaders?.[name] ?? [headers[name]]) bytes += one?.length ?? 0

@@ -3,6 +3,7 @@
  * ones. Times are Unix milliseconds.
  */
 import type { KeyRecord } from '../api-keys/api-keys.ts'
+import type { KeyFields } from './keys/key-fields.ts'
 
 /** A person's account. It is known by a keyed hash of the e-mail address, so two sign-ups at once meet. */
 export interface Account {
@@ -13,17 +14,7 @@ export interface Account {
   sessions_valid_from: number
 }
 
-/** A program of an account that calls the API. Its keys carry its name, URL and contact address. */
-export interface Integration {
-  integration_id: string
-  account_id: string
-  name: string
-  url: string
-  contact_email: string
-  created_at: number
-}
-
-/** Accounts and integrations. What a call has written, every later call sees, in every portal. */
+/** The accounts. What a call has written, every later call sees, in every portal. */
 export interface Accounts {
   /** The account with this id, as the ledger has it now. */
   find(accountId: string): Promise<Account | undefined>
@@ -31,15 +22,11 @@ export interface Accounts {
   ofVerifiedEmail(email: string): Promise<Account>
   /** Ends every session that began before now. */
   endSessions(accountId: string): Promise<void>
-  integrations(accountId: string): Promise<Integration[]>
-  /** Adds or replaces an integration. At most `integrationsMax` for an account; throws `AccountError` beyond it. */
-  saveIntegration(integration: Integration): Promise<void>
-  removeIntegration(accountId: string, integrationId: string): Promise<void>
-  /** Deletes the account with its integrations: from now on it does not exist. Its keys have to be deleted after it. */
+  /** Deletes the account: from now on it does not exist. Its keys have to be deleted after it. */
   delete(accountId: string): Promise<void>
-  /** The accounts of which keys or integrations are left after a deletion, or whose deletion has to be appended again. */
+  /** The accounts of which something is left after a deletion, or whose deletion has to be appended again. */
   unfinished(): Promise<string[]>
-  /** Removes the integrations that are left, and appends deletions again if their time has come. */
+  /** Appends deletions again if their time has come. */
   finishDeletion(accountId: string): Promise<void>
 }
 
@@ -51,25 +38,23 @@ export interface PortalKeys {
   /** The keys of an account, oldest first. It includes the revoked and the ended ones. */
   ofAccount(accountId: string): Promise<PortalKey[]>
   /** Resolves when the key is active. Throws `KeyError` with a reason for people, for example that three are active. */
-  issue(integration: Integration): Promise<{ key: string; secret: string }>
+  issue(accountId: string, fields: KeyFields): Promise<{ key: string; secret: string }>
+  /** Gives the key another name, web address or contact. Throws `KeyError` if it has ended. */
+  change(accountId: string, key: string, fields: KeyFields): Promise<void>
   /** By the first 16 characters or the whole key; does nothing if it is revoked. Throws `KeyError` if the account has no such key. */
   revoke(accountId: string, key: string): Promise<PortalKey>
+  /** A new key with the fields of the old one. The old one ends first, or gets its end. */
   replace(
     accountId: string,
     key: string,
     overlap: Overlap,
-    integration: Integration,
     /** The old key was revoked at once. Called also if no new one can be made after all. */
     onRevoked?: () => void,
   ): Promise<{ key: string; secret: string }>
-  /**
-   * Deletes every key of the account, also the revoked ones, with the addresses that they carry. With an integration: only its keys.
-   * For what is deleted.
-   */
-  deleteAll(accountId: string, integrationId?: string): Promise<void>
+  /** Deletes every key of the account, also the revoked ones, with the addresses that they carry. */
+  deleteAll(accountId: string): Promise<void>
 }
 
-/** A key of an account. Its `integration_id` is empty if `keys issue` made it. */
 export type PortalKey = KeyRecord
 
 /** A mail as text. `id` makes the Message-ID, so that a mail that is sent twice is recognised. */
@@ -87,16 +72,16 @@ export interface Mailer {
 }
 
 /**
- * Mails about a key that was created or revoked, to the account and to the contact of the integration. Resolves when the mails
+ * Mails about a key that was created or revoked, to the account and to the contact of the key. Resolves when the mails
  * are noted; they are sent elsewhere, and retried.
  */
 export interface KeyNotices {
-  created(account: Account, integration: KeyOwner, keyPrefix: string): Promise<void>
-  revoked(account: Account, integration: KeyOwner, keyPrefix: string): Promise<void>
+  created(account: Account, owner: KeyOwner, keyPrefix: string): Promise<void>
+  revoked(account: Account, owner: KeyOwner, keyPrefix: string): Promise<void>
 }
 
-/** An integration, or a key that carries its name and contact. */
-export type KeyOwner = Pick<Integration, 'name' | 'contact_email'>
+/** Whom a key is for. */
+export type KeyOwner = Pick<KeyFields, 'name' | 'contact_email'>
 
 /** A mail was not sent. The message can be logged: it has no address and no text of the mail. */
 export class MailError extends Error {

@@ -5,8 +5,6 @@
 import { sleep as realSleep, type Sleep } from '../runtime/sleep.ts'
 
 export interface Rounds {
-  /** Begins the next round now. */
-  wake(): void
   /** Waits for the round that is running. Its signal has aborted. */
   close(): Promise<void>
 }
@@ -24,21 +22,18 @@ export function startRounds(
 ): Rounds {
   const stopping = new AbortController()
   const { signal } = stopping
-  let pause = new AbortController()
 
   async function run(): Promise<void> {
     while (!signal.aborted) {
-      pause = new AbortController()
       await round(signal).catch((error: unknown) => {
         if (!signal.aborted) onError(error)
       })
-      await sleep(pauseMs, AbortSignal.any([signal, pause.signal]))
+      await sleep(pauseMs, signal)
     }
   }
 
   const running = run()
   return {
-    wake: () => pause.abort(),
     async close() {
       stopping.abort()
       await running

@@ -10,20 +10,19 @@ import { type Config, ConfigError } from '../runtime/config.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import type { Check } from '../runtime/ops/checks.ts'
 import { closeServer } from '../runtime/ops/close-server.ts'
-import { createRuntime, type Runtime } from '../runtime/runtime.ts'
+import { createRuntime } from '../runtime/runtime.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 import { openAccounts } from './account/accounts.ts'
 import { finishDeletions } from './account/deletions.ts'
 import { createPortalApp } from './app.ts'
 import { createDataPictures } from './guide/data-pictures.ts'
 import { createLiveState } from './guide/live-state.ts'
-import { createKeySweeper } from './keys/key-sweeper.ts'
 import { createPortalKeys } from './keys/portal-keys.ts'
-import { createNoticeSender, type NoticeSender } from './notices/notice-sender.ts'
+import { createKeyNotices } from './notices/key-notices.ts'
+import { createNoticeSender } from './notices/notice-sender.ts'
 import { openNotices } from './notices/notices.ts'
-import { createKeyNotices } from './notices/queue.ts'
 import { createSmtpMailer } from './notices/smtp-mailer.ts'
-import type { KeyNotices, Mailer } from './ports.ts'
+import type { Mailer } from './ports.ts'
 import { startRounds } from './rounds.ts'
 import type { OidcSettings } from './sign-in/oidc-client.ts'
 import type { PortalStore } from './store/port.ts'
@@ -56,27 +55,32 @@ export interface PortalService {
   close(): Promise<void>
 }
 
+// A mail about a key is sent within it.
+const sendPauseMs = 5_000
+
 /** Compares the portal's key with the accounts, and creates the app. */
 export async function startPortalService(dependencies: PortalServiceDependencies): Promise<PortalService> {
   const { config, portalKey, store, mailer, tables, databases, logger } = dependencies
   const { writer } = dependencies.keyAdmin
   const runtime = { ...createRuntime(logger), randomBytes }
   const accounts = await openAccounts({ writer, tables, databases, portalKey, ...runtime })
-  const keyAdmin = { ...dependencies.keyAdmin, ...runtime }
-  const keys = createPortalKeys(keyAdmin)
-  let wakeSender = () => {}
-  const { notices, sender } = noticesOf(dependencies, runtime, () => wakeSender())
+  const keys = createPortalKeys({ ...dependencies.keyAdmin, ...runtime })
+  const noteParts = {
+    ...{ notices: openNotices({ writer, tables, databases }), tables, databases, store, portalKey },
+    ...{ portalUrl: new URL(dependencies.portalUrl).origin, ...runtime },
+  }
   const app = await createPortalApp({
     accounts,
     keys,
     usageOf: createUsageReader(tables, databases, runtime.now),
     mailer,
-    notices,
+    // Without a mailer there are none.
+    notices: mailer && createKeyNotices(noteParts),
     liveState: createLiveState(tables, databases, runtime),
     pictures: createDataPictures(tables, databases, runtime),
     store,
     options: {
-      portalUrl: new URL(dependencies.portalUrl).origin,
+      portalUrl: noteParts.portalUrl,
       apiUrl: dependencies.apiUrl,
       sqlUrl: config.PLEDGEVIEW_SQL_URL ?? dependencies.sqlUrl,
       viewsDatabase: databases.views,
@@ -91,25 +95,21 @@ export async function startPortalService(dependencies: PortalServiceDependencies
     logger,
   })
   const warning = (message: string) => (error: unknown) => logger.warn({ error: messageOf(error) }, message)
-  const notSwept = warning('keys that have ended could not be swept')
   const notDeleted = warning('a deletion of an account could not be completed')
   const notNotified = warning('the notices could not be looked after')
-  const sweep = createKeySweeper({ tables, databases, admin: keyAdmin })
   const rounds = [
-    startRounds(sweep, { pauseMs: 10_000, onError: notSwept }),
     startRounds(signal => finishDeletions({ accounts, keys }, signal, notDeleted), {
       pauseMs: 30_000,
       onError: notDeleted,
     }),
   ]
-  if (sender) {
+  if (mailer) {
+    const sender = createNoticeSender({ ...noteParts, mailer })
     const lookAndSend = async (signal: AbortSignal) => {
       await sender.look().catch(notNotified)
       await sender.sendDue(signal)
     }
-    const sending = startRounds(lookAndSend, { pauseMs: 10_000, onError: notNotified })
-    wakeSender = sending.wake
-    rounds.push(sending)
+    rounds.push(startRounds(lookAndSend, { pauseMs: sendPauseMs, onError: notNotified }))
   }
   return {
     app,
@@ -121,19 +121,6 @@ export async function startPortalService(dependencies: PortalServiceDependencies
       await store.close()
     },
   }
-}
-
-/** The notices by mail. Without a mailer there are none. */
-function noticesOf(
-  dependencies: PortalServiceDependencies,
-  runtime: Runtime,
-  wake: () => void,
-): { notices?: KeyNotices; sender?: NoticeSender } {
-  const { keyAdmin, mailer, tables, databases, portalUrl } = dependencies
-  if (mailer === undefined) return {}
-  const notices = openNotices({ writer: keyAdmin.writer, tables, databases, ...runtime })
-  const parts = { ...dependencies, ...runtime, notices, portalUrl: new URL(portalUrl).origin }
-  return { notices: createKeyNotices({ ...parts, wake }), sender: createNoticeSender({ ...parts, mailer }) }
 }
 
 /** The mailer of the settings; `undefined` if no mail server is configured. */

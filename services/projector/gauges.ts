@@ -22,6 +22,7 @@ export interface GaugeDependencies {
   unfolded: Pick<Unfolded, 'read' | 'waitsSince'>
   lag: () => Promise<PartitionLag[]>
   rejectCount: () => Promise<number>
+  reportStop: () => Promise<void>
   rebuild: () => Promise<RebuildUnderWay | undefined>
 }
 
@@ -34,7 +35,7 @@ export interface RebuildUnderWay {
 
 /** Registers the gauges. Resolves, at each call, when what has to be asked for a scrape was asked. It never throws. */
 export function createProjectorGauges(dependencies: GaugeDependencies): () => Promise<void> {
-  const { metrics, lag, rejectCount, unfolded, rebuild } = dependencies
+  const { metrics, lag, rejectCount, reportStop, unfolded, rebuild } = dependencies
   registerClocked(dependencies)
   const gauges = registerAsked(metrics)
 
@@ -54,6 +55,7 @@ export function createProjectorGauges(dependencies: GaugeDependencies): () => Pr
     if (present) gauges.rebuildPhase.set({ phase: present.phase }, 1)
     gauges.rebuildSilence.set(present ? present.silentMs / 1000 : 0)
     gauges.rejects.set(await rejectCount())
+    await reportStop()
   }
 
   let readingLog: Promise<void> | undefined

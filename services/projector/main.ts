@@ -12,6 +12,7 @@ import {
 import { isOutage } from '../log/kafka/client.ts'
 import { openKafkaInspector } from '../log/kafka/inspector.ts'
 import { openKafkaReader } from '../log/kafka/reader.ts'
+import { closing, type Open } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { lagCheck, loopCheck, projectorCheck, sharedAnswered, tablesCheck } from '../runtime/ops/checks.ts'
 import { closeServer } from '../runtime/ops/close-server.ts'
@@ -20,8 +21,10 @@ import { createOpsServer, opsHosts } from '../runtime/ops/ops-server.ts'
 import { retry } from '../runtime/retry.ts'
 import { checkParts, partsCheck } from '../tables/broken-parts.ts'
 import { openTables } from '../tables/clickhouse.ts'
+import type { FollowedDatabases } from '../tables/generations.ts'
 import { heldBackerHash, holdTablesId, holdTablesIdentity } from '../tables/identity.ts'
 import { type Shard, type Statement, type Tables, TablesError } from '../tables/port.ts'
+import { noteStop } from '../tables/projector-stops.ts'
 import { type Compaction, checkAbsence } from './absence.ts'
 import type { RebuildUnderWay } from './gauges.ts'
 import { backerHasher } from './ingest/backer-hash.ts'
@@ -45,23 +48,40 @@ export interface ProcessDependencies {
   onReady: (urls: { opsUrl: string }) => void
 }
 
-/** Runs until the signal aborts, then gives up its partitions. Throws if the projector cannot go on. */
-export async function runProjectorProcess({
-  config,
-  logger,
-  signal,
-  attempts,
-  rebuild,
-  onReady,
-}: ProcessDependencies): Promise<void> {
+/** Runs until the signal aborts, then gives up its partitions. Throws if the projector cannot go on, and leaves the reason in the tables. */
+export async function runProjectorProcess(dependencies: ProcessDependencies): Promise<void> {
+  const { config, logger, signal } = dependencies
   const { PLEDGEVIEW_BACKER_KEY: backerKey } = required(config, [
     'PLEDGEVIEW_KAFKA_BROKERS',
     'PLEDGEVIEW_CLICKHOUSE_URL',
     'PLEDGEVIEW_BACKER_KEY',
   ])
+  const run = `projector-${randomUUID()}`
+  await closing(async open => {
+    const tables = open(openTables(serverSettings(config)))
+    const databases = await currentDatabases(config, tables)
+    try {
+      await project(dependencies, { tables, databases, backerKey, run, open })
+    } catch (error) {
+      if (!signal.aborted) await noteStop(tables, databases, run, error, logger)
+      throw error
+    }
+  })
+}
+
+interface Place {
+  tables: Tables
+  databases: FollowedDatabases
+  backerKey: string
+  run: string
+  open: Open
+}
+
+async function project(
+  { config, logger, signal, attempts, rebuild, onReady }: ProcessDependencies,
+  { tables, databases, backerKey, run, open }: Place,
+): Promise<void> {
   const metrics = createMetrics()
-  const tables = openTables(serverSettings(config))
-  const databases = await currentDatabases(config, tables)
   // A fold of a ledger without these rows would take their pledges out of the campaigns.
   await checkParts(tables, databases.ofShard)
   await holdTablesIdentity(tables, databases, {
@@ -70,16 +90,9 @@ export async function runProjectorProcess({
   })
   // `migrate` did it, unless that was an earlier version.
   await holdTablesId(tables, databases, randomUUID())
-  const shards = await shardsOf(config, databases)
-  const run = `projector-${randomUUID()}`
+  const shards = open(await shardsOf(config, databases))
   const parts = shards?.shards ?? [{ tables, databases }]
-  const compaction = await compactionOf({ config, shards: parts, logger, metrics, signal }).catch(
-    async error => {
-      await shards?.close()
-      await tables.close()
-      throw error
-    },
-  )
+  const compaction = await compactionOf({ config, shards: parts, logger, metrics, signal })
   const patient = (of: Tables) => patientTables(of, { config, signal })
   const positions = createPositions({
     tables: patient(tables),
@@ -88,7 +101,7 @@ export async function runProjectorProcess({
     now: Date.now,
     warn: message => logger.warn(message),
   })
-  const reader = await openKafkaReader(readerSettings(config), { logger, starts: positions })
+  const reader = open(await openKafkaReader(readerSettings(config), { logger, starts: positions }))
   const projector = createProjectorService({
     reader,
     tables,
@@ -130,17 +143,11 @@ export async function runProjectorProcess({
       await projector.beforeScrape()
     },
   })
-  try {
-    onReady({
-      opsUrl: await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: config.PLEDGEVIEW_OPS_PORT }),
-    })
-    await projector.run(signal)
-  } finally {
-    await closeServer(ops)
-    await reader.close()
-    await shards?.close()
-    await tables.close()
-  }
+  open({ close: () => closeServer(ops) })
+  onReady({
+    opsUrl: await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: config.PLEDGEVIEW_OPS_PORT }),
+  })
+  await projector.run(signal)
 }
 
 /** Each statement waits for ClickHouse as a batch would: after a restore, finding the positions may need many. */

@@ -256,10 +256,15 @@ function isPassingFailure(error: unknown): boolean {
   return (error instanceof TablesError || error instanceof SchemaRegistryError) && error.retryable
 }
 
+/** Without the texts of the event: this reason goes to logs. The reject itself has them. */
+function withoutTexts(reason: string): string {
+  return reason.replace(/"(?:[^"\\]|\\.)*"?/g, '…')
+}
+
 function tooManyRejects(batch: Batch, recent: { records: number; rejects: number }): TooManyRejects {
   const [first] = batch.rejects
   const example = first
-    ? ` The first: ${first.record.topic}/${first.record.partition} offset ${first.record.offset}: ${first.reason}.`
+    ? ` The first: ${first.record.topic}/${first.record.partition} offset ${first.record.offset}: ${withoutTexts(first.reason)}.`
     : ''
   return new TooManyRejects(
     `Too many of the recent records were rejected (${recent.rejects} of ${recent.records}, with earlier runs; ` +

@@ -2,6 +2,7 @@
 import type { PartitionLag } from '../log/port.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import { type Databases, type Shard, type Tables, TablesError } from '../tables/port.ts'
+import { type ProjectorStop, readStop } from '../tables/projector-stops.ts'
 import { countRejects } from '../tables/stored-rejects.ts'
 import { readLongRuns, readPending } from './fold/fold-progress.ts'
 import { type MisplacedStatus, readMisplaced } from './projector-log.ts'
@@ -34,6 +35,7 @@ export type ReachedTables =
       tables: null
       misplaced: null
       rejects: null
+      stopped: null
     }
 
 /** What the tables alone can report. */
@@ -44,6 +46,8 @@ export interface TablesStatus {
   /** In the last 30 days: records that are not in the partition of their key. */
   misplaced: MisplacedStatus
   rejects: { total: number }
+  /** Why the projectors stopped, if they did and none leads since. */
+  stopped: ProjectorStop | null
 }
 
 interface FoldStatus {
@@ -112,7 +116,7 @@ export async function reachedTables(read: () => Promise<TablesStatus>): Promise<
   } catch (error) {
     const answers = !(error instanceof TablesError && error.retryable)
     const clickhouse = { ok: false, answers, detail: messageOf(error) } as const
-    return { clickhouse, fold: null, tables: null, misplaced: null, rejects: null }
+    return { clickhouse, fold: null, tables: null, misplaced: null, rejects: null, stopped: null }
   }
 }
 
@@ -123,10 +127,11 @@ export async function tablesStatus({ tables, databases, shards }: StatusTables):
   const counts = await readCounts(tables, databases)
   const misplaced = await readMisplaced(tables, databases)
   const rejects = { total: await countRejects({ tables, databases }) }
+  const stopped = await readStop(tables, databases)
   const [furthestBehind] = folds.toSorted((a, b) => b.pending_batches - a.pending_batches)
   if (!furthestBehind) throw new Error('there is no shard')
   const quarantine = folds.flatMap(fold => fold.quarantine)
-  return { fold: { ...furthestBehind, quarantine }, tables: counts, misplaced, rejects }
+  return { fold: { ...furthestBehind, quarantine }, tables: counts, misplaced, rejects, stopped }
 }
 
 async function readCounts(tables: Tables, databases: Databases): Promise<TableCounts> {

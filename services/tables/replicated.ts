@@ -86,6 +86,7 @@ const placements: Readonly<Record<string, string>> = {
   // A promotion has its conditions in one table of one server.
   generation_log: 'cityHash64(attempt) % 1',
   projector_log: 'cityHash64(projector) % 1',
+  projector_stops: 'cityHash64(projector) % 1',
   migrations: 'all',
 }
 

@@ -5,7 +5,7 @@ import { needs } from '../support/requirements.ts'
 import { chromiumProgram, openChromium, openWindow } from './chromium.ts'
 import { lookAt } from './look.ts'
 import { type Portal, shellWithCurl, startPortal, statusOf } from './service.ts'
-import { addIntegration, createKey, openKey, replaceKey, revokeKey, signUp, waitForUsage } from './steps.ts'
+import { createKey, noLook, openKey, replaceKey, revokeKey, signUp, waitForUsage } from './steps.ts'
 import { openExample, tourAccess, tourAccount, tourPublicPages } from './tour.ts'
 
 let portal: Portal
@@ -31,9 +31,7 @@ test('a person gets a key by the mailed link, uses, replaces and revokes it, on 
   const { page, complaints, close } = await openWindow(browser, { scripts: true })
   const look = (name: string) => lookAt(page, name)
   await signUp(page, { portal, email: 'ada@example.com', by: 'link', look })
-  await addIntegration(page, look)
-
-  await createKey(page)
+  await createKey(page, look)
   const copied = async () => {
     await Promise.all([page.evaluate(untilCopied), page.getByRole('button', { name: 'Copy curl' }).click()])
     return page.evaluate<string>('navigator.clipboard.readText()')
@@ -61,20 +59,17 @@ test('a person gets a key by the mailed link, uses, replaces and revokes it, on 
 
 test('the same path works in a browser that runs no scripts, by the mailed code', async () => {
   const { page, complaints, close } = await openWindow(browser, { scripts: false })
-  const look = async () => {}
-  await signUp(page, { portal, email: 'grace@example.com', by: 'code', look })
-  await addIntegration(page, look)
-
-  await createKey(page)
+  await signUp(page, { portal, email: 'grace@example.com', by: 'code', look: noLook })
+  await createKey(page, noLook)
   const first = (await page.locator('#curl').textContent()) ?? ''
   expect(await statusOf(first)).toBe(200)
 
   await openKey(page, portal)
   await waitForUsage(page)
-  await replaceKey(page, look)
+  await replaceKey(page, noLook)
   const second = (await page.locator('#curl').textContent()) ?? ''
   expect([await statusOf(first), await statusOf(second)]).toEqual([200, 200])
-  await revokeKey(page, portal, look)
+  await revokeKey(page, portal, noLook)
   await expect.poll(() => statusOf(second), { timeout: 60_000, interval: 200 }).toBe(401)
   expect(complaints).toEqual([])
   await close()
@@ -84,8 +79,7 @@ test('every other page is without serious faults for people with disabilities, o
   const { page, complaints, close } = await openWindow(browser, { scripts: true })
   const look = (name: string) => lookAt(page, name)
   await tourPublicPages(page, portal, look)
-  await signUp(page, { portal, email: 'linus@example.com', by: 'code', look: async () => {} })
-  await addIntegration(page, async () => {})
+  await signUp(page, { portal, email: 'linus@example.com', by: 'code', look: noLook })
   await tourAccess(page, portal, look)
   await tourAccount(page, portal, look)
   expect(complaints).toEqual([])

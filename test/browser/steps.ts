@@ -5,6 +5,8 @@ import type { Portal } from './service.ts'
 
 export type Look = (name: string) => Promise<void>
 
+export const noLook: Look = async () => {}
+
 interface SignUp {
   portal: Portal
   email: string
@@ -36,23 +38,19 @@ export async function signUp(page: Page, { portal, email, by, look }: SignUp): P
   await look('access-empty')
 }
 
-export async function addIntegration(page: Page, look: Look): Promise<void> {
-  await page.getByRole('link', { name: 'Add an integration' }).click()
-  await look('integration-new')
+/** Creates a key; the first try has faults. */
+export async function createKey(page: Page, look: Look): Promise<void> {
+  await page.getByRole('link', { name: 'Create a key' }).click()
+  await look('key-new')
   await page.getByLabel('Name').fill('Campaign board')
-  await page.getByRole('button', { name: 'Add the integration' }).click()
-  await page.getByText('It was not saved.').waitFor()
-  await look('integration-faults')
+  await page.getByLabel('Contact').fill('')
+  await page.getByRole('button', { name: 'Create the key' }).click()
+  await page.getByText('Nothing was saved.').waitFor()
+  await look('key-faults')
   expect(await page.getByLabel('Name').inputValue()).toBe('Campaign board')
-  await page.getByRole('textbox', { name: /^(URL|Address|Web address)/ }).fill('https://board.example')
-  await page.getByRole('textbox', { name: /^Contact/ }).fill('ops@board.example')
-  await page.getByRole('button', { name: 'Add the integration' }).click()
-  await page.getByText('The integration was added.').waitFor()
-  await look('access-without-key')
-}
-
-export async function createKey(page: Page): Promise<void> {
-  await page.getByRole('button', { name: 'Create a key' }).click()
+  await page.getByLabel('Web address').fill('https://board.example')
+  await page.getByLabel('Contact').fill('ops@board.example')
+  await page.getByRole('button', { name: 'Create the key' }).click()
   await page.getByRole('heading', { name: 'Your new key' }).waitFor()
 }
 

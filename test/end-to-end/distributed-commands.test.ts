@@ -241,6 +241,40 @@ describe('the commands on Kafka, ClickHouse and Redis', () => {
     expect(String(last?.headers?.trace)).toBe('t-1')
   })
 
+  test('projectors that stop leave their reason to status, to other processes and to an alert, until one leads again', async () => {
+    const query = await deployment.startQuery()
+    const both = [projector, await deployment.startProjector()].map(one => one?.child)
+    const ended = both.map(child => new Promise(resolve => child?.once('exit', resolve)))
+    const ofQuery = async (path: string) => (await fetch(`${query.opsUrl}/${path}`)).text()
+    expect(await ofQuery('metrics')).toContain('pledgeview_projectors_stopped 0')
+
+    const value = Buffer.from('{"pledge_id":"p","backer_id":"ada@example.com"}')
+    const bad = Array.from({ length: 400 }, (_, n) => ({ key: Buffer.from(`c1/bad${n}`), value }))
+    const writer = await openKafkaWriter(kafkaAt(services.addresses.kafka), { logger: silent })
+    await writer.append(bad.map(record => ({ topic: 'pledges', ...record })))
+    await writer.close()
+    expect(await Promise.all(ended)).toEqual([1, 1])
+
+    const reason = /Too many of the recent records were rejected .*campaign_id is missing/
+    const shown = await deployment.command(['status'])
+    expect(shown.code).toBe(1)
+    expect(shown.stdout).toMatch(/^projectors +0$/m)
+    expect(shown.stdout).toMatch(
+      new RegExp(`^stopped +at 2\\S+Z, because ${reason.source}.* Then start the projectors again`, 'm'),
+    )
+    const { code, stdout } = await deployment.command(['status', '--json'])
+    expect({ code, ...JSON.parse(stdout) }).toMatchObject({
+      code: 1,
+      stopped: { reason: expect.stringMatching(reason) },
+    })
+    expect(JSON.parse(await ofQuery('status')).stopped.reason).toMatch(reason)
+    expect(await ofQuery('metrics')).toContain('pledgeview_projectors_stopped 1')
+
+    projector = await deployment.startProjector({ PLEDGEVIEW_REJECT_SHARE_MAX: '1' })
+    expect(await drained()).toMatchObject({ stopped: null })
+    expect(await ofQuery('metrics')).toContain('pledgeview_projectors_stopped 0')
+  })
+
   test('restored refuses while projectors run; then the log is read again with new stamps, without what it has deleted', async () => {
     const refused = await deployment.command(['restored'])
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('has 1 projectors: stop them') })

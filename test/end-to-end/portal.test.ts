@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createKey } from '../support/portal/access-forms.ts'
 import { createBrowser, submit } from '../support/portal/browser.ts'
 import { makeDataDirectory, type ServiceProcess, startServiceProcess } from '../support/service-process.ts'
 
@@ -43,10 +44,7 @@ test('from the mail to a key that the API takes, and back to nothing', async () 
   const signedIn = await submit(browser, '/sign-in/code', /^\/sign-in\/code$/, { code })
   expect(signedIn).toMatchObject({ status: 303, location: '/access' })
 
-  const integration = { name: 'Board', url: 'https://board.example', contact_email: 'ops@board.example' }
-  const added = await submit(browser, '/access/integrations/new', /^\/access\/integrations$/, integration)
-  expect(added.status).toBe(303)
-  const made = await submit(browser, '/access', /\/keys$/)
+  const made = await createKey({ browser })
   expect(made.status).toBe(200)
   const key = /pv_live_[0-9A-Za-z]{24}/.exec(made.text)?.[0] ?? ''
   const secret = /pv_secret_[0-9A-Za-z]+/.exec(made.text)?.[0] ?? ''

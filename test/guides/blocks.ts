@@ -23,6 +23,7 @@ export const guides = [
   'contracts/api/README.md',
   'contracts/tables/README.md',
   'contracts/events/README.md',
+  'contracts/events/from-a-database.md',
   'deploy/README.md',
 ] as const
 

@@ -80,15 +80,22 @@ export async function appendKickstarter(command: RunCommand): Promise<Appended &
   return { ...(JSON.parse(stdout) as Appended), truth }
 }
 
-/** The table's events, as a file, and the truth. They are generated once, and kept in node_modules/.cache (410 MB). */
-async function generatedKickstarter(): Promise<{ eventsFile: string; truth: Truth }> {
+/**
+ * The events of the whole table, or of its first campaigns, as a file, and the truth. They are generated once, and kept in
+ * node_modules/.cache (410 MB for the whole).
+ */
+export async function generatedKickstarter(
+  campaignsMax?: number,
+): Promise<{ eventsFile: string; truth: Truth }> {
   const sources = ['kickstarter-to-events.mjs', 'kickstarter-2018-sample.csv'].map(
     name => new URL(name, kickstarterFolder).pathname,
   )
   const hash = createHash('sha256')
   for (const source of sources) hash.update(readFileSync(source))
-  const folder = join(cacheFolder, `kickstarter-${hash.digest('hex').slice(0, 12)}`)
-  if (!existsSync(folder)) await generateInto(folder, sources)
+  const part = campaignsMax === undefined ? '' : `-${campaignsMax}`
+  const folder = join(cacheFolder, `kickstarter-${hash.digest('hex').slice(0, 12)}${part}`)
+  const bound = campaignsMax === undefined ? [] : ['--campaigns', `${campaignsMax}`]
+  if (!existsSync(folder)) await generateInto(folder, [...sources, ...bound])
   const truth = JSON.parse(readFileSync(join(folder, truthName), 'utf8')) as Truth
   return { eventsFile: join(folder, eventsName), truth }
 }

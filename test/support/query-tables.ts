@@ -3,6 +3,7 @@ import { generationOf, qualified } from '../../services/tables/generations.ts'
 import { migrate } from '../../services/tables/migrate.ts'
 import type { Databases, Shard, Tables } from '../../services/tables/port.ts'
 import { type ClickHouseAddress, insertJson, openOwnTables } from './clickhouse.ts'
+import { addedFields } from './sample-events.ts'
 import { startShards } from './shards.ts'
 
 /** A row of the model's campaigns; amounts in major units, timestamps as `YYYY-MM-DD hh:mm:ss.mmm`. */
@@ -85,6 +86,7 @@ export interface QueryTables {
 /** A realistic campaign. Its slug and texts contain the id. */
 export function campaignRow(id: string, fields: Partial<CampaignRow> = {}): CampaignRow {
   return {
+    ...addedFields,
     campaign_id: id,
     slug: `slug-${id}`,
     url: `https://crowdfunding.example/projects/${id}`,

@@ -11,6 +11,8 @@ export interface Requirement {
   reason: string
   /** The source of a service, with its name; the summary of the run prints it once. */
   source?: string | undefined
+  /** CI may do without it, because somebody said so in its settings. */
+  isOptional?: boolean
 }
 
 /** The real Kickstarter table, in a folder beside the project; it is not shipped with it. */
@@ -18,6 +20,8 @@ export const kickstarterFolder = new URL('../../../shared/data/', import.meta.ur
 export const kickstarterTable: Requirement = {
   isMet: existsSync(new URL('kickstarter-2018-sample.csv', kickstarterFolder)),
   reason: 'the real Kickstarter table is not at ../shared/data',
+  // Its licence does not let the project ship it, so a public CI does not have it.
+  isOptional: process.env.PLEDGEVIEW_TEST_KICKSTARTER === 'none',
 }
 
 declare module 'vitest' {
@@ -33,6 +37,7 @@ export function needs(context: TestContext, requirement: Requirement): void {
     if (requirement.source) meta.sources = [...(meta.sources ?? []), requirement.source]
     return
   }
-  if (process.env.CI === 'true') throw new Error(`CI requires it: ${requirement.reason}`)
+  if (process.env.CI === 'true' && !requirement.isOptional)
+    throw new Error(`CI requires it: ${requirement.reason}`)
   context.skip(requirement.reason)
 }

@@ -9,6 +9,7 @@ import {
   type StateEvent,
   topicOf,
 } from '../../contracts/events/event.ts'
+import { columns } from '../../contracts/tables/campaign-columns.ts'
 import type { NewRecord } from '../../services/log/port.ts'
 
 /** A public campaign with a tier and pledges, one that is not public, and an API key. */
@@ -46,9 +47,15 @@ export function campaignEvent(state: Partial<CampaignState> & { campaign_id: str
   return { type: 'campaign', key: data.campaign_id, data }
 }
 
+/** The fields that were added to campaigns later, as they are where nothing is given. */
+export const addedFields: object = Object.fromEntries(
+  columns.filter(column => 'default' in column).map(({ name, default: given }) => [name, given]),
+)
+
 export function sampleCampaign(state: Partial<CampaignState> & { campaign_id: string }): CampaignState {
   const id = state.campaign_id
   return {
+    ...addedFields,
     version: 1,
     changed_at: Date.UTC(2026, 0, 1),
     status: 'LIVE',

@@ -10,4 +10,5 @@ GRANT SELECT ON ${base}.generation_log TO pledgeview_query;
 GRANT SELECT ON ${base}.api_keys TO pledgeview_query;
 GRANT SELECT ON ${base}.revoked_keys TO pledgeview_query;
 GRANT SELECT ON ${base}.identity TO pledgeview_query;
+GRANT SELECT ON ${base}.projector_stops TO pledgeview_query;
 GRANT INSERT ON ${base}.api_key_usage TO pledgeview_query;

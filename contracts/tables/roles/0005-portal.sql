@@ -11,5 +11,6 @@ GRANT SELECT ON ${base}.api_key_ledger TO pledgeview_portal;
 GRANT SELECT ON ${base}.account_ledger TO pledgeview_portal;
 GRANT SELECT ON ${base}.notice_ledger TO pledgeview_portal;
 GRANT SELECT ON ${base}.identity TO pledgeview_portal;
+GRANT SELECT ON ${base}.projector_stops TO pledgeview_portal;
 GRANT INSERT ON ${base}.identity TO pledgeview_portal;
 GRANT SELECT ON ${base}.api_key_usage TO pledgeview_portal;

@@ -7,6 +7,7 @@ import { type KafkaInspector, openKafkaInspector } from '../../log/kafka/inspect
 import { openKafkaWriter } from '../../log/kafka/writer.ts'
 import type { LogRecord, NewRecord, PartitionLag } from '../../log/port.ts'
 import { schemaIdsOf, type WriterSchemas } from '../../projector/ingest/decode.ts'
+import { closing } from '../../runtime/closing.ts'
 import { type Config, readConfig } from '../../runtime/config.ts'
 import { createLogger } from '../../runtime/ops/logger.ts'
 import { retry } from '../../runtime/retry.ts'
@@ -57,24 +58,22 @@ export async function withRejects<T>(
       }),
     )
   }
-  const tables = openTables(serverSettings(config))
-  const registry = registryOf(config)
-  const databases = databasesOf(config)
-  const schemas: Schemas = {
-    known: registry?.known,
-    learn: async records => registry?.learn(schemaIdsOf(records)),
-  }
-  try {
-    return await work({
+  return closing(async open => {
+    const tables = open(openTables(serverSettings(config)))
+    const registry = registryOf(config)
+    const databases = databasesOf(config)
+    const schemas: Schemas = {
+      known: registry?.known,
+      learn: async records => registry?.learn(schemaIdsOf(records)),
+    }
+    return work({
       ...{ tables, databases, schemas, openTarget: () => openKafkaTarget(config) },
       async versions(events) {
         await databases.follow(tables)
         return ledgerVersions(tables, databases, events)
       },
     })
-  } finally {
-    await tables.close()
-  }
+  })
 }
 
 /**

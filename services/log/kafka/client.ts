@@ -69,6 +69,21 @@ export function createKafka(settings: KafkaSettings, logger: Logger): Kafkajs.Ka
   })
 }
 
+/** Runs the work with the cluster's administration. */
+export async function withAdmin<T>(
+  settings: KafkaSettings,
+  logger: Logger,
+  work: (admin: Kafkajs.Admin) => Promise<T>,
+): Promise<T> {
+  const admin = createKafka(settings, logger).admin()
+  await admin.connect()
+  try {
+    return await work(admin)
+  } finally {
+    await admin.disconnect()
+  }
+}
+
 /** A topic's name in the cluster. */
 export function topicName({ topicPrefix }: Pick<KafkaSettings, 'topicPrefix'>, topic: Topic): string {
   return `${topicPrefix}${topic}`

@@ -8,7 +8,7 @@ import type { Logger } from 'pino'
 import { type Topic, topics } from '../../../contracts/events/event.ts'
 import { portalTopics } from '../../../contracts/events/portal-event.ts'
 import { messageOf } from '../../runtime/message-of.ts'
-import { createKafka, isOutage, type KafkaSettings, topicName } from './client.ts'
+import { isOutage, type KafkaSettings, topicName, withAdmin } from './client.ts'
 import type { Cluster } from './offsets.ts'
 import { loadKafkajs } from './repairs/library.ts'
 
@@ -48,25 +48,17 @@ export async function readRetention(
   settings: KafkaSettings,
   { logger }: { logger: Logger },
 ): Promise<TopicRetention[]> {
-  const admin = createKafka(settings, logger).admin()
-  await admin.connect()
-  try {
-    const portals: readonly Topic[] = portalTopics
-    const named = topics.map(topic => ({
-      name: topicName(settings, topic),
-      isPortals: portals.includes(topic),
-    }))
-    const found = await readTopicSettings(
-      admin,
-      named.map(({ name }) => name),
-    )
-    return named.map(one => {
-      const ms = Number(found.get(one.name)?.['max.compaction.lag.ms'] ?? Number.NaN)
-      return { ...one, compactionMs: ms >= 0 && ms < boundMsMax ? ms : null }
-    })
-  } finally {
-    await admin.disconnect()
-  }
+  const portals: readonly Topic[] = portalTopics
+  const named = topics.map(topic => ({
+    name: topicName(settings, topic),
+    isPortals: portals.includes(topic),
+  }))
+  const names = named.map(({ name }) => name)
+  const found = await withAdmin(settings, logger, admin => readTopicSettings(admin, names))
+  return named.map(one => {
+    const ms = Number(found.get(one.name)?.['max.compaction.lag.ms'] ?? Number.NaN)
+    return { ...one, compactionMs: ms >= 0 && ms < boundMsMax ? ms : null }
+  })
 }
 
 export interface TopicCompaction {

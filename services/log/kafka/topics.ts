@@ -1,9 +1,10 @@
 /** The topics that Pledgeview needs. They are created if that is allowed, and otherwise compared with what it needs. */
-import type { Admin, ITopicConfig } from 'kafkajs'
+import type { Admin, ICustomPartitioner, ITopicConfig } from 'kafkajs'
 import type { Logger } from 'pino'
 import { topics } from '../../../contracts/events/event.ts'
+import { portalTopics } from '../../../contracts/events/portal-event.ts'
 import { retry } from '../../runtime/retry.ts'
-import { createKafka, isOutage, type KafkaSettings, topicName } from './client.ts'
+import { createKafka, isOutage, type KafkaSettings, topicName, withAdmin } from './client.ts'
 import { readTopicSettings } from './topic-settings.ts'
 
 export interface TopicSettings extends KafkaSettings {
@@ -45,9 +46,7 @@ export async function ensureTopics(
   { create, logger }: { create: boolean; logger: Logger },
 ): Promise<string[]> {
   const wanted = wantedTopics(settings)
-  const admin = createKafka(settings, logger).admin()
-  await admin.connect()
-  try {
+  return withAdmin(settings, logger, async admin => {
     const existing = new Set(await admin.listTopics())
     const missing = wanted.filter(({ name }) => !existing.has(name))
     if (create) await createTopics(admin, missing.map(newTopic))
@@ -56,9 +55,7 @@ export async function ensureTopics(
     faults.push(...(await differences(admin, present)))
     if (faults.length > 0) throw new TopicsDiffer(faults.join('\n'))
     return create ? missing.map(({ name }) => name) : []
-  } finally {
-    await admin.disconnect()
-  }
+  })
 }
 
 /**
@@ -140,4 +137,42 @@ async function differences(admin: Admin, wanted: readonly WantedTopic[]): Promis
       .filter(([, is, expected]) => is !== expected)
       .map(([what, is, expected]) => `the topic ${topic.name} has ${what} ${is} instead of ${expected}`)
   })
+}
+
+/**
+ * Lets the brokers compact the portal's topics, which get few records. A broker compacts a file only when it has begun the next one,
+ * and it begins one only when a record comes. So this appends a record without content to each partition: a tombstone of a key that
+ * nothing else has. Throws if the cluster cannot be reached.
+ */
+export async function rollPortalTopics(
+  settings: KafkaSettings,
+  { logger }: { logger: Logger },
+): Promise<void> {
+  // The partition is given, so no partitioner of a key is asked.
+  const createPartitioner: ICustomPartitioner =
+    () =>
+    ({ message }) =>
+      message.partition ?? 0
+  const producer = createKafka(settings, logger).producer({
+    allowAutoTopicCreation: false,
+    createPartitioner,
+  })
+  const topicMessages = await withAdmin(settings, logger, admin =>
+    Promise.all(
+      portalTopics.map(async of => {
+        const topic = topicName(settings, of)
+        const partitions = await admin.fetchTopicOffsets(topic)
+        return {
+          topic,
+          messages: partitions.map(({ partition }) => ({ partition, key: 'purge', value: null })),
+        }
+      }),
+    ),
+  )
+  await producer.connect()
+  try {
+    await producer.sendBatch({ acks: -1, topicMessages })
+  } finally {
+    await producer.disconnect()
+  }
 }

@@ -1,15 +1,30 @@
-/** Appends to the event log on Kafka. What the producer confirmed is in the log, on all replicas in sync. */
+/**
+ * Appends to the event log on Kafka: idempotent, acknowledged by all replicas in sync, with bounded retries.
+ *
+ * An idempotent producer numbers its batches, and the broker drops a number that it has already seen. After a failed
+ * request kafkajs takes a number back, although the broker may have written the batch and only its answer was lost.
+ * The next batch would get the same number. The broker would take it for a repetition, drop it and confirm it. So
+ * after a failure the producer is discarded, and a new one with its own numbers continues.
+ */
+import type * as Kafkajs from 'kafkajs'
 import type { Logger } from 'pino'
-import type { EventWriter, NewRecord } from '../port.ts'
-import { type KafkaSettings, toBuffer, topicName } from './client.ts'
-import { type OutgoingMessage, openProducer } from './producer.ts'
+import { bytesOf, type EventWriter, type NewRecord } from '../port.ts'
+import { createKafka, type KafkaSettings, requestRetry, toBuffer, topicName } from './client.ts'
+import { createPartitioner } from './partition.ts'
 import { writeHeaders } from './record.ts'
-import type { Compression } from './repairs/codecs.ts'
+import { type Compression, compressionType } from './repairs/codecs.ts'
 
 export interface KafkaWriterSettings extends KafkaSettings {
   /** Default: LZ4. */
   compression?: Compression
 }
+
+// A request becomes one record batch per partition. A broker refuses batches above 1 MiB by default.
+const requestBytesMax = 700_000
+const requestRecordsMax = 2_000
+const recordBytesExtra = 64
+// More than on the wire, so that a request of small headers does not have more of them than a reader takes.
+const headerBytesExtra = 16
 
 /**
  * Connects a writer to existing topics. Throws if the cluster cannot be reached.
@@ -21,22 +36,99 @@ export async function openKafkaWriter(
   settings: KafkaWriterSettings,
   { logger }: { logger: Logger },
 ): Promise<EventWriter> {
-  const { compression = 'lz4' } = settings
-  const producer = await openProducer(settings, { compression, logger })
+  const kafka = createKafka(settings, logger)
+  const compression = compressionType(settings.compression ?? 'lz4')
+  let present: Kafkajs.Producer | undefined = await connect()
+  let last: Promise<unknown> = Promise.resolve()
+
+  async function connect(): Promise<Kafkajs.Producer> {
+    const producer = kafka.producer({
+      idempotent: true,
+      allowAutoTopicCreation: false,
+      createPartitioner,
+      retry: requestRetry(settings),
+    })
+    try {
+      await producer.connect()
+      return producer
+    } catch (cause) {
+      await disconnect(producer)
+      throw cause
+    }
+  }
+
+  async function send(records: readonly NewRecord[]): Promise<void> {
+    present ??= await connect()
+    const producer = present
+    try {
+      await producer.sendBatch({ acks: -1, compression, topicMessages: messagesOf(settings, records) })
+    } catch (cause) {
+      present = undefined
+      await disconnect(producer)
+      throw cause
+    }
+  }
+
+  async function sendAll(records: readonly NewRecord[]): Promise<void> {
+    for (const request of requestsOf(records)) await send(request)
+  }
+
   return {
-    append: records => producer.send(records.map(record => outgoing(settings, record))),
-    close: () => producer.close(),
+    append(records) {
+      const done = last.then(() => sendAll(records))
+      last = done.catch(() => undefined)
+      return done
+    },
+    async close() {
+      await last
+      if (present) await disconnect(present)
+      present = undefined
+    },
   }
 }
 
-function outgoing(settings: KafkaSettings, record: NewRecord): OutgoingMessage {
-  const { topic, key, value, headers } = record
-  return {
-    topic: topicName(settings, topic),
-    message: {
-      key: key && toBuffer(key),
-      value: value && toBuffer(value),
-      ...(headers && { headers: writeHeaders(record) }),
-    },
+/** The records in requests that a broker accepts. A record that is too large gets its own request. */
+export function* requestsOf(records: readonly NewRecord[]): Generator<NewRecord[]> {
+  let request: NewRecord[] = []
+  let bytes = 0
+  for (const record of records) {
+    const recordBytes = wireBytesOf(record)
+    if (
+      request.length > 0 &&
+      (bytes + recordBytes > requestBytesMax || request.length === requestRecordsMax)
+    ) {
+      yield request
+      request = []
+      bytes = 0
+    }
+    request.push(record)
+    bytes += recordBytes
   }
+  if (request.length > 0) yield request
+}
+
+/** About, and never less than on the wire. */
+function wireBytesOf(record: NewRecord): number {
+  let bytes = recordBytesExtra + bytesOf(record)
+  for (const name in record.headers) {
+    const values = record.repeatedHeaders?.[name]?.length ?? 1
+    bytes += values * (headerBytesExtra + Buffer.byteLength(name))
+  }
+  return bytes
+}
+
+function messagesOf(settings: KafkaSettings, records: readonly NewRecord[]): Kafkajs.TopicMessages[] {
+  return [...Map.groupBy(records, ({ topic }) => topic)].map(([topic, ofTopic]) => ({
+    topic: topicName(settings, topic),
+    messages: ofTopic.map(record => ({
+      key: record.key && toBuffer(record.key),
+      value: record.value && toBuffer(record.value),
+      ...(record.headers && { headers: writeHeaders(record) }),
+    })),
+  }))
+}
+
+/** A discarded producer has nothing to lose, so a failed disconnect does not matter. */
+async function disconnect(producer: Kafkajs.Producer): Promise<void> {
+  await producer.disconnect().catch(() => undefined)
 }

@@ -9,7 +9,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { isBusy, makePrivateFile } from './file.ts'
 
 export interface DataDirectoryLock {
-  release(): void
+  close(): void
 }
 
 /** Another process holds the data directory. */
@@ -34,7 +34,7 @@ export function lockDataDirectory(directory: string): DataDirectoryLock {
     throw new DataDirectoryInUse(`the data directory ${directory} is in use by another process`, { cause })
   }
   return {
-    release() {
+    close() {
       if (db.isOpen) db.close()
     },
   }

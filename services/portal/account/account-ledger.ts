@@ -1,16 +1,16 @@
-/** Reads accounts and integrations in the ledger. */
-import { type AccountEvent, lifeOf, removedPart, versionIn } from '../../../contracts/events/portal-event.ts'
+/** Reads accounts in the ledger. */
+import { type AccountEvent, removedPart, versionIn } from '../../../contracts/events/portal-event.ts'
 import { nameDatabases } from '../../tables/migrate.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
-import type { Account, Integration } from '../ports.ts'
+import type { Account } from '../ports.ts'
 
 export interface LedgerTables {
   tables: Pick<Tables, 'rows'>
   databases: Databases
 }
 
-/** What the ledger has of one account, with what is deleted. */
+/** What the ledger has of one account, with what is deleted. Only an earlier version of the portal made integrations. */
 export interface HeldAccount {
   account: LedgerRow | undefined
   integrations: LedgerRow[]
@@ -106,19 +106,6 @@ export function liveAccount({ account }: HeldAccount): (Account & { version: big
     created_at: created_at_ms,
     sessions_valid_from: sessions_valid_from_ms,
   }
-}
-
-/** The integrations of this life of the account, the oldest first. */
-export function liveIntegrations({ account, integrations }: HeldAccount): Integration[] {
-  if (!account || account.email === '') return []
-  return integrations
-    .filter(({ email, version }) => email !== '' && lifeOf(version) === lifeOf(account.version))
-    .map(({ integration_id, account_id, name, url, email, created_at_ms }) => ({
-      ...{ integration_id, account_id, name, url },
-      contact_email: email,
-      created_at: created_at_ms,
-    }))
-    .sort((a, b) => a.created_at - b.created_at || (a.integration_id < b.integration_id ? -1 : 1))
 }
 
 /** The state that a row was written from. */

@@ -54,7 +54,7 @@ function accountView({ email, created_at }: Account, csrf: Html): Html {
 <div><dt>E-mail address</dt><dd>${email}</dd></div>
 <div><dt>Created</dt><dd>${date(created_at)}</dd></div>
 </dl>
-<p>Keys and integrations are under <a href="/access">API access</a>.</p>
+<p>Your keys are under <a href="/access">API access</a>.</p>
 <section>
 <h2>Sessions</h2>
 <p>A session ends seven days after its last use. Did you lose a device? End all sessions, this one too.</p>
@@ -62,7 +62,7 @@ ${form({ action: '/sign-out-everywhere', csrf, submit: 'Sign out everywhere' })}
 </section>
 <section>
 <h2>Delete the account</h2>
-<p>Your keys stop working, and your integrations and addresses are deleted.</p>
+<p>Your keys stop working, and every address is deleted, also those of their contacts.</p>
 <p><a class="button secondary danger" href="/account/delete">Delete the account</a></p>
 </section>`
 }
@@ -70,7 +70,7 @@ ${form({ action: '/sign-out-everywhere', csrf, submit: 'Sign out everywhere' })}
 function deleteView({ email }: Account, activeKeys: number, csrf: Html): Html {
   const keys = activeKeys === 1 ? 'one key' : `${activeKeys} keys`
   return html`<h1>Delete the account?</h1>
-<p>The account of <strong>${email}</strong> is deleted for good, with its integrations${activeKeys > 0 && html` and <strong>${keys}</strong>: what calls the API with them is refused within seconds`}. This cannot be undone.</p>
+<p>The account of <strong>${email}</strong> is deleted for good${activeKeys > 0 && html`, with <strong>${keys}</strong>: what calls the API with them is refused within seconds`}. This cannot be undone.</p>
 ${form({
   action: '/account/delete',
   csrf,

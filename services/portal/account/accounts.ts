@@ -1,14 +1,12 @@
 /**
  * The accounts of the portal: events of the topic `accounts`, and the ledger that the projector writes from them. Any number of
- * portals use them at once. Account and integrations are separate records, so two portals that change different things never
- * undo each other. If they change the same thing, the later one stays.
+ * portals use them at once. If two change the same account, the later change stays.
  *
  * Promises:
  * - A deleted account stays deleted, whatever was written before and lands late. A sign-up and a deletion begin a new life of
  *   the account, and the life is the high part of each version. So no clock has to be right.
  * - Sessions that were ended stay ended: within a life, `sessions_valid_from` is the version.
- * - An integration exists only in the life of the account in which it was saved. An account has at most `integrationsMax`: the
- *   oldest count.
+ * - Nothing of an integration stays. An earlier version of the portal kept them as records of their own.
  *
  * A compacted topic keeps the record of a key that was appended last. If that is one that landed late, a replay into new tables
  * would bring it back. So whatever wrote it sees the newer state in the ledger, and appends that once more. If its process was
@@ -17,7 +15,6 @@
  */
 import {
   type AccountEvent,
-  type IntegrationState,
   lifeOf,
   partOf,
   portalVersionOf,
@@ -33,14 +30,12 @@ import {
   type LedgerRow,
   type LedgerTables,
   liveAccount,
-  liveIntegrations,
   longOf,
   readAccount,
   readUnfinished,
   sampleAccounts,
 } from './account-ledger.ts'
 import { accountIdOf, checkEmail } from './email.ts'
-import { checkIntegration } from './integration.ts'
 
 export interface AccountsDependencies extends OwnEventsDependencies, LedgerTables {
   /** PLEDGEVIEW_PORTAL_KEY. */
@@ -50,12 +45,7 @@ export interface AccountsDependencies extends OwnEventsDependencies, LedgerTable
   settledMs?: number
 }
 
-export type AccountErrorCode =
-  | 'invalid'
-  | 'too-many-integrations'
-  | 'no-account'
-  | 'no-integration'
-  | 'being-deleted'
+export type AccountErrorCode = 'invalid' | 'no-account' | 'being-deleted'
 
 /** A rule does not allow it. The message is for people. */
 export class AccountError extends Error {
@@ -67,9 +57,6 @@ export class AccountError extends Error {
   }
 }
 
-/** The most integrations of an account. */
-export const integrationsMax = 20
-
 const settledMsDefault = 600_000
 const signUpTriesMax = 3
 // Two sign-ups at once are this close together. The later record must not end the session that the earlier one began.
@@ -78,7 +65,7 @@ const meetMsMax = 10_000
 /** The accounts. Throws if they were made with another key: then nobody could sign in to an account that exists. */
 export async function openAccounts(dependencies: AccountsDependencies): Promise<Accounts> {
   checkKey(await sampleAccounts(dependencies), dependencies.portalKey)
-  return { ...people(dependencies), ...integrationsOf(dependencies), ...deletions(dependencies) }
+  return { ...people(dependencies), ...deletions(dependencies) }
 }
 
 function people(
@@ -120,50 +107,8 @@ function people(
         version: longOf(versionIn(life, part)),
       }
       const held = await write(dependencies, accountId, [{ type: 'account', data }])
-      if (!isIn(life, held)) throw noAccount()
-    },
-  }
-}
-
-function integrationsOf(
-  dependencies: AccountsDependencies,
-): Pick<Accounts, 'integrations' | 'saveIntegration' | 'removeIntegration'> {
-  const { now } = dependencies
-  return {
-    async integrations(accountId) {
-      return liveIntegrations(await readAccount(dependencies, accountId)).slice(0, integrationsMax)
-    },
-
-    async saveIntegration(integration) {
-      const checked = checkIntegration(integration)
-      if ('faults' in checked) throw new AccountError('invalid', 'The fields of the integration do not fit.')
-      const { account_id, integration_id, created_at } = integration
-      const before = await readAccount(dependencies, account_id)
-      const account = liveAccount(before) ?? fail(noAccount())
-      const present = liveIntegrations(before)
-      const isNew = !present.some(other => other.integration_id === integration_id)
-      if (isNew && present.length >= integrationsMax) throw tooMany()
-      const life = lifeOf(account.version)
-      const row = before.integrations.find(other => other.integration_id === integration_id)
-      const part = Math.min(Math.max(now(), row ? partOf(row.version) + 1 : 0), removedPart - 1)
-      const data: IntegrationState = {
-        ...{ integration_id, account_id, ...checked.fields, created_at, changed_at: now() },
-        version: longOf(versionIn(life, part)),
-      }
-      const held = await write(dependencies, account_id, [{ type: 'integration', data }])
-      const isDeleted = !isIn(life, held)
-      const kept = liveIntegrations(held).slice(0, integrationsMax)
-      if (!isDeleted && kept.some(other => other.integration_id === integration_id)) return
-      await write(dependencies, account_id, [removalOf({ ...data, version: BigInt(data.version) }, now())])
-      throw isDeleted ? noAccount() : isNew ? tooMany() : noIntegration()
-    },
-
-    async removeIntegration(accountId, integrationId) {
-      const held = await readAccount(dependencies, accountId)
-      const isPresent = liveIntegrations(held).some(({ integration_id }) => integration_id === integrationId)
-      const row = held.integrations.find(({ integration_id }) => integration_id === integrationId)
-      if (!row || !isPresent) throw noIntegration()
-      await write(dependencies, accountId, [removalOf(row, now())])
+      const after = liveAccount(held)
+      if (!after || lifeOf(after.version) !== life) throw noAccount()
     },
   }
 }
@@ -173,11 +118,8 @@ function deletions(
 ): Pick<Accounts, 'delete' | 'unfinished' | 'finishDeletion'> {
   const { now, settledMs = settledMsDefault } = dependencies
 
-  /** The states that remove what an earlier life has left. */
-  function removals({ integrations }: HeldAccount, life: bigint): AccountEvent[] {
-    return integrations
-      .filter(({ email, version }) => email !== '' && lifeOf(version) < life)
-      .map(row => removalOf(row, now()))
+  function removals({ integrations }: HeldAccount): AccountEvent[] {
+    return integrations.filter(({ email }) => email !== '').map(row => removalOf(row, now()))
   }
 
   return {
@@ -188,7 +130,7 @@ function deletions(
       const life = lifeOf(account.version) + 1n
       await write(dependencies, accountId, [
         deletionOf(accountId, versionIn(life, 0), now()),
-        ...removals(held, life),
+        ...removals(held),
       ])
     },
 
@@ -198,7 +140,7 @@ function deletions(
       const held = await readAccount(dependencies, accountId)
       const { account, integrations } = held
       if (!account) return
-      const left = removals(held, lifeOf(account.version))
+      const left = removals(held)
       const isEnding = account.email !== '' || !(await hasKeys(dependencies, accountId))
       const due = [...(isEnding ? [account] : []), ...integrations].filter(
         row => isFirstOfTwo(row) && row.age_ms >= settledMs,
@@ -237,11 +179,6 @@ function rowOf(event: AccountEvent, { account, integrations }: HeldAccount): Led
   return integrations.find(({ integration_id }) => integration_id === event.data.integration_id)
 }
 
-function isIn(life: bigint, held: HeldAccount): boolean {
-  const account = liveAccount(held)
-  return account !== undefined && lifeOf(account.version) === life
-}
-
 function deletionOf(account_id: string, version: bigint, at: number): AccountEvent {
   const times = { created_at: 0, sessions_valid_from: 0, changed_at: at }
   return { type: 'account', data: { account_id, email: '', ...times, version: longOf(version) } }
@@ -252,14 +189,11 @@ function isFirstOfTwo({ integration_id, email, version }: LedgerRow): boolean {
   return email === '' && partOf(version) === (integration_id === '' ? 0 : removedPart)
 }
 
-/** Outranks every state of this integration in its life. */
-function removalOf(
-  { account_id, integration_id, version }: Pick<LedgerRow, 'account_id' | 'integration_id' | 'version'>,
-  at: number,
-): AccountEvent {
-  const blank = { name: '', url: '', contact_email: '', created_at: 0, changed_at: at }
-  const removed = longOf(versionIn(lifeOf(version), removedPart))
-  return { type: 'integration', data: { account_id, integration_id, ...blank, version: removed } }
+/** Outranks every state of this integration. */
+function removalOf(row: LedgerRow, at: number): AccountEvent {
+  const version = versionIn(lifeOf(row.version), removedPart)
+  const blank = { email: '', name: '', url: '', created_at_ms: 0 }
+  return eventOf({ ...row, ...blank, version, changed_at_ms: at })
 }
 
 /** Every id is made of its address with the key. One that fits is enough. */
@@ -280,20 +214,9 @@ function noAccount(): AccountError {
   return new AccountError('no-account', 'This account does not exist any more.')
 }
 
-function noIntegration(): AccountError {
-  return new AccountError('no-integration', 'This integration does not exist any more.')
-}
-
 function beingDeleted(): AccountError {
   return new AccountError(
     'being-deleted',
     'This account is being deleted. In a minute you can sign in to a new one.',
-  )
-}
-
-function tooMany(): AccountError {
-  return new AccountError(
-    'too-many-integrations',
-    `An account has at most ${integrationsMax} integrations. Remove one first.`,
   )
 }

@@ -1,5 +1,5 @@
 /**
- * Deletes an account with its integrations, its keys, and every address. From the first step on it does not exist, and its sessions have
+ * Deletes an account with its keys, and every address. From the first step on it does not exist, and its sessions have
  * ended with it.
  *
  * A deletion may be interrupted: its process was killed, the log or the tables were away, or something was written meanwhile and

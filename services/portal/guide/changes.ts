@@ -15,7 +15,7 @@ export function changesContent({ versions, releases }: ChangesData): Html {
 <table class="stack"><thead><tr><th scope="col">Version</th><th scope="col">State</th><th scope="col">Ends</th></tr></thead><tbody>
 ${versions.map(versionRow)}
 </tbody></table>
-<p>Before a version ends, we write to the contact address of each integration whose keys are active. From then on its answers carry three headers: <code>Deprecation</code> with the day since when it is deprecated, <code>Sunset</code> with the day on which it ends, and <code>Link</code> with the address of this page. Under <a href="/access">API access</a> you see which of your keys still call it.</p>
+<p>Before a version ends, we write to the contact address of each active key. From then on its answers carry three headers: <code>Deprecation</code> with the day since when it is deprecated, <code>Sunset</code> with the day on which it ends, and <code>Link</code> with the address of this page. Under <a href="/access">API access</a> you see which of your keys still call it.</p>
 <h2>Changes</h2>
 ${releases.map(releaseSection)}`
 }

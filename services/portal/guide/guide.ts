@@ -65,8 +65,8 @@ function firstCallSection(apiUrl: string): Html {
   return html`<h2 id="first-call">The first call</h2>
 <ol>
 <li><a href="/sign-in">Sign in</a> with your e-mail address. This creates a free account; there is no password.</li>
-<li>Under <a href="/access">API access</a>, add an integration: the name of your program, its URL, and an address where we reach you before something changes.</li>
-<li>Create a key. You see its secret once, so keep it where your program finds it, for example in environment variables:</li>
+<li>Under <a href="/access">API access</a>, create a key: type the name of your program, its web address, and an address where we reach you before something changes.</li>
+<li>You see the secret once, so keep it where your program finds it, for example in environment variables:</li>
 </ol>
 ${codeBlock({ id: 'environment', caption: 'In your shell', text: 'export PLEDGEVIEW_KEY=pv_live_...\nexport PLEDGEVIEW_SECRET=...' })}
 <p>Then ask for three campaigns:</p>
@@ -103,7 +103,7 @@ function readingSection(): Html {
 function versionsSection(): Html {
   return html`<h2 id="versions">Versions</h2>
 <p>The version is part of the address: <code>/api/v1</code>. Within a version, fields may be added at any time, so ignore fields that you do not know. What is there stays as it is.</p>
-<p>A change that could break a program comes as <code>/api/v2</code>. Before the old version ends, we write to the contact address of each integration, and its answers carry the headers <code>Deprecation</code> and <code>Sunset</code>. <a href="/changes">Versions and changes</a></p>`
+<p>A change that could break a program comes as <code>/api/v2</code>. Before the old version ends, we write to the contact address of each active key, and its answers carry the headers <code>Deprecation</code> and <code>Sunset</code>. <a href="/changes">Versions and changes</a></p>`
 }
 
 /** The guide: how to keep a copy and miss no change. Pure. */

@@ -36,7 +36,7 @@ ${codeBlock({ id: 'first-call', caption: 'The three newest campaigns that are li
 <h2>How to begin</h2>
 <ol>
 <li><a href="/sign-in?next=/access">Sign in</a> with your e-mail address. There is no password, and it costs nothing.</li>
-<li>Add your program under API access, and create a key. You see the secret once.</li>
+<li>Create a key for your program under API access. You see the secret once.</li>
 <li>Copy the line that the page shows, and you have your first answer. Or send requests from the <a href="/reference">reference</a>.</li>
 </ol>`
 }

@@ -1,5 +1,5 @@
 /**
- * The pages under /access: integrations, their keys, and what each key did. Here: what all of them share.
+ * The pages under /access: the keys of an account, and what each of them did. Here: what all of them share.
  *
  * Every route needs a session, and every form has passed the app's CSRF check. An id of another account is answered like one that
  * does not exist. A page is never shown from a cache. What an account can do within a time is bounded.
@@ -9,7 +9,7 @@ import { messageOf } from '../../runtime/message-of.ts'
 import type { PortalDependencies } from '../app.ts'
 import type { Html } from '../html/html.ts'
 import { PageError } from '../http/pages.ts'
-import type { Account, Integration, KeyNotices, PortalKey } from '../ports.ts'
+import type { Account, KeyNotices, PortalKey } from '../ports.ts'
 import { createOnce, type Once } from './form-token.ts'
 import { type KeyView, keyOfPath } from './key-state.ts'
 
@@ -21,7 +21,6 @@ export interface Access extends PortalDependencies {
   countNewKey: (account: Account) => Promise<void>
 }
 
-export type ById = { Params: { id: string } }
 export type ByName = { Params: { name: string } }
 
 const hourMs = 3_600_000
@@ -38,9 +37,9 @@ export const accessBounds = {
   saves: {
     max: 60,
     windowMs: hourMs,
-    reason: 'You changed integrations very often within an hour. Try again in an hour.',
+    reason: 'You changed keys very often within an hour. Try again in an hour.',
   },
-  /** Making one waits for the log and the tables for seconds. Also the keys that were removed since count. */
+  /** Making one waits for the log and the tables for seconds. */
   newKeys: {
     max: 20,
     windowMs: 24 * hourMs,
@@ -82,9 +81,7 @@ export function toOverview(reply: FastifyReply, done: keyof typeof doneTexts): F
 
 /** The words for what was done. Only these: an address cannot make the page say anything else. */
 export const doneTexts = {
-  added: 'The integration was added. Create its key next.',
-  saved: 'The integration was saved.',
-  removed: 'The integration was removed.',
+  saved: 'The key was saved.',
   revoked: 'The key was revoked. The API refuses it within seconds.',
 } as const
 
@@ -97,24 +94,7 @@ export function notify(access: Access, notice: (notices: KeyNotices) => Promise<
   )
 }
 
-/** The integration of that id, if the account has it. */
-export async function findIntegration(
-  { accounts }: Access,
-  account: Account,
-  integrationId: string,
-): Promise<Integration | undefined> {
-  const integrations = await accounts.integrations(account.account_id)
-  return integrations.find(({ integration_id }) => integration_id === integrationId)
-}
-
-/** The integration that the path names. One of another account is answered like one that does not exist. */
-export async function integrationOf(access: Access, request: FastifyRequest<ById>): Promise<Integration> {
-  const found = await findIntegration(access, signedIn(request), request.params.id)
-  if (!found) throw new PageError(404)
-  return found
-}
-
-/** The key that the path names by its first 16 characters, in the same way. */
+/** The key that the path names by its first 16 characters. One of another account is answered like one that does not exist. */
 export async function keyOf({ keys }: Access, request: FastifyRequest<ByName>): Promise<PortalKey> {
   const found = keyOfPath(await keys.ofAccount(signedIn(request).account_id), request.params.name)
   if (!found) throw new PageError(404)

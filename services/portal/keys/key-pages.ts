@@ -5,7 +5,6 @@ import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
 import { countOf, moment } from '../html/words.ts'
-import type { Integration } from '../ports.ts'
 import { totalOf, usagePicture, usageTable, usageText } from '../usage/usage-view.ts'
 import { isAlive, type KeyState, type KeyView, keyPath, keyState } from './key-state.ts'
 import { lastUsed, statusText } from './overview-page.ts'
@@ -29,14 +28,22 @@ export function keyPage({ view, now }: Omit<KeyPageData, 'csrf'>): Html {
   return html`${wayBack()}
 <h1>Key <code>${keyPrefix(key.key)}…</code></h1>
 <dl class="facts">
-<div><dt>Integration</dt><dd><bdi>${key.name}</bdi></dd></div>
+<div><dt>Name</dt><dd><bdi>${key.name}</bdi></dd></div>
+<div><dt>Web address</dt><dd>${webLink(key.url)}</dd></div>
+<div><dt>Contact</dt><dd>${key.contact_email}</dd></div>
 <div><dt>Status</dt><dd>${statusText(state)}</dd></div>
 <div><dt>Created</dt><dd>${moment(key.issued_at_ms)}</dd></div>
 <div><dt>Last used</dt><dd>${lastUsed(usage)}</dd></div>
 </dl>
-${isAlive(key, now) && html`<div class="actions"><a class="button secondary" href="${path}/replace">Replace this key</a> <a class="button secondary danger" href="${path}/revoke">Revoke this key</a></div>`}
+${isAlive(key, now) && html`<div class="actions"><a class="button secondary" href="${path}/edit">Edit</a> <a class="button secondary" href="${path}/replace">Replace this key</a> <a class="button secondary danger" href="${path}/revoke">Revoke this key</a></div>`}
 <h2>Requests of the last 30 days</h2>
 ${usage ? usageFigure(usage.days) : notice('The usage cannot be read at the moment. The key itself is not affected.', 'warning')}`
+}
+
+// The topic has what other programs wrote, too: only a web address becomes a link.
+function webLink(url: string): Html {
+  if (!/^https?:\/\//i.test(url)) return html`${url}`
+  return html`<a href="${url}" rel="nofollow noopener noreferrer">${url}</a>`
 }
 
 function usageFigure(days: NonNullable<KeyView['usage']>['days']): Html {
@@ -53,7 +60,7 @@ export function revokePage({ view, csrf }: KeyPageData): Html {
   return html`${wayBack()}
 <h1>Revoke key <code>${keyPrefix(key.key)}…</code>?</h1>
 <dl class="facts">
-<div><dt>Integration</dt><dd><bdi>${key.name}</bdi></dd></div>
+<div><dt>Name</dt><dd><bdi>${key.name}</bdi></dd></div>
 <div><dt>Last used</dt><dd>${lastUsed(usage)}</dd></div>
 </dl>
 <p>The API refuses the key within seconds. This cannot be undone. If a program still uses it, <a href="${keyPath(key)}/replace">replace it</a> instead: then the old key can keep working for a while.</p>
@@ -65,52 +72,37 @@ const keepIt = { href: '/access', text: 'Keep it' }
 export interface ReplacePageData extends KeyPageData {
   /** Active keys of the account, this one included. */
   active: number
-  /** If the old key has no integration, the person chooses one of these for the new key. */
-  integrations: readonly Integration[]
-  hasIntegration: boolean
   formToken: string
 }
 
 /** Asks when the old key ends. If the account has no room for both keys, the old one ends at once. */
 export function replacePage(data: ReplacePageData): Html {
-  const { view, now, active, integrations, hasIntegration, formToken, csrf } = data
+  const { view, now, active, formToken, csrf } = data
   const { key, usage } = view
   const only = whyOnlyAtOnce(keyState(key, now), active)
   return html`${wayBack()}
 <h1>Replace key <code>${keyPrefix(key.key)}…</code></h1>
-<p>You get a new key with a new secret now. The old key was last used: ${lastUsed(usage)}.</p>
-${
-  !hasIntegration && integrations.length === 0
-    ? html`<p>A new key belongs to an integration. <a href="/access/integrations/new">Add an integration</a> first.</p>`
-    : form({
-        action: `${keyPath(key)}/replace`,
-        csrf,
-        hidden: { token: formToken },
-        content: html`${!hasIntegration && integrationChoice(integrations)}
-<fieldset><legend>When does the old key end?</legend>
+<p>You get a new key with a new secret now, for <bdi>${key.name}</bdi>. The old key was last used: ${lastUsed(usage)}.</p>
+${form({
+  action: `${keyPath(key)}/replace`,
+  csrf,
+  hidden: { token: formToken },
+  content: html`<fieldset><legend>When does the old key end?</legend>
 ${overlapChoice('at-once', 'At once', 'A program that still uses it is refused within seconds.', only !== undefined, false)}
 ${overlapChoice('one-hour', 'After 1 hour', 'Time to change one program.', only === undefined, only !== undefined)}
 ${overlapChoice('one-day', 'After 24 hours', 'Time to change several.', false, only !== undefined)}
 </fieldset>
 ${only && html`<p>${only}</p>`}`,
-        submit: 'Replace this key',
-        cancel: keepIt,
-        isSentOnce: true,
-      })
-}`
+  submit: 'Replace this key',
+  cancel: keepIt,
+  isSentOnce: true,
+})}`
 }
 
 function whyOnlyAtOnce(state: KeyState, active: number): string | undefined {
   if (state.name === 'ending') return 'Another key replaces the old one already. So the old key ends at once.'
   if (active < activeKeysMax) return undefined
   return `You have ${activeKeysMax} active keys, the most that an account can have. So the old key has to end at once.`
-}
-
-function integrationChoice(integrations: readonly Integration[]): Html {
-  return html`<label for="integration">Integration of the new key</label>
-<select id="integration" name="integration" required>
-${integrations.map(({ integration_id, name }) => html`<option value="${integration_id}">${name}</option>`)}
-</select>`
 }
 
 function overlapChoice(

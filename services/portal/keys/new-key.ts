@@ -12,7 +12,7 @@ import { type Access, sendPage, signedIn } from './access.ts'
 export interface NewKey {
   key: string
   secret: string
-  /** The name of its integration. */
+  /** What calls the API with it. */
   name: string
   /** What became of the key that it replaces. */
   replaced?: string

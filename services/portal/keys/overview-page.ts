@@ -1,32 +1,25 @@
-/** The page /access: the integrations of an account, their keys, and what each key did in the last 30 days. */
+/** The page /access: the keys of an account, and what each of them did in the last 30 days. */
 import { activeKeysMax } from '../../api-keys/api-keys.ts'
 import { keyPrefix } from '../../api-keys/credentials.ts'
-import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { badge, notice } from '../html/parts.ts'
 import { count, countOf, date, moment } from '../html/words.ts'
-import type { Integration } from '../ports.ts'
 import { requestsOf, totalOf } from '../usage/usage-view.ts'
 import { activeCount, isAlive, type KeyState, type KeyView, keyPath, keyState } from './key-state.ts'
 
 export interface OverviewData {
-  integrations: readonly Integration[]
   /** All keys of the account, oldest first. */
   keys: readonly KeyView[]
   now: number
   /** What was just done, if the reader comes from a form. */
   done?: string | undefined
-  /** The hidden field of every form. */
-  csrf: Html
-  /** A token for one form. */
-  formToken: () => string
 }
 
-/** Ended keys of one integration that are listed. Older ones are counted only. */
+/** Ended keys that are listed. Older ones are counted only. */
 const endedKeysMax = 20
 
 export function overviewPage(data: OverviewData): Html {
-  const { integrations, keys, done, now } = data
+  const { keys, done, now } = data
   const active = activeCount(
     keys.map(({ key }) => key),
     now,
@@ -36,15 +29,9 @@ ${done && notice(done, 'good')}
 <p class="lead">${activeText(active)}</p>
 ${usageFault(data)}
 ${deprecatedNotice(keys)}
-${integrations.map(integration => integrationSection(integration, active, data))}
-${otherKeys(data)}
-${
-  integrations.length === 0
-    ? html`<section class="card" aria-labelledby="begin"><h2 id="begin">Begin with an integration</h2>
-<p>An integration is a program or website of yours that calls the API. Tell us its name, its web address and how to reach you. Then create its key.</p>
-<div class="actions"><a class="button" href="/access/integrations/new">Add an integration</a></div></section>`
-    : html`<p><a class="button secondary" href="/access/integrations/new">Add another integration</a></p>`
-}`
+${keys.length === 0 && html`<p>Tell us the name and the web address of the program that will call the API, and how to reach you. Then you see its key.</p>`}
+${keyLists(keys, now)}
+${active < activeKeysMax && html`<div class="actions"><a class="button" href="/access/keys/new">Create a key</a></div>`}`
 }
 
 function activeText(active: number): string {
@@ -72,54 +59,10 @@ function deprecatedNotice(keys: readonly KeyView[]): Html | undefined {
 </section>`
 }
 
-function integrationSection(integration: Integration, active: number, data: OverviewData): Html {
-  const path = `/access/integrations/${encodeURIComponent(integration.integration_id)}`
-  const keys = data.keys.filter(({ key }) => key.integration_id === integration.integration_id)
-  return html`<section class="card">
-<div class="heading"><h2><bdi>${integration.name}</bdi></h2>
-<div class="actions"><a href="${path}/edit">Edit<span class="visually-hidden"> ${integration.name}</span></a> <a href="${path}/remove">Remove<span class="visually-hidden"> ${integration.name}</span></a></div></div>
-<dl class="facts">
-<div><dt>Address</dt><dd>${webLink(integration.url)}</dd></div>
-<div><dt>Contact</dt><dd>${integration.contact_email}</dd></div>
-</dl>
-${keyLists(keys, data.now, html`<p>No key yet.</p>`)}
-${
-  active < activeKeysMax &&
-  form({
-    action: `${path}/keys`,
-    csrf: data.csrf,
-    hidden: { token: data.formToken() },
-    submit: html`Create a key<span class="visually-hidden"> for ${integration.name}</span>`,
-    isSentOnce: true,
-  })
-}
-</section>
-`
-}
-
-// The topic has what other programs wrote, too: only a web address becomes a link.
-function webLink(url: string): Html {
-  if (!/^https?:\/\//i.test(url)) return html`${url}`
-  return html`<a href="${url}" rel="nofollow noopener noreferrer">${url}</a>`
-}
-
-/** Keys that an operator issued, and keys whose integration was removed. */
-function otherKeys({ integrations, keys, now }: OverviewData): Html | undefined {
-  const known = new Set(integrations.map(({ integration_id }) => integration_id))
-  const others = keys.filter(({ key }) => !known.has(key.integration_id))
-  if (others.length === 0) return undefined
-  return html`<section class="card">
-<h2>Keys without an integration</h2>
-<p>An operator issued these keys, or their integration was removed.</p>
-${keyLists(others, now, undefined)}
-</section>
-`
-}
-
-function keyLists(keys: readonly KeyView[], now: number, ifNone: Html | undefined): Html {
+function keyLists(keys: readonly KeyView[], now: number): Html {
   const alive = keys.filter(({ key }) => isAlive(key, now))
   const ended = keys.filter(({ key }) => !isAlive(key, now)).toReversed()
-  return html`${alive.length > 0 ? keyTable(alive, now) : ifNone}
+  return html`${alive.length > 0 && keyTable(alive, now)}
 ${
   ended.length > 0 &&
   html`<details><summary>${countOf(ended.length, 'ended key')}</summary>
@@ -143,7 +86,7 @@ function keyRow({ key, usage }: KeyView, now: number): Html {
   const prefix = keyPrefix(key.key)
   const state = keyState(key, now)
   return html`<tr>
-<th scope="row" data-label="Key"><a href="${path}"><code>${prefix}…</code></a></th>
+<th scope="row"><a href="${path}"><bdi>${key.name}</bdi> <code>${prefix}…</code></a></th>
 <td data-label="Status">${statusText(state)}</td>
 <td data-label="Created">${date(key.issued_at_ms)}</td>
 <td data-label="Last used">${lastUsed(usage)}</td>

@@ -5,11 +5,9 @@ import { AccountError } from '../account/accounts.ts'
 import type { PortalDependencies } from '../app.ts'
 import { html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
-import { csrfField, queryOf } from '../http/forms.ts'
+import { queryOf } from '../http/forms.ts'
 import { requireAccount } from '../http/session-hook.ts'
 import { type Access, createAccess, doneTexts, sendPage, signedIn, withUsage } from './access.ts'
-import { newFormToken } from './form-token.ts'
-import { addIntegrationRoutes } from './integration-routes.ts'
 import { wayBack } from './key-pages.ts'
 import { addKeyRoutes } from './key-routes.ts'
 import { overviewPage } from './overview-page.ts'
@@ -21,7 +19,6 @@ export async function addAccessRoutes(app: FastifyInstance, dependencies: Portal
     pages.addHook('preHandler', requireAccount)
     pages.addHook('preHandler', async ({ account }) => account && access.countRequest(account))
     pages.get('/access', (request, reply) => sendOverview(access, request, reply))
-    addIntegrationRoutes(pages, access)
     addKeyRoutes(pages, access)
   })
 }
@@ -32,18 +29,12 @@ async function sendOverview(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const { account_id } = signedIn(request)
-  const [integrations, keys] = await Promise.all([
-    access.accounts.integrations(account_id),
-    access.keys.ofAccount(account_id),
-  ])
+  const keys = await access.keys.ofAccount(account_id)
   const done = queryOf(request, 'done')
   const content = overviewPage({
-    integrations,
     keys: await withUsage(access, keys),
     now: access.now(),
     done: Object.hasOwn(doneTexts, done) ? doneTexts[done as keyof typeof doneTexts] : undefined,
-    csrf: csrfField(request),
-    formToken: newFormToken,
   })
   return sendPage(reply, 'API access', content)
 }

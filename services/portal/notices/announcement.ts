@@ -1,19 +1,22 @@
 /**
  * An announcement: one mail to each of many addresses, once, also if it is sent by several processes, or killed and run again.
  *
- * There is one notice for each address, by a keyed hash: no address is kept. A mail in doubt (claims.ts) is reported, and sent only
- * with `retriesDoubtful`. What another process is sending at this moment is left for the next run. A name stands for one subject and
- * text.
+ * The store says of each address, by a keyed hash, what became of its mail. It is claimed before the mail is sent, and the claim stays. So after
+ * a kill it shows that the mail may have been sent: it is in doubt. A mail in doubt is reported, and sent only with
+ * `retriesDoubtful`. What another process is sending at this moment is left for the next run. A name stands for one subject and text.
  */
 import { createHash, createHmac } from 'node:crypto'
-import { claimName } from './claims.ts'
-import { blank, changeOf, type DeliverDependencies, deliver, type Sendable } from './deliver.ts'
-import { isSettled, type NoticeParts } from './notices.ts'
+import { messageOf } from '../../runtime/message-of.ts'
+import { MailError, type Mailer } from '../ports.ts'
+import type { PortalStore } from '../store/port.ts'
 import type { MailText } from './texts.ts'
 
-export interface AnnouncementDependencies
-  extends DeliverDependencies,
-    Pick<NoticeParts, 'store' | 'portalKey'> {
+export interface AnnouncementDependencies {
+  store: Pick<PortalStore, 'claim' | 'get' | 'put' | 'remove'>
+  mailer: Pick<Mailer, 'send'>
+  /** PLEDGEVIEW_PORTAL_KEY. */
+  portalKey: string
+  now: () => number
   /** Ends it between two mails. */
   signal: AbortSignal
 }
@@ -47,110 +50,99 @@ export class OtherAnnouncement extends Error {
 
 export const namePattern = /^[A-Za-z0-9-]{1,64}$/
 
+/** A claim that is older is in doubt: no process sends a mail for so long (smtp-mailer.ts). */
+export const doubtfulMs = 120_000
+
 // The server is down: a person has to look.
 const failuresMax = 5
-const dryPart = 1_000
-const textMs = 400 * 86_400_000
+// As long as it may be resumed.
+const keptMs = 400 * 86_400_000
 
 /** Sends to each address that does not have the mail yet. Run it again to go on. */
 export async function announce(
   dependencies: AnnouncementDependencies,
   announcement: Announcement,
 ): Promise<AnnouncementReport> {
-  const { portalKey, now, signal } = dependencies
-  const { addresses, isDry, retriesDoubtful } = announcement
   await holdText(dependencies, announcement)
-  if (isDry) return dryReport(dependencies, announcement)
-  const report = emptyReport()
+  const report: AnnouncementReport = {
+    ...{ sent: 0, alreadySent: 0, refused: 0, left: 0, lastFailure: undefined, doubtful: [] },
+  }
   let failures = 0
-  for (const address of addresses) {
-    if (signal.aborted || failures >= failuresMax) {
-      report.left++
-      continue
-    }
-    const notice = noticeOf(portalKey, announcement, address, now())
-    const outcome = await deliver(dependencies, notice, { takesDoubtful: retriesDoubtful })
-    if ('reason' in outcome) {
-      failures++
-      report.lastFailure = outcome.reason
-    }
-    if (outcome.kind === 'sent') {
-      failures = 0
-      report.sent++
-    } else if (outcome.kind === 'doubtful') report.doubtful.push(address)
-    else if (outcome.kind === 'failed' || outcome.kind === 'busy') report.left++
-    else if (outcome.kind === 'refused' || outcome.status === 'GIVEN_UP') report.refused++
-    else report.alreadySent++
+  for (const address of announcement.addresses) {
+    const isStopped = dependencies.signal.aborted || failures >= failuresMax
+    const outcome = isStopped ? 'left' : await outcomeOf(dependencies, announcement, address, failed)
+    if (outcome === 'sent') failures = 0
+    if (outcome === 'doubtful') report.doubtful.push(address)
+    else report[outcome]++
   }
   return report
-}
 
-function emptyReport(): AnnouncementReport {
-  return { sent: 0, alreadySent: 0, refused: 0, left: 0, lastFailure: undefined, doubtful: [] }
-}
-
-async function dryReport(
-  { notices, store, portalKey, now }: AnnouncementDependencies,
-  announcement: Announcement,
-): Promise<AnnouncementReport> {
-  const { addresses, retriesDoubtful } = announcement
-  const report = emptyReport()
-  for (let from = 0; from < addresses.length; from += dryPart) {
-    const part = addresses.slice(from, from + dryPart).map(address => ({
-      address,
-      id: noticeOf(portalKey, announcement, address, now()).notice_id,
-    }))
-    const held = (await notices.ofIds(part.map(({ id }) => id))).filter(isSettled)
-    const settled = new Map(held.map(({ notice_id, status }) => [notice_id, status]))
-    for (const { address, id } of part) {
-      const status = settled.get(id) ?? (await store.get(claimName(id)))
-      if (status === 'GIVEN_UP') report.refused++
-      else if (status === 'SENT') report.alreadySent++
-      else if (status !== undefined && !retriesDoubtful) report.doubtful.push(address)
-      else report.left++
-    }
+  function failed(reason: string): void {
+    failures++
+    report.lastFailure = reason
   }
-  return report
+}
+
+type Outcome = 'sent' | 'alreadySent' | 'refused' | 'left' | 'doubtful'
+
+async function outcomeOf(
+  { store, mailer, portalKey, now }: AnnouncementDependencies,
+  { name, subject, text, isDry, retriesDoubtful }: Announcement,
+  address: string,
+  onFailure: (reason: string) => void,
+): Promise<Outcome> {
+  const hash = createHmac('sha256', portalKey).update(`announcement to ${address}`).digest('hex')
+  const id = `announcement.${name}.${hash.slice(0, 32)}`
+  const claim = `notice:${id}`
+  let doubt: string | undefined
+  if (isDry || !(await store.claim(claim, String(now()), keptMs))) {
+    doubt = await store.get(claim)
+    if (doubt === 'SENT') return 'alreadySent'
+    if (doubt === 'GIVEN_UP') return 'refused'
+    if (isDry) return doubt === undefined || retriesDoubtful ? 'left' : 'doubtful'
+    // Another process is sending it, or has released it at this moment.
+    if (doubt === undefined || now() - Number(doubt) <= doubtfulMs) return 'left'
+    if (!retriesDoubtful) return 'doubtful'
+    // Of several processes that find the same old claim, one takes it.
+    if (!(await store.claim(`${claim}:${doubt}`, '', keptMs))) return 'left'
+    await store.put(claim, String(now()), keptMs)
+  }
+  try {
+    await mailer.send({ id, to: address, subject, text })
+  } catch (error) {
+    if (error instanceof MailError && error.isRefusedAddress) {
+      await store.put(claim, 'GIVEN_UP', keptMs)
+      return 'refused'
+    }
+    onFailure(messageOf(error))
+    if (error instanceof MailError && error.isInDoubt) return 'doubtful'
+    if (doubt === undefined) await store.remove(claim)
+    else {
+      await store.put(claim, doubt, keptMs)
+      await store.remove(`${claim}:${doubt}`)
+    }
+    return 'left'
+  }
+  await store.put(claim, 'SENT', keptMs)
+  return 'sent'
 }
 
 /** Notes what the name stands for. Throws `OtherAnnouncement` if it stands for something else. */
 async function holdText(
-  { notices, store, now }: AnnouncementDependencies,
+  { store }: AnnouncementDependencies,
   { name, subject, text, isDry }: Announcement,
 ): Promise<void> {
   const id = `announcement.${name}`
   const digest = createHash('sha256')
     .update(JSON.stringify([subject, text]))
     .digest('hex')
-  const present = (await notices.get(id))?.subject ?? (await store.get(id))
   // Of two that begin at once, one takes the name.
-  const isTaken = present === undefined && !isDry && !(await store.claim(id, digest, textMs))
-  const taken = isTaken ? await store.get(id) : present
-  if (taken !== undefined && taken !== digest) {
-    throw new OtherAnnouncement(
-      `--id ${name} was used for another subject or text: take another id, or the same subject and text`,
-    )
-  }
-  if (taken !== undefined || isDry) return
-  const at = now()
-  const head = { ...blank, notice_id: id, rule: 'ANNOUNCEMENT', account_id: null, subject: digest } as const
-  await notices.append([changeOf({ ...head, attempts: 0, created_at: at }, { status: 'SENT', sent_at: at })])
-}
-
-function noticeOf(
-  portalKey: string,
-  { name, subject, text }: Announcement,
-  address: string,
-  at: number,
-): Sendable {
-  const hash = createHmac('sha256', portalKey).update(`announcement to ${address}`).digest('hex')
-  return {
-    notice_id: `announcement.${name}.${hash.slice(0, 32)}`,
-    rule: 'ANNOUNCEMENT',
-    account_id: null,
-    ...{ recipient: address, subject, text },
-    ...{ attempts: 0, created_at: at },
-  }
+  if (!isDry && (await store.claim(id, digest, keptMs))) return
+  const taken = await store.get(id)
+  if (taken === undefined || taken === digest) return
+  throw new OtherAnnouncement(
+    `--id ${name} was used for another subject or text: take another id, or the same subject and text`,
+  )
 }
 
 /** The subject and the text of an announcement, as an operator typed them. Pure. */

@@ -1,109 +1,95 @@
 /**
  * Sends the mails that wait, looks for runaway traffic, and tidies the notices. Every portal runs one.
  *
- * - A mail is sent by one portal: see claims.ts. If the server refuses it, it is tried again after a pause that doubles, `attemptsMax`
- *   times.
- * - A mail about a key that is in doubt is sent again, with the same Message-ID: a person should not miss it. Every other mail
- *   in doubt is not.
+ * - A mail is sent by the portal that claims it in the store. The claim ends after two minutes: if its portal was killed, another
+ *   one sends the mail, maybe a second time, with the same Message-ID. Once the mail is settled, the claim stays, so a ledger that
+ *   is late leads to no second mail.
+ * - If the server does not take a mail, it is tried again after a pause that doubles, `triesMax` times.
  * - The looks at the tables are made by one portal at a time, the one that takes the turn in the store.
  * A round does at most `mailsMax` mails.
  */
+import { messageOf } from '../../runtime/message-of.ts'
 import { backoffMs } from '../../runtime/retry.ts'
-import { createClaims } from './claims.ts'
-import { blank, changeOf, deliver } from './deliver.ts'
-import type { Notice, NoticeParts } from './notices.ts'
+import type { Databases, Tables } from '../../tables/port.ts'
+import { MailError, type Mailer } from '../ports.ts'
+import type { NoteParts } from './key-notices.ts'
+import type { WaitingNotice } from './notices.ts'
 import { checkRunaways } from './runaway.ts'
 
-export type NoticeSender = ReturnType<typeof createNoticeSender>
+export interface NoticeParts extends NoteParts {
+  mailer: Pick<Mailer, 'send'>
+  tables: Pick<Tables, 'rows'>
+  databases: Databases
+}
 
+const dayMs = 86_400_000
 const lookMs = 300_000
 const mailsMax = 50
-const waitingMax = 5_000
-const attemptsMax = 8
-const doubtfulAttemptsMax = 2
+const triesMax = 8
 const pauses = { pauseMsMin: 60_000, pauseMsMax: 3_600_000 }
+// No mail takes so long (smtp-mailer.ts).
+const sendingMs = 120_000
+/** A mail that waits for longer is not sent. */
+const waitMsMax = dayMs
+// Until the ledger says so itself.
+const settledMs = 7 * dayMs
+const keptMs = 30 * dayMs
 
 export function createNoticeSender(parts: NoticeParts) {
-  const { notices, store, now, logger } = parts
-  const claim = createClaims(parts)
+  const { notices, store, mailer, now, logger } = parts
 
-  async function send(notice: Notice): Promise<boolean> {
-    const { notice_id, rule, attempts } = notice
-    const isAboutKey = rule === 'KEY_CREATED' || rule === 'KEY_REVOKED'
-    const takesDoubtful = isAboutKey && attempts < doubtfulAttemptsMax
-    const outcome =
-      attempts >= attemptsMax
-        ? { kind: 'given up' as const }
-        : await deliver({ ...parts, claim }, notice, { isKept: true, takesDoubtful })
-    if (outcome.kind === 'given up' || outcome.kind === 'doubtful') {
-      logger.warn({ notice_id, rule, attempts }, `a notice is ${outcome.kind}`)
+  /** Resolves with whether the mail was sent. */
+  async function send(notice: WaitingNotice): Promise<boolean> {
+    const { notice_id, rule, recipient, subject, text } = notice
+    const claim = `notice:${notice_id}`
+    if (!(await store.claim(claim, '', sendingMs))) return false
+    const settle = async (status: 'SENT' | 'GIVEN_UP') => {
+      await store.put(claim, '', settledMs)
+      await notices.settle([notice], status, now())
+      return status === 'SENT'
     }
-    // In doubt and not sent again, or tried often enough. Its address must not stay.
-    if (outcome.kind === 'given up' || (outcome.kind === 'doubtful' && !takesDoubtful)) {
-      await notices.append([changeOf(notice, { ...blank, status: 'GIVEN_UP', changed_at: now() })])
+    // Counted before it is sent, so that a process that is killed each time does not send it for ever.
+    const tries = await store.count(`notice-tries:${notice_id}`, 2 * waitMsMax)
+    if (tries > triesMax) {
+      logger.warn({ notice_id, rule }, 'a notice is given up')
+      return settle('GIVEN_UP')
     }
-    if (outcome.kind === 'failed') {
-      logger.warn({ notice_id, rule, reason: outcome.reason }, 'a notice could not be sent')
+    try {
+      await mailer.send({ id: notice_id, to: recipient, subject, text })
+    } catch (error) {
+      logger.warn({ notice_id, rule, reason: messageOf(error) }, 'a notice could not be sent')
+      if (error instanceof MailError && error.isRefusedAddress) return settle('GIVEN_UP')
+      await store.put(claim, '', backoffMs(tries, pauses))
+      return false
     }
-    return outcome.kind === 'sent'
+    return settle('SENT')
   }
 
-  /** Sends what is due. Resolves with the number of mails that were sent. */
+  /** Sends what waits. Resolves with the number of mails that were sent. */
   async function sendDue(stop?: AbortSignal): Promise<number> {
-    const waiting = await notices.waiting(now() - waitMsMax, waitingMax)
-    const due = waiting.filter(notice => isDue(notice, now()))
+    const waiting = await notices.waiting(now() - waitMsMax)
     let sent = 0
-    for (const notice of due.slice(0, mailsMax)) {
-      if (stop?.aborted) break
+    for (const notice of waiting.filter(({ is_over }) => !is_over)) {
+      if (stop?.aborted || sent >= mailsMax) break
       if (await send(notice)) sent++
     }
     return sent
   }
 
-  /** Looks for runaway traffic and tidies, if it is this portal's turn. */
+  /** Looks for runaway traffic, and removes what nobody needs, if it is this portal's turn. */
   async function look(): Promise<void> {
     const turn = Math.floor(now() / lookMs)
     if (!(await store.claim(`notices-turn:${turn}`, '', 2 * lookMs))) return
-    await tidyNotices(parts)
+    const waiting = await notices.waiting(now() - waitMsMax)
+    // Their addresses must not stay.
+    await notices.settle(
+      waiting.filter(({ is_over }) => is_over),
+      'GIVEN_UP',
+      now(),
+    )
+    await notices.removeSettled(now() - keptMs)
     await checkRunaways(parts)
   }
 
   return { sendDue, look }
-}
-
-function isDue({ attempts, changed_at }: Notice, now: number): boolean {
-  return attempts === 0 || now >= changed_at + backoffMs(attempts, pauses)
-}
-
-/**
- * Keeps the notices few, and free of addresses that are not needed.
- *
- * - A mail that waited for a day is given up, and so is one of an account that was deleted.
- * - A settled notice is removed after its time.
- */
-
-const dayMs = 86_400_000
-/** A mail that waits for longer is not sent. */
-const waitMsMax = dayMs
-const changesMax = 5_000
-const settledMsMax = 30 * dayMs
-// An announcement may be resumed for long. The other ids do not come back.
-const announcedMsMax = 400 * dayMs
-
-/** At most `changesMax` changes; resolves with their number. */
-async function tidyNotices({ notices, now }: NoticeParts): Promise<number> {
-  const at = now()
-  const since = {
-    waits_since: at - waitMsMax,
-    settled_since: at - settledMsMax,
-    announced_since: at - announcedMsMax,
-  }
-  const untidy = await notices.untidy(since, changesMax)
-  const over = untidy.filter(({ work }) => work === 'over')
-  const gone = untidy.filter(({ work }) => work === 'gone')
-  await notices.remove(over.map(({ notice_id }) => notice_id))
-  await notices.append(
-    gone.map(notice => changeOf({ ...notice, ...blank }, { status: 'GIVEN_UP', changed_at: at })),
-  )
-  return untidy.length
 }

@@ -1,9 +1,9 @@
 /** Finds keys whose program runs away, and notes a mail to the contact of each, at most one a day. */
 import { keyPrefix, keyPrefixLength } from '../../api-keys/credentials.ts'
 import { nameDatabases } from '../../tables/migrate.ts'
+import type { Databases, Tables } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
-import type { NoticeParts, Notices } from './notices.ts'
-import { queueNotices } from './queue.ts'
+import { type NoteParts, noteMails } from './key-notices.ts'
 import { runawayText } from './texts.ts'
 
 const runawaySql = readSql('runaway', import.meta.url)
@@ -12,62 +12,45 @@ const minuteMs = 60_000
 const settledMs = minuteMs
 const refusedMinutesMin = 8
 const rowsMax = 100
-// They travel in one parameter (tables/parameter-parts.ts). More would only be found again, and not be sent again.
-const doneMax = 2_000
 const readMsMax = 12_000
 
-export interface RunawayRow {
+interface RunawayRow {
   key: string
   name: string
-  /** The address that the integration has now. A key itself keeps the one of the day it was made. */
   contact_email: string
   requests: number
   refused: number
 }
 
+type Place = { tables: Pick<Tables, 'rows'>; databases: Databases }
+
 /** Notes the mails of one look at the table; resolves with their number. */
-export async function checkRunaways(parts: Omit<NoticeParts, 'mailer'>): Promise<number> {
-  const { notices, portalUrl, now } = parts
-  const at = now()
-  const day = new Date(at).toISOString().slice(0, 10)
-  const until = Math.floor((at - settledMs) / minuteMs) * minuteMs
-  const rows = await findRunaways(parts, { until, done: await notedOn(notices, day) })
-  return queueNotices(
+export async function checkRunaways(parts: NoteParts & Place): Promise<number> {
+  const { portalUrl, now } = parts
+  const suffix = `.RUNAWAY_TRAFFIC.${new Date(now()).toISOString().slice(0, 10)}`
+  const rows = await findRunaways(parts, now(), suffix)
+  return noteMails(
     parts,
-    rows.map(row => {
-      const prefix = keyPrefix(row.key)
-      return {
-        ...runawayText({ ...row, keyPrefix: prefix, portalUrl }),
-        notice_id: noticeId(prefix, day),
-        rule: 'RUNAWAY_TRAFFIC',
-        account_id: null,
-        recipient: row.contact_email,
-      }
-    }),
+    rows.map(row => ({
+      ...runawayText({ ...row, keyPrefix: keyPrefix(row.key), portalUrl }),
+      notice_id: `${keyPrefix(row.key)}${suffix}`,
+      rule: 'RUNAWAY_TRAFFIC',
+      account_id: null,
+      recipient: row.contact_email,
+    })),
   )
 }
 
-/** The keys whose programs run away, of the 15 minutes before `until` (Unix ms), without those with these prefixes. */
+/** The keys whose programs run away now (Unix ms), without those that have a notice with this end of its id. */
 export function findRunaways(
-  { tables, databases }: Pick<NoticeParts, 'tables' | 'databases'>,
-  { until, done }: { until: number; done: readonly string[] },
+  { tables, databases }: Place,
+  now: number,
+  suffix: string,
 ): Promise<RunawayRow[]> {
-  const statement = {
-    query: nameDatabases(runawaySql, databases),
-    query_params: {
-      ...{ until, done: [...done], minutes_min: refusedMinutesMin },
-      ...{ prefix_length: keyPrefixLength, rows_max: rowsMax },
-    },
-  }
-  return tables.rows<RunawayRow>(statement, { signal: AbortSignal.timeout(readMsMax) })
-}
-
-/** The prefixes of the keys that have their notice of the day. */
-async function notedOn(notices: Pick<Notices, 'endingWith'>, day: string): Promise<string[]> {
-  const suffix = noticeId('', day)
-  return (await notices.endingWith(suffix, doneMax)).map(id => id.slice(0, -suffix.length))
-}
-
-function noticeId(prefix: string, day: string): string {
-  return `${prefix}.RUNAWAY_TRAFFIC.${day}`
+  const until = Math.floor((now - settledMs) / minuteMs) * minuteMs
+  const bounds = { minutes_min: refusedMinutesMin, prefix_length: keyPrefixLength, rows_max: rowsMax }
+  return tables.rows<RunawayRow>(
+    { query: nameDatabases(runawaySql, databases), query_params: { until, suffix, ...bounds } },
+    { signal: AbortSignal.timeout(readMsMax) },
+  )
 }

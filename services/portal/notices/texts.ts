@@ -1,5 +1,5 @@
 /**
- * The texts of the mails. Names are what a person typed, and an integration's contact may be another person's address. So they
+ * The texts of the mails. Names are what a person typed, and a key's contact may be another person's address. So they
  * become one line without control characters, and nothing in them can be clicked. Pure.
  */
 
@@ -24,7 +24,7 @@ export function plainName(typed: string): string {
 export function keyCreatedText(name: string, keyPrefix: string, portalUrl: string): MailText {
   return {
     subject: 'A new API key was created',
-    text: `The API key ${keyPrefix}... was created for the integration "${plainName(name)}".
+    text: `The API key ${keyPrefix}... was created for "${plainName(name)}".
 
 If it was you, or a person of your team, do nothing.
 If not, sign in and revoke it: ${portalUrl}/access
@@ -35,7 +35,7 @@ ${footer}`,
 export function keyRevokedText(name: string, keyPrefix: string, portalUrl: string): MailText {
   return {
     subject: 'An API key was revoked',
-    text: `The API key ${keyPrefix}... of the integration "${plainName(name)}" was revoked. The API refuses it.
+    text: `The API key ${keyPrefix}... of "${plainName(name)}" was revoked. The API refuses it.
 
 If a program still uses it, give the program a new key: ${portalUrl}/access
 ${footer}`,
@@ -66,6 +66,6 @@ ${footer}`,
 }
 
 const footer = `
-You get this mail because your address is that of the account, or the contact of the integration, on Pledgeview.
+You get this mail because your address is that of the account, or the contact of one of its keys, on Pledgeview.
 It is used for nothing else.
 `

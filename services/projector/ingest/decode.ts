@@ -1,8 +1,9 @@
 /**
  * Decode: turns a record of the log into a change event, or into a reject with its reason. Pure; never throws.
  *
- * A writer's schema is resolved to ours by Avro's rules. A record with an unknown schema id is rejected like any other bad
- * value; the reason names the id. If schemas come from a registry, the loop fetches them before it decodes.
+ * A value is framed Avro or JSON: its first byte says which. A writer's schema is resolved to ours by Avro's rules. A record with an
+ * unknown schema id is rejected like any other bad value; the reason names the id. If schemas come from a registry, the loop fetches
+ * them before it decodes. JSON is read as the `data` of a line of NDJSON is. Headers are not read.
  */
 import { isUtf8 } from 'node:buffer'
 import {
@@ -25,6 +26,7 @@ import {
   isChangeTopic,
   type PledgeState,
 } from '../../../contracts/events/event.ts'
+import { parseState } from '../../../contracts/events/ndjson.ts'
 import { decodePortalRecord } from '../../../contracts/events/portal-codec.ts'
 import type { PortalEvent, PortalTopic, RemovedNotice } from '../../../contracts/events/portal-event.ts'
 import { faultOf } from '../../../contracts/events/rules.ts'
@@ -59,6 +61,8 @@ type AnyState = CampaignState | PledgeState | ApiKeyState
 /** `isCurrent`: the writer's schema is ours. */
 type Reader = { read: StateReader<AnyState>; isCurrent: boolean } | Rejected
 
+// A value that begins with it is JSON. Framed Avro begins with 0.
+const openBrace = 0x7b
 // Far more than the topics have writers. Without a limit, a producer could make us compile every schema of a registry.
 const readersMax = 1_000
 
@@ -125,6 +129,11 @@ function eventReader(readerOf: ReaderOf): ReadEvent {
     if (!isChangeTopic(record.topic)) return { reason: "it is the portal's own, and is not shown" }
     const type = eventTypeOf[record.topic]
     if (record.value === null) return { type, key, data: null }
+    if (record.value[0] === openBrace) {
+      const state = parseState(type, record.value)
+      if ('fault' in state) return { reason: `${state.fault.field} ${state.fault.reason}` }
+      return { type, key, data: state.data } as ChangeEvent
+    }
     const framed = unframe(record.value)
     if ('reason' in framed) return framed
     const reader = readerOf(type, framed.schemaId)

@@ -16,6 +16,11 @@ import { createFairStore } from './fair-store.ts'
 export interface Lifetime {
   createdAt: number
   expiresAt: number
+  /**
+   * The same end by the clock of what processes share, once it is stored there. A page that is made of a snapshot takes it over, so
+   * both are gone at the same moment. Otherwise the page could be made again, of the same snapshot and of newer rows.
+   */
+  sharedUntil?: number | undefined
 }
 
 /** What is cached: how large a value is, and how Redis keeps it. */

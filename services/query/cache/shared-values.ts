@@ -56,7 +56,7 @@ export function createSharedValues<Value extends Lifetime>(
   kind: CacheKind<Value>,
   settings: SharedValuesSettings<Value>,
 ): LoadShared<Value> {
-  const { valueBytesMax, mayStore, now, newToken, lockMs = lockMsDefault } = settings
+  const { connection, valueBytesMax, mayStore, now, newToken, lockMs = lockMsDefault } = settings
   const ask = createSteps(kind.prefix, settings)
   const pollsMax = Math.ceil((2 * lockMs) / pollMs)
 
@@ -80,25 +80,35 @@ export function createSharedValues<Value extends Lifetime>(
    */
   async function store(key: string, token: string, value: Value, owner: string): Promise<Value> {
     const isWanted = now() < value.expiresAt && (mayStore?.(value, owner) ?? true)
-    const bytes = isWanted ? await framed(value) : undefined
-    if (bytes === undefined || bytes.length > valueBytesMax) {
+    const encoded = isWanted ? await kind.encode(value) : undefined
+    if (encoded === undefined || encoded.body.length > valueBytesMax) {
       await release(key, token)
       return value
     }
-    // Send a moment, not a duration: if Redis runs the command late, the value still expires in time.
-    const kept = await ask(key, ({ earliest }) => {
-      return ['store', bytes, Math.floor(earliest + value.expiresAt - now())]
+    let sharedUntil = 0
+    const kept = await ask(key, time => {
+      sharedUntil = endOf(value, time)
+      const { header, body } = encoded
+      const lifetimeMs = value.expiresAt - value.createdAt
+      return ['store', framed({ ...header, lifetimeMs, sharedUntil }, body), sharedUntil]
     })
     if (kept?.kind === 'value') return (await read(kept)) ?? value
     if (kept?.kind !== 'stored') return value
-    return { ...value, expiresAt: Math.min(value.expiresAt, kept.expiresAt) }
+    return { ...value, expiresAt: Math.min(value.expiresAt, kept.expiresAt), sharedUntil }
+  }
+
+  // A moment, not a duration: if Redis runs the command late, the value still expires in time. The end that a value takes over is
+  // bounded by its own time left, because Redis may have been replaced by one whose clock differs.
+  function endOf({ expiresAt, sharedUntil }: Value, { earliest, latest }: RedisTime): number {
+    const leftMs = expiresAt - now()
+    if (sharedUntil === undefined) return Math.floor(earliest + leftMs)
+    return Math.min(sharedUntil, Math.floor(latest + leftMs + connection.deadlineMs))
   }
 
   // Four bytes with the length of the header, the header as JSON, then the body as it is. With the time left that Redis returns,
   // the lifetime in the header gives the age of the value.
-  async function framed(value: Value): Promise<Buffer> {
-    const { header, body } = await kind.encode(value)
-    const json = Buffer.from(JSON.stringify({ ...header, lifetimeMs: value.expiresAt - value.createdAt }))
+  function framed(header: object, body: Buffer): Buffer {
+    const json = Buffer.from(JSON.stringify(header))
     const length = Buffer.alloc(lengthBytes)
     length.writeUInt32BE(json.length)
     return Buffer.concat([length, json, body])
@@ -107,8 +117,9 @@ export function createSharedValues<Value extends Lifetime>(
   async function read({ bytes, expiresAt }: StoredValue): Promise<Value | undefined> {
     try {
       const bodyAt = lengthBytes + bytes.readUInt32BE(0)
-      const header = JSON.parse(bytes.toString('utf8', lengthBytes, bodyAt)) as { lifetimeMs: number }
-      const lifetime = { createdAt: expiresAt - header.lifetimeMs, expiresAt }
+      const header = JSON.parse(bytes.toString('utf8', lengthBytes, bodyAt)) as Ends
+      const { lifetimeMs, sharedUntil } = header
+      const lifetime = { createdAt: expiresAt - lifetimeMs, expiresAt, sharedUntil }
       // The body is a copy, so that it keeps no larger buffer alive.
       return await kind.decode(header, Buffer.copyBytesFrom(bytes, bodyAt), lifetime)
     } catch {
@@ -130,6 +141,12 @@ export function createSharedValues<Value extends Lifetime>(
 }
 
 const lengthBytes = 4
+
+/** In every header. */
+interface Ends {
+  lifetimeMs: number
+  sharedUntil: number
+}
 
 interface StoredValue {
   bytes: Buffer

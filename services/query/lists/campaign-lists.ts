@@ -9,13 +9,13 @@
  * the other. Two snapshots of that time have the same `asOf` and different campaigns.
  */
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Cache } from '../cache/cache.ts'
+import type { Cache, Lifetime } from '../cache/cache.ts'
 import type { IdList } from './id-list.ts'
 import type { ListSource } from './list-source.ts'
 import type { ListQuery } from './list-statements.ts'
 
-/** One page of ids. Times are Unix milliseconds, `asOf` is ISO 8601. */
-export interface ListPage {
+/** One page of ids. It expires with its snapshot, as everything that is built from it. `asOf` is ISO 8601. */
+export interface ListPage extends Lifetime {
   ids: string[]
   /** The total of the whole list. */
   total: number
@@ -23,9 +23,6 @@ export interface ListPage {
   asOf: string
   /** Differs from that of every other snapshot, also of the same query and moment, and of another process. */
   snapshotId: string
-  createdAt: number
-  /** When the snapshot expires, together with everything that was built from it. */
-  expiresAt: number
 }
 
 export interface CampaignLists {

@@ -8,7 +8,8 @@
  *   stranger, so a valid key behind the same address gets in. Its first request decides whether it is a stranger's.
  * - A connection that is idle is closed early.
  * - A stranger's requests sent ahead are never handled: the answer to the first one ends the connection.
- * - All connections of strangers of one address share one turn of the event loop (see `request-gate.ts`).
+ * - All connections of strangers of one address share one turn (see `request-gate.ts`). Until it has had its first turn, a connection is
+ *   nothing but a socket, so it costs next to nothing to close it.
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -71,9 +72,12 @@ export function createConnections(options: ConnectionsOptions): Connections {
   /** Of all addresses, the oldest first. */
   const strangers = new Set<Socket>()
 
-  function admit(socket: Socket): void {
+  /** `serve` puts Node's parser on the connection. */
+  function admit(socket: Socket, serve: () => void): void {
     if (isTrustedProxy(socket.remoteAddress)) {
-      connections.set(socket, { gate: gateRequests(socket), address: undefined, isStranger: false })
+      const gate = gateRequests(socket, serve)
+      connections.set(socket, { gate, address: undefined, isStranger: false })
+      gate.open()
       return
     }
     const bucket = addressBucket(socket.remoteAddress)
@@ -84,7 +88,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
     }
     address.open++
     addresses.set(bucket, address)
-    const gate = gateRequests(socket, () => (connection.isStranger ? address.turn : undefined))
+    const gate = gateRequests(socket, serve, () => (connection.isStranger ? address.turn : undefined))
     const connection: Connection = { gate, address, isStranger: false }
     connections.set(socket, connection)
     mark(socket, connection, true)
@@ -93,6 +97,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
       address.open--
       if (address.open === 0) addresses.delete(bucket)
     })
+    gate.open()
   }
 
   /** Ends the oldest connection of these strangers. Returns whether there is one. */
@@ -127,7 +132,15 @@ export function createConnections(options: ConnectionsOptions): Connections {
     listen(server, answerDirectly = () => false) {
       const handlers = server.listeners('request') as RequestListener[]
       server.removeAllListeners('request')
-      server.on('connection', admit)
+      const servers = server.listeners('connection') as ((socket: Socket) => void)[]
+      server.removeAllListeners('connection')
+      // An option of `net.createServer` that `http.createServer` does not pass on.
+      Object.assign(server, { pauseOnConnect: true })
+      server.on('connection', socket =>
+        admit(socket, () => {
+          for (const serve of servers) serve.call(server, socket)
+        }),
+      )
       server.on('connect', (request: IncomingMessage, socket: Duplex) => {
         connections.get(request.socket)?.gate.remove()
         // Node has removed its own listeners from this socket. Without an error listener, an error would end the process.

@@ -5,7 +5,8 @@
  * - A connection has one request in progress. What it sends ahead waits in its socket, which stops reading: that is at
  *   most two reads, 128 KiB.
  * - The next request follows in a later turn of the event loop. Other connections come first.
- * - Connections that share a turn (`createSharedTurn`) together get one request in each turn of the event loop.
+ * - Connections that share a turn (`createSharedTurn`) together get one request every 2 ms: a turn of the event loop also accepts
+ *   just one connection, so a request in every turn would let others wait long for a connection.
  *
  * The gate does not interpret requests. It passes bytes on up to the next empty line, and such a piece holds the end of
  * at most one head. The body of a request in progress passes, too. Its last piece may hold the next head, so two requests
@@ -18,6 +19,8 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 export interface RequestGate {
+  /** Call this first. The connection is served from its first turn on. Until then nothing is read, and it has no parser. */
+  open(): void
   /** Call this for every request, before it is handled. The gate opens again when the response is closed. */
   begin(response: ServerResponse): void
   /** The response to the latest request. */
@@ -28,14 +31,15 @@ export interface RequestGate {
 
 /** Bytes of a body in chunks, with the lengths of its chunks. The forms of the portal are far shorter. */
 const chunkedBytesMax = 65_536
+const turnMs = 2
 const headEnd = Buffer.from('\r\n\r\n')
 
-/** One of its users runs in each turn of the event loop. The others wait in line. */
+/** One of its users runs at a time, for `turnMs`. The others wait in line. */
 export interface SharedTurn {
   /** Whether the turn is free. If so, it is taken now. */
   take(): boolean
-  /** Calls back in a later turn of the event loop, which is then taken. */
-  wait(run: () => void): void
+  /** Calls back when the turn is free, and it is taken then. Returns how to leave the line. */
+  wait(run: () => void): () => void
 }
 
 export function createSharedTurn(): SharedTurn {
@@ -45,7 +49,7 @@ export function createSharedTurn(): SharedTurn {
   function take(): boolean {
     if (isTaken) return false
     isTaken = true
-    setImmediate(release)
+    setTimeout(release, turnMs)
     return true
   }
 
@@ -64,26 +68,28 @@ export function createSharedTurn(): SharedTurn {
       waiting.add(run)
       // Free now: the next turn calls back.
       take()
+      return () => void waiting.delete(run)
     },
   }
 }
 
 /**
- * Puts a gate on a new connection of an HTTP server. Call it in the server's event `connection`. `sharedTurn`: the turn that it
- * shares with others at present, if it does.
+ * The gate of a new connection, which is paused. `serve` puts Node's parser on it. `sharedTurn`: the turn that it shares with
+ * others at present, if it does.
  */
 export function gateRequests(
   socket: Socket,
+  serve: () => void,
   sharedTurn: () => SharedTurn | undefined = () => undefined,
 ): RequestGate {
-  const [parse] = socket.listeners('data') as ((chunk: Buffer) => void)[]
-  if (parse === undefined) throw new Error('the socket has no HTTP parser')
+  let parse: ((chunk: Buffer) => void) | undefined
   const endOfHead = createHeadFinder()
   let running = 0
   let latest: ServerResponse | undefined
   /** Whether bytes wait in the socket. */
   let isWaiting = false
   let isTurnDue = false
+  let leaveLine = ignore
   /** Whether the shared turn is ours. */
   let hasTurn = false
   let chunkedBytes = 0
@@ -136,9 +142,10 @@ export function gateRequests(
       if (isBusy()) return
       isWaiting = false
       hasTurn = shared !== undefined
-      socket.resume()
+      if (parse) socket.resume()
+      else start()
     }
-    if (shared) shared.wait(open)
+    if (shared) leaveLine = shared.wait(open)
     else setImmediate(open)
   }
 
@@ -147,9 +154,28 @@ export function gateRequests(
     if (isWaiting) nextTurn()
   }
 
-  socket.removeListener('data', parse)
-  socket.on('data', take)
+  function start(): void {
+    socket.removeListener('error', ignore)
+    serve()
+    ;[parse] = socket.listeners('data') as ((chunk: Buffer) => void)[]
+    if (parse === undefined) throw new Error('the socket has no HTTP parser')
+    socket.removeListener('data', parse)
+    socket.on('data', take)
+    socket.resume()
+  }
+
+  socket.on('error', ignore)
+  socket.once('close', () => leaveLine())
   return {
+    open() {
+      if (isOurTurn()) {
+        hasTurn = true
+        start()
+      } else {
+        isWaiting = true
+        nextTurn()
+      }
+    },
     begin(response) {
       running++
       chunkedBytes = 0
@@ -160,6 +186,8 @@ export function gateRequests(
     remove: () => void socket.removeListener('data', take),
   }
 }
+
+function ignore(): void {}
 
 /** Whether the body of this request is still arriving, and in chunks. */
 function isChunked(response: ServerResponse | undefined): boolean {

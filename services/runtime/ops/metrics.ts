@@ -99,6 +99,11 @@ export function createMetrics() {
       labelNames: ['topic'] as const,
       registers,
     }),
+    projectorsStopped: new Gauge({
+      name: 'pledgeview_projectors_stopped',
+      help: 'Whether a projector stopped with an error, and none leads the fold since: 1 or 0. /status tells the reason',
+      registers,
+    }),
     sharedSlugs: new Gauge({
       name: 'pledgeview_shared_slugs',
       help: 'Slugs that several public campaigns have, as the projector that folds has last seen them',

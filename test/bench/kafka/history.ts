@@ -1,5 +1,6 @@
-/** The history that every ingest run reads from the topics: the demo platform's events, framed with the registry's ids. */
-import { keyOf, topicOf } from '../../../contracts/events/event.ts'
+/** The history that every ingest run reads from the topics: the demo platform's events, framed with the registry's ids, or as JSON. */
+import { type ChangeEvent, keyOf, type StateEvent, topicOf } from '../../../contracts/events/event.ts'
+import { formatEvent } from '../../../contracts/events/ndjson.ts'
 import { kafkaSettings, stateEncoderOf } from '../../../services/distributed.ts'
 import { openKafkaWriter } from '../../../services/log/kafka/writer.ts'
 import type { NewRecord } from '../../../services/log/port.ts'
@@ -18,8 +19,12 @@ const now = Date.UTC(2026, 0, 1)
 const recordsPerAppend = 2_000
 
 /** Appends the whole history of this many campaigns, some 70 events each. */
-export async function appendHistory(config: Config, campaigns: number): Promise<AppendedHistory> {
-  const encode = await stateEncoderOf(config)
+export async function appendHistory(
+  config: Config,
+  campaigns: number,
+  form: 'avro' | 'json',
+): Promise<AppendedHistory> {
+  const encode = form === 'avro' ? await stateEncoderOf(config) : encodeJson
   const writer = await openKafkaWriter({ ...kafkaSettings(config), compression: 'lz4' }, { logger })
   let records: NewRecord[] = []
   let events = 0
@@ -43,4 +48,10 @@ export async function appendHistory(config: Config, campaigns: number): Promise<
   } finally {
     await writer.close()
   }
+}
+
+/** The `data` of the event's line of NDJSON. */
+function encodeJson(event: StateEvent): Buffer {
+  const line = formatEvent({ ...event, key: keyOf(event) } as ChangeEvent)
+  return Buffer.from(JSON.stringify(JSON.parse(line).data))
 }

@@ -21,19 +21,19 @@ test('a data directory that a process holds is refused to others, and free once 
   expect(holder.lines).toEqual(['held'])
   expect(() => lockDataDirectory(directory)).toThrow(`the data directory ${directory} is in use`)
   await holder.kill()
-  lockDataDirectory(directory).release()
+  lockDataDirectory(directory).close()
 })
 
 test('a failed attempt of the holder itself does not let others in', async () => {
   const lock = lockDataDirectory(directory)
   expect(() => lockDataDirectory(directory)).toThrow('is in use')
   expect(await answerOf('hold', directory)).toBe('refused')
-  lock.release()
+  lock.close()
   expect(await answerOf('hold', directory)).toBe('held')
 })
 
 test('a data directory is made for its owner alone', () => {
-  lockDataDirectory(directory).release()
+  lockDataDirectory(directory).close()
   expect(statSync(directory).mode & 0o777).toBe(0o700)
   expect(statSync(join(directory, 'lock.sqlite')).mode & 0o777).toBe(0o600)
 })

@@ -16,21 +16,26 @@ export const newestKafka = '4.4.0'
 export const kafkaVersions = ['3.9.2', newestKafka] as const
 export type KafkaVersion = (typeof kafkaVersions)[number]
 
-const pom = new URL('pom.xml', import.meta.url).pathname
 const cacheFolder = new URL('../../../node_modules/.cache/pledgeview/', import.meta.url).pathname
 const fetchMsMax = 240_000
 
+/** What a pom names, with the versions that it leaves open. */
+export interface Jars {
+  /** Of its folder in the cache. */
+  name: string
+  pom: string
+  versions: Readonly<Record<string, string>>
+}
+
+const brokerJars = (version: KafkaVersion): Jars => ({
+  name: `kafka-${version}`,
+  pom: new URL('pom.xml', import.meta.url).pathname,
+  versions: { 'kafka.version': version },
+})
+
 /** Downloads the jars if they are missing. Never rejects: the requirement's reason says what is missing. */
 export async function kafkaRequirement(version: KafkaVersion): Promise<Requirement> {
-  try {
-    await run('java', ['-version'])
-    await run('openssl', ['version'])
-    await fetchJars(version)
-    return { isMet: true, reason: '' }
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    return { isMet: false, reason: `Kafka ${version} cannot be run: ${reason}` }
-  }
+  return jarsRequirement(brokerJars(version))
 }
 
 /** The class path of a version that `kafkaRequirement` has downloaded. */
@@ -38,17 +43,33 @@ export function classPath(version: KafkaVersion): string {
   return `${jarFolder(version)}/*`
 }
 
-async function fetchJars(version: KafkaVersion): Promise<void> {
-  if (existsSync(jarFolder(version))) return
+/** The same for the jars of any pom. */
+export async function jarsRequirement(jars: Jars): Promise<Requirement> {
+  try {
+    await run('java', ['-version'])
+    await run('openssl', ['version'])
+    await fetchJars(jars)
+    return { isMet: true, reason: '' }
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    return { isMet: false, reason: `${jars.name} cannot be run: ${reason}` }
+  }
+}
+
+async function fetchJars(jars: Jars): Promise<void> {
+  const { pom, versions } = jars
+  const folder = folderOf(jars)
+  if (existsSync(folder)) return
   mkdirSync(cacheFolder, { recursive: true })
   // Written to a separate folder and renamed, so that an incomplete or parallel download never counts as complete.
   const part = mkdtempSync(join(cacheFolder, 'part-'))
   try {
     await run('mvn', [
       ...['--batch-mode', '--quiet', '--file', pom, 'dependency:copy-dependencies'],
-      ...[`-Dkafka.version=${version}`, '-DincludeScope=runtime', `-DoutputDirectory=${part}`],
+      ...Object.entries(versions).map(([property, version]) => `-D${property}=${version}`),
+      ...['-DincludeScope=runtime', `-DoutputDirectory=${part}`],
     ])
-    keepFolder(part, jarFolder(version))
+    keepFolder(part, folder)
   } finally {
     rmSync(part, { recursive: true, force: true })
   }
@@ -56,7 +77,11 @@ async function fetchJars(version: KafkaVersion): Promise<void> {
 
 /** The folder with the jars of a version that `kafkaRequirement` has downloaded. */
 export function jarFolder(version: KafkaVersion): string {
-  return join(cacheFolder, `kafka-${version}`)
+  return folderOf(brokerJars(version))
+}
+
+export function folderOf({ name }: Jars): string {
+  return join(cacheFolder, name)
 }
 
 async function run(program: string, args: readonly string[]): Promise<void> {

@@ -1,12 +1,11 @@
 /** The ports of the portal in memory, for tests of its pages. They say what they were asked to do, and can fail. */
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { KeyError } from '../../../services/api-keys/api-keys.ts'
 import { generateApiKey, generateSecret } from '../../../services/api-keys/credentials.ts'
-import { AccountError } from '../../../services/portal/account/accounts.ts'
+import type { KeyFields } from '../../../services/portal/keys/key-fields.ts'
 import type {
   Account,
   Accounts,
-  Integration,
   KeyNotices,
   Mail,
   Mailer,
@@ -17,7 +16,6 @@ import type {
 /** Accounts in memory. `account_id` is the address, so that tests can find it. */
 export function memoryAccounts(now: () => number) {
   const all = new Map<string, Account>()
-  const integrations = new Map<string, Integration>()
   const accounts: Accounts = {
     find: async accountId => all.get(accountId),
     async ofVerifiedEmail(email) {
@@ -31,26 +29,11 @@ export function memoryAccounts(now: () => number) {
       const from = Math.max(now(), (account?.sessions_valid_from ?? 0) + 1)
       if (account) all.set(accountId, { ...account, sessions_valid_from: from })
     },
-    async integrations(accountId) {
-      calls.reads += 1
-      return [...integrations.values()].filter(({ account_id }) => account_id === accountId)
-    },
-    async saveIntegration(integration) {
-      if (calls.refusal) throw new AccountError('too-many-integrations', calls.refusal)
-      integrations.set(integration.integration_id, integration)
-    },
-    removeIntegration: async (_accountId, integrationId) => void integrations.delete(integrationId),
-    async delete(accountId) {
-      all.delete(accountId)
-      for (const { integration_id, account_id } of [...integrations.values()])
-        if (account_id === accountId) integrations.delete(integration_id)
-    },
+    delete: async accountId => void all.delete(accountId),
     unfinished: async () => [],
     finishDeletion: async () => undefined,
   }
-  /** `reads`: how often integrations were read. `refusal`: why no integration is saved. */
-  const calls = { ...accounts, all, reads: 0, refusal: undefined as string | undefined }
-  return calls
+  return { ...accounts, all }
 }
 
 /** Keys in memory: active at once, at most three. */
@@ -61,14 +44,14 @@ export function memoryKeys(now: () => number) {
     if (!found) throw new KeyError(`there is no key ${key}`)
     return found
   }
-  async function issue({ account_id, integration_id, name, url, contact_email }: Integration) {
+  async function issue(account_id: string, { name, url, contact_email }: KeyFields) {
     calls.issuing += 1
     await calls.beforeIssue()
     const active = all.filter(record => record.account_id === account_id && record.status === 'active')
     if (active.length >= 3) throw new KeyError('three keys are active already')
     const [key, secret] = [generateApiKey(randomBytes), generateSecret(randomBytes)]
     all.push({
-      ...{ key, version: '1', account_id, integration_id, name, url, contact_email, secret_hash: '' },
+      ...{ key, version: '1', account_id, integration_id: '', name, url, contact_email, secret_hash: '' },
       ...{ scopes: ['read:public'], issued_at_ms: now(), status: 'active' },
       ...{ expires_at_ms: null, replaces: '', replaced_until_ms: null },
     })
@@ -78,24 +61,23 @@ export function memoryKeys(now: () => number) {
   const keys: PortalKeys = {
     ofAccount: async accountId => all.filter(({ account_id }) => account_id === accountId),
     issue,
+    change: async (accountId, key, fields) => void Object.assign(find(accountId, key), fields),
     async revoke(accountId, key) {
       const record = find(accountId, key)
       record.status = 'revoked'
       return record
     },
-    async replace(accountId, key, overlap, integration, onRevoked) {
+    async replace(accountId, key, overlap, onRevoked) {
       const old = find(accountId, key)
       if (overlap === 'at-once') {
         old.status = 'revoked'
         onRevoked?.()
       }
       if (calls.refusal !== undefined) throw new KeyError(calls.refusal)
-      return issue(integration)
+      return issue(accountId, old)
     },
-    async deleteAll(accountId, integrationId) {
-      const isKept = ({ account_id, integration_id }: PortalKey) =>
-        account_id !== accountId || (integrationId !== undefined && integration_id !== integrationId)
-      all.splice(0, all.length, ...all.filter(isKept))
+    async deleteAll(accountId) {
+      all.splice(0, all.length, ...all.filter(({ account_id }) => account_id !== accountId))
     },
   }
   const calls = {
@@ -119,11 +101,11 @@ export function memoryKeys(now: () => number) {
 export function memoryNotices() {
   const notices = { createdKeys: [] as string[], revokedKeys: [] as string[], fails: false }
   const ports: KeyNotices = {
-    async created(_account, _integration, prefix) {
+    async created(_account, _owner, prefix) {
       if (notices.fails) throw new Error('the mail server is away')
       notices.createdKeys.push(prefix)
     },
-    revoked: async (_account, _integration, prefix) => void notices.revokedKeys.push(prefix),
+    revoked: async (_account, _owner, prefix) => void notices.revokedKeys.push(prefix),
   }
   return Object.assign(notices, ports)
 }
@@ -145,10 +127,9 @@ export function memoryMailer(): Mailer & { mails: Mail[]; fail: (error: Error | 
   }
 }
 
-/** An integration with plain values, for an account. */
-export function sampleIntegration(account_id: string, changes: Partial<Integration> = {}): Integration {
-  return {
-    ...{ integration_id: randomUUID(), account_id, name: 'Backer Board', url: 'https://board.example/' },
-    ...{ contact_email: 'ops@board.example', created_at: Date.parse('2026-03-01T12:00:00Z'), ...changes },
-  }
+/** Valid fields of the form of a key. */
+export const sampleFields: KeyFields = {
+  name: 'Backer Board',
+  url: 'https://board.example/',
+  contact_email: 'ops@board.example',
 }

@@ -20,6 +20,15 @@ interface GoldenEvent {
   value_hex: string | null
 }
 
+interface GoldenJson {
+  name: string
+  topic: LogRecord['topic']
+  key: string
+  headers: Readonly<Record<string, string>>
+  value: string
+  line: string
+}
+
 interface GoldenReject {
   name: string
   topic: LogRecord['topic']
@@ -79,6 +88,21 @@ test('every fixed id has an example, and stands for one schema', () => {
   expect(new Set(fixed).size).toBe(fixed.length)
 })
 
+describe('a value that is JSON', () => {
+  const shown = readGolden<GoldenJson[]>('json')
+  const ofTypes = eventTypes.flatMap(type => readGolden<GoldenEvent[]>(type))
+  const states = ofTypes.filter(({ value_hex }) => value_hex !== null)
+  const data = states.map(one => ({ ...one, headers: {}, value: JSON.stringify(JSON.parse(one.line).data) }))
+
+  test.each([...shown, ...data])('is the event of its NDJSON line, whatever its headers say: $name', one => {
+    const headers = Object.fromEntries(
+      Object.entries(one.headers).map(([name, of]) => [name, Buffer.from(of)]),
+    )
+    const record = { ...recordOf({ ...one, value_hex: Buffer.from(one.value).toString('hex') }), headers }
+    expect(decode(record)).toEqual(eventOf(one))
+  })
+})
+
 describe('the golden rejects', () => {
   test.each(readGolden<GoldenReject[]>('rejects'))('are refused with a reason that helps: $name', reject => {
     expect(decode(recordOf(reject))).toEqual({ reason: reject.reason })
@@ -124,7 +148,7 @@ function readGolden<T>(name: string): T {
   return JSON.parse(readFileSync(url, 'utf8')) as T
 }
 
-function eventOf({ line }: GoldenEvent): ChangeEvent {
+function eventOf({ line }: Pick<GoldenEvent, 'line'>): ChangeEvent {
   const parsed = parseEventLine(line)
   if ('fault' in parsed) throw new Error(`${parsed.fault.field} ${parsed.fault.reason}`)
   return parsed.event

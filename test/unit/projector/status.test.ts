@@ -24,6 +24,7 @@ describe('the status of a projector', () => {
       tables: null,
       misplaced: null,
       rejects: null,
+      stopped: null,
     })
   })
 

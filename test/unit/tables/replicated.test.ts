@@ -12,11 +12,15 @@ import { readRoles } from '../../../services/tables/roles.ts'
 const databases = generationOf({ base: 'pledgeview', views: 'crowdfunding' }, 1)
 const whole = distributedDatabases(databases)
 const replicated = { cluster: 'main' }
-const statements = [
+const migrated = [
   ...readMigrations(databases, { replicated }).flatMap(file => file.statements),
   ...readClusterViews(databases, { replicated }),
   ...readRoles(databases, { replicated }).flatMap(file => file.statements),
 ].map(statement => statement.replaceAll(/\s+/g, ' '))
+const made = (statement: string) => /^CREATE OR REPLACE .*? ON CLUSTER/.exec(statement)?.[0]
+// A migration may make a view again.
+const last = new Map(migrated.map((statement, at) => [made(statement) ?? at, statement]))
+const statements = [...last.values()]
 
 /** What follows the columns, of the statement that makes this table. */
 function definitionOf(table: string, creation = 'CREATE'): string {
@@ -52,7 +56,7 @@ describe('on a cluster', () => {
 
   test('no table has another’s place in Keeper, and none depends on the name it has now', () => {
     const paths = statements.flatMap(statement => /Replicated\w*\('([^']+)'/.exec(statement)?.[1] ?? [])
-    expect(paths).toHaveLength(20)
+    expect(paths).toHaveLength(21)
     expect(new Set(paths).size).toBe(paths.length)
     expect(paths.filter(path => /\{(?:table|database|uuid)\}/.test(path))).toEqual([])
   })

@@ -1,4 +1,4 @@
--- The accounts of which something is left: keys of a deleted account, integrations of an earlier life, or a deletion that is
+-- The accounts of which something is left: keys of a deleted account, integrations of an earlier version, or a deletion that is
 -- older than `settled_ms` and was not appended a second time (accounts.ts says why it is).
 
 SELECT account_id
@@ -7,10 +7,9 @@ FROM
     SELECT
         account_id,
         countIf(integration_id = '') > 0 AND maxIf(email, integration_id = '') = '' AS is_deleted,
-        maxIf(version, integration_id = '') AS latest,
         countIf(email = '' AND written_at < now64(3, 'UTC') - toIntervalMillisecond({settled_ms:UInt32})
             AND version % {life:UInt64} = if(integration_id = '', 0, {removed:UInt64})) > 0 AS is_due,
-        groupArrayIf(intDiv(version, {life:UInt64}), integration_id != '' AND email != '') AS lives
+        countIf(integration_id != '' AND email != '') AS integrations
     FROM (SELECT * FROM ${base}.account_ledger FINAL)
     GROUP BY account_id
 ) AS accounts
@@ -21,7 +20,7 @@ LEFT JOIN
     WHERE account_id != ''
     GROUP BY account_id
 ) AS held ON held.account_id = accounts.account_id
-WHERE arrayExists(life -> life < intDiv(latest, {life:UInt64}), lives)
+WHERE integrations > 0
     OR is_deleted AND held.keys > 0
     OR is_due AND NOT (is_deleted AND held.keys > 0)
 ORDER BY account_id

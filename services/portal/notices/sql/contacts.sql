@@ -1,17 +1,9 @@
--- The contact addresses of active keys (private), each once: the one that the integration has now, or the key's own if there is no
--- integration. With `only_called`: of keys that called the API in the last 90 days;
+-- The contact addresses of active keys (private), each once. With `only_called`: of keys that called the API in the last 90 days;
 -- with `only_deprecated` too: that called a deprecated version.
 
-SELECT DISTINCT
-    if(held.email != '', held.email, ledger.integration_contact_email) AS contact_email
+SELECT DISTINCT ledger.integration_contact_email AS contact_email
 FROM (SELECT * FROM ${base}.api_key_ledger FINAL) AS ledger
 INNER JOIN (SELECT * FROM ${base}.api_keys FINAL) AS folded ON folded.api_key = ledger.api_key
-LEFT JOIN
-(
-    SELECT account_id, integration_id, email
-    FROM (SELECT * FROM ${base}.account_ledger FINAL)
-    WHERE integration_id != '' AND email != ''
-) AS held ON held.account_id = ledger.account_id AND held.integration_id = ledger.integration_id
 WHERE ledger.is_unrevoked AND folded.is_active AND ledger.account_id != '' AND ledger.integration_contact_email != ''
     AND ifNull(ledger.expires_at > now64(3, 'UTC'), 1)
     AND
@@ -26,4 +18,4 @@ WHERE ledger.is_unrevoked AND folded.is_active AND ledger.account_id != '' AND l
     )
 ORDER BY contact_email
 LIMIT {rows_max:UInt32}
-SETTINGS max_execution_time = 60, do_not_merge_across_partitions_select_final = 1, join_use_nulls = 0
+SETTINGS max_execution_time = 60, do_not_merge_across_partitions_select_final = 1

@@ -1,11 +1,12 @@
 -- Active keys of whose requests at least half were refused with 429 in the 15 minutes before `until`, and that were refused in
--- at least `minutes_min` of these minutes: one burst is no runaway. At most `rows_max` keys, without those that had their mail today.
--- It has the contact addresses that the integrations have now (private).
+-- at least `minutes_min` of these minutes: one burst is no runaway. At most `rows_max` keys, without those whose notice ends with
+-- today's `suffix`.
+-- It has contact addresses (private).
 
 SELECT
     ledger.api_key AS key,
     ledger.integration_name AS name,
-    if(held.email != '', held.email, ledger.integration_contact_email) AS contact_email,
+    ledger.integration_contact_email AS contact_email,
     usage.requests AS requests,
     usage.refused AS refused
 FROM
@@ -23,15 +24,10 @@ FROM
 ) AS usage
 INNER JOIN (SELECT * FROM ${base}.api_key_ledger FINAL) AS ledger ON ledger.api_key = usage.api_key
 INNER JOIN (SELECT * FROM ${base}.api_keys FINAL) AS folded ON folded.api_key = usage.api_key
-LEFT JOIN
-(
-    SELECT account_id, integration_id, email
-    FROM (SELECT * FROM ${base}.account_ledger FINAL)
-    WHERE integration_id != '' AND email != ''
-) AS held ON held.account_id = ledger.account_id AND held.integration_id = ledger.integration_id
 WHERE ledger.is_unrevoked AND folded.is_active AND ledger.integration_contact_email != ''
     AND ifNull(ledger.expires_at > now64(3, 'UTC'), 1)
-    AND NOT has({done:Array(String)}, substring(ledger.api_key, 1, {prefix_length:UInt32}))
+    AND concat(substring(ledger.api_key, 1, {prefix_length:UInt32}), {suffix:String}) NOT IN
+        (SELECT notice_id FROM ${base}.notice_ledger FINAL WHERE rule = 'RUNAWAY_TRAFFIC')
 ORDER BY refused DESC, key
 LIMIT {rows_max:UInt32}
-SETTINGS max_execution_time = 10, do_not_merge_across_partitions_select_final = 1, join_use_nulls = 0
+SETTINGS max_execution_time = 10, do_not_merge_across_partitions_select_final = 1

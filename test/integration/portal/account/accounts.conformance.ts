@@ -2,11 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import type { EventWriter } from '../../../../services/log/port.ts'
-import { integrationsMax, openAccounts } from '../../../../services/portal/account/accounts.ts'
+import { openAccounts } from '../../../../services/portal/account/accounts.ts'
 import { PortalUnavailable } from '../../../../services/portal/own-events.ts'
-import type { Accounts, Integration } from '../../../../services/portal/ports.ts'
+import type { Accounts } from '../../../../services/portal/ports.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
-import { sampleIntegration } from '../../../support/portal/memory-ports.ts'
 import type { ProjectedLog } from '../../../support/portal/projected-log.ts'
 
 const portalKey = 'ab'.repeat(32)
@@ -65,44 +64,6 @@ export function describeAccounts(make: () => Promise<ProjectedLog>): void {
       const ahead = (await one.find(account_id))?.sessions_valid_from ?? 0
       await two.endSessions(account_id)
       expect((await two.find(account_id))?.sessions_valid_from).toBe(ahead + 1)
-    })
-
-    test('keep changes of different integrations on two portals at once', async () => {
-      const [one, two] = await portals()
-      const { account_id } = await one.ofVerifiedEmail(email)
-      const made = Array.from({ length: 8 }, (_, n) =>
-        sampleIntegration(account_id, { name: `Mirror ${n}`, created_at: n }),
-      )
-      await Promise.all(made.map((each, n) => (n % 2 === 0 ? one : two).saveIntegration(each)))
-      await Promise.all([
-        one.saveIntegration({ ...made[0], name: 'Renamed' } as Integration),
-        two.removeIntegration(account_id, made[1]?.integration_id ?? ''),
-        two.endSessions(account_id),
-      ])
-      const names = (await (await portal()).integrations(account_id)).map(({ name }) => name)
-      expect(names).toEqual(['Renamed', ...[2, 3, 4, 5, 6, 7].map(n => `Mirror ${n}`)])
-    })
-
-    test('never have more integrations than the limit, added on two portals at once', async () => {
-      const [one, two] = await portals()
-      const { account_id } = await one.ofVerifiedEmail(email)
-      await Promise.all(
-        Array.from({ length: integrationsMax - 2 }, () => one.saveIntegration(sampleIntegration(account_id))),
-      )
-      const results = await Promise.allSettled(
-        Array.from({ length: 6 }, (_, n) =>
-          (n % 2 === 0 ? one : two).saveIntegration(sampleIntegration(account_id, { created_at: start + n })),
-        ),
-      )
-      const refused = results.filter(result => result.status === 'rejected')
-      for (const { reason } of refused) expect(reason).toMatchObject({ code: 'too-many-integrations' })
-      // The oldest count: one that was there first may have to make room for one that began earlier.
-      const kept = await (await portal()).integrations(account_id)
-      expect(kept).toHaveLength(integrationsMax)
-      expect(refused.length).toBeLessThanOrEqual(4)
-      // One that is there can still be changed.
-      await one.saveIntegration({ ...kept[0], name: 'Renamed' } as Integration)
-      await expect(one.saveIntegration(sampleIntegration(account_id))).rejects.toThrow('at most 20')
     })
 
     test('say within a bounded time that the log does not take a change', async () => {

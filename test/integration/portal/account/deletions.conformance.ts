@@ -5,22 +5,23 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { lifeOf, versionIn } from '../../../../contracts/events/portal-event.ts'
 import type { EventWriter } from '../../../../services/log/port.ts'
 import { readAccount } from '../../../../services/portal/account/account-ledger.ts'
 import { openAccounts } from '../../../../services/portal/account/accounts.ts'
 import { deleteAccount } from '../../../../services/portal/account/deletions.ts'
-import type { Accounts, Integration } from '../../../../services/portal/ports.ts'
+import { recordOf } from '../../../../services/portal/own-events.ts'
+import type { Account, Accounts } from '../../../../services/portal/ports.ts'
 import { sleep } from '../../../../services/runtime/sleep.ts'
 import type { Databases } from '../../../../services/tables/port.ts'
 import type { ModelTables } from '../../../support/model-tables.ts'
-import { sampleIntegration } from '../../../support/portal/memory-ports.ts'
 import { compacted, type ProjectedLog, replay } from '../../../support/portal/projected-log.ts'
 
 const portalKey = 'ab'.repeat(32)
 const noKeys = { deleteAll: async () => undefined }
 
-/** What a portal may do with an account. */
-type Step = 'sign-out' | 'add' | 'rename' | 'remove'
+/** What may be under way: a sign-out everywhere, or an integration of an earlier version of the portal. */
+type Step = 'sign-out' | 'integration'
 
 interface Late {
   step: Step
@@ -31,7 +32,7 @@ interface Late {
 }
 
 const late: fc.Arbitrary<Late> = fc.record({
-  step: fc.constantFrom<Step>('sign-out', 'add', 'rename', 'remove'),
+  step: fc.constantFrom<Step>('sign-out', 'integration'),
   aheadMs: fc.constantFrom(-3_600_000, 0, 3_600_000),
   isKilled: fc.boolean(),
 })
@@ -93,19 +94,14 @@ export function describeDeletions(
       return { writer, arrived: arrived.promise, landed: landed.promise, release: gate.resolve }
     }
 
-    async function begin(accounts: Accounts, step: Step, present: Integration): Promise<unknown> {
-      switch (step) {
-        case 'sign-out':
-          return accounts.endSessions(present.account_id)
-        case 'add':
-          return accounts.saveIntegration(sampleIntegration(present.account_id))
-        case 'rename':
-          return accounts.saveIntegration({ ...present, name: 'Renamed' })
-        case 'remove':
-          return accounts.removeIntegration(present.account_id, present.integration_id)
-        default:
-          return step satisfies never
-      }
+    async function addIntegration(writer: Pick<EventWriter, 'append'>, account: Account, aheadMs = 0) {
+      const { account_id, created_at } = account
+      const changed_at = Date.now() + aheadMs
+      const held = await readAccount(log, account_id)
+      const version = versionIn(lifeOf(held.account?.version ?? 0n), changed_at)
+      const fields = { name: 'Board', url: 'https://board.example', contact_email: 'ops@board.example' }
+      const data = { integration_id: randomUUID(), account_id, ...fields, created_at, changed_at, version }
+      await writer.append([recordOf({ type: 'integration', data })])
     }
 
     /** Finishes deletions until nothing is left to do, as the portals do every half a minute. */
@@ -142,15 +138,17 @@ export function describeDeletions(
           async (lates, order, signsUpAgain) => {
             const address = `ann-${randomUUID()}@example.com`
             const one = await portal()
-            const { account_id } = await one.ofVerifiedEmail(address)
-            const present = sampleIntegration(account_id)
-            await one.saveIntegration(present)
+            const account = await one.ofVerifiedEmail(address)
+            const { account_id } = account
+            if (writers[0]) await addIntegration(writers[0], account)
             const under = await Promise.all(
               lates.map(async ({ step, aheadMs, isKilled }) => {
                 const hung = slow(isKilled)
-                const done = begin(await portal({ writer: hung.writer, aheadMs }), step, present).catch(
-                  () => undefined,
-                )
+                const begun =
+                  step === 'sign-out'
+                    ? (await portal({ writer: hung.writer, aheadMs })).endSessions(account_id)
+                    : addIntegration(hung.writer, account, aheadMs)
+                const done = begun.catch(() => undefined)
                 await hung.arrived
                 return { ...hung, done: isKilled ? hung.landed : done }
               }),
@@ -168,7 +166,6 @@ export function describeDeletions(
             await one.ofVerifiedEmail(`marker-${randomUUID()}@example.com`)
             await finishAll(one)
             expect(await one.find(account_id)).toEqual(second)
-            expect(await one.integrations(account_id)).toEqual([])
             const kept = second ? [address] : []
             expect(addressesOf(await readAccount(log, account_id))).toEqual(kept)
             if (!signsUpAgain) expect(addressesOf(await replayed(account_id))).toEqual([])
@@ -181,12 +178,10 @@ export function describeDeletions(
     test('lets the person sign up again, with the same id, nothing of before, and no session of before', async () => {
       const [one, two] = await Promise.all([portal(), portal({ aheadMs: 60_000 })])
       const before = await one.ofVerifiedEmail(email)
-      await one.saveIntegration(sampleIntegration(before.account_id))
       await one.delete(before.account_id)
       const after = await two.ofVerifiedEmail(email)
       expect(after.account_id).toBe(before.account_id)
       expect(after.sessions_valid_from).toBeGreaterThan(before.created_at)
-      expect(await two.integrations(after.account_id)).toEqual([])
     })
 
     test('waits for its keys: until they are deleted, nobody signs up again, and a portal knows of them', async () => {

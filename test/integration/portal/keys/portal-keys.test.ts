@@ -6,7 +6,7 @@ import { KeyError } from '../../../../services/api-keys/api-keys.ts'
 import { keyPrefix, verifySecret } from '../../../../services/api-keys/credentials.ts'
 import type { NewRecord } from '../../../../services/log/port.ts'
 import { type KeyModel, type KeyPortal, openKeyModel, pepper } from '../../../support/portal/key-model.ts'
-import { sampleIntegration } from '../../../support/portal/memory-ports.ts'
+import { sampleFields } from '../../../support/portal/memory-ports.ts'
 import { apiKeyEvent } from '../../../support/sample-events.ts'
 
 const hourMs = 3_600_000
@@ -28,7 +28,7 @@ describe('the portal’s keys', () => {
   })
 
   async function issued(): Promise<string> {
-    return (await portal.keys.issue(sampleIntegration(account))).key
+    return (await portal.keys.issue(account, sampleFields)).key
   }
 
   /** The event of a key of the account that has expired, and that no sweeper has seen. */
@@ -48,19 +48,33 @@ describe('the portal’s keys', () => {
   }
 
   test('are active with the secret that was given out, and belong to one account', async () => {
-    const { key, secret } = await portal.keys.issue(sampleIntegration(account, { integration_id: 'int_7' }))
+    const { key, secret } = await portal.keys.issue(account, sampleFields)
     const record = await find(key)
-    expect(record).toMatchObject({ integration_id: 'int_7', status: 'active', expires_at_ms: null })
+    expect(record).toMatchObject({ ...sampleFields, status: 'active', expires_at_ms: null })
     expect(verifySecret(pepper, secret, record.secret_hash)).toBe(true)
-    const foreign = () => portal.keys.replace('another', key, 'at-once', sampleIntegration('another'))
+    const foreign = () => portal.keys.replace('another', key, 'at-once')
     await expect(foreign()).rejects.toThrow(`you have no key ${keyPrefix(key)}`)
     await expect(portal.keys.revoke('another', key)).rejects.toThrow('you have no key')
     expect(await portal.keys.revoke(account, key)).toMatchObject({ key, status: 'revoked' })
     // A second click finds it done.
     expect(await portal.keys.revoke(account, keyPrefix(key))).toEqual(await find(key))
-    await expect(portal.keys.replace(account, key, 'one-hour', sampleIntegration(account))).rejects.toThrow(
-      'has ended',
-    )
+    await expect(portal.keys.replace(account, key, 'one-hour')).rejects.toThrow('has ended')
+  })
+
+  test('get another name and contact, and keep what a replacement has written', async () => {
+    const key = await issued()
+    const fields = { name: 'Renamed', url: 'https://new.example/', contact_email: 'new@board.example' }
+    await portal.keys.change(account, keyPrefix(key), fields)
+    expect(await find(key)).toMatchObject({ ...fields, status: 'active' })
+    await expect(portal.keys.change('another', key, fields)).rejects.toThrow('you have no key')
+    // Both begin with the same state: the end has to hold.
+    await Promise.all([
+      portal.keys.change(account, key, sampleFields),
+      portal.keys.replace(account, key, 'one-hour'),
+    ])
+    expect((await find(key)).expires_at_ms).toBeGreaterThan(Date.now())
+    await portal.keys.revoke(account, key)
+    await expect(portal.keys.change(account, key, fields)).rejects.toThrow('has ended')
   })
 
   test('expire an hour or a day after their replacement, as any portal says at once', async () => {
@@ -69,26 +83,24 @@ describe('the portal’s keys', () => {
       ['one-day', 24 * hourMs],
     ] as const) {
       const old = await issued()
-      const { key } = await portal.keys.replace(account, old, overlap, sampleIntegration(account))
+      const { key } = await portal.keys.replace(account, old, overlap)
       const replacement = await find(key)
       expect(replacement).toMatchObject({ replaces: old, status: 'active' })
       expect((await find(old)).expires_at_ms).toBe(replacement.replaced_until_ms)
       expect((replacement.replaced_until_ms ?? 0) - replacement.issued_at_ms).toBeCloseTo(ms, -4)
       expect(await find(old)).toMatchObject({ status: 'active', scopes: ['read:public'] })
-      await expect(portal.keys.replace(account, old, overlap, sampleIntegration(account))).rejects.toThrow(
-        'replaces this one already',
-      )
+      await expect(portal.keys.replace(account, old, overlap)).rejects.toThrow('replaces this one already')
       await portal.keys.deleteAll(account)
     }
   })
 
   test('can be replaced at once although three are active; beside the old one there is no room', async () => {
     const [first = ''] = await Promise.all([issued(), issued(), issued()])
-    const refusal = portal.keys.replace(account, first, 'one-hour', sampleIntegration(account))
+    const refusal = portal.keys.replace(account, first, 'one-hour')
     await expect(refusal).rejects.toThrow(KeyError)
     await expect(refusal).rejects.toThrow('at once')
     expect(await statuses()).toEqual(['active', 'active', 'active'])
-    const { key } = await portal.keys.replace(account, first, 'at-once', sampleIntegration(account))
+    const { key } = await portal.keys.replace(account, first, 'at-once')
     expect(await find(first)).toMatchObject({ status: 'revoked' })
     expect(await find(key)).toMatchObject({ status: 'active', replaces: first, replaced_until_ms: null })
     expect((await statuses()).toSorted()).toEqual(['active', 'active', 'active', 'revoked'])
@@ -100,7 +112,7 @@ describe('the portal’s keys', () => {
     const value = encodeState(apiKeyEvent(waiting) as StateEvent)
     await portal.admin.writer.append([{ topic: 'api-keys', key: Buffer.from(waiting.key), value }])
     await expect.poll(async () => (await find(waiting.key)).status).toBe('waiting')
-    const replacing = portal.keys.replace(account, old, 'at-once', sampleIntegration(account))
+    const replacing = portal.keys.replace(account, old, 'at-once')
     await expect(replacing).rejects.toThrow('Nothing was changed')
     expect(await find(old)).toMatchObject({ status: 'active' })
   })
@@ -110,8 +122,8 @@ describe('the portal’s keys', () => {
     const portals = await Promise.all([1, 2, 3].map(() => model.openPortal()))
     const results = await Promise.allSettled(
       portals.flatMap(({ keys }) => [
-        keys.issue(sampleIntegration(account)),
-        keys.replace(account, old, 'one-day', sampleIntegration(account)),
+        keys.issue(account, sampleFields),
+        keys.replace(account, old, 'one-day'),
       ]),
     )
     const made = results.filter(result => result.status === 'fulfilled').map(({ value }) => value.key)
@@ -135,8 +147,6 @@ describe('the portal’s keys', () => {
 
   test('are all deleted with their account, and their addresses with them', async () => {
     const keys = [await issued(), await issued()]
-    await portal.keys.deleteAll(account, 'another integration')
-    expect(await statuses()).toEqual(['active', 'active'])
     await portal.keys.revoke(account, keys[0] ?? '')
     await portal.keys.deleteAll(account)
     expect(await portal.admin.directory.ofAccount(account)).toEqual([])

@@ -3,12 +3,11 @@ import pino from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { EventWriter } from '../../../../services/log/port.ts'
 import { contactsOfKeys } from '../../../../services/portal/notices/contacts.ts'
-import { createNoticeSender } from '../../../../services/portal/notices/notice-sender.ts'
-import { type NoticeParts, openNotices } from '../../../../services/portal/notices/notices.ts'
-import { createKeyNotices, perAddressPerDayMax } from '../../../../services/portal/notices/queue.ts'
+import { createKeyNotices, perAddressPerDayMax } from '../../../../services/portal/notices/key-notices.ts'
+import { createNoticeSender, type NoticeParts } from '../../../../services/portal/notices/notice-sender.ts'
+import { openNotices } from '../../../../services/portal/notices/notices.ts'
 import type { PortalStore } from '../../../../services/portal/store/port.ts'
 import { openSqliteStore } from '../../../../services/portal/store/sqlite-store.ts'
-import { sleep } from '../../../../services/runtime/sleep.ts'
 import { accountRecord } from '../../../support/accounts.ts'
 import { type ModelTables, openModelTables } from '../../../support/model-tables.ts'
 import { portalKey } from '../../../support/portal/app.ts'
@@ -53,10 +52,9 @@ beforeEach(async () => {
 /** A portal of several, with the same store. */
 function portal(changes: Partial<NoticeParts> = {}) {
   const { tables, databases } = log
-  const time = { now: () => now, monotonicMs: () => performance.now(), sleep }
   const parts = {
-    ...{ tables, databases, store, portalKey, portalUrl, ...time },
-    notices: openNotices({ writer, tables, databases, ...time }),
+    ...{ tables, databases, store, portalKey, portalUrl, now: () => now },
+    notices: openNotices({ writer, tables, databases }),
     logger: pino({ level: 'silent' }),
     ...changes,
   }
@@ -64,7 +62,7 @@ function portal(changes: Partial<NoticeParts> = {}) {
     ...parts,
     mailer: changes.mailer ?? memoryMailer(),
   })
-  return { sender, notices: createKeyNotices({ ...parts, wake: () => undefined }) }
+  return { sender, notices: createKeyNotices(parts) }
 }
 
 /** What the ledger has of all notices. */
@@ -76,6 +74,11 @@ async function held(): Promise<string> {
 }
 
 const noAddressIsHeld = () => expect.poll(held).not.toContain('@')
+
+/** Resolves when so many mails wait. */
+async function waiting(mails: number): Promise<void> {
+  await expect.poll(async () => (await held()).split('WAITING').length - 1).toBe(mails)
+}
 
 describe('a mail about a key', () => {
   let server: MailServer
@@ -90,6 +93,7 @@ describe('a mail about a key', () => {
     const hostile = { ...integration, name: 'Win\r\nBcc: eve@evil.example' }
     await portals[0]?.notices.created(account, hostile, 'pv_live_EXAMPLE1')
     await portals[0]?.notices.revoked(account, integration, 'pv_live_EXAMPLE1')
+    await waiting(4)
     await Promise.all(portals.map(({ sender }) => sender.sendDue()))
     await Promise.all(portals.map(({ sender }) => sender.sendDue()))
     expect(server.counts()).toEqual({ 'ada@example.com': 2, 'ops@board.example': 2 })
@@ -104,6 +108,7 @@ describe('a mail about a key', () => {
     const { sender, notices } = portal({ mailer })
     mailer.fail(new Error('the mail server refused'))
     await notices.created(account, { ...integration, contact_email: account.email }, 'pv_live_EXAMPLE1')
+    await waiting(1)
     expect(await sender.sendDue()).toBe(0)
     mailer.fail(undefined)
     expect(await sender.sendDue()).toBe(0)
@@ -112,6 +117,7 @@ describe('a mail about a key', () => {
 
     mailer.fail(new Error('the mail server refused'))
     await notices.revoked(account, { ...integration, contact_email: account.email }, 'pv_live_EXAMPLE1')
+    await waiting(1)
     for (let hours = 0; hours < 12; hours++) {
       await sender.sendDue()
       now += 60 * minuteMs
@@ -126,6 +132,7 @@ describe('a mail about a key', () => {
     closers.push(() => hanging.close())
     const first = portal({ mailer: hanging.mailer(300) })
     await first.notices.created(account, { ...integration, contact_email: account.email }, 'pv_live_EXAMPLE1')
+    await waiting(1)
     expect(await first.sender.sendDue()).toBe(0)
     const second = portal({ mailer: server.mailer() })
     expect(await second.sender.sendDue()).toBe(0)
@@ -138,14 +145,15 @@ describe('a mail about a key', () => {
     const mailer = memoryMailer()
     const { sender, notices } = portal({ mailer })
     await notices.created(account, integration, 'pv_live_EXAMPLE1')
+    await waiting(2)
     await writer.append([accountRecord(account.account_id, '')])
     await expect
       .poll(() => log.tables.rows({ query: `SELECT 1 FROM ${log.databases.base}.account_ledger` }))
       .toHaveLength(1)
+    expect(await sender.sendDue()).toBe(0)
     await sender.look()
     await noAddressIsHeld()
-    expect(await sender.sendDue()).toBe(0)
-    await noAddressIsHeld()
+    expect(mailer.mails).toEqual([])
   })
 
   test('to one address is bounded for a day, so that nobody floods a stranger', async () => {
@@ -157,6 +165,7 @@ describe('a mail about a key', () => {
         notices.created({ ...account, email: `a${key}@example.com` }, integration, `pv_live_EXAMP${key}`),
       ),
     )
+    await waiting(few + perAddressPerDayMax)
     while ((await sender.sendDue()) > 0);
     expect(mailer.mails.filter(({ to }) => to === integration.contact_email)).toHaveLength(
       perAddressPerDayMax,
@@ -166,6 +175,7 @@ describe('a mail about a key', () => {
   test('leaves nothing after its time', async () => {
     const { sender, notices } = portal()
     await notices.created(account, integration, 'pv_live_AFTER001')
+    await waiting(2)
     await sender.sendDue()
     await expect.poll(async () => (await held()).split('SENT')).toHaveLength(3)
     now += 31 * dayMs
@@ -210,6 +220,7 @@ describe('runaway traffic', () => {
     const { sender } = portal({ mailer: server.mailer() })
     const look = async () => {
       await sender.look()
+      await waiting(1)
       return sender.sendDue()
     }
     expect(await look()).toBe(1)
@@ -230,24 +241,11 @@ describe('runaway traffic', () => {
     expect(server.counts()).toEqual({ 'pv_live_runaway1@board.example': 2 })
   })
 
-  test('is told to the address that the integration has now, and not to the one that the key was made with', async () => {
+  test('is told to a contact, as announcements are', async () => {
     await haveKey('pv_live_RUNAWAY1', { minutes: 15, ok: 0, refused: 500 })
     await haveKey('pv_live_NOWHERE1', { minutes: 1, ok: 1, refused: 0 })
-    const { base } = log.databases
-    for (const query of [
-      `INSERT INTO ${base}.api_key_ledger (api_key, version, account_id, integration_id, integration_contact_email, is_unrevoked)
-       SELECT 'pv_live_RUNAWAY1', 2, 'acct_1', 'moved', 'old@example.com', 1`,
-      `INSERT INTO ${base}.account_ledger (account_id, integration_id, version, email) SELECT 'acct_1', 'moved', 1, 'new@example.com'`,
-    ])
-      await log.tables.run({ query: `${query} SETTINGS async_insert = 0` })
-    const server = await startMailServer()
-    closers.push(() => server.close())
-    const { sender } = portal({ mailer: server.mailer() })
-    await sender.look()
-    expect(await sender.sendDue()).toBe(1)
-    expect(server.counts()).toEqual({ 'new@example.com': 1 })
     expect(await contactsOfKeys(log.tables, log.databases)).toEqual({
-      addresses: ['new@example.com', 'pv_live_nowhere1@board.example'],
+      addresses: ['pv_live_nowhere1@board.example', 'pv_live_runaway1@board.example'],
       invalid: 0,
     })
   })

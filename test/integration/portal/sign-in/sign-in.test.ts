@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { mailLimits } from '../../../../services/portal/sign-in/mail-limits.ts'
 import { startTestPortal, type TestPortal } from '../../../support/portal/app.ts'
 import type { Browser } from '../../../support/portal/browser.ts'
-import { sampleIntegration } from '../../../support/portal/memory-ports.ts'
+import { sampleFields } from '../../../support/portal/memory-ports.ts'
 
 let portal: TestPortal
 beforeEach(async () => {
@@ -267,16 +267,13 @@ describe('deleting the account', () => {
     const [here, there] = [portal.browser(), portal.browser()]
     await signIn(here)
     await signIn(there)
-    const integration = sampleIntegration('ada@example.com')
-    await portal.accounts.saveIntegration(integration)
-    await portal.keys.issue(integration)
+    await portal.keys.issue('ada@example.com', sampleFields)
     const question = await here.get('/account/delete')
     expect(question.text).toContain('one key')
     expect(portal.accounts.all.size).toBe(1)
     expect(await here.post('/account/delete')).toMatchObject({ status: 303, location: '/account/deleted' })
     expect(portal.accounts.all.size).toBe(0)
     expect(portal.keys.all).toEqual([])
-    expect(await portal.accounts.integrations('ada@example.com')).toEqual([])
     expect([await isSignedIn(here), await isSignedIn(there)]).toEqual([false, false])
     // The same person comes back: the sessions of before stay dead.
     await signIn(portal.browser())

@@ -188,6 +188,15 @@ describe('the response cache of several processes over one Redis', () => {
     close()
   })
 
+  it('bounds the end that a value takes over, if the clock of Redis is another one by now', async () => {
+    const { keyPrefix, a, close } = await openTwo({ deadlineMs: 1_000 })
+    const sharedUntil = Date.now() + 3_600_000
+    await a.cache.get('key', async () => ({ ...entryOf('x', a.now, 2_000), sharedUntil }))
+    const [place = ''] = await redis().client.keys(`${keyPrefix}*`)
+    expect(await redis().client.pttl(place)).toBeLessThanOrEqual(3_000 + 1_000)
+    close()
+  })
+
   it('leaves nothing in Redis after its expiry, and never the key itself', async () => {
     const { keyPrefix, a, close } = await openTwo()
     await a.cache.get('project a-very-private-slug', async () => entryOf('x', a.now, 2000))

@@ -3,6 +3,9 @@
  * fault.
  */
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { readScope } from '../../../../contracts/api/conventions.ts'
@@ -58,19 +61,28 @@ afterEach(async () => {
 /**
  * A process with its own tables of ten campaigns with this name, so that a response shows which process computed it.
  */
-async function openProcess(name: string, keyPrefix: string, tablesId = 'one'): Promise<QueryProcess> {
+async function openProcess(
+  name: string,
+  keyPrefix: string,
+  tablesId = 'one',
+  { url = redis.url, listCacheMs = 60_000, keyLimit = 120 } = {},
+): Promise<QueryProcess> {
+  let reads = 0
   const ids = Array.from({ length: 10 }, (_, n) => `${name}${n}`)
   const { tables } = fakeTables({
     snapshot: () => [{ ids: ids.join('/'), total: ids.length, as_of: '2026-03-01 11:59:55.000' }],
     projects: ({ query_params }) => {
       const wanted = query_params?.ids as string[]
-      return wanted.map(id => ({ ...detailRow, campaign_id: id, title: `as ${name} has it` }))
+      return wanted.map(id => ({ ...detailRow, campaign_id: id, title: `as ${name} has it, ${++reads}` }))
     },
     detail: () => [{ ...detailRow, title: `as ${name} has it` }],
   })
   const parts = redisState(
-    { url: redis.url, tablesId, reconnectMsMax: 100, limitMsMax: 1000, cacheMsMax: 1000 },
-    readConfig({ PLEDGEVIEW_REDIS_PREFIX: keyPrefix }),
+    { url, tablesId, reconnectMsMax: 100, limitMsMax: 1000, cacheMsMax: 1000 },
+    readConfig({
+      PLEDGEVIEW_REDIS_PREFIX: keyPrefix,
+      PLEDGEVIEW_REQUESTS_PER_MINUTE_MAX: String(keyLimit),
+    }),
     createRuntime(pino({ level: 'silent' })),
   )
   const { limiters, caches } = parts
@@ -78,6 +90,7 @@ async function openProcess(name: string, keyPrefix: string, tablesId = 'one'): P
   const app = await startTestApp({
     tables,
     clock: { now: Date.now, advance: () => undefined },
+    options: { PLEDGEVIEW_CACHE_MS: listCacheMs },
     overrides: {
       keyRing: { lookup: named => (named === key.key ? key : undefined) },
       limiters,
@@ -102,7 +115,30 @@ const get = (n: number, path: string) =>
     headers: keyHeaders(credentials),
   })
 
-const snapshotOf = (page: Response | undefined) => page?.headers.get('x-snapshot-id')
+const snapshotOf = (page: Response) => page.headers.get('x-snapshot-id')
+
+// Of a clock: the seconds have ten digits.
+const timeAnswer = '*2\r\n$10\r\n'
+
+/** A way to this port on which some answers take longer, as on a busy machine: those with Redis's time. */
+async function delayTimes(port: number, ms: number): Promise<{ url: string; close(): void }> {
+  const server = createServer(outer => {
+    const inner = connect(port, '127.0.0.1')
+    outer.pipe(inner)
+    let last = Promise.resolve()
+    inner.on('data', chunk => {
+      const pauseMs = chunk.includes(timeAnswer) ? ms : 0
+      last = last.then(() => (pauseMs > 0 ? delay(pauseMs) : undefined)).then(() => void outer.write(chunk))
+    })
+    for (const socket of [outer, inner]) socket.on('error', () => undefined)
+    inner.on('close', () => outer.destroy())
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return {
+    url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () => void server.close(),
+  }
+}
 
 async function statuses(requests: readonly Promise<Response>[]): Promise<Record<number, number>> {
   const counts: Record<number, number> = {}
@@ -127,6 +163,38 @@ describe('two query processes over one Redis', () => {
       for (const header of ['etag', 'x-data-as-of', 'x-snapshot-id', 'link']) {
         expect(new Set(answers.map(({ headers }) => headers.get(header))).size).toBe(1)
       }
+    }
+  })
+
+  it('give a page in one form until its snapshot expires, however late its clock was read', async () => {
+    const slow = await delayTimes(redis.port, 200)
+    const prefix = newPrefix()
+    const settings = { url: slow.url, listCacheMs: 1_500, keyLimit: 100_000 }
+    const pair = [
+      await openProcess('a', prefix, 'one', settings),
+      await openProcess('b', prefix, 'one', settings),
+    ]
+    try {
+      for (const { parts } of pair) await expect.poll(() => parts.check().detail).toContain(sharedDetail)
+      const forms = new Map<string | null, Set<string>>()
+      while (forms.size < 4) {
+        const pages = await Promise.all(
+          pair.map(({ app }) =>
+            fetch(`http://127.0.0.1:${app.port}/api/v1/projects`, { headers: keyHeaders(credentials) }),
+          ),
+        )
+        for (const page of pages) {
+          const id = snapshotOf(page)
+          forms.set(id, (forms.get(id) ?? new Set()).add(await page.text()))
+        }
+      }
+      expect([...forms.values()].map(({ size }) => size)).toEqual([1, 1, 1, 1])
+    } finally {
+      for (const { app, parts } of pair) {
+        await app.close()
+        parts.close()
+      }
+      slow.close()
     }
   })
 

@@ -15,7 +15,7 @@ import {
   sampleText,
 } from '../../../../services/portal/guide/samples/samples.ts'
 import { curlOf } from '../../../../services/portal/guide/try-it.ts'
-import { defaultQueryAppOptions } from '../../../../services/query/options.ts'
+import { readConfig } from '../../../../services/runtime/config.ts'
 
 const apiUrl = 'https://data.example/api/v1'
 const read = (name: string) => readFileSync(new URL(`../../../../${name}`, import.meta.url), 'utf8')
@@ -60,8 +60,8 @@ test('links between the pages lead to places that are there', () => {
 
 test('the limits that the pages name are those of the contract and of the services', () => {
   expect(limits).toMatchObject({ pageSizeDefault: limitDefault, pageSizeMax: limitMax })
-  expect(limits.cacheSeconds * 1000).toBe(defaultQueryAppOptions.listCacheMs)
-  expect(limits.statsCacheSeconds * 1000).toBe(defaultQueryAppOptions.statsCacheMs)
+  expect(limits.cacheSeconds * 1000).toBe(readConfig({}).PLEDGEVIEW_CACHE_MS)
+  expect(limits.statsCacheSeconds * 1000).toBe(readConfig({}).PLEDGEVIEW_STATS_CACHE_MS)
 })
 
 test('every sample calls the API of this portal, and none has another address', () => {

@@ -1,21 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Html, html } from '../../../../services/portal/html/html.ts'
-import {
-  integrationPage,
-  readIntegrationForm,
-  removePage,
-} from '../../../../services/portal/keys/integration-pages.ts'
+import { keyForm, readKeyForm } from '../../../../services/portal/keys/key-form.ts'
 import { keyPage, replacePage, revokePage } from '../../../../services/portal/keys/key-pages.ts'
 import { curlLine, secretPage } from '../../../../services/portal/keys/new-key.ts'
 import { overviewPage } from '../../../../services/portal/keys/overview-page.ts'
-import type { Integration } from '../../../../services/portal/ports.ts'
-import { sampleIntegration } from '../../../support/portal/memory-ports.ts'
 import { hostileText, now, sampleKey, sampleUsage, sampleView } from './samples.ts'
 
 const csrf = html`<input type="hidden" name="_csrf" value="token-of-the-session">`
-const integration = sampleIntegration('acct_1', { integration_id: 'i1' })
-const base = { now, csrf, formToken: () => 'once' }
+const base = { now, csrf }
 const secretData = {
   key: sampleKey().key,
   secret: 'pv_secret_x',
@@ -26,38 +19,24 @@ const secretData = {
 
 /** Every page, with this text wherever a person or an event can put one. */
 function pagesWith(text: string): Html[] {
-  const hostile: Integration = {
-    ...integration,
-    integration_id: text,
-    name: text,
-    url: text,
-    contact_email: text,
-  }
   const views = (['active', 'waiting', 'revoked'] as const).map(status =>
     sampleView({
       status,
       key: `${status}${text}`,
       name: text,
-      integration_id: status === 'active' ? text : 'gone',
+      url: text,
+      contact_email: text,
     }),
   )
   const [view = sampleView()] = views
   const fields = { name: text, url: text, contact_email: text }
   const faults = { name: 'is missing', url: 'is missing', contact_email: 'is missing' }
   return [
-    overviewPage({ ...base, integrations: [hostile], keys: views }),
-    integrationPage({ integrationId: text, fields, faults, csrf }),
-    removePage({ integration: hostile, alive: views, csrf }),
+    overviewPage({ ...base, keys: views }),
+    keyForm({ path: `/access/keys/${encodeURIComponent(text)}`, fields, faults, csrf }),
     keyPage({ ...base, view }),
     revokePage({ ...base, view }),
-    replacePage({
-      ...base,
-      view,
-      active: 1,
-      integrations: [hostile],
-      hasIntegration: false,
-      formToken: text,
-    }),
+    replacePage({ ...base, view, active: 1, formToken: text }),
     secretPage({ ...secretData, key: `k${text}`, name: text, replaced: text }),
   ]
 }
@@ -103,11 +82,10 @@ describe('every page', () => {
   it('never shows more of a key than its first 16 characters, except where the key is new', () => {
     const view = sampleView({}, sampleUsage({ ok: 3, deprecated: 1 }))
     const pages = [
-      overviewPage({ ...base, integrations: [integration], keys: [view] }),
+      overviewPage({ ...base, keys: [view] }),
       keyPage({ ...base, view }),
       revokePage({ ...base, view }),
-      replacePage({ ...base, view, active: 1, integrations: [], hasIntegration: true, formToken: 'once' }),
-      removePage({ integration, alive: [view], csrf }),
+      replacePage({ ...base, view, active: 1, formToken: 'once' }),
     ]
     for (const { text } of pages) {
       expect(text).toContain('pv_live_abcdefgh')
@@ -119,10 +97,10 @@ describe('every page', () => {
 describe('the overview', () => {
   it('offers no further key if three are active', () => {
     const keys = ['1', '2', '3'].map(end => sampleView({ key: `pv_live_0000000${end}` }))
-    const full = overviewPage({ ...base, integrations: [integration], keys }).text
+    const full = overviewPage({ ...base, keys }).text
     expect(full).toContain('You have 3 of 3 active keys. To get a new one, replace or revoke one of them.')
     expect(full).not.toContain('Create a key')
-    const free = overviewPage({ ...base, integrations: [integration], keys: keys.slice(1) }).text
+    const free = overviewPage({ ...base, keys: keys.slice(1) }).text
     expect(free).toContain('Create a key')
   })
 
@@ -130,13 +108,12 @@ describe('the overview', () => {
     const at = (last_used: number | undefined) =>
       overviewPage({
         ...base,
-        integrations: [integration],
         keys: [sampleView({}, { ...sampleUsage(), last_used })],
       }).text
     expect(at(undefined)).toContain('>no counted use in the last 90 days<')
     expect(at(now)).toContain('22 Nov 2026, 14:05 UTC')
     const view = { key: sampleKey(), usage: undefined }
-    const away = overviewPage({ ...base, integrations: [integration], keys: [view] }).text
+    const away = overviewPage({ ...base, keys: [view] }).text
     expect(away).not.toContain('no counted use')
     expect(away).toContain('The usage of keys cannot be read at the moment')
   })
@@ -146,25 +123,18 @@ describe('the overview', () => {
       sampleView({}, sampleUsage({ ok: 12, deprecated: 12 })),
       sampleView({ key: 'pv_live_modern00' }, sampleUsage({ ok: 5 })),
     ]
-    const { text } = overviewPage({ ...base, integrations: [integration], keys })
+    const { text } = overviewPage({ ...base, keys })
     const notice = /A deprecated version is still called[\s\S]*?<\/section>/.exec(text)?.[0] ?? ''
     expect(notice).toContain('pv_live_abcdefgh')
     expect(notice).toContain('12 requests in the last 30 days')
     expect(notice).not.toContain('pv_live_modern00')
-    expect(overviewPage({ ...base, integrations: [], keys: keys.slice(1) }).text).not.toContain('deprecated')
+    expect(overviewPage({ ...base, keys: keys.slice(1) }).text).not.toContain('deprecated')
   })
 })
 
 describe('the question before a key is replaced', () => {
   const page = (active: number) =>
-    replacePage({
-      ...base,
-      view: sampleView(),
-      active,
-      integrations: [],
-      hasIntegration: true,
-      formToken: 'once',
-    }).text
+    replacePage({ ...base, view: sampleView(), active, formToken: 'once' }).text
 
   it('offers an overlap only if there is room for both keys, and says why', () => {
     expect(page(2).match(/type="radio"/g)).toHaveLength(3)
@@ -173,7 +143,7 @@ describe('the question before a key is replaced', () => {
     expect(page(3).match(/ disabled/g)).toHaveLength(2)
     expect(page(3)).toContain('You have 3 active keys')
     const view = sampleView({ expires_at_ms: now + 1 })
-    const data = { ...base, view, active: 2, integrations: [], hasIntegration: true, formToken: 'once' }
+    const data = { ...base, view, active: 2, formToken: 'once' }
     expect(replacePage(data).text.match(/ disabled/g)).toHaveLength(2)
     expect(replacePage(data).text).toContain('Another key replaces the old one already.')
   })
@@ -190,10 +160,10 @@ describe('the page of a new key', () => {
   })
 })
 
-describe('the form of an integration', () => {
+describe('the form of a key', () => {
   it('names every fault at its field, and keeps what was typed', () => {
-    const { fields, faults } = readIntegrationForm({ name: ' ', url: 'ftp://x', contact_email: 'a@b, c@d' })
-    const { text } = integrationPage({ integrationId: undefined, fields, faults, csrf, formToken: 'once' })
+    const { fields, faults } = readKeyForm({ name: ' ', url: 'ftp://x', contact_email: 'a@b, c@d' })
+    const { text } = keyForm({ path: undefined, fields, faults, csrf, formToken: 'once' })
     expect(Object.keys(faults)).toEqual(['name', 'url', 'contact_email'])
     for (const name of ['name', 'url', 'contact_email']) {
       expect(text).toContain(`aria-describedby="${name}-fault ${name}-hint" aria-invalid="true"`)
@@ -203,7 +173,7 @@ describe('the form of an integration', () => {
   })
 
   it('takes a field that was given twice as missing', () => {
-    const { faults } = readIntegrationForm({
+    const { faults } = readKeyForm({
       name: ['a', 'b'],
       url: 'https://a.example',
       contact_email: 'a@b.example',

@@ -49,9 +49,18 @@ describe('decoding a record', () => {
   test.each<[string, LogRecord, string]>([
     ['no key', recordOf(pledge, { key: null }), 'no key'],
     ['an empty value', recordOf(pledge, { value: Buffer.alloc(0) }), 'too short'],
-    ['another framing', recordOf(pledge, { value: Buffer.from('{"json":true}') }), 'first byte'],
+    ['another framing', recordOf(pledge, { value: Buffer.from('<pledge/>') }), 'first byte'],
+    [
+      'JSON of another form',
+      recordOf(pledge, { value: Buffer.from('{"json":true}') }),
+      'pledge_id is missing',
+    ],
     ['an unknown schema', recordOf(pledge, { value: Buffer.from([0, 0, 0, 0, 99, 1]) }), 'schema id 99'],
-    ['a schema of another type', recordOf(pledge, { value: newRecordOf(campaign).value }), 'schema id 1'],
+    [
+      'a schema of another type',
+      recordOf(pledge, { value: newRecordOf(campaign).value }),
+      `schema id ${schemaIds.campaign}`,
+    ],
     [
       'a value cut short',
       recordOf(pledge, { value: newRecordOf(pledge).value?.subarray(0, -1) ?? null }),
@@ -79,7 +88,8 @@ describe('decoding a record', () => {
   })
 
   test('never throws for any bytes', () => {
-    const bytes = fc.oneof(fc.uint8Array({ maxLength: 200 }), damaged())
+    const json = fc.json().map(text => Buffer.from(`{"status":${text}`))
+    const bytes = fc.oneof(fc.uint8Array({ maxLength: 200 }), damaged(), json)
     const topic = fc.constantFrom(...Object.values(topicOf))
     fc.assert(
       fc.property(topic, fc.option(bytes), fc.option(bytes), (name, key, value) => {
@@ -120,7 +130,7 @@ describe('text', () => {
   test.each(Object.entries(campaignWithMarkIn))(
     'that is not UTF-8 is a reject that names %s',
     (field, event) => {
-      const reason = `the value is not Avro of schema id 1: ${field} is not UTF-8`
+      const reason = `the value is not Avro of schema id ${schemaIds.campaign}: ${field} is not UTF-8`
       for (const latin1 of ['abc\xff', '\xfeabc', 'ab\xc0c', '\xed\xa0\x80a', 'a\xf0\x9f\x98']) {
         expect(decode(marked(event, Buffer.from(latin1, 'latin1')))).toEqual({ reason })
       }

@@ -1,22 +1,21 @@
-/** What a person may type for an integration, and the messages for what does not fit. Pure. */
-import { checkEmail } from './email.ts'
+/** What a person may type of the integration that a key is for, and the messages for what does not fit. Pure. */
+import { checkEmail } from '../account/email.ts'
 
-export interface IntegrationFields {
+/** Name, web address and contact of the program that calls the API with the key. */
+export interface KeyFields {
   name: string
   url: string
   contact_email: string
 }
 
 /** A message for each field that does not fit. It follows the field's label: `Name` + `is missing`. */
-export type FieldFaults = Partial<Record<keyof IntegrationFields, string>>
+export type FieldFaults = Partial<Record<keyof KeyFields, string>>
 
 export const nameLengthMax = 80
 export const urlLengthMax = 2_048
 
 /** The fields as they are kept, or what is wrong with them. */
-export function checkIntegration(
-  typed: IntegrationFields,
-): { fields: IntegrationFields } | { faults: FieldFaults } {
+export function checkKeyFields(typed: KeyFields): { fields: KeyFields } | { faults: FieldFaults } {
   const name = checkName(typed.name)
   const url = checkUrl(typed.url)
   const contact = checkEmail(typed.contact_email)

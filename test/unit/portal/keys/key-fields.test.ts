@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { checkIntegration } from '../../../../services/portal/account/integration.ts'
+import { checkKeyFields } from '../../../../services/portal/keys/key-fields.ts'
 
 const good = { name: 'Campaign mirror', url: 'https://mirror.example', contact_email: 'dev@mirror.example' }
 
@@ -12,7 +12,7 @@ describe('what a person types for an integration', () => {
       contact_email: 'Dev@Mirror.example',
     }
     const fields = { ...good, url: 'https://mirror.example/' }
-    expect(checkIntegration(typed)).toEqual({ fields })
+    expect(checkKeyFields(typed)).toEqual({ fields })
   })
 
   test.each([
@@ -31,11 +31,11 @@ describe('what a person types for an integration', () => {
     ['contact_email', 'dev', 'is not an e-mail address, like name@example.com'],
     ['contact_email', '', 'is missing'],
   ])('%s %j %s', (field, text, reason) => {
-    expect(checkIntegration({ ...good, [field]: text })).toEqual({ faults: { [field]: reason } })
+    expect(checkKeyFields({ ...good, [field]: text })).toEqual({ faults: { [field]: reason } })
   })
 
   test('has every fault named at once', () => {
-    const { faults } = checkIntegration({ name: '', url: '', contact_email: '' }) as { faults: object }
+    const { faults } = checkKeyFields({ name: '', url: '', contact_email: '' }) as { faults: object }
     expect(Object.keys(faults)).toEqual(['name', 'url', 'contact_email'])
   })
 
@@ -43,10 +43,10 @@ describe('what a person types for an integration', () => {
     const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.webUrl())
     fc.assert(
       fc.property(text, text, (name, url) => {
-        const checked = checkIntegration({ ...good, name, url })
+        const checked = checkKeyFields({ ...good, name, url })
         if ('faults' in checked) return
         expect(checked.fields.url).toMatch(/^https?:\/\//)
-        expect(checkIntegration(checked.fields)).toEqual(checked)
+        expect(checkKeyFields(checked.fields)).toEqual(checked)
       }),
     )
   })

@@ -1,0 +1,143 @@
+-- From your tables to events: the part to write anew for your platform. Run it after outbox.sql.
+--
+-- A change of a row publishes the whole state of its entity. The trigger runs while the row is locked, and reads what is committed
+-- or its own transaction's: so for one entity the versions follow the changes, whatever transactions do at the same time.
+-- Tables have their schema's name, because a trigger runs with the search path of whoever changes the row.
+
+CREATE FUNCTION pledgeview.campaign_state(of_campaign text) RETURNS jsonb STABLE LANGUAGE sql AS $$
+  SELECT jsonb_build_object(
+    'campaign_id', c.campaign_id,
+    'status', c.status,
+    'slug', c.slug,
+    'url', 'https://platform.example/projects/' || c.slug,
+    'title', c.title,
+    'subtitle', c.subtitle,
+    'category', c.category,
+    'subcategory', c.subcategory,
+    'location', c.location,
+    'image_url', c.image_url,
+    'currency', c.currency,
+    'goal_amount_minor', pledgeview.minor(c.goal, c.currency),
+    'campaign_type', c.campaign_type,
+    'project_type', c.project_type,
+    'is_staff_pick', c.is_staff_pick,
+    'has_adult_content', c.has_adult_content,
+    'uses_ai', c.uses_ai,
+    'tags', to_jsonb(c.tags),
+    'follower_count', c.followers,
+    'launch_date', pledgeview.iso(c.launched_at),
+    'end_date', pledgeview.iso(c.ends_at),
+    'created_at', pledgeview.iso(c.created_at),
+    'creator', (
+      SELECT jsonb_build_object('creator_id', creator_id, 'name', name, 'profile_url', profile_url, 'avatar_url', avatar_url)
+      FROM public.creator WHERE creator_id = c.creator_id
+    ),
+    'description', c.description,
+    'risks', c.risks,
+    'rewards', COALESCE((
+      SELECT jsonb_agg(jsonb_build_object(
+        'reward_id', t.tier_id,
+        'title', t.title,
+        'description', t.description,
+        'amount_minor', pledgeview.minor(t.price, c.currency),
+        'quantity_available', t.quantity
+      ) ORDER BY t.price, t.tier_id)
+      FROM public.tier AS t WHERE t.campaign_id = c.campaign_id
+    ), '[]')
+  )
+  FROM public.campaign AS c WHERE c.campaign_id = of_campaign
+$$;
+
+-- 'EUR' is the platform's own currency.
+CREATE FUNCTION pledgeview.pledge_state(p public.pledge) RETURNS jsonb STABLE LANGUAGE sql AS $$
+  SELECT jsonb_build_object(
+    'pledge_id', p.pledge_id,
+    'campaign_id', p.campaign_id,
+    'backer_id', p.backer_id,
+    'status', p.status,
+    'amount_minor', pledgeview.minor(p.amount, (SELECT currency FROM public.campaign WHERE campaign_id = p.campaign_id)),
+    'platform_amount_minor', pledgeview.minor(p.platform_amount, 'EUR'),
+    'reward_id', p.tier_id
+  )
+$$;
+
+CREATE FUNCTION pledgeview.on_campaign() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    PERFORM pledgeview.publish('campaigns', OLD.campaign_id, NULL);
+  ELSE
+    PERFORM pledgeview.publish('campaigns', NEW.campaign_id, pledgeview.campaign_state(NEW.campaign_id));
+  END IF;
+  RETURN NULL;
+END
+$$;
+
+-- A tier or a creator is a part of a campaign's state. An update of the campaign's row takes its lock, and publishes it. After the
+-- campaign itself was deleted there is no row to update.
+CREATE FUNCTION pledgeview.on_tier() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE public.campaign SET campaign_id = campaign_id WHERE campaign_id = COALESCE(NEW.campaign_id, OLD.campaign_id);
+  RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION pledgeview.on_creator() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE public.campaign SET campaign_id = campaign_id WHERE creator_id = NEW.creator_id;
+  RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION pledgeview.on_pledge() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    PERFORM pledgeview.publish('pledges', OLD.campaign_id || '/' || OLD.pledge_id, NULL);
+  ELSE
+    PERFORM pledgeview.publish('pledges', NEW.campaign_id || '/' || NEW.pledge_id, pledgeview.pledge_state(NEW));
+  END IF;
+  RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER pledgeview AFTER INSERT OR UPDATE OR DELETE ON public.campaign FOR EACH ROW EXECUTE FUNCTION pledgeview.on_campaign();
+CREATE TRIGGER pledgeview AFTER INSERT OR UPDATE OR DELETE ON public.tier FOR EACH ROW EXECUTE FUNCTION pledgeview.on_tier();
+CREATE TRIGGER pledgeview AFTER UPDATE ON public.creator FOR EACH ROW EXECUTE FUNCTION pledgeview.on_creator();
+CREATE TRIGGER pledgeview AFTER INSERT OR UPDATE OR DELETE ON public.pledge FOR EACH ROW EXECUTE FUNCTION pledgeview.on_pledge();
+
+-- Publishes every row that was there before the triggers, a thousand a transaction, while the platform goes on. A row is locked
+-- while its state is read, so no later change can get a lower version. It may be called again at any time.
+CREATE PROCEDURE pledgeview.backfill() LANGUAGE plpgsql AS $$
+DECLARE
+  after_campaign text := '';
+  after_pledge text := '';
+  c public.campaign;
+  p public.pledge;
+  found_rows integer;
+BEGIN
+  LOOP
+    found_rows := 0;
+    FOR c IN SELECT * FROM public.campaign WHERE campaign_id > after_campaign ORDER BY campaign_id LIMIT 1000 FOR NO KEY UPDATE LOOP
+      PERFORM pledgeview.publish('campaigns', c.campaign_id, pledgeview.campaign_state(c.campaign_id));
+      after_campaign := c.campaign_id;
+      found_rows := found_rows + 1;
+    END LOOP;
+    COMMIT;
+    EXIT WHEN found_rows = 0;
+  END LOOP;
+  after_campaign := '';
+  LOOP
+    found_rows := 0;
+    FOR p IN
+      SELECT * FROM public.pledge WHERE (campaign_id, pledge_id) > (after_campaign, after_pledge)
+      ORDER BY campaign_id, pledge_id LIMIT 1000 FOR NO KEY UPDATE
+    LOOP
+      PERFORM pledgeview.publish('pledges', p.campaign_id || '/' || p.pledge_id, pledgeview.pledge_state(p));
+      after_campaign := p.campaign_id;
+      after_pledge := p.pledge_id;
+      found_rows := found_rows + 1;
+    END LOOP;
+    COMMIT;
+    EXIT WHEN found_rows = 0;
+  END LOOP;
+END
+$$;

@@ -1,0 +1,96 @@
+/** The form of a key: whom it is for. A new key is created with it, and a key that works is changed. */
+import { type Field, form } from '../html/form.ts'
+import { type Html, html } from '../html/html.ts'
+import { notice } from '../html/parts.ts'
+import { textOf } from '../http/forms.ts'
+import {
+  checkKeyFields,
+  type FieldFaults,
+  type KeyFields,
+  nameLengthMax,
+  urlLengthMax,
+} from './key-fields.ts'
+import { wayBack } from './key-pages.ts'
+
+export interface KeyFormData {
+  /** The page of the key; undefined: a new one. */
+  path: string | undefined
+  fields: KeyFields
+  faults: FieldFaults
+  csrf: Html
+  /** For a new one. */
+  formToken?: string | undefined
+}
+
+const formFields: readonly (Field & { name: keyof KeyFields })[] = [
+  {
+    name: 'name',
+    label: 'Name',
+    type: 'text',
+    lengthMax: nameLengthMax,
+    autocomplete: 'off',
+    hint: 'The program or website that calls the API.',
+  },
+  {
+    name: 'url',
+    label: 'Web address',
+    type: 'url',
+    lengthMax: urlLengthMax,
+    autocomplete: 'url',
+    hint: 'Where people find it, for example https://example.com.',
+  },
+  {
+    name: 'contact_email',
+    label: 'Contact e-mail address',
+    type: 'email',
+    lengthMax: 254,
+    autocomplete: 'email',
+    hint: 'Used only to reach you about this integration: before a breaking change, or if its traffic runs away. It is not published.',
+  },
+]
+
+/** Faults stand at their fields and in a list above them. */
+export function keyForm({ path, fields, faults, csrf, formToken }: KeyFormData): Html {
+  const isNew = path === undefined
+  return html`${wayBack()}
+<h1>${isNew ? 'Create a key' : 'Edit the key'}</h1>
+${isNew && html`<p>A key is for one integration: a program or website of yours that calls the API.</p>`}
+${faultList(faults)}
+${form({
+  action: isNew ? '/access/keys' : `${path}/edit`,
+  csrf,
+  hidden: { token: formToken },
+  fields: formFields.map(field => ({
+    ...field,
+    value: fields[field.name],
+    fault: faults[field.name] && `${field.label} ${faults[field.name]}.`,
+  })),
+  submit: isNew ? 'Create the key' : 'Save',
+  cancel: { href: path ?? '/access', text: 'Cancel' },
+  isCheckedHere: true,
+  isSentOnce: isNew,
+})}`
+}
+
+function faultList(faults: FieldFaults): Html | undefined {
+  const faulty = formFields.filter(({ name }) => faults[name] !== undefined)
+  if (faulty.length === 0) return undefined
+  return notice(
+    html`<p><strong>Nothing was saved.</strong></p>
+<ul>${faulty.map(({ name, label }) => html`<li><a href="#${name}">${label}</a> ${faults[name]}.</li>`)}</ul>`,
+    'bad',
+  )
+}
+
+/** What a person typed: the fields as they are kept, or as they were typed, with what is wrong with them. */
+export function readKeyForm(body: unknown): { fields: KeyFields; faults: FieldFaults } {
+  const typed: KeyFields = {
+    name: textOf(body, 'name'),
+    url: textOf(body, 'url'),
+    contact_email: textOf(body, 'contact_email'),
+  }
+  const checked = checkKeyFields(typed)
+  return 'faults' in checked
+    ? { fields: typed, faults: checked.faults }
+    : { fields: checked.fields, faults: {} }
+}

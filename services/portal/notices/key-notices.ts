@@ -1,0 +1,78 @@
+/** Notes mails for the sender (notice-sender.ts). A mail is kept with its address until it is sent or given up. */
+import { createHmac } from 'node:crypto'
+import type { Logger } from 'pino'
+import type { NoticeRule } from '../../../contracts/events/portal-event.ts'
+import { checkEmail } from '../account/email.ts'
+import type { KeyNotices } from '../ports.ts'
+import type { PortalStore } from '../store/port.ts'
+import type { NewNotice, Notices } from './notices.ts'
+import { keyCreatedText, keyRevokedText, type MailText } from './texts.ts'
+
+export interface NoteParts {
+  notices: Notices
+  store: PortalStore
+  /** PLEDGEVIEW_PORTAL_KEY. */
+  portalKey: string
+  /** The public address of the portal. */
+  portalUrl: string
+  now: () => number
+  logger: Logger
+}
+
+// A contact address is not verified, so nobody may fill a stranger's mailbox through us.
+export const perAddressPerDayMax = 40
+
+const dayMs = 86_400_000
+
+/** Resolves with the number of mails that were noted. */
+export async function noteMails(parts: NoteParts, wanted: readonly NewNotice[]): Promise<number> {
+  const noted: NewNotice[] = []
+  for (const one of wanted) {
+    const recipient = await recipientOf(parts, one)
+    if (recipient !== undefined) noted.push({ ...one, recipient })
+  }
+  if (noted.length > 0) await parts.notices.add(noted, parts.now())
+  return noted.length
+}
+
+/** The address in its normal form, if it is one, and if it may get another mail today. */
+async function recipientOf(
+  { store, portalKey, logger }: NoteParts,
+  { notice_id, rule, recipient }: NewNotice,
+): Promise<string | undefined> {
+  const checked = checkEmail(recipient)
+  if ('reason' in checked) {
+    logger.warn({ notice_id, rule }, 'a notice has no address that a mail could be sent to')
+    return undefined
+  }
+  const address = createHmac('sha256', portalKey).update(`notices to ${checked.email}`).digest('hex')
+  if ((await store.count(`notices:${address}`, dayMs)) <= perAddressPerDayMax) return checked.email
+  logger.warn({ notice_id, rule }, 'a notice was dropped: its address had its mails of the day')
+  return undefined
+}
+
+/** Mails about keys, to the account's address and to the contact of the key. One mail if both are the same. */
+export function createKeyNotices(parts: NoteParts): KeyNotices {
+  const { portalUrl } = parts
+
+  async function note(
+    rule: NoticeRule,
+    { account_id, email }: { account_id: string; email: string },
+    contact: string,
+    keyPrefix: string,
+    mail: MailText,
+  ): Promise<void> {
+    const notice = { ...mail, rule, account_id }
+    const toAccount = { ...notice, notice_id: `${keyPrefix}.${rule}.account`, recipient: email }
+    const toContact = { ...notice, notice_id: `${keyPrefix}.${rule}.contact`, recipient: contact }
+    const isSame = contact.trim().toLowerCase() === email.toLowerCase()
+    await noteMails(parts, isSame ? [toAccount] : [toAccount, toContact])
+  }
+
+  return {
+    created: (account, { name, contact_email }, keyPrefix) =>
+      note('KEY_CREATED', account, contact_email, keyPrefix, keyCreatedText(name, keyPrefix, portalUrl)),
+    revoked: (account, { name, contact_email }, keyPrefix) =>
+      note('KEY_REVOKED', account, contact_email, keyPrefix, keyRevokedText(name, keyPrefix, portalUrl)),
+  }
+}

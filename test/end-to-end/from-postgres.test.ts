@@ -1,0 +1,136 @@
+/**
+ * The road from a database that contracts/events/from-a-database.md describes, with its own files: a platform's tables in Postgres, an
+ * outbox written by triggers, Debezium on Kafka Connect, and the projector. What the views say is compared with the truth.
+ *
+ * PLEDGEVIEW_TEST_CAMPAIGNS=9999 takes the whole Kickstarter table.
+ */
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { openTables } from '../../services/tables/clickhouse.ts'
+import { defaultDatabases } from '../../services/tables/generations.ts'
+import type { Tables } from '../../services/tables/port.ts'
+import { settingsFor } from '../support/clickhouse.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { generatedKickstarter, projectionStatus, type Truth, untilDrained } from '../support/kickstarter.ts'
+import { type Connect, connectRequirement, startConnect } from '../support/postgres/connect.ts'
+import { type Postgres, postgresProgram, startPostgres } from '../support/postgres/postgres.ts'
+import { kickstarterTable, needs, type Requirement } from '../support/requirements.ts'
+import type { ServiceProcess } from '../support/service-process.ts'
+import { type LocalServices, localServices, startLocalServices } from '../support/stack.ts'
+import { expectTrueViews } from './kickstarter-answers.ts'
+
+const campaignsMax = Number(process.env.PLEDGEVIEW_TEST_CAMPAIGNS ?? 100)
+const examples = new URL('../../contracts/events/postgres/', import.meta.url).pathname
+const applyEvents = new URL('../support/postgres/apply-events.sql', import.meta.url).pathname
+// Only a hang takes this long, also with the whole table.
+const msMax = 1_200_000
+
+let requirement: Requirement
+let services: LocalServices
+let deployment: Deployment
+let postgres: Postgres
+let connect: Connect
+let tables: Tables
+let truth: Truth
+let lines = 0
+let projector: ServiceProcess
+
+beforeAll(async () => {
+  const all = [kickstarterTable, postgresProgram, await connectRequirement(), await localServices()]
+  requirement = all.find(({ isMet }) => !isMet) ?? { isMet: true, reason: '' }
+  if (!requirement.isMet) return
+  ;[services, postgres] = await Promise.all([startLocalServices(), startPostgres()])
+  deployment = await deploy(services.addresses)
+  tables = openTables(settingsFor(services.clickHouse))
+  const generated = await generatedKickstarter(campaignsMax)
+  truth = generated.truth
+  await postgres.runFile(`${examples}platform.sql`)
+  await postgres.runFile(applyEvents)
+  // No line has the bytes 1 and 2, so each is one value of one column.
+  await postgres.run(
+    `\\copy event (body) FROM '${generated.eventsFile}' WITH (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02')\n` +
+      'SELECT read_events()',
+  )
+  lines = Number(await postgres.run('SELECT max(line) FROM event'))
+}, msMax)
+
+beforeEach(context => needs(context, requirement))
+
+afterAll(async () => {
+  await connect?.stop()
+  await tables?.close()
+  await deployment?.stop()
+  await postgres?.stop()
+  await services?.stop()
+})
+
+/** Lets the platform live through a part of the events, 0 to 1. */
+async function live(from: number, to: number): Promise<void> {
+  await postgres.run(`SELECT apply_events(${Math.floor(from * lines)}, ${Math.floor(to * lines)})`)
+}
+
+test(
+  'a platform that has rows already, and changes them while Connect and the projector are killed, comes out equal to the truth',
+  async () => {
+    // Before anybody thought of Pledgeview.
+    await live(0, 0.4)
+    await postgres.runFile(`${examples}outbox.sql`)
+    await postgres.runFile(`${examples}state.sql`)
+    // Nobody reads yet: Postgres keeps it in its write-ahead log.
+    await live(0.4, 0.5)
+    connect = await startConnect(postgres, services.addresses.kafka)
+    projector = await deployment.startProjector()
+    const backfill = postgres.run('CALL pledgeview.backfill()')
+    await live(0.5, 0.6)
+    await connect.kill()
+    await live(0.6, 0.7)
+    await backfill
+    await connect.restart()
+    await projector.stop('SIGKILL')
+    await live(0.7, 0.9)
+    projector = await deployment.startProjector()
+    await live(0.9, 1)
+    await untilProjected()
+    await expectTrueViews(tables, truth)
+    expect((await projectionStatus(projector)).projector.rejects).toBe(0)
+    expect(await postgres.run('SELECT count(*) FROM pledgeview.outbox')).toBe('0')
+  },
+  msMax,
+)
+
+test(
+  "what is deleted in the database is gone, with its pledges; a new tier and a creator's new name are shown",
+  async () => {
+    const [kept = '', gone = ''] = Object.keys(truth.campaigns)
+    await postgres.run(`
+    DELETE FROM campaign WHERE campaign_id = '${gone}';
+    INSERT INTO tier VALUES ('${kept}', 'r_new', 'A new tier', 'd', 12.5, 7);
+    UPDATE creator SET name = 'A new name' WHERE creator_id = (SELECT creator_id FROM campaign WHERE campaign_id = '${kept}');
+    DELETE FROM pledge WHERE campaign_id = '${kept}';`)
+    await untilProjected()
+    const { views } = defaultDatabases
+    const rows = await tables.rows({
+      query: `SELECT campaign_id, backer_count, pledged_amount, creator_name,
+        (SELECT quantity_available FROM ${views}.rewards WHERE campaign_id = '${kept}' AND reward_id = 'r_new') AS quantity
+      FROM ${views}.campaigns WHERE campaign_id IN ('${kept}', '${gone}')`,
+    })
+    expect(rows).toEqual([
+      { campaign_id: kept, backer_count: 0, pledged_amount: 0, creator_name: 'A new name', quantity: 7 },
+    ])
+  },
+  msMax,
+)
+
+/** Changes one campaign at last, and waits until the views show this change and nothing is on its way. */
+async function untilProjected(): Promise<void> {
+  const mark = `mark ${performance.now()}`
+  const marked = Object.keys(truth.campaigns)[0]
+  await postgres.run(`UPDATE campaign SET title = '${mark}' WHERE campaign_id = '${marked}'`)
+  await vi.waitFor(
+    async () => {
+      const query = `SELECT title FROM ${defaultDatabases.views}.campaigns WHERE campaign_id = '${marked}'`
+      expect(await tables.rows({ query }), await connect.status()).toEqual([{ title: mark }])
+    },
+    { timeout: msMax / 4, interval: 500 },
+  )
+  await untilDrained(projector)
+}

@@ -1,0 +1,117 @@
+/**
+ * Starts a Postgres for one test, on a free loopback port and in its own directory, with Debian's programs. It refuses to run as
+ * root, so it runs as the user that Debian's package makes.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chownSync, globSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { setTimeout as delay } from 'node:timers/promises'
+import { freePort } from '../../../services/runtime/free-port.ts'
+import type { Requirement } from '../requirements.ts'
+
+const programs = globSync('/usr/lib/postgresql/*/bin/postgres').map(dirname).toSorted().at(-1)
+const owner = ownerOf('postgres')
+
+export const postgresProgram: Requirement = {
+  isMet: programs !== undefined && (owner !== undefined || process.getuid?.() !== 0),
+  reason: 'Postgres is not installed (Debian: postgresql)',
+}
+
+export interface Postgres {
+  /** As Postgres's own programs, and the connector, read them. */
+  environment: Readonly<Record<'PGHOST' | 'PGPORT' | 'PGUSER' | 'PGPASSWORD' | 'PGDATABASE', string>>
+  /** Runs statements by `psql`, stops at the first that fails, and rejects with what it says. Gives the rows, without a heading. */
+  run(statements: string): Promise<string>
+  /** The same with a file. */
+  runFile(path: string): Promise<string>
+  stop(): Promise<void>
+}
+
+// Only a hang takes this long.
+const startMsMax = 60_000
+
+export async function startPostgres(): Promise<Postgres> {
+  const directory = mkdtempSync(join(tmpdir(), 'postgres-'))
+  if (owner) chownSync(directory, owner.uid, owner.gid)
+  const port = await freePort()
+  const user = 'platform'
+  const data = join(directory, 'data')
+  await runProgram('initdb', ['-D', data, '-U', user, '--auth=trust', '--no-sync', '--no-instructions'])
+  const settings = { wal_level: 'logical', fsync: 'off', port: `${port}`, listen_addresses: '127.0.0.1' }
+  const child = spawn(
+    join(programs ?? '', 'postgres'),
+    [
+      ...['-D', data, '-k', directory],
+      ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    ],
+    { stdio: 'ignore', cwd: directory, ...owner },
+  )
+  // A test run that ends early leaves no server behind.
+  const kill = () => child.kill('SIGQUIT')
+  process.once('exit', kill)
+  child.once('exit', () => process.off('exit', kill))
+  const environment = {
+    PGHOST: '127.0.0.1',
+    PGPORT: `${port}`,
+    PGUSER: user,
+    PGPASSWORD: 'not asked for',
+    PGDATABASE: 'postgres',
+  }
+  const psql = (args: readonly string[], input = '') =>
+    runProgram('psql', ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', ...args], { environment, input })
+  await untilAnswers(child, () => psql(['-c', 'SELECT 1']))
+  return {
+    environment,
+    run: statements => psql(['-f', '-'], statements),
+    runFile: path => psql(['-f', path]),
+    async stop() {
+      if (child.exitCode === null && child.signalCode === null) {
+        const exit = once(child, 'exit')
+        child.kill('SIGINT')
+        await exit
+      }
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function untilAnswers(child: ChildProcess, ask: () => Promise<unknown>): Promise<void> {
+  const deadline = performance.now() + startMsMax
+  for (;;) {
+    try {
+      return void (await ask())
+    } catch (cause) {
+      if (child.exitCode === null && performance.now() < deadline) await delay(100)
+      else throw new Error('Postgres does not start', { cause })
+    }
+  }
+}
+
+async function runProgram(
+  name: string,
+  args: readonly string[],
+  { environment = {}, input = '' }: { environment?: Readonly<Record<string, string>>; input?: string } = {},
+): Promise<string> {
+  const child = spawn(join(programs ?? '', name), args, {
+    env: { ...process.env, ...environment },
+    // The user may not read the directory of the tests.
+    cwd: tmpdir(),
+    ...(name === 'psql' ? {} : owner),
+  })
+  child.stdin.on('error', () => {})
+  child.stdin.end(input)
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+  if (child.exitCode !== 0) throw new Error(`${name} ended with ${child.exitCode}: ${stderr}`)
+  return stdout.trimEnd()
+}
+
+/** Whose server it is: only root has to become somebody else. */
+function ownerOf(user: string): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const idOf = (flag: string) => spawnSync('id', [flag, user]).stdout?.toString().trim()
+  const [uid, gid] = [idOf('-u'), idOf('-g')]
+  return uid && gid ? { uid: Number(uid), gid: Number(gid) } : undefined
+}
