@@ -19,7 +19,7 @@ import type { FoldWorkerDependencies } from './fold-worker.ts'
 import { createHistory, type History } from './history.ts'
 import { createLine, type Line, runWhole, ServerSlow } from './line.ts'
 import { attemptOf } from './promotion.ts'
-import { createWatermark, type Watermark } from './watermark.ts'
+import { aheadMsMax, createWatermark, type Watermark } from './watermark.ts'
 
 export interface FoldLeadership extends Line {
   /** Takes the next epoch, once no statement of an older one runs. Throws `FoldPaused`. */
@@ -96,7 +96,8 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     const foldId = (term.epoch << epochBits) + counter
     const { foldMsMax, aloneMsMax, memoryBytesMax } = settings
     const msMax = isSlow ? Math.max(foldMsMax, aloneMsMax) : foldMsMax
-    return { term, foldId, pieces, piece, msMax, memoryBytesMax }
+    const latest = dependencies.now && dependencies.now() + aheadMsMax
+    return { term, foldId, pieces, piece, msMax, memoryBytesMax, latest }
   }
 
   function ended(how: { elapsedMs: number } | { error: unknown }): void {

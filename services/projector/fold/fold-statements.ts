@@ -22,6 +22,8 @@ export interface FoldStep {
   piece: number
   msMax: number
   memoryBytesMax: number
+  /** If ClickHouse's clock has reached this time (Unix ms), a statement that stamps fails. */
+  latest?: number | undefined
 }
 
 const files = {
@@ -191,6 +193,17 @@ export function stampOf({ read }: Databases): string {
   return `greatest(now64(3, 'UTC'), (SELECT max(reached) FROM ${read}.watermarks))`
 }
 
+/**
+ * A stamp from a time that has not come cannot be taken back. So a statement that stamps fails before it writes anything if ClickHouse's
+ * clock is far ahead of the leader's own (watermark.ts).
+ */
+function clockFence({ latest }: FoldStep): string {
+  if (latest === undefined) return 'true'
+  const text =
+    'ClickHouse’s clock says a time that is far ahead of the clock of this process: nothing is folded until they agree'
+  return `throwIf(now64(3, 'UTC') >= fromUnixTimestamp64Milli(${latest}, 'UTC'), '${text}') = 0`
+}
+
 /** Fills in what all statements of a fold worker have in common. */
 export function fill(
   sql: string,
@@ -214,6 +227,7 @@ export function fill(
     .replaceAll('${kept_stamp}', own.kept_stamp ?? '')
     .replaceAll('${fence}', fence)
     .replaceAll('${piece}', own.piece ?? '')
+    .replaceAll('${clock_fence}', clockFence(step))
     .replaceAll('${stamp}', stampOf(databases))
     .replaceAll('${seconds_max}', String(step.msMax / 1000))
     .replaceAll('${memory_bytes_max}', String(step.memoryBytesMax))

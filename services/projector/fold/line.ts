@@ -101,6 +101,8 @@ export function createLine({
       await tables.run(statement)
       return undefined
     } catch (error) {
+      // It wrote nothing, and the term goes on.
+      if (isAtClockFence(error)) throw new TablesError(error.message, { retryable: true, cause: error })
       const refusal = refusalOf(error)
       if (refusal) {
         onRefused()
@@ -156,6 +158,11 @@ export function splitOrRefuse(parts: number): Pieces['partsOf'] {
     if (refusal.lasting) throw refusal.lasting
     return parts
   }
+}
+
+/** Whether a statement failed at the fence of the clock, the only one that throws. */
+function isAtClockFence(error: unknown): error is TablesError {
+  return error instanceof TablesError && error.type === 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO'
 }
 
 function refusalOf(error: unknown): Refusal | undefined {

@@ -80,7 +80,7 @@ const file = readSql('advance-watermark', import.meta.url)
 // Less is the rate correction of a time service, or the difference between the replicas of a shard.
 const stepMsMin = 100
 // Machines whose time service works differ by less than a second.
-const aheadMsMax = 3_600_000
+export const aheadMsMax = 3_600_000
 
 /** Writes this watermark (Unix ms). Writes nothing if another fold worker leads. */
 export function advanceWatermarkStatement(databases: Databases, step: FoldStep, reached: number): Statement {

@@ -108,12 +108,15 @@ function addFold(add: Add, databases: Databases): void {
   const batches = [true, false].flatMap(hasQuarantine =>
     [true, false].map(isAgain => ({ ...target, hasQuarantine, isAgain })),
   )
-  for (const touched of [...batches, { campaign: '' }]) {
-    add('fold', foldCampaignsStatement(databases, step, { touched, platformDigits: 2 }))
-    add('piece campaigns', pieceCampaignsStatement(databases, step, touched))
+  for (const latest of [undefined, 1]) {
+    for (const touched of [...batches, { campaign: '' }]) {
+      add('fold', foldCampaignsStatement(databases, { ...step, latest }, { touched, platformDigits: 2 }))
+    }
+    add('withdraw', withdrawStatement(databases, { ...step, latest }))
   }
+  for (const touched of [...batches, { campaign: '' }])
+    add('piece campaigns', pieceCampaignsStatement(databases, step, touched))
   const campaign = { campaign: '', isQuarantined: true, failures: 0, reason: '' }
-  add('withdraw', withdrawStatement(databases, step))
   add('record quarantine', recordQuarantineStatement(databases, step, campaign))
   add('quarantine', quarantineStatement(databases))
   add('fold keys', foldKeysStatement(databases, step))

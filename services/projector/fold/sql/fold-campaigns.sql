@@ -3,7 +3,8 @@
 -- One statement, one stamp: ClickHouse's clock when the statement starts, but never below the watermark. Each new row is compared with the current
 -- row of the read table by content_hash. So a campaign whose visible content did not change keeps its updated_at, and a
 -- fold that changes nothing writes nothing. The creator's id is counted but never shown: if only the id changed, the row
--- is written with its old stamp. The last condition is the fence: a superseded fold worker writes nothing.
+-- is written with its old stamp. The last conditions are the fences: a superseded fold worker writes nothing,
+-- and the statement fails if the clock leapt far ahead.
 --
 -- After a restore, what the log is read again for gets a new stamp (or a mark) even if it comes out the same: a poller may have seen
 -- what the backup lacks.
@@ -125,5 +126,5 @@ ${kept}
 ${again}
 WHERE (${is_again} OR if(fresh.is_deleted, standing.stands, NOT standing.stands
         OR standing.content_hash != new_hash OR standing.creator_id != fresh.creator_id))
-    AND ${fence}
+    AND ${fence} AND ${clock_fence}
 SETTINGS max_execution_time = ${seconds_max}, max_memory_usage = ${memory_bytes_max}, async_insert = 0, join_use_nulls = 0

@@ -14,5 +14,5 @@ WHERE standing.campaign_id IN
         WHERE NOT is_public
             AND campaign_id IN (SELECT campaign_id FROM ${ledger}.quarantine FINAL WHERE is_quarantined)
     )
-    AND ${fence}
+    AND ${fence} AND ${clock_fence}
 SETTINGS max_execution_time = ${seconds_max}, max_memory_usage = ${memory_bytes_max}, async_insert = 0

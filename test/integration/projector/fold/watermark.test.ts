@@ -246,7 +246,7 @@ describe('the watermark', () => {
     await foldWorker.acquireLeadership()
     await ingest([campaignEvent({ campaign_id: 'a' })])
     clockOfServer.moveForward(365 * dayMs)
-    // The statement itself meets the end of the day.
+    // The statement itself sees it.
     await expect(foldWorker.fold()).rejects.toThrow('ClickHouse’s clock says')
     advance(1_000)
     await expect(foldWorker.acquireLeadership()).rejects.toThrow('ClickHouse’s clock says')

@@ -54,6 +54,14 @@ test.each([
   expect(did).toEqual(['before', '3/2', 'the term ends'])
 })
 
+test('a clock that leapt ahead is seen by the statement: it wrote nothing, and the term goes on', async () => {
+  const { did, line } = lineThat(() => {
+    throw refusal('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO')
+  })
+  await expect(line.run({ query: 'fold' })).rejects.toMatchObject({ retryable: true })
+  expect(did).toEqual(['fold'])
+})
+
 test('what ClickHouse refused is split, and what has ended is not run again', async () => {
   const { did, runPieces } = lineThat(statement => {
     if (statement === '2/0' || statement === '4/1') throw tooLong()
