@@ -8,6 +8,7 @@ import { runRebuild } from '../generations/rebuild.ts'
 import { createRebuilds, type Rebuilds } from '../generations/rebuilds.ts'
 import { openJournalHistory } from '../log/local/history.ts'
 import type { HashBacker } from '../projector/ingest/backer-hash.ts'
+import { closing } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import type { Databases, Tables } from '../tables/port.ts'
 
@@ -26,14 +27,7 @@ export interface EmbeddedRebuildsDependencies {
 export function createEmbeddedRebuilds({ journal, ...dependencies }: EmbeddedRebuildsDependencies): Rebuilds {
   return createRebuilds({
     ...dependencies,
-    async withHistory(work) {
-      const history = await openJournalHistory(journal)
-      try {
-        return await work(history)
-      } finally {
-        await history.close()
-      }
-    },
+    withHistory: work => closing(async open => work(open(await openJournalHistory(journal)))),
     runRebuild: (history, request, { onProgress, signal }) =>
       runRebuild(
         {

@@ -14,7 +14,7 @@ import { retry } from '../runtime/retry.ts'
 import type { Sleep } from '../runtime/sleep.ts'
 import { yieldToEventLoop } from '../runtime/yield-to-event-loop.ts'
 import { type Databases, type Tables, TablesError } from '../tables/port.ts'
-import type { StoreRejects } from '../tables/rejects.ts'
+import { loggedReason, type StoreRejects } from '../tables/rejects.ts'
 import { isOfBacklog } from './fold/fold-progress.ts'
 import type { HashBacker } from './ingest/backer-hash.ts'
 import { addDelivery, type Batch, batchLogInsert, emptyBatch, ledgerInserts } from './ingest/batch.ts'
@@ -256,15 +256,10 @@ function isPassingFailure(error: unknown): boolean {
   return (error instanceof TablesError || error instanceof SchemaRegistryError) && error.retryable
 }
 
-/** Without the texts of the event: this reason goes to logs. The reject itself has them. */
-function withoutTexts(reason: string): string {
-  return reason.replace(/"(?:[^"\\]|\\.)*"?/g, '…')
-}
-
 function tooManyRejects(batch: Batch, recent: { records: number; rejects: number }): TooManyRejects {
   const [first] = batch.rejects
   const example = first
-    ? ` The first: ${first.record.topic}/${first.record.partition} offset ${first.record.offset}: ${withoutTexts(first.reason)}.`
+    ? ` The first: ${first.record.topic}/${first.record.partition} offset ${first.record.offset}: ${loggedReason(first.reason)}.`
     : ''
   return new TooManyRejects(
     `Too many of the recent records were rejected (${recent.rejects} of ${recent.records}, with earlier runs; ` +
