@@ -22,7 +22,7 @@ import {
 import { readSql } from '../../tables/read-sql.ts'
 import { promoteGeneration } from '../attempts.ts'
 import { ingestToEnd } from '../build/ingest.ts'
-import { carryReadUntil } from '../build/projector.ts'
+import { carryReadUntil } from '../build/positions.ts'
 import { onEach } from '../cluster.ts'
 import { verifyTouched } from '../compare/verification.ts'
 import { enter, type RebuildContext } from '../context.ts'
@@ -40,16 +40,16 @@ export async function promote(context: RebuildContext, reader: EventReader): Pro
 
 /** Brings every part up to the end of the log under a held fold, and stamps it. */
 async function bringUp(context: RebuildContext, reader: EventReader): Promise<void> {
-  const { parts } = context
+  const { parts, signal } = context
   await onEach(parts, part => part.hold.acquireLeadership())
   const own = await onEach(parts, part => part.foldWorker.acquireLeadership())
   await ingestToEnd(context, reader)
   await onEach(parts, async part => {
     const index = parts.indexOf(part)
     // What is deleted later than this is in the log behind its end, and is read after the promotion.
-    const withdrawn = await part.withdrawals.carryRest()
+    await part.withdrawals.carry(signal)
     await part.foldWorker.fold()
-    await verifyTouched(context, part, withdrawn)
+    await verifyTouched(context, part)
     // Those that the held fold had not folded yet: no generation owns the keys. It may write the watermark, so the stamps come later.
     await part.hold.foldKeys()
     await stamp(part, own[index] as Term)

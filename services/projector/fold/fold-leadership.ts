@@ -12,7 +12,6 @@
  * new leader also waits until one without rows succeeds (until-decided.sql). A leader does so, too, before it writes the watermark after
  * a statement that was refused: its time may have been over while it waited for the majority.
  */
-import type { TablesError } from '../../tables/port.ts'
 import { type EpochDependencies, FoldPaused, SupersededFoldWorker, takeEpoch } from './fold-epochs.ts'
 import { epochHoldersStatement, type FoldStep, type Term, untilDecidedStatement } from './fold-statements.ts'
 import type { FoldWorkerDependencies } from './fold-worker.ts'
@@ -30,6 +29,8 @@ export interface FoldLeadership extends Line {
   keepHistory: History['keep']
   /** Writes the watermark if it is time for it (watermark.ts). Throws if another process leads. */
   advanceWatermark(): Promise<void>
+  /** Ends the term. Resolves with why this fold worker does not lead any more. */
+  lost(): Promise<Error>
   /** How the fold ended. It says how long the next statements may take. */
   ended(how: { elapsedMs: number } | { error: unknown }): void
 }
@@ -43,6 +44,8 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     dependencies
   const { rememberWatermark = async (watermark: number) => watermark } = dependencies
   let term: Term | undefined
+  /** The generation of the term. Another one may become current between any two statements. */
+  let ledger = ''
   let counter = 0n
   /** On replicas, rows of an earlier statement may be undecided. They have earlier stamps than a watermark that is written now. */
   let mayBeUndecided = true
@@ -92,6 +95,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
 
   function nextStep(pieces: number, piece: number): FoldStep {
     if (!term) throw new SupersededFoldWorker('acquireLeadership has to be called first')
+    if (databases.ledger !== ledger) throw ofOtherGeneration()
     counter++
     const foldId = (term.epoch << epochBits) + counter
     const { foldMsMax, aloneMsMax, memoryBytesMax } = settings
@@ -115,15 +119,24 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     if (stampsFrom !== undefined) return
     await untilDecided()
     const isLeading = await watermark.advance(() => nextStep(1, 0), when)
-    if (isLeading) return
+    if (!isLeading) throw await lost()
+  }
+
+  async function lost(): Promise<Error> {
     endTerm()
-    throw await lostLeadership(dependencies)
+    if (databases.ledger !== ledger) return ofOtherGeneration()
+    const holders = await tables.rows<{ holder: string }>(epochHoldersStatement(databases))
+    if (holders.some(({ holder }) => attemptOf(holder) !== undefined)) {
+      return new FoldPaused('a promotion holds the fold')
+    }
+    return new SupersededFoldWorker(`${dependencies.holder} no longer leads the fold`)
   }
 
   return {
     ...line,
     async acquire() {
       endTerm()
+      ledger = databases.ledger
       // First, so that a process that lost its partition takes no epoch. Only this reader can raise it.
       const atLeast = await rememberWatermark(0)
       const taken = await takeEpoch({ ...epochDependencies(dependencies), backoff })
@@ -147,6 +160,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     },
     nextStep,
     advanceWatermark: () => advanceWatermark('if due'),
+    lost,
     ended,
   }
 }
@@ -158,17 +172,6 @@ function epochDependencies(dependencies: FoldWorkerDependencies): Omit<EpochDepe
   return { tables, databases, holder, isAttempt, isGivenUp, epochFloor }
 }
 
-/** Why this fold worker does not lead any more. */
-export async function lostLeadership({
-  tables,
-  databases,
-  holder,
-}: Pick<FoldWorkerDependencies, 'tables' | 'databases' | 'holder'>): Promise<
-  FoldPaused | SupersededFoldWorker | TablesError
-> {
-  const holders = await tables.rows<{ holder: string }>(epochHoldersStatement(databases))
-  if (holders.some(other => attemptOf(other.holder) !== undefined)) {
-    return new FoldPaused('a promotion holds the fold')
-  }
-  return new SupersededFoldWorker(`${holder} no longer leads the fold`)
+function ofOtherGeneration(): FoldPaused {
+  return new FoldPaused('another generation is current')
 }
