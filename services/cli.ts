@@ -43,6 +43,11 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'how far the projection is, and what it holds',
     load: async () => (await import('./commands/status.ts')).statusCommand,
   },
+  explain: {
+    summary:
+      'CAMPAIGN: from what the API shows back to the fold, the ledger and the log, or why it shows nothing',
+    load: async () => (await import('./commands/explain/explain.ts')).explainCommand,
+  },
   rejects: {
     summary: 'list | show | retry: records that could not be projected, by reason and time',
     load: async () => (await import('./commands/rejects/rejects.ts')).rejectsCommand,

@@ -1,6 +1,7 @@
 /**
- * The states that the developer portal keeps as events: accounts, integrations and notices. Only Pledgeview writes them. The
- * projector writes them into private ledgers, and into no read table: so no e-mail address of an account reaches a reader.
+ * The states that the developer portal keeps as events: accounts and notices, and integrations of an earlier version. Only
+ * Pledgeview writes them. The projector writes them into private ledgers, and into no read table: so no e-mail address of an
+ * account reaches a reader.
  *
  * As everywhere, the state with the highest version counts, whatever the order of the records. A deletion of an account is a
  * state without content. It begins a new *life* of the account, and so does a later sign-up. So what is written in one life

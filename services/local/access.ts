@@ -80,8 +80,7 @@ async function withService<T>(
   const secrets = readSecrets(directory, configured, () => new Uint8Array())
   holdIdentity(directory, secrets, config.PLEDGEVIEW_PLATFORM_CURRENCY)
   return closing(async open => {
-    const { databases, ...opened } = await openRunningTables(service.clickhouse, config)
-    const tables = open(opened.tables)
+    const { tables, databases } = open(await openRunningTables(service.clickhouse, config))
     const writer = open(await openJournalWriter(directory.journal))
     const rebuilds = createEmbeddedRebuilds({
       ...{ tables, databases, config, logger, journal: directory.journal, isAlone: false },

@@ -10,6 +10,7 @@ import { type KeyDirectory, keyDirectory } from '../api-keys/api-keys.ts'
 import type { OpenDoor, SqlDoor } from '../clickhouse-server/door.ts'
 import type { ClickHouseServer } from '../clickhouse-server/server.ts'
 import { watchAttempts } from '../generations/attempts.ts'
+import { showCurrent } from '../generations/cluster.ts'
 import { rebuildUnderWay } from '../generations/rebuild-log.ts'
 import { openJournalReader, openJournalWriter } from '../log/local/journal.ts'
 import { lockDataDirectory } from '../log/local/lock.ts'
@@ -17,6 +18,7 @@ import type { EventWriter } from '../log/port.ts'
 import { backerHasher, type HashBacker } from '../projector/ingest/backer-hash.ts'
 import { createPositions } from '../projector/positions.ts'
 import { createProjectorService, type ProjectorService } from '../projector/service.ts'
+import { opened } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { lagRecords } from '../runtime/ops/checks.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
@@ -74,20 +76,14 @@ export async function openEmbeddedModel({
   metrics,
   logger,
 }: EmbeddedModelDependencies): Promise<EmbeddedModel> {
-  const closers: (() => unknown)[] = []
-  async function close(): Promise<void> {
-    for (const closer of closers.splice(0).reverse()) await closer()
-  }
-
-  try {
-    const lock = lockDataDirectory(directory.root)
-    closers.push(() => lock.close())
+  return opened(async open => {
+    open(lockDataDirectory(directory.root))
     const mustAsk = mustAskTables(directory, configuredSecrets(config))
     // A wrong setting is refused before ClickHouse starts, if the files alone show it.
     const known = mustAsk ? undefined : holdSecrets(directory, config, { areTablesUnused: false })
-    const opened = await openEmbeddedTables({ directory, config, sql, logger })
-    closers.push(() => opened.close())
-    const { clickHouse, door, tables, databases } = opened
+    const { clickHouse, door, tables, databases } = open(
+      await openEmbeddedTables({ directory, config, sql, logger }),
+    )
     const secrets =
       known ??
       holdSecrets(directory, config, { areTablesUnused: !(await dependOnSecrets(tables, databases)) })
@@ -97,8 +93,7 @@ export async function openEmbeddedModel({
       PLEDGEVIEW_PLATFORM_CURRENCY: config.PLEDGEVIEW_PLATFORM_CURRENCY,
     })
     const hashBacker = backerHasher(secrets.backerKey, await heldBackerHash(tables, databases))
-    const writer = await openJournalWriter(directory.journal)
-    closers.push(() => writer.close())
+    const writer = open(await openJournalWriter(directory.journal))
     const positions = createPositions({
       tables,
       databases,
@@ -106,8 +101,9 @@ export async function openEmbeddedModel({
       now: Date.now,
       warn: message => logger.warn(message),
     })
-    const reader = await openJournalReader(directory.journal, { consumer: liveConsumer, starts: positions })
-    closers.push(() => reader.close())
+    const reader = open(
+      await openJournalReader(directory.journal, { consumer: liveConsumer, starts: positions }),
+    )
 
     const run = `embedded-${randomUUID()}`
     const projector = createProjectorService({
@@ -119,6 +115,7 @@ export async function openEmbeddedModel({
       hashBacker,
       run,
       follow: () => databases.follow(tables),
+      showViews: () => showCurrent({ tables, databases }),
       isGivenUp: watchAttempts({
         ...{ tables, base: databases.base, servers: [tables], sleep },
         monotonicMs: () => performance.now(),
@@ -138,9 +135,11 @@ export async function openEmbeddedModel({
         return error
       },
     )
-    closers.push(async () => {
-      stop.abort()
-      await stopped
+    open({
+      close() {
+        stop.abort()
+        return stopped
+      },
     })
     return {
       clickHouse,
@@ -154,13 +153,9 @@ export async function openEmbeddedModel({
       keys: keyDirectory(tables, databases),
       run,
       stopped,
-      whenDrained: onProgress => whenDrained(projector, onProgress),
-      close,
+      whenDrained: (onProgress?: (waitingRecords: number) => void) => whenDrained(projector, onProgress),
     }
-  } catch (error) {
-    await close()
-    throw error
-  }
+  })
 }
 
 function configuredSecrets(config: Config): ConfiguredSecrets {

@@ -12,6 +12,7 @@ import type { Mail } from '../portal/ports.ts'
 import { statusOf } from '../projector/status.ts'
 import { configuredAddresses, type QueryService, startQueryService } from '../query/service.ts'
 import { memoryState } from '../query/shared-state.ts'
+import { opened } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import {
   type Check,
@@ -52,66 +53,51 @@ export interface EmbeddedService {
 }
 
 /** Starts everything. Both ports listen when it resolves. If one part fails, it closes the others and throws. */
-export async function startEmbeddedService(options: EmbeddedServiceOptions): Promise<EmbeddedService> {
+export function startEmbeddedService(options: EmbeddedServiceOptions): Promise<EmbeddedService> {
   const { directory, config, logger } = options
-  const closers: (() => unknown)[] = []
-  async function close(): Promise<void> {
-    for (const closer of closers.splice(0).reverse()) await closer()
-  }
-
-  try {
+  return opened(async open => {
     const metrics = createMetrics()
-    const model = await openEmbeddedModel({ directory, config, sql: options.sql, metrics, logger })
-    closers.push(() => model.close())
+    const model = open(await openEmbeddedModel({ directory, config, sql: options.sql, metrics, logger }))
     const { tables, databases } = model
     // What is not configured is known once the ports listen.
     const addresses = configuredAddresses(config)
-    const query = await startQueryService({
-      tables,
-      databases,
-      config,
-      keyPepper: model.secrets.keyPepper,
-      state: memoryState(config),
-      addresses: () => addresses,
-      metrics,
-      logger,
-    })
-    closers.push(() => query.close())
+    const query = open(
+      await startQueryService({
+        ...{ tables, databases, config, metrics, logger },
+        keyPepper: model.secrets.keyPepper,
+        state: memoryState(config),
+        addresses: () => addresses,
+      }),
+    )
     const apiUrl = await query.app.listen({ host: config.PLEDGEVIEW_HOST, port: options.port })
     addresses.apiUrl ??= `${apiUrl}/api/v1`
     let portalUrl: string | undefined
     if (options.portal) {
-      const portal = await startEmbeddedPortal({
-        ...{ model, directory, config, logger },
-        ...options.portal,
-        onAddress(url) {
-          // The API's answers lead to it.
-          addresses.portalUrl = url
-          portalUrl = url
-        },
-        apiUrl: addresses.apiUrl,
-        sqlUrl: model.door && `${model.door.url}/?user=${analystUser}`,
-      })
-      closers.push(() => portal.close())
+      open(
+        await startEmbeddedPortal({
+          ...{ model, directory, config, logger },
+          ...options.portal,
+          onAddress(url) {
+            // The API's answers lead to it.
+            addresses.portalUrl = url
+            portalUrl = url
+          },
+          apiUrl: addresses.apiUrl,
+          sqlUrl: model.door && `${model.door.url}/?user=${analystUser}`,
+        }),
+      )
     }
     const ops = opsServer(model, query, config, metrics)
-    closers.push(() => closeServer(ops))
+    open({ close: () => closeServer(ops) })
     const opsUrl = await ops.listen({ host: config.PLEDGEVIEW_OPS_HOST, port: options.opsPort })
 
     const port = Number(new URL(apiUrl).port)
     const { url, user, password } = model.clickHouse
-    writeServiceAddress(directory, {
-      pid: process.pid,
-      port,
-      ops_url: opsUrl,
-      clickhouse: { url, user, password },
-    })
-    closers.push(() => removeServiceAddress(directory))
-    return { model, apiUrl: `${apiUrl}/api/v1`, portalUrl, opsUrl, close }
-  } catch (error) {
-    await close()
-    throw error
-  }
+    const clickhouse = { url, user, password }
+    writeServiceAddress(directory, { pid: process.pid, port, ops_url: opsUrl, clickhouse })
+    open({ close: () => removeServiceAddress(directory) })
+    return { model, apiUrl: `${apiUrl}/api/v1`, portalUrl, opsUrl }
+  })
 }
 
 function opsServer(

@@ -2,6 +2,7 @@
 import type { Logger } from 'pino'
 import { type OpenDoor, openDoor, type SqlDoor } from '../clickhouse-server/door.ts'
 import { type ClickHouseServer, startClickHouseServer } from '../clickhouse-server/server.ts'
+import { opened } from '../runtime/closing.ts'
 import type { Config } from '../runtime/config.ts'
 import { checkParts } from '../tables/broken-parts.ts'
 import { openTables, type TablesSettings } from '../tables/clickhouse.ts'
@@ -31,32 +32,29 @@ export interface EmbeddedTablesOptions {
 }
 
 /** Starts the server and migrates the tables. If that fails, it stops the server and throws. */
-export async function openEmbeddedTables({
+export function openEmbeddedTables({
   directory,
   config,
   sql,
   logger,
 }: EmbeddedTablesOptions): Promise<EmbeddedTables> {
-  const clickHouse = await startClickHouseServer({
-    dataDirectory: directory.tables,
-    filesDirectory: directory.clickHouse,
-    nativePort: sql && 0,
-    analyst: sql && { password: config.PLEDGEVIEW_SQL_PASSWORD },
-    memoryBytesMax: config.PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX,
-    downMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
-    databases: defaultDatabases,
-    logger,
-  })
-  const tables = openTables(childSettings(clickHouse, config))
-  let door: OpenDoor | undefined
-  async function close(): Promise<void> {
-    await door?.close()
-    await tables.close()
-    await clickHouse.close()
-  }
-  try {
+  return opened(async open => {
+    const clickHouse = open(
+      await startClickHouseServer({
+        dataDirectory: directory.tables,
+        filesDirectory: directory.clickHouse,
+        nativePort: sql && 0,
+        analyst: sql && { password: config.PLEDGEVIEW_SQL_PASSWORD },
+        memoryBytesMax: config.PLEDGEVIEW_CLICKHOUSE_MEMORY_BYTES_MAX,
+        downMsMax: config.PLEDGEVIEW_RETRY_MS_MAX,
+        databases: defaultDatabases,
+        logger,
+      }),
+    )
+    const tables = open(openTables(childSettings(clickHouse, config)))
     const { url, nativePort = 0 } = clickHouse
-    if (sql) door = await openDoor(sql, { httpPort: Number(new URL(url).port), nativePort })
+    const ports = { httpPort: Number(new URL(url).port), nativePort }
+    const door = open(sql && (await openDoor(sql, ports)))
     const applied = await migrate(tables, defaultNames, { viewsDefiner: definerUser })
     const databases = followedDatabases(defaultNames)
     await databases.follow(tables)
@@ -66,27 +64,21 @@ export async function openEmbeddedTables({
       `No event is lost: restore ${directory.tables} from a backup, or move it away, start again, and create the tables again ` +
         'with: pledgeview rebuild',
     )
-    return { clickHouse, door, tables, databases, applied, close }
-  } catch (error) {
-    await close()
-    throw error
-  }
+    return { clickHouse, door, tables, databases, applied }
+  })
 }
 
 /** The tables of a service that runs on the directory, for a command beside it. */
-export async function openRunningTables(
+export function openRunningTables(
   address: Pick<ClickHouseServer, 'url' | 'user' | 'password'>,
   config: Config,
-): Promise<{ tables: Tables; databases: FollowedDatabases }> {
-  const tables = openTables(childSettings(address, config))
-  const databases = followedDatabases(defaultNames)
-  try {
+): Promise<Pick<EmbeddedTables, 'tables' | 'databases' | 'close'>> {
+  return opened(async open => {
+    const tables = open(openTables(childSettings(address, config)))
+    const databases = followedDatabases(defaultNames)
     await databases.follow(tables)
     return { tables, databases }
-  } catch (error) {
-    await tables.close()
-    throw error
-  }
+  })
 }
 
 function childSettings(

@@ -13,9 +13,8 @@ import { createConnections } from '../runtime/http/connections.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { addAccountPages } from './account/account-pages.ts'
 import { addDataPage } from './guide/data-page.ts'
-import type { DataPictures } from './guide/data-pictures.ts'
-import type { LiveState } from './guide/live-state.ts'
 import { addPublicPages } from './guide/public-pages.ts'
+import type { DataPictures, LiveState } from './guide/readings.ts'
 import { type Cookies, createCookies } from './http/cookies.ts'
 import { addCsrfProtection } from './http/forms.ts'
 import { addHostCheck, securityHeaders } from './http/headers.ts'
@@ -25,7 +24,7 @@ import { addSessionHook } from './http/session-hook.ts'
 import { addStaticFiles } from './http/static-files.ts'
 import { addAccessRoutes } from './keys/routes.ts'
 import type { Accounts, KeyNotices, Mailer, PortalKeys } from './ports.ts'
-import type { OidcSettings } from './sign-in/oidc-client.ts'
+import type { OidcSettings } from './sign-in/oidc.ts'
 import { addSignInRoutes, addSignOutRoutes } from './sign-in/routes.ts'
 import { createSessions, type Sessions } from './sign-in/sessions.ts'
 import type { PortalStore } from './store/port.ts'
@@ -60,7 +59,7 @@ export interface PortalDependencies extends Pick<Runtime, 'now' | 'logger'> {
   keys: PortalKeys
   usageOf: UsageOf
   /** Undefined: people cannot sign in by mail, and get no notices. */
-  mailer?: Pick<Mailer, 'send'> | undefined
+  mailer?: Pick<Mailer, 'send' | 'mailsAre'> | undefined
   notices?: KeyNotices | undefined
   liveState: () => Promise<LiveState>
   pictures: () => Promise<DataPictures>

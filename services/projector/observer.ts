@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { topics } from '../../contracts/events/event.ts'
 import { messageOf } from '../runtime/message-of.ts'
 import type { Metrics } from '../runtime/ops/metrics.ts'
+import { loggedReason } from '../tables/rejects.ts'
 import type { FoldReport } from './fold/fold-worker.ts'
 import type { OnQuarantine, QuarantineChange } from './fold/quarantine.ts'
 import type { ClockStep } from './fold/watermark.ts'
@@ -56,7 +57,8 @@ export function createObserver({ run, metrics, logger, now }: ObserverDependenci
       for (const { record } of batch.rejects) metrics.events.inc({ topic: record.topic, outcome: 'rejected' })
       for (const { record, reason } of batch.rejects.slice(0, loggedRejectsMax)) {
         const { topic, partition, offset } = record
-        const place = { topic, partition, offset, reason, ofBatch: batch.rejects.length }
+        const ofBatch = batch.rejects.length
+        const place = { topic, partition, offset, reason: loggedReason(reason), ofBatch }
         logger.warn(place, 'a record was rejected')
       }
       metrics.batchRecords.observe(batch.records)

@@ -14,7 +14,7 @@ import { retry } from '../runtime/retry.ts'
 import type { Sleep } from '../runtime/sleep.ts'
 import { yieldToEventLoop } from '../runtime/yield-to-event-loop.ts'
 import { type Databases, type Tables, TablesError } from '../tables/port.ts'
-import type { StoreRejects } from '../tables/rejects.ts'
+import { loggedReason, type StoreRejects } from '../tables/rejects.ts'
 import { isOfBacklog } from './fold/fold-loop.ts'
 import type { HashBacker } from './ingest/backer-hash.ts'
 import { addDelivery, type Batch, batchLogInsert, emptyBatch, ledgerInserts } from './ingest/batch.ts'
@@ -210,14 +210,16 @@ async function write(
   signal: AbortSignal,
 ): Promise<void> {
   const { tables, reader, storeRejects, positions, projector, events, monotonicMs } = dependencies
-  const databases = positions ? positions.databasesOf(batch.assignment) : dependencies.databases
-  // Another assignment has come. Its positions are those of the tables, so it reads these records again.
+  const present = () => (positions ? positions.databasesOf(batch.assignment) : dependencies.databases)
+  const databases = present()
+  // Another assignment or generation has come. Its positions are those of the tables, so these records are read again.
   if (!databases) return
   const sequence = (sequences.get(databases.ledger) ?? 0) + 1
   sequences.set(databases.ledger, sequence)
   const moved = [...batch.positions.values()]
   const startedAt = monotonicMs()
-  await retried(dependencies, signal, async () => {
+  const isWritten = await retried(dependencies, signal, async () => {
+    if (!present()) return false
     await Promise.all(ledgerInserts(batch, databases).map(insert => tables.insert(insert)))
     await storeRejects?.(reader.log, batch.rejects)
     const restampBefore = positions?.restampBefore(batch.assignment, moved) ?? 0
@@ -225,7 +227,9 @@ async function write(
       batchLogInsert(batch, databases, { projector, sequence, log: reader.log, restampBefore }),
     )
     await positions?.store(batch.assignment, moved)
+    return true
   })
+  if (!isWritten) return
   events.onLogged?.(batch)
   try {
     await reader.commit(batch.assignment, moved)
@@ -237,11 +241,11 @@ async function write(
 }
 
 /** Retries while ClickHouse or the schema registry is unavailable, for at most `retryMsMax`. */
-function retried(
+function retried<T>(
   { settings, events, monotonicMs, sleep, random }: ProjectorDependencies,
   signal: AbortSignal,
-  work: () => Promise<void>,
-): Promise<void> {
+  work: () => Promise<T>,
+): Promise<T> {
   const policy = {
     isRetryable: isPassingFailure,
     msMax: settings.retryMsMax,
@@ -256,15 +260,10 @@ function isPassingFailure(error: unknown): boolean {
   return (error instanceof TablesError || error instanceof SchemaRegistryError) && error.retryable
 }
 
-/** Without the texts of the event: this reason goes to logs. The reject itself has them. */
-function withoutTexts(reason: string): string {
-  return reason.replace(/"(?:[^"\\]|\\.)*"?/g, '…')
-}
-
 function tooManyRejects(batch: Batch, recent: { records: number; rejects: number }): TooManyRejects {
   const [first] = batch.rejects
   const example = first
-    ? ` The first: ${first.record.topic}/${first.record.partition} offset ${first.record.offset}: ${withoutTexts(first.reason)}.`
+    ? ` The first: ${first.record.topic}/${first.record.partition} offset ${first.record.offset}: ${loggedReason(first.reason)}.`
     : ''
   return new TooManyRejects(
     `Too many of the recent records were rejected (${recent.rejects} of ${recent.records}, with earlier runs; ` +

@@ -89,9 +89,9 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
   const tables = limitTables(parts.tables, options)
   const opened = createEndpointParts(parts, tables, runtime)
   const admissions = createAdmissions(keyRing, limiters, options.pepper, runtime)
-  const isTrustedProxy = addressMatcher(options.trustProxy)
+  const isTrustedProxy = addressMatcher(options.PLEDGEVIEW_TRUST_PROXY)
   const connections = createConnections({
-    perAddressMax: options.connectionsPerAddressMax,
+    perAddressMax: options.PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX,
     isTrustedProxy,
     strangers: {
       perAddressMax: options.strangersPerAddressMax,
@@ -115,7 +115,7 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
 
   const app = Fastify({
     ...serverOptions(options),
-    trustProxy: options.trustProxy.length > 0 && isTrustedProxy,
+    trustProxy: options.PLEDGEVIEW_TRUST_PROXY.length > 0 && isTrustedProxy,
     genReqId: () => newRequestId(),
     clientErrorHandler: (error: Error, socket) => clientErrors.handle(error, socket),
     // Fastify does not run any hook for these errors.
@@ -132,7 +132,7 @@ export function createQueryApp(parts: QueryAppParts, runtime: AppRuntime): Fasti
       })
     },
   })
-  app.server.maxConnections = options.connectionsMax
+  app.server.maxConnections = options.PLEDGEVIEW_CONNECTIONS_MAX
   app.decorateRequest('admission', null)
   app.decorateRequest('parsedParameters', null)
   app.decorateRequest('isDeprecated', false)

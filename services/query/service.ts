@@ -20,7 +20,7 @@ import { createCache, type OnLookup } from './cache/cache.ts'
 import { responses } from './cache/response-cache.ts'
 import type { RequestDone } from './http/request-log.ts'
 import { snapshots } from './lists/snapshots.ts'
-import { defaultQueryAppOptions, type QueryAppOptions } from './options.ts'
+import { appOptionsOf } from './options.ts'
 import type { SharedCaches, SharedState } from './shared-state.ts'
 import { createUsageRecorder, defaultUsageRecorderOptions } from './usage/usage-recorder.ts'
 
@@ -92,27 +92,6 @@ export async function startQueryService(settings: QueryServiceSettings): Promise
       await Promise.all([keyRing.close(), usage.close()])
       state.close()
     },
-  }
-}
-
-/** The options of the HTTP app. `pepper`: see `QueryAppOptions`. */
-export function appOptionsOf(config: Config, pepper: string): QueryAppOptions {
-  const statementMsMax = config.PLEDGEVIEW_QUERY_MS_MAX
-  return {
-    ...defaultQueryAppOptions,
-    pepper,
-    platformCurrency: config.PLEDGEVIEW_PLATFORM_CURRENCY,
-    listCacheMs: config.PLEDGEVIEW_CACHE_MS,
-    detailCacheMs: config.PLEDGEVIEW_CACHE_MS,
-    statsCacheMs: config.PLEDGEVIEW_STATS_CACHE_MS,
-    snapshotBytesMax: config.PLEDGEVIEW_CACHE_BYTES_MAX,
-    indexCampaignsMax: config.PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX,
-    connectionsMax: config.PLEDGEVIEW_CONNECTIONS_MAX,
-    connectionsPerAddressMax: config.PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX,
-    trustProxy: config.PLEDGEVIEW_TRUST_PROXY,
-    statementMsMax,
-    // Two statements may run, one after the other. A request that needs more time gets an error before this has passed.
-    socketTimeoutMs: Math.max(defaultQueryAppOptions.socketTimeoutMs, 3 * statementMsMax),
   }
 }
 

@@ -7,13 +7,37 @@ export type Open = <Part extends Closable | undefined>(part: Part) => Part
 
 /** Runs the work, and then closes what it opened, the last one first, whether it succeeded or failed. */
 export async function closing<Result>(work: (open: Open) => Promise<Result>): Promise<Result> {
-  const parts: (Closable | undefined)[] = []
+  const { open, close } = createParts()
   try {
-    return await work(part => {
+    return await work(open)
+  } finally {
+    await close()
+  }
+}
+
+/** Runs the work, which opens parts and gives back what is made of them. `close` closes the parts, as does a failure of the work. */
+export async function opened<Result extends object>(
+  work: (open: Open) => Promise<Result>,
+): Promise<Result & { close(): Promise<void> }> {
+  const { open, close } = createParts()
+  try {
+    return { ...(await work(open)), close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+function createParts(): { open: Open; close(): Promise<void> } {
+  const parts: (Closable | undefined)[] = []
+  return {
+    open(part) {
       parts.push(part)
       return part
-    })
-  } finally {
-    for (const part of parts.reverse()) await part?.close()
+    },
+    // A second call finds nothing to close.
+    async close() {
+      for (const part of parts.splice(0).reverse()) await part?.close()
+    },
   }
 }

@@ -100,6 +100,14 @@ export function reasonKind(reason: string): string {
   )
 }
 
+/**
+ * The reason for a log: up to the first value of the event, which may be private. Of JSON the reason quotes what stands in a field. The
+ * reject has all of it. Pure.
+ */
+export function loggedReason(reason: string): string {
+  return reason.replace(/(?:, but|").*$/s, '…')
+}
+
 function placeOf({ record: { topic, partition, offset, appendedAt } }: Reject): unknown[] {
   return [topic, partition, offset, Math.round(appendedAt)]
 }

@@ -42,7 +42,7 @@ const { tables, clickHouse, close } = await openOwnTables({ directory })
 const folded = await foldPlatform(tables, defaultDatabases, size)
 await keepFolding(tables, defaultDatabases)
 // Requests for statistics have no parameters to vary, so their cache entries expire at once.
-const app = await startPlatformApp(tables, defaultDatabases, { statsCacheMs: 1 })
+const app = await startPlatformApp(tables, defaultDatabases, { PLEDGEVIEW_STATS_CACHE_MS: 1 })
 const ahead = await startPlatformApp(tables, defaultDatabases, {}, { keepsAhead: true })
 
 const ready: ColdReady = { apiUrl: app.apiUrl, headers: app.headers, aheadUrl: ahead.apiUrl, ...folded }

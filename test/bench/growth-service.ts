@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createKeyRing, defaultKeyRingOptions } from '../../services/query/auth/key-ring.ts'
 import { createListFollower } from '../../services/query/lists/list-follower.ts'
-import { defaultQueryAppOptions } from '../../services/query/options.ts'
+import { readConfig } from '../../services/runtime/config.ts'
 import { sleep } from '../../services/runtime/sleep.ts'
 import { defaultDatabases } from '../../services/tables/generations.ts'
 import { openOwnTables } from '../support/clickhouse.ts'
@@ -62,9 +62,9 @@ const { tables, clickHouse, close } = await openOwnTables({ directory })
 const { foldSeconds } = await foldPlatform(tables, defaultDatabases, size)
 // Requests for statistics have no parameters to vary, so their cache entries expire at once. Many clients wait at the same time.
 const app = await startPlatformApp(tables, defaultDatabases, {
-  statsCacheMs: 1,
+  PLEDGEVIEW_STATS_CACHE_MS: 1,
   waitingStatementsMax: 10_000,
-  statementMsMax: 300_000,
+  PLEDGEVIEW_QUERY_MS_MAX: 300_000,
   socketTimeoutMs: 700_000,
 })
 const foldWorker = openPlatformFoldWorker(tables, defaultDatabases)
@@ -112,7 +112,7 @@ async function bytesOf(table: string): Promise<number> {
 /** Like that of a query process. */
 async function measureIndex(): Promise<GrowthIndex> {
   const bytesBefore = await heldBytes()
-  const { statementMsMax } = defaultQueryAppOptions
+  const statementMsMax = readConfig({}).PLEDGEVIEW_QUERY_MS_MAX
   const failures: unknown[] = []
   const follower = createListFollower(
     tables,

@@ -44,7 +44,7 @@ const counted: Pick<Tables, 'rows'> = {
 // A thousand clients wait for ClickHouse. With its default limits the service would refuse most of them.
 const raised: Partial<QueryAppOptions> = {
   waitingStatementsMax: 10_000,
-  statementMsMax: 300_000,
+  PLEDGEVIEW_QUERY_MS_MAX: 300_000,
   socketTimeoutMs: 700_000,
 }
 await keepFolding(tables, defaultDatabases)

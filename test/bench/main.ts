@@ -1,10 +1,10 @@
 /**
  * `npm run bench [-- NAME ...] [--json] [--against FILE]`: figures, compared with the design's targets. NAME is ingest, api, cold, lists,
- * questions, rebuild, growth or kafka.
+ * rebuild, growth or kafka.
  *
- * Without a name, the short embedded benches run. `questions` and `growth` take some minutes, and `rebuild` about twenty, or less with a
- * smaller platform (`--campaigns` and `--pledges`). `kafka` stands for three benches (kafka-ingest, kafka-freshness,
- * kafka-memory), which need Java and Maven and take minutes.
+ * Without a name, the short embedded benches run. `growth` takes some minutes, and `rebuild` about twenty, or less with a smaller
+ * platform (`--campaigns` and `--pledges`). `kafka` stands for two benches (kafka-ingest, kafka-freshness), which need Java and
+ * Maven and take minutes.
  *
  * `--against FILE` compares: FILE is the `--json` output of an earlier run. Without a name, the benches of FILE run, with its
  * sizes.
@@ -22,11 +22,9 @@ import { benchGrowth } from './growth.ts'
 import { benchIngest } from './ingest.ts'
 import { benchKafkaFreshness } from './kafka/freshness.ts'
 import { benchKafkaIngest } from './kafka/ingest.ts'
-import { benchKafkaMemory } from './kafka/memory.ts'
 import { benchLists } from './lists.ts'
 import { describeMachine, machineText } from './machine.ts'
 import type { PlatformSize } from './platform.ts'
-import { benchQuestions } from './questions.ts'
 import { benchRebuild, rebuildSize } from './rebuild.ts'
 import { type BenchReport, reportObject, reportText } from './report.ts'
 import { createWorkspace, type Workspace } from './workspace.ts'
@@ -40,14 +38,12 @@ const embedded: Readonly<Record<string, Bench>> = {
   lists: benchLists,
 }
 const long: Readonly<Record<string, Bench>> = {
-  questions: workspace => benchQuestions(workspace, platformSize()),
   rebuild: workspace => benchRebuild(workspace, platformSize()),
   growth: benchGrowth,
 }
 const kafka: Readonly<Record<string, Bench>> = {
   'kafka-ingest': benchKafkaIngest,
   'kafka-freshness': benchKafkaFreshness,
-  'kafka-memory': benchKafkaMemory,
 }
 const benches = { ...embedded, ...long, ...kafka }
 

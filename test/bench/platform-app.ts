@@ -4,7 +4,7 @@ import { hashSecret } from '../../services/api-keys/credentials.ts'
 import { createQueryApp, type QueryAppParts } from '../../services/query/app.ts'
 import { createCache } from '../../services/query/cache/cache.ts'
 import { responses } from '../../services/query/cache/response-cache.ts'
-import { defaultQueryAppOptions, type QueryAppOptions } from '../../services/query/options.ts'
+import { appOptionsOf, type QueryAppOptions } from '../../services/query/options.ts'
 import { createMemoryRateLimiter } from '../../services/query/rate-limit/rate-limiter-memory.ts'
 import { readConfig } from '../../services/runtime/config.ts'
 import { createRuntime } from '../../services/runtime/runtime.ts'
@@ -18,7 +18,7 @@ const requestsMax = 100_000_000
 const manyAtOnce = {
   uncachedMax: 100_000,
   uncachedPerKeyMax: 100_000,
-  connectionsPerAddressMax: 10_000,
+  PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX: 10_000,
   strangersPerAddressMax: 10_000,
   strangersMax: 10_000,
 }
@@ -50,7 +50,7 @@ export async function startPlatformApp(
       },
       limiters: { keys: limiter(), addresses: limiter() },
       cache: createCache(responses, { bytesMax: readConfig({}).PLEDGEVIEW_CACHE_BYTES_MAX, now }),
-      options: { ...defaultQueryAppOptions, ...manyAtOnce, pepper, ...options },
+      options: { ...appOptionsOf(readConfig({}), pepper), ...manyAtOnce, ...options },
       ...more,
     },
     createRuntime(pino({ level: 'silent' })),

@@ -85,6 +85,11 @@ async function sendFromReference(
   { key, secret }: { key: string; secret: string },
 ): Promise<void> {
   await page.goto(`${url}/reference`)
+  // Whatever is typed is one word for the shell.
+  await page.locator('[name=slug]').fill("'; rm -rf ~; ' \ud800$&")
+  const line = await page.locator('code', { hasText: '/api/v1/projects/%27' }).textContent()
+  expect(line?.match(/'/g)).toHaveLength(2)
+  expect(line).toMatch(/^[!-~ \n]*$/)
   await page.getByLabel('Key', { exact: true }).fill(key)
   await page.getByLabel('Secret', { exact: true }).fill(secret)
   await page.getByRole('button', { name: 'Send the request' }).first().click()

@@ -23,7 +23,7 @@ describe(`two projectors and two query services, seed ${seed}`, { timeout: testM
 
   beforeAll(async () => {
     requirement = await localServices()
-    if (requirement.isMet) stage = await openStage(seed)
+    if (requirement.isMet) stage = await openStage(seed, { slowness: 2 })
   }, testMsMax)
   beforeEach(context => needs(context, requirement))
   afterAll(() => stage?.stop(), testMsMax)

@@ -19,7 +19,7 @@ describe('ClickHouse', () => {
 
   afterAll(() => tables.dispose())
 
-  test.each([1, 2, 3, 4, 5, 6])('answers as the model does, world %i', { timeout: 300_000 }, async seed => {
+  test.each([1, 2, 3, 4])('answers as the model does, world %i', { timeout: 300_000 }, async seed => {
     const databases = await tables.freshDatabases()
     // The model merges nothing: a merge drops the superseded rows of a campaign.
     await tables.tables.run({ query: `SYSTEM STOP MERGES ${databases.read}.campaigns` })

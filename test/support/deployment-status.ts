@@ -1,6 +1,7 @@
 /** What the commands of a deployment say, as JSON. */
 import { expect, vi } from 'vitest'
 import type { Deployment } from './deployment.ts'
+import { untilDrained } from './kickstarter.ts'
 
 /** What tests read of the output of `status --json`. */
 export interface StatusOutput {
@@ -19,12 +20,16 @@ export async function outputOf<T>(deployment: Deployment, args: readonly string[
   return JSON.parse(stdout) as T
 }
 
-/** Resolves with the status for which everything that is in the log is folded. */
+/**
+ * Resolves with the status for which everything that is in the log is folded. The projectors are asked first: the command is a
+ * process, and a process for each look would take the CPU from what it waits for.
+ */
 export function whenFolded(
   deployment: Deployment,
   wait: { timeout: number; interval: number },
 ): Promise<StatusOutput> {
   return vi.waitFor(async () => {
+    await untilDrained(...deployment.projectors())
     const status = await outputOf<StatusOutput>(deployment, ['status'])
     const waiting = status.projector.lag.reduce((sum, { committed, end }) => sum + end - committed, 0)
     const { pending_batches, quarantine } = status.fold

@@ -32,6 +32,8 @@ export interface Deployment {
     stdin?: Readable | string,
     settings?: Readonly<Record<string, string>>,
   ): Promise<CommandResult>
+  /** The projectors that run. */
+  projectors(): readonly ServiceProcess[]
   /** Interrupts every process that still runs. */
   stop(): Promise<void>
 }
@@ -57,6 +59,7 @@ export async function deploy(
     ...settings,
   }
   const processes: ServiceProcess[] = []
+  const projectors: ServiceProcess[] = []
   async function start(command: string, more: Readonly<Record<string, string>> = {}) {
     const started = await startProcess([command], { ...environment, ...more })
     processes.push(started)
@@ -64,10 +67,15 @@ export async function deploy(
   }
   const deployment: Deployment = {
     environment,
-    startProjector: more => start('projector', more),
+    async startProjector(more) {
+      const projector = await start('projector', more)
+      projectors.push(projector)
+      return projector
+    },
     startQuery: more => start('query', more),
     startPortal: more => start('portal', more),
     command: (args, stdin, more) => runCli(args, stdin, { ...environment, ...more }),
+    projectors: () => projectors.filter(({ child }) => child.exitCode === null && child.signalCode === null),
     async stop() {
       await Promise.all(processes.map(started => started.stop()))
     },

@@ -46,6 +46,12 @@ async function valuesOf({ name, type, value }: Setting, address: ClickHouseAddre
     .filter(literal => literal !== `'${wrong}'`)
 }
 
+/** What the server says, or why it says nothing. */
+export interface Answer {
+  answer?: string
+  refusal?: string
+}
+
 export interface Found {
   different: { assignment: Assignment; answer: string }[]
   answered: Assignment[]
@@ -54,28 +60,36 @@ export interface Found {
 
 /**
  * Asks with so many settings at once, and with fewer if the answer is not the expected one, until it is clear with which of them the
- * answer is another one, and with which there is none. `ask` returns undefined if there is no answer.
+ * answer is another one, and with which there is none. A refusal that names one of them is a reason to ask with that one alone.
  */
 export async function findDifferences(
   assignments: readonly Assignment[],
   size: number,
   expected: string,
-  ask: (settings: string) => Promise<string | undefined>,
+  ask: (settings: string) => Promise<Answer>,
 ): Promise<Found> {
   const found: Found = { different: [], answered: [], refused: [] }
   const groups = inGroups(assignments, size)
   async function work(): Promise<void> {
     for (let group = groups.shift(); group; group = groups.shift()) {
-      const answer = await ask(group.join(', '))
+      const { answer, refusal = '' } = await ask(group.join(', '))
       const [assignment] = group
       if (answer === expected) found.answered.push(...group)
-      else if (group.length > 1) groups.unshift(...inGroups(group, Math.ceil(group.length / 2)))
+      else if (group.length > 1) groups.unshift(...divided(group, refusal))
       else if (answer === undefined) found.refused.push(...group)
       else if (assignment !== undefined) found.different.push({ assignment, answer })
     }
   }
   await Promise.all([work(), work()])
   return found
+}
+
+/** The one that the refusal names, and the others; two halves if it names none of them, or several. */
+function divided(group: Assignment[], refusal: string): Assignment[][] {
+  const words = new Set(refusal.match(/\w+/g))
+  const named = group.filter(assignment => words.has(nameOf(assignment)))
+  if (named.length !== 1) return inGroups(group, Math.ceil(group.length / 2))
+  return [named, group.filter(assignment => !named.includes(assignment))]
 }
 
 /** In a group, no setting has two values: only the last one would count. */

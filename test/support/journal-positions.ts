@@ -1,4 +1,4 @@
-/** The ends, consumers and positions of a journal, read from its file. */
+/** The ends and positions of a journal, read from its file. */
 import { DatabaseSync } from 'node:sqlite'
 import { type Topic, topics } from '../../contracts/events/event.ts'
 import { endOf } from '../../services/log/local/file.ts'
@@ -9,13 +9,6 @@ export function journalEnds(path: string): Record<Topic, number> {
   return read(
     path,
     db => Object.fromEntries(topics.map(topic => [topic, endOf(db, topic)])) as Record<Topic, number>,
-  )
-}
-
-/** Names of all consumers that have ever read, in order. */
-export function journalConsumers(path: string): string[] {
-  return read(path, db => db.prepare('SELECT name FROM consumers ORDER BY name').all()).map(({ name }) =>
-    String(name),
   )
 }
 

@@ -15,9 +15,10 @@ import { type AppRuntime, createQueryApp, type QueryAppParts } from '../../servi
 import type { ApiKey } from '../../services/query/auth/key-ring.ts'
 import { createCache } from '../../services/query/cache/cache.ts'
 import { responses } from '../../services/query/cache/response-cache.ts'
-import { defaultQueryAppOptions, type QueryAppOptions } from '../../services/query/options.ts'
+import { appOptionsOf, type QueryAppOptions } from '../../services/query/options.ts'
 import type { RateLimiter } from '../../services/query/rate-limit/rate-limiter.ts'
 import { createMemoryRateLimiter } from '../../services/query/rate-limit/rate-limiter-memory.ts'
+import { readConfig } from '../../services/runtime/config.ts'
 import { createRuntime } from '../../services/runtime/runtime.ts'
 import { generationOf } from '../../services/tables/generations.ts'
 import type { Databases, Tables } from '../../services/tables/port.ts'
@@ -100,7 +101,11 @@ export async function startTestApp(settings: TestAppSettings): Promise<TestApp> 
     },
     cache: createCache(responses, { bytesMax: 16 * 1024 * 1024, now: clock.now }),
     // No list index by default, because a test cannot see when it is loaded.
-    options: { ...defaultQueryAppOptions, pepper, indexCampaignsMax: 0, ...settings.options },
+    options: {
+      ...appOptionsOf(readConfig({}), pepper),
+      PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX: 0,
+      ...settings.options,
+    },
     ...settings.overrides,
   }
   const runtime = { ...createRuntime(logTo(settings.log ?? [])), now: clock.now, ...settings.runtime }

@@ -22,7 +22,7 @@ import {
 import { readSql } from '../../tables/read-sql.ts'
 import { promoteGeneration } from '../attempts.ts'
 import { ingestToEnd } from '../build/ingest.ts'
-import { carryReadUntil } from '../build/projector.ts'
+import { carryReadUntil } from '../build/positions.ts'
 import { onEach } from '../cluster.ts'
 import { verifyTouched } from '../compare/verification.ts'
 import { enter, type RebuildContext } from '../context.ts'
@@ -47,16 +47,16 @@ export async function promote(context: RebuildContext, reader: EventReader): Pro
  * generation would replace rows of a day that is not closed yet (projector/fold/day-close.ts).
  */
 async function isReady(context: RebuildContext, reader: EventReader): Promise<boolean> {
-  const { parts } = context
+  const { parts, signal } = context
   const terms = await onEach(parts, part => part.hold.acquireLeadership())
   const own = await onEach(parts, part => part.foldWorker.acquireLeadership())
   await ingestToEnd(context, reader)
   const inTime = await onEach(parts, async part => {
     const index = parts.indexOf(part)
     // What is deleted later than this is in the log behind its end, and is read after the promotion.
-    const withdrawn = await part.withdrawals.carryRest()
+    await part.withdrawals.carry(signal)
     await part.foldWorker.fold()
-    await verifyTouched(context, part, withdrawn)
+    await verifyTouched(context, part)
     // Those that the held fold had not folded yet: no generation owns the keys. It may write the watermark, so the stamps come later.
     await part.hold.foldKeys()
     await stamp(part, own[index] as Term)

@@ -6,13 +6,7 @@ import { type Html, html, prose } from '../html/html.ts'
 import { codeBlock, notice, scrolling } from '../html/parts.ts'
 import { count, countOf, dayText, moment } from '../html/words.ts'
 import { type Example, playLink, readExamples } from './data-examples.ts'
-import type {
-  CategorySuccess,
-  DataAbout,
-  DataPictures,
-  FundingPicture,
-  TopCampaign,
-} from './data-pictures.ts'
+import type { CategorySuccess, DataAbout, DataPictures, FundingPicture, TopCampaign } from './readings.ts'
 
 /** Adds the page. The examples are read once: they are the same for everybody. */
 export function addDataPage(app: FastifyInstance, { pictures, options }: Portal): void {

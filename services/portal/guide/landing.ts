@@ -3,7 +3,7 @@ import { type Html, html } from '../html/html.ts'
 import { badge, codeBlock, type Tone } from '../html/parts.ts'
 import { count, moment } from '../html/words.ts'
 import { limits } from './guide.ts'
-import type { LiveState } from './live-state.ts'
+import type { LiveState } from './readings.ts'
 import { sampleText } from './samples/samples.ts'
 
 export interface LandingData {

@@ -1,6 +1,6 @@
 /** The pages that need no account: what the service is, the guide, the reference, and versions. */
 import { readFileSync } from 'node:fs'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import {
   type PublishedDocument,
   publishedOpenApi,
@@ -13,9 +13,6 @@ import { guideContent } from './guide.ts'
 import { landingContent } from './landing.ts'
 import type { Document } from './openapi.ts'
 import { referenceContent } from './reference.ts'
-
-/** Longer values are no use to anybody. */
-const valueCharactersMax = 200
 
 export function addPublicPages(app: FastifyInstance, { liveState, options }: Portal): void {
   const apiUrl = withoutSlash(options.apiUrl)
@@ -30,6 +27,7 @@ export function addPublicPages(app: FastifyInstance, { liveState, options }: Por
   const releases = consumerReleases(textOf('CHANGELOG.md'))
   // These pages are the same for everybody and do not change while the process runs.
   const guide = guideContent({ apiUrl })
+  const reference = referenceContent({ document, apiUrl })
   const changes = changesContent({ versions, releases })
 
   app.get('/', async (request, reply) => {
@@ -46,16 +44,15 @@ export function addPublicPages(app: FastifyInstance, { liveState, options }: Por
   app.get('/docs', (_request, reply) =>
     reply.page({ title: 'Guide', description: descriptions.guide, path: '/docs', content: guide }),
   )
-  app.get('/reference', (request, reply) => {
-    const content = referenceContent({ document, apiUrl, chosen: chosenIn(request) })
-    return reply.page({
+  app.get('/reference', (_request, reply) =>
+    reply.page({
       title: 'Reference',
       description: descriptions.reference,
       path: '/reference',
-      content,
+      content: reference,
       scripts: ['try-it.js'],
-    })
-  })
+    }),
+  )
   app.get('/changes', (_request, reply) =>
     reply.page({
       title: 'Versions and changes',
@@ -79,20 +76,6 @@ const descriptions = {
   reference:
     'Every request, parameter and field of the API. Send requests from your browser, or get them as curl lines.',
   changes: 'Versions of the API, and what changed for its consumers.',
-}
-
-/** A parameter that is given twice counts once, as the last one. */
-function chosenIn(request: FastifyRequest): {
-  operation: string | undefined
-  values: Record<string, string>
-} {
-  const given = request.query as Record<string, string | string[] | undefined>
-  const entries = Object.entries(given).map(([name, value]) => [
-    name,
-    (Array.isArray(value) ? value.at(-1) : value)?.slice(0, valueCharactersMax) ?? '',
-  ])
-  const { operation, ...values } = Object.fromEntries(entries) as Record<string, string>
-  return { operation, values }
 }
 
 /** A file of the program, by its path from the root. */

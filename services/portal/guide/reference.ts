@@ -15,17 +15,15 @@ import {
   type Parameter,
   typeOf,
 } from './openapi.ts'
-import { controlId, controlOf, credentialsCard, tryIt, type Values } from './try-it.ts'
+import { controlId, controlOf, credentialsCard, tryIt } from './try-it.ts'
 
 export interface ReferenceData {
   document: Document
   /** The base address that consumers call, with `/api/v1`. */
   apiUrl: string
-  /** What the reader filled in: the id of an operation, and values of its parameters. */
-  chosen?: { operation: string | undefined; values: Values }
 }
 
-export function referenceContent({ document, apiUrl, chosen }: ReferenceData): Html {
+export function referenceContent({ document, apiUrl }: ReferenceData): Html {
   const operations = operationsOf(document)
   const objects = objectNames(operations, document)
   return html`<div class="guide">
@@ -43,7 +41,7 @@ export function referenceContent({ document, apiUrl, chosen }: ReferenceData): H
 <dl class="facts"><div><dt>Base address</dt><dd><code>${apiUrl}</code></dd></div></dl>
 <p>Every request needs a key and a secret, in the headers <code>X-API-Key</code> and <code>X-API-Secret</code>, or as <code>Authorization: Bearer KEY:SECRET</code>. The <a href="/docs#first-call">guide</a> shows a first call.</p>
 ${credentialsCard()}
-${operations.map(operation => operationSection(operation, apiUrl, operation.id === chosen?.operation ? chosen.values : {}))}
+${operations.map(operation => operationSection(operation, apiUrl))}
 <h2 id="objects">Objects</h2>
 <p>Every field is always present. New fields may be added at any time, so ignore fields that you do not know.</p>
 ${objects.map(name => objectSection(name, document))}
@@ -53,7 +51,7 @@ ${headersSection(operations)}
 </div>`
 }
 
-function operationSection(operation: Operation, apiUrl: string, values: Values): Html {
+function operationSection(operation: Operation, apiUrl: string): Html {
   const { id, path, summary, description, deprecated, parameters } = operation
   const success = operation.answers.find(({ status }) => status === '200')
   return html`<section aria-labelledby="${id}">
@@ -65,9 +63,8 @@ ${tryIt(
   operation,
   parameters.length === 0
     ? html`<p>None.</p>`
-    : fieldList(parameters.map(parameter => parameterEntry(id, parameter, values[parameter.name]))),
+    : fieldList(parameters.map(parameter => parameterEntry(id, parameter))),
   apiUrl,
-  values,
 )}
 <h3>Answers</h3>
 <ul>${operation.answers.map(answer => html`<li><strong>${answer.status}</strong> ${answerLine(answer)}</li>`)}</ul>
@@ -81,7 +78,7 @@ function answerLine({ status, description }: Answer): Html {
   return prose(description.startsWith(`${status} `) ? description.slice(status.length + 1) : description)
 }
 
-function parameterEntry(operation: string, parameter: Parameter, value: string | undefined): Html {
+function parameterEntry(operation: string, parameter: Parameter): Html {
   const { name, required, description, schema = {} } = parameter
   const place = parameter.in === 'query' ? '' : `in the ${parameter.in}`
   const facts = [
@@ -98,7 +95,7 @@ function parameterEntry(operation: string, parameter: Parameter, value: string |
     values: (schema.enum ?? []).map(String),
     example: schema.example,
     id: controlId(operation, parameter),
-    control: controlOf(operation, parameter, value),
+    control: controlOf(operation, parameter),
   })
 }
 

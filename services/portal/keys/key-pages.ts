@@ -5,7 +5,7 @@ import { form } from '../html/form.ts'
 import { type Html, html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
 import { countOf, moment } from '../html/words.ts'
-import { totalOf, usagePicture, usageTable, usageText } from '../usage/usage-view.ts'
+import { requestsOf, totalOf, usagePicture, usageTable, usageText } from '../usage/usage-view.ts'
 import { isAlive, type KeyState, type KeyView, keyPath, keyState } from './key-state.ts'
 import { lastUsed, statusText } from './overview-page.ts'
 
@@ -50,8 +50,7 @@ function usageFigure(days: NonNullable<KeyView['usage']>['days']): Html {
   const { deprecated } = totalOf(days)
   return html`<p>${usageText(days)} Counts are complete up to about a minute ago.</p>
 ${deprecated > 0 && notice(html`<p>${countOf(deprecated, 'request')} went to a deprecated version of the API. <a href="/changes">See what changes, and when</a></p>`, 'warning')}
-${usagePicture(days)}
-${usageTable(days)}`
+${days.some(day => requestsOf(day) > 0) && html`${usagePicture(days)}${usageTable(days)}`}`
 }
 
 /** Asks once more before a key is revoked. */

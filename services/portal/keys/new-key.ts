@@ -48,6 +48,7 @@ ${notice(
 ${copyable({ id: 'key', text: key, what: 'the key' })}
 <p>Secret</p>
 ${copyable({ id: 'secret', text: secret, what: 'the secret' })}
+${codeBlock({ id: 'env', caption: '.env', text: `PLEDGEVIEW_KEY=${key}\nPLEDGEVIEW_SECRET=${secret}` })}
 <h2>Try it</h2>
 <p>This line works at once. Your shell may keep it in its history: take key and secret from a secret store in programs.</p>
 ${codeBlock({ id: 'curl', caption: 'curl', text: curlLine(apiUrl, key, secret) })}

@@ -1,7 +1,6 @@
 /** The routes under /access. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { KeyError } from '../../api-keys/api-keys.ts'
-import { AccountError } from '../account/accounts.ts'
 import type { PortalDependencies } from '../app.ts'
 import { html } from '../html/html.ts'
 import { notice } from '../html/parts.ts'
@@ -41,7 +40,7 @@ async function sendOverview(
 
 /** Says why it was not done, and where to go on. Every other error is a fault of ours, and the app answers it. */
 function sendReason(error: unknown, reply: FastifyReply): FastifyReply {
-  if (!(error instanceof KeyError || error instanceof AccountError)) throw error
+  if (!(error instanceof KeyError)) throw error
   const content = html`${wayBack()}
 <h1>That did not work</h1>
 ${notice(sentence(error.message), 'bad')}

@@ -43,6 +43,8 @@ export function createOutboxMailer({ folder, from, show, now }: OutboxMailerOpti
       writeFileSync(join(folder, name), text, { mode: 0o600 })
       show(mail)
     },
+    mailsAre:
+      'This service has no mail server. It prints the mail in the terminal in which it runs, and keeps it in the folder outbox.',
     async close() {
       clearInterval(sweeping)
     },

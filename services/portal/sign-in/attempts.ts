@@ -75,6 +75,12 @@ export function createAttempts(
   return {
     peekLink,
 
+    /** The address of the sign-in that a browser began. */
+    async emailOf(id: string | undefined): Promise<string | undefined> {
+      if (id === undefined || !idPattern.test(id)) return undefined
+      return read(await store.get(keyOf(id)))?.email
+    },
+
     /**
      * `id` is for the browser's cookie, `code` and `link` are for the mail. If no mail is sent, nothing matches the attempt: it
      * only answers like any other. Otherwise its code could be guessed without a limit.

@@ -11,9 +11,8 @@ import { csrfField, fieldOf, queryOf } from '../http/forms.ts'
 import { PageError } from '../http/pages.ts'
 import { type Mail, MailError } from '../ports.ts'
 import { attemptMsMax, createAttempts } from './attempts.ts'
-import { finishSignIn } from './finish.ts'
+import { finishSignIn, ownPath } from './finish.ts'
 import { countMail, knownAs } from './mail-limits.ts'
-import { ownPath } from './own-path.ts'
 import { codeView, linkView, overView, signInView } from './views.ts'
 
 const refusedSeconds = 600
@@ -34,7 +33,11 @@ function signInContent(
   next: string | undefined,
   typed?: { email: string; fault: string },
 ) {
-  const ways = { hasMail: mailer !== undefined, hasProvider: options.oidc !== undefined }
+  const ways = {
+    hasMail: mailer !== undefined,
+    hasProvider: options.oidc !== undefined,
+    mailsAre: mailer?.mailsAre,
+  }
   return signInView({ csrf: csrfField(request), next, ...ways, ...typed })
 }
 
@@ -65,8 +68,15 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
     return reply.redirect('/sign-in/code', 303)
   })
 
+  const codeContent = async (request: FastifyRequest, fault?: string) => {
+    // Without the store the page is still shown.
+    const email = await attempts.emailOf(cookies.signIn.read(request)).catch(() => undefined)
+    const mailsAre = portal.mailer?.mailsAre
+    return codeView({ csrf: csrfField(request), email, mailsAre, ...(fault && { fault }) })
+  }
+
   app.get('/sign-in/code', async (request, reply) =>
-    reply.page({ title: 'Enter the code', path, content: codeView({ csrf: csrfField(request) }) }),
+    reply.page({ title: 'Enter the code', path, content: await codeContent(request) }),
   )
 
   app.post('/sign-in/code', async (request, reply) => {
@@ -78,8 +88,7 @@ export function addMailRoutes(app: FastifyInstance, portal: Portal): void {
       return reply.code(410).page({ title, path, content: overView('code') })
     }
     if (signIn !== 'wrong') return finishSignIn(portal, request, reply, signIn)
-    const content = codeView({ csrf: csrfField(request), fault: wrongCode })
-    return reply.code(400).page({ title, path, content })
+    return reply.code(400).page({ title, path, content: await codeContent(request, wrongCode) })
   })
 
   // Scanners of mail servers open links. So a GET only shows a button.

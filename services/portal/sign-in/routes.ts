@@ -6,7 +6,7 @@ import type { Portal } from '../app.ts'
 import { PageError } from '../http/pages.ts'
 import { requireAccount } from '../http/session-hook.ts'
 import { addMailRoutes, addSignInPage } from './mail-routes.ts'
-import { addOidcRoutes } from './oidc-routes.ts'
+import { addOidcRoutes } from './oidc.ts'
 
 export function addSignInRoutes(app: FastifyInstance, portal: Portal): void {
   addSignInPage(app, portal)

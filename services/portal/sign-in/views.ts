@@ -10,10 +10,13 @@ export interface SignInView {
   fault?: string | undefined
   hasMail: boolean
   hasProvider: boolean
+  /** Where mails are if there is no mail server. */
+  mailsAre: string | undefined
 }
 
 /** The first page: an address, or the provider. */
-export function signInView({ csrf, next, email = '', fault, hasMail, hasProvider }: SignInView): Html {
+export function signInView(data: SignInView): Html {
+  const { csrf, next, email = '', fault, hasMail, hasProvider, mailsAre } = data
   const query = next === undefined ? '' : `?next=${encodeURIComponent(next)}`
   const field = { name: 'email', label: 'E-mail address', type: 'email', value: email, fault } as const
   return html`<h1>Sign in</h1>
@@ -32,21 +35,29 @@ ${
     fields: [{ ...field, lengthMax: 254, autocomplete: 'email' }],
     submit: 'Send me a code and a link',
   })
-}`
+}
+${mailsAre && html`<p>${mailsAre}</p>`}`
+}
+
+export interface CodeView extends Pick<SignInView, 'csrf' | 'mailsAre'> {
+  /** The address that was typed in this browser, if its sign-in is not over. */
+  email: string | undefined
+  fault?: string
 }
 
 /** Asks for the mailed code. It says the same for every address. */
-export function codeView({ csrf, fault }: { csrf: Html; fault?: string }): Html {
+export function codeView({ csrf, email, mailsAre, fault }: CodeView): Html {
   const code = { name: 'code', label: 'Code', type: 'text', placeholder: '1234 5678', fault } as const
-  return html`<h1>Look into your mail</h1>
-<p>We sent a code and a link to the address that you entered. Both work once, within 15 minutes.</p>
+  return html`<h1>Check your inbox</h1>
+<p>We sent a code and a link to ${email === undefined ? 'the address that you typed' : html`<strong>${email}</strong>`}. Both work once, within 15 minutes.</p>
+${mailsAre && html`<p>${mailsAre}</p>`}
 ${form({
   action: '/sign-in/code',
   csrf,
   fields: [{ ...code, lengthMax: 20, autocomplete: 'one-time-code', inputmode: 'numeric' }],
   submit: 'Sign in',
 })}
-<p>No mail? Look among the unwanted mails. An address gets a few mails an hour at most. <a href="/sign-in">Enter the address again</a></p>`
+<p>${mailsAre ? '' : 'No mail? Look in the spam folder. '}An address gets a few mails an hour at most. <a href="/sign-in">Type the address again</a></p>`
 }
 
 /** Where the link of a mail leads. Only the button uses the link up. */

@@ -16,7 +16,7 @@ for (const form of document.querySelectorAll('form[data-path]')) {
   showCurl(form)
 }
 
-// The same as services/portal/guide/try-it.ts.
+// A path parameter that is not given stays as its name in braces.
 function addressOf(form) {
   let path = form.dataset.path
   const query = []
@@ -29,6 +29,7 @@ function addressOf(form) {
   return `${form.dataset.api}${path}${query.length === 0 ? '' : `?${query.join('&')}`}`
 }
 
+// Also encodes the quote that would end the shell's word, and does not fail for half a surrogate pair.
 function encoded(text) {
   return encodeURIComponent(text.toWellFormed()).replaceAll("'", '%27')
 }
@@ -39,7 +40,7 @@ function showCurl(form) {
 }
 
 async function send(form) {
-  const button = form.querySelector('button.with-script')
+  const button = form.querySelector('button')
   const fields = ['try-key', 'try-secret'].map(id => document.getElementById(id))
   const wrong = fields.find(field => !printable.test(field.value.trim()))
   if (wrong) {

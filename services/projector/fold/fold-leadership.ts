@@ -12,7 +12,6 @@
  * new leader also waits until one without rows succeeds (until-decided.sql). A leader does so, too, before it writes the watermark after
  * a statement that was refused: its time may have been over while it waited for the majority.
  */
-import type { TablesError } from '../../tables/port.ts'
 import { openDay } from './day-close.ts'
 import { type EpochDependencies, FoldPaused, SupersededFoldWorker, takeEpoch } from './fold-epochs.ts'
 import { epochHoldersStatement, type FoldStep, type Term, untilDecidedStatement } from './fold-statements.ts'
@@ -30,6 +29,8 @@ export interface FoldLeadership extends Line {
   keepDay(how?: { isOver: boolean }): Promise<void>
   /** Writes the watermark if it is time for it (watermark.ts). Throws if another process leads. */
   advanceWatermark(): Promise<void>
+  /** Ends the term. Resolves with why this fold worker does not lead any more. */
+  lost(): Promise<Error>
   /** How the fold ended. It says how long the next statements may take. */
   ended(how: { elapsedMs: number } | { error: unknown }): void
 }
@@ -43,6 +44,8 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     dependencies
   const { rememberWatermark = async (watermark: number) => watermark } = dependencies
   let term: Term | undefined
+  /** The generation of the term. Another one may become current between any two statements. */
+  let ledger = ''
   let counter = 0n
   /** On replicas, rows of an earlier statement may be undecided. They have earlier stamps than a watermark that is written now. */
   let mayBeUndecided = true
@@ -83,6 +86,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
 
   function nextStep(pieces: number, piece: number): FoldStep {
     if (!term) throw new SupersededFoldWorker('acquireLeadership has to be called first')
+    if (databases.ledger !== ledger) throw ofOtherGeneration()
     counter++
     const foldId = (term.epoch << epochBits) + counter
     const { foldMsMax, aloneMsMax, memoryBytesMax } = settings
@@ -106,9 +110,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     if (stampsFrom !== undefined) return
     await untilDecided()
     const isLeading = await watermark.advance(() => nextStep(1, 0), when)
-    if (isLeading) return
-    endTerm()
-    throw await lostLeadership(dependencies)
+    if (!isLeading) throw await lost()
   }
 
   /** It has no history either. */
@@ -117,18 +119,26 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     const askedAt = monotonicMs()
     const advance = (atLeast: number) => advanceWatermark({ atLeast })
     const day = await openDay({ tables, databases, nextStep, line, advanceWatermark: advance, sleep })
-    if (!day) {
-      endTerm()
-      throw await lostLeadership(dependencies)
-    }
+    if (!day) throw await lost()
     term = { ...term, until: day.until }
     dayOverAt = askedAt + day.msLeft
+  }
+
+  async function lost(): Promise<Error> {
+    endTerm()
+    if (databases.ledger !== ledger) return ofOtherGeneration()
+    const holders = await tables.rows<{ holder: string }>(epochHoldersStatement(databases))
+    if (holders.some(({ holder }) => attemptOf(holder) !== undefined)) {
+      return new FoldPaused('a promotion holds the fold')
+    }
+    return new SupersededFoldWorker(`${dependencies.holder} no longer leads the fold`)
   }
 
   return {
     ...line,
     async acquire() {
       endTerm()
+      ledger = databases.ledger
       // First, so that a process that lost its partition takes no epoch. Only this reader can raise it.
       const atLeast = await rememberWatermark(0)
       const taken = await takeEpoch({ ...epochDependencies(dependencies), backoff })
@@ -152,6 +162,7 @@ export function createFoldLeadership(dependencies: FoldWorkerDependencies): Fold
     },
     nextStep,
     advanceWatermark: () => advanceWatermark('if due'),
+    lost,
     ended,
   }
 }
@@ -163,17 +174,6 @@ function epochDependencies(dependencies: FoldWorkerDependencies): Omit<EpochDepe
   return { tables, databases, holder, isAttempt, isGivenUp, epochFloor }
 }
 
-/** Why this fold worker does not lead any more. */
-export async function lostLeadership({
-  tables,
-  databases,
-  holder,
-}: Pick<FoldWorkerDependencies, 'tables' | 'databases' | 'holder'>): Promise<
-  FoldPaused | SupersededFoldWorker | TablesError
-> {
-  const holders = await tables.rows<{ holder: string }>(epochHoldersStatement(databases))
-  if (holders.some(other => attemptOf(other.holder) !== undefined)) {
-    return new FoldPaused('a promotion holds the fold')
-  }
-  return new SupersededFoldWorker(`${holder} no longer leads the fold`)
+function ofOtherGeneration(): FoldPaused {
+  return new FoldPaused('another generation is current')
 }

@@ -15,7 +15,7 @@
 import type { Sleep } from '../../runtime/sleep.ts'
 import { type Databases, type Tables, TablesError } from '../../tables/port.ts'
 import type { LongRun } from './batch-conditions.ts'
-import { createFoldLeadership, type FoldLeadership, lostLeadership } from './fold-leadership.ts'
+import { createFoldLeadership, type FoldLeadership } from './fold-leadership.ts'
 import { noteTargetStatement, readLongRuns, readPending, recordFoldedStatement } from './fold-progress.ts'
 import {
   foldCampaignsStatement,
@@ -127,7 +127,7 @@ export function createFoldWorker(dependencies: FoldWorkerDependencies): FoldWork
     const step = lead.nextStep(1, 0)
     await runWhole(lead, recordFoldedStatement(databases, step, { target: noting.foldId, elapsedMs }))
     const [row] = await tables.rows<{ holds: boolean }>(holdsEpochStatement(databases, step.term))
-    if (!row?.holds) throw await lostLeadership(dependencies)
+    if (!row?.holds) throw await lead.lost()
     return { elapsedMs, statements }
   }
 

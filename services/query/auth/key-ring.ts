@@ -14,9 +14,9 @@ import type { Databases, Statement } from '../../tables/port.ts'
 import { timeBound } from '../statement-settings.ts'
 import {
   createPolling,
+  defaultPollingOptions,
   type Polling,
   type PollingContext,
-  type PollingOptions,
   type Read,
 } from './polling.ts'
 
@@ -34,24 +34,17 @@ export interface KeyRing extends Polling {
   isReady(): boolean
 }
 
-export interface KeyRingOptions extends PollingOptions {
-  /** A statement of a load reads this number of keys, so that it is short. */
-  pageKeysMax: number
-  /** Every key is loaded at least this often, even if it has not changed. One poll loads one page of them. */
-  reloadMsMax: number
-  /** How long the ring is ready after a complete comparison with the table. */
-  freshMsMax: number
-  /** How long the last known keys stay valid while nothing can be read. */
-  staleMsMax: number
-}
+export type KeyRingOptions = typeof defaultKeyRingOptions
 
-export const defaultKeyRingOptions: KeyRingOptions = {
-  pollMs: 500,
-  pollMsMax: 1000,
-  readMsMax: 15_000,
+export const defaultKeyRingOptions = {
+  ...defaultPollingOptions,
+  /** A statement of a load reads this number of keys, so that it is short. */
   pageKeysMax: 20_000,
+  /** Every key is loaded at least this often, even if it has not changed. One poll loads one page of them. */
   reloadMsMax: 60_000,
-  freshMsMax: 2000,
+  /** How long the ring is ready after a complete comparison with the table. */
+  freshMsMax: 2_000,
+  /** How long the last known keys stay valid while nothing can be read. */
   staleMsMax: 60_000,
 }
 

@@ -7,13 +7,13 @@
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Databases, Statement, Tables } from '../../tables/port.ts'
 
-export interface PollingOptions {
+export const defaultPollingOptions = {
   /** Pause between two polls. */
-  pollMs: number
+  pollMs: 500,
   /** Time limit of the first statement of a poll. */
-  pollMsMax: number
+  pollMsMax: 1_000,
   /** Time limit of the others, and of the first one if the table needs longer. */
-  readMsMax: number
+  readMsMax: 15_000,
 }
 
 export interface PollingContext extends Pick<Runtime, 'now' | 'sleep'> {
@@ -36,7 +36,7 @@ export interface Polling {
 /** `first` is for the first statement of a poll, `read` for all others. */
 export function createPolling(
   poll: (first: Read, read: Read) => Promise<void>,
-  { pollMs, pollMsMax, readMsMax }: PollingOptions,
+  { pollMs, pollMsMax, readMsMax }: typeof defaultPollingOptions,
   { tables, now, sleep, onError }: PollingContext,
 ): Polling {
   const stopping = new AbortController()

@@ -12,33 +12,25 @@
 import type { Databases, Statement } from '../../tables/port.ts'
 import { timeBound } from '../statement-settings.ts'
 import { type KeyRing, KeysUnavailableError } from './key-ring.ts'
-import { createPolling, type PollingContext, type PollingOptions, type Read } from './polling.ts'
+import { createPolling, defaultPollingOptions, type PollingContext, type Read } from './polling.ts'
 
-export interface RevocationsOptions extends PollingOptions {
+export const defaultRevocationsOptions = {
+  ...defaultPollingOptions,
   /** How long this is ready after a successful read. */
-  freshMsMax: number
+  freshMsMax: 2_000,
   /**
    * How long a key stays refused at least after it has left the view. Then the fold has made it inactive, and the key ring
    * needs some time to notice.
    */
-  refusedMsMin: number
-  /** If nothing could be read for this long, it is not known which keys are valid. */
-  staleMsMax: number
-}
-
-export const defaultRevocationsOptions: RevocationsOptions = {
-  pollMs: 500,
-  pollMsMax: 1_000,
-  readMsMax: 15_000,
-  freshMsMax: 2_000,
   refusedMsMin: 300_000,
+  /** If nothing could be read for this long, it is not known which keys are valid. */
   staleMsMax: 60_000,
 }
 
 /** The same key ring, but it also refuses the keys that are revoked and not folded yet. */
 export function withRevocations(
   keyRing: KeyRing,
-  options: RevocationsOptions,
+  options: typeof defaultRevocationsOptions,
   context: PollingContext,
 ): KeyRing {
   const { databases, now } = context

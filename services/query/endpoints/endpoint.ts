@@ -14,7 +14,7 @@ import { type CacheEntry, entryOf } from '../cache/response-cache.ts'
 import type { CampaignRows } from '../campaigns/campaign-rows.ts'
 import type { CampaignLists } from '../lists/campaign-lists.ts'
 import type { ListFollower } from '../lists/list-follower.ts'
-import type { QueryAppOptions } from '../options.ts'
+import type { ApiConfig } from '../options.ts'
 
 /** What the OpenAPI document says of a resource, and where it is. */
 export interface Operation {
@@ -39,7 +39,7 @@ export interface Operation {
 
 export interface Endpoint extends Operation {
   /** How long an answer is cached. */
-  cacheMs: (options: QueryAppOptions) => number
+  cacheMs: (config: ApiConfig) => number
   /** Returns what reads the parameters of a request. Pure, but for the answer's `load`. */
   open(parts: EndpointParts): (query: string, path: Readonly<Record<string, string>>) => Asked | Malformed
 }
@@ -53,7 +53,9 @@ export interface EndpointParts {
   /** Which campaign has a slug, as far as that is known. */
   slugs: Pick<ListFollower, 'idOfSlug'>
   /** `threadsMax`: how many threads of ClickHouse a statement may use that no request waits for. Default: all. */
-  options: Pick<QueryAppOptions, 'platformCurrency' | 'statementMsMax'> & { threadsMax?: number }
+  options: Pick<ApiConfig, 'PLEDGEVIEW_PLATFORM_CURRENCY' | 'PLEDGEVIEW_QUERY_MS_MAX'> & {
+    threadsMax?: number
+  }
 }
 
 /** A request that is well-formed. */
@@ -86,7 +88,7 @@ export class NotFoundError extends Error {
 export function entryOfLoaded(
   { schema, cacheMs }: Pick<Endpoint, 'schema' | 'cacheMs'>,
   { body, isSlow: _, ...rest }: Loaded,
-  { createdAt, options }: { createdAt: number; options: QueryAppOptions },
+  { createdAt, options }: { createdAt: number; options: ApiConfig },
 ): CacheEntry {
   const expiresAt = createdAt + cacheMs(options)
   return entryOf(schema.parse(body), {

@@ -30,7 +30,8 @@ export function createEndpointParts(
   { now, monotonicMs, logger }: AppRuntime,
 ): { parts: EndpointParts; keepers: Keeper[] } {
   const { databases, options } = app
-  const { statementMsMax, indexCampaignsMax: campaignsMax } = options
+  const { PLEDGEVIEW_QUERY_MS_MAX: statementMsMax, PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX: campaignsMax } =
+    options
   const follower = createListFollower(
     tables,
     databases,
@@ -40,10 +41,11 @@ export function createEndpointParts(
   )
   const fallback = createSqlListSource(tables, databases, statementMsMax)
   const source = createIndexListSource(follower, fallback, { monotonicMs })
-  const snapshots = app.snapshots ?? createCache(listSnapshots, { bytesMax: options.snapshotBytesMax, now })
+  const snapshots =
+    app.snapshots ?? createCache(listSnapshots, { bytesMax: options.PLEDGEVIEW_CACHE_BYTES_MAX, now })
   const lists = createCampaignLists(source, snapshots, {
     now,
-    listCacheMs: options.listCacheMs,
+    listCacheMs: options.PLEDGEVIEW_CACHE_MS,
     newSnapshotId: app.newSnapshotId ?? (() => randomUUID()),
   })
   const { rowBytesMax: bytesMax } = options
@@ -60,7 +62,7 @@ const anyStatement: Turn = { key: '', isGone: () => false }
 
 /** Limits how many statements run at once, and bounds the time of each, including the time it waits to start. */
 export function limitTables(tables: Pick<Tables, 'rows'>, options: QueryAppOptions): Pick<Tables, 'rows'> {
-  const { statementsMax, waitingStatementsMax, statementMsMax } = options
+  const { statementsMax, waitingStatementsMax, PLEDGEVIEW_QUERY_MS_MAX: statementMsMax } = options
   const turns = createFairTurns({
     runningMax: statementsMax,
     runningPerKeyMax: statementsMax,
@@ -94,7 +96,7 @@ export function openEndpoint(
   const { query, path } = endpoint.parameters
   if (!keepsAhead || query !== undefined || path !== undefined) return { read, load }
   const asked = read('', {}) as Asked
-  const statementMsMax = Math.max(aheadMsMax, options.statementMsMax)
+  const statementMsMax = Math.max(aheadMsMax, options.PLEDGEVIEW_QUERY_MS_MAX)
   const kept = createAhead(
     asked.key,
     cache,
@@ -107,7 +109,7 @@ export function openEndpoint(
         const slow = {
           ...parts,
           tables: { rows },
-          options: { ...parts.options, statementMsMax, threadsMax: 1 },
+          options: { ...parts.options, PLEDGEVIEW_QUERY_MS_MAX: statementMsMax, threadsMax: 1 },
         }
         return finished(endpoint.open(slow)('', {}) as Asked, '')
       },

@@ -51,7 +51,7 @@ export const project: Endpoint = {
   schema: projectDetailBodySchema,
   example: { data: detailExample },
   failures: ['malformed_request', 'not_found'],
-  cacheMs: ({ detailCacheMs }) => detailCacheMs,
+  cacheMs: ({ PLEDGEVIEW_CACHE_MS: ms }) => ms,
 
   open:
     parts =>
@@ -80,8 +80,12 @@ async function detailRow(
   }
   const id = slugs.idOfSlug(slug)
   const known =
-    id === undefined ? undefined : await read(detailByIdStatement(id, databases, options.statementMsMax))
-  return known?.slug === slug ? known : read(projectDetailStatement(slug, databases, options.statementMsMax))
+    id === undefined
+      ? undefined
+      : await read(detailByIdStatement(id, databases, options.PLEDGEVIEW_QUERY_MS_MAX))
+  return known?.slug === slug
+    ? known
+    : read(projectDetailStatement(slug, databases, options.PLEDGEVIEW_QUERY_MS_MAX))
 }
 
 // The ids come from the slug index, which is used without FINAL. With FINAL, ClickHouse would look at the whole index again.

@@ -90,7 +90,7 @@ export const projects: Endpoint = {
   schema: projectListBodySchema,
   example,
   failures: ['invalid_parameter'],
-  cacheMs: ({ listCacheMs }) => listCacheMs,
+  cacheMs: ({ PLEDGEVIEW_CACHE_MS: ms }) => ms,
 
   open:
     ({ lists, rows }) =>

@@ -86,7 +86,7 @@ export const stats: Endpoint = {
   schema: statsBodySchema,
   example: { data: statsExample },
   failures: [],
-  cacheMs: ({ statsCacheMs }) => statsCacheMs,
+  cacheMs: ({ PLEDGEVIEW_STATS_CACHE_MS: ms }) => ms,
 
   open:
     ({ tables, databases, options }) =>
@@ -94,11 +94,11 @@ export const stats: Endpoint = {
       key: 'stats',
       parameters: null,
       async load() {
-        const { platformCurrency, statementMsMax, threadsMax } = options
-        const [row] = await tables.rows<StatsRow>(statsStatement(databases, statementMsMax, threadsMax))
+        const { PLEDGEVIEW_PLATFORM_CURRENCY: currency, PLEDGEVIEW_QUERY_MS_MAX: msMax, threadsMax } = options
+        const [row] = await tables.rows<StatsRow>(statsStatement(databases, msMax, threadsMax))
         if (row === undefined) throw new Error('the statistics statement returned no row')
         return {
-          body: { data: presentStats(row, platformCurrency) },
+          body: { data: presentStats(row, currency) },
           isSlow: row.total_pledges >= aheadPledgesMin,
         }
       },

@@ -26,13 +26,7 @@ export type CachedEntries = (
 const entryShare = 0.9
 
 /** Creates the entries of one app. No key has requests yet. */
-export function createCachedEntries(
-  cache: ResponseCache,
-  options: Pick<
-    QueryAppOptions,
-    'uncachedMax' | 'uncachedPerKeyMax' | 'waitingPerKeyMax' | 'turnMsMax' | 'socketTimeoutMs'
-  >,
-): CachedEntries {
+export function createCachedEntries(cache: ResponseCache, options: QueryAppOptions): CachedEntries {
   const turns = createFairTurns({
     runningMax: options.uncachedMax,
     runningPerKeyMax: options.uncachedPerKeyMax,

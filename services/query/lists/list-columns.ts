@@ -1,30 +1,20 @@
 /** The columns of the list index: one typed array per field, indexed by slot, and numbers in place of repeated texts. */
 
-export interface ListColumns {
-  status: Uint16Array
-  category: Uint32Array
-  /** See `slugCodeOf`. */
-  slug: Uint32Array
-  launch: Float64Array
-  end: Float64Array
-  pledged: Float64Array
-  backers: Float64Array
-  updated: Float64Array
-  /** The version of the index at which the slot got its present campaign. A list from before it means another campaign. */
-  taken: Float64Array
-}
+export type ListColumns = ReturnType<typeof newColumns>
 
 /** Creates columns for this number of slots. */
-export function newColumns(length: number): ListColumns {
+export function newColumns(length: number) {
   return {
     status: new Uint16Array(length),
     category: new Uint32Array(length),
+    /** See `slugCodeOf`. */
     slug: new Uint32Array(length),
     launch: new Float64Array(length),
     end: new Float64Array(length),
     pledged: new Float64Array(length),
     backers: new Float64Array(length),
     updated: new Float64Array(length),
+    /** The version of the index at which the slot got its present campaign. A list from before it means another campaign. */
     taken: new Float64Array(length),
   }
 }

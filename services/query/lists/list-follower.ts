@@ -31,20 +31,23 @@ import {
   nextEntriesStatement,
 } from './list-statements.ts'
 
-export interface ListFollowerOptions {
+export interface ListFollowerOptions extends Partial<typeof defaults> {
   statementMsMax: number
   /** The index holds at most this many campaigns. 0: no index. */
   campaignsMax: number
-  /** The age at which the index is refreshed, ms. Default 1,000; clients rely on it (contracts/api/client/pages.ts). */
-  freshMs?: number
-  /** Pause between two attempts to load, ms. Default 30,000. */
-  reloadMs?: number
-  /** Campaigns per statement during a load. Default 10,000. */
-  chunkRows?: number
-  /** How often the campaigns are counted, ms. Counting reads the whole table. Default 5,000. */
-  countMs?: number
-  /** If there are more changes than this at once, the whole index is loaded again. Default 50,000. */
-  changesMax?: number
+}
+
+const defaults = {
+  /** The age at which the index is refreshed, ms. Clients rely on it (contracts/api/client/pages.ts). */
+  freshMs: 1_000,
+  /** Pause between two attempts to load, ms. */
+  reloadMs: 30_000,
+  /** Campaigns per statement during a load. */
+  chunkRows: 10_000,
+  /** How often the campaigns are counted, ms. Counting reads the whole table. */
+  countMs: 5_000,
+  /** If there are more changes than this at once, the whole index is loaded again. */
+  changesMax: 50_000,
 }
 
 /** An index and its moment. */
@@ -73,13 +76,6 @@ export interface ListFollower extends Keeper {
 const never = Date.UTC(2299, 0)
 // A new campaign may appear between counting and reading, so one difference means nothing.
 const mismatchesMax = 5
-const defaults = {
-  freshMs: 1_000,
-  reloadMs: 30_000,
-  chunkRows: 10_000,
-  countMs: 5_000,
-  changesMax: 50_000,
-}
 // So many are read at once. ClickHouse bounds the length of a parameter: 128 KiB by default.
 const idsAtOnce = 2_000
 // An older index is not asked for slugs. A slug that has moved is noticed by the row that is read, at any age. But if two

@@ -23,26 +23,17 @@ export interface UsageRecorder {
   close(): Promise<void>
 }
 
-export interface UsageRecorderOptions {
-  flushMs: number
-  /** After failures the pause between two flushes doubles up to this. */
-  pauseMsMax: number
-  /** Time limit of one insert. */
-  insertMsMax: number
-  /** Time limit of the last flush. */
-  edgeMsMax: number
-  /** Rows of one insert. */
-  batchRowsMax: number
-  /** Rows in memory: about 20 MB. */
-  rowsMax: number
-}
-
-export const defaultUsageRecorderOptions: UsageRecorderOptions = {
+export const defaultUsageRecorderOptions = {
   flushMs: 5_000,
+  /** After failures the pause between two flushes doubles up to this. */
   pauseMsMax: 30_000,
+  /** Time limit of one insert. */
   insertMsMax: 10_000,
+  /** Time limit of the last flush. */
   edgeMsMax: 2_000,
+  /** Rows of one insert. */
   batchRowsMax: 5_000,
+  /** Rows in memory: about 20 MB. */
   rowsMax: 100_000,
 }
 
@@ -54,7 +45,7 @@ export function createUsageRecorder(
   tables: Pick<Tables, 'insert'>,
   databases: Databases,
   process: string,
-  options: UsageRecorderOptions,
+  options: typeof defaultUsageRecorderOptions,
   { now, monotonicMs, sleep, logger, metrics }: Omit<Runtime, 'random'>,
 ): UsageRecorder {
   const counts = createUsageCounts({ process, rowsMax: options.rowsMax, now })

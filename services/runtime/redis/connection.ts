@@ -14,9 +14,9 @@
  */
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from 'pino'
+import { messageOf } from '../message-of.ts'
 import { backoffMs } from '../retry.ts'
 import { within } from '../within.ts'
-import { createRedisState, type UpCallback } from './connection-state.ts'
 
 export interface RedisSettings {
   /** `redis://` or `rediss://`, with user, password, port and database if needed. */
@@ -38,7 +38,7 @@ export interface RedisDependencies {
   random: () => number
   logger: Logger
   /** Called at every change, for the metrics. */
-  onChange?: (isUp: boolean) => void
+  onChange?: ((isUp: boolean) => void) | undefined
 }
 
 /** Redis's clock now, in Unix milliseconds: between these two values. */
@@ -59,7 +59,7 @@ export interface RedisConnection {
    * Calls back whenever the connection comes up, and at once if it is up. `server` identifies the run of the server. If
    * it differs from the last one, or is undefined, data that was stored before may be lost.
    */
-  onUp(callback: UpCallback): void
+  onUp(callback: (server: string | undefined) => void): void
   /** Registers a Lua script of one key, or of more, which `run` then calls as a method of the client. */
   defineCommand(name: string, lua: string, options?: { keys: number }): void
   close(): void
@@ -87,7 +87,7 @@ export function createRedisConnection(
   { now, random, logger, onChange }: RedisDependencies,
 ): RedisConnection {
   const { name, deadlineMs, reconnectMsMax = reconnectMsMaxDefault } = settings
-  const state = createRedisState({ now, logger: logger.child({ redis: name }), onChange })
+  const state = createState({ now, logger: logger.child({ redis: name }), onChange })
   let clock: ClockReading = { sentAt: 0, receivedAt: 0, time: 0 }
   let attempts = 0
   let heartbeatTimer: NodeJS.Timeout | undefined
@@ -154,6 +154,52 @@ export function createRedisConnection(
       state.close()
       clearTimeout(heartbeatTimer)
       redis.disconnect()
+    },
+  }
+}
+
+/** Whether the connection is up, its subscribers, and one log line for each change. It has not come up yet. */
+function createState({ now, logger, onChange }: Omit<RedisDependencies, 'random'>) {
+  const callbacks: Parameters<RedisConnection['onUp']>[0][] = []
+  let state: 'starting' | 'up' | 'unavailable' | 'closed' = 'starting'
+  let changedAt = now()
+  let upCount = 0
+  let server: string | undefined
+
+  return {
+    isUp: () => state === 'up',
+    /** How often it came up. A failure from an earlier connection says nothing about the present one. */
+    upCount: () => upCount,
+    /** How long the present state has lasted, ms. */
+    stateAgeMs: () => now() - changedAt,
+
+    setUp(reached: string | undefined) {
+      if (state === 'closed') return
+      logger.info({ awayMs: Math.round(now() - changedAt) }, 'Redis is available')
+      state = 'up'
+      changedAt = now()
+      upCount++
+      server = reached
+      onChange?.(true)
+      for (const callback of callbacks) callback(server)
+    },
+
+    /** Does nothing if it is unavailable already, so that an outage is one log line. */
+    setUnavailable(error: unknown) {
+      if (state === 'unavailable' || state === 'closed') return
+      logger.warn({ error: messageOf(error) }, 'Redis is unavailable')
+      state = 'unavailable'
+      changedAt = now()
+      onChange?.(false)
+    },
+
+    close() {
+      state = 'closed'
+    },
+
+    onUp(callback: (typeof callbacks)[number]) {
+      callbacks.push(callback)
+      if (state === 'up') callback(server)
     },
   }
 }

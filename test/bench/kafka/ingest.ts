@@ -5,7 +5,7 @@
 import { topics } from '../../../contracts/events/event.ts'
 import { readConfig } from '../../../services/runtime/config.ts'
 import { runBenchProcess } from '../bench-process.ts'
-import { cpuSecondsOf } from '../process-usage.ts'
+import { cpuSecondsOf, memoryOf } from '../process-usage.ts'
 import { type BenchReport, type Figure, figureOf } from '../report.ts'
 import { ratioOfPairs, summarize } from '../samples.ts'
 import type { Workspace } from '../workspace.ts'
@@ -32,6 +32,8 @@ interface ProjectorRun extends Run {
   /** From the start to the last fold. */
   foldedSeconds: number
   clickHouseCpuSeconds: number
+  /** Peak resident memory of the projector. Everything was in the log before it started. */
+  peakBytes: number
 }
 
 interface Runs {
@@ -100,10 +102,11 @@ async function runProjector(
   const cpuSeconds = cpuSecondsOf(pid) - cpuBefore
   const clickHouseCpuSeconds = cpuSecondsOf(clickHousePid) - clickHouseCpuBefore
   const foldedAt = await lastFold(services, name)
+  const { peakBytes } = memoryOf(pid)
   await projector.stop()
   await dropDatabases(tables, [`${name}_views`, name, `${name}_ledger_1`, `${name}_read_1`])
   const foldedSeconds = (foldedAt - startedAt) / 1000
-  return { seconds, cpuSeconds, clickHouseCpuSeconds, foldedSeconds }
+  return { seconds, cpuSeconds, clickHouseCpuSeconds, foldedSeconds, peakBytes }
 }
 
 /** When the fold that covers every batch finished, ms since the epoch. */
@@ -157,6 +160,7 @@ function figures({ events, appendSeconds }: AppendedHistory, { ceiling, projecto
     figureOf('projector, CPU an event', 'us', summarize(costs(projector))),
     figureOf('JSON beside Avro: projector', 'events/s', summarize(rates(ofJson))),
     figureOf('JSON beside Avro: projector, CPU an event', 'us', summarize(costs(ofJson))),
+    figureOf('projector, peak memory', 'MB', summarize(projector.map(({ peakBytes }) => peakBytes / 1e6))),
     figureOf('ClickHouse beside it, CPU an event', 'us', summarize(clickHouseCosts)),
   ]
 }

@@ -1,7 +1,6 @@
 /**
  * Proves that an analyst gets no more than a share of the server, even with the settings that ClickHouse lets a query reset or
- * does not check. The projector and readers continue under the worst queries that analysts can send. Their speed under this
- * load is measured in test/bench/analysts.ts.
+ * does not check. The projector and readers continue under the worst queries that analysts can send.
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'

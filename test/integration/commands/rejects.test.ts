@@ -44,7 +44,6 @@ import {
 } from '../../support/sample-events.ts'
 import { makeDataDirectory } from '../../support/service-process.ts'
 
-const never = new AbortController().signal
 let directory: ReturnType<typeof makeDataDirectory>
 let journal: string
 let service: EmbeddedService
@@ -246,27 +245,6 @@ describe('rejects retry', () => {
       'pledges/0/103',
       'pledges/0/104',
     ])
-  })
-
-  test('appends keys and values byte by byte as they came', async () => {
-    await put([reject(newRecordOf(pledge), { offset: 5, reason: 'schema id 2 is unknown' })])
-    await json('retry', 'pledges/0/5')
-    const reader = await openJournalReader(journal, { consumer: 'look' })
-    const { records } = await reader.poll({ recordsMax: 10, bytesMax: 10 ** 6, waitMsMax: 0 }, never)
-    await reader.close()
-    const { key, value } = newRecordOf(pledge)
-    expect(
-      records.map(record => [record.topic, Buffer.from(record.key ?? []), Buffer.from(record.value ?? [])]),
-    ).toEqual([['pledges', key, value]])
-  })
-
-  test('of several versions of one entity appends the newest alone', async () => {
-    const versions = [3, 1, 2].map(version =>
-      campaignEvent({ campaign_id: 'v', version, title: `v${version}` }),
-    )
-    await put(versions.map((event, n) => reject(newRecordOf(event), { offset: n, reason: 'unknown' })))
-    expect(await json('retry', '--all-matching')).toMatchObject({ matched: 3, retried: 1, outdated: 2 })
-    expect(await reading()).toEqual(expected(versions))
   })
 
   test('ends with exit code 1 and appends nothing if nothing can be retried', async () => {

@@ -188,6 +188,18 @@ describe('private values', () => {
           pledgeEvent({ campaign_id: 'a', pledge_id: 'r', backer_id: 'BACKER-rejected', amount_minor: -1 }),
         ),
         { topic: 'pledges', key: Buffer.from('a/s'), value: Buffer.from('BACKER-garbage') },
+        // A fault of JSON quotes what stands there.
+        ...[
+          '{"pledge_id":"p","campaign_id":"a","backer_id":{"email":"BACKER-json"}}',
+          '{"backer_id":"BACKER-json",x}',
+          '{"BACKER-json":1}',
+        ].map(
+          (value, n): NewRecord => ({
+            topic: 'pledges',
+            key: Buffer.from(`a/json${n}`),
+            value: Buffer.from(value),
+          }),
+        ),
       ],
     )
     // A reject keeps the original bytes, for the operator alone.

@@ -36,7 +36,7 @@ async function start(): Promise<void> {
   app = await startTestApp({
     databases: store.databases,
     clock,
-    options: { indexCampaignsMax: 1_000 },
+    options: { PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX: 1_000 },
     tables: {
       rows: <Row>(statement: Statement) => {
         if (isAway) return Promise.reject(new Error('away'))

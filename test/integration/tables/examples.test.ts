@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readExamples } from '../../../services/portal/guide/data-examples.ts'
-import { createDataPictures } from '../../../services/portal/guide/data-pictures.ts'
+import { createDataPictures } from '../../../services/portal/guide/readings.ts'
 import type { Runtime } from '../../../services/runtime/runtime.ts'
 import { defaultDatabases } from '../../../services/tables/generations.ts'
 import { holdTablesIdentity } from '../../../services/tables/identity.ts'

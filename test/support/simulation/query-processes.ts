@@ -7,8 +7,9 @@ import { createCache } from '../../../services/query/cache/cache.ts'
 import { type ResponseCache, responses } from '../../../services/query/cache/response-cache.ts'
 import type { SnapshotCache } from '../../../services/query/lists/campaign-lists.ts'
 import { snapshots as listSnapshots } from '../../../services/query/lists/snapshots.ts'
-import { defaultQueryAppOptions } from '../../../services/query/options.ts'
+import { appOptionsOf } from '../../../services/query/options.ts'
 import { createMemoryRateLimiter } from '../../../services/query/rate-limit/rate-limiter-memory.ts'
+import { readConfig } from '../../../services/runtime/config.ts'
 import { createRuntime } from '../../../services/runtime/runtime.ts'
 import type { Databases, Tables } from '../../../services/tables/port.ts'
 import { queryProcesses, type Scenario } from './scenario.ts'
@@ -87,10 +88,9 @@ function startQueryProcess(
         limiters: { keys: limiter(now), addresses: limiter(now) },
         ...(shared ?? createCaches({ settings }, now)),
         options: {
-          ...defaultQueryAppOptions,
-          pepper,
-          listCacheMs,
-          ...(!settings.usesIndex && { indexCampaignsMax: 0 }),
+          ...appOptionsOf(readConfig({}), pepper),
+          PLEDGEVIEW_CACHE_MS: listCacheMs,
+          ...(!settings.usesIndex && { PLEDGEVIEW_LIST_INDEX_CAMPAIGNS_MAX: 0 }),
         },
         newRequestId: () => 'request',
         newSnapshotId,

@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { type Command, runCommand } from '../../../services/commands/command.ts'
 import { eventsCommand } from '../../../services/commands/events.ts'
+import { explainCommand } from '../../../services/commands/explain/explain.ts'
 import type { Help } from '../../../services/commands/help.ts'
 import { keysCommand } from '../../../services/commands/keys.ts'
 import { migrateCommand } from '../../../services/commands/migrate.ts'
@@ -23,6 +24,7 @@ const commands: Readonly<Record<string, Command>> = {
   events: eventsCommand,
   keys: keysCommand,
   status: statusCommand,
+  explain: explainCommand,
   rejects: rejectsCommand,
   rebuild: rebuildCommand,
   restored: restoredCommand,

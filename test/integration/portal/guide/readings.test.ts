@@ -1,7 +1,6 @@
 /** What the first page and the page for data teams read, from real tables, and that opening them is no way to load the tables. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createDataPictures } from '../../../../services/portal/guide/data-pictures.ts'
-import { createLiveState } from '../../../../services/portal/guide/live-state.ts'
+import { createDataPictures, createLiveState } from '../../../../services/portal/guide/readings.ts'
 import type { Runtime } from '../../../../services/runtime/runtime.ts'
 import type { Tables } from '../../../../services/tables/port.ts'
 import { startTestPortal } from '../../../support/portal/app.ts'

@@ -111,7 +111,7 @@ describe('the rate limit', () => {
       const behind = await startTestApp({
         tables: fakeTables().tables,
         addressLimit: 10,
-        options: { trustProxy },
+        options: { PLEDGEVIEW_TRUST_PROXY: trustProxy },
       })
       await behind.get('/stats', undefined, { 'X-Forwarded-For': '203.0.113.1' })
       const second = await behind.get('/stats', undefined, { 'X-Forwarded-For': forwarded })
@@ -129,7 +129,7 @@ describe('the rate limit', () => {
     const behind = await startTestApp({
       tables: fakeTables().tables,
       addressLimit: 10,
-      options: { trustProxy },
+      options: { PLEDGEVIEW_TRUST_PROXY: trustProxy },
     })
     const statuses: number[] = []
     for (let tried = 0; tried < 12; tried++) {

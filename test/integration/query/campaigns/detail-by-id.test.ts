@@ -52,7 +52,7 @@ async function shown(slug: string, known: Pick<ListFollower, 'idOfSlug'> = follo
     lists: { page: unused },
     rows: { read: unused },
     slugs: known,
-    options: { platformCurrency: 'USD', statementMsMax: 10_000 },
+    options: { PLEDGEVIEW_PLATFORM_CURRENCY: 'USD', PLEDGEVIEW_QUERY_MS_MAX: 10_000 },
   })
   try {
     const { body } = await (read('', { slug }) as Asked).load('', 0)

@@ -163,7 +163,7 @@ describe('a connection on which nothing moves', () => {
 describe('connections beyond the limit', () => {
   let app: TestApp
   beforeEach(async () => {
-    app = await startTestApp({ tables: fakeTables().tables, options: { connectionsMax: 2 } })
+    app = await startTestApp({ tables: fakeTables().tables, options: { PLEDGEVIEW_CONNECTIONS_MAX: 2 } })
   })
   afterEach(() => app.close())
 

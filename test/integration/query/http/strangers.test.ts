@@ -47,7 +47,7 @@ async function exchange(on: RawConnection, request: string): Promise<number | un
 
 describe('the connections of one address', () => {
   it('are bounded: a new one takes the place of the oldest without valid credentials', async () => {
-    await start({ options: { connectionsPerAddressMax: 3 } })
+    await start({ options: { PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX: 3 } })
     const oldest = await connection()
     expect(await exchange(oldest, preflight)).toBe(204)
     const member = await connection()
@@ -62,7 +62,7 @@ describe('the connections of one address', () => {
   })
 
   it('are refused if all of them have had valid credentials, until one of them ends', async () => {
-    await start({ options: { connectionsPerAddressMax: 2 } })
+    await start({ options: { PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX: 2 } })
     const members = [await connection(), await connection()]
     for (const member of members) expect(await exchange(member, statsRequest())).toBe(200)
     const late = await connection()
@@ -73,7 +73,9 @@ describe('the connections of one address', () => {
   })
 
   it('are not bounded if it is a trusted proxy, which carries many clients', async () => {
-    await start({ options: { connectionsPerAddressMax: 1, trustProxy: ['127.0.0.1'] } })
+    await start({
+      options: { PLEDGEVIEW_CONNECTIONS_PER_ADDRESS_MAX: 1, PLEDGEVIEW_TRUST_PROXY: ['127.0.0.1'] },
+    })
     const several = [await connection(), await connection(), await connection()]
     for (const one of several) expect(await exchange(one, preflight)).toBe(204)
     for (const one of several) expect(await exchange(one, preflight)).toBe(204)

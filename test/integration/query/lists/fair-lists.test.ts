@@ -41,7 +41,7 @@ beforeEach(async () => {
       },
     },
     // Ten snapshots of these campaigns.
-    options: { snapshotBytesMax: 10 * 2 * ids.join('/').length },
+    options: { PLEDGEVIEW_CACHE_BYTES_MAX: 10 * 2 * ids.join('/').length },
   })
   greedy = app.issue()
   other = app.issue()

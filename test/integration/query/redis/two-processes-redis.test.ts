@@ -90,7 +90,7 @@ async function openProcess(
   const app = await startTestApp({
     tables,
     clock: { now: Date.now, advance: () => undefined },
-    options: { listCacheMs },
+    options: { PLEDGEVIEW_CACHE_MS: listCacheMs },
     overrides: {
       keyRing: { lookup: named => (named === key.key ? key : undefined) },
       limiters,

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { playLink, readExamples } from '../../../../services/portal/guide/data-examples.ts'
 import { dataContent, examplesSection } from '../../../../services/portal/guide/data-page.ts'
-import type { DataPictures } from '../../../../services/portal/guide/data-pictures.ts'
+import type { DataPictures } from '../../../../services/portal/guide/readings.ts'
 import { timeBars } from '../../../../services/portal/html/bars.ts'
 import { readConfig } from '../../../../services/runtime/config.ts'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ownPath } from '../../../../services/portal/sign-in/own-path.ts'
+import { ownPath } from '../../../../services/portal/sign-in/finish.ts'
 
 const portal = 'https://portal.example'
 const pieces = '/ // . .. %2e %2E%2e \\ \t @ : ? # evil.com https: a %2f'.split(' ')

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { ApiVersion, Deprecation } from '../../../../contracts/api/versions.ts'
 import { cacheHeaders, isNoneMatch, rateLimitHeaders } from '../../../../services/query/http/headers.ts'
 import { createVersionNotices } from '../../../../services/query/http/version-notices.ts'
+import { appOptionsOf } from '../../../../services/query/options.ts'
+import { readConfig } from '../../../../services/runtime/config.ts'
 import { addressBucket } from '../../../../services/runtime/http/addresses.ts'
 
 describe('the bucket of an address', () => {
@@ -115,4 +117,9 @@ describe('the notices of a deprecated version', () => {
     const { headersOf } = createVersionNotices(versions, undefined)
     expect(headersOf(target).deprecation !== undefined).toBe(isOld)
   })
+})
+
+it('no connection is cut before the statements of its request may take no longer', () => {
+  const config = readConfig({ PLEDGEVIEW_QUERY_MS_MAX: '60000' })
+  expect(appOptionsOf(config, 'pepper').socketTimeoutMs).toBeGreaterThan(2 * 60_000)
 })

@@ -1,8 +1,6 @@
 /**
- * Reads what the page for data teams draws, from the views.
- *
- * Anyone may open that page, so a reading is kept for a minute, and one statement runs at a time, however many people ask. A page
- * waits for a new reading, but not for long: then it shows the last one. What fails is missing, and is tried again after the minute.
+ * What the first page and the page for data teams read from the views. Anyone may open these pages, so a reading is kept for a
+ * while, however many people ask, and none waits for longer than its bound. What fails is missing, or shown as unavailable.
  */
 import { kept } from '../../runtime/kept.ts'
 import { messageOf } from '../../runtime/message-of.ts'
@@ -11,6 +9,14 @@ import { within } from '../../runtime/within.ts'
 import { nameDatabases } from '../../tables/migrate.ts'
 import type { Databases, Tables } from '../../tables/port.ts'
 import { readSql } from '../../tables/read-sql.ts'
+
+/** What the first page says of the data. */
+export interface LiveState {
+  status: 'Up to date' | 'Behind' | 'Unavailable'
+  campaigns: number | undefined
+  /** The watermark, Unix ms: every change up to this moment can be read. */
+  as_of: number | undefined
+}
 
 /** A part that cannot be read at the moment is undefined. */
 export interface DataPictures {
@@ -52,15 +58,21 @@ export interface TopCampaign {
   backers: number
 }
 
-const keptMs = 60_000
+/** How long a reading is kept, ms. */
+const liveMs = 10_000
+const picturesMs = 60_000
 /** For a reading without any campaign: a new platform is just being loaded. */
 const emptyKeptMs = 2_000
-/** How long a page waits. */
-const waitMsMax = 4_000
-/** Each statement has a bound of 10 s of its own (sql/). */
+/** How long a page waits. Then it shows the last pictures. */
+const liveMsMax = 3_000
+const picturesMsMax = 4_000
+/** Each statement of a picture has a bound of 10 s of its own (sql/). */
 const statementMsMax = 12_000
+/** A watermark that is this old means that changes take longer than they should, ms. */
+const behindMs = 120_000
 
 const sql = {
+  live: readSql('live', import.meta.url),
   about: readSql('about', import.meta.url),
   byDay: readSql('funding-by-day', import.meta.url),
   byMonth: readSql('funding-by-month', import.meta.url),
@@ -68,12 +80,35 @@ const sql = {
   campaigns: readSql('top-campaigns', import.meta.url),
 }
 
-/** A function that never rejects. */
-export function createDataPictures(
+type Place = [
   tables: Pick<Tables, 'rows'>,
   databases: Databases,
   runtime: Pick<Runtime, 'monotonicMs' | 'logger'>,
-): () => Promise<DataPictures> {
+]
+
+/** A function that never rejects. After a failed reading the last one is not shown as the present. */
+export function createLiveState(...[tables, databases, runtime]: Place): () => Promise<LiveState> {
+  async function read(): Promise<LiveState> {
+    const statement = { query: nameDatabases(sql.live, databases) }
+    const rows = tables.rows<{ campaigns: number; as_of: number; read_at: number }>(statement, {
+      signal: AbortSignal.timeout(liveMsMax),
+    })
+    const [row] = await within(liveMsMax, rows)
+    if (row === undefined) throw new Error('the tables gave no row')
+    const isBehind = row.read_at - row.as_of > behindMs
+    return { status: isBehind ? 'Behind' : 'Up to date', campaigns: row.campaigns, as_of: row.as_of }
+  }
+
+  function unavailable(error: unknown): LiveState {
+    runtime.logger.warn(`the live state of the first page cannot be read: ${messageOf(error)}`)
+    return { status: 'Unavailable', campaigns: undefined, as_of: undefined }
+  }
+
+  return kept(() => read().catch(unavailable), { ms: liveMs }, runtime)
+}
+
+/** A function that never rejects. */
+export function createDataPictures(...[tables, databases, runtime]: Place): () => Promise<DataPictures> {
   let last: DataPictures = {
     about: undefined,
     funding: undefined,
@@ -106,7 +141,7 @@ export function createDataPictures(
     return last
   }
 
-  const ms = ({ about }: DataPictures) => (about?.campaigns === 0 ? emptyKeptMs : keptMs)
+  const ms = ({ about }: DataPictures) => (about?.campaigns === 0 ? emptyKeptMs : picturesMs)
   const load = kept(readAll, { ms }, runtime)
-  return () => within(waitMsMax, load()).catch(() => last)
+  return () => within(picturesMsMax, load()).catch(() => last)
 }

@@ -1,0 +1,133 @@
+/** `pledgeview explain`: why the API shows what it shows of a campaign, or why it shows nothing. */
+import { currentDatabases, serverSettings, shardsOf } from '../../distributed.ts'
+import { withModel } from '../../local/access.ts'
+import { openExistingDataDirectory } from '../../local/data-directory.ts'
+import { type Config, readConfig } from '../../runtime/config.ts'
+import { openTables } from '../../tables/clickhouse.ts'
+import {
+  type Command,
+  commonOptions,
+  dataDirOption,
+  embeddedDirectory,
+  type Io,
+  printJson,
+  readArguments,
+  UsageError,
+} from '../command.ts'
+import { jsonOption } from '../help.ts'
+import { printable } from '../printable.ts'
+import { type Explanation, explainCampaign } from './read.ts'
+
+export const explainCommand: Command = {
+  help: {
+    call: 'explain CAMPAIGN [--data-dir D] [--json]',
+    does:
+      'Leads from what the API shows of a campaign back to the fold that wrote it, to the ledger that it was computed from, and to the ' +
+      'partitions and offsets of its last events. If the API shows nothing, it says why. CAMPAIGN is an id or a slug.',
+    options: { ...dataDirOption, ...jsonOption },
+    examples: ['explain c_8842', 'explain lanterns-of-the-delta --json'],
+    cost: 'A few queries, of which one reads the batch log of 30 days. It changes nothing.',
+  },
+
+  async run(args, io) {
+    const { values, positionals } = readArguments({ args, options: commonOptions, allowPositionals: true })
+    const [campaign, ...more] = positionals
+    if (campaign === undefined || more.length > 0) throw new UsageError('explain takes one campaign')
+    const config = readConfig(process.env)
+    const root = embeddedDirectory(values['data-dir'], config)
+    const explanation =
+      root === undefined
+        ? await explainOnServer(campaign, config)
+        : await withModel(openExistingDataDirectory(root), config, { isCaughtUp: false }, model =>
+            explainCampaign(campaign, [model], model),
+          )
+    const why = whyOf(explanation)
+    if (values.json) printJson(io, { ...explanation, why })
+    else print(explanation, why, io)
+    return explanation.ledger === null && explanation.shown === null ? 1 : 0
+  },
+}
+
+async function explainOnServer(campaign: string, config: Config): Promise<Explanation> {
+  const tables = openTables(serverSettings(config))
+  try {
+    const whole = { tables, databases: await currentDatabases(config, tables) }
+    const cluster = await shardsOf(config)
+    try {
+      return await explainCampaign(campaign, cluster?.shards ?? [whole], whole)
+    } finally {
+      await cluster?.close()
+    }
+  } finally {
+    await tables.close()
+  }
+}
+
+/** The answer, in sentences. The first one says what is shown, the others what may still change it. */
+export function whyOf({
+  shown,
+  ledger,
+  pledges,
+  unfolded_batches,
+  quarantine,
+  rejects,
+}: Explanation): string[] {
+  return [
+    shownSentence(),
+    ...(unfolded_batches > 0
+      ? [`${unfolded_batches} batches with events of it are read, and wait for the fold.`]
+      : []),
+    ...(quarantine ? [`It is in quarantine since ${quarantine.since}: ${quarantine.reason}.`] : []),
+    ...(rejects > 0 ? [`${rejects} of its records were refused: \`pledgeview rejects list\` says why.`] : []),
+    ...(pledges.not_counting > 0
+      ? [`${pledges.not_counting} of its pledges do not count: they are neither ACTIVE nor COLLECTED.`]
+      : []),
+  ]
+
+  function shownSentence(): string {
+    if (ledger === null)
+      return 'No event of this campaign was read. `pledgeview status` says whether the log has more.'
+    if (ledger.state === 'deleted') return stillShown('A tombstone deleted it, for good.')
+    if (ledger.state === 'not public')
+      return stillShown('Its latest state is not public: only LIVE, FUNDED, FAILED and CANCELLED are.')
+    if (shown === null) return 'It is public, and was not folded yet.'
+    const same = shown.pledges === pledges.pledges && Number(shown.amount) === Number(pledges.amount)
+    return same && shown.backers === pledges.backers
+      ? 'What is shown is what the ledger says.'
+      : 'The ledger has changed since the fold that wrote what is shown.'
+  }
+
+  function stillShown(reason: string): string {
+    return shown === null ? reason : `${reason} It is shown until the next fold.`
+  }
+}
+
+function print(explanation: Explanation, why: readonly string[], io: Io): void {
+  const { campaign_id, shown, ledger, pledges, batches } = explanation
+  const numbers = (of: { pledges: number; backers: number; amount: string }) =>
+    `${of.pledges} pledges of ${of.backers} backers, ${of.amount}`
+  const tiers = (of: readonly { reward_id: string; pledges: number }[]) =>
+    of.map(({ reward_id, pledges: count }) => `${reward_id || 'no reward'}: ${count}`).join(', ') || 'none'
+  const lines: [name: string, text: string][] = [
+    ['campaign', campaign_id],
+    ...why.map((sentence, n): [string, string] => [n === 0 ? 'why' : '', sentence]),
+  ]
+  if (shown) {
+    const { epoch, counter } = shown.fold
+    lines.push(
+      ['shown', `${shown.status}, ${numbers(shown)}, as ${shown.slug}`],
+      ['', `claimed: ${tiers(shown.tiers)}`],
+      ['', `since ${shown.updated_at}, by fold ${counter} of epoch ${epoch}`],
+    )
+  }
+  if (ledger) lines.push(['ledger', `${ledger.state}, version ${ledger.version}, ${numbers(pledges)}`])
+  lines.push([
+    '',
+    `claimed: ${tiers(pledges.by_tier)}; ${pledges.not_counting} do not count, ${pledges.deleted} deleted`,
+  ])
+  for (const { appended_at, events, positions } of batches) {
+    const places = positions.map(({ topic, partition, next }) => `${topic}/${partition} before ${next}`)
+    lines.push(['batch', `${appended_at}, ${events} events: ${places.join(', ')}`])
+  }
+  for (const [name, text] of lines) io.stdout.write(`${name.padEnd(10)}${printable(text)}\n`)
+}

@@ -1,0 +1,166 @@
+/**
+ * What the tables know about one campaign: from the row that the API shows, back to the ledger that it was computed from, and to the
+ * batches that brought its events. Sums only: no backer and no single pledge.
+ */
+
+import { unfolded } from '../../projector/fold/batch-conditions.ts'
+import { readLongRuns } from '../../projector/fold/fold-progress.ts'
+import type { Databases, Shard, Tables } from '../../tables/port.ts'
+
+export interface Explanation {
+  campaign_id: string
+  /** The row that the API and the views show; null: they show nothing. Amounts are in major units. */
+  shown: Shown | null
+  /** The latest state that was read. The content of a campaign that is not public is not stored. */
+  ledger: { version: string; state: 'public' | 'not public' | 'deleted' } | null
+  /** The campaign's pledges in the ledger. */
+  pledges: Numbers & { not_counting: number; deleted: number; by_tier: Tier[] }
+  /** How many batches with events of this campaign are read, but not folded yet. */
+  unfolded_batches: number
+  /** It cannot be folded within the bounds, and is tried alone. */
+  quarantine: { since: string; failures: number; reason: string } | null
+  /** The latest batches of the last 30 days with events of this campaign, newest first. */
+  batches: Batch[]
+  /** Records of this campaign and its pledges that were refused, as far as their key can be read. */
+  rejects: number
+}
+
+interface Numbers {
+  pledges: number
+  backers: number
+  amount: string
+}
+
+type Shown = Numbers & {
+  slug: string
+  status: string
+  updated_at: string
+  /** The statement that wrote the row: the epoch of its leader, and the leader's counter. */
+  fold: { epoch: number; counter: number }
+  tiers: Tier[]
+}
+
+interface Tier {
+  /** Empty: without a reward. */
+  reward_id: string
+  pledges: number
+}
+
+interface Batch {
+  projector: string
+  sequence: number
+  appended_at: string
+  events: number
+  /** Each partition that it had events of, and the offset after the last of them. */
+  positions: { topic: string; partition: number; next: number }[]
+}
+
+const batchesMax = 5
+// The version of a tombstone: no event reaches it.
+const tombstone = '18446744073709551615'
+const iso = (column: string) => `formatDateTime(${column}, '%Y-%m-%dT%H:%i:%S.%fZ')`
+
+/** Finds a campaign by its id, or by the slug that it is shown by. On a cluster it asks the shard that has it. */
+export async function explainCampaign(
+  name: string,
+  shards: readonly Shard[],
+  whole: { tables: Pick<Tables, 'rows'>; databases: Databases },
+): Promise<Explanation> {
+  const found = await Promise.all(shards.map(shard => readCampaign(name, shard)))
+  const known = found.find(({ ledger, shown }) => ledger ?? shown)
+  if (known) return { ...known, rejects: await countRefused(whole, known.campaign_id) }
+  const bySlug = await idOfSlug(name, whole)
+  if (bySlug !== undefined) return explainCampaign(bySlug, shards, whole)
+  const [first] = found
+  if (!first) throw new Error('there is no shard')
+  return { ...first, rejects: await countRefused(whole, name) }
+}
+
+async function readCampaign(id: string, { tables, databases }: Shard): Promise<Omit<Explanation, 'rejects'>> {
+  const { ledger, read } = databases
+  const query_params = { id }
+  const rows = <T>(query: string, parameters = {}) =>
+    tables.rows<T>({ query, query_params: { ...query_params, ...parameters } })
+
+  // From the end of the flow to its beginning: what one reading lacks, the next one has.
+  const [shown] = await rows<Omit<Shown, 'fold'> & { fold_id: string }>(
+    `SELECT slug, toString(status) AS status, pledge_count AS pledges, backer_count AS backers, toString(pledged_amount) AS amount,
+       ${iso('updated_at')} AS updated_at, toString(fold_id) AS fold_id,
+       arrayMap(reward -> CAST((reward.reward_id, reward.quantity_claimed), 'Tuple(reward_id String, pledges UInt64)'), rewards) AS tiers
+     FROM ${read}.campaigns FINAL WHERE campaign_id = {id:String}`,
+  )
+  const { condition, parameters } = unfolded(databases, await readLongRuns(tables, databases))
+  const [waiting] = await rows<{ batches: number }>(
+    `SELECT count() AS batches FROM ${ledger}.batch_log AS batch WHERE ${condition} AND has(campaign_ids, {id:String})`,
+    parameters,
+  )
+  const [quarantine] = await rows<NonNullable<Explanation['quarantine']>>(
+    `SELECT ${iso('since')} AS since, failures, reason FROM ${ledger}.quarantine FINAL
+     WHERE campaign_id = {id:String} AND is_quarantined`,
+  )
+  const [state] = await rows<{ version: string; is_public: boolean; digits: number }>(
+    `SELECT toString(version) AS version, is_public, currency_digits AS digits
+     FROM ${ledger}.campaign_ledger FINAL WHERE campaign_id = {id:String}`,
+  )
+  const tiers = await rows<Tier>(
+    `SELECT reward_id, count() AS pledges FROM ${ledger}.pledge_ledger FINAL
+     WHERE campaign_id = {id:String} AND counts GROUP BY reward_id ORDER BY reward_id`,
+  )
+  const [sums] = await rows<Omit<Explanation['pledges'], 'by_tier'>>(
+    `SELECT countIf(counts) AS pledges, uniqExactIf(backer_hash, counts) AS backers,
+       toString(toDecimal128(sumIf(toInt128(amount_minor), counts), 4) / toDecimal128(exp10({digits:UInt8}), 0)) AS amount,
+       countIf(NOT counts AND version != ${tombstone}) AS not_counting, countIf(version = ${tombstone}) AS deleted
+     FROM ${ledger}.pledge_ledger FINAL WHERE campaign_id = {id:String}`,
+    { digits: state?.digits ?? 0 },
+  )
+  if (!sums || !waiting) throw new Error('the ledger returned no sums')
+  const batches = await rows<Batch>(
+    `SELECT projector, sequence, ${iso('appended_at')} AS appended_at, events,
+       CAST(positions, 'Array(Tuple(topic String, partition UInt32, next UInt64))') AS positions
+     FROM ${ledger}.batch_log WHERE has(campaign_ids, {id:String})
+     ORDER BY batch_log.appended_at DESC, sequence DESC LIMIT ${batchesMax}`,
+  )
+  return {
+    campaign_id: id,
+    shown: shown ? withFold(shown) : null,
+    ledger: state ? { version: state.version, state: stateOf(state) } : null,
+    pledges: { ...sums, by_tier: tiers },
+    unfolded_batches: waiting.batches,
+    quarantine: quarantine ?? null,
+    batches,
+  }
+}
+
+/** fold_id = epoch * 2^32 + counter. */
+function withFold({ fold_id, ...shown }: Omit<Shown, 'fold'> & { fold_id: string }): Shown {
+  const id = BigInt(fold_id)
+  return { ...shown, fold: { epoch: Number(id >> 32n), counter: Number(id & 0xffff_ffffn) } }
+}
+
+function stateOf({ version, is_public }: { version: string; is_public: boolean }) {
+  if (version === tombstone) return 'deleted'
+  return is_public ? 'public' : 'not public'
+}
+
+async function idOfSlug(
+  slug: string,
+  { tables, databases }: { tables: Pick<Tables, 'rows'>; databases: Databases },
+): Promise<string | undefined> {
+  const [row] = await tables.rows<{ id: string }>({
+    query: `SELECT campaign_id AS id FROM ${databases.views}.campaigns WHERE slug = {slug:String} ORDER BY id LIMIT 1`,
+    query_params: { slug },
+  })
+  return row?.id === slug ? undefined : row?.id
+}
+
+async function countRefused(
+  { tables, databases }: { tables: Pick<Tables, 'rows'>; databases: Databases },
+  id: string,
+): Promise<number> {
+  const [row] = await tables.rows<{ rejects: number }>({
+    query: `SELECT count() AS rejects FROM ${databases.base}.rejects FINAL
+      WHERE topic IN ('campaigns', 'pledges') AND (key = {id:String} OR startsWith(ifNull(key, ''), concat({id:String}, '/')))`,
+    query_params: { id },
+  })
+  return row?.rejects ?? 0
+}

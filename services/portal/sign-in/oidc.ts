@@ -1,0 +1,161 @@
+/**
+ * Signing in through the platform's provider: OpenID Connect (authorization code with PKCE, state and nonce). What has to be kept
+ * between the two steps is in a signed cookie, so the answer of the provider counts only in the browser that began, and strangers
+ * can fill no store.
+ */
+import type { FastifyInstance } from 'fastify'
+import {
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  type Configuration,
+  calculatePKCECodeChallenge,
+  discovery,
+  fetchUserInfo,
+  randomNonce,
+  randomPKCECodeVerifier,
+  randomState,
+} from 'openid-client'
+import { z } from 'zod'
+import { messageOf } from '../../runtime/message-of.ts'
+import { checkEmail } from '../account/email.ts'
+import type { Portal } from '../app.ts'
+import { isSame, sealOf } from '../http/cookies.ts'
+import { queryOf } from '../http/forms.ts'
+import { PageError } from '../http/pages.ts'
+import { attemptMsMax } from './attempts.ts'
+import { finishSignIn, ownPath } from './finish.ts'
+
+export interface OidcSettings {
+  issuer: string
+  clientId: string
+  clientSecret: string
+}
+
+const callbackPath = '/sign-in/provider/callback'
+const keptSchema = z.object({
+  state: z.string(),
+  nonce: z.string(),
+  verifier: z.string(),
+  next: z.string().optional(),
+  ends_at: z.number(),
+})
+
+type Kept = z.output<typeof keptSchema>
+
+/** Adds `/sign-in/provider` and its callback. */
+export function addOidcRoutes(app: FastifyInstance, portal: Portal, settings: OidcSettings): void {
+  const { cookies, options, now, logger } = portal
+  const { portalUrl, portalKey } = options
+  const oidc = createOidcClient(settings, `${portalUrl}${callbackPath}`)
+
+  const failed = (step: string) => (error: unknown) => {
+    if (error instanceof OidcRefused) throw new PageError(403, error.message)
+    logger.error({ error: messageOf(error) }, `a sign-in through the provider failed ${step}`)
+    throw new PageError(503, 'The provider did not sign you in. Try again in a minute.')
+  }
+
+  // A GET, because the policy of forms allows no redirect to another site. It changes nothing but this browser's cookie.
+  app.get('/sign-in/provider', async (request, reply) => {
+    const next = ownPath(queryOf(request, 'next'))
+    const { url, check } = await oidc.begin().catch(failed('at its beginning'))
+    const kept = { ...check, ...(next !== undefined && { next }), ends_at: now() + attemptMsMax }
+    cookies.provider.set(reply, sealed(portalKey, kept), attemptMsMax)
+    return reply.redirect(url, 303)
+  })
+
+  app.get(callbackPath, async (request, reply) => {
+    const kept = opened(portalKey, cookies.provider.read(request))
+    cookies.provider.clear(reply)
+    if (!kept || kept.ends_at <= now()) throw new PageError(400, notBegun)
+    const email = await oidc.finish(new URL(request.url, portalUrl), kept).catch(failed('at its end'))
+    const checked = checkEmail(email)
+    if ('reason' in checked) throw new PageError(403, `The address of your account ${checked.reason}.`)
+    return finishSignIn(portal, request, reply, { email: checked.email, next: kept.next })
+  })
+}
+
+function sealed(portalKey: string, kept: Kept): string {
+  const text = Buffer.from(JSON.stringify(kept)).toString('base64url')
+  return `${text}.${sealOf(portalKey, purpose, text)}`
+}
+
+function opened(portalKey: string, cookie: string | undefined): Kept | undefined {
+  const [text = '', seal = ''] = (cookie ?? '').split('.')
+  if (!isSame(seal, sealOf(portalKey, purpose, text))) return undefined
+  return keptSchema.safeParse(JSON.parse(Buffer.from(text, 'base64url').toString())).data
+}
+
+const purpose = 'provider'
+
+const notBegun = 'This sign-in did not begin in this browser, or it took longer than 15 minutes. Begin again.'
+
+/** What has to be kept between the two steps. It is a secret of the browser that began. */
+interface OidcCheck {
+  state: string
+  nonce: string
+  verifier: string
+}
+
+/** The person cannot be signed in. The message is for people. */
+class OidcRefused extends Error {
+  override name = 'OidcRefused'
+}
+
+const answerSecondsMax = 10
+
+/**
+ * The provider is asked for its configuration at the first sign-in, and again if it did not answer. `redirectUri` has to be
+ * registered there.
+ */
+function createOidcClient({ issuer, clientId, clientSecret }: OidcSettings, redirectUri: string) {
+  let found: Promise<Configuration> | undefined
+
+  function configuration(): Promise<Configuration> {
+    const url = new URL(issuer)
+    found ??= discovery(url, clientId, clientSecret, undefined, {
+      timeout: answerSecondsMax,
+      // An issuer with http is for tests and for a provider on the same machine.
+      ...(url.protocol === 'http:' && { execute: [allowInsecureRequests] }),
+    }).catch(error => {
+      found = undefined
+      throw error
+    })
+    return found
+  }
+
+  return {
+    /** The provider's address to send the browser to. */
+    async begin(): Promise<{ url: string; check: OidcCheck }> {
+      const check = { state: randomState(), nonce: randomNonce(), verifier: randomPKCECodeVerifier() }
+      const url = buildAuthorizationUrl(await configuration(), {
+        redirect_uri: redirectUri,
+        scope: 'openid email',
+        state: check.state,
+        nonce: check.nonce,
+        code_challenge: await calculatePKCECodeChallenge(check.verifier),
+        code_challenge_method: 'S256',
+      })
+      return { url: url.href, check }
+    },
+
+    /** The verified address of the person. Throws `OidcRefused` if there is none. */
+    async finish(callbackUrl: URL, { state, nonce, verifier }: OidcCheck): Promise<string> {
+      const config = await configuration()
+      const tokens = await authorizationCodeGrant(config, callbackUrl, {
+        expectedState: state,
+        expectedNonce: nonce,
+        pkceCodeVerifier: verifier,
+        idTokenExpected: true,
+      })
+      const claims = tokens.claims()
+      if (!claims) throw new OidcRefused('The provider did not say who you are.')
+      const { email, email_verified: isVerified } =
+        claims.email === undefined ? await fetchUserInfo(config, tokens.access_token, claims.sub) : claims
+      // An address that was not verified may belong to another person.
+      if (typeof email !== 'string' || isVerified !== true)
+        throw new OidcRefused('Your account at the provider has no verified e-mail address.')
+      return email
+    },
+  }
+}

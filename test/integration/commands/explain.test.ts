@@ -1,0 +1,129 @@
+/** `pledgeview explain`: what is shown of a campaign, or why nothing is, agrees with the ledger and the fold. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { ChangeEvent } from '../../../contracts/events/event.ts'
+import { whyOf } from '../../../services/commands/explain/explain.ts'
+import { explainCampaign } from '../../../services/commands/explain/read.ts'
+import type { Databases } from '../../../services/tables/port.ts'
+import {
+  createIngest,
+  createTestFoldWorker,
+  type ModelTables,
+  openModelTables,
+} from '../../support/model-tables.ts'
+import {
+  campaignEvent,
+  campaignTombstone,
+  pledgeEvent,
+  pledgeTombstone,
+  sampleReward,
+} from '../../support/sample-events.ts'
+
+describe('explain', () => {
+  let model: ModelTables
+  let databases: Databases
+  let ingest: (events: readonly ChangeEvent[]) => Promise<void>
+  let fold: () => Promise<unknown>
+
+  beforeAll(async () => {
+    model = await openModelTables()
+  })
+  afterAll(() => model.dispose())
+  beforeEach(async () => {
+    databases = await model.freshDatabases()
+    ingest = createIngest(model.tables, databases)
+    const { foldWorker } = createTestFoldWorker(model.tables, databases)
+    await foldWorker.acquireLeadership()
+    fold = () => foldWorker.fold()
+    return () => model.drop(databases)
+  })
+
+  const explain = (name: string) => {
+    const whole = { tables: model.tables, databases }
+    return explainCampaign(name, [whole], whole)
+  }
+  const why = async (name: string) => whyOf(await explain(name))
+
+  const campaign = campaignEvent({
+    campaign_id: 'c1',
+    slug: 'lanterns',
+    currency: 'KWD',
+    rewards: [sampleReward({ reward_id: 'r1' })],
+  })
+  const world = [
+    campaign,
+    pledgeEvent({
+      campaign_id: 'c1',
+      pledge_id: 'p1',
+      backer_id: 'b1',
+      amount_minor: 1_500,
+      reward_id: 'r1',
+    }),
+    pledgeEvent({ campaign_id: 'c1', pledge_id: 'p2', backer_id: 'b1', amount_minor: 2_000 }),
+    pledgeEvent({ campaign_id: 'c1', pledge_id: 'p3', status: 'REFUNDED' }),
+    pledgeTombstone('c1', 'p4'),
+    campaignEvent({ campaign_id: 'other' }),
+  ]
+
+  test('leads from the shown number to the fold, the ledger and the batch, in the major units of the currency', async () => {
+    await ingest(world)
+    await fold()
+    const found = await explain('c1')
+    expect(found).toMatchObject({
+      shown: {
+        slug: 'lanterns',
+        status: 'LIVE',
+        pledges: 2,
+        backers: 1,
+        tiers: [{ reward_id: 'r1', pledges: 1 }],
+      },
+      ledger: { state: 'public' },
+      pledges: { pledges: 2, backers: 1, not_counting: 1, deleted: 1 },
+      unfolded_batches: 0,
+      quarantine: null,
+      batches: [{ sequence: 1, events: world.length }],
+    })
+    expect(Number(found.shown?.amount)).toBe(3.5)
+    expect(Number(found.pledges.amount)).toBe(3.5)
+    expect(found.pledges.by_tier).toEqual([
+      { reward_id: '', pledges: 1 },
+      { reward_id: 'r1', pledges: 1 },
+    ])
+    expect(found.shown?.fold.epoch).toBeGreaterThan(0)
+    expect(whyOf(found)[0]).toBe('What is shown is what the ledger says.')
+    expect(await explain('lanterns')).toEqual(found)
+  })
+
+  test('says what is on its way, and that what is shown is older', async () => {
+    await ingest(world)
+    expect(await why('c1')).toEqual([
+      'It is public, and was not folded yet.',
+      '1 batches with events of it are read, and wait for the fold.',
+      expect.stringContaining('1 of its pledges do not count'),
+    ])
+    await fold()
+    await ingest([pledgeEvent({ campaign_id: 'c1', pledge_id: 'p5' })])
+    expect((await why('c1')).slice(0, 2)).toEqual([
+      'The ledger has changed since the fold that wrote what is shown.',
+      '1 batches with events of it are read, and wait for the fold.',
+    ])
+  })
+
+  test('says why a campaign is not shown: it was never read, is not public, or was deleted', async () => {
+    await ingest([campaignEvent({ campaign_id: 'draft', status: 'DRAFT' }), campaign])
+    await fold()
+    expect((await why('nobody'))[0]).toContain('No event of this campaign was read.')
+    expect((await why('draft'))[0]).toContain('not public')
+    await ingest([campaignTombstone('c1')])
+    expect((await why('c1'))[0]).toBe('A tombstone deleted it, for good. It is shown until the next fold.')
+    await fold()
+    expect(await explain('c1')).toMatchObject({ shown: null, ledger: { state: 'deleted' } })
+    expect(await why('c1')).toEqual(['A tombstone deleted it, for good.'])
+  })
+
+  test('tells nothing of a single backer or pledge', async () => {
+    await ingest(world)
+    await fold()
+    const text = JSON.stringify(await explain('c1'))
+    for (const secret of ['p1', 'p2', 'p3', 'b1', 'hash']) expect(text).not.toContain(secret)
+  })
+})
